@@ -1,0 +1,203 @@
+"""Model and image catalogs: a name goes in, and what is publicly known about it comes out.
+
+Nothing is read before the first question; None says that no entry answers it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import yaml
+
+from generator.resources import SCHEMAS
+
+Facts = Mapping[str, Any]
+
+_VERSION = r"(?P<version>\d+(?:\.\d+)+(?:rc\d+)?(?:\.post\d+)?)"
+_VARIANT = r"[A-Za-z0-9_.-]+"
+_REFERENCE = re.compile(
+    r"(?:(?P<registry>[^/]*[.:][^/]*|localhost)/)?"
+    r"(?P<path>[^:@]+):(?P<tag>[^:@/]+)(?:@sha256:[0-9a-f]+)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The shape of a model; `facts` is all that its entry says besides."""
+
+    name: str
+    hf_id: str
+    layers: int | None
+    hidden_size: int | None
+    heads: int | None
+    kv_heads: int | None
+    head_dim: int | None
+    max_context: int | None
+    experts: int | None
+    gated: bool
+    tool_call_parser: str | None
+    reasoning_parser: str | None
+    advised: Mapping[str, Facts] = field(hash=False, repr=False)
+    facts: Facts = field(hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Weights that can be downloaded: `weight_gb` is in units of 1e9 bytes."""
+
+    name: str
+    hf_id: str
+    format: str
+    weight_gb: float | None
+    max_context: int | None
+    architecture: Architecture
+
+    @property
+    def gated(self) -> bool:
+        """Whether the download wants a token: only the gated publisher's own repositories do."""
+        return self.architecture.gated and _owner(self.hf_id) == _owner(self.architecture.hf_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a container image holds."""
+
+    engine: str
+    version: str | None
+    nccl: str | None
+    ray: bool | None
+
+
+def checkpoint(name: str) -> Checkpoint | None:
+    """The checkpoint of this name, or of this Hugging Face id, in any case."""
+    wanted = name.lower()
+    known = _checkpoints(_last_part(wanted))
+    found = known.get(wanted) or known.get(_last_part(wanted))
+    return found if found and wanted in (found.name, found.hf_id.lower()) else None
+
+
+def checkpoint_names() -> tuple[str, ...]:
+    """One name for each checkpoint, sorted."""
+    return tuple(sorted(_checkpoints()))
+
+
+def image(reference: str) -> Image | None:
+    """What the image of a Docker reference holds; a mirror under another registry is the same."""
+    wanted = _REFERENCE.fullmatch(reference)
+    if not wanted:
+        return None
+    for tag, held in _images().get(wanted["path"], ()):
+        if match := tag.fullmatch(wanted["tag"]):
+            version = match.groupdict().get("version", held.version)
+            return Image(held.engine, version, held.nccl, held.ray)
+    return None
+
+
+@cache
+def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
+    """By the last part of the id, or by the whole id where an earlier one has that name.
+
+    Only entries that mention the name are parsed: reading the whole catalog takes longer than all
+    the rest of a build.
+    """
+    found: dict[str, Checkpoint] = {}
+    entries = _models(mentioned)
+    for name, entry in entries.items():
+        facts = _over(_model(entry["like"]), entry) if "like" in entry else entry
+        architecture = _architecture(name, facts)
+        for item in entry["checkpoints"]:
+            hf_id = item["id"].lower()
+            short = _last_part(hf_id)
+            key = hf_id if short in found else short
+            found[key] = Checkpoint(
+                name=key,
+                hf_id=item["id"],
+                format=item["format"],
+                weight_gb=item["weight_gb"],
+                max_context=item.get("max_context", architecture.max_context),
+                architecture=architecture,
+            )
+    return found
+
+
+def _models(mentioned: str) -> Mapping[str, Facts]:
+    """The entries whose text mentions a checkpoint of that name."""
+    wanted = f"/{mentioned}" if mentioned else ""
+    text = "".join(block for block in _blocks().values() if wanted in block.lower())
+    return yaml.load(text, Loader=yaml.CSafeLoader) or {}
+
+
+def _model(name: str) -> Facts:
+    entry: Facts = yaml.load(_blocks()[name], Loader=yaml.CSafeLoader)[name]
+    return entry
+
+
+@cache
+def _blocks() -> Mapping[str, str]:
+    """The text of each entry of the model catalog, by its name."""
+    text = _text("models")
+    starts = [*re.finditer(r"^([a-z0-9][^:\n]*):$", text, re.MULTILINE)]
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    return {match[1]: text[match.start() : end] for match, end in zip(starts, ends, strict=True)}
+
+
+def _over(base: Facts, own: Facts) -> Facts:
+    """An entry laid over the one that it is like: mappings key by key, `unverified` its own."""
+    merged = {k: base[k] | v if k in base and isinstance(v, dict) else v for k, v in own.items()}
+    return {k: v for k, v in base.items() if k != "unverified"} | merged
+
+
+def _architecture(name: str, entry: Facts) -> Architecture:
+    advised = entry["advised"]
+    names = advised.get("vllm", {})
+    return Architecture(
+        name=name,
+        hf_id=entry["hf_id"],
+        layers=entry.get("layers"),
+        hidden_size=entry.get("hidden_size"),
+        heads=entry.get("heads"),
+        kv_heads=entry.get("kv_heads"),
+        head_dim=entry.get("head_dim"),
+        max_context=entry.get("max_context"),
+        experts=entry.get("moe", {}).get("experts"),
+        gated=entry.get("gated", False),
+        tool_call_parser=names.get("tool_call_parser"),
+        reasoning_parser=names.get("reasoning_parser"),
+        advised=advised,
+        facts={k: v for k, v in entry.items() if k not in Architecture.__slots__},
+    )
+
+
+@cache
+def _images() -> Mapping[str, list[tuple[re.Pattern[str], Image]]]:
+    """By the path without its registry: the tags, and what is under them."""
+    found: dict[str, list[tuple[re.Pattern[str], Image]]] = {}
+    for row in yaml.load(_text("images"), Loader=yaml.CSafeLoader):
+        name = _REFERENCE.fullmatch(f"{row['image']}:any")
+        assert name, "an image of the catalog is a path"
+        held = Image(row["engine"], row["version"], row["nccl"], row["ray"])
+        found.setdefault(name["path"], []).append((_tag_pattern(row["tag"]), held))
+    return found
+
+
+def _tag_pattern(tag: str) -> re.Pattern[str]:
+    """The tags that a row stands for."""
+    forms = {r"\{version\}": _VERSION, r"\{variant\}": _VARIANT}
+    pattern = re.escape(tag)
+    for form, expression in forms.items():
+        pattern = pattern.replace(form, expression)
+    return re.compile(pattern)
+
+
+def _owner(hf_id: str) -> str:
+    return hf_id.partition("/")[0]
+
+
+def _last_part(hf_id: str) -> str:
+    return hf_id.rpartition("/")[2]
+
+
+def _text(catalog: str) -> str:
+    return (SCHEMAS / f"{catalog}.yaml").read_text(encoding="utf-8")

@@ -1,0 +1,36 @@
+"""What a test needs of the machine: skipped where it is missing, failed where CI must have it."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+# What .ci/run unpacks because the system has it too old, or not at all.
+_UNPACKED = Path(__file__).parent / ".programs/usr/bin"
+
+
+def program(name: str) -> str:
+    """The path of a program, preferably of the one unpacked beside the tests."""
+    path = shutil.which(name, path=f"{_UNPACKED}{os.pathsep}{os.environ['PATH']}")
+    return path or _decline(f"not installed: {name}")
+
+
+def require(*names: str) -> None:
+    """Go on only if every program is on the search path."""
+    missing = [name for name in names if shutil.which(name) is None]
+    if missing:
+        _decline(f"not installed: {', '.join(missing)}")
+
+
+def require_root() -> None:
+    """Go on only as root."""
+    if os.geteuid() != 0:
+        _decline("not run as root")
+
+
+def _decline(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,245 @@
+"""Catalogs: every name leads to one checkpoint, shapes add up, and facts have sources."""
+
+import re
+import subprocess
+import sys
+from math import isclose
+from typing import Any
+
+import pytest
+import yaml
+
+from generator import catalogs
+from generator.catalogs import Checkpoint, Image
+from generator.resources import SCHEMAS
+
+MODELS: dict[str, Any] = yaml.safe_load((SCHEMAS / "models.yaml").read_text(encoding="utf-8"))
+IMAGES: list[dict[str, Any]] = yaml.safe_load((SCHEMAS / "images.yaml").read_text(encoding="utf-8"))
+HF_IDS = [item["id"] for entry in MODELS.values() for item in entry["checkpoints"]]
+SOURCES = {"aic", "recipes", "registry", "playbooks", "transformers", "card", "github", "web"}
+KEYS = {
+    "hf_id",
+    "like",
+    "gated",
+    "parameters_b",
+    "parameters_without_mtp_b",
+    "active_parameters_b",
+    "layers",
+    "hidden_size",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "intermediate_size",
+    "vocab_size",
+    "max_context",
+    "max_context_yarn",
+    "kv_elements_per_token",
+    "vision_gb",
+    "ngram_tables",
+    "engram_tables",
+    "pipeline_parallel",
+    "attention",
+    "moe",
+    "advised",
+    "checkpoints",
+    "sources",
+    "unverified",
+}
+NAMES = catalogs.checkpoint_names()
+
+
+def found(name: str) -> Checkpoint:
+    checkpoint = catalogs.checkpoint(name)
+    assert checkpoint, f"{name} is not in the catalog"
+    return checkpoint
+
+
+ARCHITECTURES = {c.architecture.name: c.architecture for c in map(found, NAMES)}
+each_architecture = pytest.mark.parametrize("name", MODELS)
+
+
+def test_every_checkpoint_has_one_name_of_its_own() -> None:
+    assert [found(name).name for name in NAMES] == list(NAMES) == sorted(set(NAMES))
+    assert sorted(found(name).hf_id for name in NAMES) == sorted(set(HF_IDS))
+    assert len(HF_IDS) == len(set(HF_IDS))
+
+
+@pytest.mark.parametrize("hf_id", HF_IDS)
+def test_an_id_is_plausible_and_leads_to_its_checkpoint_in_any_case(hf_id: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9][A-Za-z0-9._-]*", hf_id)
+    assert found(hf_id).hf_id == found(hf_id.lower()).hf_id == hf_id
+
+
+@pytest.mark.parametrize(
+    ("name", "hf_id"),
+    [
+        ("qwen3.5-397b-a17b-int4-autoround", "Intel/Qwen3.5-397B-A17B-int4-AutoRound"),
+        ("qwen3-235b-a22b-gptq-int4", "Qwen/Qwen3-235B-A22B-GPTQ-Int4"),
+        ("llama-3.1-405b-instruct", "meta-llama/Llama-3.1-405B-Instruct"),
+        ("llama-3.1-70b-instruct-fp8", "nvidia/Llama-3.1-70B-Instruct-FP8"),
+        ("gpt-oss-120b", "openai/gpt-oss-120b"),
+        ("qwen3-coder-next-fp8", "Qwen/Qwen3-Coder-Next-FP8"),
+    ],
+)
+def test_names_that_people_write(name: str, hf_id: str) -> None:
+    assert found(name).hf_id == hf_id
+
+
+def test_of_two_publishers_the_first_has_the_short_name() -> None:
+    first = found("qwen3.5-397b-a17b-nvfp4")
+    other = found("lukealonso/Qwen3.5-397B-A17B-NVFP4")
+    assert (first.hf_id, first.weight_gb) == ("nvidia/Qwen3.5-397B-A17B-NVFP4", 237.0)
+    assert (other.name, other.weight_gb) == ("lukealonso/qwen3.5-397b-a17b-nvfp4", 233.0)
+    assert found("nvidia/qwen3.5-397b-a17b-nvfp4") is first
+    assert first.architecture is other.architecture
+
+
+@pytest.mark.parametrize("name", ["", "/", "gpt-oss", "someone/gpt-oss-120b", "qwen3.5-397b-a17b/"])
+def test_an_unknown_name_has_no_checkpoint(name: str) -> None:
+    assert catalogs.checkpoint(name) is None
+
+
+@each_architecture
+def test_an_architecture_is_published_under_its_own_id(name: str) -> None:
+    assert MODELS[name]["hf_id"] in [item["id"] for item in MODELS[name]["checkpoints"]]
+
+
+@each_architecture
+def test_an_entry_has_known_keys_and_is_like_one_that_is_complete(name: str) -> None:
+    entry = MODELS[name]
+    assert set(entry) <= KEYS
+    assert "like" not in entry or "like" not in MODELS[entry["like"]]
+
+
+@each_architecture
+def test_shapes_are_whole(name: str) -> None:
+    shape = ARCHITECTURES[name]
+    attention = shape.facts["attention"]
+    assert shape.layers
+    assert shape.hidden_size
+    assert shape.heads
+    assert shape.kv_heads
+    assert shape.max_context
+    assert shape.head_dim or "kv_lora_rank" in attention
+    assert shape.heads % shape.kv_heads == 0 or "kv_lora_rank" in attention
+    assert attention.get("kv_layers", 0) + attention.get("linear_layers", 0) <= shape.layers
+    assert shape.experts is None or shape.experts > shape.facts["moe"]["top_k"]
+    assert shape.tool_call_parser
+
+
+@each_architecture
+def test_caches_follow_from_the_shape(name: str) -> None:
+    shape = ARCHITECTURES[name]
+    attention = shape.facts["attention"]
+    if elements := shape.facts.get("kv_elements_per_token"):
+        if "kv_lora_rank" in attention:
+            per_layer = attention["kv_lora_rank"] + attention["qk_rope_head_dim"]
+        else:
+            assert shape.kv_heads
+            assert shape.head_dim
+            per_layer = 2 * shape.kv_heads * shape.head_dim
+        assert elements == attention["kv_layers"] * per_layer
+        if window := attention.get("window_elements"):
+            assert window == attention["sliding_layers"] * attention["sliding_window"] * per_layer
+    if attention["kind"] == "hybrid_gdn":
+        keys = attention["linear_key_heads"] * attention["linear_key_dim"]
+        values = attention["linear_value_heads"] * attention["linear_value_dim"]
+        layers = attention["linear_layers"]
+        assert attention["state_bytes"] == layers * values * attention["linear_key_dim"] * 4
+        assert attention["conv_state_bytes"] == layers * (2 * keys + values) * 3 * 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_are_plausible(name: str) -> None:
+    checkpoint = found(name)
+    if checkpoint.weight_gb is None:
+        return
+    bytes_each = checkpoint.weight_gb / checkpoint.architecture.facts["parameters_b"]
+    if checkpoint.format == "bf16":
+        assert isclose(bytes_each, 2, rel_tol=0.05)
+    assert 0.5 < bytes_each < 2.1
+
+
+@each_architecture
+def test_an_entry_says_where_its_facts_are_from(name: str) -> None:
+    entry = MODELS[name]
+    assert entry["sources"]
+    assert {source.partition("/")[0] for source in entry["sources"]} <= SOURCES
+    bases = {item.get("basis", "computed") for item in entry["checkpoints"]}
+    assert bases <= {"computed", "observed", "stated"}
+
+
+def test_an_entry_says_only_what_differs_from_the_one_that_it_is_like() -> None:
+    older, newer = ARCHITECTURES["glm-5"], ARCHITECTURES["glm-5.2"]
+    assert (older.max_context, newer.max_context) == (202752, 1048576)
+    assert newer.facts["attention"] == {**older.facts["attention"], "index_layers": 21}
+    assert ARCHITECTURES["qwen3-235b-a22b"].reasoning_parser == "qwen3"
+    assert ARCHITECTURES["qwen3-235b-a22b-instruct-2507"].reasoning_parser is None
+    assert "unverified" not in ARCHITECTURES["deepseek-r1"].facts
+
+
+def test_a_copy_of_a_gated_model_is_open() -> None:
+    assert found("llama-3.3-70b-instruct").gated
+    assert not found("llama-3.3-70b-instruct-nvfp4").gated
+    assert not found("gpt-oss-120b").gated
+
+
+def test_a_checkpoint_can_have_a_shorter_context_than_its_model() -> None:
+    assert found("minimax-m2.7").max_context == 204800
+    assert found("minimax-m2.7-nvfp4").max_context == 196608
+
+
+@pytest.mark.parametrize(
+    ("reference", "held"),
+    [
+        ("nvcr.io/nvidia/vllm:26.05-py3", Image("vllm", "0.20.1", None, False)),
+        (f"nvcr.io/nvidia/vllm:26.10-py3@sha256:{'0a' * 32}", Image("vllm", "0.31.0", None, None)),
+        ("vllm/vllm-openai:v0.19.0", Image("vllm", "0.19.0", None, None)),
+        ("docker.io/vllm/vllm-openai:v0.20.0-cu130", Image("vllm", "0.20.0", None, None)),
+        ("registry.lan:5000/vllm/vllm-openai:v0.33.0", Image("vllm", "0.33.0", None, None)),
+        ("lmsysorg/sglang:v0.5.10.post1", Image("sglang", "0.5.10.post1", None, None)),
+        (
+            "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc13",
+            Image("tensorrt-llm", "1.3.0rc13", None, None),
+        ),
+    ],
+)
+def test_an_image_is_known_by_its_tag(reference: str, held: Image) -> None:
+    assert catalogs.image(reference) == held
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "",
+        "nvcr.io/nvidia/vllm",
+        "nvcr.io/nvidia/vllm:26.99-py3",
+        "nvcr.io/nvidia/vllm:26.05-py3-custom",
+        f"nvcr.io/nvidia/vllm@sha256:{'0a' * 32}",
+        "vllm/vllm-openai:latest",
+        "vllm/vllm-openai:0.19.0",
+        "localhost:5000/vllm/vllm-openai",
+        "ghcr.io/spark-arena/dgx-vllm-eugr-nightly-tf5:latest",
+    ],
+)
+def test_other_images_are_unknown(reference: str) -> None:
+    assert catalogs.image(reference) is None
+
+
+def test_every_image_has_a_source_and_says_each_version_as_text() -> None:
+    for row in IMAGES:
+        assert row["source"], row
+        assert ("{version}" in row["tag"]) == (row["version"] is None), row
+        assert all(isinstance(row[key], str | None) for key in ("tag", "version", "nccl")), row
+    assert len({(row["image"], row["tag"]) for row in IMAGES}) == len(IMAGES)
+
+
+def test_nothing_is_read_before_the_first_question() -> None:
+    program = (
+        "import sys\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda event, args: event == 'open' and opened.append(str(args[0])))\n"
+        "import generator.catalogs\n"
+        "sys.exit(any(path.endswith('.yaml') for path in opened))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
