@@ -1,0 +1,72 @@
+"""What Docker is told on a node: the same for the Compose file and for a start by hand."""
+
+from collections.abc import Iterator, Mapping
+
+from generator import environment
+from generator.control import LOOPBACK
+from generator.declaration import Argument
+from generator.engines import ENGINES
+from generator.site import Container, Engine, Health, Model, Mount, Rank, Times
+
+ENGINE_ENV = "/etc/sparkgen/engine.env"
+SECRETS_ENV = "/etc/sparkgen/secrets.env"
+NCCL_CONF = "/etc/nccl.conf"
+HEALTH_SCRIPT = "/opt/sparkgen/health.py"
+
+# A cap, not a reservation; shared memory of 64 GB has been reported to wedge unified-memory hosts.
+SHM_GIB = 16
+
+# A large model takes up to fifteen minutes to load. A node waits ten for cables and peers, which
+# covers the boot of the others, and five starts that all fail late end within their interval.
+TIMES = Times(fabric=600, join=900, load=1200, start=780, stop=120, restart=30, burst=5)
+STOP_SECONDS = 60
+
+
+def container(
+    rank: Rank,
+    engine: Engine,
+    model: Model,
+    args: Mapping[str, Argument],
+    hub: str,
+    has_fabric: bool,
+) -> Container:
+    """The container of a rank; `hub` is the node's Hugging Face cache."""
+    module = ENGINES[engine.name]
+    program, *rest = module.entrypoint(rank, engine)
+    return Container(
+        image=engine.image,
+        entrypoint=program,
+        command=(tuple(rest), *module.flags(rank, engine, model, args)),
+        mounts=tuple(_mounts(rank, engine, model, hub)),
+        devices=("/dev/infiniband",) if has_fabric else (),
+        env_files=(ENGINE_ENV, *((SECRETS_ENV,) if engine.secrets else ())),
+        cache_variables=tuple(environment.CACHES),
+        shm_size_gib=SHM_GIB,
+        stop_seconds=STOP_SECONDS,
+        health=_health(engine) if rank.is_head else None,
+    )
+
+
+def _mounts(rank: Rank, engine: Engine, model: Model, hub: str) -> Iterator[Mount]:
+    yield Mount(hub, read_only=True)
+    if model.is_path:
+        yield Mount(model.source, read_only=True)
+    yield Mount(environment.ENGINE_CACHE, read_only=False)
+    yield Mount(NCCL_CONF, read_only=True)
+    for script in ENGINES[engine.name].scripts(rank, engine):
+        yield Mount(script, read_only=True)
+    if rank.is_head:
+        yield Mount(HEALTH_SCRIPT, read_only=True)
+
+
+def _health(engine: Engine) -> Health:
+    host = str(LOOPBACK) if engine.api.listen == "0.0.0.0" else engine.api.listen
+    return Health(
+        url=f"http://{host}:{engine.api.port}",
+        test=("CMD", "python3", HEALTH_SCRIPT),
+        start_seconds=TIMES.load,
+        interval_seconds=60,
+        answer_seconds=45,
+        timeout_seconds=60,
+        retries=2,
+    )

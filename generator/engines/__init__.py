@@ -1,0 +1,37 @@
+"""The engines: each module says what its engine is told on each node, and in which words."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from generator.declaration import Argument, Parallel
+from generator.engines import vllm
+from generator.site import Engine, Model, Rank, Words
+
+
+class EngineModule(Protocol):
+    """What a module of this package has."""
+
+    TITLE: str
+    LAUNCHERS: tuple[str, ...]
+    API_PORT: int
+    OWNED_FLAGS: Mapping[str, str]
+
+    def default_ports(self, launcher: str, parallel: Parallel) -> Mapping[str, int]:
+        """Ports that the engine opens on the head beside its API, by name."""
+
+    def environment(self, rank: Rank, engine: Engine) -> Mapping[str, str]:
+        """The engine's own variables on a rank."""
+
+    def entrypoint(self, rank: Rank, engine: Engine) -> Words:
+        """The program that the container starts, and the arguments that are not flags."""
+
+    def scripts(self, rank: Rank, engine: Engine) -> Words:
+        """Generated scripts that the entrypoint needs inside the container."""
+
+    def flags(
+        self, rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
+    ) -> tuple[Words, ...]:
+        """The program's flags, each with its values."""
+
+
+ENGINES: Mapping[str, EngineModule] = {"vllm": vllm}

@@ -1,0 +1,117 @@
+"""The environment of a node: which interface, address and RoCE device each program is told.
+
+Every value is the node's own, from the same fabric that netplan is written from.
+"""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+
+from generator.addressing import FABRIC_PREFIX, FabricInterface
+from generator.declaration import Kind, Topology
+from generator.engines import ENGINES
+from generator.site import ControlPlane, Engine, Rank, Variables
+
+CONTROL_PLANE = "control plane"
+
+# What the engine writes, kept over restarts; outside the container each user has folders of
+# their own.
+ENGINE_CACHE = "/var/cache/sparkgen"
+CACHES = {
+    "HF_HOME": f"{ENGINE_CACHE}/huggingface",
+    "VLLM_CACHE_ROOT": f"{ENGINE_CACHE}/vllm",
+    "TRITON_CACHE_DIR": f"{ENGINE_CACHE}/triton",
+    "FLASHINFER_WORKSPACE_BASE": f"{ENGINE_CACHE}/flashinfer",
+}
+
+
+def derived(
+    rank: Rank,
+    control: ControlPlane,
+    interfaces: Sequence[FabricInterface],
+    topology: Topology,
+    engine: Engine,
+    hub: str,
+) -> list[Variables]:
+    """A rank's environment before the site file's own values; `hub` is the Hugging Face cache."""
+    own = ENGINES[engine.name].environment(rank, engine)
+    groups = [
+        Variables("NCCL, the same as in /etc/nccl.conf", nccl(topology.kind, interfaces, control)),
+        Variables(CONTROL_PLANE, control_plane(control, rank.head)),
+        Variables(engine.title, own),
+        Variables("models are read from here, caches kept there", _folders(hub)),
+    ]
+    return groups if rank.count > 1 else [groups[0], *groups[2:]]
+
+
+def _folders(hub: str) -> Mapping[str, str]:
+    """The cache of models is mounted read-only and nothing is fetched; all else has its own."""
+    return {"HF_HUB_CACHE": f"{hub}/hub", "HF_HUB_OFFLINE": "1"} | CACHES
+
+
+def nccl(
+    kind: Kind, interfaces: Sequence[FabricInterface], control: ControlPlane
+) -> dict[str, str]:
+    """NCCL's settings on a node, for nccl.conf and the container alike.
+
+    `NCCL_NET=IB` makes NCCL fail where it would fall back to sockets in silence. A leading `=`
+    matches names exactly; without it they are prefixes (NCCL, src/misc/socket.cc and
+    src/transport/net_ib). The GID index is left alone: it differs between nodes and moves.
+    """
+    if not interfaces:
+        return {"NCCL_IB_DISABLE": "1"}
+    values = {
+        "NCCL_NET": "IB",
+        "NCCL_IB_DISABLE": "0",
+        "NCCL_IB_HCA": "=" + ",".join(f"{interface.hca}:1" for interface in interfaces),
+        "NCCL_SOCKET_IFNAME": f"={control.interface}",
+    }
+    return values | (_ring(interfaces) if kind == "ring" else {})
+
+
+def _ring(interfaces: Sequence[FabricInterface]) -> dict[str, str]:
+    """On a ring a peer is reached by one of two ports: NCCL picks it by subnet, from 2.30.7 on.
+
+    NCCL compares GIDs by one prefix length, 24 unless told (src/transport/net_ib/connect.cc).
+    """
+    values = {"NCCL_NET_PLUGIN": "none", "NCCL_IB_SUBNET_AWARE_ROUTING": "1"}
+    prefix = interfaces[0].address.network.prefixlen
+    if prefix != FABRIC_PREFIX:
+        values["NCCL_IB_SUBNET_PREFIX_LEN"] = str(prefix)
+    return values
+
+
+def control_plane(control: ControlPlane, head: IPv4Address) -> dict[str, str]:
+    """The same interface for Gloo, PyTorch, UCX and Open MPI; only NCCL knows the leading `=`."""
+    return {
+        "GLOO_SOCKET_IFNAME": control.interface,
+        "TP_SOCKET_IFNAME": control.interface,
+        "UCX_NET_DEVICES": control.interface,
+        "OMPI_MCA_btl_tcp_if_include": control.interface,
+        "MASTER_ADDR": str(head),
+    }
+
+
+def login_part(groups: Sequence[Variables]) -> dict[str, str]:
+    """What of an environment jobs are told that a person starts by hand: the control plane."""
+    return next((dict(group.values) for group in groups if group.title == CONTROL_PLANE), {})
+
+
+def nccl_part(groups: Sequence[Variables]) -> dict[str, str]:
+    """What of an environment NCCL reads, which is what nccl.conf says."""
+    return {
+        name: value
+        for group in groups
+        for name, value in group.values.items()
+        if name.startswith("NCCL_")
+    }
+
+
+def with_overrides(groups: Sequence[Variables], own: Mapping[str, str]) -> tuple[Variables, ...]:
+    """The groups with the site's own values: in place where a name is derived, else at the end."""
+    derived = {name for group in groups for name in group.values}
+    merged = [
+        Variables(group.title, {name: own.get(name, value) for name, value in group.values.items()})
+        for group in groups
+    ]
+    rest = {name: own[name] for name in sorted(own) if name not in derived}
+    return tuple(merged) + ((Variables("set in the site file", rest),) if rest else ())

@@ -1,0 +1,190 @@
+"""Rules about the engine, its image and its flags."""
+
+from collections.abc import Iterator, Sequence
+
+from generator import catalogs
+from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+from generator.diagnostics import Related, Severity, listed
+from generator.engines import ENGINES
+from generator.rules.environment import version_tuple
+from generator.rules.registry import Fault, rule
+
+MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
+
+
+@rule("SG601")
+def engine_without_templates(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The site format knows four engines; bundles are written for those in `engines/`."""
+    if engine.name not in ENGINES:
+        yield Fault(
+            f"bundles for {engine.name} are not written yet",
+            ("engine", "name"),
+            f"write {listed(ENGINES)}",
+        )
+
+
+@rule("SG602", unless="SG601")
+def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
+    """Each engine joins its nodes in ways of its own."""
+    launchers = ENGINES[engine.name].LAUNCHERS
+    if engine.launcher and engine.launcher not in launchers:
+        yield Fault(
+            f"{ENGINES[engine.name].TITLE} has no launcher '{engine.launcher}'",
+            ("engine", "launcher"),
+            f"write {listed(launchers)}",
+        )
+
+
+@rule("SG603", unless="SG201 SG203 SG204 SG208")
+def parallel_product(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+    """Tensor x pipeline x data is the number of nodes: each has one GPU, and none is left over."""
+    sizes, count = engine.parallel, len(nodes)
+    if sizes.ranks == count:
+        return
+    product = f"{sizes.tensor} x {sizes.pipeline} x {sizes.data} = {sizes.ranks}"
+    write = f"write 'parallel: {{pipeline: {count}}}', or other sizes whose product is {count}"
+    yield Fault(
+        f"tensor x pipeline x data is {product}, and there {_nodes(count)}",
+        ("engine", "parallel"),
+        write if count > 1 else "take 'parallel' out",
+        at_key=True,
+        related=(Related("the nodes", ("nodes",)),),
+    )
+
+
+def _nodes(count: int) -> str:
+    return "is 1 node" if count == 1 else f"are {count} nodes"
+
+
+@rule("SG604", unless="SG601")
+def flag_of_the_generator(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A setting that the site file has a key for, or that follows from the nodes, is said once."""
+    owned = ENGINES[engine.name].OWNED_FLAGS
+    for name in engine.args:
+        key = owned.get(name.replace("_", "-").removeprefix("no-"))
+        if key is not None:
+            yield Fault(
+                f"'{name}' is set by sparkgen",
+                ("engine", "args", name),
+                f"use the key {key}" if key else "it follows from the nodes; take it out",
+                at_key=True,
+            )
+
+
+@rule("SG605", Severity.WARNING, unless="SG601")
+def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The image is known to hold another engine, or another version of it, than the site says."""
+    known = catalogs.image(engine.image)
+    if known is None:
+        return
+    if known.engine != engine.name:
+        yield Fault(
+            f"the image holds {known.engine}, not {engine.name}",
+            ("engine", "image"),
+            f"use an image of {engine.name}, or write 'name: {known.engine}'",
+        )
+    elif known.version and version_tuple(known.version) != version_tuple(engine.version):
+        yield Fault(
+            f"the image holds {known.engine} {known.version}, not {engine.version}",
+            ("engine", "version"),
+            f"write 'version: {known.version}', or another image",
+            related=(Related("the image", ("engine", "image")),),
+        )
+
+
+@rule("SG606", Severity.WARNING)
+def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The image is known to hold another NCCL than the site says."""
+    known = catalogs.image(engine.image)
+    if not (known and known.nccl and engine.nccl):
+        return
+    if version_tuple(known.nccl) != version_tuple(engine.nccl):
+        yield Fault(
+            f"the image holds NCCL {known.nccl}, not {engine.nccl}",
+            ("engine", "nccl"),
+            f"write 'nccl: {known.nccl}', or another image",
+        )
+
+
+@rule("SG607", Severity.WARNING)
+def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The launcher is Ray, and the image is known to come without it."""
+    known = catalogs.image(engine.image)
+    if engine.launcher == "ray" and known and known.ray is False:
+        yield Fault(
+            "the image comes without Ray",
+            ("engine", "image"),
+            "write 'launcher: native', or use an image with Ray inside",
+        )
+
+
+@rule("SG608", unless="SG601 SG602")
+def port_of_two_services(engine: DeclaredEngine) -> Iterator[Fault]:
+    """Two services of the head on one port: the second one does not start.
+
+    Ray's workers take ports 10002 to 19999. Source: ray/scripts/scripts.py.
+    """
+    module = ENGINES[engine.name]
+    launcher = engine.launcher or module.LAUNCHERS[0]
+    defaults = module.default_ports(launcher, engine.parallel)
+    ports = {name: engine.ports.get(name, port) for name, port in defaults.items()}
+    ports["api"] = engine.port or module.API_PORT
+    # A port that is written is the one to change, not the default that it meets.
+    written = {*engine.ports, *(["api"] if engine.port else [])}
+    owners: dict[int, str] = {}
+    for name in sorted(ports, key=lambda name: name in written):
+        port, path = ports[name], _port_path(name)
+        if port in owners:
+            owner = owners[port]
+            yield Fault(
+                f"port {port} is that of '{owner}' and of '{name}'",
+                path,
+                "give one of them another port",
+                related=(Related(f"'{owner}'", _port_path(owner)),) if owner in written else (),
+            )
+        elif launcher == "ray" and port in _RAY_WORKERS:
+            yield Fault(
+                f"port {port} is in the range of Ray's workers, 10002 to 19999",
+                path,
+                "choose one outside of it",
+            )
+        owners.setdefault(port, name)
+
+
+_RAY_WORKERS = range(10002, 20000)
+
+
+def _port_path(name: str) -> tuple[str, ...]:
+    return ("engine", "port") if name == "api" else ("engine", "ports", name)
+
+
+@rule("SG609", Severity.WARNING)
+def mutable_tag(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A tag that moves is another image tomorrow, and another one on a node that pulled later."""
+    name, _, digest = engine.image.partition("@")
+    tag = name.rsplit("/", 1)[-1].partition(":")[2]
+    if not digest and (tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag):
+        yield Fault(
+            f"the tag '{tag}' moves" if tag else "an image without a tag is 'latest', which moves",
+            ("engine", "image"),
+            f"write a fixed tag or, better, a digest: {name.removesuffix(f':{tag}')}@sha256:...",
+        )
+
+
+@rule("SG610", Severity.WARNING)
+def not_written_yet(model: DeclaredModel, services: frozenset[str]) -> Iterator[Fault]:
+    """The site file may ask for it already; this version of sparkgen does not write it yet."""
+    if model.speculative:
+        yield Fault(
+            "speculative decoding is not written yet",
+            ("model", "speculative"),
+            "the bundle is made without it",
+            at_key=True,
+        )
+    for name in sorted(services):
+        yield Fault(
+            f"the service '{name}' is not written yet",
+            ("services", name),
+            "the bundle is made without it",
+            at_key=True,
+        )

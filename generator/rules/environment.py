@@ -1,0 +1,100 @@
+"""Rules about NCCL and the environment."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from generator import environment
+from generator.addressing import Fabric
+from generator.control import control_planes
+from generator.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.diagnostics import Related, Severity
+from generator.rules.registry import Fault, rule
+from generator.serving import engine_of
+from generator.site import Rank
+
+RING_NCCL = (2, 30, 7)
+
+
+def version_tuple(text: str) -> tuple[int, ...]:
+    """`2.30.7-1` as numbers that compare: (2, 30, 7)."""
+    return tuple(int(part) for part in re.findall(r"\d+", text.split("-")[0]))
+
+
+@rule("SG401", unless="SG208")
+def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
+    """A ring needs NCCL 2.30.7: from there on it picks the port whose subnet the peer is on.
+
+    Source: NCCL, `NCCL_IB_SUBNET_AWARE_ROUTING` ("for DGX Spark multi-node ring connection"); older
+    versions ignore it and hang or fail at `ibv_modify_qp`. A patched build may know better.
+    """
+    if topology.kind != "ring" or engine.nccl_patched:
+        return
+    if engine.nccl is None:
+        yield Fault(
+            "a ring needs NCCL 2.30.7, and 'engine' does not say what the image has",
+            ("engine",),
+            "write 'nccl: VERSION', as 'python3 -c \"import torch; print("
+            "torch.cuda.nccl.version())\"' says it in the image",
+            at_key=True,
+        )
+    elif version_tuple(engine.nccl) < RING_NCCL:
+        yield Fault(
+            f"NCCL {engine.nccl} can't tell a ring's ports apart",
+            ("engine", "nccl"),
+            "use an image with NCCL 2.30.7, the first that can, or newer",
+        )
+
+
+@rule("SG402", Severity.WARNING, unless="SG601 SG602 SG307")
+def overridden_variable(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """A variable that sparkgen derives from the cabling is set by hand, the same on all nodes."""
+    head = nodes[0]
+    control = control_planes(nodes, fabric, topology)[0]
+    groups = environment.derived(
+        Rank(0, len(nodes), control.address, control.address),
+        control,
+        fabric.interfaces[head.name],
+        topology,
+        engine_of(engine, head, control, fabric.interfaces[head.name]),
+        hub="",
+    )
+    derived = {name: value for group in groups for name, value in group.values.items()}
+    for name in engine.env:
+        if name in derived and engine.env[name] != derived[name]:
+            own = f": on {head.name} it would be {derived[name]}" if derived[name] else ""
+            yield Fault(
+                f"{name} is derived{own}",
+                ("engine", "env", name),
+                "take it out, unless you know better",
+            )
+
+
+@rule("SG403", unless="SG307 SG402 SG601 SG602")
+def values_that_ray_copies(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """Under Ray the head's NCCL values reach every rank, so they must be the same on all nodes.
+
+    vLLM copies all variables that begin with NCCL_ or UCX_ from the driver to Ray's workers
+    (vllm/ray/ray_env.py). They differ where nodes are cabled at different ports, or call their
+    management interfaces differently.
+    """
+    if engine.launcher != "ray":
+        return
+    controls = control_planes(nodes, fabric, topology)
+    values = [
+        environment.nccl(topology.kind, fabric.interfaces[node.name], control)
+        for node, control in zip(nodes, controls, strict=True)
+    ]
+    for node, own in zip(nodes, values, strict=True):
+        names = [name for name in own if own[name] != values[0][name]]
+        if names:
+            yield Fault(
+                f"Ray copies {names[0]} from {nodes[0].name} to {node.name}, which needs another",
+                ("engine", "launcher"),
+                "use 'launcher: native', or the same ports and interfaces on all nodes",
+                related=(Related(node.name, node.path),),
+            )
+            return

@@ -1,0 +1,124 @@
+"""Rules about the model and how it is split."""
+
+from collections.abc import Iterator
+
+from generator import catalogs
+from generator.architecture import shape
+from generator.declaration import DeclaredEngine, DeclaredModel
+from generator.diagnostics import did_you_mean
+from generator.rules.registry import Fault, rule
+
+
+@rule("SG501")
+def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
+    """The catalog names a model by the last part of its Hugging Face id, in lower case."""
+    if model.name and catalogs.checkpoint(model.name) is None:
+        yield Fault(
+            f"the catalog has no model '{model.name}'",
+            ("model", "name"),
+            did_you_mean(model.name, catalogs.checkpoint_names())
+            or "for another model write 'source: OWNER/NAME' and its 'architecture'",
+        )
+
+
+@rule("SG502")
+def no_model(model: DeclaredModel) -> Iterator[Fault]:
+    """A site names its model: a `name` of the catalog, or a `source`."""
+    if not model.name and not model.source:
+        yield Fault(
+            "'model' has neither 'name' nor 'source'",
+            ("model",),
+            "write 'name: gpt-oss-120b', or 'source: OWNER/NAME' for one outside the catalog",
+            at_key=True,
+        )
+
+
+@rule("SG503")
+def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
+    """The catalog knows the shape of its models; `architecture` is for a `source`."""
+    if model.name and model.architecture is not None:
+        yield Fault(
+            f"the catalog knows the architecture of '{model.name}'",
+            ("model", "architecture"),
+            "take it out, or write 'source' in place of 'name'",
+            at_key=True,
+        )
+
+
+@rule("SG504", unless="SG501 SG503")
+def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A context above what the model was made for is refused by the engines.
+
+    Source: vLLM, `--max-model-len` above the derived length raises unless it is allowed by hand.
+    """
+    known = shape(model)
+    longest = known.max_context if known else None
+    if longest and model.context_length and model.context_length > longest:
+        yield Fault(
+            f"a context of {model.context_length} tokens, and the model was made for {longest}",
+            ("model", "context_length"),
+            f"write {longest} or less",
+        )
+
+
+@rule("SG510", unless="SG501 SG503 SG603")
+def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """Tensor parallelism divides attention heads, and divides or copies KV heads, evenly.
+
+    Source: vLLM, `verify_with_parallel_config` and `QKVParallelLinear`; SGLang likewise. Almost no
+    model's heads divide by three: three nodes take pipeline stages.
+    """
+    known, size = shape(model), engine.parallel.tensor
+    if known is None or not known.heads or size == 1:
+        return
+    path = ("engine", "parallel")
+    stages = size * engine.parallel.pipeline
+    advice = f"write 'pipeline: {stages}' in place of 'tensor: {size}', or another tensor size"
+    if known.heads % size:
+        yield Fault(
+            f"{known.heads} attention heads do not divide by tensor size {size}", path, advice
+        )
+    elif known.kv_heads and not known.latent and known.kv_heads % size and size % known.kv_heads:
+        yield Fault(f"{known.kv_heads} KV heads do not divide by tensor size {size}", path, advice)
+
+
+@rule("SG511", unless="SG501 SG503 SG603")
+def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A pipeline stage has at least one layer."""
+    known, stages = shape(model), engine.parallel.pipeline
+    if known and known.layers and stages > known.layers:
+        yield Fault(
+            f"{stages} pipeline stages for {known.layers} layers",
+            ("engine", "parallel", "pipeline"),
+            f"write {known.layers} or less",
+        )
+
+
+@rule("SG513", unless="SG501 SG503 SG603")
+def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """Replicas of a dense model that each span several nodes are separate services, not ranks.
+
+    vLLM resets a dense model's data parallel size to 1, and followers of the other replicas never
+    join (vllm/v1/engine/core.py, `run_engine_core`; pull request 39405 has the table of what runs).
+    """
+    known, sizes = shape(model), engine.parallel
+    split = sizes.tensor * sizes.pipeline > 1
+    if engine.name == "vllm" and sizes.data > 1 and split and known and known.experts == 0:
+        yield Fault(
+            "a dense model has no data parallel ranks that span several nodes",
+            ("engine", "parallel"),
+            "use tensor and pipeline alone, or a site of its own for each replica",
+        )
+
+
+@rule("SG512", unless="SG501 SG503")
+def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """Expert parallelism needs experts. Source: vLLM refuses `--enable-expert-parallel` without."""
+    known = shape(model)
+    if engine.parallel.expert and known and known.experts == 0:
+        yield Fault(
+            "the model is dense: it has no experts to spread",
+            ("engine", "parallel", "expert"),
+            "take 'expert' out",
+            at_key=True,
+        )

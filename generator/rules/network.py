@@ -1,0 +1,306 @@
+"""Rules about addresses, networks and the control plane."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from generator.addressing import FABRIC_PREFIX, Fabric, pool_subnets
+from generator.control import chosen_plane
+from generator.declaration import DeclaredCable, Topology
+from generator.diagnostics import KeyPath, Related, Severity
+from generator.hardware import HALVES, PORTS, Half
+from generator.rules.nodes import Nodes, named
+from generator.rules.registry import Fault, rule
+
+Cabling = Sequence[DeclaredCable]
+
+_POOL: KeyPath = ("topology", "subnet_pool")
+_SPECIAL = {
+    IPv4Network("192.168.0.0/24"): "the usual network of a home router",
+    IPv4Network("192.168.1.0/24"): "the usual network of a home router",
+    IPv4Network("172.17.0.0/16"): "Docker's default bridge",
+    IPv4Network("100.64.0.0/10"): "Tailscale's range",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A subnet, the cable and half that it is for, and where in the site file it comes from.
+
+    On a switch the halves of all cables of a port share it, so `cable` is the first of them.
+    """
+
+    subnet: IPv4Network
+    cable: int
+    half: int
+    place: KeyPath
+
+
+def _uses(fabric: Fabric, cabling: Cabling, topology: Topology) -> list[Use]:
+    """Every half of the fabric once, by cable; the place is the pool where no cable gives it."""
+    uses: dict[tuple[int, int], Use] = {}
+    for cable, declared in zip(fabric.cables, cabling, strict=True):
+        shared = cable.a.port if topology.kind == "switch" else cable.number
+        for half, subnet in enumerate(cable.subnets):
+            given = bool(declared.subnets)
+            known = uses.get((shared, half))
+            if known is None or (given and known.place == _POOL):
+                place = (*declared.path, "subnets", half) if given else _POOL
+                number = known.cable if known else cable.number
+                uses[shared, half] = Use(subnet, number, half, place)
+    return list(uses.values())
+
+
+@rule("SG305", unless="SG203")
+def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+    """A cable that gives subnets gives one a half: each half needs a subnet of its own."""
+    wanted = len(topology.halves)
+    for cable in cabling:
+        if cable.subnets and len(cable.subnets) != wanted:
+            given = "1 subnet" if len(cable.subnets) == 1 else f"{len(cable.subnets)} subnets"
+            halves = "1 half" if wanted == 1 else f"{wanted} halves"
+            yield Fault(
+                f"{given} for {halves} of a port",
+                (*cable.path, "subnets"),
+                f"write {'one for each half' if wanted > 1 else 'one'}, or leave 'subnets' out",
+            )
+
+
+@rule("SG311", unless="SG305")
+def switch_subnets_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+    """On a switch a port number has the same two subnets on every node, or they don't meet."""
+    if topology.kind != "switch":
+        return
+    first: dict[int, DeclaredCable] = {}
+    for cable, declared in zip(fabric.cables, cabling, strict=True):
+        if not declared.subnets:
+            continue
+        owner = first.setdefault(cable.a.port, declared)
+        if owner.subnets != declared.subnets:
+            yield Fault(
+                f"port p{cable.a.port} has other subnets here than on another node",
+                (*declared.path, "subnets"),
+                "give them once, or the same ones",
+                related=(Related("the other ones", (*owner.path, "subnets")),),
+            )
+
+
+@rule("SG303", unless="SG305")
+def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+    """The pool holds a /24 for every half of every cable, or on a switch of every cabled port.
+
+    They are counted by the cable's place in the list, or the port's number.
+    """
+    pool = topology.subnet_pool
+    from_pool = [
+        cable.a.port if topology.kind == "switch" else declared.index
+        for cable, declared in zip(fabric.cables, cabling, strict=True)
+        if not declared.subnets
+    ]
+    if not from_pool or all(use.place != _POOL for use in _uses(fabric, cabling, topology)):
+        return
+    needed = len(HALVES) * max(from_pool) + len(topology.halves)
+    held = pool_subnets(pool) if pool.prefixlen <= FABRIC_PREFIX else 0
+    if held < needed:
+        wanted = FABRIC_PREFIX - (needed - 1).bit_length()
+        yield Fault(
+            f"the pool {pool} has room for {held or 'no'} /24 subnet{'' if held == 1 else 's'}, "
+            f"and the cables take {needed}",
+            _POOL,
+            f"write a /{wanted} or larger",
+        )
+
+
+@rule("SG301", unless="SG303 SG305 SG311")
+def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+    """No two halves share a subnet, on one node or another cable.
+
+    Two interfaces in one subnet make routes and ARP ambiguous, and NCCL's connections fail.
+    Source: NVIDIA, "Multiple Sparks through a switch", step 4.2 ("this is required").
+    """
+    seen: list[Use] = []
+    said: set[int] = set()
+    for use in _uses(fabric, cabling, topology):
+        clash = next((other for other in seen if other.subnet.overlaps(use.subnet)), None)
+        seen.append(use)
+        # A line that was copied is one mistake, though both of its subnets clash.
+        if clash is None or use.cable in said:
+            continue
+        said.add(use.cable)
+        at, other = (clash, use) if use.place == _POOL else (use, clash)
+        same = "is also" if at.subnet == other.subnet else f"overlaps {other.subnet},"
+        yield Fault(
+            f"{at.subnet} {same} the subnet of half {other.half} of cable {other.cable}",
+            at.place,
+            "each half of each cable needs a subnet of its own",
+            related=(Related("the other one", other.place),),
+        )
+
+
+@rule("SG302", unless="SG303 SG305 SG311")
+def fabric_overlaps_management(
+    fabric: Fabric, cabling: Cabling, nodes: Nodes, topology: Topology
+) -> Iterator[Fault]:
+    """Fabric and management are apart, or a node reaches its peers by the wrong one.
+
+    Source: NVIDIA, "Connect multiple Sparks": "keep them separate from your management LAN".
+    """
+    managed = {n.management.address.network: n for n in reversed(nodes) if n.management}
+    uses = _uses(fabric, cabling, topology)
+    for network, node in managed.items():
+        inside = [use for use in uses if use.subnet.overlaps(network)]
+        if not inside:
+            continue
+        more = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
+        yield Fault(
+            f"the fabric's {inside[0].subnet}{more} overlap{'' if more else 's'} "
+            f"the management network {network}",
+            inside[0].place,
+            "choose another range, or a longer prefix for management",
+            related=(Related(f"{node.name}'s address", (*node.path, "management", "address")),),
+        )
+
+
+@rule("SG304", unless="SG303 SG305 SG311")
+def host_out_of_subnet(
+    fabric: Fabric, cabling: Cabling, nodes: Nodes, topology: Topology
+) -> Iterator[Fault]:
+    """A node's host number is an address of every subnet that it is on."""
+    by_name = {node.name: node for node in nodes}
+    places = {use.subnet: use.place for use in _uses(fabric, cabling, topology)}
+    said: set[int | KeyPath] = set()
+    for cable in fabric.cables:
+        for subnet in cable.subnets:
+            last = subnet.num_addresses - 2
+            high = max((by_name[port.node] for port in cable.ports), key=lambda node: node.host)
+            if high.host <= last or cable.number in said or places[subnet] in said:
+                continue
+            said |= {cable.number, places[subnet]}
+            yield Fault(
+                f"{subnet} has hosts 1 to {last}, and {high.name} is host {high.host}",
+                places[subnet],
+                f"use a larger subnet, or give the node a 'host' up to {last}",
+                related=(Related(high.name, (*high.path, "host")),),
+            )
+
+
+@rule("SG306", Severity.WARNING, unless="SG302 SG303 SG305")
+def common_ranges(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+    """Ranges that something else on the node is likely to use: home routers, Docker, Tailscale."""
+    said: set[KeyPath] = set()
+    for use in _uses(fabric, cabling, topology):
+        owner = next((who for what, who in _SPECIAL.items() if use.subnet.overlaps(what)), "")
+        if owner and use.place not in said:
+            said.add(use.place)
+            yield Fault(
+                f"the fabric's {use.subnet} is in {owner}",
+                use.place,
+                "choose another range, such as 10.100.0.0/16",
+            )
+
+
+@rule("SG308", unless="SG304 SG305")
+def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+    """All subnets of a ring have one prefix length: NCCL compares addresses by a single one.
+
+    Source: NCCL 2.30.7, `NCCL_IB_SUBNET_PREFIX_LEN`.
+    """
+    if topology.kind != "ring":
+        return
+    uses = _uses(fabric, cabling, topology)
+    lengths = Counter(use.subnet.prefixlen for use in uses)
+    usual, _ = lengths.most_common(1)[0]
+    said: set[int] = set()
+    for use in uses:
+        if use.subnet.prefixlen != usual and use.cable not in said:
+            said.add(use.cable)
+            yield Fault(
+                f"{use.subnet} is a /{use.subnet.prefixlen}, and the ring's other subnets /{usual}",
+                use.place,
+                f"use /{usual} on all cables: NCCL compares addresses by one prefix length",
+            )
+
+
+@rule("SG307", unless="SG201 SG208")
+def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+    """Control traffic takes a network that every node is on.
+
+    On a ring no fabric interface reaches both peers, so only management is left.
+    """
+    bare = [node for node in nodes if not node.management]
+    if topology.kind == "ring" and topology.control_plane == "fabric":
+        yield Fault(
+            "no fabric interface of a ring reaches both peers",
+            ("topology", "control_plane"),
+            "write 'control_plane: management'",
+        )
+    elif bare and (topology.kind == "ring" or _asks_for_management(topology)):
+        have = "has" if len(bare) == 1 else "have"
+        yield Fault(
+            f"{named([node.name for node in bare])} {have} no management network, "
+            "which control traffic takes",
+            (*bare[0].path, "name"),
+            "add 'management: {interface: enP7s7, address: ADDRESS/PREFIX}'",
+        )
+
+
+def _asks_for_management(topology: Topology) -> bool:
+    return topology.kind != "single" and topology.control_plane == "management"
+
+
+def _managed_control(nodes: Nodes, topology: Topology) -> bool:
+    """Whether control traffic between nodes takes the management network."""
+    return topology.kind != "single" and chosen_plane(nodes, topology) == "management"
+
+
+@rule("SG309", unless="SG201 SG202 SG208 SG307")
+def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+    """Where control traffic takes management, all nodes are in one network: it isn't routed."""
+    if not _managed_control(nodes, topology):
+        return
+    managed = [(node, node.management.address) for node in nodes if node.management]
+    networks = Counter(address.network for _, address in managed)
+    usual = networks.most_common(1)[0][0]
+    first = next(node for node, address in managed if address.network == usual)
+    for node, address in managed:
+        if address.network != usual:
+            yield Fault(
+                f"{node.name} is in {address.network}, and {first.name} in {usual}",
+                (*node.path, "management", "address"),
+                "give all nodes addresses of one network: control traffic takes it",
+                related=(
+                    Related(f"{first.name}'s address", (*first.path, "management", "address")),
+                ),
+            )
+
+
+@rule("SG312", unless="SG201")
+def management_on_fabric(nodes: Nodes) -> Iterator[Fault]:
+    """The QSFP interfaces are the fabric's; sparkgen writes their netplan itself."""
+    fabric = {Half(port, half).interface for port in PORTS for half in HALVES}
+    wrong = {
+        node.management.interface: node
+        for node in reversed(nodes)
+        if node.management and node.management.interface in fabric
+    }
+    for interface, node in wrong.items():
+        yield Fault(
+            f"{interface} is an interface of a QSFP port, which is for the fabric",
+            (*node.path, "management", "interface"),
+            "enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi",
+        )
+
+
+@rule("SG310", Severity.WARNING, unless="SG201 SG208 SG307")
+def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+    """Control traffic over Wi-Fi stalls with the first lost beacon, and serving stalls with it."""
+    if not _managed_control(nodes, topology):
+        return
+    by_air = [n for n in nodes if n.management and n.management.interface.startswith("wl")]
+    if by_air:
+        yield Fault(
+            f"control traffic of {named([node.name for node in by_air])} goes over Wi-Fi",
+            (*by_air[0].path, "management", "interface"),
+            "use the RJ45 port, enP7s7",
+        )

@@ -1,0 +1,107 @@
+"""Rules about the nodes themselves."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+from generator.declaration import FIRST_HOST, DeclaredNode
+from generator.diagnostics import Related, listed
+from generator.rules.registry import Fault, rule
+
+Nodes = Sequence[DeclaredNode]
+
+_MOST_NAMES = 8
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in a sentence, and how many more there are: `a, b and 3 more`."""
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return listed([*names[:_MOST_NAMES], *more], "and")
+
+
+def _repeated(
+    nodes: Nodes, key: Callable[[DeclaredNode], Hashable]
+) -> Iterator[tuple[Any, DeclaredNode, DeclaredNode]]:
+    """Values that a second node has again: the value, the first node and the second one."""
+    first: dict[Hashable, DeclaredNode] = {}
+    for node in nodes:
+        value = key(node)
+        if value is None:
+            continue
+        if value in first:
+            yield value, first[value], node
+        else:
+            first[value] = node
+
+
+@rule("SG201")
+def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
+    """Every node has a name of its own: it names a host, a folder of the bundle and cable ends."""
+    for name, first, second in _repeated(nodes, lambda node: node.name):
+        yield Fault(
+            f"two nodes are called '{name}'",
+            (*second.path, "name"),
+            "give one of them another name",
+            related=(Related("first used", (*first.path, "name")),),
+        )
+
+
+@rule("SG202", unless="SG201")
+def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
+    """Two nodes with one management address answer for each other, now one, now the other."""
+
+    def address(node: DeclaredNode) -> Hashable:
+        return node.management.address.ip if node.management else None
+
+    for value, first, second in _repeated(nodes, address):
+        yield Fault(
+            f"two nodes have the management address {value}",
+            (*second.path, "management", "address"),
+            "give each node an address of its own",
+            related=(Related("first used", (*first.path, "management", "address")),),
+        )
+
+
+@rule("SG206", unless="SG201")
+def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
+    """The host number is a node's last octet on every fabric subnet, so no two nodes share one.
+
+    Nodes without `host` count from 11 in the order of the list.
+    """
+    taken = {node.host for node in nodes}
+    free = next(n for n in (*range(FIRST_HOST, 255), *range(1, FIRST_HOST)) if n not in taken)
+    for host, first, second in _repeated(nodes, lambda node: node.host):
+        # One of the two is written; the other may have been counted.
+        if second.host == FIRST_HOST + second.index:
+            first, second = second, first
+        counted = first.host == FIRST_HOST + first.index
+        yield Fault(
+            f"two nodes have the host number {host}",
+            (*second.path, "host"),
+            f"{free} is free",
+            related=(
+                Related(f"{first.name} has it by its place in the list,", first.path)
+                if counted
+                else Related("first used", (*first.path, "host")),
+            ),
+        )
+
+
+@rule("SG222", unless="SG201")
+def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
+    """Ranks take equal shares of a model, so the smallest node decides; pair equal memory sizes.
+
+    Source: NVIDIA, vLLM on multiple Sparks ("two 64 GB or two 128 GB").
+    """
+    sizes = Counter(node.memory_gb for node in nodes)
+    if len(sizes) < 2:
+        return
+    usual = max(sizes, key=lambda gb: (sizes[gb], gb))
+    node = next(node for node in nodes if node.memory_gb != usual)
+    other = next(node for node in nodes if node.memory_gb == usual)
+    yield Fault(
+        f"{node.name} has {node.memory_gb} GB of memory, and {other.name} {usual} GB",
+        (*node.path, "memory_gb"),
+        "nodes that serve one model together have the same memory",
+        related=(Related(f"{other.name}", other.path),),
+    )

@@ -1,0 +1,66 @@
+"""What a rule is: an id, a severity, and a check that is handed the sections it names.
+
+A check is a generator of faults. Its parameters say which sections of the declaration it needs
+(`nodes`, `cabling`, `topology`, `model`, `engine`, ..., and `fabric`, the addresses that would come
+out); it is not judged where one of them is unsound. Its docstring is the rule's documentation.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from generator.diagnostics import Finding, KeyPath, Related, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a check has to say: a finding without the rule that says it."""
+
+    message: str
+    path: KeyPath
+    help: str = ""
+    at_key: bool = False
+    related: tuple[Related, ...] = ()
+
+
+Check = Callable[..., Iterator[Fault]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule; `unless` names rules that make this one pointless once they have spoken."""
+
+    id: str
+    severity: Severity
+    check: Check
+    needs: tuple[str, ...]
+    unless: frozenset[str]
+
+    def finding(self, fault: Fault) -> Finding:
+        """The fault as the report shows it."""
+        return Finding(
+            self.id,
+            self.severity,
+            fault.message,
+            fault.path,
+            fault.at_key,
+            fault.help,
+            fault.related,
+        )
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(
+    number: str, severity: Severity = Severity.ERROR, unless: str = ""
+) -> Callable[[Check], Check]:
+    """Register a check under an id that is never used for another rule."""
+
+    def register(check: Check) -> Check:
+        assert number not in RULES, number
+        needs = tuple(inspect.signature(check).parameters)
+        RULES[number] = Rule(number, severity, check, needs, frozenset(unless.split()))
+        return check
+
+    return register

@@ -1,0 +1,32 @@
+"""Rules about what others can reach and read."""
+
+from collections.abc import Iterator
+
+from generator.declaration import DeclaredEngine
+from generator.diagnostics import Severity
+from generator.rules.registry import Fault, rule
+
+
+@rule("SG701", Severity.WARNING)
+def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
+    """An API on all interfaces without a key serves everyone who reaches the node."""
+    if engine.bind == "all" and "VLLM_API_KEY" not in engine.secrets:
+        yield Fault(
+            "the API listens on all interfaces and asks for no key",
+            ("engine", "bind"),
+            "write 'secrets: [VLLM_API_KEY]', or 'bind: management'",
+        )
+
+
+@rule("SG702", Severity.WARNING)
+def open_dashboard(engine: DeclaredEngine) -> Iterator[Fault]:
+    """Ray's dashboard runs what it is handed, and knows no key: whoever reaches it owns the node.
+
+    Source: Ray, "Security" (the dashboard and job interface are for trusted networks only).
+    """
+    if engine.bind == "all" and engine.launcher == "ray":
+        yield Fault(
+            "Ray's dashboard listens on all interfaces, and takes jobs from everybody",
+            ("engine", "bind"),
+            "write 'bind: management'",
+        )

@@ -1,0 +1,270 @@
+"""The derived site: every decision made and every number computed, so that templates only print."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from typing import Literal
+
+from generator.addressing import Cable, FabricInterface
+from generator.declaration import Kind, Management, Parallel
+
+Words = tuple[str, ...]
+HostEntry = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """Where bootstrap and control traffic of a node goes; local is a single node's loopback."""
+
+    plane: Literal["management", "fabric", "local"]
+    interface: str
+    address: IPv4Address
+    network: IPv4Network
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """A group of environment variables and what they are for."""
+
+    title: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder or file of the node, at the same path in the container."""
+
+    path: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What Docker runs on a node, by Compose or by hand.
+
+    `command` is grouped as it is printed: one flag with its values a line. `cache_variables` name
+    the folders that only the container has.
+    """
+
+    image: str
+    entrypoint: str
+    command: tuple[Words, ...]
+    mounts: tuple[Mount, ...]
+    devices: Words
+    env_files: Words
+    cache_variables: Words
+    shm_size_gib: int
+    stop_seconds: int
+    health: "Health | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How the head's container is asked whether it serves; times in seconds."""
+
+    url: str
+    test: Words
+    start_seconds: int
+    interval_seconds: int
+    answer_seconds: int
+    timeout_seconds: int
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long things may take, in seconds, and how often a start may fail."""
+
+    fabric: int
+    join: int
+    load: int
+    start: int
+    stop: int
+    restart: int
+    burst: int
+
+    @property
+    def burst_interval(self) -> int:
+        """Long enough that starts which fail late count too: else they would go on for ever."""
+        return self.burst * (self.start + self.load + self.restart + self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One machine of the site, with all that its folder of the bundle says."""
+
+    name: str
+    rank: int
+    host: int
+    user: str
+    memory_gb: int
+    visible_gib: float
+    management: Management | None
+    interfaces: tuple[FabricInterface, ...]
+    control: ControlPlane
+    nccl: Mapping[str, str]
+    environment: tuple[Variables, ...]
+    login: Mapping[str, str]
+    container: Container
+    hosts: tuple[HostEntry, ...]
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the node is rank 0 and serves the API."""
+        return self.rank == 0
+
+    @property
+    def address(self) -> IPv4Address:
+        """Where a person reaches the node."""
+        return self.management.address.ip if self.management else self.control.address
+
+    @property
+    def ssh(self) -> str:
+        """What `ssh` is told: without a management network the node's name must resolve."""
+        return f"{self.user}@{self.management.address.ip if self.management else self.name}"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment without its groups."""
+        return {name: value for group in self.environment for name, value in group.values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The model as the engine is asked for it; lengths in tokens, None is the engine's default."""
+
+    source: str
+    served_name: str
+    format: str | None
+    revision: str | None
+    context_length: int | None
+    max_sequences: int | None
+    kv_cache_dtype: str | None
+    quantization: str | None
+    gated: bool
+
+    @property
+    def is_path(self) -> bool:
+        """Whether the model is a folder of the nodes and not in the Hugging Face cache."""
+        return self.source.startswith("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """Where the engine answers: the address it listens on, and the one that clients use."""
+
+    listen: str
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The base address for clients."""
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs on the head itself reach it."""
+        return IPv4Address(self.listen).is_loopback
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine with all its choices made."""
+
+    name: str
+    title: str
+    version: str
+    image: str
+    nccl: str | None
+    launcher: str
+    api: Api
+    ports: Mapping[str, int]
+    parallel: Parallel
+    memory_utilization: float
+    secrets: Words
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the image is named by its digest, which cannot move."""
+        return "@" in self.image
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """What a healthy fabric gives: GB/s of NCCL bus bandwidth, Gb/s of one cable."""
+
+    nccl_gb_s: float
+    link_gbit_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A whole site; nodes by rank, cables by number.
+
+    `test_nccl` is the NCCL that the bandwidth test is built with on the nodes.
+    """
+
+    name: str
+    file: str
+    description: str
+    kind: Kind
+    mtu: int
+    renderer: str | None
+    subnets: tuple[IPv4Network, ...]
+    cables: tuple[Cable, ...]
+    nodes: tuple[Node, ...]
+    model: Model
+    engine: Engine
+    bandwidth: Bandwidth
+    times: Times
+    test_nccl: str
+
+    @property
+    def head(self) -> Node:
+        """Rank 0."""
+        return self.nodes[0]
+
+    @property
+    def workers(self) -> tuple[Node, ...]:
+        """All ranks above 0."""
+        return self.nodes[1:]
+
+    @property
+    def start_order(self) -> tuple[Node, ...]:
+        """Workers before the head, which waits for them the shortest time that way."""
+        return (*self.workers, self.head)
+
+    @property
+    def hubs(self) -> dict[str, Words]:
+        """Names of nodes by the folder that their engine reads models from, in order of ranks."""
+        folders = dict.fromkeys(node.env["HF_HUB_CACHE"] for node in self.nodes)
+        return {
+            folder: tuple(node.name for node in self.nodes if node.env["HF_HUB_CACHE"] == folder)
+            for folder in folders
+        }
+
+    @property
+    def has_fabric(self) -> bool:
+        """Whether nodes are joined by QSFP cables."""
+        return bool(self.cables)
+
+    @property
+    def both_halves(self) -> bool:
+        """Whether every cable carries both halves: one alone gives about 100 Gb/s."""
+        return all(len(cable.subnets) == 2 for cable in self.cables)
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One rank of a serving group; `head` is the address at which the others find rank 0."""
+
+    index: int
+    count: int
+    address: IPv4Address
+    head: IPv4Address
+
+    @property
+    def is_head(self) -> bool:
+        """Whether this is rank 0."""
+        return self.index == 0
