@@ -1,0 +1,36 @@
+"""yamllint over a site file: matters of style, as warnings."""
+
+from collections.abc import Iterator
+
+from yamllint import linter
+from yamllint.config import YamlLintConfig
+
+from generator.diagnostics import Finding, Severity, Span
+from generator.source import Document
+
+# Off: what a site file is free to do, and duplicate keys, which are an error of their own.
+_CONFIG = """
+extends: default
+rules:
+  comments: disable
+  comments-indentation: disable
+  document-start: disable
+  key-duplicates: disable
+  line-length: disable
+  truthy: disable
+"""
+
+
+def lint(document: Document) -> Iterator[Finding]:
+    """A warning for each of yamllint's problems; syntax errors are the reader's to report."""
+    for problem in linter.run(document.text, YamlLintConfig(_CONFIG)):
+        if problem.rule is None:
+            continue
+        line, column = problem.line - 1, problem.column - 1
+        yield Finding(
+            "SG011",
+            Severity.WARNING,
+            f"{problem.desc} ({problem.rule})",
+            span=Span(line, column, line, column + 1),
+            help="yamllint says so",
+        )

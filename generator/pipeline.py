@@ -1,0 +1,49 @@
+"""The whole flow as one pure function: from a site file's bytes to its findings and its site."""
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import PurePath
+
+from generator import schema, source
+from generator.declaration import declare
+from generator.derive import derive
+from generator.diagnostics import Finding, has_errors
+from generator.rules import judge
+from generator.site import Site
+from generator.source import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a site file says: its document, all findings, and its site unless there are errors."""
+
+    document: Document
+    findings: tuple[Finding, ...]
+    site: Site | None
+    sha256: str
+
+
+def read_site(name: str, raw: bytes) -> Reading:
+    """Read, check and derive a site; `name` is the file's name as the user gave it."""
+    document = source.read(name, raw)
+    checksum = sha256(raw).hexdigest()
+    findings = list(document.findings)
+    if document.data is None:
+        return Reading(document, tuple(findings), None, checksum)
+    data, faults = schema.check(document)
+    findings += faults
+    if data is None:
+        return Reading(document, tuple(findings), None, checksum)
+    declaration = declare(data, findings)
+    judged, fabric = judge(declaration)
+    findings += judged
+    if has_errors(findings) or fabric is None:
+        return Reading(document, tuple(findings), None, checksum)
+    site = derive(declaration, fabric, file_name(name))
+    return Reading(document, tuple(findings), site, checksum)
+
+
+def file_name(name: str) -> str:
+    """The site file's name alone, safe in every comment that it is printed in."""
+    return re.sub(r"[^A-Za-z0-9._ -]", "_", PurePath(name).name)

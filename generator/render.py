@@ -1,0 +1,190 @@
+"""Prints a site through the templates: in goes a site, out comes the tree of its bundle.
+
+The path of a template is the path of its file; a file stands in the plan below, with its mode, what
+a change of it needs on the node, and which sites and nodes have it.
+"""
+
+import contextlib
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePosixPath
+from typing import Any
+
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
+
+from generator import __version__
+from generator.resources import PACKAGE, TEMPLATES
+from generator.site import Node, Site
+from generator.tree import Change, File, Tree, tree
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of each node's folder; `shared` where all nodes have the same text."""
+
+    path: str
+    change: Change
+    mode: int = 0o644
+    wanted: Callable[[Site, Node], bool] | None = None
+    shared: bool = False
+
+    def is_wanted(self, site: Site, node: Node) -> bool:
+        """Whether the node has the file."""
+        return self.wanted is None or self.wanted(site, node)
+
+
+def _several(site: Site, node: Node) -> bool:
+    return len(site.nodes) > 1
+
+
+def _fabric(site: Site, node: Node) -> bool:
+    return site.has_fabric
+
+
+def _script(name: str) -> Callable[[Site, Node], bool]:
+    """Nodes whose container is given that script."""
+    path = f"/opt/sparkgen/{name}"
+    return lambda site, node: any(mount.path == path for mount in node.container.mounts)
+
+
+NODE_PLAN = (
+    # netplan refuses to be read by others: it may hold passwords.
+    Entry("etc/netplan/40-cx7.yaml", Change.NETPLAN, 0o600, _fabric),
+    Entry("etc/nccl.conf", Change.RESTART),
+    Entry("etc/profile.d/sparkgen.sh", Change.LOGIN),
+    Entry("etc/sparkgen/engine.env", Change.RESTART),
+    Entry("etc/sparkgen/hosts", Change.HOSTS, wanted=_several),
+    Entry("etc/sysctl.d/90-sparkgen.conf", Change.SYSCTL, wanted=_fabric),
+    Entry("etc/systemd/system/sparkgen-engine.service", Change.UNIT),
+    Entry("opt/sparkgen/compose.yaml", Change.RESTART),
+    Entry("opt/sparkgen/follow.sh", Change.RESTART, 0o755, _script("follow.sh")),
+    Entry("opt/sparkgen/health.py", Change.RESTART, 0o644, _script("health.py")),
+    Entry("opt/sparkgen/hostfile", Change.NOTHING, wanted=_several, shared=True),
+    Entry("opt/sparkgen/launch.sh", Change.NOTHING, 0o755),
+    Entry("opt/sparkgen/nccl-test.sh", Change.NOTHING, 0o755, _several, shared=True),
+    Entry("opt/sparkgen/ray.sh", Change.RESTART, 0o755, _script("ray.sh")),
+    Entry("opt/sparkgen/serve.sbatch", Change.NOTHING, 0o755, _several, shared=True),
+    Entry("opt/sparkgen/wait-fabric.sh", Change.NOTHING, 0o755, _fabric),
+)
+
+README = "README.md"
+MANIFEST = "MANIFEST.json"
+CHECKSUMS = "SHA256SUMS"
+
+
+class RenderError(Exception):
+    """A template failed: a fault of sparkgen's own, never of the site file."""
+
+
+def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
+    """The whole bundle; `source_sha256` is that of the site file, for the manifest.
+
+    `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
+    """
+    files = [File(README, _print(README, site=site), 0o644, Change.NOTHING)]
+    files += _node_folders(site, nodes or site.nodes)
+    bundle = tree(files)
+    manifest = _manifest(site, source_sha256, bundle)
+    return tree([*files, File(MANIFEST, manifest, 0o644, Change.NOTHING)])
+
+
+def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
+    shared = {
+        entry.path: _print(f"node/{entry.path}", site=site, node=site.head)
+        for entry in NODE_PLAN
+        if entry.shared and entry.is_wanted(site, site.head)
+    }
+    for node in nodes:
+        own = [
+            _node_file(entry, site, node, shared.get(entry.path))
+            for entry in NODE_PLAN
+            if entry.is_wanted(site, node)
+        ]
+        yield from own
+        yield File(f"{node.name}/{CHECKSUMS}", _checksums(own), 0o644, Change.NOTHING)
+
+
+def _node_file(entry: Entry, site: Site, node: Node, shared: str | None) -> File:
+    text = shared or _print(f"node/{entry.path}", site=site, node=node)
+    return File(f"{node.name}/{entry.path}", text, entry.mode, entry.change)
+
+
+def _checksums(files: list[File]) -> str:
+    """What `sha256sum --check` reads in the node's folder."""
+    names = ((PurePosixPath(*PurePosixPath(file.path).parts[1:]), file) for file in files)
+    return "".join(f"{file.sha256}  {name}\n" for name, file in names)
+
+
+def _manifest(site: Site, source_sha256: str, bundle: Tree) -> str:
+    content = {
+        "generator": f"sparkgen {__version__}",
+        "site": {"file": site.file, "sha256": source_sha256},
+        "files": {
+            path: {
+                "mode": f"{file.mode:04o}",
+                "sha256": file.sha256,
+                "change": file.change.value,
+            }
+            for path, file in bundle.items()
+        },
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+def _print(template: str, **values: Any) -> str:
+    return str(_template(template).render(values))
+
+
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates, kept where Python keeps compiled modules, and only if Python may too."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if not sys.dont_write_bytecode:
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with contextlib.suppress(OSError):
+            if not sys.dont_write_bytecode:
+                super().dump_bytecode(bucket)
+
+
+@cache
+def _template(name: str) -> Any:
+    return _environment().get_template(f"{name}.j2")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+        bytecode_cache=_CompiledTemplates(str(PACKAGE / "__pycache__"), "template-%s.cache"),
+    )
+    environment.filters |= {"sh": sh, "compose": compose, "markdown": markdown}
+    return environment
+
+
+def sh(value: str | tuple[str, ...]) -> str:
+    """One word, or several, as a shell reads them back."""
+    return shlex.quote(value) if isinstance(value, str) else shlex.join(value)
+
+
+def compose(value: str) -> str:
+    """A text in a Compose file: double quotes for YAML, and no `$` left to interpolate."""
+    return json.dumps(value).replace("$", "$$")
+
+
+def markdown(value: str) -> str:
+    """A text in a paragraph or table cell of Markdown, none of it markup."""
+    return re.sub(r"([\\`*_\[\]<>|#{}])", r"\\\1", value)

@@ -1,0 +1,100 @@
+"""The derived site for people and programs: a table, or plain data for JSON and YAML."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from generator.site import Node, Site
+
+
+def plain(site: Site, node: str | None = None) -> dict[str, Any]:
+    """The site as dicts, lists and scalars; one node of it if a name is given."""
+    data: dict[str, Any] = _plain(site)
+    if node:
+        data["nodes"] = [item for item in data["nodes"] if item["name"] == node]
+    return data
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def table(site: Site, node: str | None = None) -> str:
+    """Nodes, addresses and cables of the site, or all of one node."""
+    if node:
+        return _node(next(item for item in site.nodes if item.name == node))
+    parts = [
+        f"{site.name}: {site.kind}, {len(site.nodes)} node{'s' if len(site.nodes) > 1 else ''}, "
+        f"{site.engine.title} {site.engine.version} ({site.engine.launcher}), "
+        f"{site.model.served_name} at {site.engine.api.url}",
+        _nodes(site),
+    ]
+    if site.has_fabric:
+        parts += [_interfaces(site.nodes), _cables(site)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _nodes(site: Site) -> str:
+    rows = [
+        (
+            str(node.rank),
+            node.name,
+            str(node.management.address) if node.management else "-",
+            f"{node.control.interface} {node.control.address}",
+        )
+        for node in site.nodes
+    ]
+    return columns(("RANK", "NODE", "MANAGEMENT", "CONTROL PLANE"), rows)
+
+
+def _interfaces(nodes: Iterable[Node]) -> str:
+    rows = [
+        (
+            node.name,
+            f"p{interface.half.port}",
+            interface.name,
+            interface.hca,
+            str(interface.address),
+            str(interface.mtu),
+            str(interface.cable),
+        )
+        for node in nodes
+        for interface in node.interfaces
+    ]
+    return columns(("NODE", "PORT", "INTERFACE", "HCA", "ADDRESS", "MTU", "CABLE"), rows)
+
+
+def _cables(site: Site) -> str:
+    rows = [
+        (str(cable.number), str(cable.a), str(cable.b), ", ".join(map(str, cable.subnets)))
+        for cable in site.cables
+    ]
+    return columns(("CABLE", "FROM", "TO", "SUBNETS"), rows)
+
+
+def _node(node: Node) -> str:
+    command = [node.container.entrypoint, *(" ".join(words) for words in node.container.command)]
+    groups = [
+        f"# {group.title}\n" + "\n".join(f"{name}={value}" for name, value in group.values.items())
+        for group in node.environment
+    ]
+    parts = [f"{node.name}, rank {node.rank}"]
+    if node.interfaces:
+        parts.append(_interfaces([node]))
+    return "\n\n".join([*parts, *groups, "\n  ".join(command)]) + "\n"
+
+
+def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under a head, each column as wide as it must be."""
+    lines = [head, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
