@@ -101,9 +101,19 @@ def _validator() -> Any:
 
 
 class _Validator(cerberus.Validator):  # type: ignore[misc]
-    """Lengths come first: of a list that is too long the entries are not looked at."""
+    """Made for files of any size, and any number of errors in them.
+
+    Lengths come first: of a list that is too long the entries are not looked at.
+    """
 
     priority_validations = (*cerberus.Validator.priority_validations, "minlength", "maxlength")
+
+    def _error(self, *args: Any) -> None:
+        if len(args) == 1:
+            # Cerberus sorts all errors anew for each that is added, and files them in two trees.
+            self._errors.extend(args[0])
+        else:
+            super()._error(*args)
 
     def _validate_maxlength(self, most: int, field: str, value: Sized) -> None:
         """{'type': 'integer'}"""  # noqa: D400, D415 (Cerberus reads the rule's schema here)

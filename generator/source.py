@@ -6,7 +6,7 @@ Scalars keep the text that was written until a schema says what they are to be, 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -111,6 +111,10 @@ class Plain(str):
         return str(self)
 
 
+_Pair = tuple[yaml.Node | None, yaml.Node]
+_Pairs = dict[str, _Pair]
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A site file that was read: its name as given, its text, its data and what was wrong with it.
@@ -124,12 +128,13 @@ class Document:
     root: yaml.Node | None
     data: Any
     findings: tuple[Finding, ...]
+    _keys: dict[int, _Pairs] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def locate(self, path: KeyPath, at_key: bool = False) -> Span | None:
         """The place of the value (or the key) at `path`, or the key of the nearest parent."""
         node, key = self.root, None
         for part in path:
-            child = _child(node, part)
+            child = self._child(node, part)
             if child is None:
                 at_key = True
                 break
@@ -137,6 +142,21 @@ class Document:
         if at_key and key is not None:
             node = key
         return None if node is None else _span(node)
+
+    def _child(self, node: yaml.Node | None, part: str | int) -> _Pair | None:
+        """The key and value nodes of one step of a path."""
+        if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            return None, node.value[part]
+        if isinstance(node, yaml.MappingNode) and isinstance(part, str):
+            if id(node) not in self._keys:
+                # Of a key that is written twice the first one counts.
+                self._keys[id(node)] = {
+                    pair[0].value: pair
+                    for pair in reversed(node.value)
+                    if isinstance(pair[0], yaml.ScalarNode)
+                }
+            return self._keys[id(node)].get(part)
+        return None
 
 
 class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
@@ -345,17 +365,6 @@ class _Builder:
 _TAGS = frozenset(
     {"!"} | {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")},
 )
-
-
-def _child(node: yaml.Node | None, part: str | int) -> tuple[yaml.Node | None, yaml.Node] | None:
-    """The key and value nodes of one step of a path."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value == part:
-                return key, value
-    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        return None, node.value[part]
-    return None
 
 
 def _span(node: yaml.Node, levels: int = 4) -> Span:

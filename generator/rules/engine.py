@@ -158,6 +158,22 @@ def _port_path(name: str) -> tuple[str, ...]:
     return ("engine", "port") if name == "api" else ("engine", "ports", name)
 
 
+@rule("SG611", unless="SG601 SG602")
+def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A port that nothing opens with this launcher: the name is another launcher's or engine's."""
+    module = ENGINES[engine.name]
+    launcher = engine.launcher or module.LAUNCHERS[0]
+    known = module.default_ports(launcher, engine.parallel)
+    for name in engine.ports:
+        if name not in known:
+            yield Fault(
+                f"nothing here opens the port '{name}'",
+                ("engine", "ports", name),
+                f"'{launcher}' opens {listed(known, 'and')}" if known else "take it out",
+                at_key=True,
+            )
+
+
 @rule("SG609", Severity.WARNING)
 def mutable_tag(engine: DeclaredEngine) -> Iterator[Fault]:
     """A tag that moves is another image tomorrow, and another one on a node that pulled later."""

@@ -73,11 +73,13 @@ def switch_subnets_differ(fabric: Fabric, cabling: Cabling, topology: Topology) 
     if topology.kind != "switch":
         return
     first: dict[int, DeclaredCable] = {}
+    said: set[int] = set()
     for cable, declared in zip(fabric.cables, cabling, strict=True):
         if not declared.subnets:
             continue
         owner = first.setdefault(cable.a.port, declared)
-        if owner.subnets != declared.subnets:
+        if owner.subnets != declared.subnets and cable.a.port not in said:
+            said.add(cable.a.port)
             yield Fault(
                 f"port p{cable.a.port} has other subnets here than on another node",
                 (*declared.path, "subnets"),
