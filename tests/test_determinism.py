@@ -1,0 +1,98 @@
+"""The same site file gives the same bytes: whatever the process, the folder, the locale, the umask.
+
+Every build is a process of its own, as hash seeds and locales are.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import Bundle, Command
+
+from generator.resources import ROOT
+
+SITE = ROOT / "sites/lab-mesh.yaml"
+
+Files = dict[str, tuple[int, bytes]]
+
+
+@pytest.fixture(scope="module")
+def expected(bundle: Bundle) -> Files:
+    """What comes out in this process."""
+    return {path: (file.mode, file.data) for path, file in bundle(SITE).items()}
+
+
+def files(folder: Path) -> Files:
+    return {
+        path.relative_to(folder).as_posix(): (path.stat().st_mode & 0o777, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+SURROUNDINGS: dict[str, dict[str, Any]] = {
+    "seed 0": {"env": {"PYTHONHASHSEED": "0"}},
+    "seed 1": {"env": {"PYTHONHASHSEED": "1"}},
+    "random seed": {"env": {"PYTHONHASHSEED": "random"}},
+    "plain locale": {"env": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}},
+    "turkish": {"env": {"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Asia/Kathmandu"}},
+    "narrow umask": {"umask": 0o077},
+    "wide umask": {"umask": 0o000},
+    "no assertions": {"env": {"PYTHONOPTIMIZE": "1"}},
+}
+
+
+@pytest.mark.parametrize("surroundings", SURROUNDINGS.values(), ids=SURROUNDINGS)
+def test_bytes_and_modes_are_the_same(
+    surroundings: dict[str, Any], expected: Files, tmp_path: Path, process: Command
+) -> None:
+    outcome = process("build", SITE, "--out", tmp_path / "out", cwd=tmp_path, **surroundings)
+    assert (outcome.code, outcome.err) == (0, "")
+    folder = tmp_path / "out/lab-mesh"
+    assert files(folder) == expected
+    folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o755}
+
+
+def test_name_of_the_site_file_counts_and_its_folder_does_not(
+    expected: Files, tmp_path: Path, bundle: Bundle
+) -> None:
+    copy = tmp_path / SITE.name
+    copy.write_bytes(SITE.read_bytes())
+    assert {path: (file.mode, file.data) for path, file in bundle(copy).items()} == expected
+
+
+@pytest.mark.parametrize(
+    "site", sorted((ROOT / "sites").glob("*.yaml")), ids=lambda site: site.stem
+)
+def test_order_of_keys_means_nothing(site: Path, tmp_path: Path, bundle: Bundle) -> None:
+    """Only the checksum of the site file, in the manifest, is another one."""
+    turned = tmp_path / site.name
+    data = yaml.load(site.read_text(), Loader=yaml.BaseLoader)
+    turned.write_text(as_written(reverse(data)))
+    there, back = bundle(site), bundle(turned)
+    manifest, other = (
+        json.loads(there["MANIFEST.json"].text),
+        json.loads(back["MANIFEST.json"].text),
+    )
+    assert manifest.pop("site")["sha256"] != other.pop("site")["sha256"]
+    assert manifest == other
+    assert [path for path in there if there[path].text != back[path].text] == ["MANIFEST.json"]
+
+
+def reverse(data: Any) -> Any:
+    """The same data with the keys of every mapping from the last to the first."""
+    if isinstance(data, dict):
+        return {key: reverse(data[key]) for key in reversed(data)}
+    return [reverse(item) for item in data] if isinstance(data, list) else data
+
+
+def as_written(data: Any) -> str:
+    """YAML whose scalars have no quotes unless they need them: `true` stays a boolean."""
+    return yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, width=1_000)
+
+
+class _PlainDumper(yaml.SafeDumper):
+    yaml_implicit_resolvers = {}  # noqa: RUF012 (PyYAML's own class attribute)

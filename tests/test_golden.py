@@ -1,0 +1,231 @@
+"""Bundles byte for byte: a case of `golden/` each, the examples of `sites/`, and what holds in all.
+
+`pytest --update-golden -k CASE` rewrites what is expected; the diff is read before it is committed.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from difflib import unified_diff
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+import pytest
+import yaml
+from conftest import Bundle, Command
+from programs import require
+
+from generator import __version__
+from generator.resources import ROOT
+from generator.tree import Tree
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = sorted(path.parent.name for path in GOLDEN.glob("*/site.yaml"))
+EXAMPLES = sorted((ROOT / "sites").glob("*.yaml"))
+SITES = [*EXAMPLES, *(GOLDEN / case / "site.yaml" for case in CASES)]
+
+Files = Mapping[str, tuple[bytes, bool]]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bundle_is_what_is_expected(case: str, bundle: Bundle, pytestconfig: pytest.Config) -> None:
+    made = in_memory(bundle(GOLDEN / case / "site.yaml"))
+    expected = GOLDEN / case / "expected"
+    if pytestconfig.getoption("update_golden"):
+        write(made, expected)
+    if report := "\n".join(differences(on_disk(expected), made)):
+        pytest.fail(f"{report}\n\nmeant? pytest --update-golden -k {case}", pytrace=False)
+
+
+def in_memory(tree: Tree) -> Files:
+    return {path: (file.data, file.executable) for path, file in tree.items()}
+
+
+def on_disk(folder: Path) -> Files:
+    """Every file below a folder: its bytes, and the one bit of its mode that git keeps."""
+    return {
+        path.relative_to(folder).as_posix(): (path.read_bytes(), bool(path.stat().st_mode & 0o100))
+        for path in sorted(folder.rglob("*"))
+        if not path.is_dir()
+    }
+
+
+def write(files: Files, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    for path, (data, executable) in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        file.chmod(0o755 if executable else 0o644)
+
+
+def differences(expected: Files, made: Files) -> Iterator[str]:
+    for path in sorted(expected.keys() | made.keys()):
+        before, after = expected.get(path), made.get(path)
+        if before is None or after is None:
+            yield f"{path}: {'not expected' if before is None else 'expected, and not made'}"
+            continue
+        if before[1] != after[1]:
+            yield f"{path}: {'no longer' if before[1] else 'now'} executable"
+        if before[0] != after[0]:
+            old, new = before[0].decode(), after[0].decode()
+            yield from unified_diff(
+                old.splitlines(), new.splitlines(), f"expected/{path}", f"made/{path}", lineterm=""
+            )
+
+
+def test_committed_bundles_are_fresh(sparkgen: Command) -> None:
+    outcome = sparkgen("check", *EXAMPLES, cwd=ROOT)
+    assert outcome.code == 0, outcome.out
+    assert outcome.out.splitlines() == [
+        f"{site.stem}: out/{site.stem} is what the site says" for site in EXAMPLES
+    ]
+
+
+def test_every_committed_bundle_has_its_site() -> None:
+    assert {path.name for path in (ROOT / "out").iterdir()} == {site.stem for site in EXAMPLES}
+
+
+def test_first_node_of_lab_mesh_has_these_addresses_and_nothing_else() -> None:
+    file = ROOT / "out/lab-mesh/spark1/etc/netplan/40-cx7.yaml"
+    addresses = {
+        "enp1s0f0np0": "192.168.177.11/24",
+        "enP2p1s0f0np0": "192.168.178.11/24",
+        "enp1s0f1np1": "192.168.187.11/24",
+        "enP2p1s0f1np1": "192.168.188.11/24",
+    }
+    assert yaml.safe_load(file.read_text()) == {
+        "network": {
+            "version": 2,
+            "ethernets": {
+                interface: {
+                    "addresses": [address],
+                    "mtu": 9000,
+                    "dhcp4": False,
+                    "dhcp6": False,
+                    "accept-ra": False,
+                    "link-local": [],
+                    "optional": True,
+                }
+                for interface, address in addresses.items()
+            },
+        }
+    }
+
+
+@pytest.fixture(params=SITES, ids=lambda site: site.stem if site in EXAMPLES else site.parent.name)
+def tree(request: pytest.FixtureRequest, bundle: Bundle) -> Tree:
+    """Each bundle in turn."""
+    return bundle(request.param)
+
+
+def test_text_is_plain(tree: Tree) -> None:
+    for path, file in tree.items():
+        assert file.text.strip(), path
+        assert file.text.endswith("\n"), path
+        assert not file.text.endswith("\n\n"), path
+        assert "\r" not in file.text, path
+        assert "\t" not in file.text, path
+        assert file.text.isascii() or path == "README.md", path
+
+
+def test_text_says_nothing_of_when_where_and_by_which_version_it_was_made(tree: Tree) -> None:
+    times = re.compile(r"\b20\d\d-\d\d-\d\d\b|\b\d\d:\d\d:\d\d\b")
+    for path, file in tree.items():
+        assert str(ROOT) not in file.text, path
+        if path != "MANIFEST.json":
+            assert not re.search(rf"sparkgen v?{re.escape(__version__)}", file.text), path
+            assert not times.search(file.text), path
+
+
+def test_first_comment_says_who_made_the_file_from_what(tree: Tree) -> None:
+    source = json.loads(tree["MANIFEST.json"].text)["site"]["file"]
+    header = f"# generated by sparkgen from {source}; do not edit"
+    for path, file in tree.items():
+        lines = file.text.splitlines()
+        if path.endswith((".json", "SHA256SUMS")):
+            assert header not in lines, path
+        elif not path.endswith(".md"):
+            assert lines[lines[0].startswith("#!")] == header, path
+
+
+def test_scripts_are_those_that_can_be_run(tree: Tree) -> None:
+    for path, file in tree.items():
+        assert file.executable == file.text.startswith("#!"), path
+        assert file.mode == (0o600 if "/netplan/" in path else 0o755 if file.executable else 0o644)
+
+
+def test_nccl_conf_says_what_the_engine_is_told(tree: Tree) -> None:
+    for node in nodes(tree):
+        told = settings(tree[f"{node}/etc/sparkgen/engine.env"].text)
+        nccl = {name: value for name, value in told.items() if name.startswith("NCCL_")}
+        assert settings(tree[f"{node}/etc/nccl.conf"].text) == nccl
+        assert nccl
+
+
+def test_nccl_conf_is_in_the_grammar_of_nccl(tree: Tree) -> None:
+    """NCCL does not trim, knows comments in column 0 only, and an empty value masks the file."""
+    for node in nodes(tree):
+        for line in tree[f"{node}/etc/nccl.conf"].text.splitlines():
+            if line.startswith("#"):
+                assert "=" not in line
+            else:
+                assert re.fullmatch(r"NCCL_[A-Z0-9_]+=[^\s\"'#]+", line), line
+
+
+def test_environment_is_one_that_docker_systemd_and_a_shell_read_alike(tree: Tree) -> None:
+    for node in nodes(tree):
+        lines = tree[f"{node}/etc/sparkgen/engine.env"].text.splitlines()
+        said = [line for line in lines if line and not line.startswith("#")]
+        names = [line.partition("=")[0] for line in said]
+        assert len(names) == len(set(names))
+        for line in said:
+            assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*=[^\s\"'`$\\#]+", line), line
+
+
+def test_manifest_lists_all_other_files(tree: Tree) -> None:
+    manifest = json.loads(tree["MANIFEST.json"].text)
+    assert manifest["generator"] == f"sparkgen {__version__}"
+    assert {
+        path: (entry["mode"], entry["sha256"]) for path, entry in manifest["files"].items()
+    } == {
+        path: (f"{file.mode:04o}", sha256(file.data).hexdigest())
+        for path, file in tree.items()
+        if path != "MANIFEST.json"
+    }
+
+
+def test_checksums_list_all_other_files_of_the_node(tree: Tree) -> None:
+    for node in nodes(tree):
+        lines = tree[f"{node}/SHA256SUMS"].text.splitlines()
+        listed = {path: checksum for checksum, path in (line.split("  ", 1) for line in lines)}
+        assert listed == {
+            path.removeprefix(f"{node}/"): sha256(file.data).hexdigest()
+            for path, file in tree.items()
+            if path.startswith(f"{node}/") and path != f"{node}/SHA256SUMS"
+        }
+
+
+def test_checksums_are_in_the_form_of_sha256sum() -> None:
+    require("sha256sum")
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"],
+        cwd=ROOT / "out/lab-mesh/spark2",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def nodes(tree: Tree) -> list[str]:
+    """The nodes' folders."""
+    return sorted({PurePosixPath(path).parts[0] for path in tree if "/" in path})
+
+
+def settings(text: str) -> dict[str, str]:
+    """`NAME=VALUE` lines; the value may begin with an equals sign of its own."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return {name: value for name, _, value in (line.partition("=") for line in lines)}

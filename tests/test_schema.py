@@ -1,0 +1,228 @@
+"""The schemas: valid Cerberus, documented key by key, with examples that pass; their findings."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import cerberus
+import pytest
+import yaml
+from test_source import document
+
+from generator import schema
+from generator.diagnostics import path_text
+from generator.forms import FORMS
+from generator.pipeline import Reading, read_site
+
+Rules = Mapping[str, Any]
+
+
+def keys(rules: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, Rules]]:
+    """Every key of a site file with its rules, sections and lists too."""
+    for name, own in rules.items():
+        yield f"{path}{name}", own
+        inner = own.get("schema", {})
+        if own["type"] == "list":
+            if "dict" not in inner["type"]:
+                yield f"{path}{name}[]", inner
+            inner = inner.get("schema", {})
+        yield from keys(inner, f"{path}{name}.")
+
+
+KEYS = dict(keys(schema.site_schema()))
+LEAVES = {path: rules for path, rules in KEYS.items() if "schema" not in rules}
+each_key = pytest.mark.parametrize("path", KEYS)
+each_leaf = pytest.mark.parametrize("path", LEAVES)
+
+
+def types(rules: Rules) -> set[str]:
+    return {rules["type"]} if isinstance(rules["type"], str) else set(rules["type"])
+
+
+def test_schemas_are_valid_cerberus() -> None:
+    """Cerberus raises for rules that are none; sparkgen spares itself that look at every start."""
+    validator = cerberus.Validator(schema._with_forms(schema.site_schema()))
+    assert set(validator.schema) == set(schema.site_schema())
+
+
+def test_every_form_that_a_schema_names_is_there_and_none_is_idle() -> None:
+    named = {form for form in _forms(schema.site_schema()) if form != "argument"}
+    assert named == set(FORMS)
+
+
+def _forms(rules: Any) -> Iterator[str]:
+    if isinstance(rules, dict):
+        for key, value in rules.items():
+            yield from [value] if key == "check_with" else _forms(value)
+
+
+@each_key
+def test_key_is_described_in_a_sentence(path: str) -> None:
+    description = KEYS[path]["meta"]["description"]
+    assert description.endswith(".")
+    assert description[0].isupper() or description.startswith(("netplan", "vLLM", "llama.cpp"))
+
+
+@each_leaf
+def test_leaf_has_an_example(path: str) -> None:
+    assert "example" in LEAVES[path]["meta"]
+
+
+@each_leaf
+def test_number_has_a_unit_and_bounds(path: str) -> None:
+    rules = LEAVES[path]
+    if types(rules) & {"integer", "float"} and path != "version":
+        assert rules["meta"]["unit"]
+        assert "allowed" in rules or {"min", "max"} <= set(rules)
+
+
+@each_leaf
+def test_text_has_a_form_or_choices(path: str) -> None:
+    """Every text that reaches a generated file has a form, so that none can become syntax."""
+    rules = LEAVES[path]
+    if "string" in types(rules):
+        assert {"check_with", "allowed"} & set(rules)
+    for part in ("keysrules", "valuesrules"):
+        if part in rules:
+            assert "check_with" in rules[part]
+
+
+@each_key
+def test_example_and_default_pass_their_own_rules(path: str) -> None:
+    rules = KEYS[path]
+    for kind in ("example", "default"):
+        if kind in rules.get("meta", {}):
+            assert not faults_of(rules["meta"][kind], rules), kind
+
+
+def faults_of(value: Any, rules: Rules) -> Any:
+    """What Cerberus says of a value, written into YAML and read back as a site file is."""
+    written = yaml.safe_dump({"value": value}, default_flow_style=True, width=1_000)
+    typed = schema._typed(document(written).data["value"], rules)
+    alone = {key: rule for key, rule in rules.items() if key not in ("excludes", "required")}
+    validator = cerberus.Validator(schema._with_forms({"value": alone}))
+    validator.validate({"value": typed}, normalize=False)
+    return validator.errors
+
+
+# What it says of a file
+
+
+SITE = """\
+version: 1
+name: lab
+nodes:
+  - {name: spark1, management: {address: 10.0.0.11/24}}
+topology: {kind: single}
+model: {name: gpt-oss-120b}
+engine:
+  name: vllm
+  version: 0.33.0
+  image: vllm/vllm-openai:v0.33.0
+"""
+
+
+def reading(old: str = "", new: str = "") -> Reading:
+    """The site above with one text replaced."""
+    assert SITE.count(old) == 1 or not old
+    return read_site("site.yaml", (SITE.replace(old, new) if old else SITE + new).encode())
+
+
+def findings(old: str = "", new: str = "") -> list[tuple[str, str]]:
+    return [(finding.rule, path_text(finding.path)) for finding in reading(old, new).findings]
+
+
+def test_sound_site_has_no_findings() -> None:
+    assert findings() == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("version: 1\n", "version: 2\n", ("SG104", "version")),
+        ("version: 1\n", "version: '1'\n", ("SG103", "version")),
+        ("version: 1\n", "version: 1.0\n", ("SG103", "version")),
+        ("version: 1\n", "version: true\n", ("SG103", "version")),
+        ("name: spark1, ", "name: spark1, host: true, ", ("SG103", "nodes[0].host")),
+        ("", "  parallel: {tensor: true}\n", ("SG103", "engine.parallel.tensor")),
+        ("", "  memory_utilization: true\n", ("SG103", "engine.memory_utilization")),
+        ("name: lab\n", "name: Lab\n", ("SG106", "name")),
+        ("name: lab\n", "name: ~\n", ("SG108", "name")),
+        ("name: lab\n", "name: [lab]\n", ("SG103", "name")),
+        ("name: lab\n", "name: lab\nnodse: 3\n", ("SG101", "nodse")),
+        ("kind: single", "kind: single, mtu: 99", ("SG105", "topology.mtu")),
+        ("kind: single", "kind: single, mtu: 0x5dc0", ("SG105", "topology.mtu")),
+        ("kind: single", "kind: single, mtu: 9_000", ("SG103", "topology.mtu")),
+        ("kind: single", "kind: single, mtu: 09000", ("SG103", "topology.mtu")),
+        ("kind: single", "kind: single, mtu: 9000.0", ("SG103", "topology.mtu")),
+        ("kind: single", "king: single", ("SG101", "topology.king")),
+        ("10.0.0.11/24", "10.0.0.11", ("SG106", "nodes[0].management.address")),
+        ("10.0.0.11/24", "10.0.0.0/24", ("SG106", "nodes[0].management.address")),
+        ("10.0.0.11/24", "010.0.0.11/24", ("SG106", "nodes[0].management.address")),
+        ("name: spark1, ", "name: spark1, host: 255, ", ("SG105", "nodes[0].host")),
+        ("name: spark1, ", "name: spark1, host: eleven, ", ("SG103", "nodes[0].host")),
+        ("name: spark1, ", "name: spark1, user: 'a b', ", ("SG106", "nodes[0].user")),
+        ("", "services: {guard: yes}\n", ("SG103", "services.guard")),
+        ("", "  memory_utilization: 80\n", ("SG105", "engine.memory_utilization")),
+        ("", "  memory_utilization: 1e999\n", ("SG103", "engine.memory_utilization")),
+        ("", "  env: {A B: 1}\n", ("SG106", "engine.env.A B")),
+        ("", "  env: {A: ''}\n", ("SG106", "engine.env.A")),
+        ("", "  env: {A: $HOME}\n", ("SG106", "engine.env.A")),
+        ("", "  env: {A: 'b c'}\n", ("SG106", "engine.env.A")),
+        ("", "  args: {--seed: 1}\n", ("SG106", "engine.args.--seed")),
+        ("", "  args: {seed: }\n", ("SG108", "engine.args.seed")),
+        ("", "  args: {chat-template: é}\n", ("SG106", "engine.args.chat-template")),
+        ("", '  args: {chat-template: "a\\nb"}\n', ("SG106", "engine.args.chat-template")),
+        ("", "  args: {hf-overrides: {a: {b: [é]}}}\n", ("SG106", "engine.args.hf-overrides")),
+        ("", "  args: {hf-overrides: {é: 1}}\n", ("SG106", "engine.args.hf-overrides")),
+        ("", "  args: {lora-modules: [[a]]}\n", ("SG106", "engine.args.lora-modules")),
+        ("", "  args: {lora-modules: [{a: b}]}\n", ("SG106", "engine.args.lora-modules")),
+        ("", "  args: {lora-modules: [a, ~]}\n", ("SG106", "engine.args.lora-modules")),
+    ],
+)
+def test_mistake_is_one_finding_at_its_place(old: str, new: str, expected: tuple[str, str]) -> None:
+    assert findings(old, new) == [expected]
+
+
+@pytest.mark.parametrize("key", ["name", "nodes", "topology", "model", "engine"])
+def test_missing_section_is_one_finding(key: str) -> None:
+    sections = yaml.safe_load(SITE)
+    del sections[key]
+    (finding,) = read_site("site.yaml", yaml.safe_dump(sections).encode()).findings
+    assert (finding.rule, finding.message) == ("SG102", f"the key '{key}' is missing")
+
+
+def test_misspelt_key_is_not_also_a_missing_one() -> None:
+    (finding,) = reading("kind: single", "kinds: single").findings
+    assert (finding.rule, path_text(finding.path)) == ("SG101", "topology.kinds")
+    assert finding.help == "did you mean 'kind'?"
+
+
+def test_all_mistakes_are_said_at_once() -> None:
+    wrong = (
+        SITE.replace("name: lab", "name: Lab").replace("single", "mesh").replace("vllm\n", "v\n")
+    )
+    found = read_site("site.yaml", wrong.encode()).findings
+    assert sorted(path_text(finding.path) for finding in found) == [
+        "engine.name",
+        "name",
+        "topology.kind",
+    ]
+
+
+@pytest.mark.parametrize("raw", ["- a\n", "text\n", "17\n", "---\n", "~\n"])
+def test_file_that_is_no_mapping_is_one_finding(raw: str) -> None:
+    assert [finding.rule for finding in read_site("site.yaml", raw.encode()).findings] == ["SG103"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["a: " + "x" * 100_000, "nodes: " + "[" * 30 + "]" * 30, "{? : }", "1: 2", "~: ~", "'': ''"],
+    ids=["long", "nested", "nothing", "number", "null", "empty"],
+)
+def test_strange_file_is_only_found_fault_with(raw: str) -> None:
+    found = read_site("site.yaml", raw.encode())
+    assert found.findings
+    assert found.site is None
+    for finding in found.findings:
+        for python in ("NoneType", "dict", "OrderedDict", "<class", "object at"):
+            assert python not in f"{finding.message} {finding.help}"
