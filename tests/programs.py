@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,9 +27,16 @@ def require(*names: str) -> None:
 
 
 def require_root() -> None:
-    """Go on only as root."""
+    """Go on only as a root that may make namespaces, which a container's root may not."""
     if os.geteuid() != 0:
         _decline("not run as root")
+    if not _may_unshare():
+        _decline("not allowed to make namespaces")
+
+
+@cache
+def _may_unshare() -> bool:
+    return subprocess.run(("unshare", "--mount", "--net", "true"), check=False).returncode == 0
 
 
 def _decline(reason: str) -> NoReturn:

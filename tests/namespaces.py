@@ -1,0 +1,374 @@
+"""A fabric on one machine: a network namespace a node, set up by what netplan makes of its file."""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+PROGRAMS = ("hostname", "ip", "netplan", "ping", "sysctl", "unshare")
+MANAGEMENT = "enP7s7"
+
+Port = tuple[str, int]
+Plug = tuple[str, str]
+
+_NETNS = Path("/run/netns")
+_SHARED = ("switch", "management")
+_PARALLEL = 32
+_READY_TIMEOUT = 10.0
+
+_serial = itertools.count()
+
+# A new namespace starts with the net.ipv4.conf of the host: a CI runner that forwards for its
+# containers would carry a ping around a wrong cable. These are the values of Ubuntu.
+#
+# The group of root may open ping sockets: without them ping takes a raw one, which the answers to
+# all other pings of the node fill up too.
+_BASELINE = ["net.ipv4.ip_forward = 0", "net.ipv4.ping_group_range = 0 0"] + [
+    f"net.{key} = {value}"
+    for scope in ("all", "default")
+    for key, value in (
+        (f"ipv4.conf.{scope}.rp_filter", 2),
+        (f"ipv4.conf.{scope}.arp_filter", 0),
+        (f"ipv4.conf.{scope}.arp_ignore", 0),
+        (f"ipv4.conf.{scope}.arp_announce", 0),
+        (f"ipv6.conf.{scope}.disable_ipv6", 1),
+    )
+]
+
+_WITHOUT_EFFECT = {
+    ("Link", "WakeOnLan"),
+    ("Link", "RequiredForOnline"),
+    ("Network", "ConfigureWithoutCarrier"),
+    ("Network", "IPv6AcceptRA"),
+    ("Network", "LinkLocalAddressing"),
+}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cable between two ports (node, number), or from one to the switch when `b` is None."""
+
+    a: Port
+    b: Port | None = None
+
+
+class Interface(NamedTuple):
+    """What networkd would give an interface."""
+
+    addresses: tuple[IPv4Interface, ...]
+    mtu: int
+
+
+def halves(port: int) -> tuple[str, str]:
+    """Name the two interfaces of a QSFP port."""
+    return f"enp1s0f{port}np{port}", f"enP2p1s0f{port}np{port}"
+
+
+INTERFACES = (*halves(0), *halves(1))
+UNCONFIGURED = Interface((), 1500)
+
+
+def netplan(tree: Path, work: Path) -> dict[str, Interface]:
+    """Have netplan generate networkd's files from a copy of a node's tree, and read them."""
+    copy = Path(tempfile.mkdtemp(prefix=f"{tree.name}-", dir=work))
+    shutil.copytree(tree / "etc/netplan", copy / "etc/netplan")
+    for file in (copy / "etc/netplan").iterdir():
+        file.chmod(0o600)
+    _check("netplan", "generate", "--root-dir", str(copy))
+    return networkd(copy / "run/systemd/network")
+
+
+def networkd(folder: Path) -> dict[str, Interface]:
+    """Read a folder of .network and .link files; a setting that is not simulated is an error."""
+    addresses: dict[str, list[IPv4Interface]] = {}
+    mtus: dict[str, set[int]] = defaultdict(set)
+    for file in sorted(folder.iterdir()):
+        name, given, mtu = _read(file)
+        mtus[name] |= mtu
+        if file.suffix == ".network":
+            addresses[name] = given
+    # The renderer NetworkManager leaves .link files, and nothing that would give an address.
+    if unaddressed := mtus.keys() - addresses.keys():
+        raise ValueError(f"no .network file for {', '.join(sorted(unaddressed))}")
+    read = {}
+    for name, given in addresses.items():
+        first, *others = mtus[name] or {UNCONFIGURED.mtu}
+        if others:
+            raise ValueError(f"{name} has several MTUs: {first}, {others}")
+        read[name] = Interface(tuple(given), first)
+    return read
+
+
+def _read(file: Path) -> tuple[str, list[IPv4Interface], set[int]]:
+    name = ""
+    addresses = []
+    mtus = set()
+    for section, key, value in _settings(file):
+        match file.suffix, section, key:
+            case (".network", "Match", "Name") | (".link", "Match", "OriginalName"):
+                name = value
+            case ".network", "Network" | "Address", "Address":
+                addresses.append(IPv4Interface(value))
+            case ".network" | ".link", "Link", "MTUBytes":
+                mtus.add(int(value))
+            case _ if (section, key) not in _WITHOUT_EFFECT:
+                raise ValueError(f"{file.name}: [{section}] {key}={value} is not simulated")
+    return name, addresses, mtus
+
+
+def _settings(file: Path) -> Iterator[tuple[str, str, str]]:
+    # Not configparser: it refuses a second Address=, which is how networkd writes a list.
+    section = ""
+    for line in filter(None, file.read_text().splitlines()):
+        key, equals, value = line.partition("=")
+        if line.startswith("[") and line.endswith("]"):
+            section = line[1:-1]
+        elif section and key.isalnum() and equals and value:
+            yield section, key, value
+        else:
+            raise ValueError(f"{file.name}: cannot read {line!r}")
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Running nodes. Each of their interfaces is a veth whose far end is its plug.
+
+    The plugs are in one more namespace, where a bridge stands for a half of a cable or for the
+    switch. Only so can an interface lose its carrier and still be up, as when a cable is pulled.
+    """
+
+    trees: Mapping[str, Path]
+    links: Sequence[Link]
+    interfaces: Mapping[str, Mapping[str, Interface]]
+    _name: str
+    _bridges: Mapping[Plug, str]
+    _numbers: Mapping[Plug, int]
+
+    def namespace(self, node: str) -> str:
+        """Name the namespace of a node."""
+        return f"{self._name}-{node}"
+
+    def command(self, node: str, *argv: str) -> list[str]:
+        """Prefix a program so that it runs in the network, and under the host name, of a node."""
+        # Under one host name MPI takes the nodes for one machine and keeps off the network.
+        rename = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node)
+        return ["ip", "netns", "exec", self.namespace(node), *rename, *argv]
+
+    def run(
+        self, node: str, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program on a node to its end, whatever its exit status."""
+        command = self.command(node, *argv)
+        return subprocess.run(command, env=env, timeout=timeout, capture_output=True, text=True)
+
+    def unplug(self, node: str, interface: str) -> None:
+        """Take the carrier from an interface, and from the one at the other end of its cable."""
+        bridge = self._bridges[node, interface]
+        for plug, other in self._bridges.items():
+            if plug == (node, interface) or (other == bridge and bridge not in _SHARED):
+                _ip(self._name, f"link set plug{self._numbers[plug]} down")
+                # networkd takes its addresses back with the carrier.
+                _ip(self.namespace(plug[0]), f"address flush dev {plug[1]}")
+
+    def set_mtu(self, node: str, interface: str, mtu: int) -> None:
+        """Change the MTU of an interface, though not the size of the pings it is to carry."""
+        _ip(self.namespace(node), f"link set {interface} mtu {mtu}")
+
+    def ping_all(self) -> list[str]:
+        """Send a full frame each way over every half of every cable; return what is wrong."""
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            lost = list(pool.map(lambda pair: self._ping(*pair), self._pairs()))
+        return [*self._misaddressed(), *itertools.chain.from_iterable(lost)]
+
+    def arp_flux(self) -> list[str]:
+        """Return where a node, after the pings, sends frames for an address of another interface.
+
+        A ping may get through all the same: Linux takes a packet for any of its addresses on any
+        interface. RDMA does not.
+        """
+        homes = {str(address.ip): plug for plug, address in self._addresses()}
+        owners = {_mac(number): plug for plug, number in self._numbers.items()}
+        wrong = []
+        for node in self.trees:
+            for entry in json.loads(_check("ip", "-n", self.namespace(node), "-j", "neigh")):
+                home, owner = homes.get(entry["dst"]), owners.get(entry.get("lladdr"))
+                if home and owner and home != owner:
+                    wrong.append(f"{node} sends to {' '.join(owner)} what is for {' '.join(home)}")
+        return wrong
+
+    def _addresses(self) -> Iterator[tuple[Plug, IPv4Interface]]:
+        for node, interface in self._bridges:
+            for address in self.interfaces[node][interface].addresses:
+                yield (node, interface), address
+
+    def _misaddressed(self) -> Iterator[str]:
+        # A ping cannot tell: two interfaces with one address answer, if need be to themselves.
+        holders: dict[IPv4Address, list[Plug]] = defaultdict(list)
+        for plug, address in self._addresses():
+            holders[address.ip].append(plug)
+        for ip, plugs in holders.items():
+            if len(plugs) > 1:
+                yield f"{ip} is on {' and '.join(' '.join(plug) for plug in plugs)}"
+        for plug in self._bridges.keys() - itertools.chain.from_iterable(holders.values()):
+            yield f"{' '.join(plug)}: no address"
+
+    def _pairs(self) -> Iterator[tuple[Plug, Plug]]:
+        for a, b in self._connected():
+            yield from zip(_plugs_of(a), _plugs_of(b), strict=True)
+
+    def _connected(self) -> Iterator[tuple[Port, Port]]:
+        switched: dict[str, set[int]] = defaultdict(set)
+        for link in self.links:
+            if link.b:
+                yield link.a, link.b
+                yield link.b, link.a
+            else:
+                switched[link.a[0]].add(link.a[1])
+        for a, b in itertools.permutations(switched, 2):
+            # Two ports of a node are two networks, so port 0 need not reach port 1 of another.
+            same = [(port, port) for port in switched[a] & switched[b]]
+            for port, other in same or itertools.product(switched[a], switched[b]):
+                yield (a, port), (b, other)
+
+    def _ping(self, source: Plug, target: Plug) -> list[str]:
+        node, interface = source
+        # Without the headers of IPv4 and ICMP.
+        size = self.interfaces[node][interface].mtu - 28
+        lost = []
+        for address in self.interfaces[target[0]][target[1]].addresses:
+            options = ("-n", "-c", "1", "-W", "1", "-M", "do", "-s", str(size), "-I", interface)
+            ping = self.run(node, "ping", *options, str(address.ip))
+            if ping.returncode:
+                errors = [line for line in ping.stderr.splitlines() if "Warning" not in line]
+                reason = "; ".join(errors) or "no answer"
+                lost.append(f"{node} {interface} -> {target[0]} {address.ip}: {reason}")
+        return lost
+
+    def _namespaces(self) -> list[str]:
+        return [self._name, *map(self.namespace, self.trees)]
+
+    def _start(self) -> None:
+        names = self._namespaces()
+        _check("ip", "-batch", "-", stdin="\n".join(f"netns add {name}" for name in names))
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            list(pool.map(lambda name: _sysctl(name, _BASELINE), names))
+            _ip(self._name, *self._wiring())
+            list(pool.map(self._configure, self.trees))
+        self._await_bridges()
+
+    def _wiring(self) -> Iterator[str]:
+        for bridge in sorted(set(self._bridges.values())):
+            yield f"link add {bridge} type bridge mcast_snooping 0"
+            yield f"link set {bridge} up"
+        for (node, interface), number in self._numbers.items():
+            # The cable itself takes any frame, the MTU of the two interfaces is what counts.
+            peer = f"{interface} address {_mac(number)} netns {self.namespace(node)}"
+            yield f"link add plug{number} mtu 65535 type veth peer name {peer}"
+            if (node, interface) in self._bridges:
+                yield f"link set plug{number} master {self._bridges[node, interface]} up"
+
+    def _configure(self, node: str) -> None:
+        commands = ["link set lo up"]
+        for interface, (addresses, mtu) in self.interfaces[node].items():
+            commands.append(f"link set {interface} mtu {mtu} up")
+            # networkd gives no address to an interface without a carrier.
+            if (node, interface) in self._bridges:
+                commands += [f"address add {address} dev {interface}" for address in addresses]
+        _ip(self.namespace(node), *commands)
+        file = self.trees[node] / "etc/sysctl.d/90-sparkgen.conf"
+        if file.exists():
+            lines = file.read_text().splitlines()
+            _sysctl(self.namespace(node), [line for line in lines if "net.ipv4.conf." in line])
+
+    def _await_bridges(self) -> None:
+        # The kernel notices a carrier in its own time, and until then the bridge drops frames.
+        deadline = time.monotonic() + _READY_TIMEOUT
+        while True:
+            links = json.loads(_check("ip", "-n", self._name, "-d", "-j", "link"))
+            ports = [link["linkinfo"]["info_slave_data"] for link in links if "master" in link]
+            if all(port["state"] == "forwarding" for port in ports):
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError("the bridges do not forward")
+            time.sleep(0.01)
+
+    def _stop(self) -> None:
+        existing = [name for name in self._namespaces() if (_NETNS / name).exists()]
+        for name in existing:
+            for pid in _check("ip", "netns", "pids", name).split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+        _check("ip", "-batch", "-", stdin="\n".join(f"netns del {name}" for name in existing))
+
+
+@contextmanager
+def fabric(
+    nodes: Mapping[str, Path],
+    links: Sequence[Link],
+    work: Path,
+    management: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Fabric]:
+    """Run nodes (name to root tree) joined by `links`; `management` gives addresses on enP7s7."""
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        read = pool.map(lambda tree: netplan(tree, work), nodes.values())
+        interfaces = dict(zip(nodes, read, strict=True))
+    for node, configured in interfaces.items():
+        if foreign := configured.keys() - set(INTERFACES):
+            raise ValueError(f"{node} has no {', '.join(sorted(foreign))}")
+        interfaces[node] = dict.fromkeys(INTERFACES, UNCONFIGURED) | configured
+    for node, address in management.items():
+        interfaces[node][MANAGEMENT] = Interface((IPv4Interface(address),), 1500)
+
+    plugs = [(node, interface) for node in interfaces for interface in interfaces[node]]
+    numbers = {plug: number for number, plug in enumerate(plugs)}
+    bridges = {(node, MANAGEMENT): "management" for node in management}
+    for number, link in enumerate(links):
+        for port in filter(None, (link.a, link.b)):
+            for half, plug in enumerate(_plugs_of(port)):
+                if plug in bridges or plug not in numbers:
+                    raise ValueError(f"{link}: no free port {port}")
+                bridges[plug] = f"cable{number}half{half}" if link.b else "switch"
+    name = f"sparkgen-{os.getpid()}-{next(_serial)}"
+    running = Fabric(nodes, links, interfaces, name, bridges, numbers)
+    try:
+        running._start()
+        yield running
+    finally:
+        running._stop()
+
+
+def _plugs_of(port: Port) -> Iterator[Plug]:
+    for interface in halves(port[1]):
+        yield port[0], interface
+
+
+def _mac(number: int) -> str:
+    return f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}"
+
+
+def _sysctl(namespace: str, lines: Iterable[str]) -> None:
+    _check("ip", "netns", "exec", namespace, "sysctl", "-q", "-p", "-", stdin="\n".join(lines))
+
+
+def _ip(namespace: str, *commands: str) -> None:
+    _check("ip", "-n", namespace, "-batch", "-", stdin="\n".join(commands))
+
+
+def _check(*argv: str, stdin: str = "") -> str:
+    done = subprocess.run(argv, input=stdin, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()}\n{stdin}")
+    return done.stdout

@@ -1,0 +1,173 @@
+"""The fabric of every bundle works as it is cabled, and wait-fabric.sh tells what is wrong."""
+
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from bundles import BUNDLES, Bundle, links
+from namespaces import PROGRAMS, Fabric, Link, fabric, halves
+from programs import require, require_root
+
+from generator.site import Site
+
+FABRICS = {bundle.name: bundle for bundle in BUNDLES if bundle.site.has_fabric}
+RINGS = [bundle for bundle in FABRICS.values() if bundle.site.kind == "ring"]
+
+# What wait-fabric.sh may take beyond its limit: one more pause and one more round of pings.
+LAST_ROUND = 6
+
+# The ring of the faults below, and the two ends of the first half of its first cable.
+LAB_MESH = FABRICS["lab-mesh"]
+NEAR, FAR = "enp1s0f0np0", "enp1s0f1np1"
+FAR_ADDRESS = "192.168.177.12"
+
+
+@contextmanager
+def running(
+    bundle: Bundle, trees: Mapping[str, Path], work: Path, cabling: Sequence[Link] = ()
+) -> Iterator[Fabric]:
+    """The nodes of a bundle, cabled as its site says or as told."""
+    require(*PROGRAMS)
+    require_root()
+    with fabric(trees, cabling or links(bundle.site.cables), work) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def lab_mesh(tmp_path: Path) -> Iterator[Fabric]:
+    with running(LAB_MESH, LAB_MESH.copy(tmp_path), tmp_path) as nodes:
+        yield nodes
+
+
+def script(nodes: Fabric, node: str, limit: int) -> tuple[str, str]:
+    return str(nodes.trees[node] / "opt/sparkgen/wait-fabric.sh"), str(limit)
+
+
+def faults(nodes: Fabric, node: str, limit: int = 0) -> list[str]:
+    """What wait-fabric.sh on a node complains of, each fault a line; nothing when all is well."""
+    done = nodes.run(node, *script(nodes, node, limit))
+    if done.returncode == 0:
+        assert (done.stdout, done.stderr) == (f"the fabric of {node} is ready\n", "")
+        return []
+    head, *lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert head == f"the fabric of {node} is not ready after {limit} s:"
+    assert lines
+    return lines
+
+
+def all_faults(nodes: Fabric) -> dict[str, list[str]]:
+    """The faults of every node, all asked at once."""
+    with ThreadPoolExecutor() as pool:
+        found = pool.map(lambda node: faults(nodes, node), nodes.trees)
+        return dict(zip(nodes.trees, found, strict=True))
+
+
+def unanswered(site: Site, *silent: str) -> dict[str, list[str]]:
+    """The faults of every node when these addresses do not answer."""
+    return {
+        node.name: sorted(
+            f"cable {interface.cable}: {peer.node} ({peer.address}) does not answer "
+            f"{interface.ping_size} bytes on {interface.name}"
+            for interface in node.interfaces
+            for peer in interface.peers
+            if str(peer.address) in silent
+        )
+        for node in site.nodes
+    }
+
+
+@pytest.mark.parametrize("bundle", FABRICS.values(), ids=str)
+def test_every_half_of_every_cable(bundle: Bundle, tmp_path: Path) -> None:
+    site = bundle.site
+    ports = [port for cable in site.cables for port in cable.ports]
+    cabled = {(port.node, name) for port in ports for name in halves(port.port)}
+    addressed = {(node.name, own.name) for node in site.nodes for own in node.interfaces}
+    with running(bundle, bundle.copy(tmp_path), tmp_path) as nodes:
+        idle = {f"{node} {name}: no address" for node, name in cabled - addressed}
+        assert set(nodes.ping_all()) == idle
+        assert nodes.arp_flux() == []
+        assert all_faults(nodes) == {node: [] for node in nodes.trees}
+
+
+@pytest.mark.parametrize("bundle", RINGS, ids=str)
+def test_swapped_cables(bundle: Bundle, tmp_path: Path) -> None:
+    site = bundle.site
+    confused = site.head.name
+    cabling = [
+        Link(swapped(link.a, confused), link.b and swapped(link.b, confused))
+        for link in links(site.cables)
+    ]
+    numbers = [c.number for c in site.cables if confused in {port.node for port in c.ports}]
+    lost = [(n.name, i) for n in site.nodes for i in n.interfaces if i.cable in numbers]
+    with running(bundle, bundle.copy(tmp_path), tmp_path, cabling) as nodes:
+        silent = {failure.partition(" -> ")[0] for failure in nodes.ping_all()}
+        assert silent == {f"{node} {interface.name}" for node, interface in lost}
+        assert all_faults(nodes) == unanswered(site, *(str(i.address.ip) for _, i in lost))
+
+
+def swapped(end: tuple[str, int], node: str) -> tuple[str, int]:
+    """The port that a cable goes to when somebody takes one of a node's two for the other."""
+    return (node, 1 - end[1]) if end[0] == node else end
+
+
+def test_small_mtu_in_one_file(tmp_path: Path) -> None:
+    trees = LAB_MESH.copy(tmp_path)
+    file = trees["spark2"] / "etc/netplan/40-cx7.yaml"
+    address, mtu = f"- {FAR_ADDRESS}/24", "\n      mtu: "
+    file.write_text(file.read_text().replace(f"{address}{mtu}9000", f"{address}{mtu}1500"))
+    with running(LAB_MESH, trees, tmp_path) as nodes:
+        assert nodes.ping_all() == [f"spark1 {NEAR} -> spark2 {FAR_ADDRESS}: no answer"]
+
+
+def test_small_mtu(lab_mesh: Fabric) -> None:
+    lab_mesh.set_mtu("spark2", FAR, 1500)
+    own = f"cable 1: the MTU of {FAR} is 1500, not 9000"
+    assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [own]}
+
+
+def test_missing_address(lab_mesh: Fabric) -> None:
+    lab_mesh.run("spark2", "ip", "address", "flush", "dev", FAR)
+    own = f"cable 1: {FAR} does not have the address {FAR_ADDRESS}/24"
+    assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [own]}
+
+
+def test_unplugged(lab_mesh: Fabric) -> None:
+    lab_mesh.unplug("spark1", NEAR)
+    assert all_faults(lab_mesh) == {
+        "spark1": [f"cable 1: no carrier on {NEAR}"],
+        "spark2": [f"cable 1: no carrier on {FAR}"],
+        "spark3": [],
+    }
+
+
+def test_unplugged_from_the_switch(tmp_path: Path) -> None:
+    bundle = FABRICS["rack-switch"]
+    with running(bundle, bundle.copy(tmp_path), tmp_path) as nodes:
+        nodes.unplug("spark3", NEAR)
+        found = all_faults(nodes)
+    assert found.pop("spark3") == [f"cable 3: no carrier on {NEAR}"]
+    assert all(len(lines) == 1 and "spark3" in lines[0] for lines in found.values())
+
+
+def test_limit(lab_mesh: Fabric) -> None:
+    lab_mesh.unplug("spark1", NEAR)
+    start = time.monotonic()
+    assert faults(lab_mesh, "spark1", limit=3)
+    # A shell counts whole seconds: the first of them may be short.
+    assert 2 <= time.monotonic() - start < 3 + LAST_ROUND
+
+
+def test_late_cable(lab_mesh: Fabric) -> None:
+    lab_mesh.set_mtu("spark1", NEAR, 1500)
+    argv = lab_mesh.command("spark1", *script(lab_mesh, "spark1", limit=30))
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as waiting:
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(1)
+        lab_mesh.set_mtu("spark1", NEAR, 9000)
+        assert waiting.communicate(timeout=10)[0] == "the fabric of spark1 is ready\n"
+        assert waiting.returncode == 0
