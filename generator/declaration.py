@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv4Network
 from typing import Any, Literal
 
-from generator.diagnostics import Finding, KeyPath
+from generator.diagnostics import Finding, KeyPath, nearest
 from generator.hardware import RJ45, VISIBLE_GIB
 
 Kind = Literal["single", "direct", "ring", "switch"]
@@ -180,7 +180,7 @@ _OPTIONAL = {"defaults", "cabling", "services", "waivers", "user", "description"
 
 def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration:
     """The typed records of checked data; `findings` are what reading and the schema said of it."""
-    broken = {finding.path[0] for finding in findings if finding.path}
+    broken = _broken(findings)
 
     def sound(*keys: str) -> bool:
         return all(key not in broken and (key in data or key in _OPTIONAL) for key in keys)
@@ -197,6 +197,13 @@ def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration
         else None,
         waivers=tuple(Waiver(**w) for w in data.get("waivers", ())) if sound("waivers") else None,
     )
+
+
+def _broken(findings: Iterable[Finding]) -> set[str | int | None]:
+    """The sections that something is wrong with; one under a misspelt name is not a missing one."""
+    paths = [finding.path for finding in findings if finding.path]
+    misspelt = (str(path[0]) for path in paths if len(path) == 1)
+    return {path[0] for path in paths} | {nearest(word, _OPTIONAL) for word in misspelt}
 
 
 def _identity(data: Mapping[str, Any]) -> Identity:

@@ -72,10 +72,16 @@ def path_text(path: KeyPath) -> str:
     return text
 
 
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a misspelt one is likely to be."""
+    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for the nearest known word, or nothing."""
-    nearest = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean '{nearest[0]}'?" if nearest else ""
+    found = nearest(word, known)
+    return f"did you mean '{found}'?" if found else ""
 
 
 def listed(words: Iterable[str], last: str = "or") -> str:

@@ -158,20 +158,21 @@ def _port_path(name: str) -> tuple[str, ...]:
     return ("engine", "port") if name == "api" else ("engine", "ports", name)
 
 
-@rule("SG611", unless="SG601 SG602")
+@rule("SG611", unless="SG601 SG602 SG603")
 def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
     """A port that nothing opens with this launcher: the name is another launcher's or engine's."""
     module = ENGINES[engine.name]
     launcher = engine.launcher or module.LAUNCHERS[0]
     known = module.default_ports(launcher, engine.parallel)
-    for name in engine.ports:
-        if name not in known:
-            yield Fault(
-                f"nothing here opens the port '{name}'",
-                ("engine", "ports", name),
-                f"'{launcher}' opens {listed(known, 'and')}" if known else "take it out",
-                at_key=True,
-            )
+    names = [name for name in engine.ports if name not in known]
+    if names:
+        several = "s" if len(names) > 1 else ""
+        yield Fault(
+            f"nothing here opens the port{several} {listed(map(repr, names))}",
+            ("engine", "ports", names[0]),
+            f"'{launcher}' opens {listed(known, 'and')}" if known else "take it out",
+            at_key=True,
+        )
 
 
 @rule("SG609", Severity.WARNING)

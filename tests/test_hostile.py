@@ -1,0 +1,446 @@
+"""Hostile site files: whatever they hold, an answer in bounded time, no traceback, nothing written.
+
+A value that is taken must also be sound in every file that it reaches: it stays a value there, and
+never becomes syntax of a shell, a unit, YAML or a template.
+"""
+
+import os
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+from conftest import Command
+
+from generator.formats import text
+from generator.pipeline import Reading, read_site
+from generator.render import render
+from generator.resources import ROOT
+from generator.schema import site_schema
+from generator.tree import Tree
+
+SECONDS = 30
+MOST_PRINTED = 1_000_000
+EXAMPLES = sorted((ROOT / "sites").glob("*.yaml"))
+
+Steps = tuple[str | int, ...]
+
+PAIR: dict[str, Any] = {
+    "version": 1,
+    "name": "lab",
+    "nodes": [{"name": "spark1"}, {"name": "spark2"}],
+    "cabling": [{"endpoints": ["spark1:p0", "spark2:p0"]}],
+    "topology": {"kind": "direct"},
+    "model": {"name": "gpt-oss-120b"},
+    "engine": {
+        "name": "vllm",
+        "version": "0.33.0",
+        "image": "vllm/vllm-openai:v0.33.0",
+        "parallel": {"pipeline": 2},
+    },
+}
+HEAD = "version: 1\nname: lab\n"
+TAIL = (
+    "topology: {kind: single}\n"
+    "model: {name: gpt-oss-120b}\n"
+    "engine: {name: vllm, version: 0.33.0, image: vllm/vllm-openai:v0.33.0, args: ARGS}\n"
+)
+# Good names, unless YAML makes a boolean or a number of them.
+WORDS = ("yes", "1e999", "0x10")
+NASTY = (
+    "",
+    " ",
+    "../../etc/passwd",
+    "/etc/../etc/passwd",
+    "it's",
+    'say "yes"',
+    "two\nlines",
+    "carriage\rreturn",
+    "tab\tin it",
+    "$(touch pwned)",
+    "`touch pwned`",
+    "${HOME}",
+    "$HOME",
+    "$$",
+    "%n",
+    "%i%h%s",
+    "{{ 7 * 7777 }}",
+    "{% for x in y %}",
+    "{# no comment #}",
+    "${{ secrets.TOKEN }}",
+    "; touch pwned",
+    "| touch pwned",
+    "a && touch pwned",
+    "a # comment",
+    "key: value",
+    "- entry",
+    "--flag",
+    "-rf",
+    "*",
+    "~",
+    "!!python/object/apply:os.system [id]",
+    "\\",
+    "\\n",
+    "<script>alert(1)</script>",
+    "[link](http://example.org)",
+    "Über",
+    "日本語",
+    "\u202egnirts",
+    "zero\u200bwidth",
+    "\x1b[2J\x1b]0;title\x07",
+    "\x00",
+    "\x85\u2028",
+    "x" * 5000,
+    *WORDS,
+)
+ANSWER = "54439"
+
+
+def leaves(rules: dict[str, Any], path: Steps = ()) -> Iterator[Steps]:
+    """The paths of all text in the site format; `KEY` is a name that the site itself chooses."""
+    types = rules.get("type", ())
+    if "string" in ((types,) if isinstance(types, str) else types):
+        yield path
+    for key, inner in rules.get("schema", {}).items() if "list" not in types else ():
+        yield from leaves(inner, (*path, key))
+    if "list" in types and "schema" in rules:
+        yield from leaves(rules["schema"], (*path, 0))
+    if "valuesrules" in rules:
+        yield from leaves(rules["valuesrules"], (*path, "KEY"))
+
+
+LEAVES = list(leaves({"schema": site_schema()}))
+
+
+def with_value(path: Steps, value: object) -> dict[str, Any]:
+    """The pair of nodes with a value at a path, and beside it what the sections there need."""
+    site = deepcopy(PAIR)
+    if path[:2] == ("model", "source") or path[:2] == ("model", "architecture"):
+        del site["model"]["name"]
+    rules: dict[str, Any] = {"schema": site_schema()}
+    place: Any = site
+    for step, following in zip(path, (*path[1:], None), strict=True):
+        rules = rules["schema"] if step == 0 else {**rules, **rules.get("schema", {})}
+        rules = rules if step == 0 else rules.get(str(step)) or rules["valuesrules"]
+        if following is None:
+            put(place, step, value)
+        else:
+            place = entered(place, step, [] if following == 0 else needed(rules))
+    return site
+
+
+def put(place: Any, step: str | int, value: object) -> None:
+    if isinstance(place, list) and not place:
+        place.append(value)
+    else:
+        place[step] = value
+
+
+def entered(place: Any, step: str | int, new: object) -> Any:
+    if isinstance(place, list) and not place:
+        place.append(new)
+    if isinstance(place, dict):
+        place.setdefault(step, new)
+    return place[step]
+
+
+def needed(rules: dict[str, Any]) -> dict[str, Any]:
+    inner = rules.get("schema", {})
+    return {
+        key: inner[key]["meta"]["example"] for key in inner if inner[key].get("required") is True
+    }
+
+
+def written(site: object) -> bytes:
+    return yaml.safe_dump(site, allow_unicode=True, sort_keys=False, width=10_000).encode()
+
+
+def read(raw: bytes) -> Reading:
+    """Read a site as the commands do, and hold what is said of it to what a terminal bears."""
+    started = time.process_time()
+    reading = read_site("site.yaml", raw)
+    printed = text(reading.document, reading.findings)
+    assert time.process_time() - started < SECONDS
+    assert len(printed) < MOST_PRINTED
+    assert all(line.isprintable() for line in printed.split("\n"))
+    assert reading.findings or reading.site
+    return reading
+
+
+def bundle(reading: Reading) -> Tree:
+    assert reading.site
+    return render(reading.site, reading.sha256)
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=lambda path: ".".join(map(str, path)))
+def test_text_is_refused_or_stays_text(path: Steps) -> None:
+    plain = read(written(with_value(path, "word")))
+    shape = lines(bundle(plain)) if plain.site else {}
+    for value in NASTY:
+        reading = read(written(with_value(path, value)))
+        if reading.site:
+            tree = bundle(reading)
+            sound(tree)
+            assert not shape or not value.strip() or lines(tree) == shape, value
+
+
+def lines(tree: Tree) -> dict[str, int]:
+    """How many lines each file has: a value that is one line in one file adds none."""
+    return {path: file.text.count("\n") for path, file in tree.items()}
+
+
+def sound(tree: Tree) -> None:
+    """Paths that stay inside, plain text, and syntax that each kind of file keeps."""
+    for path, file in tree.items():
+        assert ".." not in path.split("/")
+        assert not path.startswith("/")
+        assert all(line.isprintable() for line in file.text.split("\n")), path
+        assert file.text.isascii() or path == "README.md", path
+        assert ANSWER not in file.text or "sha256" in path.lower() or path == "MANIFEST.json"
+        if path.endswith((".yaml", ".json")):
+            yaml.safe_load(file.text)
+    scripts = [file.text for file in tree.values() if file.text.startswith("#!")]
+    with TemporaryDirectory() as folder:
+        for number, script in enumerate(scripts):
+            Path(folder, f"{number}.sh").write_text(script, encoding="utf-8")
+        check = 'for script in *.sh; do bash -n "$script" || exit 1; done'
+        subprocess.run(["bash", "-c", check], cwd=folder, check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "section", [(), ("nodes", 0), ("engine", "args"), ("engine", "env")], ids=str
+)
+def test_key_is_refused_or_stays_a_key(section: Steps) -> None:
+    for key in NASTY:
+        site = deepcopy(PAIR)
+        place: Any = site
+        for step in section:
+            place = entered(place, step, {})
+        place[key] = "word"
+        reading = read(written(site))
+        if reading.site:
+            sound(bundle(reading))
+
+
+@pytest.mark.parametrize("value", NASTY)
+def test_argument_of_any_kind_stays_an_argument(value: str) -> None:
+    for nested in ([value, "b"], {"a": value}, {value: "a"}, {"a": [value, {"b": value}]}):
+        reading = read(written(with_value(("engine", "args", "flag"), nested)))
+        if reading.site:
+            sound(bundle(reading))
+
+
+def with_nodes(nodes: str, args: str = "{}", tail: str = "") -> bytes:
+    return (HEAD + nodes + TAIL.replace("ARGS", args) + tail).encode()
+
+
+def many(template: str, count: int = 100_000, joint: str = "") -> str:
+    return joint.join(template.format(i) for i in range(count))
+
+
+HUGE: dict[str, Callable[[], bytes]] = {
+    "nodes": lambda: with_nodes("nodes:\n" + many("  - name: n{}\n")),
+    "nodes without a name": lambda: with_nodes("nodes:\n" + many("  - nmae: n{}\n")),
+    "nodes on one line": lambda: with_nodes(f"nodes: [{many('{{name: n{}}}', joint=', ')}]\n"),
+    "aliases of one node": lambda: with_nodes(f"nodes: [&n {{a: b}}{', *n' * 200_000}]\n"),
+    "unknown keys": lambda: with_nodes("nodes: [{name: a}]\n", tail=many("version{}: 1\n", 20_000)),
+    "keys written twice": lambda: with_nodes("nodes: [{name: a}]\n", tail="name: b\n" * 20_000),
+    "flags": lambda: with_nodes("nodes: [{name: a}]\n", f"{{{many('-{}: ü', 20_000, ', ')}}}"),
+    "waivers": lambda: with_nodes(
+        "nodes: [{name: a}]\n", tail="waivers:\n" + many("  - {{rule: SG609, path: p{}}}\n", 20_000)
+    ),
+    "cables": lambda: with_nodes(
+        "nodes: [{name: a}]\n",
+        tail="cabling:\n" + many("  - {{endpoints: [a:p{0}, a:p{0}]}}\n", 488),
+    ),
+    "a name": lambda: with_nodes("nodes: [{name: " + "n" * 3_000_000 + "}]\n"),
+    "a key": lambda: with_nodes("nodes: [{name: a}]\n? " + "k" * 3_000_000 + "\n: 1\n"),
+    "bytes": lambda: b"#" * 5_000_000,
+    "lines": lambda: b"\n" * 4_000_000,
+    "blanks": lambda: b" " * 4_000_000,
+    "brackets": lambda: b"a: " + b"[" * 3_000_000,
+    "questions": lambda: b"? " * 2_000_000,
+    "dashes": lambda: b"- " * 2_000_000,
+    "a quote": lambda: b'a: "' + b"x" * 4_000_000,
+    "a number": lambda: with_nodes("nodes: [{name: a, host: " + "9" * 1_000_000 + "}]\n"),
+    "an alias bomb": lambda: with_nodes(
+        "nodes: [{name: a}]\n",
+        tail="x0: &x0 [a, a, a, a, a, a, a, a, a]\n"
+        + "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 9)}]\n" for i in range(1, 20)),
+    ),
+    "a chain of aliases": lambda: with_nodes(
+        "nodes: [{name: a}]\n",
+        tail="x0: &x0 [a]\n" + "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 20_000)),
+    ),
+    "an alias in itself": lambda: with_nodes("nodes: [{name: a}]\n", tail="x: &x\n  - *x\n"),
+}
+
+
+@pytest.mark.parametrize("size", HUGE)
+def test_size_is_bounded(size: str) -> None:
+    reading = read(HUGE[size]())
+    assert reading.findings
+    assert not reading.site
+
+
+BYTES = {
+    "empty": b"",
+    "blank": b"\n\n",
+    "nul": b"\x00" * 100,
+    "binary": random.Random(1).randbytes(4096),
+    "utf-16": "version: 1\n".encode("utf-16"),
+    "utf-32": "version: 1\n".encode("utf-32"),
+    "latin-1": "größe: 1\n".encode("latin-1"),
+    "cut short": "name: größe".encode()[:-2],
+    "byte order mark alone": b"\xef\xbb\xbf",
+    "mark inside": "name: a\ufeffb\n".encode(),
+    "surrogate": b"name: \xed\xa0\x80\n",
+    "null byte after text": "größe: über\x00\n".encode(),
+    "document end": b"...\n",
+    "directive": b"%YAML 9.9\n---\na: 1\n",
+    "tag": b"!!python/object/apply:os.system [id]\n",
+    "scalar": b"hello\n",
+    "null": b"null\n",
+    "block text": b"a: |\n  one\n  \x1b[31m\n",
+}
+
+
+@pytest.mark.parametrize("kind", BYTES)
+def test_bytes_of_any_kind_get_an_answer(kind: str) -> None:
+    assert read(BYTES[kind]).findings
+
+
+@pytest.mark.parametrize("ends", [b"\r\n", b"\r"])
+def test_line_ends_of_other_systems_are_read(ends: bytes) -> None:
+    raw = EXAMPLES[0].read_bytes().replace(b"\n", ends)
+    assert not read(b"\xef\xbb\xbf" + raw).findings
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_mutations_of_the_examples_never_raise(seed: int) -> None:
+    dice = random.Random(seed)
+    site = yaml.load(EXAMPLES[seed % len(EXAMPLES)].read_bytes(), Loader=yaml.BaseLoader)
+    for _ in range(dice.randint(1, 4)):
+        mutate(site, dice)
+    reading = read(written(site))
+    if reading.site:
+        assert bundle(reading)
+
+
+def mutate(site: Any, dice: random.Random) -> None:
+    """Delete, copy, rename or replace one thing anywhere in a site."""
+    places = list(everywhere(site))
+    if not places:
+        return
+    place, key = dice.choice(places)
+    others = [other[k] for other, k in places]
+    word = dice.choice([*NASTY, "7", "-1", "true", "10.0.0.0/24", "spark1:p0", "spark1"])
+    new = dice.choice([word, [], {}, [word], {word: word}, None, deepcopy(dice.choice(others))])
+    match dice.choice(["delete", "replace", "copy", "rename"]):
+        case "delete":
+            del place[key]
+        case "copy" if isinstance(place, list):
+            place.insert(key, deepcopy(place[key]))
+        case "rename" if isinstance(place, dict):
+            place[dice.choice([word, key + "x", key[1:]])] = place.pop(key)
+        case _:
+            place[key] = new
+
+
+def everywhere(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in nested data, as its container and its key there."""
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    for key in keys if isinstance(value, dict | list) else ():
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from everywhere(value[key])
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_mutations_of_bytes_never_raise(seed: int) -> None:
+    dice = random.Random(seed)
+    raw = bytearray(EXAMPLES[seed % len(EXAMPLES)].read_bytes())
+    for _ in range(dice.randint(1, 20)):
+        start = dice.randrange(len(raw))
+        piece = raw[start : start + dice.randint(0, 40)]
+        at = dice.randrange(len(raw))
+        raw[at : at + dice.randint(0, 40)] = dice.choice(
+            [piece, b"", dice.randbytes(3), b"[", b"'", b"\t", b"&a ", b"*a", b": ", b"\n- ", b"{{"]
+        )
+    reading = read(bytes(raw))
+    if reading.site:
+        assert bundle(reading)
+
+
+@pytest.mark.parametrize(
+    "character", ["\x1b", "\x07", "\x9b", "\u202e", "\u2066", "\u200b", "\x7f"]
+)
+def test_characters_that_steer_a_terminal_are_not_printed(character: str) -> None:
+    # Raw in the text, and as an escape in a key, a value and an alias.
+    escape = f"\\u{ord(character):04x}"
+    for name in (f"a{character}b", f'"a{escape}b"'):
+        raw = f"{name}: 1\nname: {name}\nnodes: [{{name: {name}}}]\nmodel: {{{name}: [}}\n"
+        reading = read_site(f"dir{character}/site.yaml", raw.encode())
+        printed = text(reading.document, reading.findings)
+        assert character not in printed
+        assert all(line.isprintable() for line in printed.split("\n"))
+
+
+def test_control_characters_of_the_file_name_are_not_printed(
+    sparkgen: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "a\x1b[2J.yaml"
+    file.write_text("version: 1\n", encoding="utf-8")
+    outcome = sparkgen("validate", file.name, cwd=tmp_path)
+    assert outcome.code == 3
+    assert "\x1b" not in outcome.err
+
+
+def test_directory_as_a_site_file_is_the_environments_fault(
+    sparkgen: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "site.yaml").mkdir()
+    for command in ("validate", "build", "check", "show"):
+        outcome = sparkgen(command, "site.yaml", cwd=tmp_path)
+        assert outcome.code == 4
+        assert outcome.err == "sparkgen: site.yaml: Is a directory\n"
+
+
+def test_missing_site_file_is_the_environments_fault(sparkgen: Command, tmp_path: Path) -> None:
+    outcome = sparkgen("build", "site.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (4, "sparkgen: site.yaml: No such file or directory\n")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_unreadable_site_file_is_the_environments_fault(sparkgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").touch(mode=0)
+    outcome = sparkgen("build", "site.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (4, "sparkgen: site.yaml: Permission denied\n")
+
+
+@pytest.mark.parametrize("name", [name for name in NASTY if name not in WORDS])
+def test_hostile_site_writes_nothing(name: str, sparkgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_bytes(written({**PAIR, "name": name}))
+    outcome = sparkgen("build", "site.yaml", cwd=tmp_path)
+    assert outcome.code == 3, outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["site.yaml"]
+
+
+def test_fault_of_sparkgens_own_is_one_line(
+    sparkgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(name: str, raw: bytes) -> Reading:
+        raise RuntimeError("first line\nsecond line")
+
+    monkeypatch.setattr("generator.pipeline.read_site", fault)
+    (tmp_path / "site.yaml").write_bytes(written(PAIR))
+    outcome = sparkgen("validate", "site.yaml", cwd=tmp_path)
+    assert outcome.code == 4
+    assert outcome.err.startswith("sparkgen: SG901: ")
+    assert outcome.err.count("\n") == 1
