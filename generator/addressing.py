@@ -17,7 +17,7 @@ _HOSTS_IN_SUBNET = 1 << (32 - FABRIC_PREFIX)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A node that answers on an interface, its half of a port there, and that half's address.
+    """A node that answers on an interface: its half of a port there, the address, its cable.
 
     A large switch has a hundred thousand peers, so the address is the text that is printed.
     """
@@ -25,6 +25,7 @@ class Peer:
     node: str
     half: Half
     address: str
+    cable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,12 @@ def _members(
     for cable in cables:
         for half, subnet in zip(HALVES, cable.subnets, strict=False):
             members.setdefault(subnet, []).extend(
-                Peer(port.node, Half(port.port, half), str(_address(subnet, hosts[port.node]).ip))
+                Peer(
+                    port.node,
+                    Half(port.port, half),
+                    str(_address(subnet, hosts[port.node]).ip),
+                    cable.number,
+                )
                 for port in cable.ports
             )
     return {subnet: tuple(peers) for subnet, peers in members.items()}
