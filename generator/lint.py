@@ -37,6 +37,7 @@ def lint(document: Document) -> Iterator[Finding]:
         yield Finding(
             "SG011",
             Severity.WARNING,
-            f"{problem.desc} (yamllint's {problem.rule})",
+            problem.desc,
             span=Span(line, column, line, column + 1),
+            help=f"see yamllint's rule '{problem.rule}'",
         )

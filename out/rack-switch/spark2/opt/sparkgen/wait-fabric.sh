@@ -18,20 +18,20 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f0np0 8972 10.100.0.11 spark1 2
-enp1s0f0np0 8972 10.100.0.13 spark3 2
-enp1s0f0np0 8972 10.100.0.14 spark4 2
-enp1s0f0np0 8972 10.100.0.15 spark5 2
-enp1s0f0np0 8972 10.100.0.16 spark6 2
-enp1s0f0np0 8972 10.100.0.17 spark7 2
-enp1s0f0np0 8972 10.100.0.18 spark8 2
-enP2p1s0f0np0 8972 10.100.1.11 spark1 2
-enP2p1s0f0np0 8972 10.100.1.13 spark3 2
-enP2p1s0f0np0 8972 10.100.1.14 spark4 2
-enP2p1s0f0np0 8972 10.100.1.15 spark5 2
-enP2p1s0f0np0 8972 10.100.1.16 spark6 2
-enP2p1s0f0np0 8972 10.100.1.17 spark7 2
-enP2p1s0f0np0 8972 10.100.1.18 spark8 2
+enp1s0f0np0 8972 10.100.0.11 spark1 2 or 1
+enp1s0f0np0 8972 10.100.0.13 spark3 2 or 3
+enp1s0f0np0 8972 10.100.0.14 spark4 2 or 4
+enp1s0f0np0 8972 10.100.0.15 spark5 2 or 5
+enp1s0f0np0 8972 10.100.0.16 spark6 2 or 6
+enp1s0f0np0 8972 10.100.0.17 spark7 2 or 7
+enp1s0f0np0 8972 10.100.0.18 spark8 2 or 8
+enP2p1s0f0np0 8972 10.100.1.11 spark1 2 or 1
+enP2p1s0f0np0 8972 10.100.1.13 spark3 2 or 3
+enP2p1s0f0np0 8972 10.100.1.14 spark4 2 or 4
+enP2p1s0f0np0 8972 10.100.1.15 spark5 2 or 5
+enP2p1s0f0np0 8972 10.100.1.16 spark6 2 or 6
+enP2p1s0f0np0 8972 10.100.1.17 spark7 2 or 7
+enP2p1s0f0np0 8972 10.100.1.18 spark8 2 or 8
 END
 }
 

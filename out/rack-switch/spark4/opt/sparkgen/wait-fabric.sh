@@ -18,20 +18,20 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f0np0 8972 10.100.0.11 spark1 4
-enp1s0f0np0 8972 10.100.0.12 spark2 4
-enp1s0f0np0 8972 10.100.0.13 spark3 4
-enp1s0f0np0 8972 10.100.0.15 spark5 4
-enp1s0f0np0 8972 10.100.0.16 spark6 4
-enp1s0f0np0 8972 10.100.0.17 spark7 4
-enp1s0f0np0 8972 10.100.0.18 spark8 4
-enP2p1s0f0np0 8972 10.100.1.11 spark1 4
-enP2p1s0f0np0 8972 10.100.1.12 spark2 4
-enP2p1s0f0np0 8972 10.100.1.13 spark3 4
-enP2p1s0f0np0 8972 10.100.1.15 spark5 4
-enP2p1s0f0np0 8972 10.100.1.16 spark6 4
-enP2p1s0f0np0 8972 10.100.1.17 spark7 4
-enP2p1s0f0np0 8972 10.100.1.18 spark8 4
+enp1s0f0np0 8972 10.100.0.11 spark1 4 or 1
+enp1s0f0np0 8972 10.100.0.12 spark2 4 or 2
+enp1s0f0np0 8972 10.100.0.13 spark3 4 or 3
+enp1s0f0np0 8972 10.100.0.15 spark5 4 or 5
+enp1s0f0np0 8972 10.100.0.16 spark6 4 or 6
+enp1s0f0np0 8972 10.100.0.17 spark7 4 or 7
+enp1s0f0np0 8972 10.100.0.18 spark8 4 or 8
+enP2p1s0f0np0 8972 10.100.1.11 spark1 4 or 1
+enP2p1s0f0np0 8972 10.100.1.12 spark2 4 or 2
+enP2p1s0f0np0 8972 10.100.1.13 spark3 4 or 3
+enP2p1s0f0np0 8972 10.100.1.15 spark5 4 or 5
+enP2p1s0f0np0 8972 10.100.1.16 spark6 4 or 6
+enP2p1s0f0np0 8972 10.100.1.17 spark7 4 or 7
+enP2p1s0f0np0 8972 10.100.1.18 spark8 4 or 8
 END
 }
 

@@ -18,20 +18,20 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f0np0 8972 10.100.0.11 spark1 6
-enp1s0f0np0 8972 10.100.0.12 spark2 6
-enp1s0f0np0 8972 10.100.0.13 spark3 6
-enp1s0f0np0 8972 10.100.0.14 spark4 6
-enp1s0f0np0 8972 10.100.0.15 spark5 6
-enp1s0f0np0 8972 10.100.0.17 spark7 6
-enp1s0f0np0 8972 10.100.0.18 spark8 6
-enP2p1s0f0np0 8972 10.100.1.11 spark1 6
-enP2p1s0f0np0 8972 10.100.1.12 spark2 6
-enP2p1s0f0np0 8972 10.100.1.13 spark3 6
-enP2p1s0f0np0 8972 10.100.1.14 spark4 6
-enP2p1s0f0np0 8972 10.100.1.15 spark5 6
-enP2p1s0f0np0 8972 10.100.1.17 spark7 6
-enP2p1s0f0np0 8972 10.100.1.18 spark8 6
+enp1s0f0np0 8972 10.100.0.11 spark1 6 or 1
+enp1s0f0np0 8972 10.100.0.12 spark2 6 or 2
+enp1s0f0np0 8972 10.100.0.13 spark3 6 or 3
+enp1s0f0np0 8972 10.100.0.14 spark4 6 or 4
+enp1s0f0np0 8972 10.100.0.15 spark5 6 or 5
+enp1s0f0np0 8972 10.100.0.17 spark7 6 or 7
+enp1s0f0np0 8972 10.100.0.18 spark8 6 or 8
+enP2p1s0f0np0 8972 10.100.1.11 spark1 6 or 1
+enP2p1s0f0np0 8972 10.100.1.12 spark2 6 or 2
+enP2p1s0f0np0 8972 10.100.1.13 spark3 6 or 3
+enP2p1s0f0np0 8972 10.100.1.14 spark4 6 or 4
+enP2p1s0f0np0 8972 10.100.1.15 spark5 6 or 5
+enP2p1s0f0np0 8972 10.100.1.17 spark7 6 or 7
+enP2p1s0f0np0 8972 10.100.1.18 spark8 6 or 8
 END
 }
 

@@ -18,20 +18,20 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f0np0 8972 10.100.0.11 spark1 7
-enp1s0f0np0 8972 10.100.0.12 spark2 7
-enp1s0f0np0 8972 10.100.0.13 spark3 7
-enp1s0f0np0 8972 10.100.0.14 spark4 7
-enp1s0f0np0 8972 10.100.0.15 spark5 7
-enp1s0f0np0 8972 10.100.0.16 spark6 7
-enp1s0f0np0 8972 10.100.0.18 spark8 7
-enP2p1s0f0np0 8972 10.100.1.11 spark1 7
-enP2p1s0f0np0 8972 10.100.1.12 spark2 7
-enP2p1s0f0np0 8972 10.100.1.13 spark3 7
-enP2p1s0f0np0 8972 10.100.1.14 spark4 7
-enP2p1s0f0np0 8972 10.100.1.15 spark5 7
-enP2p1s0f0np0 8972 10.100.1.16 spark6 7
-enP2p1s0f0np0 8972 10.100.1.18 spark8 7
+enp1s0f0np0 8972 10.100.0.11 spark1 7 or 1
+enp1s0f0np0 8972 10.100.0.12 spark2 7 or 2
+enp1s0f0np0 8972 10.100.0.13 spark3 7 or 3
+enp1s0f0np0 8972 10.100.0.14 spark4 7 or 4
+enp1s0f0np0 8972 10.100.0.15 spark5 7 or 5
+enp1s0f0np0 8972 10.100.0.16 spark6 7 or 6
+enp1s0f0np0 8972 10.100.0.18 spark8 7 or 8
+enP2p1s0f0np0 8972 10.100.1.11 spark1 7 or 1
+enP2p1s0f0np0 8972 10.100.1.12 spark2 7 or 2
+enP2p1s0f0np0 8972 10.100.1.13 spark3 7 or 3
+enP2p1s0f0np0 8972 10.100.1.14 spark4 7 or 4
+enP2p1s0f0np0 8972 10.100.1.15 spark5 7 or 5
+enP2p1s0f0np0 8972 10.100.1.16 spark6 7 or 6
+enP2p1s0f0np0 8972 10.100.1.18 spark8 7 or 8
 END
 }
 

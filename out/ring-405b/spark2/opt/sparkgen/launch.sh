@@ -43,8 +43,10 @@ bare() {
 }
 
 contained() {
-  # Docker's client may be killed before the container has ended: the container is stopped by name.
-  trap 'docker stop -t 20 "$name" >/dev/null 2>&1 || true' TERM INT
+  # Docker's client may be killed before the container has ended: the container is stopped by name,
+  # or, while the image is still being fetched, the client.
+  trap 'docker stop -t 20 "$name" >/dev/null 2>&1 || kill "$client" 2>/dev/null || true' TERM INT
+  local client status=0
   docker run \
     --rm \
     --name "$name" \
@@ -69,7 +71,7 @@ contained() {
     --log-opt max-file=5 \
     --entrypoint "$program" \
     vllm/vllm-openai:v0.33.0 "${arguments[@]}" &
-  local client=$! status=0
+  client=$!
   wait "$client" || status=$?
   # A signal ends the first wait; the second one is for the container that it stops.
   wait "$client" 2>/dev/null || true

@@ -27,7 +27,9 @@ while kill -0 "$engine" 2>/dev/null; do
   fi
   # In the background, so that a signal is not kept waiting.
   sleep 10 &
-  wait -n "$engine" "$!"
+  pause=$!
+  wait -n "$engine" "$pause"
+  kill "$pause" 2>/dev/null
 done
 wait "$engine"
 if ((!stopping)); then

@@ -18,12 +18,12 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f1np1 1472 10.100.2.11 spark1 2
-enp1s0f1np1 1472 10.100.2.13 spark3 2
-enp1s0f1np1 1472 10.100.2.40 spark4 2
-enP2p1s0f1np1 1472 10.100.3.11 spark1 2
-enP2p1s0f1np1 1472 10.100.3.13 spark3 2
-enP2p1s0f1np1 1472 10.100.3.40 spark4 2
+enp1s0f1np1 1472 10.100.2.11 spark1 2 or 1
+enp1s0f1np1 1472 10.100.2.13 spark3 2 or 3
+enp1s0f1np1 1472 10.100.2.40 spark4 2 or 4
+enP2p1s0f1np1 1472 10.100.3.11 spark1 2 or 1
+enP2p1s0f1np1 1472 10.100.3.13 spark3 2 or 3
+enP2p1s0f1np1 1472 10.100.3.40 spark4 2 or 4
 END
 }
 

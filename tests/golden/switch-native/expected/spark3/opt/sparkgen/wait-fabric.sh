@@ -18,12 +18,12 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f1np1 1472 10.100.2.11 spark1 3
-enp1s0f1np1 1472 10.100.2.12 spark2 3
-enp1s0f1np1 1472 10.100.2.40 spark4 3
-enP2p1s0f1np1 1472 10.100.3.11 spark1 3
-enP2p1s0f1np1 1472 10.100.3.12 spark2 3
-enP2p1s0f1np1 1472 10.100.3.40 spark4 3
+enp1s0f1np1 1472 10.100.2.11 spark1 3 or 1
+enp1s0f1np1 1472 10.100.2.12 spark2 3 or 2
+enp1s0f1np1 1472 10.100.2.40 spark4 3 or 4
+enP2p1s0f1np1 1472 10.100.3.11 spark1 3 or 1
+enP2p1s0f1np1 1472 10.100.3.12 spark2 3 or 2
+enP2p1s0f1np1 1472 10.100.3.40 spark4 3 or 4
 END
 }
 

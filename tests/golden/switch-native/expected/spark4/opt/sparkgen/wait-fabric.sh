@@ -18,12 +18,12 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f1np1 1472 10.100.2.11 spark1 4
-enp1s0f1np1 1472 10.100.2.12 spark2 4
-enp1s0f1np1 1472 10.100.2.13 spark3 4
-enP2p1s0f1np1 1472 10.100.3.11 spark1 4
-enP2p1s0f1np1 1472 10.100.3.12 spark2 4
-enP2p1s0f1np1 1472 10.100.3.13 spark3 4
+enp1s0f1np1 1472 10.100.2.11 spark1 4 or 1
+enp1s0f1np1 1472 10.100.2.12 spark2 4 or 2
+enp1s0f1np1 1472 10.100.2.13 spark3 4 or 3
+enP2p1s0f1np1 1472 10.100.3.11 spark1 4 or 1
+enP2p1s0f1np1 1472 10.100.3.12 spark2 4 or 2
+enP2p1s0f1np1 1472 10.100.3.13 spark3 4 or 3
 END
 }
 

@@ -18,10 +18,10 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f0np0 4172 192.168.200.12 spark2 1
-enp1s0f0np0 4172 192.168.200.13 spark3 1
-enP2p1s0f0np0 4172 192.168.201.12 spark2 1
-enP2p1s0f0np0 4172 192.168.201.13 spark3 1
+enp1s0f0np0 4172 192.168.200.12 spark2 1 or 2
+enp1s0f0np0 4172 192.168.200.13 spark3 1 or 3
+enP2p1s0f0np0 4172 192.168.201.12 spark2 1 or 2
+enP2p1s0f0np0 4172 192.168.201.13 spark3 1 or 3
 END
 }
 

@@ -18,10 +18,10 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f0np0 4172 192.168.200.11 spark1 3
-enp1s0f0np0 4172 192.168.200.12 spark2 3
-enP2p1s0f0np0 4172 192.168.201.11 spark1 3
-enP2p1s0f0np0 4172 192.168.201.12 spark2 3
+enp1s0f0np0 4172 192.168.200.11 spark1 3 or 1
+enp1s0f0np0 4172 192.168.200.12 spark2 3 or 2
+enP2p1s0f0np0 4172 192.168.201.11 spark1 3 or 1
+enP2p1s0f0np0 4172 192.168.201.12 spark2 3 or 2
 END
 }
 

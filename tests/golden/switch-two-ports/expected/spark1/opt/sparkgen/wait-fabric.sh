@@ -20,10 +20,10 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f0np0 1472 10.100.0.12 spark2 2
-enP2p1s0f0np0 1472 10.100.1.12 spark2 2
-enp1s0f1np1 1472 10.100.2.12 spark2 1
-enP2p1s0f1np1 1472 10.100.3.12 spark2 1
+enp1s0f0np0 1472 10.100.0.12 spark2 2 or 3
+enP2p1s0f0np0 1472 10.100.1.12 spark2 2 or 3
+enp1s0f1np1 1472 10.100.2.12 spark2 1 or 4
+enP2p1s0f1np1 1472 10.100.3.12 spark2 1 or 4
 END
 }
 

@@ -20,10 +20,10 @@ END
 # Interface, size of the ping, address of the peer, its name, cable.
 peers() {
   cat <<'END'
-enp1s0f0np0 1472 10.100.0.11 spark1 3
-enP2p1s0f0np0 1472 10.100.1.11 spark1 3
-enp1s0f1np1 1472 10.100.2.11 spark1 4
-enP2p1s0f1np1 1472 10.100.3.11 spark1 4
+enp1s0f0np0 1472 10.100.0.11 spark1 3 or 2
+enP2p1s0f0np0 1472 10.100.1.11 spark1 3 or 2
+enp1s0f1np1 1472 10.100.2.11 spark1 4 or 1
+enP2p1s0f1np1 1472 10.100.3.11 spark1 4 or 1
 END
 }
 
