@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -17,14 +17,25 @@ if TYPE_CHECKING:
     from generator.diagnostics import Finding
     from generator.output import Comparison
     from generator.pipeline import Reading
+    from generator.reports import Remark
     from generator.site import Node, Site
     from generator.tree import Tree
 
 DRIFT, INVALID, ENVIRONMENT = 1, 3, 4
+# GitHub shows no more than ten annotations a step: the rest is to be read in the log.
+TEXTUAL = ("text", "github")
 MANY_NODES = 100
 
 SITES = click.argument("sites", nargs=-1, required=True, metavar="SITE...", type=Path)
 SITE = click.argument("site", metavar="SITE", type=Path)
+FORM = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    show_default=True,
+    help="Text goes to standard error, findings in another form to standard output.",
+)
 STRICT = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 OUT = click.option(
     "--out",
@@ -57,31 +68,27 @@ def _where(error: BaseException) -> str:
     return f"{type(error).__name__}: {text} ({Path(last.filename).name}:{last.lineno})"
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: sparkgen build sites/lab-mesh.yaml",
+)
 @click.version_option(__version__, prog_name="sparkgen", message="%(prog)s %(version)s")
 def main() -> None:
-    r"""Write the configuration of a DGX Spark cluster from one site file.
-
-    \b
-    sparkgen validate sites/lab-mesh.yaml
-    sparkgen build sites/lab-mesh.yaml
-    """
+    """Write the configuration of a DGX Spark cluster from one site file."""
 
 
-@main.command()
+@main.command(epilog="Example: sparkgen build sites/lab-mesh.yaml")
 @SITES
 @OUT
 @STRICT
 @click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")
 def build(sites: tuple[Path, ...], out: Path, strict: bool, force: bool) -> None:
-    r"""Check sites and write their bundles; nothing if one of them is not sound.
-
-    \b
-    Example: sparkgen build sites/lab-mesh.yaml
-    """
+    """Check sites and write their bundles; nothing if one of them is not sound."""
     from generator.output import write
 
-    plans = [(site, tree, _compare(tree, out / site.name)) for site, tree in _trees(sites, strict)]
+    trees = _trees(_sound(sites, strict))
+    plans = [(site, tree, _compare(tree, out / site.name)) for site, tree in trees]
     edited = [
         f"{out / site.name / path}" for site, _, comparison in plans for path in comparison.edited
     ]
@@ -100,51 +107,55 @@ def build(sites: tuple[Path, ...], out: Path, strict: bool, force: bool) -> None
         click.echo(_summary(site, tree, out / site.name, comparison))
 
 
-@main.command()
+@main.command(epilog="Example: sparkgen validate --strict sites/*.yaml")
 @SITES
 @STRICT
-def validate(sites: tuple[Path, ...], strict: bool) -> None:
-    r"""Check sites and write nothing.
-
-    \b
-    Example: sparkgen validate --strict sites/*.yaml
-    """
+@FORM
+def validate(sites: tuple[Path, ...], strict: bool, form: str) -> None:
+    """Check sites and write nothing."""
     from generator.lint import lint
 
     readings = [_read(path) for path in sites]
+    found = []
     faulty = False
     for reading in readings:
         findings = [*reading.findings, *(lint(reading.document) if reading.document.root else ())]
-        faulty |= _report(reading, findings, strict)
-        if reading.site and not findings:
+        found.append((reading, findings))
+        faulty |= _report(reading, findings, strict, form)
+        if form == "text" and reading.site and not findings:
             click.echo(f"{reading.document.name}: fine")
+    _publish(form, found)
     if faulty:
         sys.exit(INVALID)
 
 
-@main.command()
+@main.command(epilog="Example: sparkgen check sites/*.yaml")
 @SITES
 @OUT
-def check(sites: tuple[Path, ...], out: Path) -> None:
-    r"""Say whether the bundles on disk are what the sites say.
+@FORM
+def check(sites: tuple[Path, ...], out: Path, form: str) -> None:
+    """Say whether the bundles on disk are what the sites say."""
+    from generator.reports import drift
 
-    \b
-    Example: sparkgen check sites/*.yaml
-    """
+    readings = _sound(sites, strict=False, form=form)
+    differences: list[Remark] = []
     drifted = False
-    for site, tree in _trees(sites, strict=False):
+    for site, tree in _trees(readings):
         folder = out / site.name
         comparison = _compare(tree, folder)
         drifted |= comparison.drifted
-        for line in _drift(comparison, folder):
-            click.echo(line)
-        if not comparison.drifted:
+        differences += drift.remarks(comparison, folder)
+        if form in TEXTUAL:
+            for line in drift.lines(comparison, folder):
+                click.echo(line, err=form != "text")
+        if form == "text" and not comparison.drifted:
             click.echo(f"{site.name}: {folder} is what the site says")
+    _publish(form, [(reading, reading.findings) for reading in readings], differences)
     if drifted:
         sys.exit(DRIFT)
 
 
-@main.command()
+@main.command(epilog="Example: sparkgen show sites/lab-mesh.yaml --node spark2")
 @SITE
 @click.option("--node", metavar="NAME", help="All of one node.")
 @click.option(
@@ -155,11 +166,7 @@ def check(sites: tuple[Path, ...], out: Path) -> None:
     show_default=True,
 )
 def show(site: Path, node: str | None, form: str) -> None:
-    r"""Print what is derived from a site: ranks, addresses, cables, environment, commands.
-
-    \b
-    Example: sparkgen show sites/lab-mesh.yaml --node spark2
-    """
+    """Print what is derived from a site: ranks, addresses, cables, environment, commands."""
     from generator.show import plain, table
 
     (derived,) = (reading.site for reading in _sound([site], strict=False) if reading.site)
@@ -178,6 +185,38 @@ def show(site: Path, node: str | None, form: str) -> None:
         click.echo(yaml.safe_dump(plain(derived, node), sort_keys=False), nl=False)
 
 
+@main.command(epilog="Example: sparkgen schema > site.schema.json")
+@click.option("--docs", is_flag=True, help="Print the reference page in place of the JSON Schema.")
+def schema(docs: bool) -> None:
+    """Print the format of a site file as JSON Schema, for editors."""
+    import json
+
+    from generator.editor import json_schema, reference
+
+    click.echo(reference() if docs else json.dumps(json_schema(), indent=2) + "\n", nl=False)
+
+
+@main.command(epilog="Example: sparkgen explain SG204")
+@click.argument("rule", required=False)
+@click.option("--list", "every", is_flag=True, help="List all rules.")
+@click.option("--docs", is_flag=True, help="Print the page of all rules.")
+def explain(rule: str | None, every: bool, docs: bool) -> None:
+    """Print what a rule says, why, and an example of each kind."""
+    from generator import explain as rules
+    from generator.diagnostics import did_you_mean
+
+    if [bool(rule), every, docs].count(True) != 1:
+        raise click.UsageError("name a rule, or use --list")
+    number = (rule or "").upper()
+    if every or docs:
+        click.echo(rules.listing() if every else rules.markdown(), nl=False)
+    elif number in rules.explanations():
+        click.echo(rules.explain(number), nl=False)
+    else:
+        near = did_you_mean(number, rules.explanations()) or "see 'sparkgen explain --list'"
+        raise click.BadParameter(f"no rule is called '{rule}'; {near}", param_hint="RULE")
+
+
 def _read(path: Path) -> Reading:
     from generator.pipeline import read_site
 
@@ -188,28 +227,41 @@ def _read(path: Path) -> Reading:
     return read_site(str(path), raw)
 
 
-def _sound(paths: Iterable[Path], strict: bool) -> list[Reading]:
+def _sound(paths: Iterable[Path], strict: bool, form: str = "text") -> list[Reading]:
     """The readings of sites without errors; ends the command if one has any."""
     readings = [_read(path) for path in paths]
-    faulty = [_report(reading, reading.findings, strict) for reading in readings]
+    faulty = [_report(reading, reading.findings, strict, form) for reading in readings]
+    found = [(reading, reading.findings) for reading in readings]
     if any(faulty):
+        _publish(form, found)
         sys.exit(INVALID)
     owners: dict[str, str] = {}
     for reading in readings:
         assert reading.site
         name, file = reading.site.name, reading.document.name
         if name in owners:
-            click.echo(f"SG806: {owners[name]} and {file} are both called '{name}'", err=True)
+            namesake = _namesake(name, owners[name], file)
+            if form in TEXTUAL:
+                click.echo(f"{namesake.rule}: {namesake.message}", err=True)
+            _publish(form, [*found, (reading, (namesake,))])
             sys.exit(INVALID)
         owners[name] = file
     return readings
 
 
-def _trees(paths: Iterable[Path], strict: bool) -> list[tuple[Site, Tree]]:
+def _namesake(name: str, first: str, second: str) -> Finding:
+    from generator.diagnostics import Finding, Severity
+
+    message = f"{first} and {second} are both called '{name}'"
+    help_text = "give each site a name of its own"
+    return Finding("SG806", Severity.ERROR, message, ("name",), help=help_text)
+
+
+def _trees(readings: Iterable[Reading]) -> list[tuple[Site, Tree]]:
     from generator.render import render
 
     trees = []
-    for reading in _sound(paths, strict):
+    for reading in readings:
         site = reading.site
         assert site
         with _progress(site) as nodes:
@@ -223,15 +275,33 @@ def _progress(site: Site) -> AbstractContextManager[Iterable[Node]]:
     return click.progressbar(site.nodes, label=site.name, file=sys.stderr, hidden=hidden)
 
 
-def _report(reading: Reading, findings: Iterable[Finding], strict: bool) -> bool:
+def _report(
+    reading: Reading, findings: Sequence[Finding], strict: bool, form: str = "text"
+) -> bool:
     """Print findings on standard error, and say whether they stop the command."""
     from generator.diagnostics import Severity
     from generator.formats import text
 
-    found = list(findings)
-    click.echo(text(reading.document, found, color=_color()), nl=False, err=True)
+    if form in TEXTUAL:
+        click.echo(text(reading.document, findings, color=_color()), nl=False, err=True)
     stops = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-    return any(finding.severity in stops for finding in found)
+    return any(finding.severity in stops for finding in findings)
+
+
+def _publish(
+    form: str,
+    found: Iterable[tuple[Reading, Sequence[Finding]]],
+    more: Iterable[Remark] = (),
+) -> None:
+    """Print all findings on standard output, unless they were printed as text alone."""
+    if form == "text":
+        return
+    from generator.reports import remarks, report
+
+    located = [
+        remark for reading, findings in found for remark in remarks(reading.document, findings)
+    ]
+    click.echo(report(form, [*located, *more], Path.cwd()), nl=False)
 
 
 def _color() -> bool:
@@ -261,19 +331,6 @@ def _environment() -> Iterator[None]:
 def _fail(message: str) -> NoReturn:
     click.echo(f"sparkgen: {message}", err=True)
     sys.exit(ENVIRONMENT)
-
-
-def _drift(comparison: Comparison, folder: Path) -> Iterable[str]:
-    for rule, word, paths in (
-        ("SG801", "missing", comparison.missing),
-        ("SG802", "stale", comparison.stale),
-        ("SG803", "edited by hand", comparison.edited),
-        ("SG804", "left over", comparison.left_over),
-        ("SG805", "not of the bundle (note)", comparison.foreign),
-    ):
-        yield from (f"{rule}: {folder / path}: {word}" for path in paths)
-    if comparison.manifest_only:
-        yield f"note: {folder}: made by another version of sparkgen, or the site file was reworded"
 
 
 def _summary(site: Site, tree: Tree, folder: Path, comparison: Comparison) -> str:

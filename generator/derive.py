@@ -119,7 +119,7 @@ def _hosts(
         return (
             *management,
             *((first[node.name], node.name) for node in nodes if node.name in first.keys() & bare),
-            *((peer.address, f"{peer.node}-{peer.half}") for peer in peers),
+            *((peer.address, f"{peer.node}.{peer.half}") for peer in peers),
         )
 
     return lambda interfaces: reachable(tuple(i.address.network for i in interfaces))

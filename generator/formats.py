@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from generator import secrecy
 from generator.diagnostics import Finding, KeyPath, Severity, Span, path_text
 from generator.source import Document
 
@@ -15,7 +16,7 @@ _BEFORE, _SHOWN = 60, 160
 
 def in_order(document: Document, findings: Iterable[Finding]) -> list[Finding]:
     """The findings as a reader meets them: by line, column and rule."""
-    return sorted(findings, key=lambda f: (_place(document, f), f.rule, f.message))
+    return sorted(findings, key=lambda f: (place(document, f), f.rule, f.message))
 
 
 def text(document: Document, findings: Iterable[Finding], color: bool = False) -> str:
@@ -23,7 +24,7 @@ def text(document: Document, findings: Iterable[Finding], color: bool = False) -
     ordered = in_order(document, findings)
     if not ordered:
         return ""
-    lines = document.text.split("\n")
+    lines = secrecy.shown(document).split("\n")
     shown = ordered[:_MOST_FINDINGS]
     blocks = ["\n".join(_finding(document, lines, f, color)) for f in shown]
     if len(shown) < len(ordered):
@@ -43,13 +44,14 @@ def count(findings: Iterable[Finding]) -> str:
     )
 
 
-def _place(document: Document, finding: Finding) -> Span:
+def place(document: Document, finding: Finding) -> Span:
+    """Where a finding points: at its own span, or at the key or value of its path."""
     span = finding.span or document.locate(finding.path, finding.at_key)
     return span or Span(0, 0, 0, 0)
 
 
 def _finding(document: Document, lines: list[str], finding: Finding, color: bool) -> Iterator[str]:
-    span = _place(document, finding)
+    span = place(document, finding)
     title = f"{finding.severity}[{finding.rule}]"
     if color:
         title = f"\x1b[1;{_COLORS[finding.severity]}m{title}\x1b[0m"
@@ -65,8 +67,15 @@ def _finding(document: Document, lines: list[str], finding: Finding, color: bool
     for related in finding.related:
         other = document.locate(related.path) or Span(0, 0, 0, 0)
         yield f"{gutter} = note: {_plain(related.text)} at {_point(other)}{_path(related.path)}"
-    if finding.help:
-        yield f"{gutter} = help: {_plain(finding.help)}"
+    yield f"{gutter} = help: {_help(finding)}"
+
+
+def _help(finding: Finding) -> str:
+    """What to write, and where there is more to read."""
+    more = f"run 'sparkgen explain {finding.rule}'"
+    if not finding.help:
+        return more
+    return f"{_plain(finding.help)}{' ' if finding.help.endswith('?') else '; '}{more}"
 
 
 def _point(span: Span) -> str:
@@ -79,10 +88,10 @@ def _path(path: KeyPath) -> str:
 
 def _plain(text: str) -> str:
     """A text of any length and characters as a terminal can be given it."""
-    return _visible(text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "...")
+    return visible(text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "...")
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """A text with escapes for what can't be seen, and for what could take over a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
@@ -94,9 +103,9 @@ def _snippet(line: str, span: Span) -> tuple[str, str]:
     first = max(0, span.column - _BEFORE) if len(line) > _SHOWN else 0
     last = first + _SHOWN
     head, tail = "..." if first else "", "..." if len(line) > last else ""
-    before = _visible(head + line[first : span.column])
-    marked = _visible(line[span.column : min(end, last)])
-    rest = _visible(line[max(end, span.column) : last] + tail)
+    before = visible(head + line[first : span.column])
+    marked = visible(line[span.column : min(end, last)])
+    rest = visible(line[max(end, span.column) : last] + tail)
     return before + marked + rest, " " * _width(before) + "^" * max(1, _width(marked))
 
 

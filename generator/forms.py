@@ -9,19 +9,24 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-Test = Callable[[str], object]
+Test = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of text: what it must be, in words, and whether a text is."""
+    """A form of text: what it must be, in words, its pattern, and what no pattern can say.
+
+    The pattern is for the whole text, and for editors too: Python and JavaScript read it alike.
+    """
 
     wanted: str
-    test: Test
+    pattern: str
+    test: Test | None = None
 
-
-def _matches(pattern: str) -> Test:
-    return re.compile(pattern).fullmatch
+    def fits(self, text: str) -> bool:
+        """Whether a text has this form."""
+        matches = re.fullmatch(self.pattern, text) is not None
+        return matches and (self.test is None or self.test(text))
 
 
 def _address(text: str) -> bool:
@@ -54,18 +59,13 @@ def _unicast(address: ipaddress.IPv4Address) -> bool:
     return not special and address < ipaddress.IPv4Address("224.0.0.0")
 
 
-def _printable(text: str) -> bool:
-    return text.isprintable()
-
-
-def _path(text: str) -> bool:
-    parts = text.split("/")[1:]
-    plain = re.fullmatch(r"(/[A-Za-z0-9._@+][A-Za-z0-9._@+-]*)+", text)
-    return bool(plain) and "." not in parts and ".." not in parts
-
-
+_OCTET = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
+# The prefix length, 1 to 30, or as Python also reads it: with leading zeros, or as a mask.
+_WITH_PREFIX = rf"{_ADDRESS}/([1-9]|[12][0-9]|30)"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _MODEL_ID = rf"{_NAME}/{_NAME}"
+_PATH = r"(/(?!\.\.?(/|$))[A-Za-z0-9._@+][A-Za-z0-9._@+-]*)+"
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
 _IMAGE = (
     r"[a-z0-9]+([._-][a-z0-9]+)*(:[0-9]{1,5})?(/[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*)*"
@@ -75,64 +75,76 @@ _IMAGE = (
 FORMS = {
     "hostname": Form(
         "a host name: lower-case letters, digits and '-', at most 63",
-        _matches(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"),
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    ),
+    # A node's folder stands beside those of the bundle's own, and names its machine.
+    "node_name": Form(
+        "a host name, not localhost or operator: lower-case letters, digits, '-', at most 63",
+        r"(?!(localhost|operator)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     ),
     "user": Form(
         "a login: lower-case letters, digits, '_' and '-', at most 32",
-        _matches(r"[a-z_][a-z0-9_-]{0,31}"),
+        r"[a-z_][a-z0-9_-]{0,31}",
     ),
     "interface": Form(
         "an interface name: letters, digits, '.', '_' and '-', at most 15",
-        _matches(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}"),
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}",
     ),
-    "address": Form("an IPv4 address such as 10.0.0.1", _address),
+    "address": Form("an IPv4 address such as 10.0.0.1", _ADDRESS, _address),
     "interface_address": Form(
-        "an IPv4 address with its prefix length, such as 10.0.0.11/24", _interface_address
+        "an IPv4 address with its prefix length, such as 10.0.0.11/24",
+        _WITH_PREFIX,
+        _interface_address,
     ),
     "subnet": Form(
-        "an IPv4 subnet such as 192.168.177.0/24, without host bits, at most /30", _subnet
+        "an IPv4 subnet such as 192.168.177.0/24, without host bits, at most /30",
+        _WITH_PREFIX,
+        _subnet,
     ),
     "endpoint": Form(
         "NODE:p0 or NODE:p1, or SWITCH:PORT",
-        _matches(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}:[A-Za-z0-9][A-Za-z0-9._/-]{0,30}"),
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}:[A-Za-z0-9][A-Za-z0-9._/-]{0,30}",
     ),
-    "printable": Form("one line of printable text", _printable),
-    "ascii": Form("one line of printable ASCII", _matches(r"[ -~]+")),
-    "word": Form("one word of letters, digits, '.', '_', '/' and '-'", _matches(_WORD)),
-    "served_name": Form("a name of letters, digits, '.', '_', '/' and '-'", _matches(_WORD)),
+    "printable": Form(
+        "one line of printable text", r"[^\x00-\x1f\x7f-\xa0\xad\u2028\u2029]*", str.isprintable
+    ),
+    "ascii": Form("one line of printable ASCII", r"[ -~]+"),
+    "word": Form("one word of letters, digits, '.', '_', '/' and '-'", _WORD),
+    "served_name": Form("a name of letters, digits, '.', '_', '/' and '-'", _WORD),
     "model_name": Form(
         "a model of the catalog, such as gpt-oss-120b",
-        _matches(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?"),
+        r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?",
     ),
     "model_source": Form(
         "a Hugging Face id OWNER/NAME, or an absolute path",
-        lambda text: re.fullmatch(_MODEL_ID, text) or _path(text),
+        rf"{_MODEL_ID}|{_PATH}",
     ),
-    "path": Form("an absolute path of letters, digits, '.', '_', '@', '+' and '-'", _path),
+    "path": Form("an absolute path of letters, digits, '.', '_', '@', '+' and '-'", _PATH),
     "version": Form(
-        "a version such as 0.19.0", _matches(r"[0-9]+(\.[0-9]+)*([.+-]?[a-z0-9]+([.-][a-z0-9]+)*)?")
+        "a version such as 0.19.0", r"[0-9]+(\.[0-9]+)*([.+-]?[a-z0-9]+([.-][a-z0-9]+)*)?"
     ),
-    "image": Form("a container image such as vllm/vllm-openai:v0.19.0", _matches(_IMAGE)),
-    "nccl": Form("a version such as 2.30.7", _matches(r"[0-9]+(\.[0-9]+)+(-[0-9]+)?")),
+    "image": Form("a container image such as vllm/vllm-openai:v0.19.0", _IMAGE),
+    "nccl": Form("a version such as 2.30.7", r"[0-9]+(\.[0-9]+)+(-[0-9]+)?"),
     "flag": Form(
         "a flag's full name without its dashes: letters, digits, '-', '_' and '.'",
-        _matches(r"[A-Za-z0-9][A-Za-z0-9_.-]*"),
+        r"[A-Za-z0-9][A-Za-z0-9_.-]*",
     ),
-    "variable": Form(
-        "a variable's name: letters, digits and '_'", _matches(r"[A-Za-z_][A-Za-z0-9_]*")
-    ),
+    "variable": Form("a variable's name: letters, digits and '_'", r"[A-Za-z_][A-Za-z0-9_]*"),
     "environment_value": Form(
         "printable ASCII without quotes, '$', backslash, '#', '`' and blanks, and not empty",
-        _matches(r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+"),
+        r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+",
     ),
-    "rule": Form("a rule such as SG310", _matches(r"SG[0-9]{3}")),
+    "rule": Form("a rule such as SG310", r"SG[0-9]{3}"),
 }
+
+# All text in a value of `engine.args`, keys too.
+ARGUMENT_TEXT = Form("printable ASCII", r"[ -~]*")
 
 
 def form_fault(name: str, value: object) -> str:
     """What is wrong with a text that must have the form of that name, or nothing."""
     form = FORMS[name]
-    return f"must be {form.wanted}" if isinstance(value, str) and not form.test(value) else ""
+    return f"must be {form.wanted}" if isinstance(value, str) and not form.fits(value) else ""
 
 
 def argument_fault(value: object) -> str:
@@ -142,8 +154,8 @@ def argument_fault(value: object) -> str:
     """
     if isinstance(value, list) and not all(isinstance(item, str | bool) for item in value):
         return "must be a list of words; a mapping makes JSON"
-    faulty = any(not re.fullmatch(r"[ -~]*", text) for text in _texts(value))
-    return "must be printable ASCII" if faulty else ""
+    sound = all(ARGUMENT_TEXT.fits(text) for text in _texts(value))
+    return "" if sound else f"must be {ARGUMENT_TEXT.wanted}"
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -37,7 +37,7 @@ class Half:
         return f"roce{self._function}"
 
     def __str__(self) -> str:
-        return f"p{self.port}-h{self.half}"
+        return f"p{self.port}.h{self.half}"
 
     @property
     def _function(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import PurePath
 
-from generator import schema, source
+from generator import schema, secrecy, source
 from generator.declaration import declare
 from generator.derive import derive
 from generator.diagnostics import Finding, has_errors
@@ -27,21 +27,26 @@ class Reading:
 def read_site(name: str, raw: bytes) -> Reading:
     """Read, check and derive a site; `name` is the file's name as the user gave it."""
     document = source.read(name, raw)
-    checksum = sha256(raw).hexdigest()
+    findings, site = _site(document)
+    told = secrecy.concealed(document, findings) if findings else []
+    return Reading(document, tuple(told), site, sha256(raw).hexdigest())
+
+
+def _site(document: Document) -> tuple[list[Finding], Site | None]:
+    """All findings of a document, and its site unless there are errors."""
     findings = list(document.findings)
     if document.data is None:
-        return Reading(document, tuple(findings), None, checksum)
+        return findings, None
     data, faults = schema.check(document)
     findings += faults
     if data is None:
-        return Reading(document, tuple(findings), None, checksum)
+        return findings, None
     declaration = declare(data, findings)
-    judged, fabric = judge(declaration)
+    judged, fabric = judge(declaration, document)
     findings += judged
     if has_errors(findings) or fabric is None:
-        return Reading(document, tuple(findings), None, checksum)
-    site = derive(declaration, fabric, file_name(name))
-    return Reading(document, tuple(findings), site, checksum)
+        return findings, None
+    return findings, derive(declaration, fabric, file_name(document.name))
 
 
 def file_name(name: str) -> str:

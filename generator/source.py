@@ -257,26 +257,37 @@ _TOO_DEEP = f"the file is nested deeper than {MAX_DEPTH} levels"
 def _syntax(error: yaml.YAMLError, text: str) -> Finding:
     problem = str(getattr(error, "problem", None) or "this is not YAML")
     opened, mark = getattr(error, "context_mark", None), getattr(error, "problem_mark", None)
-    if _tab_at(text, _point(mark)):
+    point = _point(mark)
+    if _tab_at(text, point):
         return _error(
-            "SG002", "a tab where YAML wants blanks", span=_point(mark), help="indent with blanks"
+            "SG002", "a tab where YAML wants blanks", span=point, help="indent with blanks"
         )
     if "another document" in problem:
         return _error(
             "SG005",
             "a second document starts here; a site file holds one",
-            span=_point(mark),
+            span=point,
             help="take the line out, or make a file of each document",
         )
     message, help_text = _PROBLEMS.get(
         problem, (problem, "put quotes around a text with special characters")
     )
     place = opened if message.startswith(_OPENED) else mark
-    return _error("SG001", message, span=_point(place or mark or opened), help=help_text)
+    point = _within(_point(place or mark or opened), text)
+    return _error("SG001", message, span=point, help=help_text)
 
 
 def _point(mark: Any) -> Span | None:
     return Span(mark.line, mark.column, mark.line, mark.column + 1) if mark else None
+
+
+def _within(span: Span | None, text: str) -> Span | None:
+    """The place itself, or for one past the end of the text its last character."""
+    lines = text.split("\n")
+    if span is None or span.line < len(lines):
+        return span
+    last = max(0, len(lines[-1]) - 1)
+    return Span(len(lines) - 1, last, len(lines) - 1, last + 1)
 
 
 def _tab_at(text: str, span: Span | None) -> bool:

@@ -6,22 +6,33 @@ from functools import cached_property
 from generator.addressing import Fabric, plan
 from generator.declaration import Declaration
 from generator.diagnostics import Finding, Severity
-from generator.rules import cabling, engine, environment, model, network, nodes, security
+from generator.rules import (
+    cabling,
+    engine,
+    environment,
+    model,
+    nccl,
+    network,
+    nodes,
+    secrets,
+    security,
+)
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
+from generator.source import Document
 
 __all__ = ["MODULES", "RULES", "judge"]
 
 # Each module registers its rules when it is imported.
-MODULES = (nodes, cabling, network, environment, model, engine, security)
+MODULES = (nodes, cabling, network, environment, nccl, model, engine, security, secrets)
 
 # Rules that sort before this say whether the cabling has a shape that addresses can be given to.
 _SHAPE = "SG22"
 
 
-def judge(declaration: Declaration) -> tuple[list[Finding], Fabric | None]:
+def judge(declaration: Declaration, document: Document) -> tuple[list[Finding], Fabric | None]:
     """All findings of the rules, and the fabric if the cabling is sound enough to have one."""
-    facts = _Facts(declaration)
+    facts = _Facts(declaration, document)
     for rule in _in_order():
         facts.judge(rule)
     return waived(facts.findings, declaration.waivers, facts.judged), facts.fabric
@@ -33,7 +44,7 @@ def _in_order() -> Iterable[Rule]:
 
     def add(number: str) -> None:
         if number not in ordered:
-            for other in sorted(RULES[number].unless):
+            for other in sorted(RULES[number].unless | RULES[number].not_beside):
                 add(other)
             ordered[number] = RULES[number]
 
@@ -45,8 +56,9 @@ def _in_order() -> Iterable[Rule]:
 class _Facts:
     """The sections that rules ask for by name, None where they can't be had."""
 
-    def __init__(self, declaration: Declaration) -> None:
+    def __init__(self, declaration: Declaration, document: Document) -> None:
         self.declaration = declaration
+        self.document = document
         self.findings: list[Finding] = []
         self.judged: set[str] = set()
 
@@ -57,10 +69,12 @@ class _Facts:
         sections = [self.get(name) for name in rule.needs]
         if all(section is not None for section in sections):
             self.judged.add(rule.id)
-            self.findings += [rule.finding(fault) for fault in rule.check(*sections)]
+            said = {finding.path for finding in self.findings if finding.rule in rule.not_beside}
+            faults = [fault for fault in rule.check(*sections) if fault.path not in said]
+            self.findings += map(rule.finding, faults)
 
     def get(self, name: str) -> object:
-        return self.fabric if name == "fabric" else getattr(self.declaration, name)
+        return getattr(self if name in ("fabric", "document") else self.declaration, name)
 
     @cached_property
     def fabric(self) -> Fabric | None:

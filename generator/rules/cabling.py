@@ -26,9 +26,20 @@ def _node_ends(nodes: Nodes, cable: DeclaredCable) -> list[Endpoint]:
 
 @rule("SG203", unless="SG201 SG218")
 def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A cable ends at ports p0 or p1 of nodes of the list; on a switch, one end is the switch's.
+    """A cable ends at port p0 or p1 of a node of the list, or at a switch.
 
-    p0 is the left port, beside the RJ45; p1 the right one.
+    p0 is the left port, beside the RJ45; p1 the right one. On a switch, one end of each cable is
+    the switch's own, SWITCH:PORT.
+
+    Source: NVIDIA, "Connect three Sparks", step 2.
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, sparc2:p0]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
     """
     names = _names(nodes)
     strangers: dict[str, list[Endpoint]] = {}
@@ -78,7 +89,26 @@ def _nodes_are(names: set[str]) -> str:
 
 @rule("SG204", unless="SG201 SG218")
 def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
-    """A QSFP port takes one cable."""
+    """A QSFP port takes one cable.
+
+    A port that stands in two cables is a misreading of the rack: one of the two ends is elsewhere.
+
+    Bad:
+        topology:
+          kind: ring
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+          - endpoints: [spark2:p1, spark3:p1]
+          - endpoints: [spark3:p0, spark1:p1]
+
+    Good:
+        topology:
+          kind: ring
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+          - endpoints: [spark2:p0, spark3:p1]
+          - endpoints: [spark3:p0, spark1:p1]
+    """
     used: dict[str, Endpoint] = {}
     for cable in cabling:
         owners = [used.get(str(end)) for end in cable.endpoints]
@@ -112,7 +142,18 @@ def _free_port(end: Endpoint, nodes: Nodes, cabling: Cabling) -> str:
 
 @rule("SG205", unless="SG201 SG218")
 def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
-    """A cable joins two machines."""
+    """A cable joins two machines.
+
+    A cable between the two ports of one node reaches no peer.
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark1:p1]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+    """
     for cable in cabling:
         a, b = cable.endpoints
         if a.name == b.name and a.name in _names(nodes):
@@ -125,11 +166,27 @@ def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
 
 @rule("SG208", unless="SG201 SG203")
 def node_count(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """One node alone, two by a cable, three in a ring; more need a switch.
+    """One node is alone, two are on a cable, three in a ring; more need a switch.
 
     A node has two ports: with four nodes and no switch some pair is not adjacent, and RoCE between
-    them is not routed. Source: NVIDIA, "Connect multiple Sparks" (ring for three, four need a
-    switch).
+    them is not routed.
+
+    Source: NVIDIA, "Connect multiple Sparks" (ring for three, four need a switch).
+
+    Bad:
+        topology:
+          kind: direct
+        nodes:
+          - name: spark1
+          - name: spark2
+          - name: spark3
+
+    Good:
+        topology:
+          kind: direct
+        nodes:
+          - name: spark1
+          - name: spark2
     """
     wanted = {"single": (1, 1), "direct": (2, 2), "ring": (3, 3), "switch": (2, 244)}
     low, high = wanted[topology.kind]
@@ -160,7 +217,20 @@ def _count(low: int, high: int) -> str:
 
 @rule("SG218")
 def cables_of_a_single_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A single node has no fabric; a cable without a peer would be configured for nothing."""
+    """A single node has no cables.
+
+    It has no fabric; a cable without a peer would be configured for nothing.
+
+    Bad:
+        topology:
+          kind: single
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+
+    Good:
+        topology:
+          kind: single
+    """
     if topology.kind == "single" and len(nodes) == 1 and cabling:
         yield Fault(
             "a single node has no cables",
@@ -172,9 +242,31 @@ def cables_of_a_single_node(nodes: Nodes, cabling: Cabling, topology: Topology) 
 
 @rule("SG213", unless="SG201 SG203 SG205 SG208")
 def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """On a switch every cable ends at the switch: subnets there are for the whole fabric.
+    """On a switch every cable ends at the switch.
+
+    Subnets there are for the whole fabric; a direct cable would need one of its own.
 
     Source: NVIDIA, "Connect multiple Sparks": do not mix direct and switch links.
+
+    Bad:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, switch:1]
+          - endpoints: [spark1:p1, spark2:p0]
+
+    Good:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, switch:1]
+          - endpoints: [spark2:p0, switch:2]
     """
     if topology.kind != "switch":
         return
@@ -201,7 +293,29 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
 
 @rule("SG207", unless=_UNSOUND + " SG208")
 def unconnected_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """Every node of a switch has a cable to it."""
+    """Every node of a switch has a cable to it.
+
+    A node without one has no fabric, and the other ranks wait for it in vain.
+
+    Bad:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, switch:1]
+
+    Good:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, switch:1]
+          - endpoints: [spark2:p0, switch:2]
+    """
     if topology.kind != "switch":
         return
     if not cabling:
@@ -223,9 +337,31 @@ def unconnected_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 
 @rule("SG217", unless=_UNSOUND + " SG207 SG208")
 def uneven_switch_ports(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """All nodes cable the same ports to a switch: p0 of one has no subnet with p1 of another.
+    """All nodes cable the same ports to a switch.
+
+    p0 of one has no subnet with p1 of another.
 
     Source: NVIDIA's cluster setup refuses nodes whose sets of ports differ.
+
+    Bad:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, switch:1]
+          - endpoints: [spark2:p1, switch:2]
+
+    Good:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, switch:1]
+          - endpoints: [spark2:p0, switch:2]
     """
     if topology.kind != "switch":
         return
@@ -255,7 +391,25 @@ def uneven_switch_ports(nodes: Nodes, cabling: Cabling, topology: Topology) -> I
 
 @rule("SG209", unless=_UNSOUND + " SG208")
 def missing_cable(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """The cables make the topology: one between two nodes, or a closed ring of three."""
+    """The cables make the topology.
+
+    One joins two nodes, and three close a ring of three: each pair of nodes has one.
+
+    Bad:
+        topology:
+          kind: ring
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+          - endpoints: [spark2:p0, spark3:p1]
+
+    Good:
+        topology:
+          kind: ring
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+          - endpoints: [spark2:p0, spark3:p1]
+          - endpoints: [spark3:p0, spark1:p1]
+    """
     if topology.kind == "direct" and not cabling:
         a, b = (node.name for node in nodes)
         yield Fault(
@@ -310,7 +464,25 @@ def ring_orientation(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Each cable of a ring goes from p0 of one node to p1 of the next.
 
     A ring of three closes in no other way that treats all nodes alike, and NVIDIA's setup takes no
-    other. Source: NVIDIA, "Connect three Sparks".
+    other.
+
+    Source: NVIDIA, "Connect three Sparks".
+
+    Bad:
+        topology:
+          kind: ring
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+          - endpoints: [spark2:p1, spark3:p1]
+          - endpoints: [spark3:p0, spark1:p1]
+
+    Good:
+        topology:
+          kind: ring
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+          - endpoints: [spark2:p0, spark3:p1]
+          - endpoints: [spark3:p0, spark1:p1]
     """
     if topology.kind != "ring":
         return
@@ -333,10 +505,21 @@ def ring_orientation(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 def different_ports(
     cabling: Cabling, topology: Topology, engine: DeclaredEngine
 ) -> Iterator[Fault]:
-    """A direct cable that joins p0 with p1 works, and trips tools that expect the same port.
+    """A direct cable joins the same port of both nodes.
+
+    One that joins p0 with p1 works, and trips tools that expect the same port. Under Ray it does
+    not work, which is a rule of its own.
 
     Source: NVIDIA, "Connect two Sparks": the same physical port on both, "to prevent issues with
-    NCCL tests". Under Ray it does not work, which is another rule.
+    NCCL tests".
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
     """
     if topology.kind != "direct" or engine.launcher == "ray":
         return
@@ -353,9 +536,20 @@ def different_ports(
 
 @rule("SG212", Severity.WARNING, unless=_UNSOUND + " SG208 SG209")
 def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A second cable between two nodes brings no speed: the network card's PCIe links are full.
+    """A second cable between two nodes brings no speed.
+
+    One cable carries all that a node's PCIe links do.
 
     Source: NVIDIA, "Connect multiple Sparks": "using two cables will not increase performance".
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+          - endpoints: [spark1:p1, spark2:p1]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
     """
     if topology.kind == "direct":
         for cable in cabling[1:]:
@@ -369,7 +563,18 @@ def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG221")
 def long_copper(cabling: Cabling) -> Iterator[Fault]:
-    """A direct-attach copper cable of 200 Gb/s reaches five meters."""
+    """A direct-attach copper cable of 200 Gb/s reaches five meters.
+
+    A longer one is optical, or it does not come up.
+
+    Bad:
+        cabling:
+          - {endpoints: [spark1:p0, spark2:p0], kind: dac, length_m: 7}
+
+    Good:
+        cabling:
+          - {endpoints: [spark1:p0, spark2:p0], kind: aoc, length_m: 7}
+    """
     for cable in cabling:
         if cable.kind == "dac" and cable.length_m and cable.length_m > DAC_REACH_M:
             yield Fault(

@@ -14,7 +14,18 @@ MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 @rule("SG601")
 def engine_without_templates(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The site format knows four engines; bundles are written for those in `engines/`."""
+    """The engine is one that sparkgen writes bundles for.
+
+    The site format knows four engines; bundles are written for those in `generator/engines`.
+
+    Bad:
+        engine:
+          name: llama.cpp
+
+    Good:
+        engine:
+          name: vllm
+    """
     if engine.name not in ENGINES:
         yield Fault(
             f"bundles for {engine.name} are not written yet",
@@ -25,7 +36,20 @@ def engine_without_templates(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG602", unless="SG601")
 def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Each engine joins its nodes in ways of its own."""
+    """The launcher is one of the engine's own.
+
+    Each engine joins its nodes in ways of its own.
+
+    Bad:
+        engine:
+          name: vllm
+          launcher: mpi
+
+    Good:
+        engine:
+          name: vllm
+          launcher: ray
+    """
     launchers = ENGINES[engine.name].LAUNCHERS
     if engine.launcher and engine.launcher not in launchers:
         yield Fault(
@@ -37,7 +61,24 @@ def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG603", unless="SG201 SG203 SG204 SG208")
 def parallel_product(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """Tensor x pipeline x data is the number of nodes: each has one GPU, and none is left over."""
+    """Tensor x pipeline x data is the number of nodes.
+
+    Each node has one GPU, and none is left over.
+
+    Bad:
+        nodes:
+          - name: spark1
+          - name: spark2
+        engine:
+          parallel: {pipeline: 3}
+
+    Good:
+        nodes:
+          - name: spark1
+          - name: spark2
+        engine:
+          parallel: {pipeline: 2}
+    """
     sizes, count = engine.parallel, len(nodes)
     if sizes.ranks == count:
         return
@@ -58,7 +99,19 @@ def _nodes(count: int) -> str:
 
 @rule("SG604", unless="SG601")
 def flag_of_the_generator(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A setting that the site file has a key for, or that follows from the nodes, is said once."""
+    """A flag that sparkgen sets is not given in `args`.
+
+    A setting that the site file has a key for, or that follows from the nodes, is said once.
+
+    Bad:
+        engine:
+          args:
+            gpu-memory-utilization: 0.8
+
+    Good:
+        engine:
+          memory_utilization: 0.8
+    """
     owned = ENGINES[engine.name].OWNED_FLAGS
     for name in engine.args:
         key = owned.get(name.replace("_", "-").removeprefix("no-"))
@@ -73,7 +126,20 @@ def flag_of_the_generator(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG605", Severity.WARNING, unless="SG601")
 def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The image is known to hold another engine, or another version of it, than the site says."""
+    """The image holds the engine and version that the site says.
+
+    The flags of a bundle are those of the version in the site file.
+
+    Bad:
+        engine:
+          version: 0.32.0
+          image: vllm/vllm-openai:v0.33.0
+
+    Good:
+        engine:
+          version: 0.33.0
+          image: vllm/vllm-openai:v0.33.0
+    """
     known = catalogs.image(engine.image)
     if known is None:
         return
@@ -94,7 +160,21 @@ def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG606", Severity.WARNING)
 def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The image is known to hold another NCCL than the site says."""
+    """The image holds the NCCL that the site says.
+
+    What a bundle sets for NCCL is for the version in the site file. In the example the image is
+    known to hold NCCL 2.30.7.
+
+    Bad:
+        engine:
+          image: example.org/vllm:0.33.0
+          nccl: 2.31.2
+
+    Good:
+        engine:
+          image: example.org/vllm:0.33.0
+          nccl: 2.30.7
+    """
     known = catalogs.image(engine.image)
     if not (known and known.nccl and engine.nccl):
         return
@@ -108,7 +188,24 @@ def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG607", Severity.WARNING)
 def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The launcher is Ray, and the image is known to come without it."""
+    """An image for the launcher Ray has Ray inside.
+
+    The image is known to come without it.
+
+    Source: NVIDIA/dgx-spark-playbooks, nvidia/vllm/README.md, of the image 26.05.
+
+    Bad:
+        engine:
+          version: 0.20.1
+          image: nvcr.io/nvidia/vllm:26.05-py3
+          launcher: ray
+
+    Good:
+        engine:
+          version: 0.20.1
+          image: nvcr.io/nvidia/vllm:26.05-py3
+          launcher: native
+    """
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is False:
         yield Fault(
@@ -120,9 +217,21 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG608", unless="SG601 SG602")
 def port_of_two_services(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Two services of the head on one port: the second one does not start.
+    """No two services of the head have one port.
 
-    Ray's workers take ports 10002 to 19999. Source: ray/scripts/scripts.py.
+    The second one would not start. Ray's workers take ports 10002 to 19999.
+
+    Source: Ray, ray/scripts/scripts.py.
+
+    Bad:
+        engine:
+          port: 9000
+          ports: {master: 9000}
+
+    Good:
+        engine:
+          port: 9000
+          ports: {master: 29501}
     """
     module = ENGINES[engine.name]
     launcher = engine.launcher or module.LAUNCHERS[0]
@@ -160,7 +269,20 @@ def _port_path(name: str) -> tuple[str, ...]:
 
 @rule("SG611", unless="SG601 SG602 SG603")
 def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A port that nothing opens with this launcher: the name is another launcher's or engine's."""
+    """Every port that is written is one that something opens.
+
+    The name is that of a service of another launcher or engine.
+
+    Bad:
+        engine:
+          launcher: native
+          ports: {ray: 6380}
+
+    Good:
+        engine:
+          launcher: ray
+          ports: {ray: 6380}
+    """
     module = ENGINES[engine.name]
     launcher = engine.launcher or module.LAUNCHERS[0]
     known = module.default_ports(launcher, engine.parallel)
@@ -177,7 +299,18 @@ def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG609", Severity.WARNING)
 def mutable_tag(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A tag that moves is another image tomorrow, and another one on a node that pulled later."""
+    """An image has a tag that does not move.
+
+    A tag that moves is another image tomorrow, and another one on a node that pulled later.
+
+    Bad:
+        engine:
+          image: vllm/vllm-openai:latest
+
+    Good:
+        engine:
+          image: vllm/vllm-openai:v0.33.0
+    """
     name, _, digest = engine.image.partition("@")
     tag = name.rsplit("/", 1)[-1].partition(":")[2]
     if not digest and (tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag):
@@ -190,7 +323,18 @@ def mutable_tag(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG610", Severity.WARNING)
 def not_written_yet(model: DeclaredModel, services: frozenset[str]) -> Iterator[Fault]:
-    """The site file may ask for it already; this version of sparkgen does not write it yet."""
+    """What the site asks for is written by this version of sparkgen.
+
+    The site file may ask for it already; the bundle is made without it.
+
+    Bad:
+        services:
+          monitoring: true
+
+    Good:
+        services:
+          monitoring: false
+    """
     if model.speculative:
         yield Fault(
             "speculative decoding is not written yet",
@@ -205,3 +349,75 @@ def not_written_yet(model: DeclaredModel, services: frozenset[str]) -> Iterator[
             "the bundle is made without it",
             at_key=True,
         )
+
+
+@rule("SG620", unless="SG601")
+def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+    """Tool choice comes with the parser of the model's tool calls.
+
+    Without one vLLM ends with a TypeError before it serves.
+
+    Source: vLLM, vllm/entrypoints/openai/cli_args.py, `validate_parsed_serve_args`.
+
+    Bad:
+        engine:
+          args:
+            enable-auto-tool-choice: true
+
+    Good:
+        engine:
+          args:
+            enable-auto-tool-choice: true
+            tool-call-parser: openai
+    """
+    flags = _flags(engine)
+    if engine.args.get(flags.get(_TOOL_CHOICE, "")) is True and _TOOL_PARSER not in flags:
+        known = catalogs.checkpoint(model.name) if model.name else None
+        parser = known.architecture.tool_call_parser if known else None
+        yield Fault(
+            f"'{flags[_TOOL_CHOICE]}' without '{_TOOL_PARSER}': vLLM does not start",
+            ("engine", "args", flags[_TOOL_CHOICE]),
+            f"write '{_TOOL_PARSER}: {parser or 'PARSER'}' beside it"
+            + ("" if parser else ", the one that the model's card names"),
+            at_key=True,
+        )
+
+
+@rule("SG621", unless="SG601")
+def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A parser of tool calls comes with tool choice.
+
+    Without it vLLM answers every request that leaves the choice of a tool to the model with error
+    400: "auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set.
+
+    Source: vLLM, vllm/entrypoints/openai, chat completions.
+
+    Bad:
+        engine:
+          args:
+            tool-call-parser: openai
+
+    Good:
+        engine:
+          args:
+            enable-auto-tool-choice: true
+            tool-call-parser: openai
+    """
+    flags = _flags(engine)
+    if _TOOL_PARSER in flags and engine.args.get(flags.get(_TOOL_CHOICE, "")) is not True:
+        yield Fault(
+            f"'{flags[_TOOL_PARSER]}' without '{_TOOL_CHOICE}': vLLM refuses requests with tools",
+            ("engine", "args", flags[_TOOL_PARSER]),
+            f"write '{_TOOL_CHOICE}: true' beside it",
+            at_key=True,
+        )
+
+
+_TOOL_CHOICE = "enable-auto-tool-choice"
+_TOOL_PARSER = "tool-call-parser"
+
+
+def _flags(engine: DeclaredEngine) -> dict[str, str]:
+    """The flags of vLLM by their names, as they are written: it takes '_' for '-'."""
+    known = engine.args if engine.name == "vllm" else ()
+    return {name.replace("_", "-"): name for name in known}

@@ -22,10 +22,25 @@ def version_tuple(text: str) -> tuple[int, ...]:
 
 @rule("SG401", unless="SG208")
 def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
-    """A ring needs NCCL 2.30.7: from there on it picks the port whose subnet the peer is on.
+    """A ring needs NCCL 2.30.7 or newer.
 
-    Source: NCCL, `NCCL_IB_SUBNET_AWARE_ROUTING` ("for DGX Spark multi-node ring connection"); older
-    versions ignore it and hang or fail at `ibv_modify_qp`. A patched build may know better.
+    From there on it picks the port whose subnet the peer is on; older versions ignore that and hang
+    or fail at `ibv_modify_qp`. A patched build may know better: `nccl: {version: ..., patched:
+    true}`.
+
+    Source: NCCL, `NCCL_IB_SUBNET_AWARE_ROUTING` ("for DGX Spark multi-node ring connection").
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.29.7
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
     """
     if topology.kind != "ring" or engine.nccl_patched:
         return
@@ -45,11 +60,29 @@ def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Faul
         )
 
 
-@rule("SG402", Severity.WARNING, unless="SG601 SG602 SG307")
+@rule(
+    "SG402",
+    Severity.WARNING,
+    unless="SG601 SG602 SG307",
+    not_beside="SG410 SG411 SG412 SG413 SG414 SG415 SG416 SG417",
+)
 def overridden_variable(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """A variable that sparkgen derives from the cabling is set by hand, the same on all nodes."""
+    """A variable that sparkgen derives from the cabling is not set by hand.
+
+    A value of `env` is the same on all nodes, and the right one differs between them.
+
+    Bad:
+        engine:
+          env:
+            VLLM_HOST_IP: 10.0.0.11
+
+    Good:
+        engine:
+          env:
+            VLLM_LOGGING_LEVEL: DEBUG
+    """
     head = nodes[0]
     control = control_planes(nodes, fabric, topology)[0]
     groups = environment.derived(
@@ -71,15 +104,29 @@ def overridden_variable(
             )
 
 
-@rule("SG403", unless="SG307 SG402 SG601 SG602")
+@rule("SG403", unless="SG307 SG402 SG413 SG414 SG415 SG416 SG417 SG601 SG602")
 def values_that_ray_copies(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """Under Ray the head's NCCL values reach every rank, so they must be the same on all nodes.
+    """Under Ray, NCCL's values are the same on all nodes.
 
-    vLLM copies all variables that begin with NCCL_ or UCX_ from the driver to Ray's workers
-    (vllm/ray/ray_env.py). They differ where nodes are cabled at different ports, or call their
+    vLLM copies all variables that begin with NCCL_ or UCX_ from the driver to Ray's workers, so the
+    head's reach every rank. They differ where nodes are cabled at different ports, or call their
     management interfaces differently.
+
+    Source: vLLM, vllm/ray/ray_env.py.
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+        engine:
+          launcher: ray
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+        engine:
+          launcher: ray
     """
     if engine.launcher != "ray":
         return

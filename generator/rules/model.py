@@ -11,7 +11,19 @@ from generator.rules.registry import Fault, rule
 
 @rule("SG501")
 def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
-    """The catalog names a model by the last part of its Hugging Face id, in lower case."""
+    """The catalog knows the model by its name.
+
+    The name is the last part of its Hugging Face id, in lower case. A model outside the catalog is
+    given by `source` and `architecture`.
+
+    Bad:
+        model:
+          name: gpt-os-120b
+
+    Good:
+        model:
+          name: gpt-oss-120b
+    """
     if model.name and catalogs.checkpoint(model.name) is None:
         yield Fault(
             f"the catalog has no model '{model.name}'",
@@ -23,7 +35,19 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG502")
 def no_model(model: DeclaredModel) -> Iterator[Fault]:
-    """A site names its model: a `name` of the catalog, or a `source`."""
+    """A site names its model.
+
+    By a `name` of the catalog, or a `source`.
+
+    Bad:
+        model:
+          context_length: 8192
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          context_length: 8192
+    """
     if not model.name and not model.source:
         yield Fault(
             "'model' has neither 'name' nor 'source'",
@@ -35,7 +59,20 @@ def no_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG503")
 def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
-    """The catalog knows the shape of its models; `architecture` is for a `source`."""
+    """The architecture of a model of the catalog is not written again.
+
+    The catalog knows the shape of its models; `architecture` is for a `source`.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          architecture: {layers: 36, heads: 64, kv_heads: 8}
+
+    Good:
+        model:
+          source: openai/gpt-oss-120b
+          architecture: {layers: 36, heads: 64, kv_heads: 8}
+    """
     if model.name and model.architecture is not None:
         yield Fault(
             f"the catalog knows the architecture of '{model.name}'",
@@ -47,9 +84,21 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG504", unless="SG501 SG503")
 def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A context above what the model was made for is refused by the engines.
+    """A context is no longer than the model was made for.
+
+    Engines refuse to start with a longer one.
 
     Source: vLLM, `--max-model-len` above the derived length raises unless it is allowed by hand.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          context_length: 1000000
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          context_length: 131072
     """
     known = shape(model)
     longest = known.max_context if known else None
@@ -65,8 +114,21 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
 def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Tensor parallelism divides attention heads, and divides or copies KV heads, evenly.
 
-    Source: vLLM, `verify_with_parallel_config` and `QKVParallelLinear`; SGLang likewise. Almost no
-    model's heads divide by three: three nodes take pipeline stages.
+    Almost no model's heads divide by three: three nodes take pipeline stages.
+
+    Source: vLLM, `verify_with_parallel_config` and `QKVParallelLinear`; SGLang likewise.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          parallel: {tensor: 3}
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          parallel: {pipeline: 3}
     """
     known, size = shape(model), engine.parallel.tensor
     if known is None or not known.heads or size == 1:
@@ -84,7 +146,24 @@ def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
 
 @rule("SG511", unless="SG501 SG503 SG603")
 def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A pipeline stage has at least one layer."""
+    """A pipeline stage has at least one layer.
+
+    There are no more stages than layers.
+
+    Bad:
+        model:
+          source: example/one-layer
+          architecture: {layers: 1, heads: 64, kv_heads: 8}
+        engine:
+          parallel: {pipeline: 2}
+
+    Good:
+        model:
+          source: example/two-layers
+          architecture: {layers: 2, heads: 64, kv_heads: 8}
+        engine:
+          parallel: {pipeline: 2}
+    """
     known, stages = shape(model), engine.parallel.pipeline
     if known and known.layers and stages > known.layers:
         yield Fault(
@@ -96,10 +175,29 @@ def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
 
 @rule("SG513", unless="SG501 SG503 SG603")
 def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Replicas of a dense model that each span several nodes are separate services, not ranks.
+    """A dense model has no data parallel ranks that span several nodes.
 
-    vLLM resets a dense model's data parallel size to 1, and followers of the other replicas never
-    join (vllm/v1/engine/core.py, `run_engine_core`; pull request 39405 has the table of what runs).
+    Replicas of a dense model that each span several nodes are separate services, not ranks: vLLM
+    resets a dense model's data parallel size to 1, and followers of the other replicas never join.
+
+    Source: vLLM, vllm/v1/engine/core.py, `run_engine_core`; pull request 39405 has the table of
+    what runs.
+
+    Bad:
+        topology:
+          kind: switch
+        model:
+          name: llama-3.1-70b-instruct-fp8
+        engine:
+          parallel: {tensor: 2, data: 2}
+
+    Good:
+        topology:
+          kind: switch
+        model:
+          name: llama-3.1-70b-instruct-fp8
+        engine:
+          parallel: {tensor: 2, pipeline: 2}
     """
     known, sizes = shape(model), engine.parallel
     split = sizes.tensor * sizes.pipeline > 1
@@ -113,7 +211,24 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 
 @rule("SG512", unless="SG501 SG503")
 def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Expert parallelism needs experts. Source: vLLM refuses `--enable-expert-parallel` without."""
+    """Expert parallelism needs experts.
+
+    A dense model has none to spread.
+
+    Source: vLLM refuses `--enable-expert-parallel` without.
+
+    Bad:
+        model:
+          name: llama-3.1-70b-instruct-fp8
+        engine:
+          parallel: {tensor: 2, expert: true}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+        engine:
+          parallel: {tensor: 2, expert: true}
+    """
     known = shape(model)
     if engine.parallel.expert and known and known.experts == 0:
         yield Fault(

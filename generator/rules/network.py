@@ -54,7 +54,20 @@ def _uses(fabric: Fabric, cabling: Cabling, topology: Topology) -> list[Use]:
 
 @rule("SG305", unless="SG203")
 def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A cable that gives subnets gives one a half: each half needs a subnet of its own."""
+    """A cable that gives subnets gives one for each half.
+
+    A QSFP port is two halves with an interface each, and each needs a subnet of its own.
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+            subnets: [10.1.0.0/24]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+            subnets: [10.1.0.0/24, 10.1.1.0/24]
+    """
     wanted = len(topology.halves)
     for cable in cabling:
         if cable.subnets and len(cable.subnets) != wanted:
@@ -69,7 +82,30 @@ def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG311", unless="SG305")
 def switch_subnets_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """On a switch a port number has the same two subnets on every node, or they don't meet."""
+    """On a switch a port number has the same two subnets on every node.
+
+    Otherwise the nodes are on one wire and do not meet.
+
+    Bad:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - {endpoints: [spark1:p0, switch:1], subnets: [10.1.0.0/24, 10.1.1.0/24]}
+          - {endpoints: [spark2:p0, switch:2], subnets: [10.1.2.0/24, 10.1.3.0/24]}
+
+    Good:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - {endpoints: [spark1:p0, switch:1], subnets: [10.1.0.0/24, 10.1.1.0/24]}
+          - {endpoints: [spark2:p0, switch:2], subnets: [10.1.0.0/24, 10.1.1.0/24]}
+    """
     if topology.kind != "switch":
         return
     first: dict[int, DeclaredCable] = {}
@@ -90,9 +126,20 @@ def switch_subnets_differ(fabric: Fabric, cabling: Cabling, topology: Topology) 
 
 @rule("SG303", unless="SG305")
 def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """The pool holds a /24 for every half of every cable, or on a switch of every cabled port.
+    """The pool has room for all cables.
 
-    They are counted by the cable's place in the list, or the port's number.
+    It holds a /24 for every half of every cable, or on a switch of every cabled port. They are
+    counted by the cable's place in the list, or the port's number.
+
+    Bad:
+        topology:
+          kind: direct
+          subnet_pool: 10.100.0.0/24
+
+    Good:
+        topology:
+          kind: direct
+          subnet_pool: 10.100.0.0/23
     """
     pool = topology.subnet_pool
     from_pool = [
@@ -119,7 +166,18 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling, topology: Topology)
     """No two halves share a subnet, on one node or another cable.
 
     Two interfaces in one subnet make routes and ARP ambiguous, and NCCL's connections fail.
+
     Source: NVIDIA, "Multiple Sparks through a switch", step 4.2 ("this is required").
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+            subnets: [10.1.0.0/24, 10.1.0.0/24]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+            subnets: [10.1.0.0/24, 10.1.1.0/24]
     """
     seen: list[Use] = []
     said: set[int] = set()
@@ -144,9 +202,29 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling, topology: Topology)
 def fabric_overlaps_management(
     fabric: Fabric, cabling: Cabling, nodes: Nodes, topology: Topology
 ) -> Iterator[Fault]:
-    """Fabric and management are apart, or a node reaches its peers by the wrong one.
+    """Fabric and management are apart.
+
+    Where they overlap, a node reaches its peers by the wrong one.
 
     Source: NVIDIA, "Connect multiple Sparks": "keep them separate from your management LAN".
+
+    Bad:
+        topology:
+          subnet_pool: 10.0.0.0/16
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+            management: {address: 10.0.0.12/24}
+
+    Good:
+        topology:
+          subnet_pool: 10.100.0.0/16
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+            management: {address: 10.0.0.12/24}
     """
     managed = {n.management.address.network: n for n in reversed(nodes) if n.management}
     uses = _uses(fabric, cabling, topology)
@@ -168,7 +246,28 @@ def fabric_overlaps_management(
 def host_out_of_subnet(
     fabric: Fabric, cabling: Cabling, nodes: Nodes, topology: Topology
 ) -> Iterator[Fault]:
-    """A node's host number is an address of every subnet that it is on."""
+    """A node's host number is an address of every subnet that it is on.
+
+    A /25 has hosts 1 to 126; host 200 would be in the next subnet.
+
+    Bad:
+        nodes:
+          - name: spark1
+            host: 200
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+            subnets: [10.1.0.0/25, 10.1.1.0/25]
+
+    Good:
+        nodes:
+          - name: spark1
+            host: 100
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+            subnets: [10.1.0.0/25, 10.1.1.0/25]
+    """
     by_name = {node.name: node for node in nodes}
     places = {use.subnet: use.place for use in _uses(fabric, cabling, topology)}
     said: set[int | KeyPath] = set()
@@ -189,7 +288,19 @@ def host_out_of_subnet(
 
 @rule("SG306", Severity.WARNING, unless="SG302 SG303 SG305")
 def common_ranges(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """Ranges that something else on the node is likely to use: home routers, Docker, Tailscale."""
+    """The fabric keeps off ranges that something else on the node is likely to use.
+
+    These are 192.168.0.0/24 and 192.168.1.0/24 of home routers, Docker's 172.17.0.0/16 and
+    Tailscale's 100.64.0.0/10.
+
+    Bad:
+        topology:
+          subnet_pool: 192.168.0.0/16
+
+    Good:
+        topology:
+          subnet_pool: 10.100.0.0/16
+    """
     said: set[KeyPath] = set()
     for use in _uses(fabric, cabling, topology):
         owner = next((who for what, who in _SPECIAL.items() if use.subnet.overlaps(what)), "")
@@ -204,9 +315,29 @@ def common_ranges(fabric: Fabric, cabling: Cabling, topology: Topology) -> Itera
 
 @rule("SG308", unless="SG304 SG305")
 def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """All subnets of a ring have one prefix length: NCCL compares addresses by a single one.
+    """All subnets of a ring have one prefix length.
+
+    NCCL finds the port to a peer by comparing addresses, by a single prefix length for all of them.
 
     Source: NCCL 2.30.7, `NCCL_IB_SUBNET_PREFIX_LEN`.
+
+    Bad:
+        topology:
+          kind: ring
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+          - endpoints: [spark2:p0, spark3:p1]
+          - endpoints: [spark3:p0, spark1:p1]
+            subnets: [10.1.0.0/25, 10.1.1.0/25]
+
+    Good:
+        topology:
+          kind: ring
+        cabling:
+          - endpoints: [spark1:p0, spark2:p1]
+          - endpoints: [spark2:p0, spark3:p1]
+          - endpoints: [spark3:p0, spark1:p1]
+            subnets: [10.1.0.0/24, 10.1.1.0/24]
     """
     if topology.kind != "ring":
         return
@@ -229,6 +360,16 @@ def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[
     """Control traffic takes a network that every node is on.
 
     On a ring no fabric interface reaches both peers, so only management is left.
+
+    Bad:
+        topology:
+          kind: ring
+          control_plane: fabric
+
+    Good:
+        topology:
+          kind: ring
+          control_plane: management
     """
     bare = [node for node in nodes if not node.management]
     if topology.kind == "ring" and topology.control_plane == "fabric":
@@ -258,7 +399,28 @@ def _managed_control(nodes: Nodes, topology: Topology) -> bool:
 
 @rule("SG309", unless="SG201 SG202 SG208 SG307")
 def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Where control traffic takes management, all nodes are in one network: it isn't routed."""
+    """Where control traffic takes management, all nodes are in one network.
+
+    Control traffic is not routed: a node of another network is not found.
+
+    Bad:
+        topology:
+          control_plane: management
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+            management: {address: 10.0.1.12/24}
+
+    Good:
+        topology:
+          control_plane: management
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+            management: {address: 10.0.0.12/24}
+    """
     if not _managed_control(nodes, topology):
         return
     managed = [(node, node.management.address) for node in nodes if node.management]
@@ -279,7 +441,23 @@ def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fau
 
 @rule("SG312", unless="SG201")
 def management_on_fabric(nodes: Nodes) -> Iterator[Fault]:
-    """The QSFP interfaces are the fabric's; sparkgen writes their netplan itself."""
+    """Management is not on a QSFP port.
+
+    The QSFP interfaces are the fabric's; sparkgen writes their netplan itself. enP7s7 is the RJ45
+    port, wlP9s9 the Wi-Fi.
+
+    Bad:
+        nodes:
+          - name: spark1
+            management: {interface: enp1s0f1np1, address: 10.0.0.11/24}
+          - name: spark2
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {interface: enP7s7, address: 10.0.0.11/24}
+          - name: spark2
+    """
     fabric = {Half(port, half).interface for port in PORTS for half in HALVES}
     wrong = {
         node.management.interface: node
@@ -296,7 +474,28 @@ def management_on_fabric(nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG310", Severity.WARNING, unless="SG201 SG208 SG307")
 def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Control traffic over Wi-Fi stalls with the first lost beacon, and serving stalls with it."""
+    """Control traffic stays off Wi-Fi.
+
+    It stalls with the first lost beacon, and serving stalls with it.
+
+    Bad:
+        topology:
+          control_plane: management
+        nodes:
+          - name: spark1
+            management: {interface: wlP9s9, address: 10.0.0.11/24}
+          - name: spark2
+            management: {interface: wlP9s9, address: 10.0.0.12/24}
+
+    Good:
+        topology:
+          control_plane: management
+        nodes:
+          - name: spark1
+            management: {interface: enP7s7, address: 10.0.0.11/24}
+          - name: spark2
+            management: {interface: enP7s7, address: 10.0.0.12/24}
+    """
     if not _managed_control(nodes, topology):
         return
     by_air = [n for n in nodes if n.management and n.management.interface.startswith("wl")]

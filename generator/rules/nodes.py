@@ -36,7 +36,20 @@ def _repeated(
 
 @rule("SG201")
 def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
-    """Every node has a name of its own: it names a host, a folder of the bundle and cable ends."""
+    """Every node has a name of its own.
+
+    It names a host, a folder of the bundle and cable ends.
+
+    Bad:
+        nodes:
+          - name: spark1
+          - name: spark1
+
+    Good:
+        nodes:
+          - name: spark1
+          - name: spark2
+    """
     for name, first, second in _repeated(nodes, lambda node: node.name):
         yield Fault(
             f"two nodes are called '{name}'",
@@ -48,7 +61,24 @@ def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG202", unless="SG201")
 def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
-    """Two nodes with one management address answer for each other, now one, now the other."""
+    """Every node has a management address of its own.
+
+    Two nodes with one address answer for each other, now one, now the other.
+
+    Bad:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+            management: {address: 10.0.0.11/24}
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+            management: {address: 10.0.0.12/24}
+    """
 
     def address(node: DeclaredNode) -> Hashable:
         return node.management.address.ip if node.management else None
@@ -64,9 +94,24 @@ def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG206", unless="SG201")
 def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
-    """The host number is a node's last octet on every fabric subnet, so no two nodes share one.
+    """Every node has a host number of its own.
 
-    Nodes without `host` count from 11 in the order of the list.
+    It is the node's address on every fabric subnet: host 11 is 10.100.0.11 on 10.100.0.0/24. Nodes
+    without `host` count from 11 in the order of the list.
+
+    Bad:
+        nodes:
+          - name: spark1
+            host: 20
+          - name: spark2
+            host: 20
+
+    Good:
+        nodes:
+          - name: spark1
+            host: 20
+          - name: spark2
+            host: 21
     """
     taken = {node.host for node in nodes}
     free = next(n for n in (*range(FIRST_HOST, 255), *range(1, FIRST_HOST)) if n not in taken)
@@ -89,9 +134,25 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG222", unless="SG201")
 def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
-    """Ranks take equal shares of a model, so the smallest node decides; pair equal memory sizes.
+    """Nodes that serve one model have the same memory.
 
-    Source: NVIDIA, vLLM on multiple Sparks ("two 64 GB or two 128 GB").
+    Ranks take equal shares of a model, so the smallest node decides; pair equal memory sizes.
+
+    Source: NVIDIA, "vLLM on multiple Sparks" ("two 64 GB or two 128 GB").
+
+    Bad:
+        nodes:
+          - name: spark1
+            memory_gb: 128
+          - name: spark2
+            memory_gb: 64
+
+    Good:
+        nodes:
+          - name: spark1
+            memory_gb: 128
+          - name: spark2
+            memory_gb: 128
     """
     sizes = Counter(node.memory_gb for node in nodes)
     if len(sizes) < 2:

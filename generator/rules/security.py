@@ -9,7 +9,19 @@ from generator.rules.registry import Fault, rule
 
 @rule("SG701", Severity.WARNING)
 def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An API on all interfaces without a key serves everyone who reaches the node."""
+    """An API on all interfaces asks for a key.
+
+    Without one it serves everyone who reaches the node.
+
+    Bad:
+        engine:
+          bind: all
+
+    Good:
+        engine:
+          bind: all
+          secrets: [VLLM_API_KEY]
+    """
     if engine.bind == "all" and "VLLM_API_KEY" not in engine.secrets:
         yield Fault(
             "the API listens on all interfaces and asks for no key",
@@ -20,9 +32,23 @@ def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG702", Severity.WARNING)
 def open_dashboard(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Ray's dashboard runs what it is handed, and knows no key: whoever reaches it owns the node.
+    """Ray's dashboard does not listen on all interfaces.
+
+    It runs what it is handed, and knows no key: whoever reaches it owns the node.
 
     Source: Ray, "Security" (the dashboard and job interface are for trusted networks only).
+
+    Bad:
+        engine:
+          launcher: ray
+          bind: all
+          secrets: [VLLM_API_KEY]
+
+    Good:
+        engine:
+          launcher: ray
+          bind: management
+          secrets: [VLLM_API_KEY]
     """
     if engine.bind == "all" and engine.launcher == "ray":
         yield Fault(

@@ -1,0 +1,67 @@
+"""Findings as JSON, for scripts. The format is stable: keys are added, never renamed or removed.
+
+    {"version": 1,
+     "findings": [{"rule", "severity", "message", "help",
+                   "file", "path", "line", "column", "endLine", "endColumn",
+                   "related": [{"text", "path", "line", "column"}]}],
+     "summary": {"errors", "warnings", "notes"}}
+
+Lines and columns count from one, columns in characters; the end column is the one after the last
+character. They are null where the finding is about a file as a whole: a drifted file of a bundle.
+`severity` is `error`, `warning` or `note`, whatever `--strict` makes of it. `path` is the path in
+the data as text shows it, `cabling[1].endpoints[0]`, and empty for the site as a whole. Everything
+outside of ASCII is escaped, so that neither an encoding nor a terminal gets in the way.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from generator.diagnostics import Severity
+from generator.reports.remarks import Place, Remark
+
+VERSION = 1
+
+
+def report(found: Sequence[Remark]) -> str:
+    """One object with every finding of every site, and how many there are."""
+    document = {
+        "version": VERSION,
+        "findings": [_finding(remark) for remark in found],
+        "summary": _summary(found),
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _finding(remark: Remark) -> dict[str, Any]:
+    return {
+        "rule": remark.rule,
+        "severity": str(remark.severity),
+        "message": remark.message,
+        "help": remark.help,
+        "file": remark.place.file,
+        "path": remark.place.path,
+        **_start(remark.place),
+        **_end(remark.place),
+        "related": [
+            {"text": text, "path": place.path, **_start(place)} for text, place in remark.related
+        ],
+    }
+
+
+def _start(place: Place) -> dict[str, int | None]:
+    if place.span is None:
+        return {"line": None, "column": None}
+    return {"line": place.span.line + 1, "column": place.span.column + 1}
+
+
+def _end(place: Place) -> dict[str, int | None]:
+    if place.span is None:
+        return {"endLine": None, "endColumn": None}
+    return {"endLine": place.span.end_line + 1, "endColumn": place.span.end_column + 1}
+
+
+def _summary(found: Iterable[Remark]) -> dict[str, int]:
+    totals = Counter(remark.severity for remark in found)
+    return {f"{severity}s": totals[severity] for severity in Severity}

@@ -1,0 +1,350 @@
+"""The rules of reading a site file: YAML, schema, waivers. Documented here, found elsewhere.
+
+SG00x comes from `generator.source`, SG011 from `generator.lint`, SG10x from `generator.schema`,
+SG190 from `generator.rules.waivers`.
+"""
+
+from generator.diagnostics import Severity
+from generator.rules.registry import documented
+
+
+@documented("SG001")
+def yaml() -> None:
+    """A site file is YAML.
+
+    What else is wrong with a file shows once it can be read.
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+    """
+
+
+@documented("SG002")
+def tabs() -> None:
+    """Indentation is made of blanks.
+
+    YAML takes no tab for one, since nobody can see how many columns a tab is.
+
+    Source: YAML 1.2.2, section 6.1.
+    """
+
+
+@documented("SG003")
+def key_twice() -> None:
+    """A key is written once.
+
+    YAML readers differ in which of the two they take, most of them without a word.
+
+    Source: YAML 1.2.2, section 3.2.1.1 (keys of a mapping are unique).
+
+    Bad:
+        topology:
+          kind: direct
+          mtu: 9000
+          mtu: 1500
+
+    Good:
+        topology:
+          kind: direct
+          mtu: 9000
+    """
+
+
+@documented("SG004")
+def merge_keys() -> None:
+    """Merge keys, `<<`, are not read.
+
+    YAML 1.2 has none, so a file that uses them means another thing to another reader. Values of all
+    nodes stand in `defaults`.
+
+    Bad:
+        nodes:
+          - &first
+            name: spark1
+            memory_gb: 128
+          - <<: *first
+            name: spark2
+
+    Good:
+        defaults:
+          memory_gb: 128
+        nodes:
+          - name: spark1
+          - name: spark2
+    """
+
+
+@documented("SG005")
+def one_document() -> None:
+    """A site file holds one document.
+
+    A line `---` below the first key starts another one.
+
+    Bad:
+        name: lab
+        ---
+
+    Good:
+        name: lab
+    """
+
+
+@documented("SG006")
+def encoding() -> None:
+    """A site file is UTF-8 text without control characters.
+
+    A byte order mark and any line ends are fine. UTF-16, Latin-1, terminal escapes, NUL, and
+    characters that only some readers take for the end of a line are not: they would show one thing
+    and mean another.
+    """
+
+
+@documented("SG007")
+def too_much() -> None:
+    """A site file is of a size that a site can have.
+
+    That is 4 MiB, 500,000 values with aliases written out, and 40 levels. A site of 244 nodes takes
+    some 60 KiB; what is larger is another file, or one made to stop its reader.
+    """
+
+
+@documented("SG008")
+def endless_alias() -> None:
+    """An alias does not stand inside of what it repeats.
+
+    Written out, the value would have no end.
+
+    Bad:
+        engine:
+          args:
+            rope-scaling: &rope [yarn, *rope]
+
+    Good:
+        engine:
+          args:
+            rope-scaling: [yarn, 4]
+    """
+
+
+@documented("SG009")
+def text_keys() -> None:
+    """A key is a text.
+
+    YAML lets lists and mappings be keys; nothing in a site file is named by one.
+
+    Bad:
+        engine:
+          env:
+            ? [VLLM_LOGGING_LEVEL]
+            : DEBUG
+
+    Good:
+        engine:
+          env:
+            VLLM_LOGGING_LEVEL: DEBUG
+    """
+
+
+@documented("SG010")
+def tags() -> None:
+    """A site file has no tags.
+
+    The schema says what a value is to be; a tag could only say otherwise.
+
+    Bad:
+        version: !!int 1
+
+    Good:
+        version: 1
+    """
+
+
+@documented("SG011", Severity.WARNING)
+def style() -> None:
+    """The style of a site file is what yamllint's defaults ask for.
+
+    The finding ends with the name of yamllint's rule. Comments, line length, `---` and `yes` are
+    left to the author. Only `sparkgen validate` looks at style.
+
+    Source: yamllint, "Rules".
+
+    Bad:
+        name:    lab
+
+    Good:
+        name: lab
+    """
+
+
+@documented("SG101")
+def known_keys() -> None:
+    """Every key is one that the site format has.
+
+    A misspelt key would otherwise be a setting that silently does nothing.
+
+    Bad:
+        engine:
+          memory_utilisation: 0.8
+
+    Good:
+        engine:
+          memory_utilization: 0.8
+    """
+
+
+@documented("SG102")
+def required_keys() -> None:
+    """No key is missing that a site can't be without.
+
+    Bad:
+        nodes:
+          - management: {address: 10.0.0.11/24}
+          - name: spark2
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+    """
+
+
+@documented("SG103")
+def kinds_of_values() -> None:
+    """A value is of the kind that its key takes.
+
+    Kinds are text, numbers, true or false, lists and mappings. Values are read with YAML 1.2's
+    meanings, so `yes` is a text, and so is `011`: some readers take it for octal.
+
+    Bad:
+        topology:
+          kind: direct
+          mtu: jumbo
+
+    Good:
+        topology:
+          kind: direct
+          mtu: 9000
+    """
+
+
+@documented("SG104")
+def choices() -> None:
+    """A value is one of those that its key takes.
+
+    Bad:
+        topology:
+          kind: mesh
+
+    Good:
+        topology:
+          kind: ring
+    """
+
+
+@documented("SG105")
+def ranges() -> None:
+    """A number is in the range of its key.
+
+    Bad:
+        topology:
+          kind: direct
+          mtu: 90000
+
+    Good:
+        topology:
+          kind: direct
+          mtu: 9000
+    """
+
+
+@documented("SG106")
+def forms() -> None:
+    """A text has the form that its key asks for.
+
+    Names become hosts, folders and units, addresses become netplan, and flags and variables become
+    command lines: each takes only what is safe and sound there.
+
+    Bad:
+        nodes:
+          - name: Spark_1
+          - name: spark2
+
+    Good:
+        nodes:
+          - name: spark1
+          - name: spark2
+    """
+
+
+@documented("SG107")
+def lengths() -> None:
+    """A text or a list has as many characters or entries as its key takes.
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+    """
+
+
+@documented("SG108")
+def empty_values() -> None:
+    """A key that is written has a value.
+
+    One without is left out; `null` and `~` are no values.
+
+    Bad:
+        engine:
+          launcher:
+
+    Good:
+        engine:
+          launcher: native
+    """
+
+
+@documented("SG109")
+def exclusive_keys() -> None:
+    """Of two keys that exclude each other one is written.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          source: openai/gpt-oss-120b
+
+    Good:
+        model:
+          name: gpt-oss-120b
+    """
+
+
+@documented("SG190", Severity.WARNING)
+def useless_waiver() -> None:
+    """A waiver silences a warning that is there.
+
+    One that doesn't was left behind, or was never right: no such rule, an error, another place. A
+    waiver names the rule and the place as the finding prints them, and says why.
+
+    Bad:
+        waivers:
+          - rule: SG701
+            path: engine.bind
+            reason: The lab has a firewall of its own
+
+    Good:
+        engine:
+          bind: all
+        waivers:
+          - rule: SG701
+            path: engine.bind
+            reason: The lab has a firewall of its own
+    """

@@ -1,0 +1,238 @@
+"""Every rule is documented where it lives, and its examples do what they say.
+
+An example is laid over a sound site of its topology: its sections take the place of the site's, and
+of `engine` and `topology` what the example does not say stays.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from test_errors import (
+    CASES,
+    _image_with_nccl,  # noqa: F401 (SG606 has no example without it)
+    expected,
+)
+
+from generator.explain import GROUPS, Explanation, explain, explanations, listing, parse
+from generator.lint import lint
+from generator.pipeline import read_site
+from generator.resources import ROOT, SCHEMAS
+from generator.rules.registry import DOCUMENTED, RULES
+
+EXPLAINED = explanations()
+# What these are about is no piece of a site file that can be shown.
+WITHOUT_EXAMPLES = {
+    "SG002": "a tab looks like blanks",
+    "SG006": "bytes that are no text",
+    "SG007": "megabytes",
+    **dict.fromkeys((rule for rule in EXPLAINED if rule >= "SG8"), "not about a site file"),
+}
+WITH_EXAMPLES = [rule for rule in EXPLAINED if rule not in WITHOUT_EXAMPLES]
+
+CABLES = {
+    "single": [],
+    "direct": ["spark1:p0, spark2:p0"],
+    "ring": ["spark1:p0, spark2:p1", "spark2:p0, spark3:p1", "spark3:p0, spark1:p1"],
+    "switch": [f"spark{node}:p0, switch:{node}" for node in (1, 2, 3, 4)],
+}
+COUNTS = {"single": 1, "direct": 2, "ring": 3, "switch": 4}
+ENGINE = """\
+engine:
+  name: vllm
+  version: 0.33.0
+  image: vllm/vllm-openai:v0.33.0
+"""
+NCCL = {"ring": "  nccl: 2.30.7\n"}
+LAID_OVER = ("engine", "topology")
+
+
+def base(kind: str, count: int) -> dict[str, str]:
+    """The sections of a sound site."""
+    nodes = (
+        f"  - name: spark{node}\n    management: {{address: 10.0.0.1{node}/24}}\n"
+        for node in range(1, COUNTS[kind] + 1)
+    )
+    cables = "".join(f"  - endpoints: [{ends}]\n" for ends in CABLES[kind])
+    return {
+        "version": "version: 1\n",
+        "name": "name: lab\n",
+        "nodes": "nodes:\n" + "".join(nodes),
+        **({"cabling": "cabling:\n" + cables} if cables else {}),
+        "topology": f"topology:\n  kind: {kind}\n",
+        "model": "model:\n  name: gpt-oss-120b\n",
+        "engine": f"{ENGINE}{NCCL.get(kind, '')}  parallel: {{pipeline: {count}}}\n",
+    }
+
+
+def sections(example: str) -> dict[str, str]:
+    """The lines of a YAML text by the top-level key that they are of."""
+    parts = re.split(r"^(?=[a-z]+:)", example, flags=re.MULTILINE)
+    return {part.partition(":")[0]: part for part in parts if part}
+
+
+def whole_site(example: str) -> str:
+    """An example with everything around it that a site needs."""
+    own = sections(example)
+    said = re.search(r"^  kind: (single|ring|switch)$", own.get("topology", ""), re.MULTILINE)
+    kind = said[1] if said else "direct"
+    count = len(re.findall(r"^  - name:", own.get("nodes", ""), re.MULTILINE)) or COUNTS[kind]
+    site = base(kind, count)
+    for name in LAID_OVER:
+        lines = site[name].splitlines(keepends=True)[1:]
+        given = re.findall(r"^  (\w+):", own.get(name, ""), re.MULTILINE)
+        if name in own:
+            own[name] += "".join(line for line in lines if line.split(":")[0].strip() not in given)
+    return "".join((site | own).values())
+
+
+def found(example: str) -> list[tuple[str, str]]:
+    """What is said of an example: rules and messages."""
+    reading = read_site("site.yaml", whole_site(example).encode())
+    style = lint(reading.document) if reading.document.root else ()
+    return [(finding.rule, finding.message) for finding in [*reading.findings, *style]]
+
+
+@pytest.mark.parametrize("rule", EXPLAINED)
+def test_rule_is_documented(rule: str) -> None:
+    known = EXPLAINED[rule]
+    assert re.fullmatch(r"SG\d{3}", rule)
+    assert rule[2] in GROUPS
+    assert known.title
+    assert known.text or known.bad
+    assert not re.search(r"^(Source|Bad|Good)|\t", known.text + known.source, re.MULTILINE)
+
+
+@pytest.mark.parametrize("rule", WITH_EXAMPLES)
+def test_examples_show_the_rule_and_nothing_else(rule: str) -> None:
+    known = EXPLAINED[rule]
+    assert known.bad
+    assert known.good
+    said = found(known.bad)
+    assert [number for number, _ in said] == [rule], said
+    assert found(known.good) == []
+
+
+@pytest.mark.parametrize("kind", CABLES)
+def test_site_around_an_example_is_sound(kind: str) -> None:
+    assert found(f"topology:\n  kind: {kind}\n") == []
+
+
+def test_rules_without_examples_are_rules_that_have_none() -> None:
+    assert set(WITHOUT_EXAMPLES) <= set(EXPLAINED)
+    assert not [rule for rule in WITHOUT_EXAMPLES if EXPLAINED[rule].bad or EXPLAINED[rule].good]
+
+
+def test_ids_are_unique() -> None:
+    assert not set(RULES) & set(DOCUMENTED)
+    titles = [known.title for known in EXPLAINED.values()]
+    assert len(titles) == len(set(titles))
+
+
+def test_every_rule_that_the_code_names_is_documented() -> None:
+    named = {
+        rule
+        for module in (ROOT / "generator").rglob("*.py")
+        for rule in re.findall(r"\bSG\d{3}\b", module.read_text(encoding="utf-8"))
+    }
+    assert named - set(EXPLAINED) == set()
+
+
+def test_severity_is_that_of_the_findings() -> None:
+    shown = [re.match(r"(\w+)\[(SG\d{3})\]", expected(case)) for case in CASES]
+    seen = {(found[2], found[1]) for found in shown if found}
+    assert {(rule, EXPLAINED[rule].severity) for rule, _ in seen} == seen
+
+
+def test_page_of_rules_is_fresh(sparkgen: Command, tmp_path: Path) -> None:
+    printed = sparkgen("explain", "--docs", cwd=tmp_path)
+    assert (printed.code, printed.err) == (0, "")
+    page = (SCHEMAS / "rules.md").read_bytes()
+    assert page == printed.out.encode(), "sparkgen explain --docs > schemas/rules.md"
+
+
+def test_parts_of_a_docstring() -> None:
+    error = RULES["SG204"].severity
+    docstring = """Title.
+
+    Text that
+    goes on.
+
+    Source: somebody,
+    somewhere.
+
+    Bad:
+        a:
+          b: c
+
+    Good:
+        a: b
+    """
+    assert parse("SG299", error, docstring) == Explanation(
+        "SG299",
+        error,
+        "Title",
+        "Text that\ngoes on.",
+        "somebody,\nsomewhere.",
+        "a:\n  b: c\n",
+        "a: b\n",
+    )
+
+
+def test_explanation_of_a_rule() -> None:
+    assert (
+        explain("SG212")
+        == """\
+SG212 (warning): A second cable between two nodes brings no speed
+
+One cable carries all that a node's PCIe links do.
+
+Source: NVIDIA, "Connect multiple Sparks": "using two cables will not increase
+performance".
+
+Bad:
+
+    cabling:
+      - endpoints: [spark1:p0, spark2:p0]
+      - endpoints: [spark1:p1, spark2:p1]
+
+Good:
+
+    cabling:
+      - endpoints: [spark1:p0, spark2:p0]
+"""
+    )
+
+
+def test_list_has_every_rule_on_a_line_in_its_group() -> None:
+    lines = listing().splitlines()
+    rules = [line.split()[0] for line in lines if line.startswith("  SG")]
+    assert rules == list(EXPLAINED)
+    assert "SG2xx: nodes, cabling and topology" in lines
+    assert "  SG204  error    A QSFP port takes one cable" in lines
+
+
+def test_command_explains_a_rule_in_any_case(sparkgen: Command, tmp_path: Path) -> None:
+    printed = sparkgen("explain", "sg204", cwd=tmp_path)
+    assert (printed.code, printed.out, printed.err) == (0, explain("SG204"), "")
+
+
+def test_command_lists_rules(sparkgen: Command, tmp_path: Path) -> None:
+    printed = sparkgen("explain", "--list", cwd=tmp_path)
+    assert (printed.code, printed.out, printed.err) == (0, listing(), "")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["SG2040"], "no rule is called 'SG2040'; did you mean 'SG204'?"),
+        (["cables"], "no rule is called 'cables'; see 'sparkgen explain --list'"),
+        ([], "name a rule, or use --list"),
+        (["SG204", "--list"], "name a rule, or use --list"),
+    ],
+)
+def test_wrong_call(words: list[str], message: str, sparkgen: Command, tmp_path: Path) -> None:
+    answer = sparkgen("explain", *words, cwd=tmp_path)
+    assert (answer.code, answer.out) == (2, "")
+    assert message in answer.err
