@@ -1,0 +1,141 @@
+"""Times sparkgen as whole processes, each figure beside what it is compared with.
+
+Run it with the environment's Python: `.venv/bin/python tests/benchmarks/benchmark.py`. The two
+commands of a row run in turn, so that a machine which slows down slows both.
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+RUNS = 9
+RUNS_OF_LARGE = 5
+NODES = 240
+INVALID = 3
+ROOT = Path(__file__).parents[2]
+SPARKGEN = [sys.executable, "-m", "generator"]
+LIBRARIES = [sys.executable, "-c", "import click, jinja2, cerberus, yaml"]
+CLICK = [sys.executable, "-c", "import click"]
+
+
+def switch_site(name: str, nodes: int) -> str:
+    """A site of that many nodes on one switch."""
+    lines = [f"version: 1\nname: {name}\ntopology: {{kind: switch}}\nnodes:"]
+    for n in range(nodes):
+        lines.append(f"  - {{name: n{n}, management: {{address: 10.0.1.{n + 1}/16}}}}")
+    lines.append("cabling:")
+    lines += [f"  - endpoints: [n{n}:p0, switch:{n}]" for n in range(nodes)]
+    lines.append("model: {name: gpt-oss-120b}")
+    lines.append("engine:")
+    lines.append("  {name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0',")
+    lines.append(f"   parallel: {{tensor: 8, pipeline: {nodes // 8}}}}}")
+    return "\n".join(lines) + "\n"
+
+
+def with_mistakes(site: str) -> str:
+    """That site with fifty mistakes: ten each of five kinds, all of which are told."""
+    for n in range(10):
+        unknown, twice, same = n, 20 + n, 40 + n
+        site = site.replace(f"[n{unknown}:p0,", f"[nn{unknown}:p0,")
+        site = site.replace(f"[n{twice}:p0,", f"[n{100 + twice}:p0,")
+        site = site.replace(f" 10.0.1.{same}/", f" 10.0.1.{100 + same}/")
+    misspelt = "".join(f" prot{n}: {9000 + n}," for n in range(10))
+    values = ", ".join(f"BAD{n}: two words" for n in range(10))
+    return site.replace("  {name: vllm,", f"  {{name: vllm,{misspelt} env: {{{values}}},")
+
+
+def seconds(
+    command: Sequence[str], before: Callable[[], None], status: int = 0
+) -> tuple[float, float]:
+    """Wall seconds and peak MiB of one run, which ends with that status."""
+    before()
+    errors = subprocess.DEVNULL if status else None
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors)
+    _, ended, usage = os.wait4(process.pid, 0)
+    elapsed = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(ended)
+    assert process.returncode == status, command
+    return elapsed, usage.ru_maxrss / 1024
+
+
+def compare(
+    label: str,
+    aim: float,
+    ours: Sequence[str],
+    theirs: Sequence[str],
+    before: Callable[[], None] = lambda: None,
+    after: Callable[[], None] = lambda: None,
+    runs: int = RUNS,
+    status: int = 0,
+) -> float:
+    """Print the median of both and of their ratios; the peak memory of ours is returned.
+
+    `status` is what ours ends with.
+    """
+    pairs = []
+    seconds(ours, before, status)
+    seconds(theirs, after)
+    for _ in range(runs):
+        pairs.append((*seconds(ours, before, status), seconds(theirs, after)[0]))
+    mine, peak, other = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = statistics.median(a / b for a, _, b in pairs)
+    print(f"{label:52} {mine * 1000:7.0f} ms {other * 1000:7.0f} ms {ratio:6.2f} (aim {aim})")
+    return peak
+
+
+def main() -> None:
+    """Print every figure of the README's performance section."""
+    with tempfile.TemporaryDirectory() as scratch:
+        work = Path(scratch)
+        out, copy = work / "out", work / "copy"
+        sites = [work / f"big{i}.yaml" for i in range(4)]
+        for i, site in enumerate(sites):
+            site.write_text(switch_site(f"big{i}", NODES), encoding="utf-8")
+        faulty = work / "faulty.yaml"
+        faulty.write_text(with_mistakes(switch_site("faulty", NODES)), encoding="utf-8")
+
+        def build(*files: Path) -> list[str]:
+            return [*SPARKGEN, "build", *map(str, files), "--out", str(out)]
+
+        def clean() -> None:
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.rmtree(copy, ignore_errors=True)
+
+        def uncopy() -> None:
+            shutil.rmtree(copy, ignore_errors=True)
+
+        print(f"{'':52} {'sparkgen':>10} {'other':>10} {'ratio':>6}")
+        mesh = ROOT / "sites" / "lab-mesh.yaml"
+        compare("build, three nodes / import of its libraries", 1.6, build(mesh), LIBRARIES, clean)
+        compare("--version / import click", 1.3, [*SPARKGEN, "--version"], CLICK)
+        copying = ["cp", "-r", str(out), str(copy)]
+        large = f"build, {NODES} nodes / cp -r"
+        compare(large, 3, build(sites[0]), copying, clean, uncopy, RUNS_OF_LARGE)
+        compare(
+            f"validate, {NODES} nodes with 50 mistakes / without",
+            2,
+            [*SPARKGEN, "validate", str(faulty)],
+            [*SPARKGEN, "validate", str(sites[0])],
+            status=INVALID,
+        )
+        peak = compare(
+            "build, four such sites / two",
+            2.1,
+            build(*sites),
+            build(*sites[:2]),
+            clean,
+            clean,
+            RUNS_OF_LARGE,
+        )
+        print(f"{'peak memory with four':52} {peak:7.0f} MiB{'':18} (aim 300)")
+
+
+if __name__ == "__main__":
+    main()

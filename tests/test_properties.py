@@ -1,0 +1,398 @@
+"""What holds for every sound site, whatever it looks like, and for every site that is not.
+
+Sites come from `site_files`; in CI the same ones each time, elsewhere new ones.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from ipaddress import IPv4Interface, IPv4Network
+from itertools import chain
+from typing import Any, NamedTuple
+
+import test_golden
+import yaml
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from site_files import (
+    FIRST_HOST,
+    SiteFile,
+    changed_site_files,
+    damaged_texts,
+    free_ports,
+    rearranged,
+    site_files,
+    with_a_node_more,
+    with_a_node_renamed,
+    with_all_ports,
+    written,
+)
+
+from generator.diagnostics import Span, has_errors
+from generator.formats import text
+from generator.lint import lint
+from generator.pipeline import Reading, read_site
+from generator.render import render
+from generator.site import Node, Site
+from generator.tree import Tree
+
+settings.register_profile(
+    "sparkgen",
+    derandomize=bool(os.environ.get("CI")),
+    database=None,
+    deadline=None,
+    max_examples=50,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("sparkgen")
+few = settings(max_examples=20)
+many = settings(max_examples=150)
+
+INTERFACES = {
+    ("p0", 0): "enp1s0f0np0",
+    ("p0", 1): "enP2p1s0f0np0",
+    ("p1", 0): "enp1s0f1np1",
+    ("p1", 1): "enP2p1s0f1np1",
+}
+HCAS = {
+    "enp1s0f0np0": "rocep1s0f0",
+    "enP2p1s0f0np0": "roceP2p1s0f0",
+    "enp1s0f1np1": "rocep1s0f1",
+    "enP2p1s0f1np1": "roceP2p1s0f1",
+}
+JOINED = ("direct", "ring", "switch")
+
+
+class Built(NamedTuple):
+    """A sound site file, what it says, and the bundle."""
+
+    file: SiteFile
+    site: Site
+    tree: Tree
+
+    def text(self, node: Node, path: str) -> str:
+        return self.tree[f"{node.name}/{path}"].text
+
+
+def build(file: SiteFile, flow: bool = False) -> Built:
+    reading = read_site("site.yaml", written(file, flow))
+    assert reading.site, text(reading.document, reading.findings)
+    return Built(file, reading.site, render(reading.site, reading.sha256))
+
+
+BUILT = st.builds(build, site_files(), st.booleans())
+CLUSTERS = st.builds(build, site_files(JOINED))
+
+
+# --- what every bundle says ---------------------------------------------------------------------
+
+
+@given(BUILT)
+def test_every_bundle_is_in_the_form_of_the_golden_ones(built: Built) -> None:
+    test_golden.test_text_is_plain(built.tree)
+    test_golden.test_first_comment_says_who_made_the_file_from_what(built.tree)
+    test_golden.test_scripts_are_those_that_can_be_run(built.tree)
+    test_golden.test_nccl_conf_says_what_the_engine_is_told(built.tree)
+    test_golden.test_nccl_conf_is_in_the_grammar_of_nccl(built.tree)
+    test_golden.test_environment_is_one_that_docker_systemd_and_a_shell_read_alike(built.tree)
+    test_golden.test_manifest_lists_all_other_files(built.tree)
+    test_golden.test_checksums_list_all_other_files_of_the_node(built.tree)
+
+
+@given(CLUSTERS)
+def test_netplan_gives_each_half_the_address_that_its_cable_means(built: Built) -> None:
+    """No interface has two, and none is left out."""
+    topology = built.file["topology"]
+    mtu = topology.get("mtu", 1500 if topology["kind"] == "switch" else 9000)
+    for node in built.site.nodes:
+        network = yaml.safe_load(built.text(node, "etc/netplan/40-cx7.yaml"))["network"]
+        assert network["version"] == 2
+        assert network.get("renderer") == topology.get("renderer")
+        assert network["ethernets"] == {
+            interface: {
+                "addresses": [str(address)],
+                "mtu": mtu,
+                "dhcp4": False,
+                "dhcp6": False,
+                "accept-ra": False,
+                "link-local": [],
+                "optional": True,
+            }
+            for interface, address in addresses(built.file)[node.name].items()
+        }
+
+
+def addresses(file: SiteFile) -> dict[str, dict[str, IPv4Interface]]:
+    """Each node's addresses by interface, worked out again from the site file alone.
+
+    Cable i takes the subnets 2i and 2i+1 of the pool; on a switch port p takes 2p and 2p+1.
+    """
+    topology = file["topology"]
+    pool = IPv4Network(topology.get("subnet_pool", "10.100.0.0/16"))
+    hosts = {
+        node["name"]: node.get("host", FIRST_HOST + index)
+        for index, node in enumerate(file["nodes"])
+    }
+    found: dict[str, dict[str, IPv4Interface]] = {name: {} for name in hosts}
+    for index, cable in enumerate(file["cabling"]):
+        ends = [end.split(":") for end in cable["endpoints"]]
+        for name, port in (end for end in ends if end[0] in hosts):
+            given, pair = cable.get("subnets"), index
+            if topology["kind"] == "switch":
+                given, pair = subnets_of_port(file, port), int(port[1])
+            for half in (0,) if topology.get("halves") == "first" else (0, 1):
+                network = IPv4Network(given[half]) if given else subnet(pool, 2 * pair + half)
+                address = IPv4Interface((int(network[0]) + hosts[name], network.prefixlen))
+                found[name][INTERFACES[port, half]] = address
+    return found
+
+
+def subnets_of_port(file: SiteFile, port: str) -> Any:
+    """What any cable at that port of a switch gives."""
+    names = {f"{node['name']}:{port}" for node in file["nodes"]}
+    cables = (cable for cable in file["cabling"] if names & set(cable["endpoints"]))
+    return next((cable["subnets"] for cable in cables if "subnets" in cable), None)
+
+
+def subnet(pool: IPv4Network, index: int) -> IPv4Network:
+    return IPv4Network((int(pool[0]) + 256 * index, 24))
+
+
+@given(CLUSTERS)
+def test_no_address_is_given_twice(built: Built) -> None:
+    fabric = [interface.address.ip for node in built.site.nodes for interface in node.interfaces]
+    management = [node.management.address.ip for node in built.site.nodes if node.management]
+    assert len({*fabric, *management}) == len(fabric) + len(management)
+
+
+@given(CLUSTERS)
+def test_links_look_the_same_from_both_ends(built: Built) -> None:
+    """Half 0 meets half 0, half 1 meets half 1, and nobody is missed."""
+    interfaces = {
+        (node.name, interface.half): interface
+        for node in built.site.nodes
+        for interface in node.interfaces
+    }
+    others = len(built.site.nodes) - 1 if built.site.kind == "switch" else 1
+    for (name, half), interface in interfaces.items():
+        assert len({peer.node for peer in interface.peers} - {name}) == others
+        for peer in interface.peers:
+            there = interfaces[peer.node, peer.half]
+            assert peer.half.half == half.half
+            assert peer.address == str(there.address.ip)
+            assert there.address.network == interface.address.network
+            back = [(p.node, p.half, p.address) for p in there.peers]
+            assert (name, half, str(interface.address.ip)) in back
+
+
+@given(CLUSTERS)
+def test_control_traffic_stays_in_one_network(built: Built) -> None:
+    (network,) = {node.control.network for node in built.site.nodes}
+    controls = [node.control.address for node in built.site.nodes]
+    assert all(address in network for address in controls)
+    assert len(set(controls)) == len(controls)
+    for node in built.site.nodes:
+        assert node.env["MASTER_ADDR"] == str(controls[0])
+        assert node.env["NCCL_SOCKET_IFNAME"] == f"={node.control.interface}"
+        assert node.env["GLOO_SOCKET_IFNAME"] == node.control.interface
+
+
+@given(CLUSTERS)
+def test_nccl_takes_exactly_the_halves_that_have_an_address(built: Built) -> None:
+    for node in built.site.nodes:
+        network = yaml.safe_load(built.text(node, "etc/netplan/40-cx7.yaml"))["network"]
+        told = test_golden.settings(built.text(node, "etc/nccl.conf"))["NCCL_IB_HCA"]
+        assert told[0] == "="
+        assert sorted(told[1:].split(",")) == sorted(f"{HCAS[i]}:1" for i in network["ethernets"])
+
+
+@given(CLUSTERS)
+def test_hostfile_has_a_line_for_each_rank(built: Built) -> None:
+    ranks = [
+        f"{node.control.address} slots=1 # {own['name']}, rank {rank}"
+        for rank, (node, own) in enumerate(zip(built.site.nodes, built.file["nodes"], strict=True))
+    ]
+    for node in built.site.nodes:
+        lines = built.text(node, "opt/sparkgen/hostfile").splitlines()
+        assert [line for line in lines if not line.startswith("#")] == ranks
+
+
+@given(site_files(JOINED))
+def test_name_in_hosts_means_one_address(file: SiteFile) -> None:
+    """Whatever nodes are called: halves of ports have names that are made of theirs."""
+    like_a_half = f"{file['nodes'][0]['name'][:50]}-p0-h0"
+    reading = read_site("site.yaml", written(with_a_node_renamed(file, -1, like_a_half)))
+    for node in reading.site.nodes if reading.site else ():
+        names = [name for _, name in node.hosts]
+        assert len(names) == len(set(names))
+
+
+# --- command lines ------------------------------------------------------------------------------
+
+
+def command(node: Node) -> list[str]:
+    return list(chain.from_iterable(node.container.command))
+
+
+@given(BUILT)
+def test_compose_starts_the_derived_command(built: Built) -> None:
+    for node in built.site.nodes:
+        engine = yaml.safe_load(built.text(node, "opt/sparkgen/compose.yaml"))["services"]["engine"]
+        assert [undoubled(word) for word in engine["command"]] == command(node)
+        assert [undoubled(word) for word in engine["entrypoint"]] == [node.container.entrypoint]
+        assert undoubled(engine["image"]) == built.file["engine"]["image"]
+
+
+def undoubled(word: str) -> str:
+    """The text that Compose makes of it: `$$` is a dollar, and one alone would be expanded."""
+    assert not re.sub(r"\$\$", "", word).count("$")
+    return word.replace("$$", "$")
+
+
+@given(BUILT)
+def test_arguments_reach_the_engine_as_the_site_says_them(built: Built) -> None:
+    words = command(built.site.head)
+    for name, value in built.file["engine"].get("args", {}).items():
+        flag = f"--{name}"
+        if isinstance(value, bool):
+            assert (flag if value else f"--no-{name}") in words
+        elif isinstance(value, list):
+            after = words.index(flag) + 1
+            assert words[after : after + len(value)] == value
+        else:
+            (said,) = (word.removeprefix(f"{flag}=") for word in words if word.startswith(flag))
+            assert (json.loads(said) if isinstance(value, dict) else said) == (
+                value if isinstance(value, dict) else str(value)
+            )
+
+
+@few
+@given(BUILT)
+def test_bash_reads_every_script_and_the_derived_command(built: Built) -> None:
+    scripts = {file.text for file in built.tree.values() if file.text.startswith("#!")}
+    launchers = [built.text(node, "opt/sparkgen/launch.sh") for node in built.site.nodes]
+    said = "".join(map(arguments_said, launchers))
+    parsed = "".join(f"bash -n <<'{END}'\n{script}{END}\n" for script in sorted(scripts))
+    run = subprocess.run(
+        ["bash", "-euc", said + parsed], capture_output=True, check=False, timeout=60
+    )
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert list(arrays(run.stdout)) == [command(node) for node in built.site.nodes]
+
+
+END = "END OF SCRIPT"
+
+
+def arguments_said(script: str) -> str:
+    """Bash that prints the arguments of a launch script, each ended by NUL, after their number."""
+    array = re.search(r"^arguments=\(\n.*?^\)\n", script, re.MULTILINE | re.DOTALL)
+    assert array
+    return f"""{array[0]}printf '%s\\0' "${{#arguments[@]}}" "${{arguments[@]}}"\n"""
+
+
+def arrays(output: bytes) -> Iterator[list[str]]:
+    words = iter(output.decode().split("\0")[:-1])
+    for count in words:
+        yield [next(words) for _ in range(int(count))]
+
+
+# --- what means nothing -------------------------------------------------------------------------
+
+
+def same_but_checksum(one: Tree, other: Tree) -> None:
+    """Two bundles of one site, written in two ways."""
+
+    def parts(tree: Tree) -> tuple[dict[str, str], Any]:
+        files = {path: file.text for path, file in tree.items()}
+        manifest = json.loads(files.pop("MANIFEST.json"))
+        del manifest["site"]["sha256"]
+        return files, manifest
+
+    assert parts(one) == parts(other)
+
+
+@given(site_files())
+def test_building_twice_gives_the_same_bytes(file: SiteFile) -> None:
+    assert build(file).tree == build(deepcopy(file)).tree
+
+
+@given(site_files(), st.data())
+def test_order_of_keys_and_style_of_yaml_mean_nothing(file: SiteFile, data: st.DataObject) -> None:
+    other = data.draw(rearranged(file))
+    same_but_checksum(build(file).tree, build(other, flow=True).tree)
+
+
+@given(site_files(JOINED), st.data())
+def test_order_of_endpoints_means_nothing(file: SiteFile, data: st.DataObject) -> None:
+    other = deepcopy(file)
+    for cable in other["cabling"]:
+        cable["endpoints"] = data.draw(st.permutations(cable["endpoints"]))
+    same_but_checksum(build(file).tree, build(other).tree)
+
+
+@given(site_files(["switch"]))
+def test_node_at_the_end_renumbers_nothing(file: SiteFile) -> None:
+    assert numbers(build(file)) <= numbers(build(with_a_node_more(file)))
+
+
+@given(site_files(["direct", "switch"]))
+def test_cable_at_the_end_renumbers_nothing(file: SiteFile) -> None:
+    assume(free_ports(file))
+    assert numbers(build(file)) <= numbers(build(with_all_ports(file)))
+
+
+def numbers(built: Built) -> set[tuple[object, ...]]:
+    """What is counted: ranks, hosts, addresses and cables."""
+    return {
+        (node.rank, node.name, node.host, interface.name, interface.address, interface.cable)
+        for node in built.site.nodes
+        for interface in node.interfaces
+    }
+
+
+# --- sites that something befell ----------------------------------------------------------------
+
+
+@many
+@given(changed_site_files())
+def test_changed_site_is_refused_at_its_place_or_builds(file: SiteFile) -> None:
+    judged(read_site("site.yaml", written(file)))
+
+
+@many
+@given(damaged_texts())
+def test_damaged_text_is_refused_at_its_place_or_builds(raw: bytes) -> None:
+    judged(read_site("site.yaml", raw))
+
+
+def judged(reading: Reading) -> None:
+    """Errors, each with a place in the text, or a site whose bundle is sound."""
+    assert bool(reading.site) is not has_errors(reading.findings)
+    lines = reading.document.text.split("\n")
+    for span in spans(reading):
+        assert (span.line, span.column) <= (span.end_line, span.end_column)
+        assert span.line < len(lines)
+        assert span.column <= len(lines[span.line])
+    printed = text(reading.document, reading.findings)
+    assert all(line.isprintable() for line in printed.split("\n"))
+    if reading.document.root:
+        assert all(finding.span for finding in lint(reading.document))
+    if reading.site:
+        tree = render(reading.site, reading.sha256)
+        test_golden.test_text_is_plain(tree)
+        test_golden.test_scripts_are_those_that_can_be_run(tree)
+        test_golden.test_manifest_lists_all_other_files(tree)
+
+
+def spans(reading: Reading) -> Iterable[Span]:
+    """The places of all findings; of a file that is empty or can't be read there may be none."""
+    document = reading.document
+    for finding in reading.findings:
+        span = finding.span or document.locate(finding.path, finding.at_key)
+        related = [document.locate(other.path) for other in finding.related]
+        assert document.root is None or (span and all(related)), finding
+        yield from filter(None, [span, *related])
