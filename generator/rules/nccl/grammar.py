@@ -1,0 +1,73 @@
+"""NCCL's grammar for lists of interfaces and RoCE devices, and what its rules share."""
+
+import re
+from ipaddress import ip_network
+
+from generator.declaration import DeclaredEngine
+from generator.nccl_catalog import Release
+from generator.rules.environment import version_tuple
+
+# What is wrong, and what to write.
+Said = tuple[str, str]
+
+HCAS = "NCCL_IB_HCA"
+SOCKETS = (
+    "NCCL_SOCKET_IFNAME",
+    "GLOO_SOCKET_IFNAME",
+    "TP_SOCKET_IFNAME",
+    "UCX_NET_DEVICES",
+    "OMPI_MCA_btl_tcp_if_include",
+)
+INTERFACES = (HCAS, *SOCKETS)
+
+
+def path_of(name: str) -> tuple[str, ...]:
+    """Where a variable stands in the site file."""
+    return ("engine", "env", name)
+
+
+def release_of(engine: DeclaredEngine) -> Release:
+    """The release in the image as numbers that compare; empty where it is not said."""
+    return version_tuple(engine.nccl or "")
+
+
+def is_subnet(text: str) -> bool:
+    """Whether a text is an address with its prefix length."""
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text
+
+
+def names_fault(name: str, value: str) -> Said | None:
+    """The grammar: `^` (all but) and `=` (exactly) stand first, for the whole list, in NCCL's."""
+    _, names = marks(name, value)
+    if "=" in names or "^" in names:
+        if name.startswith("NCCL_"):
+            first = value[: len(value) - len(value.lstrip("=^"))]
+            meant = "^" * ("^" in first) + "=" * ("=" in first)
+            return (
+                f"'^' and then '=' stand once, before the whole list: '{value}'",
+                f"write '{name}: {meant or '='}{re.sub('[=^]', '', names)}'",
+            )
+        return f"only NCCL knows '=' and '^', {name} does not", (
+            f"write '{name}: {re.sub('[=^]', '', value)}'"
+        )
+    for item in names.split(",") if name == HCAS else ():
+        if item and not re.fullmatch(r"[^:]+(:1?(:[0-9]*){0,2})?", item):
+            return f"'{item}' is no RoCE device, or has a port other than 1", (
+                f"write '{item.split(':')[0]}:1'"
+            )
+    return None
+
+
+def marks(name: str, value: str) -> tuple[str, str]:
+    """What stands before a list of names, and the names."""
+    if name == "UCX_NET_DEVICES" and value.startswith("^"):
+        return "^", value[1:]
+    if not name.startswith("NCCL_"):
+        return "", value
+    found = re.match(r"\^?=?", value)
+    marks = found[0] if found else ""
+    return marks, value.removeprefix(marks)

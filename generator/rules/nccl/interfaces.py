@@ -1,0 +1,260 @@
+"""Rules about the interfaces and RoCE devices that `engine.env` names."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, ip_network
+
+from generator.addressing import Fabric
+from generator.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.diagnostics import did_you_mean, listed
+from generator.hardware import HALVES, PORTS, RJ45, Half
+from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks, path_of
+from generator.rules.registry import Fault, rule
+
+_DERIVED = "take it out: sparkgen derives it for each node"
+_HARDWARE = tuple(Half(port, half) for port in PORTS for half in HALVES)
+_OTHER_KIND = {half.interface: half.hca for half in _HARDWARE} | {
+    half.hca: half.interface for half in _HARDWARE
+}
+
+
+def _listed_names(engine: DeclaredEngine, names: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
+    """Variable, name, and whether it is a prefix; lists of what not to take are left alone."""
+    for variable in names:
+        first, items = marks(variable, engine.env.get(variable, ""))
+        if not first.startswith("^"):
+            prefix = variable.startswith("NCCL_") and not first
+            for item in filter(None, items.split(",")):
+                yield variable, item.split(":")[0], prefix
+
+
+class _Names:
+    """The interfaces and RoCE devices of a node that have an address."""
+
+    def __init__(self, node: DeclaredNode, fabric: Fabric, alone: bool) -> None:
+        own = fabric.interfaces[node.name]
+        management = node.management
+        self.node = node.name
+        self.hcas = {i.hca for i in own}
+        self.fabric = {i.name for i in own}
+        self.interfaces = self.fabric | ({management.interface} if management else set())
+        self.interfaces |= {"lo"} if alone else set()
+        self.addresses: list[IPv4Address] = [i.address.ip for i in own]
+        self.addresses += [management.address.ip] if management else []
+
+    def of(self, variable: str) -> set[str]:
+        """What a variable may name."""
+        if variable == "UCX_NET_DEVICES":
+            return self.interfaces | self.hcas | {"all"}
+        return self.hcas if variable == HCAS else self.interfaces
+
+    def has(self, variable: str, name: str, prefix: bool) -> bool:
+        """Whether a name, or a subnet in place of one, is the node's."""
+        if "/" in name:
+            return is_subnet(name) and any(
+                address in ip_network(name, strict=False) for address in self.addresses
+            )
+        return bool(_matching(name, self.of(variable), prefix))
+
+
+def _matching(name: str, known: Iterable[str], prefix: bool) -> list[str]:
+    return sorted(k for k in known if k == name or (prefix and k.startswith(name)))
+
+
+def _all_names(nodes: Sequence[DeclaredNode], fabric: Fabric) -> list[_Names]:
+    return [_Names(node, fabric, len(nodes) == 1) for node in nodes]
+
+
+def _hardware_names(variable: str) -> set[str]:
+    """The names that DGX OS gives, cabled or not."""
+    hcas = {half.hca for half in _HARDWARE}
+    interfaces = {half.interface for half in _HARDWARE} | {RJ45}
+    if variable == "UCX_NET_DEVICES":
+        return hcas | interfaces
+    return hcas if variable == HCAS else interfaces
+
+
+@rule("SG414", unless="SG307 SG601 SG602", not_beside="SG413")
+def name_without_address(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
+) -> Iterator[Fault]:
+    """An interface or RoCE device that is named has an address on every node.
+
+    Else NCCL finds none, or one with a link-local GID, and hangs or fails at `ibv_modify_qp`. DGX
+    OS names devices after their place: rocep1s0f0, never mlx5_0, and enP2p1s0f0np0 with a capital
+    P.
+
+    Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering"; NCCL, src/transport/net_ib/init.cc.
+
+    Bad:
+        engine:
+          env:
+            NCCL_IB_HCA: mlx5_0
+
+    Good:
+        engine:
+          env:
+            NCCL_DEBUG: INFO
+    """
+    own = _all_names(nodes, fabric)
+    said: set[str] = set()
+    for variable, name, prefix in _listed_names(engine, INTERFACES):
+        lacking = [names.node for names in own if not names.has(variable, name, prefix)]
+        if not lacking or variable in said:
+            continue
+        said.add(variable)
+        known = _hardware_names(variable).union(*(names.of(variable) for names in own))
+        yield _missing_name(variable, name, prefix, lacking, known, len(nodes))
+
+
+def _missing_name(
+    variable: str, name: str, prefix: bool, lacking: list[str], known: set[str], count: int
+) -> Fault:
+    who = _who(lacking, count)
+    if "/" in name:
+        return Fault(f"{who} an address in '{name}'", path_of(variable), _DERIVED)
+    if _matching(name, known, prefix):
+        return Fault(
+            f"{who} an address on '{name}'",
+            path_of(variable),
+            f"name one that has, on every node, or {_DERIVED}",
+        )
+    if name in _OTHER_KIND:
+        kind = "RoCE devices" if variable == HCAS else "interfaces"
+        return Fault(
+            f"{variable} takes {kind}, and '{name}' is none",
+            path_of(variable),
+            f"write {_OTHER_KIND[name]}, or {_DERIVED}",
+        )
+    lower = {word.lower(): word for word in known}
+    if name.lower() in lower:
+        right = lower[name.lower()]
+        return Fault(
+            f"there is no '{name}': upper and lower case matter",
+            path_of(variable),
+            f"did you mean '{right}'?",
+        )
+    if re.fullmatch(r"mlx[45]_[0-9]+", name):
+        devices = listed((half.hca for half in _HARDWARE), "and")
+        return Fault(
+            f"DGX OS has no '{name}'", path_of(variable), f"its devices are {devices}; {_DERIVED}"
+        )
+    guess = did_you_mean(name, known)
+    return Fault(
+        f"{who} an address on '{name}' that the site file knows of",
+        path_of(variable),
+        f"{guess} Or {_DERIVED}" if guess else _DERIVED,
+    )
+
+
+def _who(lacking: Sequence[str], count: int) -> str:
+    """`spark1 and spark3 do not have`; many nodes are counted."""
+    if len(lacking) == count > 1:
+        return "no node has"
+    shown = listed(lacking, "and")
+    if len(lacking) > 3:
+        shown = f"{lacking[0]} and {len(lacking) - 1} other nodes"
+    return f"{shown} {'does' if len(lacking) == 1 else 'do'} not have"
+
+
+@rule("SG415", unless="SG307 SG601 SG602", not_beside="SG413 SG414")
+def name_that_is_a_prefix(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
+) -> Iterator[Fault]:
+    """A name for NCCL is exact, or the beginning of one name alone.
+
+    Without a leading `=` NCCL takes every interface or device whose name begins like that.
+
+    Source: NCCL, `matchIfList` (src/misc/utils.cc).
+
+    Bad:
+        engine:
+          env:
+            NCCL_IB_HCA: rocep1s0f
+
+    Good:
+        engine:
+          env:
+            NCCL_IB_HCA: =rocep1s0f0:1,roceP2p1s0f0:1
+    """
+    own = _all_names(nodes, fabric)
+    for variable, name, prefix in _listed_names(engine, (HCAS, "NCCL_SOCKET_IFNAME")):
+        known = _hardware_names(variable).union(*(names.of(variable) for names in own))
+        found = _matching(name, known, prefix)
+        if len(found) > 1:
+            yield Fault(
+                f"without '=' NCCL takes '{name}' for a prefix of {listed(found, 'and')}",
+                path_of(variable),
+                f"write '=' and whole names, or {_DERIVED}",
+            )
+
+
+@rule("SG416", not_beside="SG413")
+def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
+    """Where there are cables, NCCL uses them.
+
+    Kept off RoCE it takes sockets: about 2 GB/s in place of about 24 were measured. DGX OS ships an
+    /etc/nccl.conf that does so; sparkgen's takes its place.
+
+    Source: NCCL, src/transport/net_ib/init.cc (`NCCL_IB_DISABLE`) and src/plugin/net.cc
+    (`NCCL_NET`).
+
+    Bad:
+        engine:
+          env:
+            NCCL_IB_DISABLE: 1
+
+    Good:
+        engine:
+          env:
+            NCCL_IB_DISABLE: 0
+    """
+    if not fabric.cables:
+        return
+    off = {"NCCL_IB_DISABLE": ("1", "0"), "NCCL_NET": ("socket", "IB")}
+    for name, (value, right) in off.items():
+        if engine.env.get(name, "").lower() == value:
+            yield Fault(
+                f"'{name}: {engine.env[name]}' keeps NCCL off the fabric, on slow sockets",
+                path_of(name),
+                f"take it out, or write {right}",
+            )
+
+
+@rule("SG417", unless="SG307 SG601 SG602", not_beside="SG413 SG414 SG415")
+def fabric_socket_on_a_ring(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """On a ring, sockets take the management network.
+
+    Each fabric interface of a ring reaches one peer, and bootstrap has to reach all of them.
+
+    Source: NVIDIA, dgx-spark-playbooks, connect-three-sparks.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          env:
+            GLOO_SOCKET_IFNAME: enp1s0f0np0
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          env:
+            GLOO_SOCKET_IFNAME: enP7s7
+    """
+    if topology.kind != "ring":
+        return
+    on_fabric = set[str]().union(*(names.fabric for names in _all_names(nodes, fabric)))
+    for variable, name, prefix in _listed_names(engine, SOCKETS):
+        if _matching(name, on_fabric, prefix):
+            management = nodes[0].management
+            right = management.interface if management else RJ45
+            mark = "=" if variable.startswith("NCCL_") else ""
+            yield Fault(
+                f"on a ring '{name}' reaches one peer, and {variable} needs one that reaches all",
+                path_of(variable),
+                f"write '{variable}: {mark}{right}', or {_DERIVED}",
+            )

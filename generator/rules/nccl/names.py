@@ -1,0 +1,141 @@
+"""Rules about which variables NCCL reads."""
+
+from collections.abc import Iterator
+
+from generator.declaration import DeclaredEngine
+from generator.diagnostics import Severity
+from generator.nccl_catalog import (
+    LATEST,
+    NEVER,
+    REPLACED,
+    Release,
+    is_ours,
+    is_patched,
+    nearest,
+    parameter,
+)
+from generator.rules.environment import version_tuple
+from generator.rules.nccl.grammar import path_of, release_of
+from generator.rules.registry import Fault, rule
+
+
+@rule("SG410")
+def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A variable of NCCL is one that the NCCL in the image reads.
+
+    NCCL ignores a variable that it does not know, without a word.
+
+    Source: the names that NCCL's own code reads (schemas/nccl-parameters.tsv).
+
+    Bad:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_TOS: 106
+
+    Good:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_TC: 106
+    """
+    if _is_covered(engine):
+        yield from _unknown(engine, f"NCCL {engine.nccl} has no")
+
+
+@rule("SG411", Severity.WARNING)
+def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A variable of NCCL is one that some NCCL is known to read.
+
+    This is SG410 where the NCCL in the image is not said, patched, or newer than 2.30.7. A patched
+    build has names of its own: there only what looks misspelt is told.
+
+    Bad:
+        engine:
+          env:
+            NCCL_IB_HCAS: =rocep1s0f0:1
+
+    Good:
+        engine:
+          env:
+            NCCL_DEBUG: INFO
+    """
+    if _is_covered(engine):
+        return
+    yield from _unknown(engine, f"no NCCL up to {_written(LATEST)} has the")
+    for name in engine.env:
+        known = parameter(name) if is_ours(name) else None
+        if known and known.last < LATEST:
+            yield _given_up(name, known.last)
+
+
+@rule("SG412", unless="SG401")
+def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A variable of NCCL is one that the release in the image reads, not an earlier or later one.
+
+    Source: the names that NCCL's own code reads (schemas/nccl-parameters.tsv).
+
+    Bad:
+        engine:
+          nccl: 2.20.5
+          env:
+            NCCL_IB_ADDR_RANGE: 10.100.0.0/16
+
+    Good:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_ADDR_RANGE: 10.100.0.0/16
+    """
+    if engine.nccl is None or not _is_covered(engine):
+        return
+    release = version_tuple(engine.nccl)
+    for name in engine.env:
+        known = parameter(name) if is_ours(name) else None
+        if known and release > known.last:
+            yield _given_up(name, known.last)
+        elif known and release < known.first:
+            yield Fault(
+                f"NCCL {engine.nccl} has no {name} yet: {_written(known.first)} is the first",
+                path_of(name),
+                "take it out, or use an image with that NCCL",
+                at_key=True,
+            )
+
+
+def _is_covered(engine: DeclaredEngine) -> bool:
+    """Whether the catalog says which variables the image's NCCL reads."""
+    return bool(engine.nccl) and not engine.nccl_patched and release_of(engine) <= LATEST
+
+
+def _unknown(engine: DeclaredEngine, which: str) -> Iterator[Fault]:
+    for name in engine.env:
+        if not is_ours(name) or parameter(name) or (engine.nccl_patched and is_patched(name)):
+            continue
+        message, near = f"{which} variable {name}", nearest(name)
+        if name in NEVER:
+            help_text = NEVER[name]
+        elif is_patched(name):
+            message = f"only patched builds of NCCL read {name}"
+            help_text = "take it out, or write 'nccl: {version: VERSION, patched: true}'"
+        elif near:
+            help_text = f"did you mean '{near}'?"
+        elif engine.nccl_patched:
+            continue
+        else:
+            help_text = "take it out; NCCL's user guide lists its environment variables"
+        yield Fault(message, path_of(name), help_text, at_key=True)
+
+
+def _given_up(name: str, last: Release) -> Fault:
+    new = REPLACED.get(name)
+    return Fault(
+        f"NCCL reads {name} no more" + (f": {_written(last)} was the last" if last else ""),
+        path_of(name),
+        f"write {new}, which took its place" if new else "take it out",
+        at_key=True,
+    )
+
+
+def _written(release: Release) -> str:
+    return ".".join(map(str, release))

@@ -1,0 +1,132 @@
+"""Rules about settings of NCCL that do no good on a Spark, and releases with known faults."""
+
+import re
+from collections.abc import Iterator
+
+from generator.declaration import DeclaredEngine, Topology
+from generator.diagnostics import Severity
+from generator.rules.environment import RING_NCCL
+from generator.rules.nccl.grammar import path_of, release_of
+from generator.rules.registry import Fault, rule
+
+_GPU_DIRECT = re.compile(
+    r"NCCL_(NET_GDR_\w+|GDRCOPY_\w+|GDR_FLUSH_DISABLE|DMABUF_ENABLE|IB_DATA_DIRECT)"
+)
+# From here on NCCL finds the GID itself.
+_FINDS_GIDS = (2, 21)
+_DEADLOCK, _FIXED = (2, 28, 9), (2, 29, 3)
+
+
+@rule("SG418", Severity.WARNING, not_beside="SG410 SG411 SG412 SG413")
+def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
+    """Nothing is set for GPUDirect RDMA, which GB10 does not have.
+
+    Neither nvidia-peermem nor dma-buf nor GDRCopy work: memory of the GPU can't be reached
+    coherently by PCIe devices. NCCL logs "GPU Direct RDMA Disabled" and goes on, as it should.
+
+    Source: NVIDIA, forums.developer.nvidia.com/t/348787.
+
+    Bad:
+        engine:
+          env:
+            NCCL_NET_GDR_LEVEL: 5
+
+    Good:
+        engine:
+          env:
+            NCCL_DEBUG: INFO
+    """
+    for name in engine.env:
+        if _GPU_DIRECT.fullmatch(name):
+            yield Fault(
+                f"{name} has no effect: there is no GPUDirect RDMA on GB10",
+                path_of(name),
+                "take it out",
+                at_key=True,
+            )
+
+
+@rule("SG419", Severity.WARNING, not_beside="SG410 SG411 SG412 SG413")
+def pinned_gid(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
+    """The GID index is left to NCCL.
+
+    The place of an address in a device's GID table differs between devices and nodes, and moves
+    when netplan is applied again. From 2.21 on NCCL finds the right one by family and RoCE version.
+
+    Source: NCCL, `ncclIbGetGidIndex` (src/transport/net_ib/connect.cc).
+
+    Bad:
+        engine:
+          env:
+            NCCL_IB_GID_INDEX: 3
+
+    Good:
+        engine:
+          env:
+            NCCL_IB_ADDR_RANGE: 10.100.0.0/16
+    """
+    value = engine.env.get("NCCL_IB_GID_INDEX", "-1")
+    if value == "-1" or (engine.nccl and release_of(engine) < _FINDS_GIDS):
+        return
+    yield Fault(
+        f"a GID index of {value} is not the same address on every device, and moves",
+        path_of("NCCL_IB_GID_INDEX"),
+        f"take it out; where one must be chosen, 'NCCL_IB_ADDR_RANGE: {topology.subnet_pool}' "
+        "does it by address",
+    )
+
+
+@rule("SG420", Severity.WARNING, not_beside="SG413")
+def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
+    """From NCCL 2.30.7 on, ports stay merged.
+
+    The listener offers the GIDs of merged ports, and a peer picks by subnet. Unmerged, it offers
+    one, which may be that of the port that leads to somebody else. Older forks for rings needed it.
+
+    Source: NCCL, src/transport/net_ib/connect.cc.
+
+    Bad:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_MERGE_NICS: 0
+
+    Good:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_MERGE_NICS: 1
+    """
+    merged = engine.env.get("NCCL_IB_MERGE_NICS", "1") != "0"
+    if engine.nccl and not merged and release_of(engine) >= RING_NCCL:
+        yield Fault(
+            f"NCCL {engine.nccl} finds a peer's port best among merged ones",
+            path_of("NCCL_IB_MERGE_NICS"),
+            "take it out: it was for builds before 2.30.7",
+        )
+
+
+@rule("SG421", Severity.WARNING, unless="SG401")
+def version_that_deadlocks(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The NCCL in the image is none that can deadlock on AArch64.
+
+    2.28.9 and 2.29.2 can; 2.29.3 is the first without the fault. A deadlock that is reported for
+    2.30.7
+    (issue 2334) is not told: no release is known to be without it, and a ring needs that one.
+
+    Source: NVIDIA/nccl issue 2353.
+
+    Bad:
+        engine:
+          nccl: 2.28.9
+
+    Good:
+        engine:
+          nccl: 2.29.3
+    """
+    if engine.nccl and not engine.nccl_patched and _DEADLOCK <= release_of(engine) < _FIXED:
+        yield Fault(
+            f"NCCL {engine.nccl} can deadlock on this CPU",
+            ("engine", "nccl"),
+            "use an image with NCCL 2.29.3 or newer",
+        )

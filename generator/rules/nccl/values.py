@@ -1,0 +1,153 @@
+"""Rules about the values that NCCL reads."""
+
+import re
+from collections.abc import Iterator
+
+from generator.declaration import DeclaredEngine
+from generator.diagnostics import did_you_mean
+from generator.nccl_catalog import is_ours, parameter
+from generator.rules.nccl.grammar import INTERFACES, Said, is_subnet, names_fault, path_of
+from generator.rules.registry import Fault, rule
+
+_RANGES = {
+    "NCCL_CROSS_NIC": (0, 2),
+    "NCCL_CUMEM_ENABLE": (-2, 1),
+    "NCCL_CUMEM_HOST_ENABLE": (-1, 1),
+    "NCCL_IB_DISABLE": (0, 1),
+    "NCCL_IB_FIFO_TC": (-1, 255),
+    "NCCL_IB_GID_INDEX": (-1, 255),
+    "NCCL_IB_MERGE_NICS": (0, 1),
+    "NCCL_IB_PCI_RELAXED_ORDERING": (0, 2),
+    "NCCL_IB_QPS_PER_CONNECTION": (1, 128),
+    "NCCL_IB_RETRY_CNT": (0, 7),
+    "NCCL_IB_ROCE_VERSION_NUM": (1, 2),
+    "NCCL_IB_SL": (-1, 15),
+    "NCCL_IB_SPLIT_DATA_ON_QPS": (0, 1),
+    "NCCL_IB_SUBNET_AWARE_ROUTING": (0, 1),
+    "NCCL_IB_SUBNET_PREFIX_LEN": (1, 32),
+    "NCCL_IB_TC": (-1, 255),
+    "NCCL_IB_TIMEOUT": (0, 31),
+    "NCCL_IB_USE_INLINE": (0, 1),
+    "NCCL_IGNORE_CPU_AFFINITY": (0, 1),
+    "NCCL_NVLS_ENABLE": (0, 2),
+    "NCCL_OOB_NET_ENABLE": (0, 1),
+    "NCCL_P2P_DISABLE": (0, 1),
+    "NCCL_RUNTIME_CONNECT": (0, 1),
+    "NCCL_SHM_DISABLE": (0, 1),
+}
+_FAMILIES = "AF_INET AF_INET6"
+# Words, where a value is one of them, or a list.
+_WORDS = {
+    "NCCL_ALGO": "Tree Ring CollNet CollNetDirect CollNetChain NVLS NVLSTree PAT",
+    "NCCL_DEBUG": "VERSION WARN INFO ABORT TRACE",
+    "NCCL_DEBUG_SUBSYS": "INIT COLL P2P SHM NET GRAPH TUNING ENV ALLOC ALLOC_HOST CALL PROXY NVLS "
+    "BOOTSTRAP REG PROFILE RAS DESTROY ALL",
+    "NCCL_IB_ADDR_FAMILY": _FAMILIES,
+    "NCCL_LAUNCH_MODE": "PARALLEL GROUP",
+    "NCCL_P2P_LEVEL": "LOC NVL NVB C2C PIX PXB P2C PXN PHB SYS 0 1 2 3 4 5",
+    "NCCL_PROTO": "LL LL128 Simple",
+    "NCCL_SOCKET_FAMILY": _FAMILIES,
+}
+_LISTS = ("NCCL_ALGO", "NCCL_DEBUG_SUBSYS", "NCCL_PROTO")
+# An algorithm or protocol may be for one function: `allreduce:ring`.
+_FUNCTIONS = "AllGather AllReduce Broadcast Reduce ReduceScatter"
+_INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
+_FLAG_WORDS = {"true": 1, "yes": 1, "on": 1, "false": 0, "no": 0, "off": 0}
+_SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@rule("SG413", not_beside="SG410 SG411 SG412")
+def value_of_a_variable(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A value of NCCL's is one that it can take.
+
+    Others are cut, read as something else, or make it fail when nodes connect. Whole numbers are
+    read with `strtoll` and base 0: `010` is 8, `4M` is 4, and `true` is 0.
+
+    Source: NCCL, src/misc/param.cc, src/misc/utils.cc and src/transport/net_ib; a queue pair has 5
+    bits
+    for the timeout and 3 for retries.
+
+    Bad:
+        engine:
+          env:
+            NCCL_IB_TIMEOUT: 1000
+
+    Good:
+        engine:
+          env:
+            NCCL_IB_TIMEOUT: 22
+    """
+    for name, value in engine.env.items():
+        said = _value_fault(name, value, engine)
+        if said:
+            yield Fault(said[0], path_of(name), said[1])
+
+
+def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
+    known = parameter(name) if is_ours(name) else None
+    if name in _RANGES or (known and known.is_integer):
+        return _integer_fault(name, value)
+    if name in _WORDS:
+        return _words_fault(name, value)
+    if name in INTERFACES:
+        return names_fault(name, value)
+    if name == "NCCL_NET":
+        return _network_fault(value, engine)
+    if name == "NCCL_IB_ADDR_RANGE" and not is_subnet(value):
+        return f"'{name}: {value}' is no subnet", "write ADDRESS/LENGTH, such as 10.100.0.0/16"
+    return None
+
+
+def _integer_fault(name: str, value: str) -> Said | None:
+    low, high = _RANGES.get(name, (None, None))
+    wanted = "write a whole number" if low is None else f"write a number from {low} to {high}"
+    found = _INTEGER.match(value)
+    read = _strtoll(found[0]) if found else 0
+    octal = found and re.match(r"[+-]?0[0-9]", value)
+    if not found or found[0] != value or octal:
+        return f"{name} is a whole number, and NCCL reads '{value}' as {read}", (
+            _number_help(value) or wanted
+        )
+    if low is not None and high is not None and not low <= read <= high:
+        if name == "NCCL_IB_TIMEOUT":
+            wanted += "; 20, the default, waits 4.096 us x 2^20, some 4 s"
+        return f"'{name}: {value}' is out of range: {low} to {high}", wanted
+    return None
+
+
+def _strtoll(text: str) -> int:
+    """A whole number as C reads it where the base is 0."""
+    sign, digits = (-1 if text[0] == "-" else 1), text.lstrip("+-").lower()
+    base = 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10
+    return sign * int(digits, base)
+
+
+def _number_help(value: str) -> str:
+    if value.isdigit():
+        return f"write {int(value)}"
+    if value.lower() in _FLAG_WORDS:
+        return f"write {_FLAG_WORDS[value.lower()]}"
+    size = re.fullmatch(r"([1-9][0-9]*)([KMG])(i?B)?", value.upper().replace("IB", "iB"))
+    return f"write {int(size[1]) * _SIZES[size[2]]}" if size else ""
+
+
+def _words_fault(name: str, value: str) -> Said | None:
+    known = {word.upper(): word for word in _WORDS[name].split()}
+    words = re.split(r"[\^,;:]+", value) if name in _LISTS else [value]
+    functions = _FUNCTIONS.split() if name in _LISTS else []
+    for word in filter(None, words):
+        if word.upper() not in {*known, *map(str.upper, functions)}:
+            guess = did_you_mean(word, known.values())
+            choices = f"one of: {', '.join(known.values())}"
+            return f"{name} has no '{word}'", f"{choices}; {guess}" if guess else choices
+    return None
+
+
+def _network_fault(value: str, engine: DeclaredEngine) -> Said | None:
+    """A network of NCCL's own, unless a plugin may bring another."""
+    plugin = engine.env.get("NCCL_NET_PLUGIN", "none") != "none" or engine.nccl_patched
+    if plugin or value.lower() in ("ib", "socket") or value.lower().startswith("ibext"):
+        return None
+    return f"NCCL has no network '{value}' of its own", (
+        "write IB, which is RoCE as well, or name its plugin in NCCL_NET_PLUGIN"
+    )
