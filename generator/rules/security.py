@@ -7,7 +7,7 @@ from generator.diagnostics import Severity
 from generator.rules.registry import Fault, rule
 
 
-@rule("SG701", Severity.WARNING)
+@rule("SG701", Severity.WARNING, unless="SG702")
 def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
     """An API on all interfaces asks for a key.
 
