@@ -115,7 +115,7 @@ _ARGUMENTS = st.fixed_dictionaries(
         "max-num-batched-tokens": st.integers(1, 10**6),
         "middleware": _WORDS,
         "override-generation-config": _OBJECT,
-        "swap-space": st.floats(0, 100),
+        "swap-space": st.floats(0.5, 100),
     },
 )
 
