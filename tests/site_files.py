@@ -470,14 +470,14 @@ _REPLACEMENTS = (
 @st.composite
 def changed_site_files(draw: Draw) -> SiteFile:
     """Sites with values that were taken out, replaced, renamed, repeated or moved."""
-    site = draw(site_files())
+    site = deepcopy(draw(site_files()))
     for _ in range(draw(st.integers(1, 4))):
         places = list(everywhere(site))
         if not places:
             break
         place, key = draw(st.sampled_from(places))
         other, its_key = draw(st.sampled_from(places))
-        new = draw(_REPLACEMENTS | st.just(deepcopy(other[its_key])))
+        new = deepcopy(draw(_REPLACEMENTS | st.just(other[its_key])))
         match draw(st.sampled_from(["delete", "repeat", "rename", "replace"])):
             case "delete":
                 del place[key]

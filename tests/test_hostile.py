@@ -438,7 +438,7 @@ def test_fault_of_sparkgens_own_is_one_line(
     def fault(name: str, raw: bytes) -> Reading:
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr("generator.pipeline.read_site", fault)
+    monkeypatch.setattr("generator.commands.sites.read_site", fault)
     (tmp_path / "site.yaml").write_bytes(written(PAIR))
     outcome = sparkgen("validate", "site.yaml", cwd=tmp_path)
     assert outcome.code == 4

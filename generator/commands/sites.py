@@ -1,0 +1,98 @@
+"""How a command reads sites, tells what was found, and ends where it cannot go on."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from generator.commands.options import ENVIRONMENT, INVALID
+from generator.diagnostics import Finding, Severity
+from generator.formats import text
+from generator.pipeline import Reading, read_site
+from generator.reports.remarks import Remark, remarks
+from generator.site import Site
+
+# GitHub shows no more than ten annotations a step: the rest is to be read in the log.
+TEXTUAL = ("text", "github")
+
+
+def read(path: Path) -> Reading:
+    """What a site file says; ends the command if it can't be read."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+    return read_site(str(path), raw)
+
+
+def sound(paths: Iterable[Path], strict: bool = False, form: str = "text") -> list[Reading]:
+    """The readings of sites without errors; ends the command if one has any."""
+    readings = [read(path) for path in paths]
+    faulty = [tell(reading, reading.findings, strict, form) for reading in readings]
+    found = [(reading, reading.findings) for reading in readings]
+    if any(faulty):
+        publish(form, found)
+        sys.exit(INVALID)
+    owners: dict[str, str] = {}
+    for reading in readings:
+        assert reading.site
+        name, file = reading.site.name, reading.document.name
+        if name in owners:
+            namesake = _namesake(name, owners[name], file)
+            if form in TEXTUAL:
+                click.echo(f"{namesake.rule}: {namesake.message}", err=True)
+            publish(form, [*found, (reading, (namesake,))])
+            sys.exit(INVALID)
+        owners[name] = file
+    return readings
+
+
+def one_sound(path: Path) -> Site:
+    """The site of a file without errors; ends the command if it has any."""
+    (reading,) = sound([path])
+    assert reading.site
+    return reading.site
+
+
+def tell(reading: Reading, findings: Sequence[Finding], strict: bool, form: str = "text") -> bool:
+    """Print findings on standard error, and say whether they stop the command."""
+    if form in TEXTUAL:
+        click.echo(text(reading.document, findings, color=color()), nl=False, err=True)
+    stops = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+    return any(finding.severity in stops for finding in findings)
+
+
+def publish(
+    form: str,
+    found: Iterable[tuple[Reading, Sequence[Finding]]],
+    more: Iterable[Remark] = (),
+) -> None:
+    """Print all findings on standard output, unless they were printed as text alone."""
+    if form == "text":
+        return
+    from generator.reports import report
+
+    located = [
+        remark for reading, findings in found for remark in remarks(reading.document, findings)
+    ]
+    click.echo(report(form, [*located, *more], Path.cwd()), nl=False)
+
+
+def color() -> bool:
+    """Whether standard error is a terminal whose owner has nothing against colors."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+def fail(message: str) -> NoReturn:
+    """End the command in one line: a file or folder can't be had."""
+    click.echo(f"sparkgen: {message}", err=True)
+    sys.exit(ENVIRONMENT)
+
+
+def _namesake(name: str, first: str, second: str) -> Finding:
+    message = f"{first} and {second} are both called '{name}'"
+    help_text = "give each site a name of its own"
+    return Finding("SG806", Severity.ERROR, message, ("name",), help=help_text)
