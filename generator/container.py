@@ -40,7 +40,7 @@ def container(
         mounts=tuple(_mounts(rank, engine, model, hub)),
         devices=("/dev/infiniband",) if has_fabric else (),
         env_files=(ENGINE_ENV, *((SECRETS_ENV,) if engine.secrets else ())),
-        cache_variables=tuple(environment.CACHES),
+        cache_variables=tuple(environment.caches(engine)),
         shm_size_gib=SHM_GIB,
         stop_seconds=STOP_SECONDS,
         health=_health(engine) if rank.is_head else None,
@@ -49,8 +49,8 @@ def container(
 
 def _mounts(rank: Rank, engine: Engine, model: Model, hub: str) -> Iterator[Mount]:
     yield Mount(hub, read_only=True)
-    if model.is_path:
-        yield Mount(model.source, read_only=True)
+    for folder in model.folders:
+        yield Mount(folder, read_only=True)
     yield Mount(environment.ENGINE_CACHE, read_only=False)
     yield Mount(NCCL_CONF, read_only=True)
     for script in ENGINES[engine.name].scripts(rank, engine):
@@ -63,6 +63,7 @@ def _health(engine: Engine) -> Health:
     host = str(LOOPBACK) if engine.api.listen == "0.0.0.0" else engine.api.listen
     return Health(
         url=f"http://{host}:{engine.api.port}",
+        key=engine.key,
         test=("CMD", "python3", HEALTH_SCRIPT),
         start_seconds=TIMES.load,
         interval_seconds=60,

@@ -100,6 +100,15 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
+class Speculative:
+    """Speculative decoding: `tokens` drafted at a time, by a `source` or the model's own head."""
+
+    method: Literal["eagle3", "draft", "mtp"]
+    source: str | None
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredModel:
     """The model section; a `name` of the catalog or a `source` of its own."""
 
@@ -112,7 +121,7 @@ class DeclaredModel:
     max_sequences: int | None
     kv_cache_dtype: str | None
     quantization: str | None
-    speculative: Mapping[str, Any] | None
+    speculative: Speculative | None
     cache: str | None
     file: str | None
 
@@ -271,7 +280,12 @@ def _topology(item: Mapping[str, Any]) -> Topology:
 
 
 def _model(item: Mapping[str, Any]) -> DeclaredModel:
-    return DeclaredModel(**{key: item.get(key) for key in DeclaredModel.__dataclass_fields__})
+    values = {key: item.get(key) for key in DeclaredModel.__dataclass_fields__}
+    if drafts := values["speculative"]:
+        values["speculative"] = Speculative(
+            drafts["method"], drafts.get("source"), drafts["tokens"]
+        )
+    return DeclaredModel(**values)
 
 
 def _engine(item: Mapping[str, Any]) -> DeclaredEngine:

@@ -17,10 +17,9 @@ CONTROL_PLANE = "control plane"
 # their own.
 ENGINE_CACHE = "/var/cache/sparkgen"
 CACHES = {
-    "HF_HOME": f"{ENGINE_CACHE}/huggingface",
-    "VLLM_CACHE_ROOT": f"{ENGINE_CACHE}/vllm",
-    "TRITON_CACHE_DIR": f"{ENGINE_CACHE}/triton",
-    "FLASHINFER_WORKSPACE_BASE": f"{ENGINE_CACHE}/flashinfer",
+    "HF_HOME": "huggingface",
+    "TRITON_CACHE_DIR": "triton",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
 }
 
 
@@ -38,14 +37,20 @@ def derived(
         Variables("NCCL, the same as in /etc/nccl.conf", nccl(topology.kind, interfaces, control)),
         Variables(CONTROL_PLANE, control_plane(control, rank.head)),
         Variables(engine.title, own),
-        Variables("models are read from here, caches kept there", _folders(hub)),
+        Variables("models are read from here, caches kept there", _folders(hub, engine)),
     ]
     return groups if rank.count > 1 else [groups[0], *groups[2:]]
 
 
-def _folders(hub: str) -> Mapping[str, str]:
+def _folders(hub: str, engine: Engine) -> Mapping[str, str]:
     """The cache of models is mounted read-only and nothing is fetched; all else has its own."""
-    return {"HF_HUB_CACHE": f"{hub}/hub", "HF_HUB_OFFLINE": "1"} | CACHES
+    return {"HF_HUB_CACHE": f"{hub}/hub", "HF_HUB_OFFLINE": "1"} | caches(engine)
+
+
+def caches(engine: Engine) -> dict[str, str]:
+    """Folders of what the engine keeps over restarts, by the variable that names each."""
+    names = {**CACHES, **ENGINES[engine.name].CACHES}
+    return {variable: f"{ENGINE_CACHE}/{name}" for variable, name in names.items()}
 
 
 def nccl(

@@ -25,6 +25,8 @@ def model_of(declared: DeclaredModel) -> Model:
         max_sequences=declared.max_sequences,
         kv_cache_dtype=declared.kv_cache_dtype,
         quantization=declared.quantization,
+        speculative=declared.speculative,
+        file=declared.file,
         gated=checkpoint.gated if checkpoint else architecture.get("gated", False),
     )
 
@@ -51,6 +53,7 @@ def engine_of(
         ports={name: declared.ports.get(name, port) for name, port in defaults.items()},
         parallel=declared.parallel,
         memory_utilization=declared.memory_utilization,
+        key=module.API_KEY if module.API_KEY in declared.secrets else None,
         secrets=declared.secrets,
     )
 

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
 from generator.addressing import Cable, FabricInterface
-from generator.declaration import Kind, Management, Parallel
+from generator.declaration import Kind, Management, Parallel, Speculative
 
 Words = tuple[str, ...]
 HostEntry = tuple[str, str]
@@ -60,9 +60,13 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the head's container is asked whether it serves; times in seconds."""
+    """How the head's container is asked whether it serves; times in seconds.
+
+    `key` names the variable with the API's key, None where the engine knows none.
+    """
 
     url: str
+    key: str | None
     test: Words
     start_seconds: int
     interval_seconds: int
@@ -141,12 +145,24 @@ class Model:
     max_sequences: int | None
     kv_cache_dtype: str | None
     quantization: str | None
+    speculative: Speculative | None
+    file: str | None
     gated: bool
 
     @property
-    def is_path(self) -> bool:
-        """Whether the model is a folder of the nodes and not in the Hugging Face cache."""
-        return self.source.startswith("/")
+    def folders(self) -> Words:
+        """Folders of the nodes that the model, and the draft model, are read from."""
+        return tuple(source for source in self._sources if source.startswith("/"))
+
+    @property
+    def downloads(self) -> Words:
+        """What of the two is in the Hugging Face cache, by its id."""
+        return tuple(source for source in self._sources if not source.startswith("/"))
+
+    @property
+    def _sources(self) -> Words:
+        draft = self.speculative.source if self.speculative else None
+        return (self.source, draft) if draft else (self.source,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +186,10 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The engine with all its choices made."""
+    """The engine with all its choices made.
+
+    `key` names the secret with the API's key, None where the site has none.
+    """
 
     name: str
     title: str
@@ -182,6 +201,7 @@ class Engine:
     ports: Mapping[str, int]
     parallel: Parallel
     memory_utilization: float
+    key: str | None
     secrets: Words
 
     @property

@@ -9,11 +9,19 @@ from generator.site import Engine, Model, Rank, Words
 
 
 class EngineModule(Protocol):
-    """What a module of this package has."""
+    """What a module of this package has.
+
+    The first launcher is the default. `API_KEY` names the variable that the engine reads its API's
+    key from, `CACHES` its own cache folders by variable, `SPECULATIVE` the methods it has of
+    speculative decoding, and `OWNED_FLAGS` the key of the site file that each flag is set by.
+    """
 
     TITLE: str
     LAUNCHERS: tuple[str, ...]
     API_PORT: int
+    API_KEY: str | None
+    CACHES: Mapping[str, str]
+    SPECULATIVE: tuple[str, ...]
     OWNED_FLAGS: Mapping[str, str]
 
     def default_ports(self, launcher: str, parallel: Parallel) -> Mapping[str, int]:

@@ -7,12 +7,15 @@ vllm/config/parallel.py, vllm/envs.py).
 import json
 from collections.abc import Iterator, Mapping
 
-from generator.declaration import Argument, Parallel
+from generator.declaration import Argument, Parallel, Speculative
 from generator.site import Engine, Model, Rank, Words
 
 TITLE = "vLLM"
 LAUNCHERS: tuple[str, ...] = ("native", "ray")
 API_PORT = 8000
+API_KEY: str | None = "VLLM_API_KEY"
+CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
+SPECULATIVE: tuple[str, ...] = ("eagle3", "draft", "mtp")
 
 RAY_SCRIPT = "/opt/sparkgen/ray.sh"
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
@@ -194,6 +197,15 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
         yield (f"--kv-cache-dtype={model.kv_cache_dtype}",)
     if model.quantization:
         yield (f"--quantization={model.quantization}",)
+    if model.speculative:
+        yield (f"--speculative-config={_speculative(model.speculative)}",)
+
+
+def _speculative(drafts: Speculative) -> str:
+    """The JSON of vllm/config/speculative.py, the same in all versions, unlike `--spec-model`."""
+    method = "draft_model" if drafts.method == "draft" else drafts.method
+    config = {"method": method, "num_speculative_tokens": drafts.tokens}
+    return json.dumps(config | ({"model": drafts.source} if drafts.source else {}))
 
 
 def argument(name: str, value: Argument) -> Iterator[Words]:

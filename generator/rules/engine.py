@@ -322,7 +322,7 @@ def mutable_tag(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG610", Severity.WARNING)
-def not_written_yet(model: DeclaredModel, services: frozenset[str]) -> Iterator[Fault]:
+def not_written_yet(services: frozenset[str]) -> Iterator[Fault]:
     """What the site asks for is written by this version of sparkgen.
 
     The site file may ask for it already; the bundle is made without it.
@@ -335,13 +335,6 @@ def not_written_yet(model: DeclaredModel, services: frozenset[str]) -> Iterator[
         services:
           monitoring: false
     """
-    if model.speculative:
-        yield Fault(
-            "speculative decoding is not written yet",
-            ("model", "speculative"),
-            "the bundle is made without it",
-            at_key=True,
-        )
     for name in sorted(services):
         yield Fault(
             f"the service '{name}' is not written yet",

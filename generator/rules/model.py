@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from generator import catalogs
 from generator.architecture import shape
 from generator.declaration import DeclaredEngine, DeclaredModel
-from generator.diagnostics import did_you_mean
+from generator.diagnostics import Severity, did_you_mean
+from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
 
 
@@ -237,3 +238,78 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
             "take 'expert' out",
             at_key=True,
         )
+
+
+@rule("SG551")
+def drafts_without_model(model: DeclaredModel) -> Iterator[Fault]:
+    """EAGLE-3 and `draft` name the model that drafts; `mtp` has none.
+
+    The draft model is downloaded like the model itself. A prediction head is part of the model.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          speculative: {method: eagle3, tokens: 3}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          speculative: {method: eagle3, source: nvidia/gpt-oss-120b-Eagle3-long-context, tokens: 3}
+    """
+    drafts = model.speculative
+    if drafts and drafts.method == "mtp" and drafts.source:
+        yield Fault(
+            "'mtp' drafts with the model's own prediction head",
+            ("model", "speculative", "source"),
+            "take 'source' out",
+            at_key=True,
+        )
+    elif drafts and drafts.method != "mtp" and not drafts.source:
+        yield Fault(
+            f"'{drafts.method}' needs a draft model",
+            ("model", "speculative"),
+            "write 'source: OWNER/NAME' in it",
+            at_key=True,
+        )
+
+
+@rule("SG552", Severity.WARNING)
+def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """EAGLE-3 over pipeline stages wants vLLM 0.33 or later.
+
+    The draft model reads hidden states of layers that lie on other stages. Older versions do not
+    carry them to the last stage: they refuse to start, or fail at the first request. 0.33 does, for
+    some models.
+
+    Source: vLLM, vllm/v1/worker/gpu/model_runner.py of 0.19.0 and pull request 50514.
+
+    Bad:
+        model:
+          name: llama-3.1-70b-instruct-fp8
+          speculative: {method: eagle3, source: example/eagle3-of-the-model, tokens: 3}
+        engine:
+          version: 0.19.0
+          image: vllm/vllm-openai:v0.19.0
+          parallel: {pipeline: 2}
+
+    Good:
+        model:
+          name: llama-3.1-70b-instruct-fp8
+          speculative: {method: eagle3, source: example/eagle3-of-the-model, tokens: 3}
+        engine:
+          version: 0.19.0
+          image: vllm/vllm-openai:v0.19.0
+          parallel: {tensor: 2}
+    """
+    drafts, stages = model.speculative, engine.parallel.pipeline
+    if not (drafts and drafts.method == "eagle3" and engine.name == "vllm" and stages > 1):
+        return
+    if version_tuple(engine.version) < _EAGLE3_OVER_STAGES:
+        yield Fault(
+            f"vLLM {engine.version} does not run EAGLE-3 over {stages} pipeline stages",
+            ("model", "speculative", "method"),
+            "split the model by 'tensor' alone, or take vLLM 0.33.0",
+        )
+
+
+_EAGLE3_OVER_STAGES = (0, 33)

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from generator.declaration import DeclaredEngine
 from generator.diagnostics import Severity
+from generator.engines import ENGINES
 from generator.rules.registry import Fault, rule
 
 
-@rule("SG701", Severity.WARNING, unless="SG702")
+@rule("SG701", Severity.WARNING, unless="SG601 SG702")
 def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
     """An API on all interfaces asks for a key.
 
@@ -22,11 +23,13 @@ def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
           bind: all
           secrets: [VLLM_API_KEY]
     """
-    if engine.bind == "all" and "VLLM_API_KEY" not in engine.secrets:
+    key = ENGINES[engine.name].API_KEY
+    if engine.bind == "all" and key not in engine.secrets:
+        instead = "write 'bind: management'"
         yield Fault(
             "the API listens on all interfaces and asks for no key",
             ("engine", "bind"),
-            "write 'secrets: [VLLM_API_KEY]', or 'bind: management'",
+            f"write 'secrets: [{key}]', or 'bind: management'" if key else instead,
         )
 
 

@@ -43,7 +43,7 @@ bare() {
   export_all /etc/sparkgen/engine.env
   export_all /etc/sparkgen/secrets.env
   # Outside the container each user keeps caches of his own.
-  unset HF_HOME VLLM_CACHE_ROOT TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE
+  unset HF_HOME TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE VLLM_CACHE_ROOT
   exec "$program" "${arguments[@]}"
 }
 

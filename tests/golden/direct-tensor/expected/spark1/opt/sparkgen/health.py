@@ -10,8 +10,7 @@ QUESTION = {"model": "gpt-oss-120b", "prompt": "1", "max_tokens": 1}
 
 urlopen(URL + "/health", timeout=10).close()
 headers = {"Content-Type": "application/json"}
-if key := os.environ.get("VLLM_API_KEY"):
-    headers["Authorization"] = "Bearer " + key
+headers["Authorization"] = "Bearer " + os.environ["VLLM_API_KEY"]
 request = Request(URL + "/v1/completions", json.dumps(QUESTION).encode(), headers)
 with urlopen(request, timeout=45) as answer:
     json.load(answer)["choices"]

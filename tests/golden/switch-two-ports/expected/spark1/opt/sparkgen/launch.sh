@@ -35,7 +35,7 @@ export_all() {
 bare() {
   export_all /etc/sparkgen/engine.env
   # Outside the container each user keeps caches of his own.
-  unset HF_HOME VLLM_CACHE_ROOT TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE
+  unset HF_HOME TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE VLLM_CACHE_ROOT
   exec "$program" "${arguments[@]}"
 }
 
