@@ -21,6 +21,7 @@ MEMORY_UTILIZATION = 0.8
 
 Scalar = bool | str
 Argument = Scalar | list[Any] | dict[str, Any]
+Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,10 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """The sections of a site file; None for one that the schema found fault with."""
+    """The sections of a site file; None for one that the schema found fault with.
+
+    `services` has those that are asked for, with the settings of each.
+    """
 
     identity: Identity | None
     nodes: tuple[DeclaredNode, ...] | None
@@ -180,7 +184,7 @@ class Declaration:
     topology: Topology | None
     model: DeclaredModel | None
     engine: DeclaredEngine | None
-    services: frozenset[str] | None
+    services: Mapping[str, Settings] | None
     waivers: tuple[Waiver, ...] | None
 
 
@@ -201,9 +205,7 @@ def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration
         topology=_topology(data["topology"]) if sound("topology") else None,
         model=_model(data["model"]) if sound("model") else None,
         engine=_engine(data["engine"]) if sound("engine") else None,
-        services=frozenset(k for k, on in data.get("services", {}).items() if on)
-        if sound("services")
-        else None,
+        services=_services(data.get("services", {})) if sound("services") else None,
         waivers=tuple(Waiver(**w) for w in data.get("waivers", ())) if sound("waivers") else None,
     )
 
@@ -213,6 +215,11 @@ def _broken(findings: Iterable[Finding]) -> set[str | int | None]:
     paths = [finding.path for finding in findings if finding.path]
     misspelt = (str(path[0]) for path in paths if len(path) == 1)
     return {path[0] for path in paths} | {nearest(word, _OPTIONAL) for word in misspelt}
+
+
+def _services(items: Mapping[str, Any]) -> dict[str, Settings]:
+    """The services that are asked for, each with what is set of it."""
+    return {name: own if isinstance(own, dict) else {} for name, own in items.items() if own}
 
 
 def _identity(data: Mapping[str, Any]) -> Identity:

@@ -5,7 +5,7 @@ from functools import cache
 from ipaddress import IPv4Network
 from typing import TypedDict
 
-from generator import environment
+from generator import environment, services
 from generator.addressing import Fabric, FabricInterface
 from generator.container import TIMES, container
 from generator.control import control_planes
@@ -45,6 +45,7 @@ def derive(declaration: Declaration, fabric: Fabric, file: str) -> Site:
         subnets=tuple(fabric.members),
         cables=fabric.cables,
         **_group(nodes, fabric, topology, engine, model),
+        web_ui=services.web_ui(declaration.services or {}, nodes[0]),
         bandwidth=_bandwidth(topology),
         times=TIMES,
         # A patched build can't be had by its version.

@@ -53,6 +53,10 @@ def _script(name: str) -> Callable[[Site, Node], bool]:
     return lambda site, node: any(mount.path == path for mount in node.container.mounts)
 
 
+def _web_ui(site: Site, node: Node) -> bool:
+    return site.web_ui is not None and node.is_head
+
+
 NODE_PLAN = (
     # netplan refuses to be read by others: it may hold passwords.
     Entry("etc/netplan/40-cx7.yaml", Change.NETPLAN, 0o600, _fabric),
@@ -62,6 +66,7 @@ NODE_PLAN = (
     Entry("etc/sparkgen/hosts", Change.HOSTS, wanted=_several),
     Entry("etc/sysctl.d/90-sparkgen.conf", Change.SYSCTL, wanted=_fabric),
     Entry("etc/systemd/system/sparkgen-engine.service", Change.UNIT),
+    Entry("etc/systemd/system/sparkgen-web-ui.service", Change.WEB_UI, wanted=_web_ui),
     Entry("opt/sparkgen/compose.yaml", Change.RESTART),
     Entry("opt/sparkgen/follow.sh", Change.RESTART, 0o755, _script("follow.sh")),
     Entry("opt/sparkgen/health.py", Change.RESTART, 0o644, _script("health.py")),
@@ -70,6 +75,7 @@ NODE_PLAN = (
     Entry("opt/sparkgen/nccl-test.sh", Change.NOTHING, 0o755, _several, shared=True),
     Entry("opt/sparkgen/ray.sh", Change.RESTART, 0o755, _script("ray.sh")),
     Entry("opt/sparkgen/serve.sbatch", Change.NOTHING, 0o755, _several, shared=True),
+    Entry("opt/sparkgen/web-ui.yaml", Change.WEB_UI, wanted=_web_ui),
     Entry("opt/sparkgen/wait-fabric.sh", Change.NOTHING, 0o755, _fabric),
 )
 

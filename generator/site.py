@@ -211,6 +211,20 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
+class WebUi:
+    """The chat page on the head: where it listens, and the service's image."""
+
+    image: str
+    listen: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Where people open it."""
+        return f"http://{self.listen}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
 class Bandwidth:
     """What a healthy fabric gives: GB/s of NCCL bus bandwidth, Gb/s of one cable."""
 
@@ -236,6 +250,7 @@ class Site:
     nodes: tuple[Node, ...]
     model: Model
     engine: Engine
+    web_ui: WebUi | None
     bandwidth: Bandwidth
     times: Times
     test_nccl: str

@@ -15,6 +15,7 @@ class Change(StrEnum):
     SYSCTL = "sysctl --system"
     NETPLAN = "netplan apply, links drop; then restart the engine"
     RESTART = "restart the engine"
+    WEB_UI = "systemctl daemon-reload, then restart the web UI"
     UNIT = "systemctl daemon-reload, then restart the engine"
 
 

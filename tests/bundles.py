@@ -133,9 +133,14 @@ def _plug(port: Port) -> tuple[str, int]:
 
 def composed(tree: Path) -> dict[str, Any]:
     """The engine's service, as Compose understands the file on the node whose tree this is."""
+    return composed_service(tree, "sparkgen", "engine", "/opt/sparkgen/compose.yaml")
+
+
+def composed_service(tree: Path, project_name: str, name: str, *options: str) -> dict[str, Any]:
+    """The only service of a Compose file of the node; the options are the file and those after."""
     require_root()
     require("mount", "unshare")
-    compose = (program("docker-compose"), "--file", "/opt/sparkgen/compose.yaml")
+    compose = (program("docker-compose"), "--file", *options)
     done = subprocess.run(
         on_node(tree, *compose, "config", "--format", "json"),
         capture_output=True,
@@ -145,9 +150,9 @@ def composed(tree: Path) -> dict[str, Any]:
     assert (done.returncode, done.stderr) == (0, "")
     # What is printed is a Compose file again, in which each $ stands twice.
     project = json.loads(done.stdout.replace("$$", "$"))
-    assert project["name"] == "sparkgen"
-    assert project["services"].keys() == {"engine"}
-    service: dict[str, Any] = project["services"]["engine"]
+    assert project["name"] == project_name
+    assert project["services"].keys() == {name}
+    service: dict[str, Any] = project["services"][name]
     return service
 
 

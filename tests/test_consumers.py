@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import BUNDLES, NODES, Bundle, NodeFolder, composed, on_node
+from bundles import BUNDLES, NODES, Bundle, NodeFolder, composed, composed_service, on_node
 from programs import require, require_root
 
 from generator.site import Container
@@ -234,6 +234,35 @@ def test_compose(folder: NodeFolder, tmp_path: Path) -> None:
         "healthcheck": healthcheck(container),
         "logging": {"driver": "local", "options": {"max-size": "50m", "max-file": "5"}},
     } | devices(container)
+
+
+PAGES = [folder for folder in NODES if folder.site.web_ui and folder.node.is_head]
+
+
+@pytest.mark.parametrize("folder", PAGES, ids=str)
+def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
+    tree = folder.copy(tmp_path)
+    unit = (tree / "etc/systemd/system/sparkgen-web-ui.service").read_text()
+    (started,) = re.findall(r"^ExecStart=\S+ compose --file (.*) up ", unit, re.MULTILINE)
+    service = composed_service(tree, "sparkgen-web-ui", "web-ui", *started.split())
+    page, health = folder.site.web_ui, folder.node.container.health
+    assert page
+    assert health
+    assert service["image"] == page.image
+    assert service["network_mode"] == "host"
+    assert "ports" not in service
+    assert service["restart"] == "no"
+    environment = service["environment"]
+    assert environment["OPENAI_API_BASE_URL"] == f"{health.url}/v1"
+    key = folder.site.engine.key
+    assert environment["OPENAI_API_KEY"] == (folder.secrets[key] if key else "none")
+    assert not environment.keys() & {"VLLM_API_KEY", "HF_TOKEN"}
+    assert (environment["HOST"], environment["PORT"]) == (page.listen, str(page.port))
+    assert environment["WEBUI_AUTH"] == "true"
+    assert service["healthcheck"]["test"][-1] == f"{page.url}/health"
+    (volume,) = service["volumes"]
+    assert volume["target"] == "/app/backend/data"
+    assert environment["WEBUI_SECRET_KEY_FILE"].startswith(volume["target"])
 
 
 GPU = {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}

@@ -162,6 +162,8 @@ def test_sound_site_has_no_findings() -> None:
         ("name: spark1, ", "name: spark1, host: eleven, ", ("SG103", "nodes[0].host")),
         ("name: spark1, ", "name: spark1, user: 'a b', ", ("SG106", "nodes[0].user")),
         ("", "services: {guard: yes}\n", ("SG103", "services.guard")),
+        ("", "services: {web_ui: yes}\n", ("SG103", "services.web_ui")),
+        ("", "services: {web_ui: {port: 80}}\n", ("SG105", "services.web_ui.port")),
         ("", "  memory_utilization: 80\n", ("SG105", "engine.memory_utilization")),
         ("", "  memory_utilization: 1e999\n", ("SG103", "engine.memory_utilization")),
         ("", "  env: {A B: 1}\n", ("SG106", "engine.env.A B")),

@@ -1,14 +1,16 @@
 """Rules about the engine, its image and its flags."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from generator import catalogs
-from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
-from generator.diagnostics import Related, Severity, listed
+from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
+from generator.diagnostics import KeyPath, Related, Severity, listed
 from generator.engines import ENGINES
 from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
+from generator.services import WEB_UI_PORT
 
+WRITTEN_SERVICES = {"web_ui"}
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 
@@ -216,7 +218,9 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG608", unless="SG601 SG602")
-def port_of_two_services(engine: DeclaredEngine) -> Iterator[Fault]:
+def port_of_two_services(
+    engine: DeclaredEngine, services: Mapping[str, Settings]
+) -> Iterator[Fault]:
     """No two services of the head have one port.
 
     The second one would not start. Ray's workers take ports 10002 to 19999.
@@ -240,6 +244,9 @@ def port_of_two_services(engine: DeclaredEngine) -> Iterator[Fault]:
     ports["api"] = engine.port or module.API_PORT
     # A port that is written is the one to change, not the default that it meets.
     written = {*engine.ports, *(["api"] if engine.port else [])}
+    if "web_ui" in services:
+        ports["web_ui"] = services["web_ui"].get("port", WEB_UI_PORT)
+        written |= {"web_ui"} if "port" in services["web_ui"] else set()
     owners: dict[int, str] = {}
     for name in sorted(ports, key=lambda name: name in written):
         port, path = ports[name], _port_path(name)
@@ -264,7 +271,8 @@ _RAY_WORKERS = range(10002, 20000)
 
 
 def _port_path(name: str) -> tuple[str, ...]:
-    return ("engine", "port") if name == "api" else ("engine", "ports", name)
+    own = {"api": ("engine", "port"), "web_ui": ("services", "web_ui", "port")}
+    return own.get(name, ("engine", "ports", name))
 
 
 @rule("SG611", unless="SG601 SG602 SG603")
@@ -298,7 +306,7 @@ def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG609", Severity.WARNING)
-def mutable_tag(engine: DeclaredEngine) -> Iterator[Fault]:
+def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
     """An image has a tag that does not move.
 
     A tag that moves is another image tomorrow, and another one on a node that pulled later.
@@ -311,18 +319,25 @@ def mutable_tag(engine: DeclaredEngine) -> Iterator[Fault]:
         engine:
           image: vllm/vllm-openai:v0.33.0
     """
-    name, _, digest = engine.image.partition("@")
-    tag = name.rsplit("/", 1)[-1].partition(":")[2]
-    if not digest and (tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag):
-        yield Fault(
-            f"the tag '{tag}' moves" if tag else "an image without a tag is 'latest', which moves",
-            ("engine", "image"),
-            f"write a fixed tag or, better, a digest: {name.removesuffix(f':{tag}')}@sha256:...",
-        )
+    images: dict[KeyPath, str] = {("engine", "image"): engine.image}
+    for service, settings in services.items():
+        if "image" in settings:
+            images["services", service, "image"] = settings["image"]
+    for path, image in images.items():
+        name, _, digest = image.partition("@")
+        tag = name.rsplit("/", 1)[-1].partition(":")[2]
+        if not digest and (tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag):
+            untagged = "an image without a tag is 'latest', which moves"
+            pinned = f"{name.removesuffix(f':{tag}')}@sha256:..."
+            yield Fault(
+                f"the tag '{tag}' moves" if tag else untagged,
+                path,
+                f"write a fixed tag or, better, a digest: {pinned}",
+            )
 
 
 @rule("SG610", Severity.WARNING)
-def not_written_yet(services: frozenset[str]) -> Iterator[Fault]:
+def not_written_yet(services: Mapping[str, Settings]) -> Iterator[Fault]:
     """What the site asks for is written by this version of sparkgen.
 
     The site file may ask for it already; the bundle is made without it.
@@ -335,7 +350,7 @@ def not_written_yet(services: frozenset[str]) -> Iterator[Fault]:
         services:
           monitoring: false
     """
-    for name in sorted(services):
+    for name in sorted(services.keys() - WRITTEN_SERVICES):
         yield Fault(
             f"the service '{name}' is not written yet",
             ("services", name),
