@@ -48,9 +48,17 @@ def derive(declaration: Declaration, fabric: Fabric, file: str) -> Site:
         web_ui=services.web_ui(declaration.services or {}, nodes[0]),
         bandwidth=_bandwidth(topology),
         times=TIMES,
-        # A patched build can't be had by its version.
-        test_nccl=TEST_NCCL if engine.nccl_patched else engine.nccl or TEST_NCCL,
+        test_nccl=_test_nccl(engine),
     )
+
+
+def _test_nccl(engine: DeclaredEngine) -> str:
+    """The release that the bandwidth test is built with; a patched build is in no repository.
+
+    NCCL's tags have the number of the package behind the version: v2.30.7-1.
+    """
+    release = TEST_NCCL if engine.nccl_patched else engine.nccl or TEST_NCCL
+    return release if "-" in release else f"{release}-1"
 
 
 def _bandwidth(topology: Topology) -> Bandwidth:

@@ -236,7 +236,7 @@ class Bandwidth:
 class Site:
     """A whole site; nodes by rank, cables by number.
 
-    `test_nccl` is the NCCL that the bandwidth test is built with on the nodes.
+    `test_nccl` is the NCCL release, 2.30.7-1, that the bandwidth test is built with on the nodes.
     """
 
     name: str

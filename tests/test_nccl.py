@@ -10,6 +10,8 @@ from namespaces import PROGRAMS, Fabric, fabric
 from programs import require
 from stand_ins import StandIns
 
+from generator.pipeline import read_site
+from generator.render import render
 from generator.site import Site
 
 BY_NAME = {bundle.name: bundle for bundle in BUNDLES}
@@ -142,3 +144,13 @@ def test_one_rank_a_node(name: str, tmp_path: Path, stand_ins: StandIns) -> None
     ranks = {line for line in done.stdout.splitlines() if line.startswith("rank ")}
     assert ranks == {f"rank {node.rank} of {len(site.nodes)} on {node.name}" for node in site.nodes}
     assert done.stdout.splitlines()[-1].startswith("OK: 99.0 GB/s")
+
+
+@pytest.mark.parametrize("release", ["2.30.7", "2.30.7-1"])
+def test_tag_that_it_is_built_from(release: str) -> None:
+    file = BY_NAME["lab-mesh"].file
+    raw = file.read_bytes().replace(b"nccl: 2.30.7", f"nccl: {release}".encode())
+    site = read_site(file.name, raw).site
+    assert site
+    head = render(site, "")["spark1/opt/sparkgen/nccl-test.sh"].text
+    assert "git clone --branch v2.30.7-1 https://github.com/NVIDIA/nccl.git" in head
