@@ -60,6 +60,23 @@ def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Faul
         )
 
 
+def derived_variables(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
+) -> dict[str, str]:
+    """What the head's environment would be without `env`."""
+    head = nodes[0]
+    control = control_planes(nodes, fabric, topology)[0]
+    groups = environment.derived(
+        Rank(0, len(nodes), control.address, control.address),
+        control,
+        fabric.interfaces[head.name],
+        topology,
+        engine_of(engine, head, control, fabric.interfaces[head.name]),
+        hub="",
+    )
+    return {name: value for group in groups for name, value in group.values.items()}
+
+
 @rule(
     "SG402",
     Severity.WARNING,
@@ -83,17 +100,7 @@ def overridden_variable(
           env:
             VLLM_LOGGING_LEVEL: DEBUG
     """
-    head = nodes[0]
-    control = control_planes(nodes, fabric, topology)[0]
-    groups = environment.derived(
-        Rank(0, len(nodes), control.address, control.address),
-        control,
-        fabric.interfaces[head.name],
-        topology,
-        engine_of(engine, head, control, fabric.interfaces[head.name]),
-        hub="",
-    )
-    derived = {name: value for group in groups for name, value in group.values.items()}
+    head, derived = nodes[0], derived_variables(engine, nodes, fabric, topology)
     for name in engine.env:
         if name in derived and engine.env[name] != derived[name]:
             own = f": on {head.name} it would be {derived[name]}" if derived[name] else ""

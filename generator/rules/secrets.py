@@ -1,10 +1,13 @@
 """Rules about secrets: a site file is read by many and kept for ever, so none may stand in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from generator import secrecy
-from generator.diagnostics import KeyPath
+from generator.addressing import Fabric
+from generator.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.diagnostics import KeyPath, Related
 from generator.forms import form_fault
+from generator.rules.environment import derived_variables
 from generator.rules.registry import Fault, rule
 from generator.source import Document
 
@@ -53,6 +56,48 @@ def value_of_a_secret(document: Document) -> Iterator[Fault]:
     paths = (secret.path for secret in secrecy.secrets(document) if not secret.looks)
     for path in dict.fromkeys(paths):
         yield Fault("the value of a secret stands here", path, _help(path))
+
+
+@rule("SG712", unless="SG307 SG601 SG602")
+def name_that_is_taken(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """A secret has a name that nothing else has.
+
+    The file of secrets is read last: a secret with the name of a variable that sparkgen derives, or
+    that `env` sets, would take its place, and no review would see it.
+
+    Source: Docker, "Set environment variables": of several `env_file` the last one wins.
+
+    Bad:
+        engine:
+          secrets: [NCCL_IB_DISABLE]
+
+    Good:
+        engine:
+          secrets: [HF_TOKEN]
+    """
+    derived = derived_variables(engine, nodes, fabric, topology)
+    for index, name in enumerate(engine.secrets):
+        first = engine.secrets.index(name)
+        path = ("engine", "secrets", index)
+        if first < index:
+            other = Related("first named", ("engine", "secrets", first))
+            yield Fault(f"the secret {name} is named twice", path, "take it out", related=(other,))
+        elif name in engine.env:
+            other = Related("its value", ("engine", "env", name))
+            yield Fault(
+                f"{name} has a value in 'env', which a secret would replace",
+                path,
+                "take it out here if it is no secret, or there if it is one",
+                related=(other,),
+            )
+        elif name in derived:
+            yield Fault(
+                f"{name} is no secret: sparkgen derives it, and a secret would replace it",
+                path,
+                "take it out",
+            )
 
 
 def _help(path: KeyPath, at_key: bool = False) -> str:
