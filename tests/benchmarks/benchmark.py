@@ -79,15 +79,16 @@ def compare(
 
     `status` is what ours ends with.
     """
-    pairs = []
+    pairs: list[tuple[float, float, float]] = []
     seconds(ours, before, status)
     seconds(theirs, after)
     for _ in range(runs):
         pairs.append((*seconds(ours, before, status), seconds(theirs, after)[0]))
-    mine, peak, other = (statistics.median(column) for column in zip(*pairs, strict=True))
+    mine = statistics.median(a for a, _, _ in pairs)
+    other = statistics.median(b for _, _, b in pairs)
     ratio = statistics.median(a / b for a, _, b in pairs)
     print(f"{label:52} {mine * 1000:7.0f} ms {other * 1000:7.0f} ms {ratio:6.2f} (aim {aim})")
-    return peak
+    return statistics.median(peak for _, peak, _ in pairs)
 
 
 def main() -> None:
