@@ -125,7 +125,7 @@ class SlurmCluster:
             check=False,
         )
 
-    def wait_for(self, job_id: str, states: Collection[str], timeout: float = 30.0) -> str:
+    def wait_for(self, job_id: str, states: Collection[str], timeout: float = 60.0) -> str:
         """Wait until the job is in one of the states, and return which."""
         deadline = time.monotonic() + timeout
         while True:

@@ -101,12 +101,6 @@ done
 """
 
 
-def sleeps(process: int) -> bool:
-    """Whether a process waits for something."""
-    after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2]
-    return after_name.split()[0] == "S"
-
-
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_signal_stops_the_container(
     sent: signal.Signals, tmp_path: Path, stand_ins: StandIns
@@ -114,14 +108,34 @@ def test_signal_stops_the_container(
     stand_ins.add("docker", DOCKER)
     with subprocess.Popen(launch(HEAD.copy(tmp_path)), env=stand_ins.env) as launched:
         deadline = time.monotonic() + 10
-        # bash loses a signal for as long as it is between starting docker and waiting for it.
-        while not ((stand_ins.calls / "run").exists() and sleeps(launched.pid)):
+        while not (stand_ins.calls / "run").exists():
             assert time.monotonic() < deadline
-            time.sleep(0.05)
+            time.sleep(0.001)
         assert not (stand_ins.calls / "stop").exists()
         launched.send_signal(sent)
         assert launched.wait(10) == 128 + sent
     assert stand_ins.read("stop") == ["stop", "-t", "20", "sparkgen-engine"]
+
+
+# The image is being fetched: there is no container yet, and the client ends with the signal.
+FETCHING = """\
+#!/bin/bash
+printf '%s\\0' "$@" >"$CALLS/$1"
+[[ $1 == run ]] && exec sleep 20
+exit 1
+"""
+# The shell is sent a signal before it knows the client's number.
+TOO_EARLY = "set -T\ntrap '[[ $BASH_COMMAND != client=* ]] || kill -TERM $$' DEBUG\n"
+
+
+def test_signal_before_the_client_is_known_is_not_lost(tmp_path: Path, stand_ins: StandIns) -> None:
+    stand_ins.add("docker", FETCHING)
+    (tmp_path / "too-early").write_text(TOO_EARLY)
+    stand_ins.env["BASH_ENV"] = str(tmp_path / "too-early")
+    started = time.monotonic()
+    done = stand_ins.run(*launch(HEAD.copy(tmp_path)))
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
+    assert time.monotonic() - started < 15
 
 
 def test_status_is_that_of_the_engine(tmp_path: Path, stand_ins: StandIns) -> None:
@@ -152,3 +166,18 @@ def test_bare(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     given = {k: v for k, v in node.env.items() if k not in container.cache_variables}
     of_the_shell = {name: shown[name] for name in ("PWD", "SHLVL", "_")}
     assert shown == stand_ins.env | given | folder.secrets | of_the_shell
+
+
+NAMES = ("name", "program", "arguments", "variables", "line", "client", "status", "REPLY")
+
+
+def test_variable_of_any_name_is_for_the_engine(tmp_path: Path, stand_ins: StandIns) -> None:
+    """None of them is one of the script's own, which would start something else."""
+    tree = HEAD.copy(tmp_path)
+    own = dict.fromkeys(NAMES, "echo")
+    with (tree / "etc/sparkgen/engine.env").open("a") as file:
+        file.writelines(f"{name}={value}\n" for name, value in own.items())
+    program = HEAD.node.container.entrypoint
+    stand_ins.add(program)
+    assert stand_ins.replaced(program, *launch(tree, "--bare")) == HEAD.command
+    assert own.items() <= stand_ins.environment(program).items()

@@ -14,7 +14,8 @@ SEVERAL = {bundle.name: bundle for bundle in BUNDLES if bundle.site.workers}
 LAB_MESH = SEVERAL["lab-mesh"]
 SCRIPT = "opt/sparkgen/serve.sbatch"
 
-# Serves until it is stopped by name, or fails at once where the test says so. It leaves a signal to
+# Serves until it is stopped by name, or fails where the test says so: once all nodes have started,
+# for Slurm would end a task that has not started Docker without a word to it. It leaves a signal to
 # the container, as Docker's client does.
 DOCKER = """\
 #!/bin/bash
@@ -22,7 +23,10 @@ trap '' TERM
 node=$(hostname)
 printf '%s\\0' "$@" >>"$1.$node"
 if [[ $1 == run ]]; then
-  [[ ! -e fails.$node ]] || exit 1
+  if [[ -e fails.$node ]]; then
+    until [[ -e run.spark1 && -e run.spark2 && -e run.spark3 ]]; do sleep 0.1; done
+    exit 1
+  fi
   until [[ -e stop.$node ]]; do sleep 0.1; done
 fi
 """
@@ -75,7 +79,7 @@ def submit(cluster: SlurmCluster) -> str:
 def calls(cluster: SlurmCluster, command: str, nodes: Sequence[str]) -> dict[str, list[str]]:
     """How these nodes called Docker with a command, as soon as all have."""
     files = {node: cluster.work / f"{command}.{node}" for node in nodes}
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while not all(file.exists() and file.stat().st_size for file in files.values()):
         assert time.monotonic() < deadline, f"not all called docker {command}"
         time.sleep(0.1)
@@ -113,7 +117,7 @@ def test_engine_that_fails_on_one_node(lab_mesh: SlurmCluster) -> None:
 
 def assert_idle(cluster: SlurmCluster) -> None:
     """The job leaves nothing behind on any node."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while cluster.run("squeue", "--noheader").stdout:
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -24,29 +24,37 @@ arguments=(
   --max-num-seqs=4
 )
 
-# As Docker reads such a file: one NAME=VALUE a line, nothing expanded.
-export_all() {
-  local line
-  while IFS= read -r line; do
-    case $line in
-      '' | '#'*) ;;
-      *) export "${line?}" ;;
-    esac
-  done <"$1"
-}
-
 bare() {
-  export_all /etc/sparkgen/engine.env
+  local variables
+  mapfile -t variables </etc/sparkgen/engine.env
+  set -- "$@" "${variables[@]}"
+  # A variable of any name is for the engine: what is still needed here has no name.
+  set -- "$@" -- "$program" "${arguments[@]}"
+  unset name program arguments variables
+  # As Docker reads such a file: one NAME=VALUE a line, nothing expanded.
+  until [[ $1 == -- ]]; do
+    case $1 in
+      '' | '#'*) ;;
+      *) export "${1?}" ;;
+    esac
+    shift
+  done
+  shift
   # Outside the container each user keeps caches of his own.
   unset HF_HOME TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE VLLM_CACHE_ROOT
-  exec "$program" "${arguments[@]}"
+  exec "$@"
+}
+
+# Docker's client may be killed before the container has ended: the container is stopped by name,
+# or, while the image is still being fetched, the client.
+stop() {
+  docker stop -t 20 "$name" >/dev/null 2>&1 || kill "$client" 2>/dev/null || true
 }
 
 contained() {
-  # Docker's client may be killed before the container has ended: the container is stopped by name,
-  # or, while the image is still being fetched, the client.
-  trap 'docker stop -t 20 "$name" >/dev/null 2>&1 || kill "$client" 2>/dev/null || true' TERM INT
-  local client status=0
+  local client='' signaled='' status=0
+  trap 'signaled=143; stop' TERM
+  trap 'signaled=130; stop' INT
   docker run \
     --rm \
     --name "$name" \
@@ -72,10 +80,12 @@ contained() {
     --entrypoint "$program" \
     vllm/vllm-openai:v0.33.0 "${arguments[@]}" &
   client=$!
+  # A signal that came before found nothing to stop.
+  [[ -z $signaled ]] || stop
   wait "$client" || status=$?
   # A signal ends the first wait; the second one is for the container that it stops.
   wait "$client" 2>/dev/null || true
-  return "$status"
+  return "${signaled:-$status}"
 }
 
 case ${1:-} in
