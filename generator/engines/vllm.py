@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from generator.declaration import Argument, Parallel, Speculative
+from generator.engines.arguments import arguments
 from generator.site import Engine, Model, Rank, Words
 
 TITLE = "vLLM"
@@ -129,8 +130,7 @@ def _serve(
         yield (f"--port={engine.api.port}",)
     yield from _parallel(rank, engine)
     yield from _model(engine, model)
-    for name in sorted(args):
-        yield from argument(name, args[name])
+    yield from arguments("vllm", engine.version, args)
 
 
 def _parallel(rank: Rank, engine: Engine) -> Iterator[Words]:
@@ -206,22 +206,3 @@ def _speculative(drafts: Speculative) -> str:
     method = "draft_model" if drafts.method == "draft" else drafts.method
     config = {"method": method, "num_speculative_tokens": drafts.tokens}
     return json.dumps(config | ({"model": drafts.source} if drafts.source else {}))
-
-
-def argument(name: str, value: Argument) -> Iterator[Words]:
-    """One entry of `engine.args` as vLLM's parser takes it (argparse, BooleanOptionalAction)."""
-    flag = f"--{name}"
-    if value is True:
-        yield (flag,)
-    elif value is False:
-        yield (f"--no-{name}",)
-    elif isinstance(value, list):
-        yield (flag, *map(_text, value))
-    elif isinstance(value, dict):
-        yield (f"{flag}={json.dumps(value, sort_keys=True)}",)
-    else:
-        yield (f"{flag}={value}",)
-
-
-def _text(value: object) -> str:
-    return json.dumps(value) if isinstance(value, bool) else str(value)

@@ -1,0 +1,72 @@
+"""Entries of `engine.args` as words of a command line, by what the engine's own parser takes."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from generator.declaration import Argument
+from generator.flag_catalog import FlagCatalog, Found, catalog
+from generator.site import Words
+
+
+def arguments(program: str, version: str, args: Mapping[str, Argument]) -> Iterator[Words]:
+    """The words of all entries, by their names; the catalog is read only where there are some."""
+    known = catalog(program, version) if args else None
+    for name in sorted(args):
+        yield from words(name, args[name], known)
+
+
+def words(name: str, value: Argument, known: FlagCatalog | None = None) -> Iterator[Words]:
+    """One entry: a flag and its values, or several times the flag where it is repeated.
+
+    A flag that no catalog knows is taken for one of the common kind: a switch that `--no-` turns
+    off, a list as words of its own.
+    """
+    found = known.find(name) if known else None
+    option = f"--{name}"
+    for said in _values(value, found):
+        if said is None:
+            yield (_negation(option, found),) if value is False else (option,)
+        elif isinstance(said, list):
+            yield (option, *said)
+        elif known and "equals" not in known.traits:
+            yield (option, said)
+        else:
+            yield (f"{option}={said}",)
+
+
+def _values(value: Argument, found: Found | None) -> Iterator[str | list[str] | None]:
+    """What stands behind the flag, each time that it stands there: nothing, a word or several."""
+    if found and (found.key or found.flag.type == "json") and not isinstance(value, str):
+        yield _json(value)
+    elif isinstance(value, bool):
+        yield found.flag.words[not value] if found and found.flag.words else None
+    elif isinstance(value, dict):
+        yield _json(value)
+    elif isinstance(value, list):
+        yield from _listed([_text(item) for item in value], found.flag.many if found else "")
+    else:
+        yield value
+
+
+def _listed(items: list[str], many: str) -> Iterator[str | list[str]]:
+    if many == "append":
+        yield from items
+    elif many == "comma":
+        yield ",".join(items)
+    else:
+        yield items
+
+
+def _negation(option: str, found: Found | None) -> str:
+    """The flag's own negation; the common one keeps the name as it is written."""
+    common = f"--no-{option.removeprefix('--')}"
+    negations = found.flag.off if found else ()
+    return common if not negations or common.replace("_", "-") in negations else negations[0]
+
+
+def _json(value: Argument) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value) if isinstance(value, bool) else str(value)

@@ -1,0 +1,121 @@
+"""What the engines' parsers take, from files that are read only when it is asked for."""
+
+import pytest
+
+from generator.flag_catalog import FOLDER, Flag, FlagCatalog, Found, catalog, parse, versions
+
+CATALOGS = sorted(path.stem for path in FOLDER.glob("*.tsv"))
+PROGRAMS = ("ggml-rpc-server", "llama.cpp", "ray", "sglang", "tensorrt-llm", "vllm")
+
+SMALL = parse(
+    "engine",
+    "1.0",
+    "# Source: nobody\n"
+    "parser\tunderscores\tabbreviations\tdotted\tequals\n"
+    "variables\tENGINE_\tall\n"
+    "--cache-size --size -c\tint\tsuffixes\tvariable=ENGINE_CACHE\n"
+    "--enable-cache\tswitch\toff=--no-enable-cache --disable-cache\n"
+    "--overrides\tjson\tfields=rope scale\talso=*\n"
+    "--types\ttext\tmany=+\tchoices=fp8 int8\tdeprecated=\n"
+    "ENGINE_HOST\n",
+)
+SIZE, CACHE, OVERRIDES, TYPES = SMALL.flags()
+
+
+def test_lines_of_a_catalog() -> None:
+    assert list(SMALL.flags()) == [
+        Flag(("--cache-size", "--size", "-c"), "int", suffixes=True, variable="ENGINE_CACHE"),
+        Flag(("--enable-cache",), "switch", ("--no-enable-cache", "--disable-cache")),
+        Flag(("--overrides",), "json", also=("*",), fields=("rope", "scale")),
+        Flag(("--types",), "text", many="+", choices=("fp8", "int8"), deprecated=""),
+    ]
+    assert (SMALL.prefix, SMALL.has_all_variables) == ("ENGINE_", True)
+    assert SMALL.variables == {"ENGINE_HOST", "ENGINE_CACHE"}
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("cache-size", Found(SIZE, "--cache-size", "")),
+        ("cache_size", Found(SIZE, "--cache-size", "")),
+        ("size", Found(SIZE, "--size", "")),
+        ("c", Found(SIZE, "-c", "")),
+        ("disable-cache", Found(CACHE, "--disable-cache", "")),
+        ("overrides.rope.theta", Found(OVERRIDES, "--overrides", "rope.theta")),
+        ("cache-size.rope", None),
+        ("cache", None),
+    ],
+)
+def test_flag_that_a_name_stands_for(name: str, found: Found | None) -> None:
+    assert SMALL.find(name) == found
+
+
+def test_names_are_spelled_as_the_parser_spells_them() -> None:
+    plain = parse("engine", "1.0", "parser\n--cache-size\tint\n--overrides\tjson\n")
+    assert plain.find("cache-size")
+    assert plain.find("cache_size") is None
+    assert plain.find("overrides.rope") is None
+    assert plain.nearest("cache_size") == "cache-size"
+
+
+def test_beginnings_and_misspelt_names() -> None:
+    assert SMALL.completions("c") == ["cache-size"]
+    assert SMALL.completions("en") == ["enable-cache"]
+    assert SMALL.completions("") == ["cache-size", "enable-cache", "overrides", "types"]
+    assert SMALL.nearest("typ") == "types"
+    assert SMALL.nearest("enabel_cache") == "enable-cache"
+    assert SMALL.nearest("something") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "used"),
+    [
+        ("0.19.0", "0.19.0"),
+        ("0.33.0", "0.33.0"),
+        ("0.33.0.post1", "0.33.0"),
+        ("0.10.2", "0.19.0"),
+        ("0.20.1", "0.19.0"),
+        ("0.27.0", "0.33.0"),
+        ("0.34.1", "0.33.0"),
+        ("1.0", "0.33.0"),
+    ],
+)
+def test_nearest_version(asked: str, used: str) -> None:
+    known = catalog("vllm", asked)
+    assert known
+    assert known.version == used
+
+
+def test_program_without_a_catalog() -> None:
+    assert catalog("nobody", "1.0") is None
+
+
+def test_every_program_has_a_catalog() -> None:
+    assert {f"{program}-{version}" for program in PROGRAMS for version in versions(program)} == {
+        *CATALOGS
+    }
+    assert all(versions(program) for program in PROGRAMS)
+
+
+def each() -> list[FlagCatalog]:
+    found = [catalog(program, version) for program in PROGRAMS for version in versions(program)]
+    return [known for known in found if known]
+
+
+@pytest.mark.parametrize("known", each(), ids=lambda known: f"{known.program}-{known.version}")
+def test_catalog_is_sound(known: FlagCatalog) -> None:
+    lines = (FOLDER / f"{known.program}-{known.version}.tsv").read_text("utf-8").splitlines()
+    assert [line[:1] for line in lines[:2]] == ["#", "#"]
+    assert lines[1].startswith("# Source: ")
+    assert known.traits <= {"underscores", "abbreviations", "dotted", "equals"}
+    flags = list(known.flags())
+    options = [option for flag in flags for option in (*flag.names, *flag.off)]
+    assert len(options) == len(set(options))
+    assert [flag.names[0] for flag in flags] == sorted(flag.names[0] for flag in flags)
+    for flag in flags:
+        assert flag.names[0].startswith("--")
+        assert flag.type in ("switch", "int", "float", "text", "json")
+        assert flag.many in ("", "+", "*", "append", "comma", "2")
+        assert not (flag.type == "switch" and (flag.many or flag.choices or flag.words))
+        assert not (flag.choices and flag.known)
+        assert set(flag.words) <= set(flag.choices)
