@@ -1,16 +1,82 @@
 """The shape of a site's model, from the catalog or as the site file gives it."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from generator import catalogs
+from generator.catalogs import Checkpoint
 from generator.declaration import DeclaredModel
+
+Facts = Mapping[str, Any]
+
+# Kinds of layers that keep a state of fixed size in place of a cache that grows, and their sizes.
+GATED_DELTA, MAMBA = "gated_delta", "mamba"
+_GATED_DELTA = ("linear_key_heads", "linear_key_dim", "linear_value_heads", "linear_value_dim")
+_MAMBA = ("mamba_layers", "mamba_num_heads", "mamba_head_dim", "ssm_state_size")
+
+
+@dataclass(frozen=True, slots=True)
+class Latent:
+    """Multi-head latent attention (MLA): ranks and parts of a head, in elements."""
+
+    kv_rank: int
+    rope: int
+    q_rank: int | None
+    nope: int | None
+    value: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """Layers that keep a state a sequence; sizes in elements.
+
+    `keys` and `values` are the widths of all key and value heads together, `state` is the size of
+    the state of one layer.
+    """
+
+    kind: str
+    layers: int
+    keys: int
+    values: int
+    state: int
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """Sparse attention's index of keys, kept whole on every rank; `head` in elements."""
+
+    layers: int
+    heads: int
+    head: int
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Layers of experts; sizes are the width inside one expert, in elements.
+
+    `matrices` of an expert are three (gate, up, down) or two; `width` is that of its input, which
+    is the model's own unless a latent projection stands before it.
+    """
+
+    layers: int
+    count: int
+    chosen: int | None
+    size: int | None
+    shared: int
+    matrices: int
+    width: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What decides how a model can be split; None is unknown, no experts is a dense model.
+    """What decides how a model can be split and what it takes; None is unknown.
 
-    A latent KV cache (MLA) is kept whole on every tensor rank, so its heads need not divide.
+    No experts is a dense model. A latent KV cache (MLA) is kept whole on every tensor rank, so its
+    heads need not divide. Sizes are in elements, contexts and windows in tokens. `cache_elements`
+    is what all layers cache a token, where it was given rather than left to be computed, and
+    `cache_bytes` the same of a cache of one type only. `host_tables` are tables beside the layers
+    that engines may keep on disk. `lacks` names the sizes that a group of them is incomplete by.
     """
 
     layers: int | None
@@ -19,29 +85,184 @@ class Shape:
     max_context: int | None
     experts: int | None
     latent: bool
+    max_context_yarn: int | None = None
+    hidden_size: int | None = None
+    head_dim: int | None = None
+    vocab_size: int | None = None
+    tied_embeddings: bool = False
+    gated_attention: bool = False
+    intermediate_size: int | None = None
+    attention_layers: int | None = None
+    sliding_layers: int = 0
+    sliding_window: int | None = None
+    cache_elements: int | None = None
+    cache_bytes: int | None = None
+    mla: Latent | None = None
+    recurrent: Recurrent | None = None
+    indexer: Indexer | None = None
+    moe: Experts | None = None
+    host_tables: bool = False
+    lacks: tuple[str, ...] = ()
 
 
 def shape(model: DeclaredModel) -> Shape | None:
     """The shape of a model of the catalog, or the one given inline; None if neither is there."""
     if model.architecture is not None:
-        own = model.architecture
-        return Shape(
-            own["layers"],
-            own["heads"],
-            own["kv_heads"],
-            own.get("max_context"),
-            own.get("experts", 0),
-            latent=False,
-        )
+        return _inline(model.architecture)
     checkpoint = catalogs.checkpoint(model.name) if model.name else None
-    if checkpoint is None:
-        return None
-    known = checkpoint.architecture
+    return known_shape(checkpoint) if checkpoint else None
+
+
+def known_shape(checkpoint: Checkpoint) -> Shape:
+    """The shape of a checkpoint of the catalog."""
+    known, facts = checkpoint.architecture, checkpoint.architecture.facts
+    attention, moe = facts.get("attention", {}), facts.get("moe", {})
+    attention_layers = attention.get("kv_layers", known.layers)
+    own = _layers_of_their_own(known.layers, attention)
     return Shape(
-        known.layers,
-        known.heads,
-        known.kv_heads,
-        checkpoint.max_context,
-        known.experts or (0 if known.layers else None),
-        latent=known.facts.get("attention", {}).get("kv_replicated", False),
+        layers=known.layers,
+        heads=known.heads,
+        kv_heads=known.kv_heads,
+        max_context=checkpoint.max_context,
+        experts=known.experts or (0 if known.layers else None),
+        latent=attention.get("kv_replicated", False),
+        max_context_yarn=facts.get("max_context_yarn"),
+        hidden_size=known.hidden_size,
+        head_dim=known.head_dim,
+        vocab_size=facts.get("vocab_size"),
+        tied_embeddings=facts.get("tied_embeddings", False),
+        gated_attention=attention.get("output_gate", False),
+        intermediate_size=moe.get("dense_intermediate", facts.get("intermediate_size")),
+        attention_layers=attention_layers,
+        sliding_layers=attention.get("sliding_layers", 0),
+        sliding_window=attention.get("sliding_window"),
+        cache_elements=facts.get("kv_elements_per_token"),
+        cache_bytes=attention.get("kv_bytes_per_token"),
+        mla=_latent(attention),
+        recurrent=_recurrent(attention),
+        indexer=_indexer(attention, attention_layers),
+        moe=_experts(moe, known.layers, known.hidden_size, own),
+        host_tables="ngram_tables" in facts or "engram_tables" in facts,
+    )
+
+
+def _inline(own: Facts) -> Shape:
+    """The shape that a site file gives, in the words of its schema."""
+    layers = own["layers"]
+    moe = {
+        "experts": own.get("experts"),
+        "top_k": own.get("experts_per_token"),
+        "intermediate": own.get("expert_intermediate_size"),
+        "shared": own.get("shared_experts", 0),
+        "shared_intermediate": own.get("shared_intermediate_size"),
+        "first_dense": own.get("dense_layers", 0),
+        "matrices": own.get("expert_matrices", 3),
+        "latent": own.get("expert_latent_size"),
+    }
+    states = own.get("linear_layers", 0) + own.get("mamba_layers", 0)
+    attention = own.get("attention_layers", layers - own.get("sliding_layers", 0) - states)
+    return Shape(
+        layers=layers,
+        heads=own["heads"],
+        kv_heads=own["kv_heads"],
+        max_context=own.get("max_context"),
+        experts=own.get("experts", 0),
+        latent="kv_lora_rank" in own,
+        max_context_yarn=own.get("max_context_yarn"),
+        hidden_size=own.get("hidden_size"),
+        head_dim=own.get("head_dim"),
+        vocab_size=own.get("vocab_size"),
+        tied_embeddings=own.get("tied_embeddings", False),
+        gated_attention=own.get("output_gate", False),
+        intermediate_size=own.get("intermediate_size"),
+        attention_layers=attention,
+        sliding_layers=own.get("sliding_layers", 0),
+        sliding_window=own.get("sliding_window"),
+        cache_elements=own.get("kv_elements_per_token"),
+        mla=_latent(own),
+        recurrent=_recurrent(own),
+        indexer=_indexer(own, attention),
+        moe=_experts(moe, layers, own.get("hidden_size"), own.get("expert_layers"))
+        if own.get("experts")
+        else None,
+        lacks=tuple(_lacking(own)),
+    )
+
+
+def _lacking(own: Facts) -> Iterator[str]:
+    """Keys that a group of sizes needs and the site file doesn't give."""
+    groups = (
+        ("sliding_layers", ("sliding_window",)),
+        ("linear_layers", ("kda_heads", "kda_head_dim") if "kda_heads" in own else _GATED_DELTA),
+        ("mamba_layers", _MAMBA),
+    )
+    for key, needed in groups:
+        if own.get(key):
+            yield from (name for name in needed if name not in own)
+
+
+def _latent(facts: Facts) -> Latent | None:
+    if "kv_lora_rank" not in facts:
+        return None
+    return Latent(
+        facts["kv_lora_rank"],
+        facts.get("qk_rope_head_dim", 0),
+        facts.get("q_lora_rank"),
+        facts.get("qk_nope_head_dim"),
+        facts.get("v_head_dim"),
+    )
+
+
+def _recurrent(facts: Facts) -> Recurrent | None:
+    """Gated delta rule, its form in Kimi's linear attention, or Mamba 2; None if a size lacks."""
+    if kda := _all(facts, "linear_layers", "kda_heads", "kda_head_dim"):
+        layers, heads, head = kda
+        return Recurrent(GATED_DELTA, layers, heads * head, heads * head, heads * head * head)
+    if sizes := _all(facts, "linear_layers", *_GATED_DELTA):
+        layers, keys, key, values, value = sizes
+        return Recurrent(GATED_DELTA, layers, keys * key, values * value, values * key * value)
+    if sizes := _all(facts, *_MAMBA):
+        layers, heads, head, state = sizes
+        inner, keys = heads * head, facts.get("n_groups", 1) * state
+        return Recurrent(MAMBA, layers, keys, inner, inner * state)
+    return None
+
+
+def _all(facts: Facts, *names: str) -> tuple[int, ...]:
+    """The facts of these names, or nothing if one of them is not there."""
+    found = tuple(facts[name] for name in names if facts.get(name))
+    return found if len(found) == len(names) else ()
+
+
+def _indexer(facts: Facts, layers: int | None) -> Indexer | None:
+    if "index_head_dim" not in facts or layers is None:
+        return None
+    return Indexer(
+        facts.get("index_layers", layers), facts.get("index_heads", 1), facts["index_head_dim"]
+    )
+
+
+def _layers_of_their_own(layers: int | None, attention: Facts) -> int | None:
+    """Layers of experts alone: a model with Mamba layers has no other in them."""
+    if layers is None or "mamba_layers" not in attention:
+        return None
+    own: int = attention["kv_layers"] + attention["mamba_layers"]
+    return layers - own
+
+
+def _experts(
+    facts: Facts, layers: int | None, width: int | None, own: int | None
+) -> Experts | None:
+    if not facts.get("experts") or layers is None:
+        return None
+    shared, size = facts.get("shared") or 0, facts.get("intermediate")
+    inside = facts.get("shared_intermediate") or (shared * size if size else 0)
+    return Experts(
+        layers=layers - facts.get("first_dense", 0) if own is None else own,
+        count=facts["experts"],
+        chosen=facts.get("top_k"),
+        size=size,
+        shared=inside if shared else 0,
+        matrices=facts.get("matrices", 3),
+        width=facts.get("latent") or width,
     )
