@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.render import MANIFEST
-from generator.tree import File, Tree
+from generator.tree import Change, File, Tree
 
 
 class OutputError(Exception):
@@ -62,7 +62,7 @@ def compare(tree: Tree, folder: Path) -> Comparison:
         if on_disk is None:
             missing.append(path)
         elif path == MANIFEST:
-            manifest_only = _same_but_origin(_read(on_disk), file.data)
+            manifest_only = same_but_origin(_read(on_disk), file.data)
             if not manifest_only and _read(on_disk) != file.data:
                 stale.append(path)
         elif not _same(file, on_disk):
@@ -79,6 +79,34 @@ def compare(tree: Tree, folder: Path) -> Comparison:
         manifest_only=manifest_only,
         exists=folder.exists(),
     )
+
+
+def committed(folder: Path, tree: Tree) -> tuple[Tree, tuple[str, ...]]:
+    """The bundle in a folder, which may have none, and its nodes in the order of their ranks.
+
+    What neither the folder's manifest nor the tree has is not of the bundle. Raises OutputError.
+    """
+    found = dict(_files(folder, folder))
+    manifest = _manifest(_read(found[MANIFEST])) if MANIFEST in found else {}
+    listed = _entries(manifest)
+    files = [
+        _committed_file(path, file, listed.get(path, {}).get("change"))
+        for path, file in found.items()
+        if path in listed or path in tree
+    ]
+    ranks = manifest.get("nodes")
+    folders = {path.partition("/")[0] for path in found}
+    nodes = [name for name in ranks if name in folders] if isinstance(ranks, list) else []
+    return {file.path: file for file in files}, tuple(nodes)
+
+
+def _committed_file(path: str, file: Path, change: object) -> File:
+    """Bytes that are no text come from no sparkgen, and are only ever shown."""
+    # What another version says in words of its own is taken for a restart, the safe side.
+    unknown = Change.RESTART if change else Change.NOTHING
+    known = next((one for one in Change if one == change), unknown)
+    mode = 0o755 if os.access(file, os.X_OK) else 0o644
+    return File(path, _read(file).decode(errors="replace"), mode, known)
 
 
 def write(tree: Tree, folder: Path, comparison: Comparison) -> None:
@@ -164,16 +192,22 @@ def _manifest(data: bytes) -> Mapping[str, Any]:
 
 def _listed(manifest: Path | None) -> dict[str, str]:
     """Checksums by path, as the folder's own manifest has them; none if it can't be read."""
-    files = _manifest(_read(manifest)).get("files") if manifest else None
+    if manifest is None:
+        return {}
+    entries = _entries(_manifest(_read(manifest)))
+    listed = {path: str(entry.get("sha256")) for path, entry in entries.items()}
+    return listed | {MANIFEST: ""} if listed else {}
+
+
+def _entries(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What a manifest says of each file."""
+    files = manifest.get("files")
     if not isinstance(files, dict):
         return {}
-    listed = {
-        path: str(entry.get("sha256")) for path, entry in files.items() if isinstance(entry, dict)
-    }
-    return listed | {MANIFEST: ""}
+    return {path: entry for path, entry in files.items() if isinstance(entry, dict)}
 
 
-def _same_but_origin(ours: bytes, theirs: bytes) -> bool:
+def same_but_origin(ours: bytes, theirs: bytes) -> bool:
     """Whether two manifests differ, and only in the generator's version or the site's checksum."""
     if ours == theirs:
         return False

@@ -131,6 +131,7 @@ def _manifest(site: Site, source_sha256: str, bundle: Tree) -> str:
     content = {
         "generator": f"sparkgen {__version__}",
         "site": {"file": site.file, "sha256": source_sha256},
+        "nodes": [node.name for node in site.nodes],
         "files": {
             path: {
                 "mode": f"{file.mode:04o}",

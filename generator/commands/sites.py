@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 
@@ -60,7 +60,7 @@ def one_sound(path: Path) -> Site:
 def tell(reading: Reading, findings: Sequence[Finding], strict: bool, form: str = "text") -> bool:
     """Print findings on standard error, and say whether they stop the command."""
     if form in TEXTUAL:
-        click.echo(text(reading.document, findings, color=color()), nl=False, err=True)
+        click.echo(text(reading.document, findings, color=color_of(sys.stderr)), nl=False, err=True)
     stops = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     return any(finding.severity in stops for finding in findings)
 
@@ -81,9 +81,9 @@ def publish(
     click.echo(report(form, [*located, *more], Path.cwd()), nl=False)
 
 
-def color() -> bool:
-    """Whether standard error is a terminal whose owner has nothing against colors."""
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+def color_of(stream: TextIO) -> bool:
+    """Whether a stream is a terminal whose owner has nothing against colors."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def fail(message: str) -> NoReturn:

@@ -1,0 +1,442 @@
+"""`diff`: over real git repositories, what a change costs on which node, in which order."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+
+from generator.resources import ROOT
+from generator.review.impact import EFFECTS, minutes
+from generator.review.markdown import LIMIT
+from generator.tree import Change
+
+
+def site_text(nodes: int = 2, model: str = "gpt-oss-120b", image: str = "v0.33.0") -> str:
+    """A site on a switch, which may have any number of nodes."""
+    members = "".join(
+        f"  - name: spark{i}\n    management: {{interface: enP7s7, address: 10.0.0.{i}/16}}\n"
+        for i in range(1, nodes + 1)
+    )
+    cables = "".join(f"  - endpoints: [spark{i}:p0, rack:{i}]\n" for i in range(1, nodes + 1))
+    return f"""\
+version: 1
+name: lab
+nodes:
+{members}cabling:
+{cables}topology: {{kind: switch}}
+model: {{name: {model}, context_length: 8192}}
+engine:
+  name: vllm
+  version: 0.33.0
+  image: vllm/vllm-openai:{image}
+  parallel: {{pipeline: {nodes}}}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, sparkgen: Command) -> Path:
+    """A site file whose bundle is built, both committed."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / "sites").mkdir()
+    path = tmp_path / "sites/lab.yaml"
+    path.write_text(site_text())
+    assert sparkgen("build", "sites/lab.yaml", cwd=tmp_path).code == 0
+    commit(tmp_path)
+    return path
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ("-c", "user.name=Someone", "-c", "user.email=someone@example.org")
+    subprocess.run(("git", "-C", str(folder), *identity, *words), check=True, capture_output=True)
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message=A change of the cluster")
+
+
+def data(sparkgen: Command, cwd: Path, *words: str) -> dict[str, Any]:
+    """The review of the one site, as a script gets it."""
+    outcome = sparkgen("diff", "sites/lab.yaml", "--format", "json", *words, cwd=cwd)
+    assert (outcome.code, outcome.err) == (0, "")
+    document = json.loads(outcome.out)
+    assert document["version"] == 1
+    (found,) = document["sites"]
+    return dict(found)
+
+
+def todo(found: dict[str, Any]) -> dict[str, str]:
+    return {node["node"]: node["todo"] for node in found["nodes"]}
+
+
+def order(found: dict[str, Any]) -> list[str]:
+    return [f"{step['step']}: {' '.join(step['nodes'])}" for step in found["order"]]
+
+
+# Every scenario against the folder of the bundle, and against the commit: the same review.
+against = pytest.mark.parametrize("words", [(), ("--against", "HEAD")], ids=["folder", "commit"])
+
+
+@against
+def test_nothing(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("diff", site, "--exit-code", *words, cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert re.fullmatch(r"lab: nothing differs from (out/lab|HEAD \(\w{12}\))\n", outcome.out)
+
+
+@against
+def test_new_wording_is_no_difference(
+    words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    site.write_text(f"# The lab downstairs.\n{site_text()}")
+    outcome = sparkgen("diff", site, "--exit-code", *words, cwd=tmp_path)
+    assert (outcome.code, outcome.out.partition(" from ")[0]) == (0, "lab: nothing differs")
+
+
+@against
+def test_address(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(
+        site_text().replace("{kind: switch}", "{kind: switch, subnet_pool: 10.200.0.0/16}")
+    )
+    found = data(sparkgen, tmp_path, *words)
+    links = "netplan apply (links drop), engine restart"
+    assert todo(found) == {"spark1": links, "spark2": links}
+    assert found["downtimeSeconds"] == 1320
+    assert order(found) == [
+        "stop the engine, the head first: spark1 spark2",
+        "install the files; merge etc/sparkgen/hosts into /etc/hosts; "
+        "netplan generate && netplan apply: spark2 spark1",
+        "check the fabric: wait-fabric.sh 10: spark1 spark2",
+        "start the engine, the head last: spark2 spark1",
+    ]
+    assert sparkgen("diff", site, "--exit-code", *words, cwd=tmp_path).code == 1
+    text = sparkgen("diff", site, *words, cwd=tmp_path).out
+    assert "\n-        - 10.100.0.11/24\n+        - 10.200.0.11/24\n" in text
+    assert "\n--- a/spark2/etc/netplan/40-cx7.yaml\n+++ b/spark2/etc/netplan/40-cx7.yaml\n" in text
+    assert "SHA256SUMS" not in text
+
+
+@against
+def test_address_of_management_of_one_node(
+    words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    """The worker's own address stands in names alone: nothing that runs was given it."""
+    site.write_text(site_text().replace("10.0.0.2/16", "10.0.0.99/16"))
+    found = data(sparkgen, tmp_path, *words)
+    assert todo(found) == dict.fromkeys(("spark1", "spark2"), "files only, nothing restarts")
+    assert found["downtimeSeconds"] is None
+    assert order(found) == [
+        "install the files; merge etc/sparkgen/hosts into /etc/hosts: spark2 spark1"
+    ]
+
+
+@against
+def test_model(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text(model="gpt-oss-20b"))
+    found = data(sparkgen, tmp_path, *words)
+    assert todo(found) == {"spark1": "engine restart", "spark2": "engine restart"}
+    assert order(found) == [
+        "fetch the model first: hf download openai/gpt-oss-20b: spark1 spark2",
+        "stop the engine, the head first: spark1 spark2",
+        "install the files: spark2 spark1",
+        "start the engine, the head last: spark2 spark1",
+    ]
+
+
+@against
+def test_image(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text(image="v0.33.0-aarch64"))
+    found = data(sparkgen, tmp_path, *words)
+    assert {node["effect"] for node in found["nodes"]} == {"restart"}
+    assert order(found)[0] == (
+        "fetch the image first: docker pull vllm/vllm-openai:v0.33.0-aarch64: spark1 spark2"
+    )
+    outcome = sparkgen("diff", site, "--exit-code", "--stat", *words, cwd=tmp_path)
+    assert outcome.code == 1
+    assert "spark1/opt/sparkgen/compose.yaml  +1     -1  restart the engine\n" in outcome.out
+    assert "@@" not in outcome.out
+
+
+@against
+def test_node_added(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text(nodes=3))
+    found = data(sparkgen, tmp_path, *words)
+    assert todo(found) == {
+        "spark1": "engine restart",
+        "spark2": "engine restart",
+        "spark3": "new: install all, start the engine",
+    }
+    assert [node["state"] for node in found["nodes"]] == ["changed", "changed", "new"]
+    assert order(found) == [
+        "fetch the image first: docker pull vllm/vllm-openai:v0.33.0: spark3",
+        "fetch the model first: hf download openai/gpt-oss-120b: spark3",
+        "stop the engine, the head first: spark1 spark2",
+        "install the files; merge etc/sparkgen/hosts into /etc/hosts; systemctl daemon-reload: "
+        "spark2 spark1",
+        "install the files; merge etc/sparkgen/hosts into /etc/hosts; "
+        "netplan generate && netplan apply; sysctl --system; systemctl daemon-reload: spark3",
+        "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
+        "start the engine, the head last: spark2 spark3 spark1",
+    ]
+    assert {file["kind"] for file in found["nodes"][2]["files"]} == {"added"}
+
+
+@against
+def test_node_removed(
+    words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    site.write_text(site_text(nodes=3))
+    sparkgen("build", site, cwd=tmp_path)
+    commit(tmp_path)
+    site.write_text(site_text(nodes=2))
+    found = data(sparkgen, tmp_path, *words)
+    assert todo(found)["spark3"] == "removed: stop the engine, take the files off"
+    assert order(found) == [
+        "stop the engine, the head first: spark1 spark2 spark3",
+        "disable sparkgen-engine and take the files off (see Roll back): spark3",
+        "install the files; merge etc/sparkgen/hosts into /etc/hosts; systemctl daemon-reload: "
+        "spark2 spark1",
+        "start the engine, the head last: spark2 spark1",
+    ]
+    assert {file["kind"] for file in found["nodes"][2]["files"]} == {"removed"}
+    assert sparkgen("diff", site, "--exit-code", *words, cwd=tmp_path).code == 1
+
+
+def test_one_rank_restarts_and_the_others_with_it(
+    site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    file = tmp_path / "out/lab/spark2/etc/sparkgen/engine.env"
+    file.write_text(file.read_text() + "NCCL_DEBUG=INFO\n")
+    found = data(sparkgen, tmp_path)
+    assert todo(found) == {
+        "spark1": "engine restart, with the other ranks",
+        "spark2": "engine restart",
+    }
+    assert [node["restarts"] for node in found["nodes"]] == [True, True]
+    assert found["nodes"][0]["files"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "effect"),
+    [
+        ("etc/systemd/system/sparkgen-engine.service", "RestartSec=30", "RestartSec=5", "reload"),
+        ("etc/systemd/system/sparkgen-engine.service", "# The only owner", "# One", "files"),
+        ("etc/nccl.conf", "# Replaces", "# Supersedes", "files"),
+        ("etc/nccl.conf", "NCCL_NET=IB", "NCCL_NET=Socket", "restart"),
+        ("etc/netplan/40-cx7.yaml", "mtu: 1500", "mtu: 9000", "links"),
+        ("opt/sparkgen/launch.sh", "set -euo pipefail", "set -eu", "files"),
+    ],
+)
+def test_effect_of_one_file(
+    path: str, old: str, new: str, effect: str, site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    file = tmp_path / "out/lab/spark1" / path
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    found = data(sparkgen, tmp_path)
+    assert [node["effect"] for node in found["nodes"]] == [effect, "nothing"]
+    restarts = effect in ("restart", "links")
+    assert [node["restarts"] for node in found["nodes"]] == [restarts, restarts]
+    assert (found["downtimeSeconds"] is None) == (not restarts)
+
+
+def test_script_that_lost_its_mode(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    (tmp_path / "out/lab/spark1/opt/sparkgen/launch.sh").chmod(0o644)
+    outcome = sparkgen("diff", site, cwd=tmp_path)
+    assert "\nspark1/opt/sparkgen/launch.sh is now executable\n" in outcome.out
+
+
+def test_checksums_alone(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    """A file that only repeats others is shown where nothing else differs."""
+    sums = tmp_path / "out/lab/spark1/SHA256SUMS"
+    sums.write_text(sums.read_text().rstrip("\n"))
+    outcome = sparkgen("diff", site, "--exit-code", cwd=tmp_path)
+    assert outcome.code == 1
+    assert "\n--- a/spark1/SHA256SUMS\n" in outcome.out
+    assert "\n\\ No newline at end of file\n" in outcome.out
+
+
+def test_first_bundle(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("diff", site, "--out", "elsewhere", "--stat", cwd=tmp_path)
+    assert outcome.code == 0
+    head = outcome.out.partition("\n")[0]
+    said = r"lab against elsewhere/lab: 2 of 2 nodes change, \d+ files; nothing runs yet"
+    assert re.fullmatch(said, head)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_is_not_of_the_bundle_is_left_out(
+    site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    (tmp_path / "out/lab/spark1/notes.txt").write_text("mine\n")
+    assert sparkgen("diff", site, "--exit-code", cwd=tmp_path).code == 0
+
+
+def test_bytes_that_are_no_text_cannot_take_over_a_terminal(
+    site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    file = tmp_path / "out/lab/spark1/etc/nccl.conf"
+    file.write_bytes(file.read_bytes() + b"\x1b]0;owned\x07 \xff\n")
+    outcome = sparkgen("diff", site, cwd=tmp_path)
+    assert outcome.code == 0
+    assert "\x1b" not in outcome.out
+    assert "-\\x1b]0;owned\\x07" in outcome.out
+
+
+def test_another_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    """The name of the site file stands in every file, and is no difference between two sites."""
+    other = tmp_path / "sites/other.yaml"
+    other.write_text(site_text(image="v0.33.1"))
+    outcome = sparkgen("diff", other, "--with", site, "--stat", cwd=tmp_path)
+    assert outcome.out.startswith(f"lab against {site}: 2 of 2 nodes change, ")
+    changed = set(re.findall(r"^changed +(\S+)", outcome.out, re.MULTILINE))
+    assert {Path(path).name for path in changed} == {"README.md", "compose.yaml", "launch.sh"}
+
+
+def test_site_that_was_not_there(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    """A new site is reviewed like any other: all of it is new."""
+    new = tmp_path / "sites/new.yaml"
+    new.write_text(site_text().replace("name: lab", "name: new"))
+    outcome = sparkgen("diff", "sites/new.yaml", "--against", "HEAD", "--stat", cwd=tmp_path)
+    assert outcome.code == 0
+    assert ", which does not have sites/new.yaml: 2 of 2 nodes change" in outcome.out
+
+
+def test_site_that_was_invalid(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text().replace("kind: switch", "kind: swich"))
+    commit(tmp_path)
+    site.write_text(site_text())
+    outcome = sparkgen("diff", "sites/lab.yaml", "--against", "main", cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert " --> main:sites/lab.yaml:" in outcome.err
+
+
+def test_from_a_folder_below_and_by_an_older_name(
+    site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    git(tmp_path, "tag", "v1")
+    site.write_text(site_text(model="gpt-oss-20b"))
+    commit(tmp_path)
+    outcome = sparkgen("diff", "lab.yaml", "--against", "v1", "--exit-code", cwd=site.parent)
+    assert outcome.code == 1
+    assert (
+        sparkgen("diff", "lab.yaml", "--against", "HEAD", "--exit-code", cwd=site.parent).code == 0
+    )
+
+
+def test_unknown_commit(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    for ref in ("nowhere", "--help", "HEAD:sites"):
+        outcome = sparkgen("diff", site, f"--against={ref}", cwd=tmp_path)
+        assert (outcome.code, outcome.out) == (4, "")
+        assert outcome.err == f"sparkgen: git knows no commit called '{ref}'\n"
+
+
+def test_no_repository(tmp_path: Path, process: Command) -> None:
+    site = tmp_path / "lab.yaml"
+    site.write_text(site_text())
+    ceiling = {"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+    outcome = process("diff", "lab.yaml", "--against", "HEAD", cwd=tmp_path, env=ceiling)
+    assert (outcome.code, outcome.out) == (4, "")
+    assert re.fullmatch(r"sparkgen: git: .*not a git repository.*\n", outcome.err)
+
+
+def test_no_git(site: Path, tmp_path: Path, process: Command) -> None:
+    empty = {"PATH": str(tmp_path / "sites")}
+    outcome = process("diff", site, "--against", "HEAD", cwd=tmp_path, env=empty)
+    assert (outcome.code, outcome.out) == (4, "")
+    assert outcome.err == "sparkgen: git is not installed; --against asks it for the site file\n"
+
+
+def test_two_ways_at_once(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    both = sparkgen("diff", site, "--against", "HEAD", "--with", site, cwd=tmp_path)
+    assert both.code == 2
+    assert sparkgen("diff", site, site, "--with", site, cwd=tmp_path).code == 2
+
+
+def test_invalid_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text().replace("kind: switch", "kind: swich"))
+    assert sparkgen("diff", site, cwd=tmp_path).code == 3
+
+
+def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text(nodes=3, model="gpt-oss-20b"))
+    outcome = sparkgen("diff", site, "--against", "main", "--format", "markdown", cwd=tmp_path)
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[:3] == ["<!-- sparkgen diff -->", "### lab", ""]
+    assert "**the API is down for up to 22 min: stop, then load the model**." in outcome.out
+    assert "| spark1, spark2 | engine restart |" in lines
+    assert "| spark3 | new: install all, start the engine |" in lines
+    folds = [line for line in lines if line.startswith("<summary>")]
+    assert [re.sub(r" \(.*", "", fold) for fold in folds] == [
+        "<summary>lab/spark1: engine restart",
+        "<summary>lab/spark2: engine restart",
+        "<summary>lab/spark3: new: install all, start the engine",
+        "<summary>lab: files of no node",
+    ]
+    balanced(outcome.out)
+
+
+def test_markdown_of_no_change(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("diff", site, "--format", "markdown", cwd=tmp_path)
+    assert outcome.out == "<!-- sparkgen diff -->\nNothing differs: lab\n"
+
+
+def test_markdown_fits_into_a_comment(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text(nodes=36))
+    outcome = sparkgen("diff", site, "--against", "main", "--format", "markdown", cwd=tmp_path)
+    assert outcome.code == 0
+    assert LIMIT / 2 < len(outcome.out) <= LIMIT
+    assert outcome.out.endswith("`sparkgen diff` prints all of it.\n")
+    balanced(outcome.out)
+
+
+def balanced(comment: str) -> None:
+    """Every fold and every fence that is opened is closed."""
+    assert comment.count("<details>") == comment.count("</details>")
+    fences = re.findall(r"^`{3,}(?:diff)?$", comment, re.MULTILINE)
+    assert [fence.endswith("diff") for fence in fences] == [True, False] * (len(fences) // 2)
+
+
+def test_color_is_for_terminals(site: Path, tmp_path: Path, process: Command) -> None:
+    site.write_text(site_text(model="gpt-oss-20b"))
+    assert "\x1b" not in process("diff", site, cwd=tmp_path).out
+    said = on_a_terminal("diff", str(site), cwd=tmp_path)
+    assert "\x1b[31m-" in said
+    assert "\x1b[32m+" in said
+
+
+def on_a_terminal(*words: str, cwd: Path) -> str:
+    """What the command prints on a terminal."""
+    ours, theirs = pty.openpty()
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "generator", *words],
+        cwd=cwd,
+        env={**inherited, "PYTHONPATH": str(ROOT)},
+        stdout=theirs,
+    ) as running:
+        os.close(theirs)
+        said = b""
+        with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):
+            while read := terminal.read(65_536):  # an error at the end, on Linux
+                said += read
+        assert running.wait(60) == 0
+    return said.decode()
+
+
+def test_every_change_has_an_effect() -> None:
+    assert EFFECTS.keys() == set(Change)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(30, "30 s"), (60, "1 min"), (61, "2 min")])
+def test_minutes(seconds: int, said: str) -> None:
+    assert minutes(seconds) == said
