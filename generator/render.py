@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
+from xml.sax.saxutils import escape
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
 from generator import __version__
+from generator.diagram.layout import layout
+from generator.diagram.mermaid import graph
+from generator.diagram.shapes import DARK, LIGHT
 from generator.resources import PACKAGE, TEMPLATES
 from generator.site import Node, Site
 from generator.tree import Change, File, Tree, tree
@@ -80,6 +84,7 @@ NODE_PLAN = (
 )
 
 README = "README.md"
+CABLING = "cabling.svg"
 MANIFEST = "MANIFEST.json"
 CHECKSUMS = "SHA256SUMS"
 
@@ -93,11 +98,18 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
 
     `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
     """
-    files = [File(README, _print(README, site=site), 0o644, Change.NOTHING)]
+    files = [File(README, _print(README, site=site, graph=graph(site)), 0o644, Change.NOTHING)]
+    if site.has_fabric:
+        files.append(File(CABLING, cabling(site), 0o644, Change.NOTHING))
     files += _node_folders(site, nodes or site.nodes)
     bundle = tree(files)
     manifest = _manifest(site, source_sha256, bundle)
     return tree([*files, File(MANIFEST, manifest, 0o644, Change.NOTHING)])
+
+
+def cabling(site: Site) -> str:
+    """The picture of the cabling, as SVG."""
+    return _print(CABLING, site=site, drawing=layout(site), light=LIGHT, dark=DARK)
 
 
 def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
@@ -178,7 +190,13 @@ def _environment() -> Environment:
         auto_reload=False,
         bytecode_cache=_CompiledTemplates(str(PACKAGE / "__pycache__"), "template-%s.cache"),
     )
-    environment.filters |= {"sh": sh, "compose": compose, "markdown": markdown}
+    environment.filters |= {
+        "sh": sh,
+        "compose": compose,
+        "markdown": markdown,
+        "xml": xml,
+        "xml_comment": xml_comment,
+    }
     return environment
 
 
@@ -190,6 +208,16 @@ def sh(value: str | tuple[str, ...]) -> str:
 def compose(value: str) -> str:
     """A text in a Compose file: double quotes for YAML, and no `$` left to interpolate."""
     return json.dumps(value).replace("$", "$$")
+
+
+def xml(value: str) -> str:
+    """A text between the tags of XML, or in double quotes."""
+    return escape(value, {'"': "&quot;"})
+
+
+def xml_comment(value: str) -> str:
+    """A text in a comment of XML, which two hyphens in a row would end."""
+    return value.replace("--", "-&#45;")
 
 
 def markdown(value: str) -> str:

@@ -12,33 +12,12 @@ from typing import Any
 
 import pytest
 from conftest import Command
+from racks import site_text
 
 from generator.resources import ROOT
 from generator.review.impact import EFFECTS, minutes
 from generator.review.markdown import LIMIT
 from generator.tree import Change
-
-
-def site_text(nodes: int = 2, model: str = "gpt-oss-120b", image: str = "v0.33.0") -> str:
-    """A site on a switch, which may have any number of nodes."""
-    members = "".join(
-        f"  - name: spark{i}\n    management: {{interface: enP7s7, address: 10.0.0.{i}/16}}\n"
-        for i in range(1, nodes + 1)
-    )
-    cables = "".join(f"  - endpoints: [spark{i}:p0, rack:{i}]\n" for i in range(1, nodes + 1))
-    return f"""\
-version: 1
-name: lab
-nodes:
-{members}cabling:
-{cables}topology: {{kind: switch}}
-model: {{name: {model}, context_length: 8192}}
-engine:
-  name: vllm
-  version: 0.33.0
-  image: vllm/vllm-openai:{image}
-  parallel: {{pipeline: {nodes}}}
-"""
 
 
 @pytest.fixture
@@ -401,7 +380,8 @@ def test_markdown_fits_into_a_comment(site: Path, tmp_path: Path, sparkgen: Comm
 
 def balanced(comment: str) -> None:
     """Every fold and every fence that is opened is closed."""
-    assert comment.count("<details>") == comment.count("</details>")
+    lines = comment.splitlines()
+    assert lines.count("<details>") == lines.count("</details>")
     fences = re.findall(r"^`{3,}(?:diff)?$", comment, re.MULTILINE)
     assert [fence.endswith("diff") for fence in fences] == [True, False] * (len(fences) // 2)
 

@@ -129,6 +129,7 @@ def test_removed_node_is_removed_whole(
     assert sorted(path.name for path in built.iterdir()) == [
         "MANIFEST.json",
         "README.md",
+        "cabling.svg",
         "spark1",
         "spark2",
     ]

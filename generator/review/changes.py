@@ -8,7 +8,7 @@ from typing import Literal
 
 from generator.formats import visible
 from generator.output import same_but_origin
-from generator.render import CHECKSUMS, MANIFEST
+from generator.render import CABLING, CHECKSUMS, MANIFEST
 from generator.tree import Change, File, Tree
 
 Kind = Literal["added", "removed", "changed"]
@@ -44,9 +44,9 @@ class FileChange:
         return file.change
 
     @property
-    def is_checksums(self) -> bool:
-        """Whether the file only repeats what others are."""
-        return self.path == MANIFEST or self.path.endswith(f"/{CHECKSUMS}")
+    def repeats(self) -> bool:
+        """Whether the file only says in another form what others say: checksums, a picture."""
+        return self.path in (MANIFEST, CABLING) or self.path.endswith(f"/{CHECKSUMS}")
 
     @cached_property
     def lines(self) -> tuple[str, ...]:

@@ -40,8 +40,8 @@ def order(review: Review) -> Iterator[str]:
 
 
 def shown(files: Sequence[FileChange]) -> list[FileChange]:
-    """The files whose diff says something: checksums only repeat that others have changed."""
-    telling = [file for file in files if not file.is_checksums]
+    """The files whose lines say something that others do not."""
+    telling = [file for file in files if not file.repeats]
     return telling or list(files)
 
 

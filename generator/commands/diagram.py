@@ -1,0 +1,34 @@
+"""`sparkgen diagram`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from generator.commands.options import SITE
+from generator.commands.sites import one_sound
+from generator.diagram import plain
+from generator.diagram.mermaid import graph
+from generator.render import cabling
+from generator.site import Site
+
+_FORMS: dict[str, Callable[[Site], str]] = {
+    "svg": cabling,
+    "mermaid": graph,
+    "ascii": plain.drawing,
+}
+
+
+@click.command(epilog="Example: sparkgen diagram sites/lab-mesh.yaml --format ascii")
+@SITE
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_FORMS)),
+    default="svg",
+    show_default=True,
+    help="Mermaid stays empty for a single node, and above 100 cables.",
+)
+def command(site: Path, form: str) -> None:
+    """Draw how a site is cabled, each node seen from the back."""
+    click.echo(_FORMS[form](one_sound(site)), nl=False)

@@ -1,0 +1,55 @@
+"""The cabling as a Mermaid graph, which forges draw where they show Markdown."""
+
+import re
+from collections.abc import Iterator
+
+from generator.addressing import Cable, Port
+from generator.diagram.layout import said
+from generator.site import Site
+
+# Mermaid draws no more than 500 edges, and a person sees nothing in a hundred.
+MOST_CABLES = 100
+
+
+def graph(site: Site) -> str:
+    """The text of a graph; empty where there is nothing to join, or too much to see."""
+    if not 0 < len(site.cables) <= MOST_CABLES:
+        return ""
+    return "\n".join(["graph LR", *_nodes(site), *_edges(site)]) + "\n"
+
+
+def _nodes(site: Site) -> Iterator[str]:
+    for node in site.nodes:
+        role = ", head" if node.is_head else ""
+        yield f'  n{node.rank}["{_text(node.name)}<br/>rank {node.rank}{role}"]'
+    for index, name in enumerate(_switches(site)):
+        yield f'  s{index}[["{_text(name)}"]]'
+
+
+def _edges(site: Site) -> Iterator[str]:
+    ids = {node.name: f"n{node.rank}" for node in site.nodes}
+    ids |= {name: f"s{index}" for index, name in enumerate(_switches(site))}
+    for cable in site.cables:
+        a, b = _end(cable.a), _end(cable.b)
+        label = "<br/>".join(map(_text, _label(cable, a[1], b[1])))
+        yield f'  {ids[a[0]]} ---|"{label}"| {ids[b[0]]}'
+
+
+def _label(cable: Cable, a: str, b: str) -> Iterator[str]:
+    yield said(cable)
+    yield f"{a} to {b}"
+    yield from map(str, cable.subnets)
+
+
+def _switches(site: Site) -> list[str]:
+    return sorted({_end(cable.b)[0] for cable in site.cables if not isinstance(cable.b, Port)})
+
+
+def _end(end: Port | str) -> tuple[str, str]:
+    name, _, port = str(end).partition(":")
+    return name, port
+
+
+def _text(value: str) -> str:
+    """A text in quotes; all that could be markup is named by its code point."""
+    return re.sub(r"[^\w .:,/()\u00b7-]", lambda found: f"#{ord(found[0])};", value)

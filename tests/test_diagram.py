@@ -1,0 +1,253 @@
+"""Pictures of the cabling: all of it is there, nothing lies on anything else, and XML reads it."""
+
+import re
+import subprocess
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from bundles import BUNDLES
+from conftest import Command
+from programs import require
+from racks import site_text
+
+from generator.diagram.layout import layout, said, subnets
+from generator.diagram.mermaid import MOST_CABLES, graph
+from generator.diagram.plain import drawing
+from generator.diagram.shapes import Box, Drawing, Text, fitted, width_of
+from generator.pipeline import read_site
+from generator.render import cabling
+from generator.resources import ROOT
+from generator.site import Site
+
+SVG = "{http://www.w3.org/2000/svg}"
+LAB_MESH = ROOT / "sites/lab-mesh.yaml"
+
+
+def site_of(text: str, name: str = "lab.yaml") -> Site:
+    reading = read_site(name, text.encode())
+    assert reading.site, reading.findings
+    return reading.site
+
+
+def long_names() -> Site:
+    """All free text as long and as nasty as it may be, over both ports."""
+    text = (
+        site_text(nodes=5, ports=2).replace("spark3", "n" * 63).replace("rack:", "rack:pppppppp-")
+    )
+    nasty = '<&>]]>"--' * 4
+    more = f"\n    label: '{nasty}'\n    kind: dac\n    length_m: 1.25"
+    return site_of(re.sub(r"(- endpoints: .*)", rf"\1{more}", text))
+
+
+SITES = {
+    **{bundle.name: bundle.site for bundle in BUNDLES},
+    "two-on-a-switch": site_of(site_text(nodes=2)),
+    "three-on-a-switch": site_of(site_text(nodes=3)),
+    "sixteen-on-a-switch": site_of(site_text(nodes=16)),
+    "both-ports-on-a-switch": site_of(site_text(nodes=16, ports=2)),
+    "long-names": long_names(),
+}
+
+each_site = pytest.mark.parametrize("site", SITES.values(), ids=SITES)
+
+
+@each_site
+def test_nothing_lies_on_anything_else(site: Site) -> None:
+    picture = layout(site)
+    things = [*(text.box for text in picture.texts), *(badge.box for badge in picture.badges)]
+    for a, b in combinations(things, 2):
+        assert not a.overlaps(b), (a, b)
+    for a, b in combinations(picture.frames, 2):
+        assert not a.overlaps(b)
+    for a, b in combinations([socket.box for socket in picture.sockets], 2):
+        assert not a.overlaps(b)
+    for text in picture.texts:
+        for line in picture.lines:
+            assert not any(crosses(segment, text.box) for segment in line.segments), text
+
+
+def crosses(segment: Box, box: Box) -> bool:
+    """Whether a line without a width passes through a box."""
+    thick = Box(segment.x - 1, segment.y - 1, segment.width + 2, segment.height + 2)
+    return thick.overlaps(box)
+
+
+@each_site
+def test_everything_is_inside(site: Site) -> None:
+    picture = layout(site)
+    sheet = Box(0, 0, picture.width, picture.height)
+    boxes = [*picture.frames, *(text.box for text in picture.texts)]
+    boxes += [badge.box for badge in picture.badges]
+    boxes += [segment for line in picture.lines for segment in line.segments]
+    assert all(sheet.holds(box) for box in boxes)
+    for text in picture.texts:
+        frames = [frame for frame in picture.frames if frame.overlaps(text.box)]
+        assert all(frame.holds(text.box) for frame in frames), text
+    for socket in picture.sockets:
+        assert any(frame.holds(socket.box) for frame in picture.frames)
+    for badge in picture.badges:
+        assert badge.box.holds(badge.text.box)
+
+
+@each_site
+def test_every_cable_joins_the_ports_that_it_joins(site: Site) -> None:
+    picture = layout(site)
+    assert Counter(badge.text.text for badge in picture.badges) == Counter(
+        str(cable.number) for cable in site.cables for _ in cable.ports
+    )
+    frames = dict(zip([node.name for node in site.nodes], node_frames(picture, site), strict=True))
+    for cable, line in zip(by_line(picture, site), picture.lines, strict=True):
+        touched = {
+            (name, port)
+            for name, frame in frames.items()
+            for port, socket in enumerate(ports(picture, frame))
+            if any(end in ((socket.center, socket.bottom),) for end in line.points)
+        }
+        assert touched == {(port.node, port.port) for port in cable.ports}
+
+
+def node_frames(picture: Drawing, site: Site) -> list[Box]:
+    """The frames of the nodes, by rank: on a switch its own is the first."""
+    return list(picture.frames[1:] if site.kind == "switch" else picture.frames)
+
+
+def ports(picture: Drawing, frame: Box) -> list[Box]:
+    """A node's sockets from left to right: beside the RJ45 is p0, then p1."""
+    inside = [socket.box for socket in picture.sockets if frame.holds(socket.box)]
+    return sorted(inside, key=lambda box: box.x)[1:]
+
+
+def by_line(picture: Drawing, site: Site) -> list[object]:
+    """The cables in the order of the lines: each label is above the middle of its own line."""
+    texts = {(text.x, text.y): text.text for text in picture.texts if text.style == "small"}
+    found = []
+    for line in picture.lines:
+        y = line.points[1][1]
+        (label,) = [
+            said
+            for (x, base), said in texts.items()
+            if base == y - 7 and min(p[0] for p in line.points) < x < max(p[0] for p in line.points)
+        ]
+        number = int(re.match(r"cable (\d+)", label)[1])  # type: ignore[index]
+        found.append(site.cables[number - 1])
+    return found
+
+
+@each_site
+def test_what_a_label_says(site: Site) -> None:
+    shown = [text.text for text in layout(site).texts]
+    for cable in site.cables:
+        assert any(said(cable).startswith(text.rstrip("\u2026")) for text in shown)
+        assert subnets(cable) in shown
+
+
+@each_site
+def test_svg_is_xml_and_says_all_of_it(site: Site) -> None:
+    root = ElementTree.fromstring(cabling(site))
+    assert root.tag == f"{SVG}svg"
+    texts = [element.text for element in root.iter(f"{SVG}text")]
+    picture = layout(site)
+    assert Counter(texts) == Counter(
+        [text.text for text in picture.texts] + [badge.text.text for badge in picture.badges]
+    )
+    assert len(list(root.iter(f"{SVG}path"))) == 2 * len(site.cables)
+    description = root.find(f"{SVG}desc")
+    assert description is not None
+    for cable in site.cables:
+        assert f"{said(cable)}: {cable.a} to {cable.b}" in str(description.text)
+
+
+def test_comment_cannot_be_ended_by_the_name_of_the_file() -> None:
+    site = site_of(LAB_MESH.read_text(), "a--b-->.yaml")
+    svg = cabling(site)
+    assert svg.startswith("<!-- generated by sparkgen from a-&#45;b-&#45;_.yaml; do not edit -->\n")
+    ElementTree.fromstring(svg)
+
+
+def test_svg_is_drawn(tmp_path: Path) -> None:
+    require("rsvg-convert")
+    for name in ("lab-mesh", "rack-switch"):
+        out = tmp_path / f"{name}.png"
+        svg = ROOT / "out" / name / "cabling.svg"
+        subprocess.run(("rsvg-convert", "--output", out, svg), check=True)
+        assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_colors_for_light_and_dark_are_as_many_and_differ() -> None:
+    svg = cabling(SITES["lab-mesh"])
+    light, _, dark = svg.partition("@media (prefers-color-scheme: dark)")
+    pattern = r"\.stroke(\d) \{ stroke: (#\w{6}); \}"
+    colors = [dict(re.findall(pattern, part)) for part in (light, dark)]
+    assert colors[0].keys() == colors[1].keys()
+    assert all(color != colors[1][number] for number, color in colors[0].items())
+
+
+def test_plain(tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("diagram", LAB_MESH, "--format", "ascii", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == PLAIN
+
+
+PLAIN = """\
+spark1, rank 0                  spark2, rank 1                  spark3, rank 2
++-------------------+           +-------------------+           +-------------------+
+| RJ45 [ p0 ][ p1 ] |           | RJ45 [ p0 ][ p1 ] |           | RJ45 [ p0 ][ p1 ] |
++-------------------+           +-------------------+           +-------------------+
+         |     |                         |     |                         |     |
+         +-----|----------- 1 -----------|-----+                         |     |
+               |                         |                               |     |
+               |                         +-------------- 2 --------------|-----+
+               |                                                         |
+               +--------------------------- 3 ---------------------------+
+
+CABLE  FROM       TO         KIND  LENGTH  SUBNETS                             LABEL
+1      spark1:p0  spark2:p1  -     -       192.168.177.0/24, 192.168.178.0/24  -
+2      spark2:p0  spark3:p1  -     -       192.168.197.0/24, 192.168.198.0/24  -
+3      spark3:p0  spark1:p1  -     -       192.168.187.0/24, 192.168.188.0/24  -
+"""
+
+
+@each_site
+def test_plain_is_ascii_and_has_every_cable(site: Site) -> None:
+    picture = drawing(site)
+    assert picture.isascii()
+    for cable in site.cables:
+        assert re.search(rf"^{cable.number} +{re.escape(str(cable.a))} ", picture, re.MULTILINE)
+
+
+@each_site
+def test_graph_has_an_edge_a_cable(site: Site) -> None:
+    edges = re.findall(r'^  (\w+) ---\|"(.*)"\| (\w+)$', graph(site), re.MULTILINE)
+    assert len(edges) == len(site.cables)
+    for _, label, _ in edges:
+        assert not re.search(r"[<>&\"]", label.replace("<br/>", ""))
+
+
+def test_graph_is_left_out_where_nobody_could_read_it() -> None:
+    for nodes, drawn in ((MOST_CABLES, True), (MOST_CABLES + 1, False)):
+        text = site_text(nodes).replace("pipeline", "data")
+        assert bool(graph(site_of(text))) is drawn
+
+
+def test_single_node(tmp_path: Path, sparkgen: Command) -> None:
+    site = ROOT / "sites/single.yaml"
+    ElementTree.fromstring(sparkgen("diagram", site, cwd=tmp_path).out)
+    assert "RJ45" in sparkgen("diagram", site, "--format", "ascii", cwd=tmp_path).out
+    assert not (ROOT / "out/single/cabling.svg").exists()
+
+
+def test_what_is_too_long_is_cut() -> None:
+    assert fitted("short", "small", 100) == "short"
+    cut = fitted("x" * 100, "small", 100)
+    assert cut.endswith("x\u2026")
+    assert width_of(cut, "small") <= 100 < width_of(cut + "x", "small")
+    assert width_of("\u65e5\u672c", "small") > width_of("ab", "small")
+
+
+@pytest.mark.parametrize(("anchor", "left"), [("start", 50), ("middle", 30), ("end", 10)])
+def test_box_of_a_text(anchor: str, left: int) -> None:
+    text = Text("x" * 6, 50, 20, "small", anchor)  # type: ignore[arg-type]
+    assert text.box == Box(left, 11, 40, 12)
