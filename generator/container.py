@@ -11,7 +11,6 @@ from generator.site import Container, Engine, Health, Model, Mount, Rank, Times
 ENGINE_ENV = "/etc/sparkgen/engine.env"
 SECRETS_ENV = "/etc/sparkgen/secrets.env"
 NCCL_CONF = "/etc/nccl.conf"
-HEALTH_SCRIPT = "/opt/sparkgen/health.py"
 
 # A cap, not a reservation; shared memory of 64 GB has been reported to wedge unified-memory hosts.
 SHM_GIB = 16
@@ -56,15 +55,17 @@ def _mounts(rank: Rank, engine: Engine, model: Model, hub: str) -> Iterator[Moun
     for script in ENGINES[engine.name].scripts(rank, engine):
         yield Mount(script, read_only=True)
     if rank.is_head:
-        yield Mount(HEALTH_SCRIPT, read_only=True)
+        yield Mount(ENGINES[engine.name].HEALTH[-1], read_only=True)
 
 
 def _health(engine: Engine) -> Health:
+    module = ENGINES[engine.name]
     host = str(LOOPBACK) if engine.api.listen == "0.0.0.0" else engine.api.listen
     return Health(
         url=f"http://{host}:{engine.api.port}",
         key=engine.key,
-        test=("CMD", "python3", HEALTH_SCRIPT),
+        generates=module.HEALTH_GENERATES,
+        test=("CMD", *module.HEALTH),
         start_seconds=TIMES.load,
         interval_seconds=60,
         answer_seconds=45,

@@ -78,6 +78,7 @@ NODE_PLAN = (
     Entry("opt/sparkgen/launch.sh", Change.NOTHING, 0o755),
     Entry("opt/sparkgen/nccl-test.sh", Change.NOTHING, 0o755, _several, shared=True),
     Entry("opt/sparkgen/ray.sh", Change.RESTART, 0o755, _script("ray.sh")),
+    Entry("opt/sparkgen/serve.py", Change.RESTART, 0o644, _script("serve.py")),
     Entry("opt/sparkgen/serve.sbatch", Change.NOTHING, 0o755, _several, shared=True),
     Entry("opt/sparkgen/web-ui.yaml", Change.WEB_UI, wanted=_web_ui),
     Entry("opt/sparkgen/wait-fabric.sh", Change.NOTHING, 0o755, _fabric),

@@ -62,11 +62,13 @@ class Container:
 class Health:
     """How the head's container is asked whether it serves; times in seconds.
 
-    `key` names the variable with the API's key, None where the engine knows none.
+    `key` names the variable with the API's key, None where the engine knows none. `generates` is
+    the engine's own endpoint that proves a token, None where the check asks for one itself.
     """
 
     url: str
     key: str | None
+    generates: str | None
     test: Words
     start_seconds: int
     interval_seconds: int
@@ -203,6 +205,11 @@ class Engine:
     memory_utilization: float
     key: str | None
     secrets: Words
+
+    @property
+    def rendezvous(self) -> int | None:
+        """The port of the head at which ranks meet, open for as long as rank 0 lives."""
+        return self.ports.get("master") or self.ports.get("dist_init")
 
     @property
     def is_pinned(self) -> bool:

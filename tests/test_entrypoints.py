@@ -1,4 +1,4 @@
-"""What runs in a container beside the engine: ray.sh, follow.sh and health.py."""
+"""What runs in a container beside the engine: ray.sh, follow.sh, serve.py and health.py."""
 
 import json
 import signal
@@ -177,20 +177,36 @@ server.accept()
 """
 
 
+# An engine that leaves a signal to rank 0, as SGLang's followers do.
+STUBBORN = """\
+#!/bin/bash
+trap '' TERM
+touch "$CALLS/serves"
+for _ in {1..400}; do /bin/sleep 0.05; done
+touch "$CALLS/outlived"
+"""
+
+
+def one_of_each(folders: list[NodeFolder]) -> list[NodeFolder]:
+    """The first one of each engine."""
+    return list({folder.site.engine.name: folder for folder in reversed(folders)}.values())
+
+
 @pytest.mark.parametrize("folder", FOLLOWERS, ids=str)
 def test_follower_ends(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
-    stand_ins.add("vllm")
+    _, program, *arguments = folder.command
+    stand_ins.add(program)
     stand_ins.add("sleep", BLINK)
     done = stand_ins.run(*contained(folder, folder.copy(tmp_path)))
-    assert ["vllm", *stand_ins.arguments("vllm")] == folder.command[1:]
+    assert stand_ins.arguments(program) == arguments
     assert (done.returncode, done.stderr) == (1, f"rank {folder.node.rank} has ended\n")
 
 
-def test_head_is_gone(tmp_path: Path, stand_ins: StandIns) -> None:
-    folder = FOLLOWERS[0]
-    head, port = folder.site.head, folder.site.engine.ports["master"]
+@pytest.mark.parametrize("folder", one_of_each(FOLLOWERS), ids=str)
+def test_head_is_gone(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+    head, port = folder.site.head, folder.site.engine.rendezvous
     address = str(head.control.address)
-    stand_ins.add("vllm", ENGINE)
+    stand_ins.add(folder.command[1], ENGINE)
     stand_ins.add("sleep", BLINK)
     before = stand_ins.add("head", HEAD.format(address=address, port=port))
     done = stand_ins.run(*contained(folder, folder.copy(tmp_path), str(before)))
@@ -199,9 +215,12 @@ def test_head_is_gone(tmp_path: Path, stand_ins: StandIns) -> None:
     assert (stand_ins.calls / "ended").exists()
 
 
-def test_follower_is_told_to_end(tmp_path: Path, stand_ins: StandIns) -> None:
+@pytest.mark.parametrize(("engine", "ends"), [(ENGINE, True), (STUBBORN, False)])
+def test_follower_is_told_to_end(
+    engine: str, ends: bool, tmp_path: Path, stand_ins: StandIns
+) -> None:
     folder = FOLLOWERS[0]
-    stand_ins.add("vllm", ENGINE)
+    stand_ins.add(folder.command[1], engine)
     stand_ins.add("sleep", BLINK)
     argv = contained(folder, folder.copy(tmp_path))
     with subprocess.Popen(argv, env=stand_ins.env) as follower:
@@ -211,7 +230,66 @@ def test_follower_is_told_to_end(tmp_path: Path, stand_ins: StandIns) -> None:
             time.sleep(0.05)
         follower.send_signal(signal.SIGTERM)
         assert follower.wait(10) == 0
-    assert (stand_ins.calls / "ended").exists()
+    assert (stand_ins.calls / "ended").exists() == ends
+    assert not (stand_ins.calls / "outlived").exists()
+
+
+# serve.py
+
+# SGLang's command, which writes down its words, and logs them, as its child processes do.
+SGLANG_PACKAGE = """\
+import json, logging, multiprocessing, os, pathlib, sys
+
+
+def child():
+    logging.warning(f"child: {os.environ['SGLANG_API_KEY']}")
+
+
+def main():
+    pathlib.Path(os.environ["CALLS"], "words").write_text(json.dumps(sys.argv[1:]))
+    pathlib.Path(os.environ["CALLS"], "process").write_bytes(
+        pathlib.Path("/proc/self/cmdline").read_bytes()
+    )
+    logging.warning(f"server_args={{'api_key': {sys.argv[-1]!r}}}")
+    process = multiprocessing.get_context("spawn").Process(target=child)
+    process.start()
+    process.join()
+"""
+
+KEEPERS = nodes_with("serve.py")
+
+
+def add_sglang(stand_ins: StandIns) -> None:
+    (stand_ins.programs / "sglang/cli").mkdir(parents=True)
+    stand_ins.add("sglang/cli/main.py", SGLANG_PACKAGE)
+    stand_ins.env["PYTHONPATH"] = str(stand_ins.programs)
+
+
+@pytest.mark.parametrize("folder", KEEPERS, ids=str)
+def test_key_is_in_no_process_list_and_no_log(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    add_sglang(stand_ins)
+    stand_ins.env |= folder.secrets
+    key = folder.secrets["SGLANG_API_KEY"]
+    done = stand_ins.run(*contained(folder, folder.copy(tmp_path)))
+    assert done.returncode == 0, done.stderr
+    words = json.loads((stand_ins.calls / "words").read_text())
+    assert words == [*folder.command[1:], "--api-key", key]
+    assert key not in (stand_ins.calls / "process").read_text()
+    assert "server_args={'api_key': '***'}" in done.stderr
+    assert "child: ***" in done.stderr
+    assert key not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("key", [None, ""])
+def test_without_a_key_nothing_starts(key: str | None, tmp_path: Path, stand_ins: StandIns) -> None:
+    add_sglang(stand_ins)
+    stand_ins.env |= {} if key is None else {"SGLANG_API_KEY": key}
+    done = stand_ins.run(*contained(KEEPERS[0], KEEPERS[0].copy(tmp_path)))
+    assert done.returncode == 1
+    assert done.stderr == "SGLANG_API_KEY is empty: the API would ask for no key\n"
+    assert not (stand_ins.calls / "words").exists()
 
 
 # health.py
@@ -223,13 +301,17 @@ import http.server, json, os, pathlib, sys
 
 class Engine(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.reply(200 if self.path == "/health" else 404, b"")
+        if self.path == "/health_generate":
+            self.asked(None)
+        self.reply(200 if self.path == "/health" else int(os.environ["STATUS"]), b"")
 
     def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        asked = [self.path, self.headers["Authorization"], body]
-        pathlib.Path(os.environ["CALLS"], "asked").write_text(json.dumps(asked))
+        self.asked(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.reply(int(os.environ["STATUS"]), b'{{"choices": [{{"text": "2"}}]}}')
+
+    def asked(self, body):
+        question = [self.path, self.headers["Authorization"], body]
+        pathlib.Path(os.environ["CALLS"], "asked").write_text(json.dumps(question))
 
     def reply(self, status, body):
         self.send_response(status)
@@ -267,13 +349,19 @@ def test_health(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None
     stand_ins.env["STATUS"] = "200"
     done = ask(folder, tmp_path, stand_ins)
     assert (done.returncode, done.stderr) == (0, "")
-    key = folder.secrets.get("VLLM_API_KEY")
     path, authorization, question = json.loads((stand_ins.calls / "asked").read_text())
+    if folder.site.engine.name == "sglang":
+        assert [path, authorization, question] == ["/health_generate", None, None]
+        return
+    key = folder.secrets.get(folder.site.engine.key or "")
     assert path == "/v1/completions"
     assert authorization == (f"Bearer {key}" if key else None)
     assert question["model"] == folder.site.model.served_name
 
 
-def test_health_of_an_engine_that_does_not_answer(tmp_path: Path, stand_ins: StandIns) -> None:
+@pytest.mark.parametrize("folder", one_of_each(HEALTHY), ids=str)
+def test_health_of_an_engine_that_does_not_answer(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
     stand_ins.env["STATUS"] = "500"
-    assert ask(HEALTHY[0], tmp_path, stand_ins).returncode == 1
+    assert ask(folder, tmp_path, stand_ins).returncode == 1

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from generator.declaration import Argument, Parallel
-from generator.engines import vllm
+from generator.engines import sglang, vllm
 from generator.site import Engine, Model, Rank, Words
 
 
@@ -14,6 +14,8 @@ class EngineModule(Protocol):
     The first launcher is the default. `API_KEY` names the variable that the engine reads its API's
     key from, `CACHES` its own cache folders by variable, `SPECULATIVE` the methods it has of
     speculative decoding, and `OWNED_FLAGS` the key of the site file that each flag is set by.
+    `HEALTH` is the program and the generated script that ask the head whether it serves, and
+    `HEALTH_GENERATES` the engine's own endpoint for that, if it has one that proves a token.
     """
 
     TITLE: str
@@ -22,6 +24,8 @@ class EngineModule(Protocol):
     API_KEY: str | None
     CACHES: Mapping[str, str]
     SPECULATIVE: tuple[str, ...]
+    HEALTH: Words
+    HEALTH_GENERATES: str | None
     OWNED_FLAGS: Mapping[str, str]
 
     def default_ports(self, launcher: str, parallel: Parallel) -> Mapping[str, int]:
@@ -42,4 +46,4 @@ class EngineModule(Protocol):
         """The program's flags, each with its values."""
 
 
-ENGINES: Mapping[str, EngineModule] = {"vllm": vllm}
+ENGINES: Mapping[str, EngineModule] = {"vllm": vllm, "sglang": sglang}

@@ -17,6 +17,8 @@ API_PORT = 8000
 API_KEY: str | None = "VLLM_API_KEY"
 CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
 SPECULATIVE: tuple[str, ...] = ("eagle3", "draft", "mtp")
+HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
+HEALTH_GENERATES: str | None = None
 
 RAY_SCRIPT = "/opt/sparkgen/ray.sh"
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"

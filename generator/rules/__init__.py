@@ -16,6 +16,7 @@ from generator.rules import (
     nodes,
     secrets,
     security,
+    sglang,
 )
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
@@ -24,7 +25,7 @@ from generator.source import Document
 __all__ = ["MODULES", "RULES", "judge"]
 
 # Each module registers its rules when it is imported.
-MODULES = (nodes, cabling, network, environment, nccl, model, engine, security, secrets)
+MODULES = (nodes, cabling, network, environment, nccl, model, engine, security, secrets, sglang)
 
 # Rules that sort before this say whether the cabling has a shape that addresses can be given to.
 _SHAPE = "SG22"

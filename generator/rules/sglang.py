@@ -1,0 +1,131 @@
+"""Rules about what SGLang runs."""
+
+from collections.abc import Iterator
+
+from generator.declaration import DeclaredEngine, DeclaredModel
+from generator.diagnostics import Related
+from generator.engines import ENGINES
+from generator.rules.registry import Fault, rule
+
+# With data parallel attention SGLang takes the ports that follow the rendezvous.
+_DERIVED_PORTS = 6
+
+
+@rule("SG650", unless="SG603")
+def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
+    """SGLang has no data parallel replicas on several nodes.
+
+    It refuses to start. The nodes share a model by tensor or pipeline ranks, or each replica is a
+    site of its own. What large models with latent attention gain from data parallelism is in
+    `attn-dp-size`, which splits the tensor ranks' attention.
+
+    Source: SGLang, sglang/srt/arg_groups/validation_hook.py, `check_server_args`.
+
+    Bad:
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          parallel: {data: 2}
+
+    Good:
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          parallel: {tensor: 2}
+    """
+    sizes = engine.parallel
+    if engine.name == "sglang" and sizes.data > 1:
+        ranks = sizes.tensor * sizes.data
+        yield Fault(
+            "SGLang has no data parallel replicas on several nodes",
+            ("engine", "parallel", "data"),
+            f"write 'tensor: {ranks}' in its place, and 'attn-dp-size: {sizes.data}' in 'args' if "
+            "attention is to be data parallel; or give each replica a site of its own",
+            at_key=True,
+        )
+
+
+@rule("SG651", unless="SG603")
+def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """SGLang drafts on tensor ranks alone.
+
+    With pipeline stages it refuses speculative decoding, but for prefill nodes of a disaggregated
+    service.
+
+    Source: SGLang, sglang/srt/arg_groups/validation_hook.py, `check_pipeline_parallel_compat`.
+
+    Bad:
+        model:
+          name: glm-4.5-air-fp8
+          speculative: {method: mtp, tokens: 3}
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          parallel: {pipeline: 2}
+
+    Good:
+        model:
+          name: glm-4.5-air-fp8
+          speculative: {method: mtp, tokens: 3}
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          parallel: {tensor: 2}
+    """
+    if engine.name == "sglang" and model.speculative and engine.parallel.pipeline > 1:
+        yield Fault(
+            "SGLang has no speculative decoding over pipeline stages",
+            ("model", "speculative"),
+            "split the model by 'tensor' alone, or take 'speculative' out",
+            at_key=True,
+            related=(Related("the stages", ("engine", "parallel", "pipeline")),),
+        )
+
+
+@rule("SG652", unless="SG602 SG603")
+def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
+    """With data parallel attention the six ports above the rendezvous are SGLang's own.
+
+    Its processes on the head talk to each other there.
+
+    Source: SGLang, sglang/srt/server_args.py, `PortArgs.init_new`.
+
+    Bad:
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          port: 20001
+          parallel: {tensor: 2}
+          args: {attn-dp-size: 2}
+
+    Good:
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          port: 30000
+          parallel: {tensor: 2}
+          args: {attn-dp-size: 2}
+    """
+    if engine.name != "sglang" or not _ATTENTION & engine.args.keys():
+        return
+    module = ENGINES["sglang"]
+    defaults = module.default_ports("native", engine.parallel)
+    first = engine.ports.get("dist_init", defaults.get("dist_init", 0)) + 1
+    last = first + _DERIVED_PORTS - 1
+    if first <= (engine.port or module.API_PORT) <= last:
+        yield Fault(
+            f"SGLang's own processes take the ports {first} to {last}",
+            ("engine", "port") if engine.port else ("engine", "ports", "dist_init"),
+            f"choose one outside of them, such as {module.API_PORT}"
+            if engine.port
+            else "choose another one, such as 20000",
+        )
+
+
+_ATTENTION = {"attn-dp-size", "attention-data-parallel-size"}
