@@ -223,3 +223,29 @@ def _flag(line: str) -> Flag:
         variable=said.get("variable", ""),
         deprecated=said.get("deprecated"),
     )
+
+
+class Replacement(NamedTuple):
+    """What to write in place of a name that a program has no more, or never had.
+
+    `gone` is the first version of a catalog without it, "earlier" where it was gone before them
+    all, "deprecated" where it is still there, and "-" where it never was.
+    """
+
+    gone: str
+    instead: str
+
+
+def replacement(program: str, name: str) -> Replacement | None:
+    """What to write in place of a flag, `--flag=value` or a variable, if that is known."""
+    return _replacements().get((program, name.replace("_", "-")))
+
+
+@cache
+def _replacements() -> Mapping[tuple[str, str], Replacement]:
+    lines = (SCHEMAS / "replaced.tsv").read_text("utf-8").splitlines()
+    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {
+        (program, name.replace("_", "-")): Replacement(gone, instead)
+        for program, name, gone, instead in rows
+    }

@@ -104,18 +104,19 @@ _OBJECT = st.dictionaries(
     ),
     max_size=3,
 )
-_WORDS = st.lists(_ASCII, min_size=1, max_size=3)
+# A word that begins with a dash would be a flag.
+_WORDS = st.lists(_ASCII.filter(lambda word: word[:1] != "-"), min_size=1, max_size=3)
 _ARGUMENTS = st.fixed_dictionaries(
     {},
     optional={
         "chat-template": _ASCII,
+        "cpu-offload-gb": st.floats(0.5, 100),
         "default-chat-template-kwargs": _OBJECT,
         "enable-prefix-caching": st.booleans(),
         "lora-modules": _WORDS,
         "max-num-batched-tokens": st.integers(1, 10**6),
         "middleware": _WORDS,
         "override-generation-config": _OBJECT,
-        "swap-space": st.floats(0.5, 100),
     },
 )
 

@@ -10,6 +10,7 @@ from generator.rules import (
     cabling,
     engine,
     environment,
+    flags,
     model,
     nccl,
     network,
@@ -18,6 +19,7 @@ from generator.rules import (
     security,
     sglang,
 )
+from generator.rules.flags.judgment import Judgment, judgment
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
 from generator.source import Document
@@ -25,7 +27,10 @@ from generator.source import Document
 __all__ = ["MODULES", "RULES", "judge"]
 
 # Each module registers its rules when it is imported.
-MODULES = (nodes, cabling, network, environment, nccl, model, engine, security, secrets, sglang)
+MODULES = (
+    *(nodes, cabling, network, environment, nccl, model, engine),
+    *(flags, security, secrets, sglang),
+)
 
 # Rules that sort before this say whether the cabling has a shape that addresses can be given to.
 _SHAPE = "SG22"
@@ -75,7 +80,7 @@ class _Facts:
             self.findings += map(rule.finding, faults)
 
     def get(self, name: str) -> object:
-        return getattr(self if name in ("fabric", "document") else self.declaration, name)
+        return getattr(self if name in ("fabric", "flags", "document") else self.declaration, name)
 
     @cached_property
     def fabric(self) -> Fabric | None:
@@ -86,3 +91,8 @@ class _Facts:
         if any(f.rule < _SHAPE and f.severity is Severity.ERROR for f in self.findings):
             return None
         return plan(declared.nodes, declared.cabling, declared.topology)
+
+    @cached_property
+    def flags(self) -> Judgment | None:
+        """What the engine's catalog says of its flags and variables."""
+        return judgment(self.declaration.engine) if self.declaration.engine else None

@@ -99,33 +99,6 @@ def _nodes(count: int) -> str:
     return "is 1 node" if count == 1 else f"are {count} nodes"
 
 
-@rule("SG604", unless="SG601")
-def flag_of_the_generator(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A flag that sparkgen sets is not given in `args`.
-
-    A setting that the site file has a key for, or that follows from the nodes, is said once.
-
-    Bad:
-        engine:
-          args:
-            gpu-memory-utilization: 0.8
-
-    Good:
-        engine:
-          memory_utilization: 0.8
-    """
-    owned = ENGINES[engine.name].OWNED_FLAGS
-    for name in engine.args:
-        key = owned.get(name.replace("_", "-").removeprefix("no-"))
-        if key is not None:
-            yield Fault(
-                f"'{name}' is set by sparkgen",
-                ("engine", "args", name),
-                f"use the key {key}" if key else "it follows from the nodes; take it out",
-                at_key=True,
-            )
-
-
 @rule("SG605", Severity.WARNING, unless="SG601")
 def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """The image holds the engine and version that the site says.
@@ -201,12 +174,16 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
           version: 0.20.1
           image: nvcr.io/nvidia/vllm:26.05-py3
           launcher: ray
+        waivers:
+          - {rule: SG630, path: engine.version, reason: Its flags have been tried}
 
     Good:
         engine:
           version: 0.20.1
           image: nvcr.io/nvidia/vllm:26.05-py3
           launcher: native
+        waivers:
+          - {rule: SG630, path: engine.version, reason: Its flags have been tried}
     """
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is False:
@@ -359,7 +336,7 @@ def not_written_yet(services: Mapping[str, Settings]) -> Iterator[Fault]:
         )
 
 
-@rule("SG620", unless="SG601")
+@rule("SG620", unless="SG601 SG631 SG632 SG633 SG634")
 def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """Tool choice comes with the parser of the model's tool calls.
 
@@ -391,7 +368,7 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
         )
 
 
-@rule("SG621", unless="SG601")
+@rule("SG621", unless="SG601 SG631 SG632 SG633 SG634")
 def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
     """A parser of tool calls comes with tool choice.
 

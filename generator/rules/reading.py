@@ -122,12 +122,12 @@ def endless_alias() -> None:
     Bad:
         engine:
           args:
-            rope-scaling: &rope [yarn, *rope]
+            cudagraph-capture-sizes: &sizes [1, *sizes]
 
     Good:
         engine:
           args:
-            rope-scaling: [yarn, 4]
+            cudagraph-capture-sizes: [1, 2]
     """
 
 

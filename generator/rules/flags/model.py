@@ -1,0 +1,78 @@
+"""Rules about keys of the model that become flags with values of the engine's own."""
+
+from collections.abc import Iterator
+
+from generator.declaration import DeclaredModel
+from generator.diagnostics import Severity
+from generator.flag_catalog import Flag
+from generator.rules.flags.judgment import Judgment
+from generator.rules.flags.name_faults import Verdict
+from generator.rules.flags.value_faults import choice_faults
+from generator.rules.registry import Fault, rule
+
+_KEYS = ("kv_cache_dtype", "quantization")
+
+
+@rule("SG647", unless="SG601")
+def model_value_that_is_not_taken(flags: Judgment, model: DeclaredModel) -> Iterator[Fault]:
+    """A quantization or a type of the KV cache is spelt as the engine spells it.
+
+    vLLM 0.19 has no `nvfp4` for its cache, and no engine the quantization `fp4` that guides write:
+    an NVFP4 checkpoint says itself how it is quantized. A plain `fp8` of the cache is any engine's,
+    and becomes `fp8_e4m3` where it is called that.
+
+    Source: the engine's own parser (schemas/engines).
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          quantization: fp4
+
+    Good:
+        model:
+          name: gpt-oss-120b
+    """
+    if flags.is_covered:
+        yield from (fault for number, fault in _verdicts(flags, model) if number == "SG637")
+
+
+@rule("SG648", Severity.WARNING, unless="SG601")
+def model_value_that_is_not_known(flags: Judgment, model: DeclaredModel) -> Iterator[Fault]:
+    """A quantization or a type of the KV cache is one that the engine is known to have.
+
+    A plugin may bring others. This is SG647, too, where the engine's version has no catalog.
+
+    Source: the engine's own registries (schemas/engines).
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          kv_cache_dtype: fp8_e4m4
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          kv_cache_dtype: fp8_e4m3
+    """
+    for number, fault in _verdicts(flags, model):
+        if number != "SG637" or not flags.is_covered:
+            yield fault
+
+
+def _verdicts(flags: Judgment, model: DeclaredModel) -> Iterator[Verdict]:
+    """Of each key the first thing that is wrong with it; engine modules spell a plain fp8."""
+    known = flags.parser
+    for key in _KEYS:
+        value = getattr(model, key)
+        owned = (name for name, its in known.owned.items() if its == f"model.{key}" and value)
+        found = (known.catalog.find(name) for name in owned)
+        items = [(value, ("model", key))]
+        taken = (its.flag for its in found if its and not _is_spelled(key, value, its.flag))
+        verdicts = (verdict for flag in taken for verdict in choice_faults(flag, items, known))
+        yield from [*verdicts][:1]
+
+
+def _is_spelled(key: str, value: str, flag: Flag) -> bool:
+    """Whether the engine has the type under a name of its own."""
+    is_plain = (key, value) == ("kv_cache_dtype", "fp8")
+    return is_plain and any(word.startswith("fp8_") for word in (*flag.choices, *flag.known))

@@ -1,0 +1,131 @@
+"""Rules about which flags the engine has."""
+
+from collections.abc import Iterator
+
+from generator.diagnostics import Severity
+from generator.rules.flags.judgment import Judgment
+from generator.rules.registry import Fault, rule
+
+
+@rule("SG604", unless="SG601")
+def flag_of_the_generator(flags: Judgment) -> Iterator[Fault]:
+    """A flag that sparkgen sets is not given in `args`.
+
+    A setting that the site file has a key for, or that follows from the nodes, is said once. Other
+    names of the same flag count, and beginnings that the engine would complete.
+
+    Bad:
+        engine:
+          args:
+            gpu-memory-utilization: 0.8
+
+    Good:
+        engine:
+          memory_utilization: 0.8
+    """
+    yield from flags.of("SG604")
+
+
+@rule("SG632", unless="SG601")
+def unknown_flag(flags: Judgment) -> Iterator[Fault]:
+    """A flag of `args` is one that the engine has.
+
+    An engine ends at once over a flag that it does not know.
+
+    Source: the engine's own parser (schemas/engines).
+
+    Bad:
+        engine:
+          args:
+            max-num-batch-tokens: 16384
+
+    Good:
+        engine:
+          args:
+            max-num-batched-tokens: 16384
+    """
+    yield from flags.errors("SG632")
+
+
+@rule("SG633", unless="SG601")
+def flag_of_another_version(flags: Judgment) -> Iterator[Fault]:
+    """A flag of `args` is one of the engine's version, not of an earlier or later one.
+
+    Guides keep flags that engines gave up; what took the place of one is said where it is known.
+
+    Source: the engine's own parser (schemas/engines, schemas/replaced.tsv).
+
+    Bad:
+        engine:
+          args:
+            guided-decoding-backend: xgrammar
+
+    Good:
+        engine:
+          args:
+            structured-outputs-config: {backend: xgrammar}
+    """
+    yield from flags.errors("SG633")
+
+
+@rule("SG634", unless="SG601")
+def abbreviated_flag(flags: Judgment) -> Iterator[Fault]:
+    """A flag of `args` is written out in full.
+
+    A parser that completes a beginning today takes it for two flags once a new one begins with it;
+    and short names say nothing to a reader.
+
+    Source: Python, argparse, `allow_abbrev`.
+
+    Bad:
+        engine:
+          args:
+            max-num-batched: 16384
+
+    Good:
+        engine:
+          args:
+            max-num-batched-tokens: 16384
+    """
+    yield from flags.errors("SG634")
+
+
+@rule("SG635", unless="SG601")
+def flag_under_two_names(flags: Judgment) -> Iterator[Fault]:
+    """A flag is given once.
+
+    Of two values of one flag the engine takes the last, and says nothing.
+
+    Bad:
+        engine:
+          args:
+            enable-prefix-caching: true
+            enable_prefix_caching: false
+
+    Good:
+        engine:
+          args:
+            enable-prefix-caching: true
+    """
+    yield from flags.errors("SG635")
+
+
+@rule("SG642", Severity.WARNING, unless="SG601")
+def deprecated_flag(flags: Judgment) -> Iterator[Fault]:
+    """A flag of `args` is not one that the engine will drop.
+
+    It works still, and ends the engine after an update.
+
+    Source: the engine's own parser (schemas/engines, schemas/replaced.tsv).
+
+    Bad:
+        engine:
+          args:
+            log-config-file: /srv/logging.json
+
+    Good:
+        engine:
+          args:
+            logging-config.pylogging_config_file: /srv/logging.json
+    """
+    yield from flags.of("SG642")

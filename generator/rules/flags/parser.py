@@ -1,0 +1,77 @@
+"""An engine's parser, as the rules ask it: its catalog, its name, and the flags sparkgen sets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from generator.engines import ENGINES
+from generator.flag_catalog import FlagCatalog, Found, catalog, versions
+
+_TITLES = {
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "tensorrt-llm": "TensorRT-LLM",
+    "llama.cpp": "llama.cpp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """The parser of a version; `owned` has the site file's key of each flag sparkgen sets."""
+
+    engine: str
+    title: str
+    catalog: FlagCatalog
+    owned: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The engine and the version, as a finding names them."""
+        return f"{self.title} {self.catalog.version}"
+
+    def owning_key(self, name: str) -> str | None:
+        """The key that sets a flag, empty where it follows from the nodes; None if none does.
+
+        By any name of the flag, or a beginning that the parser completes to flags of one key.
+        """
+        found = self.catalog.find(name)
+        if found:
+            return self.owned.get(found.flag.name)
+        plain = name.replace("_", "-").removeprefix("no-")
+        if plain in self.owned:
+            return self.owned[plain]
+        if "abbreviations" not in self.catalog.traits:
+            return None
+        keys = {self.owned.get(full) for full in self.catalog.completions(name)}
+        return keys.pop() if len(keys) == 1 else None
+
+
+def parser(engine: str, version: str) -> Parser | None:
+    """The parser of an engine's version, or of the nearest one with a catalog."""
+    return _parser(engine, version) if engine in ENGINES else None
+
+
+def _parser(engine: str, version: str) -> Parser | None:
+    known = catalog(engine, version)
+    owned = ENGINES[engine].OWNED_FLAGS if engine in ENGINES else {}
+    return Parser(engine, _TITLES[engine], known, _canonical(owned, known)) if known else None
+
+
+def others(engine: str) -> list[Parser]:
+    """The parsers of the newest versions of all other engines."""
+    newest = (_parser(other, versions(other)[-1]) for other in _TITLES if other != engine)
+    return [other for other in newest if other]
+
+
+def of_other_versions(known: FlagCatalog) -> list[FlagCatalog]:
+    """The catalogs of the same program's other versions, oldest first."""
+    others = (version for version in versions(known.program) if version != known.version)
+    return [other for version in others if (other := catalog(known.program, version))]
+
+
+def _canonical(owned: Mapping[str, str], known: FlagCatalog) -> Mapping[str, str]:
+    """The flags' full names; one that this version does not have keeps its own, with dashes."""
+    names: dict[str, str] = {}
+    for name, key in owned.items():
+        found: Found | None = known.find(name)
+        names[found.flag.name if found else name.replace("_", "-")] = key
+    return names

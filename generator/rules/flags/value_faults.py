@@ -1,0 +1,230 @@
+"""What can be wrong with the value of a flag: each with the rule that says so.
+
+A value is judged by its shape, then by its type, then by the values that the engine takes.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from textwrap import shorten
+from typing import Any
+
+from generator.declaration import Argument
+from generator.diagnostics import KeyPath, did_you_mean, listed
+from generator.flag_catalog import ANY, Flag, Found, replacement
+from generator.rules.flags.parser import Parser, others
+from generator.rules.registry import Fault
+
+Verdict = tuple[str, Fault]
+# A word of a value, and where it stands.
+Item = tuple[str, KeyPath]
+
+_YES, _NO = ("1", "yes", "on", "y", "enable", "enabled"), ("0", "no", "off", "n", "disabled")
+_INTEGER = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf")
+_SUFFIXED = re.compile(r"\d+(\.\d+)?[kKmMgGtT]")
+# What argparse takes for a flag where a value is expected.
+_LIKE_A_FLAG = re.compile(r"-(?!\d*\.?\d+$)[^ ]+")
+_WANTED = {"int": "a whole number", "float": "a number"}
+_SHOWN = {"int": "NUMBER", "float": "NUMBER", "json": "{KEY: VALUE}"}
+
+
+def value_fault(name: str, value: Argument, found: Found, parser: Parser) -> Verdict | None:
+    """The first thing that is wrong with an entry of `engine.args`, or nothing."""
+    path: KeyPath = ("engine", "args", name)
+    return next(_faults(name, value, path, found, parser), None)
+
+
+def _faults(
+    name: str, value: Argument, path: KeyPath, found: Found, parser: Parser
+) -> Iterator[Verdict]:
+    flag = found.flag
+    if found.key:
+        yield from _keys(name, [found.key.partition(".")[0]], path, flag)
+    elif flag.type == "switch":
+        yield from _switch(name, value, path, found)
+    elif isinstance(value, bool):
+        yield from _without_value(name, value, path, flag)
+    elif flag.type == "json":
+        yield from _json(name, value, path, flag)
+    else:
+        yield from _shape(name, value, path, flag)
+        if not isinstance(value, dict):
+            items = list(_items(value, path, flag))
+            yield from _types(name, items, flag)
+            yield from choice_faults(flag, items, parser)
+
+
+def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator[Verdict]:
+    """True and false alone; false only where the engine has a negation of the flag."""
+    plain = found.flag.name
+    if value is False and found.is_off:
+        yield "SG639", Fault(f"'{name}' is off twice", path, f"write '{plain}: true'")
+    elif value is False and not found.flag.off:
+        message = f"'{name}' has no negation: it is off unless it is given"
+        yield "SG639", Fault(message, path, "take it out")
+    elif not isinstance(value, bool):
+        meant = "false" if isinstance(value, str) and value.lower() in _NO else "true"
+        help_text = "take it out" if meant == "false" and not found.flag.off else ""
+        message = f"'{name}' is a switch, and takes no value"
+        yield "SG639", Fault(message, path, help_text or f"write '{name}: {meant}'")
+
+
+def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
+    """True and false in place of a value, which few flags have a word for."""
+    said = json.dumps(value)
+    if flag.words or (flag.optional and value) or said in flag.choices or ANY in flag.also:
+        return
+    known = flag.choices or flag.known
+    help_text = _one_of(known) if known else f"write '{name}: {_SHOWN.get(flag.type, 'TEXT')}'"
+    yield "SG639", Fault(f"'{name}' takes a value, not {said}", path, help_text)
+
+
+def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
+    """Text that is JSON, or a mapping or a list that becomes some."""
+    read: Any = value
+    if isinstance(value, str):
+        if ANY in flag.also or value in flag.also:
+            return
+        try:
+            read = json.loads(value)
+        except ValueError:
+            message = f"'{name}' takes JSON, not '{value}'"
+            yield "SG636", Fault(message, path, f"write '{name}: {{KEY: VALUE}}'")
+            return
+    if isinstance(read, dict):
+        yield from _keys(name, read, path, flag, in_mapping=isinstance(value, dict))
+    elif flag.fields:
+        message = f"'{name}' takes a mapping"
+        yield "SG640", Fault(message, path, f"write '{name}: {{{flag.fields[0]}: VALUE}}'")
+
+
+def _keys(
+    name: str, keys: Iterable[str], path: KeyPath, flag: Flag, in_mapping: bool = False
+) -> Iterator[Verdict]:
+    """The keys of a JSON flag are those of the engine's own record."""
+    for key in keys if flag.fields else ():
+        if key not in flag.fields:
+            place = (*path, key) if in_mapping else path
+            help_text = did_you_mean(key, flag.fields) or _one_of(flag.fields)
+            message = f"'{flag.name}' has no key '{key}'"
+            yield "SG641", Fault(message, place, help_text, at_key=True)
+
+
+def _shape(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
+    """One value, a list of the right length, or a mapping where the engine may read one."""
+    if isinstance(value, dict):
+        if flag.type != "text" or flag.choices or flag.known or flag.many:
+            yield "SG640", Fault(f"'{name}' takes no mapping", path, _instead(name, flag))
+    elif isinstance(value, list):
+        yield from _list(name, value, path, flag)
+    elif flag.many.isdigit():
+        message = f"'{name}' takes {flag.many} values"
+        yield "SG640", Fault(message, path, f"write a list of {flag.many}")
+
+
+def _list(name: str, value: list[Any], path: KeyPath, flag: Flag) -> Iterator[Verdict]:
+    if not flag.many:
+        yield "SG640", Fault(f"'{name}' takes one value, not a list", path, _instead(name, flag))
+    elif flag.many.isdigit() and len(value) != int(flag.many):
+        message = f"'{name}' takes {flag.many} values, and here are {len(value)}"
+        yield "SG640", Fault(message, path, f"write a list of {flag.many}")
+    elif not value and flag.many != "*":
+        yield "SG640", Fault(f"'{name}' takes one value at least", path, "take it out")
+    elif flag.many in ("+", "*"):
+        for index, item in enumerate(value):
+            if isinstance(item, str) and _LIKE_A_FLAG.fullmatch(item):
+                message = f"the engine would take '{item}' for a flag"
+                place = (*path, index)
+                yield "SG640", Fault(message, place, f"take it out of the values of '{name}'")
+
+
+def _instead(name: str, flag: Flag) -> str:
+    word = _SHOWN.get(flag.type, "TEXT")
+    return f"write '{name}: [{word}, ...]'" if flag.many else f"write '{name}: {word}'"
+
+
+def _items(value: str | list[Any], path: KeyPath, flag: Flag) -> Iterator[Item]:
+    """The words of a value, each with its place."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield (item if isinstance(item, str) else json.dumps(item)), (*path, index)
+    elif flag.many == "comma":
+        yield from ((item, path) for item in value.split(","))
+    else:
+        yield value, path
+
+
+def _types(name: str, items: Iterable[Item], flag: Flag) -> Iterator[Verdict]:
+    for item, place in items:
+        if not _fits(item, flag):
+            message = f"'{name}' takes {_WANTED[flag.type]}, not '{item}'"
+            digits = re.sub(r"[ ,_']", "", item)
+            instead = f"write {digits}" if _fits(digits, flag) else _instead(name, flag)
+            yield "SG636", Fault(message, place, instead)
+
+
+def _fits(item: str, flag: Flag) -> bool:
+    if flag.type not in _WANTED or item in flag.also or ANY in flag.also:
+        return True
+    if flag.suffixes and _SUFFIXED.fullmatch(item):
+        return True
+    return bool((_INTEGER if flag.type == "int" else _NUMBER).fullmatch(item))
+
+
+def choice_faults(flag: Flag, items: Iterable[Item], parser: Parser) -> Iterator[Verdict]:
+    """Values that the engine does not take, or is not known to take."""
+    known = flag.choices or flag.known
+    for item, place in items:
+        if known and not _is_taken(item, flag):
+            yield _choice(flag, item, place, known, parser)
+
+
+def _is_taken(item: str, flag: Flag) -> bool:
+    if item in flag.choices or item in flag.known or item in flag.also or ANY in flag.also:
+        return True
+    folded = {word.lower() for word in (*flag.choices, *flag.known)} if flag.folded else set()
+    return item.lower() in folded or item.lower().replace("-", "_") in folded
+
+
+def _choice(
+    flag: Flag, item: str, place: KeyPath, known: tuple[str, ...], parser: Parser
+) -> Verdict:
+    message = f"{parser.name} has no '{item}' for '{flag.name}'"
+    instead = replacement(parser.engine, f"{flag.names[0]}={item}")
+    own = next((word for word in known if _folded(word) == _folded(item)), None)
+    owners = [other.title for other in others(parser.engine) if _has_parser(other, flag, item)]
+    if instead:
+        help_text = instead.instead
+    elif own:
+        help_text = f"did you mean '{own}'?"
+    else:
+        help_text = did_you_mean(item, known) or _one_of(known)
+    if owners:
+        message = f"'{item}' is a parser of {listed(owners, 'and')}, and none of {parser.name}"
+        return "SG643", Fault(message, place, help_text)
+    if instead or flag.choices:
+        return "SG637", Fault(message, place, help_text)
+    return "SG638", Fault(message.replace("has no", "is not known to have"), place, help_text)
+
+
+def _one_of(known: tuple[str, ...]) -> str:
+    """As many of the words as a person reads."""
+    return f"write {shorten(listed(known), 240, placeholder=' ...')}"
+
+
+def _has_parser(other: Parser, flag: Flag, item: str) -> bool:
+    """Whether another engine has a parser of that name, of tool calls or of reasoning alike."""
+    kind = _kind(flag)
+    return kind != "" and any(
+        item in (*its.choices, *its.known) for its in other.catalog.flags() if _kind(its) == kind
+    )
+
+
+def _kind(flag: Flag) -> str:
+    found = re.fullmatch(r"(tool|reasoning)[-_](call[-_])?parser", flag.name)
+    return found[1] if found else ""
+
+
+def _folded(word: str) -> str:
+    return re.sub(r"[-_.]", "", word.lower())

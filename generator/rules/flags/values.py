@@ -1,0 +1,151 @@
+"""Rules about the values of flags."""
+
+from collections.abc import Iterator
+
+from generator.diagnostics import Severity
+from generator.rules.flags.judgment import Judgment
+from generator.rules.registry import Fault, rule
+
+
+@rule("SG636", unless="SG601")
+def value_of_another_type(flags: Judgment) -> Iterator[Fault]:
+    """The value of a flag is a number or JSON where the engine reads one.
+
+    Source: the engine's own parser (schemas/engines).
+
+    Bad:
+        engine:
+          args:
+            max-num-batched-tokens: 16 384
+
+    Good:
+        engine:
+          args:
+            max-num-batched-tokens: 16384
+    """
+    yield from flags.errors("SG636")
+
+
+@rule("SG637", unless="SG601")
+def value_that_is_not_taken(flags: Judgment) -> Iterator[Fault]:
+    """The value of a flag is one of those that the engine takes.
+
+    Source: the engine's own parser (schemas/engines).
+
+    Bad:
+        engine:
+          args:
+            dtype: fp16
+
+    Good:
+        engine:
+          args:
+            dtype: float16
+    """
+    yield from flags.errors("SG637")
+
+
+@rule("SG638", Severity.WARNING, unless="SG601")
+def value_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
+    """The value of a flag is one that the engine is known to have.
+
+    The parser takes any text here, for a plugin may bring values of its own; without one the engine
+    ends over it while it loads.
+
+    Source: the engine's own registries (schemas/engines).
+
+    Bad:
+        engine:
+          args:
+            attention-backend: FLASHINFER_V2
+
+    Good:
+        engine:
+          args:
+            attention-backend: FLASHINFER
+    """
+    yield from flags.of("SG638")
+
+
+@rule("SG639", unless="SG601")
+def switch_with_a_value(flags: Judgment) -> Iterator[Fault]:
+    """A switch is true or false, and a flag that takes a value has one.
+
+    A switch with a value, as in `--enable-chunked-prefill true`, ends the engine: the word is one
+    argument too many. False is for flags that have a negation; others are off unless given.
+
+    Source: the engine's own parser (schemas/engines).
+
+    Bad:
+        engine:
+          args:
+            enable-chunked-prefill: on
+
+    Good:
+        engine:
+          args:
+            enable-chunked-prefill: true
+    """
+    yield from flags.errors("SG639")
+
+
+@rule("SG640", unless="SG601")
+def value_of_another_shape(flags: Judgment) -> Iterator[Fault]:
+    """A flag has a list where the engine takes several values, and a mapping where it takes JSON.
+
+    A list is written by the flag's own arity: as words, as one word with commas, or as the flag
+    again for each.
+
+    Source: the engine's own parser (schemas/engines).
+
+    Bad:
+        engine:
+          args:
+            max-num-batched-tokens: [8192, 16384]
+
+    Good:
+        engine:
+          args:
+            cudagraph-capture-sizes: [1, 2, 4]
+    """
+    yield from flags.errors("SG640")
+
+
+@rule("SG641", unless="SG601")
+def key_of_no_record(flags: Judgment) -> Iterator[Fault]:
+    """The keys of a JSON flag are those that the engine reads.
+
+    Source: vLLM, the records of vllm/config.
+
+    Bad:
+        engine:
+          args:
+            attention-config: {backnd: FLASHINFER}
+
+    Good:
+        engine:
+          args:
+            attention-config: {backend: FLASHINFER}
+    """
+    yield from flags.errors("SG641")
+
+
+@rule("SG643", unless="SG601")
+def parser_of_another_engine(flags: Judgment) -> Iterator[Fault]:
+    """A parser of tool calls or of reasoning is called as this engine calls it.
+
+    The engines have parsers for the same models under names of their own.
+
+    Source: the engines' own registries (schemas/engines, schemas/replaced.tsv).
+
+    Bad:
+        engine:
+          args:
+            reasoning-parser: deepseek-r1
+
+    Good:
+        engine:
+          args:
+            reasoning-parser: deepseek_r1
+    """
+    yield from flags.errors("SG643")

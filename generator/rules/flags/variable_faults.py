@@ -1,0 +1,54 @@
+"""What can be wrong with the name of a variable that begins as the engine's own do."""
+
+from collections.abc import Iterator, Mapping
+
+from generator import diagnostics
+from generator.flag_catalog import replacement, versions
+from generator.rules.flags.name_faults import Verdict
+from generator.rules.flags.parser import Parser, of_other_versions
+from generator.rules.registry import Fault
+
+
+def faults(env: Mapping[str, str], parser: Parser) -> Iterator[Verdict]:
+    """The variables of `engine.env` that the engine does not read, or is not known to read."""
+    known = parser.catalog
+    for name in env if known.prefix else ():
+        if name.upper().startswith(known.prefix) and name not in known.variables:
+            yield _fault(name, parser)
+
+
+def _fault(name: str, parser: Parser) -> Verdict:
+    gone = replacement(parser.engine, name)
+    if gone:
+        since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
+        return _of("SG645", name, f"{parser.name} reads {name} no more{since}", gone.instead)
+    holding = [
+        known.version for known in of_other_versions(parser.catalog) if name in known.variables
+    ]
+    if holding:
+        return _of_versions(name, parser, holding)
+    near = _nearest(name, parser)
+    help_text = f"did you mean '{near}'?" if near else "take it out"
+    if parser.catalog.has_all_variables:
+        return _of("SG644", name, f"{parser.name} has no variable {name}", help_text)
+    return _of("SG646", name, f"{parser.name} is not known to read {name}", help_text)
+
+
+def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
+    order = versions(parser.engine)
+    if order.index(holding[-1]) < order.index(parser.catalog.version):
+        message = f"{parser.name} reads {name} no more: {holding[-1]} did"
+        return _of("SG645", name, message, "take it out")
+    message = f"{parser.name} does not read {name} yet: {holding[0]} does"
+    return _of("SG645", name, message, "take it out, or use an image with that version")
+
+
+def _nearest(name: str, parser: Parser) -> str | None:
+    prefix = parser.catalog.prefix
+    stems = (known.removeprefix(prefix) for known in parser.catalog.variables)
+    found = diagnostics.nearest(name.upper().removeprefix(prefix), sorted(stems))
+    return f"{prefix}{found}" if found else None
+
+
+def _of(rule: str, name: str, message: str, help_text: str) -> Verdict:
+    return rule, Fault(message, ("engine", "env", name), help_text, at_key=True)

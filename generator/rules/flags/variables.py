@@ -1,0 +1,76 @@
+"""Rules about the engine's own variables in `engine.env`."""
+
+from collections.abc import Iterator
+
+from generator.diagnostics import Severity
+from generator.rules.flags.judgment import Judgment
+from generator.rules.registry import Fault, rule
+
+
+@rule("SG644", unless="SG601")
+def unknown_variable(flags: Judgment) -> Iterator[Fault]:
+    """A variable that begins as the engine's own do is one that the engine reads.
+
+    vLLM only warns of one that it does not know, and starts without what was meant.
+
+    Source: vLLM, vllm/envs.py; llama.cpp, common/arg.cpp (schemas/engines).
+
+    Bad:
+        engine:
+          env:
+            VLLM_LOGING_LEVEL: DEBUG
+
+    Good:
+        engine:
+          env:
+            VLLM_LOGGING_LEVEL: DEBUG
+    """
+    yield from flags.errors("SG644")
+
+
+@rule("SG645", unless="SG601")
+def variable_of_another_version(flags: Judgment) -> Iterator[Fault]:
+    """A variable of the engine is one that its version reads, not an earlier or later one.
+
+    What took the place of one is said where it is known.
+
+    Source: the engines' own code (schemas/engines, schemas/replaced.tsv).
+
+    Bad:
+        engine:
+          env:
+            VLLM_ATTENTION_BACKEND: FLASHINFER
+
+    Good:
+        engine:
+          args:
+            attention-backend: FLASHINFER
+    """
+    yield from flags.errors("SG645")
+
+
+@rule("SG646", Severity.WARNING, unless="SG601")
+def variable_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
+    """A variable of SGLang is one that it is known to read.
+
+    SGLang reads its variables all over its code, so that not all of them are known.
+
+    Source: SGLang, sglang/srt/environ.py (schemas/engines).
+
+    Bad:
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          env:
+            SGLANG_LOG_GCC: 1
+
+    Good:
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          env:
+            SGLANG_LOG_GC: 1
+    """
+    yield from flags.of("SG646")
