@@ -1,0 +1,327 @@
+"""What is generated is what the engines take; what they don't is said, with a way out."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from bundles import BUNDLES, Bundle
+
+from generator.declaration import Argument
+from generator.diagnostics import Finding
+from generator.engines import ENGINES
+from generator.flag_catalog import FlagCatalog, catalog, versions
+from generator.pipeline import read_site
+from generator.rules.flags import variable_faults
+from generator.rules.flags.parser import Parser
+from generator.rules.flags.value_faults import value_fault
+from generator.site import Node, Site, Words
+
+# The programs with a catalog, by the word that starts them.
+PROGRAMS = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "trtllm-serve": "tensorrt-llm",
+    "llama-server": "llama.cpp",
+    "ggml-rpc-server": "ggml-rpc-server",
+}
+RAY = "2.60.0"
+
+
+# What is generated
+
+
+def refused(program: str, version: str, words: Words) -> str:
+    """What a program's parser has against a flag and its values, or nothing."""
+    known = catalog(program, version)
+    assert known, f"no catalog of {program}"
+    option, equals, said = words[0].partition("=")
+    found = known.find(option.removeprefix("--")) if option.startswith("--") else None
+    if found is None or (equals and "equals" not in known.traits):
+        return f"{program} {known.version} does not know {words[0]}"
+    if found.flag.deprecated is not None:
+        return f"{program} {known.version} will drop {option}"
+    value = given([said] if equals else words[1:], known, found.flag.many)
+    fault = value_fault(option[2:], value, found, Parser(program, program, known, {}))
+    return fault[1].message if fault else ""
+
+
+def given(values: Sequence[str], known: FlagCatalog, many: str) -> Argument:
+    """A flag's values as a site file would have them."""
+    if not values:
+        return True
+    return values[0] if len(values) == 1 and not many.isdigit() else [*values]
+
+
+def commands(site: Site, node: Node) -> Iterator[tuple[str, Words]]:
+    """The flags that a node's container is started with, each with its program."""
+    program = PROGRAMS.get(node.container.entrypoint, site.engine.name)
+    for words in node.container.command:
+        if words and words[0].startswith("-"):
+            yield program, words
+        else:
+            program = next((PROGRAMS[word] for word in words if word in PROGRAMS), program)
+
+
+def faults(site: Site) -> list[str]:
+    said = (
+        refused(program, site.engine.version, words)
+        for node in site.nodes
+        for program, words in commands(site, node)
+    )
+    return [fault for fault in said if fault]
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=str)
+def test_command_is_one_that_the_program_takes(bundle: Bundle) -> None:
+    given = [words for node in bundle.site.nodes for _, words in commands(bundle.site, node)]
+    assert given or bundle.site.engine.launcher in ("mpi", "slurm")
+    assert faults(bundle.site) == []
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=str)
+def test_command_is_one_that_every_known_version_takes(bundle: Bundle) -> None:
+    raw, engine = bundle.file.read_bytes(), bundle.site.engine
+    for version in versions(engine.name):
+        old, new = (f"version: {said}".encode() for said in (engine.version, version))
+        reading = read_site("site.yaml", raw.replace(old, new))
+        if reading.site:
+            assert reading.site.engine.version == version
+            assert faults(reading.site) == []
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=str)
+def test_ray_is_started_as_it_takes_it(bundle: Bundle) -> None:
+    started = [
+        line
+        for script in bundle.folder.glob("*/opt/sparkgen/ray.sh")
+        for line in re.findall(r"^(?:exec )?ray start (.*)$", unfolded(script.read_text()), re.M)
+    ]
+    assert len(started) == (len(bundle.site.nodes) if bundle.site.engine.launcher == "ray" else 0)
+    for line in started:
+        assert [said for word in line.split() if (said := refused("ray", RAY, (word,)))] == []
+
+
+def unfolded(script: str) -> str:
+    """A script with each command on a line."""
+    return re.sub(r"\\\n\s*", "", script)
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=str)
+def test_variables_are_those_that_the_engine_reads(bundle: Bundle) -> None:
+    """In the environment, and wherever else a file of the bundle names one."""
+    engine = bundle.site.engine
+    known = catalog(engine.name, engine.version)
+    assert known
+    texts = [path.read_text() for path in bundle.folder.rglob("*") if path.is_file()]
+    named = {name: "" for text in texts for name in re.findall(rf"\b{known.prefix}\w+", text)}
+    env = dict.fromkeys(named if known.prefix else ())
+    for node in bundle.site.nodes:
+        env |= dict.fromkeys(node.env)
+    # What stands for a variable that people name themselves.
+    env = {name: "" for name in env if name not in engine.secrets}
+    parser = Parser(engine.name, engine.title, known, {})
+    assert [fault.message for _, fault in variable_faults.faults(env, parser)] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--tensor-parallel-sise=2",),
+        ("--tensor-parallel-size=two",),
+        ("--tensor-parallel-size", "2", "3"),
+        ("--tensor-parallel-size",),
+        ("--enable-expert-parallel=true",),
+        ("--load-format", "fast"),
+        ("--speculative-config={}}",),
+        ('--speculative-config={"modell": "x"}',),
+        ("--calculate-kv-scales",),
+        ("-tp", "2"),
+    ],
+)
+def test_wrong_flag_would_be_seen(words: Words) -> None:
+    bundle = next(bundle for bundle in BUNDLES if bundle.name == "single")
+    node = bundle.site.nodes[0]
+    wrong = replace(node.container, command=(*node.container.command, words))
+    site = replace(bundle.site, nodes=(replace(node, container=wrong),))
+    assert len(faults(site)) == 1
+
+
+# What people write
+
+SITE = """\
+version: 1
+name: lab
+nodes:
+  - name: spark1
+topology:
+  kind: single
+model:
+  name: gpt-oss-120b
+engine:
+  name: {engine}
+  version: {version}
+  image: example.org/engine:{version}
+  {section}:
+"""
+
+
+def said_of(engine: str, version: str, section: str, lines: Sequence[str]) -> list[Finding]:
+    head = SITE.format(engine=engine, version=version, section=section)
+    text = head + "".join(f"    {line}\n" for line in lines)
+    return list(read_site("site.yaml", text.encode()).findings)
+
+
+# Flags that guides and older versions have, and what must be named in their place.
+BAD_FLAGS = {
+    ("vllm", "0.19.0"): [
+        ("speculative-model: x/y", "SG633", "model.speculative"),
+        ("num-speculative-tokens: 5", "SG633", "model.speculative"),
+        ("speculative-draft-tensor-parallel-size: 1", "SG633", "model.speculative"),
+        ("disable-log-requests: true", "SG633", "'enable-log-requests: true'"),
+        ("quantization: fp4", "SG637", "'modelopt_fp4' or 'compressed-tensors'"),
+        ("swap-space: 16", "SG633", "take it out"),
+        ("task: embed", "SG633", "'runner: pooling'"),
+        ("enable-reasoning: true", "SG633", "'reasoning-parser: NAME'"),
+        ("guided-decoding-backend: xgrammar", "SG633", "'structured-outputs-config: {backend"),
+        ("num-scheduler-steps: 8", "SG633", "take it out"),
+        ("use-v2-block-manager: true", "SG633", "take it out"),
+        ("rope-scaling: {rope_type: yarn}", "SG633", "'hf-overrides'"),
+        ("max-seq-len-to-capture: 8192", "SG633", "'cudagraph-capture-sizes: ["),
+        ("cuda-graph-sizes: [1, 2]", "SG633", "'cudagraph-capture-sizes: ["),
+        ("disable-frontend-multiprocessing: true", "SG633", "take it out"),
+        ("device: cuda", "SG633", "take it out"),
+        ("linear-backend: marlin", "SG633", "an image with that version"),
+        ("spec-decoding: x", "SG632", "take it out"),
+        ("tensor-parallel: 2", "SG604", "engine.parallel.tensor"),
+        ("max-model-length: 8192", "SG632", "'max-model-len'"),
+        ("max-num-batched: 8192", "SG634", "'max-num-batched-tokens'"),
+        ("enable-chunked-prefill: 'true'", "SG639", "'enable-chunked-prefill: true'"),
+        ("disable-chunked-prefill: true", "SG633", "an image with that version"),
+        ("enforce-eager: 1", "SG639", "'enforce-eager: true'"),
+        ("dtype: fp16", "SG637", "'float16'"),
+        ("reasoning-parser: deepseek-r1", "SG643", "'deepseek_r1'"),
+        ("attention-config: {backnd: FLASHINFER}", "SG641", "'backend'"),
+        ("block-size: [16, 32]", "SG640", "'block-size: NUMBER'"),
+        ("seed: forty-two", "SG636", "'seed: NUMBER'"),
+        ("mem-fraction-static: 0.8", "SG632", "engine.memory_utilization"),
+    ],
+    ("vllm", "0.33.0"): [
+        ("override-attention-dtype: bfloat16", "SG633", "take it out"),
+        ("max-num-partial-prefills: 2", "SG633", "take it out"),
+        ("max-long-partial-prefills: 2", "SG633", "take it out"),
+        ("calculate-kv-scales: true", "SG633", "take it out"),
+        ("log-config-file: /srv/logging.json", "SG642", "logging-config.pylogging_config_file"),
+        ("mamba-cache-mode: none", "SG642", "take it out"),
+        ("disable-cascade-attn: true", "SG642", "take it out"),
+        ("spec-model: x/y", "SG604", "model.speculative"),
+    ],
+    ("sglang", "0.5.23"): [
+        ("tp: 2", "SG604", "engine.parallel.tensor"),
+        ("pp: 2", "SG634", "'pp-size'"),
+        ("cuda-graph-max-bs: 16", "SG633", "cuda-graph-max-bs-decode"),
+        ("cuda-graph-bs: [1, 2]", "SG633", "cuda-graph-bs-decode"),
+        ("disable-cuda-graph: true", "SG642", "cuda-graph-backend-decode: disabled"),
+        ("enable-dp-attention: true", "SG642", "attn-dp-size"),
+        ("tool_call_parser: glm45", "SG632", "'tool-call-parser'"),
+        ("reasoning-parser: deepseek_r1", "SG643", "'deepseek-r1'"),
+        ("gpu-memory-utilization: 0.8", "SG632", "engine.memory_utilization"),
+        ("max-model-len: 8192", "SG632", "model.context_length"),
+    ],
+    ("tensorrt-llm", "1.2.1"): [
+        ("use_fp4: true", "SG632", "NVFP4"),
+        ("max_output_len: 1024", "SG632", "model.context_length"),
+        ("max_input_len: 1024", "SG632", "model.context_length"),
+        ("engine_dir: /srv/engine", "SG632", "without an engine build"),
+        ("tp-size: 2", "SG632", "'tp_size'"),
+        ("reasoning_parser: deepseek_r1", "SG643", "'deepseek-r1'"),
+    ],
+    ("tensorrt-llm", "1.3.0rc29"): [
+        ("fail_fast_on_attention_window_too_large: true", "SG633", "take it out"),
+        ("engine-dir: /srv/engine", "SG632", "without an engine build"),
+    ],
+    ("llama.cpp", "0.5.0-dev"): [
+        ("mlock: true", "SG633", "'load-mode: mlock'"),
+        ("no-mmap: true", "SG633", "'load-mode: none'"),
+        ("draft-max: 8", "SG633", "model.speculative"),
+        ("draft-min: 1", "SG633", "'spec-draft-n-min: NUMBER'"),
+        ("fa: on", "SG634", "'flash-attn'"),
+    ],
+}
+BAD_VARIABLES = {
+    ("vllm", "0.19.0"): [
+        ("VLLM_ATTENTION_BACKEND: FLASHINFER", "SG645", "'attention-backend: NAME'"),
+        ("VLLM_USE_V1: 1", "SG645", "take it out"),
+        ("VLLM_FLASH_ATTN_VERSION: 2", "SG645", "'attention-config.flash_attn_version: NUMBER'"),
+    ],
+    ("vllm", "0.33.0"): [
+        ("VLLM_USE_FLASHINFER_MOE_FP4: 1", "SG645", "'moe-backend: NAME'"),
+        ("VLLM_FLASHINFER_MOE_BACKEND: throughput", "SG645", "'moe-backend: NAME'"),
+        ("VLLM_NVFP4_GEMM_BACKEND: marlin", "SG645", "'linear-backend: NAME'"),
+        ("VLLM_TEST_FORCE_FP8_MARLIN: 1", "SG645", "'linear-backend: marlin'"),
+        ("VLLM_RPC_TIMEOUT: 10000", "SG645", "take it out"),
+    ],
+}
+
+
+def cases() -> Iterator[tuple[str, str, str, list[tuple[str, str, str]]]]:
+    for section, table in (("args", BAD_FLAGS), ("env", BAD_VARIABLES)):
+        for (engine, version), wanted in table.items():
+            if engine in ENGINES:
+                yield engine, version, section, wanted
+
+
+@pytest.mark.parametrize(("engine", "version", "section", "wanted"), cases())
+def test_each_is_said_once_with_a_way_out(
+    engine: str, version: str, section: str, wanted: list[tuple[str, str, str]]
+) -> None:
+    found = said_of(engine, version, section, [line for line, _, _ in wanted])
+    by_name = {str(finding.path[2]): finding for finding in found if len(finding.path) > 2}
+    assert len(by_name) == len(found) == len(wanted), found
+    for line, rule, instead in wanted:
+        finding = by_name[line.partition(":")[0]]
+        assert (finding.rule, instead in finding.help) == (rule, True), finding
+
+
+def test_guides_command_lines() -> None:
+    assert len(BAD_FLAGS["vllm", "0.19.0"]) == 30
+    version = {"vllm": ("vllm", "0.19.0"), "trtllm": ("tensorrt-llm", "1.2.1")}
+    published = {
+        "vllm": ["speculative-model", "num-speculative-tokens", "disable-log-requests"],
+        "trtllm": ["use_fp4", "max_output_len", "engine_dir"],
+    }
+    for program, names in published.items():
+        assert {*names} <= {line.partition(":")[0] for line, _, _ in BAD_FLAGS[version[program]]}
+
+
+def test_what_is_right_is_not_spoken_of() -> None:
+    """Every flag of every catalog with a value of its own, but for those that sparkgen sets."""
+    for engine in ENGINES:
+        for version in versions(engine):
+            known = catalog(engine, version)
+            assert known
+            lines = [f"{flag.name}: {sample(known, flag.name)}" for flag in known.flags()]
+            found = said_of(engine, version, "args", lines)
+            rules = {finding.rule for finding in found}
+            assert rules <= {"SG604", "SG642"} | OF_THEIR_OWN, [
+                finding for finding in found if finding.rule not in {"SG604", "SG642"}
+            ]
+
+
+# Rules about what flags mean, not about how they are written.
+OF_THEIR_OWN = {"SG621", "SG652", "SG711"}
+
+
+def sample(known: FlagCatalog, name: str) -> str:
+    """A value that a flag takes."""
+    found = known.find(name)
+    assert found
+    flag = found.flag
+    if flag.type == "switch":
+        return "true"
+    if flag.type == "json":
+        return f"{{{flag.fields[0]}: 1}}" if flag.fields else "{a: 1}"
+    value = (*flag.choices, *flag.known, {"int": "1", "float": "0.5"}.get(flag.type, "text"))[0]
+    if flag.many.isdigit():
+        return f"[{', '.join([repr(value)] * int(flag.many))}]"
+    return f"['{value}']" if flag.many else f"'{value}'"
