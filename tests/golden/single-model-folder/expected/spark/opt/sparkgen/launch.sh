@@ -73,7 +73,7 @@ contained() {
     --log-opt max-size=50m \
     --log-opt max-file=5 \
     --entrypoint "$program" \
-    vllm/vllm-openai:v0.33.0 "${arguments[@]}" &
+    vllm/vllm-openai@sha256:6962b78614ac5d03f04cf9556104ee47f83f3bd39f565c16ce06514812cab967 "${arguments[@]}" &
   client=$!
   # A signal that came before found nothing to stop.
   [[ -z $signaled ]] || stop

@@ -1,0 +1,1152 @@
+"""verify.sh tells a sound node from a faulty one: each fault in its own line, with what to do.
+
+The node is a file system and a host name of its own, with stand-ins for what is no file. Links,
+addresses and pings are the kernel's own in the network of the last part.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from bundles import BUNDLES, NODES, NodeFolder, links
+from namespaces import PROGRAMS, Fabric, Link, fabric
+from programs import require, require_root
+
+from generator.addressing import FabricInterface
+
+BUNDLE = "home/nvidia/sparkgen-bundle"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+IMAGE_ID = "sha256:1a2b3c"
+CONTAINER = "c0ffee"
+
+# A root of its own for one process: the node's files over those of this machine. In a file system
+# in memory, because one layer of an overlay may not hold another.
+_ROOT = """\
+set -e
+tree=$1 name=$2
+shift 2
+hostname "$name"
+mount -t tmpfs tmpfs /mnt
+cp -a "$tree" /mnt/tree
+mkdir /mnt/root
+mount -t overlay overlay -o lowerdir=/mnt/tree:/ /mnt/root
+for folder in proc sys dev tmp; do
+  mount --rbind "/$folder" "/mnt/root/$folder"
+done
+if [ -e /mnt/tree/sys-net ]; then
+  mount --bind /sys/class/net /mnt/tree/sys-class/net
+else
+  mount --bind /mnt/tree/proc-conf /mnt/root/proc/sys/net/ipv4/conf
+fi
+mount --rbind /mnt/tree/sys-class /mnt/root/sys/class
+mount --bind /mnt/tree/meminfo /mnt/root/proc/meminfo
+exec chroot /mnt/root "$@"
+"""
+
+Answers = dict[str, dict[str, str]]
+
+
+@dataclass
+class Machine:
+    """A node: its files below `tree`, and what its programs answer, by program and arguments.
+
+    A program that has no answer for its arguments fails.
+    """
+
+    folder: NodeFolder
+    tree: Path
+    answers: Answers = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> Path:
+        """Write a file of the node."""
+        file = self.tree / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+        return file
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Change a file of the node."""
+        file = self.tree / path
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, new))
+
+    def hca(self, interface: FabricInterface) -> str:
+        """The folder of an HCA, below the tree."""
+        return f"sys-class/infiniband/{interface.hca}"
+
+    def command(self, *options: str, user: str = "") -> list[str]:
+        """Run verify.sh of the copied folder."""
+        for program, answers in self.answers.items():
+            self.write(f"stand-ins/{program}", stand_in(answers), 0o755)
+        path = "/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin"
+        env = {"PATH": path, "HOME": "/home/nvidia", "TMPDIR": "/tmp", **self.env}
+        drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if user else []
+        start = ["unshare", "--mount", "--uts", "sh", "-c", _ROOT, "sh", str(self.tree)]
+        shell = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "bash"]
+        return [*start, self.folder.name, *drop, *shell, f"/{BUNDLE}/verify.sh", *options]
+
+    def run(self, *options: str, user: str = "") -> subprocess.CompletedProcess[str]:
+        """Run verify.sh to its end."""
+        command = self.command(*options, user=user)
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    def lines(self, *options: str, user: str = "") -> dict[str, str]:
+        """What verify.sh says, by check; its last line and exit status fit."""
+        done = self.run(*options, user=user)
+        assert done.stderr == ""
+        return parsed(done)
+
+
+def parsed(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """Status and text of each check; the summary and the exit status must fit."""
+    *body, summary = done.stdout.splitlines()
+    found = {}
+    for line in body:
+        matched = re.fullmatch(r"(OK|FAIL|SKIP) +(.{17}\S*) (.*)", line)
+        assert matched, line
+        status, check, text = matched.groups()
+        assert check.strip() not in found
+        found[check.strip()] = f"{status} {text}"
+    counts = [sum(text.startswith(status) for text in found.values()) for status in STATUSES]
+    assert summary.partition(": ")[2] == "{} OK, {} FAIL, {} SKIP".format(*counts)
+    assert done.returncode == (1 if counts[1] else 0)
+    return found
+
+
+STATUSES = ("OK ", "FAIL ", "SKIP ")
+
+
+def stand_in(answers: Mapping[str, str]) -> str:
+    """A program that prints what is set for its arguments, a pattern each; else it fails."""
+    patterns = sorted(answers, key="*".__eq__)
+    cases = "".join(
+        f"  {pattern}) printf '%b' {quoted(answers[pattern])} ;;\n" for pattern in patterns
+    )
+    return f"#!/bin/bash\ncase $* in\n{cases}  *) exit 1 ;;\nesac\n"
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def machine(folder: NodeFolder, work: Path) -> Machine:
+    """A node on which all is well and the engine does not run yet."""
+    require_root()
+    require("hostname", "mount", "unshare", "setpriv", "awk", "sha256sum")
+    work.mkdir(exist_ok=True)
+    work.chmod(0o755)
+    node = folder.node
+    tree = folder.copy(work / "tree")
+    made = Machine(folder, tree)
+    shutil.copytree(folder.path, tree / BUNDLE)
+    for name in ("verify.sh", "SHA256SUMS"):
+        (tree / name).unlink()
+    made.write("etc/dgx-release", DGX_RELEASE)
+    own = f"127.0.0.1 localhost\n127.0.1.1 {node.name}\n"
+    given = tree / "etc/sparkgen/hosts"
+    made.write("etc/hosts", own + (given.read_text() if given.exists() else ""))
+    (tree / "etc/netplan").mkdir(exist_ok=True)
+    made.write("meminfo", "MemTotal: 127000000 kB\nMemAvailable: 120000000 kB\n")
+    if folder.secrets:
+        (tree / "etc/sparkgen/secrets.env").chmod(0o600)
+    place_model(made)
+    (tree / "sys-class/net").mkdir(parents=True)
+    (tree / "sys-class/infiniband").mkdir()
+    (tree / "proc-conf").mkdir()
+    for index, interface in enumerate(node.interfaces):
+        place_half(made, interface, index)
+    made.answers = {
+        "docker": {
+            "'info --format {{.ServerVersion}}'": "28.3.3\\n",
+            "'info --format {{.DockerRootDir}}'": "/var\\n",
+            "'info --format {{json .Runtimes}}'": '{"nvidia":{},"runc":{}}\\n',
+            "'compose version --short'": "2.39.1\\n",
+            "'image inspect --format {{.Architecture}} {{.Id}} '*": f"arm64 {IMAGE_ID}\\n",
+            "'image inspect --format {{.Id}} '*": f"{IMAGE_ID}\\n",
+        },
+        "nvidia-smi": {"*": "NVIDIA GB10, 580.142\\n"},
+        "timedatectl": {"*": "yes\\n"},
+        "systemctl": {"*": unit("inactive", "enabled")},
+        "journalctl": {"*": KERNEL_LOG},
+        "df": {"*": "Avail\\n 900G\\n"},
+        "ss": {"*": ""},
+        "ping": {"*": ""},
+        "prlimit": {"*": "unlimited\\n"},
+        "uname": {"-n": f"{node.name}\\n", "-r": "6.17.0-1014-nvidia\\n"},
+        "ethtool": {"*": "Settings for it:\\n\\tSpeed: 200000Mb/s\\n"},
+        "ip": {
+            f"*{i.name}": f"2: {i.name}    inet {i.address} brd x scope global\\n"
+            for i in node.interfaces
+        },
+    }
+    return made
+
+
+DGX_RELEASE = """\
+DGX_NAME="DGX Spark"
+DGX_PRETTY_NAME="NVIDIA DGX Spark"
+DGX_SWBUILD_DATE="2025-09-10-13-50-03"
+DGX_SWBUILD_VERSION="7.2.3"
+DGX_OTA_VERSION="7.5.0"
+DGX_OTA_DATE="Wed Jul 15 09:06:56 AM PDT 2026"
+"""
+
+KERNEL_LOG = (
+    "mlx5_core 0000:01:00.0: firmware version: 28.45.4028\\n"
+    "mlx5_core 0000:01:00.0: Detected insufficient power on the PCIe slot (27W).\\n"
+)
+
+
+def unit(active: str, file: str, load: str = "loaded", reload: str = "no") -> str:
+    """What systemctl shows of the engine's unit."""
+    return (
+        f"LoadState={load}\\nActiveState={active}\\nUnitFileState={file}\\n"
+        f"NeedDaemonReload={reload}\\nNRestarts=2\\n"
+    )
+
+
+def place_half(made: Machine, interface: FabricInterface, index: int) -> None:
+    net = f"sys-class/net/{interface.name}"
+    made.write(f"{net}/carrier", "1\n")
+    made.write(f"{net}/mtu", f"{interface.mtu}\n")
+    hca = made.hca(interface)
+    device = f"sys-class/pci/0000:01:00.{index}"
+    made.write(f"{device}/current_link_speed", "32.0 GT/s PCIe\n")
+    made.write(f"{device}/current_link_width", "4\n")
+    made.write(f"{device}/net/{interface.name}/carrier", "1\n")
+    made.write(f"{hca}/fw_ver", "28.45.4028\n")
+    made.write(f"{hca}/ports/1/state", "4: ACTIVE\n")
+    (made.tree / hca / "device").symlink_to(f"../../pci/0000:01:00.{index}")
+    octets = interface.address.ip.packed
+    mapped = f"0000:0000:0000:0000:0000:ffff:{octets[:2].hex()}:{octets[2:].hex()}\n"
+    for number, kind in ((2, "IB/RoCE v1"), (3, "RoCE v2")):
+        made.write(f"{hca}/ports/1/gids/{number}", mapped)
+        made.write(f"{hca}/ports/1/gid_attrs/types/{number}", f"{kind}\n")
+    made.write(f"proc-conf/{interface.name}/arp_ignore", "1\n")
+    made.write(f"proc-conf/{interface.name}/arp_announce", "2\n")
+
+
+def place_model(made: Machine) -> None:
+    """Two shards as huggingface_hub keeps them, or a folder of the site's own."""
+    model = made.folder.site.model
+    if model.is_path:
+        made.write(f"{model.source[1:]}/config.json", "{}\n")
+        made.write(f"{model.source[1:]}/model.safetensors", "weights\n")
+        return
+    hub = made.folder.node.env["HF_HUB_CACHE"][1:]
+    cache = f"{hub}/models--{model.source.replace('/', '--')}"
+    made.write(f"{cache}/refs/{model.revision or 'main'}", COMMIT)
+    snapshot = made.tree / cache / "snapshots" / COMMIT
+    snapshot.mkdir(parents=True)
+    for name, text in MODEL_FILES.items():
+        made.write(f"{cache}/blobs/{name}.blob", text)
+        (snapshot / name).symlink_to(f"../../blobs/{name}.blob")
+
+
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+MODEL_FILES = {
+    "config.json": "{}\n",
+    "model.safetensors.index.json": json.dumps(
+        {"weight_map": dict(zip(("a", "b"), SHARDS, strict=True))}
+    ),
+    **dict.fromkeys(SHARDS, "weights\n"),
+}
+
+
+def folder_of(bundle: str, node: str) -> NodeFolder:
+    return next(f for f in NODES if (f.bundle.name, f.name) == (bundle, node))
+
+
+MESH = folder_of("lab-mesh", "spark1")
+FIRST = MESH.node.interfaces[0]
+SECRETIVE = folder_of("pair-chatbot", "spark1")
+PINNED = next(f for f in NODES if f.site.engine.is_pinned and f.node.is_head)
+SNAPSHOT = (
+    f"{MESH.node.env['HF_HUB_CACHE'][1:]}/models--{MESH.site.model.source.replace('/', '--')}"
+    f"/snapshots/{COMMIT}"
+)
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Machine:
+    return machine(MESH, tmp_path)
+
+
+def running(made: Machine, health: str = "healthy") -> None:
+    """Have the engine run."""
+    made.answers["systemctl"]["*"] = unit("active", "enabled")
+    made.answers["docker"]["'inspect --format {{if .State.Running}}'*"] = f"{CONTAINER}\\n"
+    made.answers["docker"]["'inspect --format {{if .State.Health}}'*"] = f"{health}\\n"
+    made.answers["curl"] = {"*": ""}
+
+
+# All is well
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [f for f in NODES if f.node.is_head or f.bundle.name == "lab-mesh"],
+    ids=str,
+)
+def test_sound(folder: NodeFolder, tmp_path: Path) -> None:
+    lines = machine(folder, tmp_path).lines()
+    skipped = {check for check, text in lines.items() if not text.startswith("OK ")}
+    expected = {"unit"} | ({"api"} if folder.node.is_head else set())
+    assert skipped == expected | ({"alike"} if folder.site.workers else set()), lines
+    halves = [str(interface.half) for interface in folder.node.interfaces]
+    of_halves = {f"{check} {half}" for check in PER_HALF for half in halves}
+    assert {check for check in lines if check.split()[0] in PER_HALF} == of_halves
+
+
+PER_HALF = ("pcie", "link", "hca", "gid", "peers")
+
+
+def test_running(mesh: Machine) -> None:
+    running(mesh)
+    mesh.answers["ss"]["*:8000"] = 'LISTEN 0 4096 *:8000 *:* users:(("vllm",pid=1,fd=5))\\n'
+    # What the kernel would say of the container's process; other questions are for the real grep.
+    asked = f"-qs {CONTAINER} /proc/1/cgroup"
+    grep = f'#!/bin/bash\n[[ $* == "{asked}" ]] || exec {shutil.which("grep")} "$@"\n'
+    mesh.write("stand-ins/grep", grep, 0o755)
+    lines = mesh.lines()
+    assert lines["unit"] == "OK active, enabled, 2 restarts"
+    assert lines["api"].startswith("OK http://10.0.0.11:8000 ")
+    assert lines["ports"].endswith("of the engine: 8000")
+    assert lines["memory"].endswith("beside the engine")
+
+
+def test_what_is_seen_is_said(mesh: Machine) -> None:
+    lines = mesh.lines()
+    assert lines["os"] == "OK DGX OS 7.5.0, kernel 6.17.0-1014-nvidia"
+    assert lines["driver"] == "OK NVIDIA GB10, 580.142"
+    assert lines["firmware"] == "OK 28.45.4028 on all halves, which must be equal on all nodes"
+    assert lines["image"] == f"OK {IMAGE_ID}, which must be equal on all nodes"
+    assert lines["nccl.conf"] == "OK that of the bundle, NCCL_IB_DISABLE=0"
+    assert lines["link p0.h0"] == (
+        "OK enp1s0f0np0, 192.168.177.11/24, MTU 9000, 200000 Mb/s, cable 1"
+    )
+    assert lines["gid p0.h0"] == "OK 192.168.177.11 is RoCE v2 at index 3 of rocep1s0f0"
+
+
+def test_pinned_image(tmp_path: Path) -> None:
+    lines = machine(PINNED, tmp_path).lines()
+    assert lines["image"] == f"OK {IMAGE_ID}, by the digest that the site gives"
+
+
+# One fault each
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is done to a sound node, and what verify.sh then says: found, and to do."""
+
+    check: str
+    found: str
+    remedy: str
+    make: Callable[[Machine], object]
+    folder: NodeFolder = MESH
+    skipped: tuple[str, ...] = ()
+    status: str = "FAIL"
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.found}"
+
+
+def answer(program: str, text: str, arguments: str = "*") -> Callable[[Machine], object]:
+    """Have a program answer something else."""
+    return lambda m: m.answers[program].update({arguments: text})
+
+
+def silence(program: str, arguments: str = "*") -> Callable[[Machine], object]:
+    """Have a program fail."""
+    return lambda m: m.answers[program].pop(arguments)
+
+
+def writes(path: str, text: str) -> Callable[[Machine], object]:
+    return lambda m: m.write(path, text)
+
+
+def removes(path: str) -> Callable[[Machine], object]:
+    def remove(m: Machine) -> None:
+        target = m.tree / path
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+
+    return remove
+
+
+def first(check: str) -> str:
+    return f"{check} {FIRST.half}"
+
+
+NET, HCA = f"sys-class/net/{FIRST.name}", f"sys-class/infiniband/{FIRST.hca}"
+PCI = "sys-class/pci/0000:01:00.0"
+BEHIND_LINK = (first("hca"), first("gid"), first("peers"))
+DOCKER = "docker"
+PEER = "192.168.177.12"
+FULL, SMALL = f"'-n -q -c 1 -W 2 -M do -s {FIRST.ping_size} '*{PEER}", f"*'-s 56 '*{PEER}"
+
+
+def silent_peer(m: Machine, *, small: bool) -> None:
+    """Pings of the first peer get lost, or only those that fill a frame."""
+    patterns = [FULL] if small else [f"*{PEER}"]
+    script = "".join(f"  {pattern}) exit 1 ;;\n" for pattern in patterns)
+    del m.answers["ping"]
+    m.write("stand-ins/ping", f"#!/bin/bash\ncase $* in\n{script}esac\n", 0o755)
+
+
+FAULTS = (
+    Fault(
+        "hostname",
+        "this machine is called spark9, and the folder is for spark1",
+        "sudo hostnamectl set-hostname spark1",
+        answer("uname", "spark9\\n", "-n"),
+    ),
+    Fault(
+        "bundle",
+        "etc/sparkgen/hosts: FAILED",
+        "copy the folder spark1 of the bundle here again",
+        lambda m: [
+            m.edit(f"{BUNDLE}/etc/sparkgen/hosts", "do not edit", "edit"),
+            m.edit("etc/sparkgen/hosts", "do not edit", "edit"),
+        ],
+    ),
+    Fault(
+        "files",
+        "/opt/sparkgen/compose.yaml differs",
+        "install this folder again",
+        lambda m: m.edit("opt/sparkgen/compose.yaml", 'restart: "no"', "restart: always"),
+    ),
+    Fault(
+        "files",
+        "/etc/sparkgen/engine.env is missing",
+        "install this folder again",
+        removes("etc/sparkgen/engine.env"),
+    ),
+    Fault(
+        "files",
+        "/etc/netplan/40-cx7.yaml has the mode 644, not 600",
+        "install this folder again",
+        lambda m: (m.tree / "etc/netplan/40-cx7.yaml").chmod(0o644),
+    ),
+    Fault(
+        "files",
+        "/opt/sparkgen/launch.sh is not executable",
+        "install this folder again",
+        lambda m: (m.tree / "opt/sparkgen/launch.sh").chmod(0o644),
+    ),
+    Fault(
+        "os",
+        "/etc/dgx-release does not say DGX Spark",
+        "run this on a DGX Spark",
+        removes("etc/dgx-release"),
+        skipped=("alike",),
+    ),
+    Fault(
+        "os",
+        "DGX OS 7.3.0, last updated in 2026-03",
+        "the release of April 2026",
+        lambda m: [
+            m.edit("etc/dgx-release", "Jul 15", "Mar 15"),
+            m.edit("etc/dgx-release", "7.5.0", "7.3.0"),
+        ],
+        skipped=("alike",),
+    ),
+    Fault("driver", "nvidia-smi shows no GPU", "reboot", silence("nvidia-smi"), skipped=("alike",)),
+    Fault(
+        "time",
+        "the clock is not synchronized",
+        "sudo timedatectl set-ntp true",
+        answer("timedatectl", "no\\n"),
+    ),
+    Fault(
+        "docker",
+        "docker info does not answer root",
+        "sudo usermod -aG docker",
+        silence(DOCKER, "'info --format {{.ServerVersion}}'"),
+        skipped=("nvidia-runtime", "image"),
+    ),
+    Fault(
+        "compose",
+        "docker compose is 1.29.2, not version 2",
+        "docker-compose-plugin",
+        answer(DOCKER, "1.29.2\\n", "'compose version --short'"),
+    ),
+    Fault(
+        "compose",
+        "docker compose is missing",
+        "docker-compose-plugin",
+        silence(DOCKER, "'compose version --short'"),
+    ),
+    Fault(
+        "nvidia-runtime",
+        "Docker does not know the runtime nvidia",
+        "sudo nvidia-ctk runtime configure",
+        answer(DOCKER, '{"runc":{}}\\n', "'info --format {{json .Runtimes}}'"),
+    ),
+    Fault(
+        "image",
+        f"{MESH.site.engine.image} is not here",
+        f"docker pull {MESH.site.engine.image}",
+        silence(DOCKER, "'image inspect --format {{.Architecture}} {{.Id}} '*"),
+    ),
+    Fault(
+        "image",
+        f"{MESH.site.engine.image} is for amd64, not for arm64",
+        "docker pull --platform linux/arm64",
+        answer(
+            DOCKER, f"amd64 {IMAGE_ID}\\n", "'image inspect --format {{.Architecture}} {{.Id}} '*"
+        ),
+    ),
+    Fault(
+        "model",
+        f"{MESH.site.model.source}, revision main, is not in ",
+        f"hf download {MESH.site.model.source}",
+        removes(SNAPSHOT),
+    ),
+    Fault(
+        "model",
+        f"/{SNAPSHOT}/{SHARDS[1]} is missing",
+        "hf download",
+        removes(f"{SNAPSHOT}/{SHARDS[1]}"),
+    ),
+    Fault(
+        "model",
+        f"/{SNAPSHOT}/{SHARDS[0]} is a link to nowhere",
+        "hf download",
+        removes(f"{SNAPSHOT}/../../blobs/{SHARDS[0]}.blob"),
+    ),
+    Fault(
+        "model",
+        f"/{SNAPSHOT}/config.json is missing",
+        "hf download",
+        removes(f"{SNAPSHOT}/config.json"),
+    ),
+    Fault(
+        "disk",
+        "12 GiB free in /var",
+        "docker image prune --all",
+        answer("df", "Avail\\n  12G\\n"),
+    ),
+    Fault(
+        "memory",
+        "76.3 GiB available, 0.7 of 119.7 GiB planned",
+        "end what takes memory",
+        writes("meminfo", "MemAvailable: 80000000 kB\n"),
+    ),
+    Fault(
+        "nccl.conf",
+        "/etc/nccl.conf has NCCL_IB_DISABLE=1, not 0",
+        f"sudo install -m 0644 /{BUNDLE}/etc/nccl.conf /etc/nccl.conf",
+        writes("etc/nccl.conf", "NCCL_IB_DISABLE=1\n"),
+    ),
+    Fault(
+        "nccl.conf",
+        "/etc/nccl.conf differs",
+        "then restart the engine",
+        lambda m: m.edit("etc/nccl.conf", "NCCL_NET=IB", "NCCL_NET=Socket"),
+    ),
+    Fault(
+        "nccl-masks",
+        "nccl.conf is overridden by NCCL_IB_HCA in the environment",
+        "remove these",
+        lambda m: m.env.update(NCCL_IB_HCA=""),
+    ),
+    Fault(
+        "nccl-masks",
+        "nccl.conf is overridden by NCCL_NET in /home/nvidia/.nccl.conf",
+        "remove these",
+        writes("home/nvidia/.nccl.conf", "NCCL_NET=Socket\n"),
+    ),
+    Fault(
+        "nccl-masks",
+        "nccl.conf is overridden by NCCL_NET in /etc/other.conf",
+        "remove these",
+        lambda m: [
+            m.env.update(NCCL_CONF_FILE="/etc/other.conf"),
+            m.write("etc/other.conf", "NCCL_NET=Socket\n"),
+        ],
+    ),
+    Fault(
+        "memlock",
+        "64 KiB, less than the 1 GiB of nccl-test.sh",
+        "/etc/security/limits.d/90-memlock.conf",
+        answer("prlimit", "65536\\n"),
+    ),
+    Fault(
+        "owner",
+        "/etc/netplan/99-nvidia-sync-cluster.yaml configures these interfaces too",
+        "keep NVIDIA Sync's Cluster Assistant off these ports",
+        writes("etc/netplan/99-nvidia-sync-cluster.yaml", "network: {}\n"),
+    ),
+    Fault(
+        "owner",
+        "/etc/netplan/50-mine.yaml configures these interfaces too",
+        "sudo netplan apply",
+        writes("etc/netplan/50-mine.yaml", f"network: {{ethernets: {{{FIRST.name}: {{}}}}}}\n"),
+    ),
+    Fault(
+        "sysctl",
+        f"net.ipv4.conf.{FIRST.name}.arp_ignore is 0, not 1",
+        "sudo sysctl --system",
+        writes(f"proc-conf/{FIRST.name}/arp_ignore", "0\n"),
+    ),
+    Fault(
+        "firmware",
+        "the halves differ: 28.43.1014 28.45.4028",
+        "sudo fwupdmgr update",
+        writes(f"{HCA}/fw_ver", "28.43.1014\n"),
+        skipped=("alike",),
+    ),
+    Fault(
+        "hot-plug",
+        f"{FIRST.name} came to a running system, which caps it at 13 Gb/s",
+        "start them with the cables in",
+        answer(
+            "journalctl",
+            KERNEL_LOG
+            + "mlx5_core 0000:01:00.0: PCIe slot power capability was not advertised.\\n",
+        ),
+    ),
+    Fault(
+        "hot-plug",
+        f"{FIRST.name} came to a running system",
+        "sudo mv /etc/nvidia/cx7-hotplug-enabled /etc/nvidia/cx7-hotplug-enabled.off on all nodes",
+        lambda m: [
+            m.write("etc/nvidia/cx7-hotplug-enabled", ""),
+            answer(
+                "journalctl",
+                "mlx5_core 0000:01:00.0: PCIe slot power capability was not advertised.\\n",
+            )(m),
+        ],
+    ),
+    Fault(
+        "hot-plug",
+        "root can't read the kernel's log; run this with sudo. Hot-plug is off",
+        "",
+        answer("journalctl", ""),
+        status="SKIP",
+    ),
+    Fault(
+        first("pcie"),
+        f"{FIRST.hca} has 2 lanes at 32.0 GT/s, not 4 at 32.0 GT/s",
+        "unplug the power",
+        writes(f"{PCI}/current_link_width", "2\n"),
+    ),
+    Fault(
+        first("pcie"),
+        f"{FIRST.hca} has 4 lanes at 2.5 GT/s, not 4 at 32.0 GT/s",
+        "unplug the power",
+        writes(f"{PCI}/current_link_speed", "2.5 GT/s PCIe\n"),
+    ),
+    Fault(
+        first("link"),
+        f"cable 1: there is no interface {FIRST.name}",
+        "put cable 1 in",
+        removes(NET),
+        skipped=BEHIND_LINK,
+    ),
+    Fault(
+        first("link"),
+        f"cable 1: no carrier on {FIRST.name}",
+        "seat both ends of cable 1",
+        writes(f"{NET}/carrier", "0\n"),
+        skipped=BEHIND_LINK,
+    ),
+    Fault(
+        first("link"),
+        f"cable 1: {FIRST.name} runs at 100000 Mb/s, not 200000",
+        "take a cable for 200 Gb/s",
+        answer("ethtool", "\\tSpeed: 100000Mb/s\\n", FIRST.name),
+        skipped=BEHIND_LINK,
+    ),
+    Fault(
+        first("link"),
+        f"cable 1: {FIRST.name} runs at an unknown number of Mb/s",
+        "take a cable for 200 Gb/s",
+        answer("ethtool", "\\tSpeed: Unknown!\\n", FIRST.name),
+        skipped=BEHIND_LINK,
+    ),
+    Fault(
+        first("link"),
+        f"cable 1: the MTU of {FIRST.name} is 1500, not 9000",
+        "sudo netplan apply",
+        writes(f"{NET}/mtu", "1500\n"),
+        skipped=BEHIND_LINK,
+    ),
+    Fault(
+        first("link"),
+        f"cable 1: {FIRST.name} does not have the address 192.168.177.11/24",
+        "sudo netplan apply",
+        answer("ip", "2: x inet 192.168.177.111/24 \\n", f"*{FIRST.name}"),
+        skipped=BEHIND_LINK,
+    ),
+    Fault(
+        first("hca"),
+        f"there is no HCA {FIRST.hca}, but: mlx5_0",
+        "NCCL is told the name",
+        lambda m: (m.tree / HCA).rename(m.tree / "sys-class/infiniband/mlx5_0"),
+        skipped=(first("gid"), first("pcie")),
+    ),
+    Fault(
+        first("hca"),
+        f"{FIRST.hca} is 1: DOWN, not ACTIVE",
+        f"sudo ip link set {FIRST.name} up",
+        writes(f"{HCA}/ports/1/state", "1: DOWN\n"),
+    ),
+    Fault(
+        first("hca"),
+        f"{FIRST.hca} does not belong to {FIRST.name}",
+        "reboot",
+        removes(f"{PCI}/net/{FIRST.name}"),
+    ),
+    Fault(
+        first("gid"),
+        f"{FIRST.hca} has no RoCE v2 GID for 192.168.177.11",
+        "sudo netplan apply",
+        writes(f"{HCA}/ports/1/gid_attrs/types/3", "IB/RoCE v1\n"),
+    ),
+    Fault(
+        first("peers"),
+        f"cable 1: spark2 ({PEER}) does not answer on {FIRST.name}",
+        "compare both ends of the cable with the table of README.md",
+        lambda m: silent_peer(m, small=False),
+    ),
+    Fault(
+        first("peers"),
+        f"cable 1: spark2 ({PEER}) answers small pings, but not 8972 bytes on {FIRST.name}",
+        "set the same MTU at both ends",
+        lambda m: silent_peer(m, small=True),
+    ),
+    Fault(
+        "hosts",
+        "/etc/hosts: spark2 is 10.0.0.99",
+        "remove others of these names",
+        lambda m: m.edit("etc/hosts", "10.0.0.12 ", "10.0.0.99 "),
+    ),
+    Fault(
+        "hosts",
+        "/etc/hosts: spark3.p0.h0 is missing",
+        f"put the lines of /{BUNDLE}/etc/sparkgen/hosts into /etc/hosts",
+        lambda m: m.edit("etc/hosts", "192.168.187.13 spark3.p0.h0\n", ""),
+    ),
+    Fault(
+        "unit",
+        "systemd does not know sparkgen-engine.service",
+        "sudo systemctl daemon-reload",
+        answer("systemctl", unit("inactive", "", load="not-found")),
+    ),
+    Fault(
+        "unit",
+        "the unit has changed since systemd read it",
+        "sudo systemctl daemon-reload",
+        answer("systemctl", unit("active", "enabled", reload="yes")),
+    ),
+    Fault(
+        "unit",
+        "it has failed, after 2 restarts",
+        "journalctl -u sparkgen-engine",
+        answer("systemctl", unit("failed", "enabled")),
+    ),
+    Fault(
+        "unit",
+        "active, but disabled: a reboot will not bring it back",
+        "sudo systemctl enable sparkgen-engine",
+        answer("systemctl", unit("active", "disabled")),
+    ),
+    Fault(
+        "ports",
+        "taken: 8000 (api) by open-webui (process 77)",
+        "choose other ports in lab-mesh.yaml",
+        answer("ss", 'LISTEN 0 9 *:8000 *:* users:(("open-webui",pid=77,fd=5))\\n', "*:8000"),
+    ),
+    Fault(
+        "ports",
+        "taken: 8000 (api) by a process that root can see",
+        "end that program",
+        answer("ss", "LISTEN 0 9 *:8000 *:* \\n", "*:8000"),
+    ),
+    Fault(
+        "secrets",
+        "there is no /etc/sparkgen/secrets.env",
+        "the engine does not start without it",
+        removes("etc/sparkgen/secrets.env"),
+        SECRETIVE,
+    ),
+    Fault(
+        "secrets",
+        "/etc/sparkgen/secrets.env can be read by everybody",
+        "sudo chmod 0600",
+        lambda m: (m.tree / "etc/sparkgen/secrets.env").chmod(0o644),
+        SECRETIVE,
+    ),
+    Fault(
+        "secrets",
+        "/etc/sparkgen/secrets.env has no value for VLLM_API_KEY",
+        "sudoedit",
+        lambda m: m.edit("etc/sparkgen/secrets.env", "=secret-vllm_api_key", "="),
+        SECRETIVE,
+    ),
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_fault(fault: Fault, tmp_path: Path) -> None:
+    made = machine(fault.folder, tmp_path)
+    before = made.lines()
+    fault.make(made)
+    after = made.lines()
+    text = after[fault.check]
+    assert text.startswith(f"{fault.status} {fault.found}")
+    found, _, remedy = text.partition(". To do: ")
+    assert fault.remedy in remedy, found
+    assert changed(before, after) == {fault.check, *fault.skipped}
+    assert all(after[check].startswith("SKIP ") for check in fault.skipped)
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+    assert before.keys() == after.keys()
+    return {check for check in before if before[check] != after[check]}
+
+
+@pytest.mark.parametrize(
+    ("health", "curl", "said"),
+    [
+        ("starting", True, "SKIP the engine is loading the model"),
+        ("unhealthy", True, "FAIL the container is unhealthy. To do: docker inspect"),
+        ("", True, "FAIL the container is without a health check"),
+        ("healthy", False, "FAIL http://10.0.0.11:8000/health does not answer, though"),
+    ],
+)
+def test_api(health: str, curl: bool, said: str, mesh: Machine) -> None:
+    running(mesh)
+    before = mesh.lines()
+    running(mesh, health)
+    if not curl:
+        mesh.answers["curl"] = {}
+    after = mesh.lines()
+    assert after["api"].startswith(said)
+    assert changed(before, after) == {"api"}
+
+
+# Without root
+
+
+def test_as_a_user(mesh: Machine) -> None:
+    before = mesh.lines()
+    (mesh.tree / "home/nvidia/.cache").chmod(0o700)
+    mesh.write("etc/netplan/01-network-manager-all.yaml", "network: {}\n", 0o600)
+    mesh.answers["journalctl"]["*"] = ""
+    after = mesh.lines(user="nobody")
+    skipped = {check for check in changed(before, after) if after[check].startswith("SKIP ")}
+    assert skipped == {"files", "owner", "hot-plug", "model"}
+    assert after["files"].startswith("SKIP /etc/netplan/40-cx7.yaml can be read by root alone")
+    assert not [text for text in after.values() if text.startswith("FAIL ")]
+
+
+# Other nodes
+
+
+def test_alike(mesh: Machine) -> None:
+    facts = "DGX OS 7.5.0\\nkernel 6.17.0-1014-nvidia\\ndriver NVIDIA GB10, 580.142\\n"
+    firmware = "firmware 28.45.4028\\n"
+    mesh.answers["ssh"] = {
+        "*nvidia@10.0.0.12*": f"{facts}{firmware}image sha256:other\\n",
+    }
+    lines = mesh.lines("--peers")
+    assert "alike" not in lines
+    assert lines["alike spark2"] == (
+        "FAIL spark2 has image sha256:other. "
+        "To do: update this node or spark2: all nodes must be alike"
+    )
+    assert lines["alike spark3"] == "SKIP ssh nvidia@10.0.0.13 needs a key and a known host"
+    mesh.answers["ssh"]["*nvidia@10.0.0.12*"] = f"{facts}{firmware}image {IMAGE_ID}\\n"
+    assert mesh.lines("--peers")["alike spark2"].startswith("OK DGX OS 7.5.0; kernel ")
+
+
+def test_facts_are_asked_by_the_same_lines(mesh: Machine) -> None:
+    """What goes through ssh runs there: here the other node is this one."""
+    mesh.write("stand-ins/ssh", '#!/bin/bash\nexec "${@: -2}"\n', 0o755)
+    lines = mesh.lines("--peers")
+    assert lines["alike spark2"].startswith("OK ")
+    assert lines["alike spark3"].startswith("OK ")
+
+
+# JSON
+
+
+def test_json(mesh: Machine) -> None:
+    lines = mesh.lines()
+    done = mesh.run("--json")
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["site"], said["node"]) == (0, "lab-mesh", "spark1")
+    told = {check["check"]: f"{check['status']} {check['found']}" for check in said["checks"]}
+    assert told == lines
+    assert {check["do"] for check in said["checks"]} == {""}
+    assert said["fail"] == 0
+    assert said["ok"] + said["skip"] == len(lines)
+
+
+def test_json_of_odd_text(mesh: Machine) -> None:
+    odd = 'a "quoted" \\\\ back & slash\\033[31m red \\tand \\377 bytes'
+    mesh.answers["nvidia-smi"]["*"] = odd
+    mesh.answers["uname"]["-n"] = "spark\\\\\\\\9\\n"
+    done = mesh.run("--json")
+    checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 1
+    assert checks["driver"]["found"] == 'a "quoted" \\ back & slash?[31m red ?and ? bytes'
+    assert checks["hostname"]["found"].startswith("this machine is called spark")
+    assert "To do" not in checks["hostname"]["found"]
+    assert "hostnamectl" in checks["hostname"]["do"]
+    assert "\033" not in mesh.run().stdout
+
+
+# How it is called
+
+
+@pytest.mark.parametrize("option", ["--help", "--jsn", "spark2"])
+def test_usage(option: str, mesh: Machine) -> None:
+    done = mesh.run(option)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "usage: ./verify.sh [--json] [--peers] [--bandwidth]",
+        "usage: ./verify.sh --bandwidth-server",
+    ]
+
+
+def test_usage_of_a_single_node(tmp_path: Path) -> None:
+    for option in ("--peers", "--bandwidth"):
+        done = machine(folder_of("single", "spark"), tmp_path / option).run(option)
+        assert (done.returncode, done.stderr) == (2, "usage: ./verify.sh [--json]\n")
+
+
+# In a network
+
+
+def in_network(made: Machine) -> Machine:
+    """Interfaces, addresses and pings are those of the namespace, ethtool's speed alone is not."""
+    shutil.rmtree(made.tree / "sys-class/net")
+    (made.tree / "sys-class/net").mkdir()
+    made.write("sys-net", "the kernel's own\n")
+    for program in ("ip", "ping"):
+        del made.answers[program]
+    return made
+
+
+@dataclass(frozen=True)
+class Network:
+    """Nodes that are cabled, and what verify.sh says of links and peers on them."""
+
+    fabric: Fabric
+    machines: Mapping[str, Machine]
+
+    def faults(self, node: str) -> dict[str, str]:
+        """The checks of a node's links, pings and kernel settings that are not OK."""
+        command = self.fabric.command(node, *self.machines[node].command())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.stderr == ""
+        kinds = ("link", "peers", "sysctl", "gid", "hca")
+        return {
+            check: text
+            for check, text in parsed(done).items()
+            if check.split()[0] in kinds and not text.startswith("OK ")
+        }
+
+
+def network(bundle_name: str, work: Path, cabling: list[Link] | None = None) -> Iterator[Network]:
+    require_root()
+    require(*PROGRAMS)
+    bundle = next(bundle for bundle in BUNDLES if bundle.name == bundle_name)
+    work.chmod(0o755)
+    trees = bundle.copy(work / "trees")
+    machines = {
+        node: in_network(machine(folder_of(bundle_name, node), work / node)) for node in trees
+    }
+    with fabric(trees, cabling or links(bundle.site.cables), work) as nodes:
+        yield Network(nodes, machines)
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Iterator[Network]:
+    yield from network("lab-mesh", tmp_path)
+
+
+NEAR, FAR = "enp1s0f0np0", "enp1s0f1np1"
+
+
+def test_sound_network(ring: Network) -> None:
+    assert {node: ring.faults(node) for node in ring.machines} == {
+        "spark1": {},
+        "spark2": {},
+        "spark3": {},
+    }
+
+
+def test_unplugged_half(ring: Network) -> None:
+    ring.fabric.unplug("spark1", NEAR)
+    near, far = ring.faults("spark1"), ring.faults("spark2")
+    assert near.pop("link p0.h0").startswith(f"FAIL cable 1: no carrier on {NEAR}. To do: ")
+    assert far.pop("link p1.h0").startswith(f"FAIL cable 1: no carrier on {FAR}. To do: ")
+    assert near == {f"{check} p0.h0": "SKIP link p0.h0 fails" for check in ("hca", "gid", "peers")}
+    assert far == {f"{check} p1.h0": "SKIP link p1.h0 fails" for check in ("hca", "gid", "peers")}
+    assert ring.faults("spark3") == {}
+
+
+def test_wrong_mtu(ring: Network) -> None:
+    ring.fabric.set_mtu("spark2", FAR, 1500)
+    assert ring.faults("spark1") == {
+        "peers p0.h0": f"FAIL cable 1: spark2 ({PEER}) answers small pings, but not 8972 bytes "
+        f"on {NEAR}. To do: set the same MTU at both ends"
+    }
+    own = ring.faults("spark2")["link p1.h0"]
+    assert own == f"FAIL cable 1: the MTU of {FAR} is 1500, not 9000. To do: sudo netplan apply"
+
+
+def test_missing_address(ring: Network) -> None:
+    ring.fabric.run("spark2", "ip", "address", "flush", "dev", FAR)
+    own = ring.faults("spark2")["link p1.h0"]
+    assert own.startswith(f"FAIL cable 1: {FAR} does not have the address {PEER}/24. To do: ")
+    assert list(ring.faults("spark1")) == ["peers p0.h0"]
+
+
+def test_swapped_cables(tmp_path: Path) -> None:
+    """Somebody took spark1's one port for the other: both of its cables are named, at all ends."""
+    site = MESH.site
+    swapped = [
+        Link(*((node, 1 - port) if node == "spark1" else (node, port) for node, port in ends))
+        for ends in ((link.a, link.b) for link in links(site.cables) if link.b)
+    ]
+    for wrong in network("lab-mesh", tmp_path, swapped):
+        found = wrong.faults("spark1")
+        assert set(found) == {f"peers {interface.half}" for interface in MESH.node.interfaces}
+        assert found["peers p0.h0"].startswith(f"FAIL cable 1: spark2 ({PEER}) does not answer on ")
+        assert "compare both ends of the cable" in found["peers p0.h0"]
+        assert {text[:12] for text in wrong.faults("spark2").values()} == {"FAIL cable 1"}
+        assert {text[:12] for text in wrong.faults("spark3").values()} == {"FAIL cable 3"}
+
+
+def test_unplugged_from_the_switch(tmp_path: Path) -> None:
+    for rack in network("rack-switch", tmp_path):
+        rack.fabric.unplug("spark3", NEAR)
+        assert rack.faults("spark3")["link p0.h0"].startswith(f"FAIL cable 3: no carrier on {NEAR}")
+        (found,) = rack.faults("spark1").values()
+        assert found.startswith("FAIL cable 1 or 3: spark3 (")
+        assert "and on every port" not in found
+
+
+# Bandwidth
+
+# Answers where a server has been started for the half, with what the half carries.
+IB_WRITE_BW = r"""#!/bin/bash
+for word; do
+  case $word in --port=*) port=${word#*=} ;; --gid-index=3) gid=1 ;; esac
+done
+printf '%s
+' "$*" >>"$CALLS/ib_write_bw"
+[[ $gid ]] || exit 2
+case ${word} in
+  [0-9]*.*)
+    [[ -e $CALLS/$port ]] || exit 1
+    echo ' #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]'
+    echo " 65536      1000             99.99              $(<"$CALLS/$port")               0.17"
+    ;;
+  *)
+    echo "$port" >>"$CALLS/served"
+    sleep 60
+    ;;
+esac
+"""
+
+
+@pytest.fixture
+def measuring(mesh: Machine, tmp_path: Path) -> Machine:
+    """A node with perftest, whose two peers serve each half."""
+    calls = tmp_path / "calls"
+    calls.mkdir()
+    mesh.env["CALLS"] = str(calls)
+    mesh.write("stand-ins/ib_write_bw", IB_WRITE_BW, 0o755)
+    # The peers' halves: spark2 has p1 at the end of cable 1, spark3 p0 at that of cable 3.
+    for port, carried in {12002: 96.5, 12003: 95.0, 12000: 97.0, 12001: 87.0}.items():
+        (calls / str(port)).write_text(str(carried))
+    return mesh
+
+
+def bandwidth(made: Machine, user: str = "") -> dict[str, str]:
+    lines = made.lines("--bandwidth", user=user)
+    return {check: text for check, text in lines.items() if check.startswith("bandwidth")}
+
+
+def test_bandwidth(measuring: Machine) -> None:
+    assert bandwidth(measuring) == {
+        "bandwidth p0": "OK 191.5 Gb/s to spark2, 184 expected; a half each: 96.5 95.0",
+        "bandwidth p1": "OK 184.0 Gb/s to spark3, 184 expected; a half each: 97.0 87.0",
+        "bandwidth nccl": "SKIP mpirun refuses root: run this as nvidia",
+    }
+
+
+def test_too_little_bandwidth(measuring: Machine) -> None:
+    calls = Path(measuring.env["CALLS"])
+    (calls / "12003").write_text("87.4")
+    (calls / "12000").unlink()
+    (calls / "12001").unlink()
+    found = bandwidth(measuring)
+    assert found["bandwidth p0"].startswith(
+        "FAIL 183.9 Gb/s to spark2, 184 expected; a half each: 96.5 87.4. To do: see hot-plug, "
+    )
+    assert found["bandwidth p1"].startswith(
+        "FAIL spark3 does not answer. To do: run ./verify.sh --bandwidth-server on spark3"
+    )
+
+
+def test_bandwidth_beside_the_engine(measuring: Machine) -> None:
+    running(measuring)
+    (found,) = bandwidth(measuring).values()
+    assert found.startswith("SKIP the engine runs")
+
+
+def test_bandwidth_without_perftest(mesh: Machine) -> None:
+    assert bandwidth(mesh)["bandwidth"].startswith("SKIP ib_write_bw is missing")
+
+
+@pytest.mark.parametrize(
+    ("status", "last", "said"),
+    [
+        (0, "OK: 10.4 GB/s of bus bandwidth", "OK 10.4 GB/s of bus bandwidth"),
+        (1, "FAIL: 2.8 GB/s of bus bandwidth", "FAIL 2.8 GB/s of bus bandwidth. To do: run /opt"),
+        (2, "there is no all_reduce_perf", "SKIP there is no all_reduce_perf"),
+    ],
+)
+def test_nccl(status: int, last: str, said: str, mesh: Machine) -> None:
+    mesh.write("stand-ins/ib_write_bw", "#!/bin/sh\nexit 1\n", 0o755)
+    test = f"#!/bin/sh\necho NET/IB\necho '{last}'\nexit {status}\n"
+    mesh.write("opt/sparkgen/nccl-test.sh", test, 0o755)
+    assert bandwidth(mesh, user="nobody")["bandwidth nccl"].startswith(said)
+
+
+def test_bandwidth_server(measuring: Machine) -> None:
+    """A server for each half, and none is left when it is told to stop."""
+    served = Path(measuring.env["CALLS"]) / "served"
+    with subprocess.Popen(
+        measuring.command("--bandwidth-server"), stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout
+        said = server.stdout.readline()
+        assert said == "spark1 answers ./verify.sh --bandwidth of its peers until Ctrl-C\n"
+        deadline = time.monotonic() + 20
+        while not served.exists() or len(served.read_text().split()) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+        assert len(children) == 4
+        server.terminate()
+        assert server.wait(20) == 130
+    assert sorted(served.read_text().split()) == ["12000", "12001", "12002", "12003"]
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
