@@ -5,8 +5,10 @@ addresses and pings are the kernel's own in the network of the last part.
 """
 
 import json
+import os
 import re
 import shutil
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -236,20 +238,20 @@ def place_half(made: Machine, interface: FabricInterface, index: int) -> None:
 
 
 def place_model(made: Machine) -> None:
-    """Two shards as huggingface_hub keeps them, or a folder of the site's own."""
+    """Two shards as huggingface_hub keeps them, and folders of the site's own."""
     model = made.folder.site.model
-    if model.is_path:
-        made.write(f"{model.source[1:]}/config.json", "{}\n")
-        made.write(f"{model.source[1:]}/model.safetensors", "weights\n")
-        return
-    hub = made.folder.node.env["HF_HUB_CACHE"][1:]
-    cache = f"{hub}/models--{model.source.replace('/', '--')}"
-    made.write(f"{cache}/refs/{model.revision or 'main'}", COMMIT)
-    snapshot = made.tree / cache / "snapshots" / COMMIT
-    snapshot.mkdir(parents=True)
-    for name, text in MODEL_FILES.items():
-        made.write(f"{cache}/blobs/{name}.blob", text)
-        (snapshot / name).symlink_to(f"../../blobs/{name}.blob")
+    for folder in model.folders:
+        made.write(f"{folder[1:]}/config.json", "{}\n")
+        made.write(f"{folder[1:]}/model.safetensors", "weights\n")
+    for source in model.downloads:
+        revision = model.revision if source == model.source else None
+        cache = f"{made.folder.node.env['HF_HUB_CACHE'][1:]}/models--{source.replace('/', '--')}"
+        made.write(f"{cache}/refs/{revision or 'main'}", COMMIT)
+        snapshot = made.tree / cache / "snapshots" / COMMIT
+        snapshot.mkdir(parents=True)
+        for name, text in MODEL_FILES.items():
+            made.write(f"{cache}/blobs/{name}.blob", text)
+            (snapshot / name).symlink_to(f"../../blobs/{name}.blob")
 
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
@@ -269,7 +271,8 @@ def folder_of(bundle: str, node: str) -> NodeFolder:
 MESH = folder_of("lab-mesh", "spark1")
 FIRST = MESH.node.interfaces[0]
 SECRETIVE = folder_of("pair-chatbot", "spark1")
-PINNED = next(f for f in NODES if f.site.engine.is_pinned and f.node.is_head)
+PINNED = folder_of("golden-single-model-folder", "spark")
+OWN_MODEL = PINNED.site.model.source
 SNAPSHOT = (
     f"{MESH.node.env['HF_HUB_CACHE'][1:]}/models--{MESH.site.model.source.replace('/', '--')}"
     f"/snapshots/{COMMIT}"
@@ -420,6 +423,27 @@ FAULTS = (
         ],
     ),
     Fault(
+        "bundle",
+        "sha256sum: etc/sparkgen/hosts: No such file or directory",
+        "copy the folder spark1 of the bundle here again",
+        removes(f"{BUNDLE}/etc/sparkgen/hosts"),
+        skipped=("hosts",),
+    ),
+    Fault(
+        "bundle",
+        "sha256sum: SHA256SUMS: No such file or directory",
+        "copy the folder spark1 of the bundle here again",
+        removes(f"{BUNDLE}/SHA256SUMS"),
+        skipped=("files",),
+    ),
+    Fault(
+        "bundle",
+        "sha256sum: opt/sparkgen/wait-fabric.sh: No such file or directory",
+        "copy the folder spark1 of the bundle here again",
+        removes(f"{BUNDLE}/opt/sparkgen/wait-fabric.sh"),
+        skipped=tuple(f"peers {interface.half}" for interface in MESH.node.interfaces),
+    ),
+    Fault(
         "files",
         "/opt/sparkgen/compose.yaml differs",
         "install this folder again",
@@ -529,6 +553,20 @@ FAULTS = (
         f"/{SNAPSHOT}/config.json is missing",
         "hf download",
         removes(f"{SNAPSHOT}/config.json"),
+    ),
+    Fault(
+        "model",
+        f"there is no {OWN_MODEL}",
+        "copy the model there",
+        removes(OWN_MODEL[1:]),
+        PINNED,
+    ),
+    Fault(
+        "model",
+        f"there are no weights in {OWN_MODEL}",
+        f"copy the model into {OWN_MODEL} again",
+        removes(f"{OWN_MODEL[1:]}/model.safetensors"),
+        PINNED,
     ),
     Fault(
         "disk",
@@ -1106,6 +1144,18 @@ def test_too_little_bandwidth(measuring: Machine) -> None:
     )
 
 
+def test_perftest_knows_the_options(measuring: Machine) -> None:
+    require("ib_write_bw")
+    bandwidth(measuring)
+    calls = (Path(measuring.env["CALLS"]) / "ib_write_bw").read_text().splitlines()
+    assert len(calls) == 4
+    done = subprocess.run(["ib_write_bw", *calls[0].split()], capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    # There is no HCA here, which is found out after the options have been understood.
+    assert "Infiniband/RoCE device" in said
+    assert "Invalid" not in said
+
+
 def test_bandwidth_beside_the_engine(measuring: Machine) -> None:
     running(measuring)
     (found,) = bandwidth(measuring).values()
@@ -1113,6 +1163,9 @@ def test_bandwidth_beside_the_engine(measuring: Machine) -> None:
 
 
 def test_bandwidth_without_perftest(mesh: Machine) -> None:
+    (mesh.tree / "usr/bin").mkdir(parents=True)
+    # What an overlay takes for a file that is gone, should this machine have one.
+    os.mknod(mesh.tree / "usr/bin/ib_write_bw", stat.S_IFCHR, os.makedev(0, 0))
     assert bandwidth(mesh)["bandwidth"].startswith("SKIP ib_write_bw is missing")
 
 

@@ -3,6 +3,7 @@
 # Waits until every cabled half of spark2 has carrier, address and MTU, and every peer answers a ping
 # that fills a frame. When the time is over it says which cable is at fault.
 #   wait-fabric.sh [SECONDS]
+#   wait-fabric.sh --peers    lists whom it asks, and asks nobody
 set -u
 
 limit=${1:-600}
@@ -64,6 +65,11 @@ faults() {
     check_peers | sort
   fi
 }
+
+if [[ $limit == --peers ]]; then
+  peers
+  exit
+fi
 
 deadline=$((SECONDS + limit))
 until found=$(faults) && [[ -z $found ]]; do
