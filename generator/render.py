@@ -82,6 +82,8 @@ NODE_PLAN = (
     Entry("opt/sparkgen/serve.sbatch", Change.NOTHING, 0o755, _several, shared=True),
     Entry("opt/sparkgen/web-ui.yaml", Change.WEB_UI, wanted=_web_ui),
     Entry("opt/sparkgen/wait-fabric.sh", Change.NOTHING, 0o755, _fabric),
+    # These stay in the folder that was copied: only etc and opt are installed.
+    Entry("install.sh", Change.NOTHING, 0o755),
     Entry("verify.sh", Change.NOTHING, 0o755),
 )
 

@@ -53,8 +53,8 @@ def variable_of_another_version(flags: Judgment) -> Iterator[Fault]:
 def variable_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
     """A variable of SGLang is one that it is known to read.
 
-    SGLang reads its variables all over its code and in packages of their own, so that not all of them
-    are known.
+    SGLang reads its variables all over its code and in packages of their own, so that not all of
+    them are known.
 
     Source: the names in SGLang's own code (schemas/engines).
 

@@ -1,0 +1,633 @@
+"""install.sh takes a node from what it was to what its folder says, and back, whatever happens.
+
+It runs below a folder that stands for the node, and once for real in namespaces of its own, where
+only netplan and systemctl are stand-ins.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from bundles import BUNDLES, NODES, NodeFolder
+from programs import require, require_root
+
+LAB_MESH = next(folder for folder in NODES if str(folder) == "lab-mesh/spark1")
+SINGLE = next(folder for folder in NODES if str(folder) == "single/spark")
+WITH_SECRETS = next(folder for folder in NODES if folder.site.engine.secrets)
+# One node of each bundle, heads and last ranks in turn.
+SHAPES = [
+    [folder for folder in NODES if folder.bundle == bundle][-(number % 2)]
+    for number, bundle in enumerate(BUNDLES)
+]
+
+HOSTS = "127.0.0.1 localhost\n127.0.1.1 spark-1a2b\n\n::1 ip6-localhost\n"
+BACKUPS = "var/backups/sparkgen"
+UNIT = "etc/systemd/system/sparkgen-engine.service"
+LINK = "etc/systemd/system/multi-user.target.wants/sparkgen-engine.service"
+INSTALLED = "etc/sparkgen/installed"
+
+Snapshot = Mapping[str, tuple[int, str]]
+
+
+def fresh(root: Path, name: str) -> Path:
+    """A node as DGX OS leaves it."""
+    files = {
+        "etc/hostname": f"{name}\n",
+        "etc/hosts": HOSTS,
+        "etc/nccl.conf": "NCCL_IB_DISABLE=1\n",
+        "etc/netplan/01-network-manager-all.yaml": "network: {renderer: NetworkManager}\n",
+        "etc/netplan/90-NM-0a1b.yaml": "network: {ethernets: {NM: {match: {name: enP7s7}}}}\n",
+        "etc/sysctl.d/10-map-count.conf": "vm.max_map_count = 1048576\n",
+    }
+    for path, text in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o600 if "netplan" in path else 0o644)
+    return root
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return fresh(tmp_path / "root", "spark1")
+
+
+def install(
+    folder: NodeFolder | Path, root: Path, *options: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    script = (folder.path if isinstance(folder, NodeFolder) else folder) / "install.sh"
+    return subprocess.run(
+        [str(script), "--root", str(root), *options],
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        start_new_session=True,
+    )
+
+
+def done(result: subprocess.CompletedProcess[str]) -> str:
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
+
+
+def refused(result: subprocess.CompletedProcess[str]) -> str:
+    assert result.returncode == 2
+    return result.stderr
+
+
+def snapshot(root: Path) -> Snapshot:
+    """Every file and link: its mode and what it is; backups are nobody's business."""
+    return {
+        path.relative_to(root).as_posix(): (
+            path.lstat().st_mode,
+            str(path.readlink()) if path.is_symlink() else path.read_text(errors="replace"),
+        )
+        for path in sorted(root.rglob("*"))
+        if (path.is_symlink() or path.is_file()) and not path.is_relative_to(root / BACKUPS)
+    }
+
+
+# From the first install to the last
+
+
+@pytest.mark.parametrize("folder", SHAPES, ids=str)
+def test_there_and_back(folder: NodeFolder, tmp_path: Path) -> None:
+    root = fresh(tmp_path / "root", folder.name)
+    before = snapshot(root)
+    assert install(folder, root).returncode == 1
+    assert snapshot(root) == before
+    done(install(folder, root, "--apply"))
+    after = snapshot(root)
+    assert modes(root, after) == expected_modes(folder)
+    assert after["etc/hosts"][1] == HOSTS + marked(folder)
+    for path in files_of(folder):
+        assert after[path][1] == (folder.path / path).read_text()
+
+    for again in ("--apply", "--check"):
+        assert done(install(folder, root, again)) == "there is nothing to change\n"
+        assert snapshot(root) == after
+    assert len(list((root / BACKUPS).iterdir())) == 1
+
+    (root / "etc/nccl.conf").write_text("NCCL_TAMPERED=1\n")
+    (root / "opt/sparkgen/launch.sh").chmod(0o644)
+    (root / UNIT).unlink()
+    tampered = snapshot(root)
+    shown = install(folder, root)
+    assert shown.returncode == 1
+    assert "\n-NCCL_TAMPERED=1\n" in shown.stdout
+    assert "/opt/sparkgen/launch.sh: regular file, mode 0644" in shown.stdout
+    assert f"/{UNIT}: nothing becomes regular file" in shown.stdout
+    assert "--- /etc/hosts" not in shown.stdout
+    done(install(folder, root, "--apply"))
+    assert snapshot(root) == after
+
+    done(install(folder, root, "--rollback"))
+    assert snapshot(root) == tampered
+    done(install(folder, root, "--rollback"))
+    assert snapshot(root) == before
+    assert "nothing to put back" in done(install(folder, root, "--rollback"))
+    done(install(folder, root, "--apply"))
+    done(install(folder, root, "--uninstall"))
+    assert snapshot(root) == before
+    assert not list(root.glob("*/sparkgen"))
+
+
+def files_of(folder: NodeFolder) -> set[str]:
+    """What is installed of a node's folder: its root tree."""
+    prefix = f"{folder.name}/"
+    files = {path.removeprefix(prefix) for path in folder.bundle.modes if path.startswith(prefix)}
+    return {path for path in files if path.startswith(("etc/", "opt/"))}
+
+
+def expected_modes(folder: NodeFolder) -> dict[str, int]:
+    """Those of the manifest, and what install.sh makes itself."""
+    own = {path: folder.bundle.modes[f"{folder.name}/{path}"] for path in files_of(folder)}
+    secrets = {"etc/sparkgen/secrets.env": 0o600} if folder.site.engine.secrets else {}
+    return own | secrets | {INSTALLED: 0o644, LINK: 0o777}
+
+
+def modes(root: Path, files: Snapshot) -> dict[str, int]:
+    given = snapshot(fresh(root.with_name("given"), "any")).keys() - {"etc/nccl.conf"}
+    return {path: mode & 0o777 for path, (mode, _) in files.items() if path not in given}
+
+
+def marked(folder: NodeFolder) -> str:
+    """The lines that /etc/hosts gets."""
+    file = folder.path / "etc/sparkgen/hosts"
+    return f"# begin sparkgen\n{file.read_text()}# end sparkgen\n" if file.exists() else ""
+
+
+def test_secrets_are_made_once(tmp_path: Path) -> None:
+    root = fresh(tmp_path / "root", WITH_SECRETS.name)
+    secrets = root / "etc/sparkgen/secrets.env"
+    done(install(WITH_SECRETS, root, "--apply"))
+    assert (secrets.read_text(), secrets.stat().st_mode & 0o777) == ("", 0o600)
+    secrets.write_text("HF_TOKEN=abc\n")
+    secrets.chmod(0o640)
+    assert done(install(WITH_SECRETS, root, "--apply")) == "there is nothing to change\n"
+    done(install(WITH_SECRETS, root, "--uninstall"))
+    assert (secrets.read_text(), secrets.stat().st_mode & 0o777) == ("HF_TOKEN=abc\n", 0o640)
+    assert not [path for path in (root / BACKUPS).rglob("*") if "abc" in text(path)]
+
+
+def text(path: Path) -> str:
+    return path.read_text() if path.is_file() and not path.is_symlink() else ""
+
+
+def changed_bundle(folder: NodeFolder, target: Path) -> Path:
+    """The folder of another version of the site, which has a unit more and a script less."""
+    tree = target / folder.name
+    shutil.copytree(folder.path, tree)
+    (tree / "opt/sparkgen/launch.sh").unlink()
+    (tree / "opt/sparkgen/old.sh").write_text("#!/bin/sh\ntrue\n")
+    unit = (tree / UNIT).read_text().replace("vLLM", "an older vLLM")
+    (tree / UNIT).write_text(unit)
+    (tree / UNIT.replace("engine", "old")).write_text(unit)
+    lines = subprocess.run(
+        "sha256sum $(find etc opt -type f) install.sh >SHA256SUMS",
+        shell=True,
+        cwd=tree,
+        check=False,
+    )
+    assert lines.returncode == 0
+    return tree
+
+
+def test_update_removes_what_is_gone(tmp_path: Path, root: Path) -> None:
+    done(install(changed_bundle(LAB_MESH, tmp_path), root, "--apply"))
+    old = snapshot(root)
+    gone = {"opt/sparkgen/old.sh", UNIT.replace("engine", "old"), LINK.replace("engine", "old")}
+    assert gone <= old.keys()
+    done(install(LAB_MESH, root, "--apply"))
+    new = snapshot(root)
+    assert old.keys() - new.keys() == gone
+    assert new.keys() - old.keys() == {"opt/sparkgen/launch.sh"}
+    done(install(LAB_MESH, root, "--rollback"))
+    assert snapshot(root) == old
+
+
+def test_a_unit_stays_disabled(root: Path) -> None:
+    done(install(LAB_MESH, root, "--apply"))
+    (root / LINK).unlink()
+    assert done(install(LAB_MESH, root, "--apply")) == "there is nothing to change\n"
+
+
+def test_what_was_there_at_first_comes_back(root: Path) -> None:
+    own = root / "etc/netplan/40-cx7.yaml"
+    own.write_text("network: {ethernets: {enp1s0f0np0: {dhcp4: true}}}\n")
+    (root / "etc/nccl.conf").unlink()
+    (root / "etc/nccl.conf").symlink_to("/usr/share/nccl.conf")
+    before = snapshot(root)
+    done(install(LAB_MESH, root, "--apply"))
+    (root / UNIT).write_text("[Unit]\n")
+    done(install(LAB_MESH, root, "--apply"))
+    done(install(LAB_MESH, root, "--uninstall"))
+    assert snapshot(root) == before
+
+
+# /etc/hosts and the name of the host
+
+
+def test_other_lines_of_hosts_stay(root: Path) -> None:
+    hosts = root / "etc/hosts"
+    hosts.write_text(
+        "127.0.0.1 localhost\n# begin sparkgen\n1.2.3.4 old\n# end sparkgen\n1.1.1.1 a"
+    )
+    hosts.chmod(0o664)
+    done(install(LAB_MESH, root, "--apply"))
+    assert hosts.read_text() == f"127.0.0.1 localhost\n1.1.1.1 a\n{marked(LAB_MESH)}"
+    assert hosts.stat().st_mode & 0o777 == 0o664
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["# begin sparkgen\n", "# end sparkgen\n# begin sparkgen\n", "# end sparkgen\n"],
+)
+def test_broken_markers(lines: str, root: Path) -> None:
+    (root / "etc/hosts").write_text(HOSTS + lines)
+    before = snapshot(root)
+    assert "once, in this order, or neither" in refused(install(LAB_MESH, root, "--apply"))
+    assert snapshot(root) == before
+
+
+def test_set_hostname(root: Path) -> None:
+    (root / "etc/hostname").write_text("spark-1a2b\n")
+    before = snapshot(root)
+    done(install(LAB_MESH, root, "--apply", "--set-hostname"))
+    after = snapshot(root)
+    assert after["etc/hostname"][1] == "spark1\n"
+    assert after["etc/hosts"][1].startswith("127.0.1.1 spark1\n127.0.0.1 localhost\n\n::1 ")
+    assert done(install(LAB_MESH, root, "--apply", "--set-hostname")).startswith("there is nothing")
+    assert done(install(LAB_MESH, root, "--apply")).startswith("there is nothing")
+    done(install(LAB_MESH, root, "--rollback"))
+    assert snapshot(root) == before
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize("name", ["spark2\n", "", "spark10.lan\n"])
+def test_wrong_host(name: str, root: Path) -> None:
+    (root / "etc/hostname").write_text(name)
+    before = snapshot(root)
+    for action in ("--check", "--apply"):
+        assert f"called '{name.strip()}', not spark1" in refused(install(LAB_MESH, root, action))
+        assert snapshot(root) == before
+    done(install(LAB_MESH, root, "--apply", "--force-host"))
+    assert snapshot(root) != before
+
+
+def test_own_host_by_its_whole_name(root: Path) -> None:
+    (root / "etc/hostname").write_text("spark1.lan\n")
+    done(install(LAB_MESH, root, "--apply"))
+
+
+@pytest.mark.parametrize("action", ["--check", "--apply"])
+def test_tampered_bundle(action: str, tmp_path: Path, root: Path) -> None:
+    tree = tmp_path / "spark1"
+    shutil.copytree(LAB_MESH.path, tree)
+    with (tree / "opt/sparkgen/launch.sh").open("a") as file:
+        file.write("true\n")
+    before = snapshot(root)
+    said = install(tree, root, action)
+    assert said.stdout == "opt/sparkgen/launch.sh: FAILED\n"
+    assert "this is not what was generated: copy it again" in refused(said)
+    assert snapshot(root) == before
+    assert not list((root / BACKUPS).glob("*"))
+
+
+NETPLAN = "network:\n  ethernets:\n    {}:\n      dhcp4: true\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("etc/netplan/99-nvidia-sync-cluster.yaml", NETPLAN.format("enp1s0f0np0")),
+        ("etc/netplan/98-spark-vllm-docker.yaml", NETPLAN.format('"enP2p1s0f1np1"')),
+        ("usr/lib/netplan/99-rdma.yaml", "network: {ethernets: {enp1s0f1np1: {mtu: 9000}}}\n"),
+        ("etc/netplan/90-NM-1.yaml", "network: {ethernets: {a: {match: {name: 'enp1s0f?np?'}}}}\n"),
+        ("run/netplan/a.yaml", "network: {ethernets: {a: {match: {driver: mlx5_core}}}}\n"),
+        ("etc/systemd/network/a.network", "[Match]\nName=enp1s0f0np0 enp1s0f1np1\n"),
+        (
+            "etc/NetworkManager/system-connections/a.nmconnection",
+            "[connection]\ninterface-name=enp1s0f0np0\n",
+        ),
+    ],
+)
+def test_another_owner(path: str, content: str, root: Path) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content)
+    before = snapshot(root)
+    assert f"refused: /{path} is about " in refused(install(LAB_MESH, root, "--apply"))
+    assert snapshot(root) == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "# enp1s0f0np0\nnetwork: {version: 2}\n",
+        NETPLAN.format("enp1s0f0np01"),
+        NETPLAN.format("enP7*"),
+    ],
+)
+def test_no_owner(content: str, root: Path) -> None:
+    (root / "etc/netplan/50-other.yaml").write_text(content)
+    done(install(LAB_MESH, root, "--apply"))
+
+
+@pytest.mark.parametrize(
+    "options", [["--aply"], ["--root", "/"], ["--root", "/nowhere"], ["--root"]]
+)
+def test_usage(options: list[str]) -> None:
+    script = [str(LAB_MESH.path / "install.sh"), *options]
+    assert subprocess.run(script, capture_output=True, check=False).returncode != 0
+
+
+def test_is_short_and_strict() -> None:
+    """Braces everywhere are taste; a failure within a condition is one of its answers."""
+    require("shellcheck")
+    allowed = "--exclude=SC2250,SC2310,SC2312"
+    for folder in (LAB_MESH, SINGLE, WITH_SECRETS):
+        script = folder.path / "install.sh"
+        assert len(script.read_text().splitlines()) < 250
+        checked = subprocess.run(
+            ["shellcheck", "--enable=all", allowed, str(script)], capture_output=True, text=True
+        )
+        assert (checked.returncode, checked.stdout) == (0, "")
+
+
+# Interrupted
+
+_STEP = """\
+#!/bin/bash
+n=$(($(cat "$COUNT") + 1))
+echo "$n" >"$COUNT"
+if ((n == STOP)); then
+  [[ $HOW == fail ]] && exit 1
+  kill -KILL 0
+fi
+PATH=${PATH#*:} exec "${0##*/}" "$@"
+"""
+# All that touches the node, other than the folder of the backup.
+_STEPS = ("cp", "mv", "rm", "rmdir", "sync")
+
+
+class Saboteur:
+    """Runs install.sh so that the n-th step of it fails, or is where all of it is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.programs, self.count = folder / "programs", folder / "count"
+        self.programs.mkdir()
+        for name in _STEPS:
+            (self.programs / name).write_text(_STEP)
+            (self.programs / name).chmod(0o755)
+
+    def run(self, how: str, stop: int, folder: Path, root: Path, action: str) -> int:
+        """The status; the steps that were taken are in the count."""
+        self.count.write_text("0\n")
+        path = f"{self.programs}:{os.environ['PATH']}"
+        env = {"PATH": path, "COUNT": str(self.count), "HOW": how, "STOP": str(stop)}
+        return install(folder, root, action, env=env).returncode
+
+    @property
+    def reached(self) -> int:
+        return int(self.count.read_text())
+
+
+@pytest.mark.parametrize(("how", "folder"), [("kill", LAB_MESH), ("fail", SINGLE)], ids=str)
+def test_stopped_at_every_step(how: str, folder: NodeFolder, tmp_path: Path) -> None:
+    saboteur = Saboteur(tmp_path)
+    start = fresh(tmp_path / "start", folder.name)
+    before, step, undone = snapshot(start), 0, 0
+    while True:
+        step += 1
+        root = tmp_path / f"root{step}"
+        shutil.copytree(start, root, symlinks=True)
+        status = saboteur.run(how, step, folder.path, root, "--apply")
+        if saboteur.reached < step:
+            break
+        if how == "kill":
+            assert status == -9
+        elif status != 0:
+            assert (status, snapshot(root)) == (2, before)
+        undone += snapshot(root) != before
+        done(install(folder, root, "--rollback"))
+        assert snapshot(root) == before, step
+        shutil.rmtree(root)
+    assert status == 0
+    assert step > 20
+    assert undone > (10 if how == "kill" else 0)
+
+
+def test_rollback_stopped_at_every_step(tmp_path: Path) -> None:
+    saboteur = Saboteur(tmp_path)
+    old = changed_bundle(SINGLE, tmp_path)
+    start = fresh(tmp_path / "start", SINGLE.name)
+    done(install(old, start, "--apply"))
+    before = snapshot(start)
+    done(install(SINGLE, start, "--apply"))
+    step = 0
+    while True:
+        step += 1
+        root = tmp_path / f"root{step}"
+        shutil.copytree(start, root, symlinks=True)
+        saboteur.run("kill", step, SINGLE.path, root, "--rollback")
+        if saboteur.reached < step:
+            break
+        if not list((root / BACKUPS).glob("*.undone")):
+            done(install(SINGLE, root, "--rollback"))
+        assert snapshot(root) == before, step
+        shutil.rmtree(root)
+    assert step > 5
+
+
+def test_stopped_before_it_touched_anything(root: Path, tmp_path: Path) -> None:
+    """It is not the change before that one which is taken back."""
+    done(install(changed_bundle(LAB_MESH, tmp_path), root, "--apply"))
+    before = snapshot(root)
+    (root / BACKUPS / "new/before").mkdir(parents=True)
+    assert "before it touched anything" in done(install(LAB_MESH, root, "--rollback"))
+    assert snapshot(root) == before
+    (root / BACKUPS / "new/before").mkdir(parents=True)
+    done(install(LAB_MESH, root, "--apply"))
+
+
+def test_unfinished(root: Path) -> None:
+    done(install(LAB_MESH, root, "--apply"))
+    (backup,) = (root / BACKUPS).iterdir()
+    (backup / "unfinished").touch()
+    assert "first install.sh --rollback" in refused(install(LAB_MESH, root, "--apply"))
+
+
+def test_one_at_a_time(root: Path) -> None:
+    (root / BACKUPS).mkdir(parents=True)
+    with subprocess.Popen(["flock", str(root / BACKUPS), "sleep", "60"]) as other:
+        try:
+            while "another" not in install(LAB_MESH, root, "--apply").stderr:
+                shutil.rmtree(root / BACKUPS)
+                (root / BACKUPS).mkdir()
+            assert snapshot(root) == snapshot(fresh(root.with_name("other"), "spark1"))
+        finally:
+            other.kill()
+
+
+# On the machine itself
+
+_LIVE = """\
+set -e
+mount -t sysfs sysfs /sys
+hostname "$1"
+sysctl --quiet net.ipv4.conf.default.arp_ignore=0 net.ipv4.conf.default.arp_announce=0
+for interface in $INTERFACES; do
+  ip link add "$interface" type veth peer name "x$interface"
+done
+ip link add enP7s7 type veth peer name xenP7s7
+ip address add "$ADDRESS" dev enP7s7
+for folder in etc opt run var/backups; do
+  mount --bind "$0/$folder" "/$folder"
+done
+shift
+exec bash -c "$*"
+"""
+_STAND_IN = '#!/bin/sh\necho "${0##*/} $*" >>"$CALLS"\n'
+_NETPLAN = _STAND_IN + '[ "$1" != "$FAULT" ] || [ ! -e /etc/netplan/40-cx7.yaml ]\n'
+_SYSTEMCTL = _STAND_IN + '[ "$1" != is-active ] || [ -n "$ACTIVE" ]\n'
+
+
+@pytest.fixture
+def machine(root: Path) -> Path:
+    """A root whose folders can take the place of those of this machine."""
+    for folder in ("opt", "run", "var/backups"):
+        (root / folder).mkdir(parents=True)
+    for name in ("passwd", "group", "ld.so.cache", "alternatives"):
+        if (path := Path("/etc", name)).is_dir():
+            shutil.copytree(path, root / "etc" / name, symlinks=True)
+        elif path.exists():
+            shutil.copy(path, root / "etc" / name)
+    return root
+
+
+@dataclass(frozen=True)
+class Live:
+    """What install.sh answered, and which programs of the machine it called."""
+
+    status: int
+    err: str
+    calls: list[str]
+
+
+def live(
+    machine: Path,
+    *lines: str,
+    name: str = "spark1",
+    without: str = "",
+    fault: str = "",
+    active: str = "",
+) -> Live:
+    """Run lines of a shell, in which $I is install.sh, on a machine of that name."""
+    require("flock", "hostname", "ip", "mount", "sysctl", "unshare")
+    require_root()
+    programs, calls = machine.parent / "live", machine.parent / "calls"
+    programs.mkdir(exist_ok=True)
+    for program, script in (("netplan", _NETPLAN), ("systemctl", _SYSTEMCTL)):
+        (programs / program).write_text(script)
+        (programs / program).chmod(0o755)
+    calls.write_text("")
+    node = LAB_MESH.node
+    assert node.management
+    env = {
+        "I": str(LAB_MESH.path / "install.sh"),
+        "PATH": f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin",
+        "CALLS": str(calls),
+        "FAULT": fault,
+        "ACTIVE": active,
+        "INTERFACES": " ".join(i.name for i in node.interfaces if i.name != without),
+        "ADDRESS": str(node.management.address),
+    }
+    done = subprocess.run(
+        ["unshare", "--mount", "--net", "--uts", "bash", "-c", _LIVE, str(machine), name, *lines],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return Live(done.returncode, done.stderr, calls.read_text().splitlines())
+
+
+ARP = "net.ipv4.conf.enP2p1s0f1np1.arp_ignore"
+
+
+def test_live(machine: Path) -> None:
+    before = snapshot(machine)
+    done = live(machine, f"$I --apply && sysctl --values {ARP} | grep -x 1 && $I --apply")
+    assert (done.status, done.err) == (0, "")
+    assert done.calls == [
+        "systemctl is-active --quiet sparkgen-engine",
+        "netplan generate",
+        "netplan apply",
+        "systemctl daemon-reload",
+    ]
+    assert INSTALLED in snapshot(machine)
+    (machine / "opt/sparkgen/launch.sh").unlink()
+    assert live(machine, "$I --apply").calls == []
+    done = live(machine, "$I --uninstall")
+    assert done.status == 0
+    assert done.calls[0] == "systemctl stop sparkgen-*.service"
+    assert done.calls[-3:] == ["netplan generate", "netplan apply", "systemctl daemon-reload"]
+    assert snapshot(machine) == before
+
+
+@pytest.mark.parametrize("fault", ["generate", "apply"])
+def test_netplan_fails(fault: str, machine: Path) -> None:
+    before = snapshot(machine)
+    done = live(machine, "$I --apply", fault=fault)
+    assert done.status == 2
+    assert snapshot(machine) == before
+    calls = [call for call in done.calls if call.startswith("netplan")]
+    tried = ["netplan generate", "netplan apply"]
+    assert calls == (tried[:1] if fault == "generate" else tried) + tried
+
+
+def test_links_do_not_drop_under_a_running_engine(machine: Path) -> None:
+    before = snapshot(machine)
+    done = live(machine, "$I --apply", active="yes")
+    assert done.status == 2
+    assert "first systemctl stop sparkgen-engine" in done.err
+    assert snapshot(machine) == before
+
+
+def test_missing_interface(machine: Path) -> None:
+    done = live(machine, "$I --apply", without="enP2p1s0f0np0")
+    assert (done.status, done.err) == (2, "refused: there is no interface enP2p1s0f0np0\n")
+
+
+def test_machine_gets_its_name(machine: Path) -> None:
+    (machine / "etc/hostname").write_text("spark-1a2b\n")
+    lines = "$I --apply --set-hostname && hostname | grep -x spark1 && $I --check"
+    done = live(machine, lines, name="spark-1a2b")
+    assert (done.status, done.err) == (0, "")
+    lines = "ip address flush dev enP7s7 && $I --apply --set-hostname"
+    done = live(machine, lines, name="spark2")
+    assert done.status == 2
+    assert "with the address 10.0.0.11, which this one is not" in done.err
+
+
+def test_check_needs_no_root(machine: Path) -> None:
+    require("setpriv")
+    (machine / "etc/netplan/40-cx7.yaml").touch(0o600)
+    nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+    folder = machine / "opt/bundle"
+    shutil.copytree(LAB_MESH.path, folder)
+    done = live(
+        machine, f"{nobody} /opt/bundle/install.sh; {nobody} /opt/bundle/install.sh --apply"
+    )
+    assert done.status == 2
+    assert "not readable, and so not compared: " in done.err
+    assert "/etc/netplan/40-cx7.yaml" in done.err
+    assert "this needs root: sudo /opt/bundle/install.sh --apply" in done.err
