@@ -113,6 +113,17 @@ def shape(model: DeclaredModel) -> Shape | None:
     return known_shape(checkpoint) if checkpoint else None
 
 
+def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:
+    """Tensor sizes up to `most` that divide attention heads, and divide or copy KV heads."""
+    heads, kv = known.heads, known.kv_heads
+    return tuple(
+        size
+        for size in range(1, most + 1)
+        if not (heads and heads % size)
+        and (known.latent or not kv or not kv % size or not size % kv)
+    )
+
+
 def known_shape(checkpoint: Checkpoint) -> Shape:
     """The shape of a checkpoint of the catalog."""
     known, facts = checkpoint.architecture, checkpoint.architecture.facts
@@ -136,7 +147,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         attention_layers=attention_layers,
         sliding_layers=attention.get("sliding_layers", 0),
         sliding_window=attention.get("sliding_window"),
-        cache_elements=facts.get("kv_elements_per_token"),
+        cache_elements=None if known.head_dim else facts.get("kv_elements_per_token"),
         cache_bytes=attention.get("kv_bytes_per_token"),
         mla=_latent(attention),
         recurrent=_recurrent(attention),

@@ -45,12 +45,16 @@ class Architecture:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Weights that can be downloaded: `weight_gb` is in units of 1e9 bytes."""
+    """Weights that can be downloaded: `weight_gb` is in units of 1e9 bytes.
+
+    `vision_gb` is the vision tower's, where `weight_gb` is computed and so leaves it out.
+    """
 
     name: str
     hf_id: str
     format: str
     weight_gb: float | None
+    vision_gb: float
     max_context: int | None
     architecture: Architecture
 
@@ -76,6 +80,12 @@ def checkpoint(name: str) -> Checkpoint | None:
     known = _checkpoints(_last_part(wanted))
     found = known.get(wanted) or known.get(_last_part(wanted))
     return found if found and wanted in (found.name, found.hf_id.lower()) else None
+
+
+def siblings(known: Checkpoint) -> tuple[Checkpoint, ...]:
+    """The checkpoints of the same model, itself among them."""
+    items = _model(known.architecture.name)["checkpoints"]
+    return tuple(found for item in items if (found := checkpoint(item["id"])))
 
 
 def checkpoint_names() -> tuple[str, ...]:
@@ -116,6 +126,7 @@ def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
                 hf_id=item["id"],
                 format=item["format"],
                 weight_gb=item["weight_gb"],
+                vision_gb=0.0 if "basis" in item else facts.get("vision_gb", 0.0),
                 max_context=item.get("max_context", architecture.max_context),
                 architecture=architecture,
             )

@@ -9,7 +9,17 @@ import click
 from generator import __version__
 from generator.commands.options import ENVIRONMENT
 
-COMMANDS = ("build", "validate", "check", "diff", "show", "diagram", "schema", "explain")
+COMMANDS = (
+    "build",
+    "validate",
+    "check",
+    "diff",
+    "show",
+    "fit",
+    "diagram",
+    "schema",
+    "explain",
+)
 
 
 class _Commands(click.Group):

@@ -16,6 +16,7 @@ from generator.declaration import (
     DeclaredNode,
     Topology,
 )
+from generator.fit.assessment import Fit, assess
 from generator.hardware import HALVES
 from generator.serving import engine_of, model_of
 from generator.site import Bandwidth, Engine, HostEntry, Model, Node, Rank, Site
@@ -70,6 +71,7 @@ class _Group(TypedDict):
     nodes: tuple[Node, ...]
     model: Model
     engine: Engine
+    memory: Fit | None
 
 
 def _group(
@@ -109,7 +111,8 @@ def _group(
                 hosts=hosts(interfaces),
             )
         )
-    return {"nodes": tuple(members), "model": model, "engine": engine}
+    memory = assess(nodes, declared_model, declared)
+    return {"nodes": tuple(members), "model": model, "engine": engine, "memory": memory}
 
 
 def _hosts(

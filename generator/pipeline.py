@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import PurePath
 
 from generator import schema, secrecy, source
-from generator.declaration import declare
+from generator.declaration import Declaration, declare
 from generator.derive import derive
 from generator.diagnostics import Finding, has_errors
 from generator.rules import judge
@@ -16,10 +16,14 @@ from generator.source import Document
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a site file says: its document, all findings, and its site unless there are errors."""
+    """What a site file says: its document, all findings, and its site unless there are errors.
+
+    `declaration` is there as soon as the document is a mapping, whatever is wrong with it.
+    """
 
     document: Document
     findings: tuple[Finding, ...]
+    declaration: Declaration | None
     site: Site | None
     sha256: str
 
@@ -27,26 +31,26 @@ class Reading:
 def read_site(name: str, raw: bytes) -> Reading:
     """Read, check and derive a site; `name` is the file's name as the user gave it."""
     document = source.read(name, raw)
-    findings, site = _site(document)
+    findings, declaration, site = _site(document)
     told = secrecy.concealed(document, findings) if findings else []
-    return Reading(document, tuple(told), site, sha256(raw).hexdigest())
+    return Reading(document, tuple(told), declaration, site, sha256(raw).hexdigest())
 
 
-def _site(document: Document) -> tuple[list[Finding], Site | None]:
-    """All findings of a document, and its site unless there are errors."""
+def _site(document: Document) -> tuple[list[Finding], Declaration | None, Site | None]:
+    """All findings of a document, its sections, and its site unless there are errors."""
     findings = list(document.findings)
     if document.data is None:
-        return findings, None
+        return findings, None, None
     data, faults = schema.check(document)
     findings += faults
     if data is None:
-        return findings, None
+        return findings, None, None
     declaration = declare(data, findings)
     judged, fabric = judge(declaration, document)
     findings += judged
     if has_errors(findings) or fabric is None:
-        return findings, None
-    return findings, derive(declaration, fabric, file_name(document.name))
+        return findings, declaration, None
+    return findings, declaration, derive(declaration, fabric, file_name(document.name))
 
 
 def file_name(name: str) -> str:

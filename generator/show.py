@@ -1,27 +1,31 @@
 """The derived site for people and programs: a table, or plain data for JSON and YAML."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from generator.columns import columns
+from generator.fit import table as fit_table
+from generator.fit.assessment import Fit
 from generator.site import Node, Site
 
 
 def plain(site: Site, node: str | None = None) -> dict[str, Any]:
     """The site as dicts, lists and scalars; one node of it if a name is given."""
-    data: dict[str, Any] = _plain(site)
+    data: dict[str, Any] = as_data(site)
     if node:
         data["nodes"] = [item for item in data["nodes"] if item["name"] == node]
     return data
 
 
-def _plain(value: Any) -> Any:
+def as_data(value: Any) -> Any:
+    """A record as what JSON and YAML have: dicts, lists and scalars."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: as_data(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): as_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [as_data(item) for item in value]
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
@@ -37,6 +41,8 @@ def table(site: Site, node: str | None = None) -> str:
     ]
     if site.has_fabric:
         parts += [_interfaces(site.nodes), _cables(site)]
+    if site.memory:
+        parts.append(_memory(site.memory))
     return "\n\n".join(parts) + "\n"
 
 
@@ -78,6 +84,11 @@ def _cables(site: Site) -> str:
     return columns(("CABLE", "FROM", "TO", "SUBNETS"), rows)
 
 
+def _memory(fit: Fit) -> str:
+    nodes = [columns(fit_table.HEAD, fit_table.rows(fit))] if fit.nodes else []
+    return "\n\n".join([*nodes, f"Memory in GiB: {fit_table.verdict(fit)[0]}"])
+
+
 def _node(node: Node) -> str:
     command = [node.container.entrypoint, *(" ".join(words) for words in node.container.command)]
     groups = [
@@ -88,13 +99,3 @@ def _node(node: Node) -> str:
     if node.interfaces:
         parts.append(_interfaces([node]))
     return "\n\n".join([*parts, *groups, "\n  ".join(command)]) + "\n"
-
-
-def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows under a head, each column as wide as it must be."""
-    lines = [head, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )

@@ -7,6 +7,7 @@ from typing import Literal
 
 from generator.addressing import Cable, FabricInterface
 from generator.declaration import Kind, Management, Parallel, Speculative
+from generator.fit.assessment import Fit
 
 Words = tuple[str, ...]
 HostEntry = tuple[str, str]
@@ -258,6 +259,7 @@ class Site:
     model: Model
     engine: Engine
     web_ui: WebUi | None
+    memory: Fit | None
     bandwidth: Bandwidth
     times: Times
     test_nccl: str

@@ -1,0 +1,148 @@
+"""The same model otherwise: split in other ways, on other nodes, with another cache or weights."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from generator import catalogs
+from generator.architecture import Shape, shape, tensor_sizes
+from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
+from generator.fit.assessment import Fit, assess
+from generator.fit.formulas import CACHED, WIDE
+
+# How each engine spells a KV cache of 8 bits.
+FP8 = {"vllm": "fp8", "sglang": "fp8_e4m3", "tensorrt-llm": "fp8", "llama.cpp": "q8_0"}
+
+# Above this the system comes too short; a context below the other is no answer to anybody.
+_MOST_UTILIZATION = 0.85
+_LEAST_CONTEXT = 4096
+_CONTEXT_STEP = 1024
+_MOST_NODES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes, a model and an engine: what a fit is judged of."""
+
+    nodes: tuple[DeclaredNode, ...]
+    model: DeclaredModel
+    engine: DeclaredEngine
+
+    def assess(self) -> Fit | None:
+        """How the model fits."""
+        return assess(self.nodes, self.model, self.engine)
+
+    def split(self, tensor: int, pipeline: int) -> "Group":
+        """The group on as many nodes as a split takes; further nodes are like the last."""
+        count = tensor * pipeline
+        nodes = (*self.nodes, *[self.nodes[-1]] * (count - len(self.nodes)))[:count]
+        parallel = replace(self.engine.parallel, tensor=tensor, pipeline=pipeline, data=1)
+        engine = replace(self.engine, parallel=parallel, env=_without_stages(self.engine))
+        return replace(self, nodes=nodes, engine=engine)
+
+    def cached(self, dtype: str) -> "Group":
+        """The group with another type of KV cache."""
+        return replace(self, model=replace(self.model, kv_cache_dtype=dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another way to run the model, and how it fits; one is the site's own."""
+
+    nodes: int
+    own: bool
+    fit: Fit
+
+
+def alternatives(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
+) -> list[Alternative]:
+    """The site's own layout, all others on as many nodes, one fewer or more, each also in fp8."""
+    own = Group(tuple(nodes), model, engine)
+    known = shape(model)
+    groups = [own]
+    if known:
+        for count in (len(nodes), len(nodes) - 1, len(nodes) + 1):
+            groups += [own.split(*sizes) for sizes in _splits(known, count)]
+    fp8 = FP8[engine.name]
+    if _is_wide(model):
+        groups = [form for group in groups for form in (group, group.cached(fp8))]
+    found: dict[tuple[object, ...], Alternative] = {}
+    for group in groups:
+        key = (_key(group.engine.parallel), group.model.kv_cache_dtype)
+        if key not in found and (fit := group.assess()):
+            found[key] = Alternative(len(group.nodes), group is own, fit)
+    return list(found.values())
+
+
+def nearest_changes(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
+) -> list[str]:
+    """What to write so that the model fits: one change of a setting, or else of model or nodes."""
+    own = Group(tuple(nodes), model, engine)
+    if change := next(_settings(own, fit), None):
+        return [change]
+    changes = (next(_checkpoints(own), None), next(_more_nodes(own), None))
+    return [change for change in changes if change]
+
+
+def _settings(own: Group, fit: Fit) -> Iterator[str]:
+    fp8 = FP8[own.engine.name]
+    if _is_wide(own.model) and _fits(own.cached(fp8)):
+        yield f"'kv_cache_dtype: {fp8}'"
+    if own.engine.name != "llama.cpp":
+        for hundredths in range(int(own.engine.memory_utilization * 100) + 1, 86):
+            share = hundredths / 100
+            engine = replace(own.engine, memory_utilization=share)
+            if share <= _MOST_UTILIZATION and _fits(replace(own, engine=engine)):
+                yield f"'memory_utilization: {share:.2f}'"
+                break
+    context = (fit.one_context or 0) // _CONTEXT_STEP * _CONTEXT_STEP
+    if context >= _LEAST_CONTEXT:
+        yield f"'context_length: {context}'"
+
+
+def _checkpoints(own: Group) -> Iterator[str]:
+    """Smaller checkpoints of the same model, the largest first."""
+    known = catalogs.checkpoint(own.model.name) if own.model.name else None
+    if known is None or not known.weight_gb:
+        return
+    smaller = [c for c in catalogs.siblings(known) if c.weight_gb and c.weight_gb < known.weight_gb]
+    for other in sorted(smaller, key=lambda c: (-(c.weight_gb or 0), c.name)):
+        if _fits(replace(own, model=replace(own.model, name=other.name))):
+            yield f"'name: {other.name}'"
+
+
+def _more_nodes(own: Group) -> Iterator[str]:
+    """The fewest nodes on which the model fits, in pipeline stages or tensor ranks."""
+    known = shape(own.model)
+    for count in range(len(own.nodes) + 1, _MOST_NODES + 1):
+        for tensor, pipeline in _splits(known, count) if known else ():
+            if _fits(own.split(tensor, pipeline)):
+                sizes = {"tensor": tensor, "pipeline": pipeline}
+                words = ", ".join(f"{name}: {size}" for name, size in sizes.items() if size > 1)
+                yield f"{count} nodes with 'parallel: {{{words}}}'"
+
+
+def _splits(known: Shape, count: int) -> Iterator[tuple[int, int]]:
+    """Tensor and pipeline sizes of a number of nodes, pipeline first."""
+    for tensor in tensor_sizes(known, count):
+        pipeline = count // tensor
+        if tensor * pipeline == count and pipeline <= (known.layers or pipeline):
+            yield tensor, pipeline
+
+
+def _fits(group: Group) -> bool:
+    fit = group.assess()
+    return fit is not None and fit.state == "fits"
+
+
+def _is_wide(model: DeclaredModel) -> bool:
+    return CACHED.get((model.kv_cache_dtype or "auto").lower()) == WIDE
+
+
+def _without_stages(engine: DeclaredEngine) -> dict[str, str]:
+    return {name: value for name, value in engine.env.items() if "PP_LAYER_PARTITION" not in name}
+
+
+def _key(parallel: Parallel) -> tuple[int, int, int]:
+    return parallel.tensor, parallel.pipeline, parallel.data

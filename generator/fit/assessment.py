@@ -1,0 +1,300 @@
+"""Whether a site's model fits its nodes, and what they can hold then: the result of it all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from generator import catalogs
+from generator.architecture import Shape, shape
+from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
+from generator.fit import formulas
+from generator.fit.asked import (
+    Asked,
+    asked,
+    reserve_is_outside,
+    share_bytes,
+    spreads_experts_over_replicas,
+)
+from generator.fit.demand import Demand, Layout, Weights, demands, lacking
+from generator.fit.formulas import GB, GIB
+
+State = Literal["fits", "does not fit", "unknown"]
+
+# Estimates are off by a few percent, and an engine that runs out of memory takes the node with it.
+TIGHT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMemory:
+    """A node's memory in GiB, to two places.
+
+    `kv_room` is what remains of the engine's share for KV cache, `kv_asked` what the asked
+    sequences of the asked length take, `kv_one` what one takes, `headroom` what is left beside that
+    one (less than nothing if it doesn't fit), and `system` what the engine leaves to the system.
+    """
+
+    node: str
+    rank: int
+    stage: int
+    layers: int
+    visible_gib: float
+    share_gib: float
+    weights_gib: float
+    draft_gib: float
+    activations_gib: float
+    graphs_gib: float
+    runtime_gib: float
+    nccl_gib: float
+    kv_room_gib: float
+    kv_asked_gib: float
+    kv_one_gib: float
+    headroom_gib: float
+    system_gib: float
+
+    @property
+    def reserve_gib(self) -> float:
+        """Activations, graphs, runtime and NCCL's buffers."""
+        return self.activations_gib + self.graphs_gib + self.runtime_gib + self.nccl_gib
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether a model fits; lengths in tokens, None where it isn't known.
+
+    `longest_context` is for the asked sequences at once, `most_sequences` for the asked context,
+    both of one replica; `one_context` is the longest of a single sequence. `ceiling_tokens_s` is
+    what memory bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with
+    a full one: real speed is lower. `missing` says what isn't known.
+    """
+
+    state: State
+    tight: bool
+    missing: tuple[str, ...]
+    parallel: Parallel
+    kv_cache_dtype: str
+    context: int | None
+    sequences: int
+    nodes: tuple[NodeMemory, ...]
+    longest_context: int | None
+    one_context: int | None
+    most_sequences: int | None
+    ceiling_tokens_s: float | None
+    ceiling_full_tokens_s: float | None
+
+    @property
+    def worst(self) -> NodeMemory:
+        """The node with the least headroom."""
+        return min(self.nodes, key=lambda node: node.headroom_gib)
+
+
+def assess(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
+) -> Fit | None:
+    """How a model fits; None if it isn't known at all, or the split is not one of these nodes."""
+    known = shape(model)
+    if known is None or engine.parallel.ranks != len(nodes):
+        return None
+    wanted = asked(model, engine, known.max_context)
+    weights, missing = _weights(model, engine, known)
+    missing += _lacking(model, known, wanted)
+    layout = None if missing else _layout(known, engine, wanted)
+    if weights is None or layout is None or missing:
+        return _unknown(model, engine, wanted, missing)
+    found = demands(known, weights, layout, wanted)
+    return _fit(nodes, model, engine, known, wanted, found)
+
+
+def _fit(
+    nodes: Sequence[DeclaredNode],
+    model: DeclaredModel,
+    engine: DeclaredEngine,
+    known: Shape,
+    wanted: Asked,
+    found: list[Demand],
+) -> Fit:
+    assert wanted.context
+    ranks = [_Rank(node, index, found, engine, wanted) for index, node in enumerate(nodes)]
+    fits = all(rank.room >= rank.demand.sequence(wanted.context) for rank in ranks)
+    fits = fits and all(rank.is_within for rank in ranks)
+    most = min(rank.sequences(wanted.context) for rank in ranks)
+    bound = known.max_context_yarn or known.max_context or wanted.context
+    bound = max(bound, wanted.context)
+    memory = tuple(rank.memory(wanted) for rank in ranks)
+    return Fit(
+        state="fits" if fits else "does not fit",
+        tight=fits and any(node.headroom_gib < TIGHT * node.share_gib for node in memory),
+        missing=(),
+        parallel=engine.parallel,
+        kv_cache_dtype=model.kv_cache_dtype or "auto",
+        context=wanted.context,
+        sequences=wanted.sequences,
+        nodes=memory,
+        longest_context=_longest(ranks, wanted.sequences, bound),
+        one_context=_longest(ranks, 1, bound),
+        most_sequences=most,
+        ceiling_tokens_s=_ceiling(found, 0, wanted.drafted),
+        ceiling_full_tokens_s=_ceiling(found, wanted.context, wanted.drafted),
+    )
+
+
+class _Rank:
+    """A node and what its rank holds."""
+
+    def __init__(
+        self,
+        node: DeclaredNode,
+        index: int,
+        found: list[Demand],
+        engine: DeclaredEngine,
+        wanted: Asked,
+    ) -> None:
+        sizes = engine.parallel
+        self.node, self.index = node, index
+        self.demand = demand = found[index // sizes.tensor % sizes.pipeline]
+        self.visible = node.visible_gib * GIB
+        self.share = share_bytes(engine.name, self.visible, engine.memory_utilization)
+        held = demand.weights + demand.draft
+        inside = 0 if reserve_is_outside(engine.name) else demand.reserve
+        self.left = self.share - held - inside
+        self.room = self.left if wanted.pool is None else float(wanted.pool)
+        self.taken = held + demand.reserve + max(0.0, self.room)
+        # A cache of a fixed size doesn't heed the share; then the system's need is the bound.
+        most = self.visible if wanted.pool is None else self.visible - formulas.SYSTEM_BYTES
+        self.is_within = self.left >= 0 and self.taken <= most
+
+    def sequences(self, context: int) -> int:
+        """How many sequences of that length the cache holds."""
+        each = self.demand.sequence(context)
+        return max(0, int(self.room / each)) if each else 0
+
+    def memory(self, wanted: Asked) -> NodeMemory:
+        """The node's memory in GiB."""
+        assert wanted.context
+        demand, one = self.demand, self.demand.sequence(wanted.context)
+        return NodeMemory(
+            node=self.node.name,
+            rank=self.index,
+            stage=demand.stage,
+            layers=demand.layers,
+            visible_gib=_gib(self.visible),
+            share_gib=_gib(self.share),
+            weights_gib=_gib(demand.weights),
+            draft_gib=_gib(demand.draft),
+            activations_gib=_gib(demand.activations),
+            graphs_gib=_gib(demand.graphs),
+            runtime_gib=_gib(demand.runtime),
+            nccl_gib=_gib(demand.nccl),
+            kv_room_gib=_gib(max(0.0, self.room)),
+            kv_asked_gib=_gib(one * wanted.sequences),
+            kv_one_gib=_gib(one),
+            headroom_gib=_gib(self.room - one),
+            system_gib=_gib(self.visible - self.taken),
+        )
+
+
+def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
+    """The longest context of so many sequences at once, found by halving."""
+
+    def holds(tokens: int) -> bool:
+        return all(rank.demand.sequence(tokens) * sequences <= rank.room for rank in ranks)
+
+    low, high = 0, bound
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low
+
+
+def _ceiling(found: Sequence[Demand], tokens: int, drafted: int) -> float | None:
+    """Tokens a second; drafts that are all accepted come out of one reading."""
+    read = [demand.active + demand.sequence(tokens) for demand in found if demand.active]
+    if len(read) < len(found):
+        return None
+    return round(formulas.ceiling_tokens_s(read) * (1 + drafted), 1)
+
+
+def _layout(known: Shape, engine: DeclaredEngine, wanted: Asked) -> Layout | None:
+    """The split, or None if the stages that are given are not of this model."""
+    sizes, layers = engine.parallel, known.layers
+    assert layers
+    given = wanted.stages
+    if given and (len(given) != sizes.pipeline or sum(given) != layers):
+        return None
+    if engine.name in ("tensorrt-llm", "llama.cpp"):
+        stages = formulas.first_stages_larger(layers, sizes.pipeline)
+    else:
+        stages = formulas.stage_sizes(layers, sizes.pipeline, given)
+    shared = spreads_experts_over_replicas(engine.name)
+    shards = sizes.tensor * (sizes.data if shared else 1)
+    return Layout(sizes.tensor, stages, sizes.data, shards, sizes.expert)
+
+
+def _weights(
+    model: DeclaredModel, engine: DeclaredEngine, known: Shape
+) -> tuple[Weights | None, list[str]]:
+    """The bytes of the model and its draft, and what of them isn't known."""
+    missing = []
+    text = vision = 0.0
+    form = "bf16"
+    checkpoint = catalogs.checkpoint(model.name) if model.name else None
+    if model.architecture is not None:
+        text = model.architecture.get("weight_gb", 0) * GB
+        form = model.architecture.get("format", form)
+    elif checkpoint:
+        form = checkpoint.format
+        text = (checkpoint.weight_gb or 0) * GB
+        vision = checkpoint.vision_gb * GB
+    if engine.name == "llama.cpp" and model.file and model.name:
+        missing.append("size of the GGUF: write 'source' and 'architecture' with 'weight_gb'")
+    elif not text:
+        missing.append("weight_gb")
+    if known.host_tables:
+        missing.append("where the engine keeps the model's tables: in memory or on disk")
+    draft, elements, told = _draft(model)
+    missing += told
+    predicts = bool(model.speculative and model.speculative["method"] == "mtp")
+    return Weights(text, vision, form, draft, elements, predicts), missing
+
+
+def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
+    """Bytes of a draft model, elements that it caches a token, and what isn't known of it."""
+    if model.speculative is None or model.speculative["method"] == "mtp":
+        return 0.0, 0.0, []
+    source = model.speculative.get("source", "")
+    known = catalogs.checkpoint(source.rpartition("/")[2]) if source else None
+    given = model.speculative.get("weight_gb") or (known and known.weight_gb)
+    if not given:
+        return 0.0, 0.0, ["speculative.weight_gb"]
+    facts = known.architecture.facts if known else {}
+    return given * GB, float(facts.get("kv_elements_per_token", 0)), []
+
+
+def _lacking(model: DeclaredModel, known: Shape, wanted: Asked) -> list[str]:
+    names = lacking(known, wanted)
+    if wanted.cached is None:
+        names.append(f"bytes of the KV cache type '{model.kv_cache_dtype}'")
+    return names
+
+
+def _unknown(
+    model: DeclaredModel, engine: DeclaredEngine, wanted: Asked, missing: Sequence[str]
+) -> Fit:
+    return Fit(
+        state="unknown",
+        tight=False,
+        missing=tuple(missing),
+        parallel=engine.parallel,
+        kv_cache_dtype=model.kv_cache_dtype or "auto",
+        context=wanted.context,
+        sequences=wanted.sequences,
+        nodes=(),
+        longest_context=None,
+        one_context=None,
+        most_sequences=None,
+        ceiling_tokens_s=None,
+        ceiling_full_tokens_s=None,
+    )
+
+
+def _gib(count: float) -> float:
+    return round(count / GIB, 2)

@@ -1,0 +1,150 @@
+"""A fit as people read it: what it comes to, a table of nodes, a bar for each."""
+
+from collections.abc import Sequence
+
+from generator.columns import columns
+from generator.fit.alternatives import Alternative
+from generator.fit.assessment import Fit, NodeMemory
+
+Row = tuple[str, ...]
+
+HEAD: Row = ("NODE", "STAGE", "WEIGHTS", "RESERVE", "KV ASKED", "KV ROOM", "HEADROOM", "SYSTEM")
+_COMPARED: Row = (
+    "",
+    "NODES",
+    "TENSOR",
+    "PIPELINE",
+    "DATA",
+    "KV CACHE",
+    "STATE",
+    "HEADROOM",
+    "LONGEST CONTEXT",
+    "MOST SEQUENCES",
+    "CEILING",
+)
+
+BAR_WIDTH = 60
+# Weights with the draft, reserve, KV cache that is asked for, the rest of its room, the system.
+_BLOCKS = "█▓▒░·"
+_ASCII = "#+=-."
+_COLORS = (34, 35, 32, 36, 90)
+
+
+def rows(fit: Fit) -> list[Row]:
+    """A row a node, in GiB."""
+    return [_row(node) for node in fit.nodes]
+
+
+def verdict(fit: Fit) -> list[str]:
+    """What it comes to, in sentences."""
+    if fit.state == "unknown":
+        return [f"unknown: {', '.join(fit.missing) or 'how the layers are split'} is missing"]
+    worst = fit.worst
+    said = "tight" if fit.tight else fit.state
+    first = f"{said}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
+    lines = [f"{first} beside one sequence of {fit.context} tokens"]
+    replica = " a replica" if fit.parallel.data > 1 else ""
+    if fit.state == "fits":
+        most = fit.most_sequences or 0
+        asked = f" of {fit.sequences} asked for" if most < fit.sequences else ""
+        at_once = _sequences(fit.sequences)
+        lines += [
+            f"longest context for {at_once}{replica}: {fit.longest_context} tokens",
+            f"most sequences of {fit.context} tokens{replica}: {most}{asked}",
+        ]
+    if fit.ceiling_tokens_s:
+        lines.append(
+            f"decode ceiling of one sequence by memory bandwidth: {fit.ceiling_tokens_s} tokens/s, "
+            f"{fit.ceiling_full_tokens_s} with a full context; real speed is lower"
+        )
+    return lines
+
+
+def table(title: str, fit: Fit, ascii_only: bool, color: bool) -> str:
+    """All of it, with a bar a node."""
+    parts = [f"{title}: {verdict(fit)[0]}"]
+    if fit.nodes:
+        legend = ("weights", "reserve", "KV cache asked for", "more room for it", "system")
+        marks = _ASCII if ascii_only else _BLOCKS
+        keys = "  ".join(
+            f"{_painted(mark, code, color)} {word}"
+            for mark, word, code in zip(marks, legend, _COLORS, strict=True)
+        )
+        width = max(len(node.node) for node in fit.nodes)
+        bars = [
+            f"{node.node.ljust(width)} {bar(node, ascii_only, color)} {node.visible_gib:.1f} GiB"
+            for node in fit.nodes
+        ]
+        parts += [f"In GiB:\n\n{columns(HEAD, rows(fit))}", "\n".join([*bars, keys])]
+    parts += ["\n".join(verdict(fit)[1:])] if len(verdict(fit)) > 1 else []
+    return "\n\n".join(parts) + "\n"
+
+
+def bar(node: NodeMemory, ascii_only: bool, color: bool) -> str:
+    """One node's memory as a bar; what is beyond its end does not fit."""
+    asked = min(node.kv_asked_gib, node.kv_room_gib)
+    parts = (
+        node.weights_gib + node.draft_gib,
+        node.reserve_gib,
+        asked,
+        node.kv_room_gib - asked,
+        max(0.0, node.system_gib),
+    )
+    marks = _ASCII if ascii_only else _BLOCKS
+    drawn, end = "", 0.0
+    filled = 0
+    for mark, part, code in zip(marks, parts, _COLORS, strict=True):
+        end += part
+        upto = min(BAR_WIDTH, round(end / node.visible_gib * BAR_WIDTH))
+        drawn += _painted(mark * (upto - filled), code, color)
+        filled = upto
+    over = ">" if end > node.visible_gib * 1.005 else "|"
+    return f"|{drawn}{' ' * (BAR_WIDTH - filled)}{over}"
+
+
+def compared(found: Sequence[Alternative]) -> str:
+    """A table of alternatives; the site's own has a mark."""
+    return columns(_COMPARED, [_compared(item) for item in found]) + "\n"
+
+
+def _compared(item: Alternative) -> Row:
+    fit, sizes = item.fit, item.fit.parallel
+    known = fit.state != "unknown"
+    return (
+        "*" if item.own else "",
+        str(item.nodes),
+        str(sizes.tensor),
+        str(sizes.pipeline),
+        str(sizes.data),
+        fit.kv_cache_dtype,
+        "tight" if fit.tight else fit.state,
+        f"{fit.worst.headroom_gib:.1f} GiB" if known else "?",
+        str(fit.longest_context) if known else "?",
+        str(fit.most_sequences) if known else "?",
+        f"{fit.ceiling_tokens_s} tokens/s" if fit.ceiling_tokens_s else "?",
+    )
+
+
+def _row(node: NodeMemory) -> Row:
+    return (
+        node.node,
+        f"{node.stage} ({node.layers} layers)",
+        f"{node.weights_gib + node.draft_gib:.1f}",
+        f"{node.reserve_gib:.1f}",
+        f"{node.kv_asked_gib:.1f}",
+        f"{node.kv_room_gib:.1f}",
+        f"{node.headroom_gib:.1f}",
+        f"{node.system_gib:.1f}",
+    )
+
+
+def _left(node: NodeMemory) -> str:
+    return "left" if node.headroom_gib >= 0 else "too little"
+
+
+def _sequences(count: int) -> str:
+    return "one sequence" if count == 1 else f"{count} sequences at once"
+
+
+def _painted(text: str, code: int, color: bool) -> str:
+    return f"\033[{code}m{text}\033[0m" if color and text else text

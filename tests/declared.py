@@ -1,0 +1,41 @@
+"""Nodes, models and engines as a site file declares them, with what a test leaves out filled in."""
+
+from typing import Any
+
+from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+
+
+def some_nodes(count: int, visible_gib: float = 119.7) -> tuple[DeclaredNode, ...]:
+    """Nodes that see so much memory."""
+    return tuple(
+        DeclaredNode(index, f"spark{index + 1}", None, 11 + index, 128, visible_gib, "nvidia")
+        for index in range(count)
+    )
+
+
+def a_model(**own: Any) -> DeclaredModel:
+    """A model section."""
+    return DeclaredModel(**{key: own.pop(key, None) for key in DeclaredModel.__slots__}, **own)
+
+
+def an_engine(**own: Any) -> DeclaredEngine:
+    """An engine section; vLLM 0.33.0 at 0.8 unless said."""
+    from generator.declaration import Parallel
+
+    values: dict[str, Any] = {
+        "name": "vllm",
+        "version": "0.33.0",
+        "image": "vllm/vllm-openai:v0.33.0",
+        "nccl": None,
+        "nccl_patched": False,
+        "launcher": None,
+        "port": None,
+        "ports": {},
+        "bind": None,
+        "parallel": Parallel(),
+        "memory_utilization": 0.8,
+        "args": {},
+        "env": {},
+        "secrets": (),
+    }
+    return DeclaredEngine(**(values | own))
