@@ -11,7 +11,7 @@ from generator.declaration import DeclaredModel
 Facts = Mapping[str, Any]
 
 # Kinds of layers that keep a state of fixed size in place of a cache that grows, and their sizes.
-GATED_DELTA, MAMBA = "gated_delta", "mamba"
+GATED_DELTA, KIMI_DELTA, MAMBA = "gated_delta", "kimi_delta", "mamba"
 _GATED_DELTA = ("linear_key_heads", "linear_key_dim", "linear_value_heads", "linear_value_dim")
 _MAMBA = ("mamba_layers", "mamba_num_heads", "mamba_head_dim", "ssm_state_size")
 
@@ -171,7 +171,8 @@ def _inline(own: Facts) -> Shape:
         "latent": own.get("expert_latent_size"),
     }
     states = own.get("linear_layers", 0) + own.get("mamba_layers", 0)
-    attention = own.get("attention_layers", layers - own.get("sliding_layers", 0) - states)
+    others = own.get("sliding_layers", 0) + states
+    attention = own.get("attention_layers", max(0, layers - others))
     return Shape(
         layers=layers,
         heads=own["heads"],
@@ -225,10 +226,10 @@ def _latent(facts: Facts) -> Latent | None:
 
 
 def _recurrent(facts: Facts) -> Recurrent | None:
-    """Gated delta rule, its form in Kimi's linear attention, or Mamba 2; None if a size lacks."""
+    """Gated delta rule, its form in Kimi's linear attention, or Mamba 2; None without its sizes."""
     if kda := _all(facts, "linear_layers", "kda_heads", "kda_head_dim"):
         layers, heads, head = kda
-        return Recurrent(GATED_DELTA, layers, heads * head, heads * head, heads * head * head)
+        return Recurrent(KIMI_DELTA, layers, heads * head, heads * head, heads * head * head)
     if sizes := _all(facts, "linear_layers", *_GATED_DELTA):
         layers, keys, key, values, value = sizes
         return Recurrent(GATED_DELTA, layers, keys * key, values * value, values * key * value)
@@ -269,7 +270,7 @@ def _experts(
     shared, size = facts.get("shared") or 0, facts.get("intermediate")
     inside = facts.get("shared_intermediate") or (shared * size if size else 0)
     return Experts(
-        layers=layers - facts.get("first_dense", 0) if own is None else own,
+        layers=max(0, layers - facts.get("first_dense", 0)) if own is None else own,
         count=facts["experts"],
         chosen=facts.get("top_k"),
         size=size,

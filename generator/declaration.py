@@ -102,11 +102,15 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Speculative:
-    """Speculative decoding: `tokens` drafted at a time, by a `source` or the model's own head."""
+    """Speculative decoding: `tokens` drafted at a time, by a `source` or the model's own head.
+
+    `weight_gb` is the size of the source's checkpoint in GB.
+    """
 
     method: Literal["eagle3", "draft", "mtp"]
     source: str | None
     tokens: int
+    weight_gb: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +294,7 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
     values = {key: item.get(key) for key in DeclaredModel.__dataclass_fields__}
     if drafts := values["speculative"]:
         values["speculative"] = Speculative(
-            drafts["method"], drafts.get("source"), drafts["tokens"]
+            drafts["method"], drafts.get("source"), drafts["tokens"], drafts.get("weight_gb")
         )
     return DeclaredModel(**values)
 

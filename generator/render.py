@@ -23,6 +23,7 @@ from generator import __version__
 from generator.diagram.layout import layout
 from generator.diagram.mermaid import graph
 from generator.diagram.shapes import DARK, LIGHT
+from generator.fit.table import page
 from generator.resources import PACKAGE, TEMPLATES
 from generator.site import Node, Site
 from generator.tree import Change, File, Tree, tree
@@ -102,7 +103,8 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
 
     `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
     """
-    files = [File(README, _print(README, site=site, graph=graph(site)), 0o644, Change.NOTHING)]
+    readme = _print(README, site=site, graph=graph(site), memory=page(site.memory))
+    files = [File(README, readme, 0o644, Change.NOTHING)]
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, Change.NOTHING))
     files += _node_folders(site, nodes or site.nodes)

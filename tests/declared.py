@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+from generator.declaration import (
+    DeclaredEngine,
+    DeclaredModel,
+    DeclaredNode,
+    Parallel,
+    Speculative,
+)
 
 
 def some_nodes(count: int, visible_gib: float = 119.7) -> tuple[DeclaredNode, ...]:
@@ -14,14 +20,14 @@ def some_nodes(count: int, visible_gib: float = 119.7) -> tuple[DeclaredNode, ..
 
 
 def a_model(**own: Any) -> DeclaredModel:
-    """A model section."""
+    """A model section; speculative decoding as a mapping."""
+    if drafts := own.get("speculative"):
+        own["speculative"] = Speculative(**{"source": None} | drafts)
     return DeclaredModel(**{key: own.pop(key, None) for key in DeclaredModel.__slots__}, **own)
 
 
 def an_engine(**own: Any) -> DeclaredEngine:
     """An engine section; vLLM 0.33.0 at 0.8 unless said."""
-    from generator.declaration import Parallel
-
     values: dict[str, Any] = {
         "name": "vllm",
         "version": "0.33.0",

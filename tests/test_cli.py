@@ -189,6 +189,12 @@ spark2  p0    enP2p1s0f0np0  roceP2p1s0f0  10.100.1.12/24  9000  1
 
 CABLE  FROM       TO         SUBNETS
 1      spark1:p0  spark2:p0  10.100.0.0/24, 10.100.1.0/24
+
+NODE    STAGE          WEIGHTS  RESERVE  KV ASKED  KV ROOM  HEADROOM  SYSTEM
+spark1  0 (40 layers)  33.9     4.8      40.0      57.2     55.9      23.9
+spark2  1 (40 layers)  33.9     4.8      40.0      57.1     55.9      23.9
+
+Memory in GiB: fits: 55.9 GiB left on spark2 beside one sequence of 16384 tokens
 """
 
 

@@ -1,6 +1,7 @@
 """Memory: against figures that others published, by its own laws, and as the command prints it."""
 
 import json
+import os
 import time
 from dataclasses import replace
 from math import isclose
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from conftest import Command
 from declared import a_model, an_engine, some_nodes
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from published import FIGURES, Figure, fit_of
 
@@ -30,6 +31,9 @@ from generator.resources import ROOT
 
 SITES = sorted((ROOT / "sites").glob("*.yaml"))
 NAMES = catalogs.checkpoint_names()
+steady = settings(
+    deadline=None, derandomize=bool(os.environ.get("CI")), database=None, max_examples=50
+)
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.what)
@@ -142,6 +146,7 @@ def need(fit: Fit) -> float:
     return max(node.weights_gib + node.reserve_gib + node.kv_one_gib for node in fit.nodes)
 
 
+@steady
 @given(
     st.sampled_from(KNOWN),
     st.integers(1, 8),
@@ -162,6 +167,7 @@ def test_more_nodes_never_need_more_memory_a_node(
         assert need(ranks) <= need(now) + 0.02
 
 
+@steady
 @given(
     st.sampled_from(KNOWN),
     st.integers(1, 4),
@@ -179,6 +185,7 @@ def test_a_longer_context_never_needs_less(
     assert (long.most_sequences or 0) <= (short.most_sequences or 0)
 
 
+@steady
 @given(st.sampled_from(KNOWN), st.integers(1, 8), st.integers(1, 64))
 def test_the_longest_context_fits_and_a_longer_one_does_not(
     name: str, pipeline: int, sequences: int

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from generator.addressing import Cable, Port
+from generator.columns import columns
 from generator.diagram.layout import lanes
 from generator.hardware import PORTS
-from generator.show import columns
 from generator.site import Site
 
 _PITCH, _FRAME = 32, 21

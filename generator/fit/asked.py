@@ -56,7 +56,7 @@ def asked(model: DeclaredModel, engine: DeclaredEngine, longest: int | None) -> 
         running=model.max_sequences or running,
         step=_number(args, _STEP_FLAGS[engine.name]) or step,
         cached=CACHED.get((model.kv_cache_dtype or "auto").lower()),
-        drafted=model.speculative["tokens"] if model.speculative else 0,
+        drafted=model.speculative.tokens if model.speculative else 0,
         eager=args.get(_EAGER_FLAGS.get(engine.name, "")) is True,
         text_only=args.get("language-model-only") is True,
         pool=_number(args, _POOL_FLAGS.get(engine.name, "")),
@@ -90,9 +90,14 @@ def spreads_experts_over_replicas(engine: str) -> bool:
     return engine == "vllm"
 
 
+def stage_variable(engine: DeclaredEngine) -> str:
+    """The variable that gives the engine the layers of each stage; nothing if it has none."""
+    return _STAGE_VARIABLES.get(engine.name, "")
+
+
 def given_stages(engine: DeclaredEngine) -> tuple[int, ...] | None:
     """Layers of each pipeline stage as a variable gives them; None if none does, or not so."""
-    text = engine.env.get(_STAGE_VARIABLES.get(engine.name, ""), "")
+    text = engine.env.get(stage_variable(engine), "")
     return tuple(map(int, text.split(","))) if re.fullmatch(r"\d+(,\d+)*", text) else None
 
 

@@ -252,17 +252,17 @@ def _weights(
         missing.append("where the engine keeps the model's tables: in memory or on disk")
     draft, elements, told = _draft(model)
     missing += told
-    predicts = bool(model.speculative and model.speculative["method"] == "mtp")
+    predicts = bool(model.speculative and model.speculative.method == "mtp")
     return Weights(text, vision, form, draft, elements, predicts), missing
 
 
 def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
     """Bytes of a draft model, elements that it caches a token, and what isn't known of it."""
-    if model.speculative is None or model.speculative["method"] == "mtp":
+    drafts = model.speculative
+    if drafts is None or drafts.method == "mtp":
         return 0.0, 0.0, []
-    source = model.speculative.get("source", "")
-    known = catalogs.checkpoint(source.rpartition("/")[2]) if source else None
-    given = model.speculative.get("weight_gb") or (known and known.weight_gb)
+    known = catalogs.checkpoint(drafts.source) if drafts.source else None
+    given = drafts.weight_gb or (known and known.weight_gb)
     if not given:
         return 0.0, 0.0, ["speculative.weight_gb"]
     facts = known.architecture.facts if known else {}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from generator.architecture import GATED_DELTA, MAMBA, Experts, Recurrent, Shape
+from generator.architecture import MAMBA, Experts, Recurrent, Shape
 from generator.fit import formulas
 from generator.fit.asked import Asked
 from generator.fit.formulas import WIDE
@@ -138,7 +138,7 @@ class _Split:
         self.table = WIDE * shape.vocab_size * shape.hidden_size
         self.tables = self.table * (1 if shape.tied_embeddings else 2)
         self.parameters = _parameters(shape)
-        self.each = (weights.text - self.tables) / shape.layers
+        self.each = max(0.0, weights.text - self.tables) / shape.layers
         if part := self.parameters:
             kinds = _kinds(shape, 0, shape.layers)
             heads = part.split + part.keys_values + part.whole
@@ -295,8 +295,8 @@ def _attention(shape: Shape) -> tuple[int, int, int] | None:
 def _recurrent_parameters(hidden: int, recurrent: Recurrent | None) -> int:
     if recurrent is None:
         return 0
-    by_kind = {GATED_DELTA: formulas.delta_parameters, MAMBA: formulas.mamba_parameters}
-    return by_kind[recurrent.kind](hidden, recurrent.keys, recurrent.values)
+    count = formulas.mamba_parameters if recurrent.kind == MAMBA else formulas.delta_parameters
+    return count(hidden, recurrent.keys, recurrent.values)
 
 
 def _kinds(shape: Shape, first: int, last: int) -> _Kinds:

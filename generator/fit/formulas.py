@@ -171,7 +171,7 @@ def packed_bytes(
     bytes an expert's parameter come nearest to the format's, so that all adds up to `weights`.
     Source: arithmetic; hf_quant_config.json of NVIDIA's checkpoints lists what each leaves out.
     """
-    rest = weights - wide * WIDE
+    rest = max(0.0, weights - wide * WIDE)
     if not experts:
         return (rest / others, 0.0) if others else (0.0, 0.0)
     even = rest / (others + experts)
@@ -267,7 +267,8 @@ def ceiling_tokens_s(bytes_of_stages: Sequence[float]) -> float:
     """Tokens a second that memory bandwidth allows one sequence: a ceiling, never reached.
 
     A token passes the stages one after the other; each reads all that is active in it, and the
-    ranks of a stage read at the same time.
+    ranks of a stage read at the same time. An engine that packs further weights when it loads them
+    reads less.
     Source: Pope et al., "Efficiently Scaling Transformer Inference", memory-bound decoding.
     """
     return BANDWIDTH_BYTES_S / sum(bytes_of_stages)

@@ -1,6 +1,7 @@
 """A fit as people read it: what it comes to, a table of nodes, a bar for each."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from generator.columns import columns
 from generator.fit.alternatives import Alternative
@@ -9,6 +10,16 @@ from generator.fit.assessment import Fit, NodeMemory
 Row = tuple[str, ...]
 
 HEAD: Row = ("NODE", "STAGE", "WEIGHTS", "RESERVE", "KV ASKED", "KV ROOM", "HEADROOM", "SYSTEM")
+_PAGE_HEAD: Row = (
+    "Node",
+    "Stage",
+    "Weights",
+    "Reserve",
+    "KV cache asked for",
+    "Its room",
+    "Headroom",
+    "System",
+)
 _COMPARED: Row = (
     "",
     "NODES",
@@ -28,6 +39,22 @@ BAR_WIDTH = 60
 _BLOCKS = "█▓▒░·"
 _ASCII = "#+=-."
 _COLORS = (34, 35, 32, 36, 90)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A fit as the runbook of a site has it."""
+
+    head: Row
+    rows: Sequence[Row]
+    sentences: Sequence[str]
+
+
+def page(fit: Fit | None) -> Page:
+    """What the runbook says of memory; None is a model that nothing is known of."""
+    if fit is None:
+        return Page(_PAGE_HEAD, (), ("unknown: the model's architecture is missing",))
+    return Page(_PAGE_HEAD, rows(fit), verdict(fit))
 
 
 def rows(fit: Fit) -> list[Row]:

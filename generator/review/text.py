@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from generator.columns import columns
 from generator.review.changes import FileChange
 from generator.review.impact import NodeReview, Review
-from generator.show import columns
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 

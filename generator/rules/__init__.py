@@ -6,11 +6,13 @@ from functools import cached_property
 from generator.addressing import Fabric, plan
 from generator.declaration import Declaration
 from generator.diagnostics import Finding, Severity
+from generator.fit.assessment import Fit, assess
 from generator.rules import (
     cabling,
     engine,
     environment,
     flags,
+    memory,
     model,
     nccl,
     network,
@@ -18,6 +20,7 @@ from generator.rules import (
     secrets,
     security,
     sglang,
+    support,
 )
 from generator.rules.flags.judgment import Judgment, judgment
 from generator.rules.registry import RULES, Rule
@@ -28,9 +31,12 @@ __all__ = ["MODULES", "RULES", "judge"]
 
 # Each module registers its rules when it is imported.
 MODULES = (
-    *(nodes, cabling, network, environment, nccl, model, engine),
+    *(nodes, cabling, network, environment, nccl, model, memory, support, engine),
     *(flags, security, secrets, sglang),
 )
+
+# What rules ask for that is no section of the site file.
+_OWN = ("fabric", "fit", "flags", "document")
 
 # Rules that sort before this say whether the cabling has a shape that addresses can be given to.
 _SHAPE = "SG22"
@@ -80,7 +86,15 @@ class _Facts:
             self.findings += map(rule.finding, faults)
 
     def get(self, name: str) -> object:
-        return getattr(self if name in ("fabric", "flags", "document") else self.declaration, name)
+        return getattr(self if name in _OWN else self.declaration, name)
+
+    @cached_property
+    def fit(self) -> Fit | None:
+        """How the model fits the nodes, if the sections that say so are sound."""
+        declared = self.declaration
+        if declared.nodes is None or declared.model is None or declared.engine is None:
+            return None
+        return assess(declared.nodes, declared.model, declared.engine)
 
     @cached_property
     def fabric(self) -> Fabric | None:

@@ -8,6 +8,7 @@ from generator.declaration import DeclaredEngine, DeclaredModel
 from generator.diagnostics import Severity, did_you_mean
 from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
+from generator.rules.support import is_longer
 
 
 @rule("SG501")
@@ -87,7 +88,7 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
 def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A context is no longer than the model was made for.
 
-    Engines refuse to start with a longer one.
+    Engines refuse to start with a longer one, unless YaRN or their own override is asked for.
 
     Source: vLLM, `--max-model-len` above the derived length raises unless it is allowed by hand.
 
@@ -104,6 +105,8 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
     known = shape(model)
     longest = known.max_context if known else None
     if longest and model.context_length and model.context_length > longest:
+        if is_longer(engine):
+            return
         yield Fault(
             f"a context of {model.context_length} tokens, and the model was made for {longest}",
             ("model", "context_length"),

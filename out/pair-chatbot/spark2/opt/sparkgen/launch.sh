@@ -22,6 +22,7 @@ arguments=(
   --gpu-memory-utilization=0.8
   --max-model-len=16384
   --max-num-seqs=32
+  --kv-cache-dtype=fp8
   --enable-prefix-caching
 )
 

@@ -23,7 +23,7 @@ arguments=(
   --master-port=29501
   --gpu-memory-utilization=0.8
   --max-model-len=65536
-  --max-num-seqs=16
+  --max-num-seqs=8
   --enable-auto-tool-choice
   --reasoning-parser=deepseek_v3
   --tool-call-parser=deepseek_v3

@@ -22,7 +22,7 @@ arguments=(
   --headless
   --gpu-memory-utilization=0.8
   --max-model-len=65536
-  --max-num-seqs=16
+  --max-num-seqs=8
   --enable-auto-tool-choice
   --reasoning-parser=deepseek_v3
   --tool-call-parser=deepseek_v3

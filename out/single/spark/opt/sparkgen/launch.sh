@@ -15,8 +15,8 @@ arguments=(
   --host=10.0.0.11
   --port=8000
   --gpu-memory-utilization=0.75
-  --max-model-len=131072
-  --max-num-seqs=16
+  --max-model-len=65536
+  --max-num-seqs=8
   --enable-auto-tool-choice
   --reasoning-parser=openai_gptoss
   --tool-call-parser=openai

@@ -1,0 +1,261 @@
+"""Rules about memory: whether the model fits, and what is left to the system."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+from generator.diagnostics import KeyPath, Severity, listed
+from generator.fit.alternatives import nearest_changes
+from generator.fit.assessment import Fit, NodeMemory
+from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
+from generator.rules.registry import Fault, rule
+
+_WARNED, _REFUSED = 0.85, 0.92
+_UTILIZATION = ("engine", "memory_utilization")
+_SYSTEM_GIB = SYSTEM_BYTES / GIB
+_POOL = "kv-cache-memory-bytes"
+
+
+@rule("SG520", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG512 SG513 SG529 SG532 SG603")
+def does_not_fit(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
+) -> Iterator[Fault]:
+    """Each node has room for its part of the model and one sequence of full length.
+
+    Weights, what the engine needs beside them, and the KV cache of one sequence of
+    `context_length` stay within the share of visible memory that `memory_utilization` gives the
+    engine. A Spark sees 119.7 GiB unless the node says more. 'sparkgen fit' shows the arithmetic.
+
+    Source: vLLM refuses to start without KV cache for one sequence; what the weights alone exceed
+    ends in a node that hangs (community reports; NVIDIA/dgx-spark-playbooks issues 97 and 102).
+
+    Bad:
+        model:
+          name: llama-3.1-405b-instruct-fp4
+          context_length: 8192
+        engine:
+          parallel: {tensor: 2}
+
+    Good:
+        topology:
+          kind: ring
+        model:
+          name: llama-3.1-405b-instruct-fp4
+          context_length: 8192
+        engine:
+          parallel: {pipeline: 3}
+    """
+    if fit.state != "does not fit":
+        return
+    worst = fit.worst
+    if _POOL in engine.args:
+        yield _fixed_cache(fit, worst)
+        return
+    parts = (
+        f"weights {worst.weights_gib + worst.draft_gib:.1f}, reserve {worst.reserve_gib:.1f}, "
+        f"KV cache of one sequence of {fit.context} tokens {worst.kv_one_gib:.1f}"
+    )
+    need = worst.weights_gib + worst.draft_gib + worst.reserve_gib + worst.kv_one_gib
+    changes = nearest_changes(nodes, model, engine, fit)
+    yield Fault(
+        f"the model does not fit: {worst.node} needs {need:.1f} GiB and the engine has "
+        f"{worst.share_gib:.1f} ({parts})",
+        _model(model),
+        f"what fits: {listed(changes)}"
+        if changes
+        else "no setting, known checkpoint or split over up to 8 nodes makes it fit",
+    )
+
+
+def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
+    """A KV cache of a fixed size is too small for one sequence, or too large for the node."""
+    held = worst.weights_gib + worst.draft_gib + worst.reserve_gib
+    most = max(0, int(worst.visible_gib - _SYSTEM_GIB - held))
+    path = ("engine", "args", _POOL)
+    if worst.headroom_gib < 0:
+        return Fault(
+            f"a KV cache of {worst.kv_room_gib:.1f} GiB is too small for one sequence of "
+            f"{fit.context} tokens, which takes {worst.kv_one_gib:.1f} on {worst.node}",
+            path,
+            f"leave it out, or write at most {most}G",
+        )
+    return Fault(
+        f"a KV cache of {worst.kv_room_gib:.1f} GiB does not fit beside weights and reserve of "
+        f"{held:.1f} GiB and the {_SYSTEM_GIB:.0f} that the system needs",
+        path,
+        f"leave it out, or write at most {most}G" if most else "leave it out",
+    )
+
+
+@rule("SG521", Severity.NOTE, unless="SG222 SG520")
+def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
+    """The KV cache holds as many sequences of full length as may run at once.
+
+    With fewer, sequences wait, or are computed anew, once those that run grow long. That is often
+    meant: few sequences are of full length.
+
+    Source: vLLM, "Preemption"; arithmetic.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          context_length: 131072
+          max_sequences: 100
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          context_length: 131072
+          max_sequences: 8
+    """
+    most = fit.most_sequences
+    if most is not None and model.max_sequences and most < model.max_sequences:
+        count = "one sequence" if most == 1 else f"{most} sequences"
+        yield Fault(
+            f"there is room for {count} of {fit.context} tokens at once, not for "
+            f"{model.max_sequences}",
+            ("model", "max_sequences"),
+            f"more run while they are shorter: {model.max_sequences} of {fit.longest_context} "
+            "tokens each",
+        )
+
+
+@rule("SG522", Severity.WARNING, unless="SG222 SG520")
+def tight(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
+) -> Iterator[Fault]:
+    """A model that fits has room to spare.
+
+    Sizes of weights and of what an engine needs beside them are known to a few percent, and an
+    engine that runs out of memory on a Spark takes the whole node with it. Room for one sequence
+    and less than a twentieth of the engine's share besides is tight.
+
+    Source: pytorch issue 174358; community reports of nodes that had to be switched off.
+
+    Bad:
+        model:
+          name: qwen2.5-72b-instruct
+          context_length: 16384
+        engine:
+          parallel: {tensor: 2}
+          memory_utilization: 0.64
+
+    Good:
+        model:
+          name: qwen2.5-72b-instruct
+          context_length: 16384
+        engine:
+          parallel: {tensor: 2}
+          memory_utilization: 0.8
+    """
+    if fit.tight:
+        yield Fault(
+            f"it fits, but tightly: {fit.worst.headroom_gib:.1f} GiB are left on {fit.worst.node} "
+            f"beside one sequence of {fit.context} tokens",
+            _model(model),
+            "'sparkgen fit --compare' shows what leaves more",
+        )
+
+
+@rule("SG523")
+def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The engine does not take so much memory that the system cannot live.
+
+    Memory is unified: what the engine takes, the system, its page cache and the desktop don't have.
+    Nodes freeze at about 113 GiB used, which is 0.94 of what is visible, the system's own included.
+
+    Source: community reports (guardkit: frozen at 113 GiB, safe at 107; `NV_ERR_NO_MEMORY` from
+    0.89 on).
+
+    Bad:
+        engine:
+          memory_utilization: 0.95
+
+    Good:
+        engine:
+          memory_utilization: 0.8
+    """
+    if _has_share(engine) and engine.memory_utilization > _REFUSED:
+        yield Fault(
+            f"{engine.memory_utilization} of the memory leaves the system too little to live: "
+            f"nodes freeze at about {FREEZE_GIB} GiB used",
+            _UTILIZATION,
+            f"write {_WARNED} or less",
+        )
+
+
+@rule("SG524", Severity.WARNING)
+def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The engine leaves the system what it needs: it takes 0.85 of the memory at most.
+
+    Nodes freeze at about 113 GiB used, the system's own memory and its page cache included.
+
+    Source: community reports (swapping from 0.84 on, `NV_ERR_NO_MEMORY` from 0.89 on; no more than
+    102 GiB free after boot).
+
+    Bad:
+        engine:
+          memory_utilization: 0.9
+
+    Good:
+        engine:
+          memory_utilization: 0.8
+    """
+    if _has_share(engine) and _WARNED < engine.memory_utilization <= _REFUSED:
+        yield Fault(
+            f"{engine.memory_utilization} of the memory leaves the system little: nodes freeze at "
+            f"about {FREEZE_GIB} GiB used",
+            _UTILIZATION,
+            f"write {_WARNED} or less",
+        )
+
+
+@rule("SG525", Severity.WARNING, unless="SG222 SG520 SG523 SG524")
+def little_for_the_system(
+    nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
+) -> Iterator[Fault]:
+    """16 GiB of each node are left to the system.
+
+    The system, its page cache, Docker and whatever else runs need that much, whatever the size of
+    the node: of 64 GB a smaller share remains for the engine.
+
+    Source: community reports of what keeps a node alive; NVIDIA runs the engine at 0.8 of 128 GB.
+
+    Bad:
+        defaults:
+          memory_gb: 64
+        model:
+          name: gpt-oss-20b
+          context_length: 8192
+        engine:
+          memory_utilization: 0.8
+
+    Good:
+        defaults:
+          memory_gb: 64
+        model:
+          name: gpt-oss-20b
+          context_length: 8192
+        engine:
+          memory_utilization: 0.7
+    """
+    if not fit.nodes or not _has_share(engine):
+        return
+    least = min(fit.nodes, key=lambda node: node.system_gib)
+    # Figures are rounded to two places.
+    if least.system_gib < _SYSTEM_GIB - 0.01:
+        share = (least.share_gib - (_SYSTEM_GIB - least.system_gib)) / least.visible_gib
+        yield Fault(
+            f"{least.system_gib:.1f} GiB of {least.node} are left to the system, which needs "
+            f"{_SYSTEM_GIB:.0f}",
+            _UTILIZATION,
+            f"write 'memory_utilization: {int(share * 100) / 100}' or less",
+        )
+
+
+def _has_share(engine: DeclaredEngine) -> bool:
+    """Whether the engine is given a share: llama.cpp takes what it needs."""
+    return engine.name != "llama.cpp"
+
+
+def _model(model: DeclaredModel) -> KeyPath:
+    return ("model", "name" if model.name else "source")
