@@ -19,7 +19,7 @@ arguments=(
   --master-addr=10.0.0.11
   --master-port=29501
   --headless
-  --gpu-memory-utilization=0.7
+  --gpu-memory-utilization=0.75
   --max-model-len=262144
   --max-num-seqs=10
   --kv-cache-dtype=fp8
