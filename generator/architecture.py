@@ -130,6 +130,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
     attention, moe = facts.get("attention", {}), facts.get("moe", {})
     attention_layers = attention.get("kv_layers", known.layers)
     own = _layers_of_their_own(known.layers, attention)
+    by_heads = known.head_dim or "kv_lora_rank" in attention
     return Shape(
         layers=known.layers,
         heads=known.heads,
@@ -147,7 +148,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         attention_layers=attention_layers,
         sliding_layers=attention.get("sliding_layers", 0),
         sliding_window=attention.get("sliding_window"),
-        cache_elements=None if known.head_dim else facts.get("kv_elements_per_token"),
+        cache_elements=None if by_heads else facts.get("kv_elements_per_token"),
         cache_bytes=attention.get("kv_bytes_per_token"),
         mla=_latent(attention),
         recurrent=_recurrent(attention),

@@ -16,6 +16,7 @@ COMMANDS = (
     "diff",
     "show",
     "fit",
+    "model",
     "diagram",
     "schema",
     "explain",

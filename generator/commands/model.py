@@ -1,0 +1,86 @@
+"""`sparkgen model`."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from generator.commands.options import INVALID
+from generator.commands.sites import fail
+from generator.huggingface import NoModelError, Section, section
+from generator.pipeline import read_site
+
+_INDEX = "model.safetensors.index.json"
+
+
+@click.command(epilog="Example: sparkgen model config.json --source Qwen/Qwen3-32B")
+@click.argument("config", metavar="CONFIG.json", type=Path)
+@click.option(
+    "--index",
+    type=Path,
+    metavar="FILE",
+    help=f"The weights' index; {_INDEX} beside CONFIG.json unless given.",
+)
+@click.option("--source", metavar="OWNER/NAME", help="The model's Hugging Face id.")
+def command(config: Path, index: Path | None, source: str | None) -> None:
+    """Print the 'model' section of a model outside the catalog, from its Hugging Face files."""
+    beside = config.with_name(_INDEX)
+    files = index or (beside if beside.is_file() else None)
+    known = _json(config)
+    total = _total_size(files) if files else None
+    try:
+        text = _text(section(known, total), source or _source(config, known))
+    except NoModelError as error:
+        _refuse(config, str(error))
+    site = read_site("", f"version: 1\n{text}".encode())
+    for finding in site.findings:
+        if finding.path[:1] == ("model",):
+            _refuse(config, finding.message)
+    click.echo(text, nl=False)
+
+
+def _json(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+    except (ValueError, RecursionError) as error:
+        _refuse(path, f"no JSON: {error}")
+
+
+def _total_size(path: Path) -> object:
+    index = _json(path)
+    metadata = index.get("metadata") if isinstance(index, dict) else None
+    if not isinstance(metadata, dict) or "total_size" not in metadata:
+        _refuse(path, "it holds no metadata.total_size")
+    return metadata["total_size"]
+
+
+def _source(path: Path, config: object) -> str:
+    """The model's id, by its folder in a Hugging Face cache or by the file itself."""
+    for part in reversed(path.absolute().parts):
+        if cached := re.fullmatch(r"models--([^-].*?)--(.+)", part):
+            return f"{cached[1]}/{cached[2]}"
+    said = config.get("_name_or_path") if isinstance(config, dict) else None
+    is_id = isinstance(said, str) and re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", said)
+    return said if isinstance(said, str) and is_id else ""
+
+
+def _text(found: Section, source: str) -> str:
+    lines = ["model:", f"  source: {source or 'OWNER/NAME'}", "  architecture:"]
+    for key, value in found.architecture.items():
+        lines.append(f"    {key}: {str(value).lower() if isinstance(value, bool) else value}")
+    remarks = list(found.remarks)
+    if not source:
+        remarks.insert(0, "source: write the model's Hugging Face id, or its folder on the nodes")
+    remarks.append("gated: true, if its page on huggingface.co asks for a license")
+    lines += ["  # Not in these files:", *(f"  # - {remark}" for remark in remarks)]
+    return "\n".join(lines) + "\n"
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    click.echo(f"sparkgen: {path}: {' '.join(why.split())}", err=True)
+    sys.exit(INVALID)
