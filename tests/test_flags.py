@@ -271,7 +271,7 @@ def cases() -> Iterator[tuple[str, str, str, list[tuple[str, str, str]]]]:
                 yield engine, version, section, wanted
 
 
-@pytest.mark.parametrize(("engine", "version", "section", "wanted"), cases())
+@pytest.mark.parametrize(("engine", "version", "section", "wanted"), list(cases()))
 def test_each_is_said_once_with_a_way_out(
     engine: str, version: str, section: str, wanted: list[tuple[str, str, str]]
 ) -> None:

@@ -1,0 +1,140 @@
+"""The catalog of an engine's next version can be made from its own parser."""
+
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from make_flag_catalog import written
+from test_flag_catalog import each
+
+from generator.flag_catalog import FlagCatalog
+from generator.resources import ROOT
+
+ARGPARSE = """\
+import argparse, json, os
+import torch
+from torch.cuda import is_available
+
+class Config(torch.nn.Module):
+    pass
+
+@torch.compile
+def convert(text):
+    return text
+
+def human_readable_int(text):
+    return int(text)
+
+def optional(convert):
+    def _optional_type(text):
+        return None if text == "None" else convert(text)
+    return _optional_type
+
+def add_cli_args(parser):
+    parser.add_argument("model")
+    parser.add_argument("-v", "--version", action="version", version="1")
+    parser.add_argument("--tensor-size", "-tp", type=int, default=1)
+    parser.add_argument("--tokens", type=human_readable_int)
+    parser.add_argument("--length", type=optional(int))
+    parser.add_argument("--overrides", type=optional(json.loads))
+    parser.add_argument("--dtype", choices=["auto", "half"])
+    parser.add_argument("--sizes", type=int, nargs="+")
+    parser.add_argument("--middleware", action="append")
+    parser.add_argument("--metrics", action="store_true")
+    parser.add_argument("--graphs", action=argparse.BooleanOptionalAction)
+    names = ("--enable-cache", "--no-enable-cache", "--disable-cache")
+    parser.add_argument(*names, action="store_true")
+    parser.add_argument("--special", type=convert)
+
+def main():
+    parser = argparse.ArgumentParser()
+    add_cli_args(parser)
+    torch.serve(parser.parse_args())
+
+TIMEOUT = os.environ.get("TOY_TIMEOUT", 1), os.getenv('TOY_DEBUG'), "TOY_"
+"""
+EXPECTED = """\
+# What `toy serve` 1.0 takes; generator/flag_catalog.py says how to read this file.
+# Source: toy-1.0-py3-none-any.whl
+parser\tabbreviations\tequals
+variables\tTOY_\tall
+--dtype\ttext\tchoices=auto half
+--enable-cache\tswitch\toff=--no-enable-cache --disable-cache
+--graphs\tswitch\toff=--no-graphs
+--length\tint\talso=None
+--metrics\tswitch
+--middleware\ttext\tmany=append
+--overrides\tjson\talso=None
+--sizes\tint\tmany=+
+--special\ttext
+--tensor-size -tp\tint
+--tokens\tint\tsuffixes
+TOY_DEBUG
+TOY_TIMEOUT
+"""
+CLICK = """\
+import click
+import tensorrt
+
+@click.command()
+@click.argument("model")
+@click.option("--tp_size", "--tensor_parallel_size", type=int)
+@click.option("--fraction", type=click.FloatRange(0, 1))
+@click.option("--backend", type=click.Choice(["pytorch", "trt"]))
+@click.option("--middleware", multiple=True)
+@click.option("--telemetry/--no-telemetry", default=True)
+@click.option("--trust", is_flag=True)
+def serve(**said):
+    tensorrt.serve(**said)
+"""
+EXPECTED_OF_CLICK = """\
+# What `toy serve` 1.0 takes; generator/flag_catalog.py says how to read this file.
+# Source: toy-1.0-py3-none-any.whl
+parser\tequals
+--backend\ttext\tchoices=pytorch trt
+--fraction\tfloat
+--middleware\ttext\tmany=append
+--telemetry\tswitch\toff=--no-telemetry
+--tp_size --tensor_parallel_size\tint
+--trust\tswitch
+"""
+
+
+def make(folder: Path, code: str, *options: str) -> tuple[str, str, str]:
+    """The catalog of a wheel with this code, and what is printed."""
+    wheel, output = folder / "toy-1.0-py3-none-any.whl", folder / "toy-1.0.tsv"
+    with ZipFile(wheel, "w") as packed:
+        packed.writestr("toy/__init__.py", "raise RuntimeError('there is no GPU')\n")
+        packed.writestr("toy/cli.py", code)
+    script = Path(__file__).with_name("make_flag_catalog.py")
+    options = ("--command", "toy serve", "--wheel", str(wheel), "--output", str(output), *options)
+    done = subprocess.run(
+        [sys.executable, script, "toy", "1.0", *options],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return output.read_text(), done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", ["add_cli_args", "main"])
+def test_argparse(name: str, tmp_path: Path) -> None:
+    options = ("--parser", f"toy.cli:{name}", "--variables", "TOY_", "--all-variables")
+    text, _, remarks = make(tmp_path, ARGPARSE, *options)
+    assert text == EXPECTED
+    assert remarks == "--special: convert is taken for text\n"
+
+
+def test_click(tmp_path: Path) -> None:
+    text, _, remarks = make(tmp_path, CLICK, "--parser", "toy.cli:serve")
+    assert (text, remarks) == (EXPECTED_OF_CLICK, "")
+
+
+@pytest.mark.parametrize("known", each(), ids=lambda known: f"{known.program}-{known.version}")
+def test_catalogs_are_written_alike(known: FlagCatalog) -> None:
+    assert tuple(map(written, known.flags())) == known.lines
