@@ -73,7 +73,7 @@ def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator
 def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
     """True and false in place of a value, which few flags have a word for."""
     said = json.dumps(value)
-    if flag.words or (flag.optional and value) or said in flag.choices or ANY in flag.also:
+    if flag.words or (flag.optional and value):
         return
     known = flag.choices or flag.known
     help_text = _one_of(known) if known else f"write '{name}: {_SHOWN.get(flag.type, 'TEXT')}'"
@@ -88,7 +88,7 @@ def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Ver
             return
         try:
             read = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = f"'{name}' takes JSON, not '{value}'"
             yield "SG636", Fault(message, path, f"write '{name}: {{KEY: VALUE}}'")
             return

@@ -15,13 +15,19 @@ arguments=(
   --host=127.0.0.1
   --port=8000
   --gpu-memory-utilization=0.8
+  '--allowed-origins=["*", "http://$HOME"]'
+  --attention-config.use_trtllm_attention=false
   '--chat-template=it'"'"'s a "quote"; $(id) ${HOME} $$ `id` & | > < * ? ~ # ! no comment'
+  '--device-ids=0,#1'
   '--download-dir=-leading dash'
   --no-enable-chunked-prefill
   --enable-prefix-caching
   '--hf-overrides={"enabled": false, "text_config": {"a: {b}": [1, true, null, "$"], "factor": 4.0, "rope": "it'"'"'s \"$HOME\" `id`"}}'
   '--io-processor-plugin=trailing blank '
   --logits-processors 'a b' '$(id)' 'it'"'"'s' '"' no '#' '*' - 0755
+  '--middleware=a b'
+  '--middleware=$(id)'
+  '--middleware=it'"'"'s'
   '--otlp-traces-endpoint=%n %s %% %H \n \\ \'
   '--response-role={{ 7 * 7 }} {% raw %} {# no comment #}'
   --root-path=
