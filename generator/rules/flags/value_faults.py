@@ -6,7 +6,6 @@ A value is judged by its shape, then by its type, then by the values that the en
 import json
 import re
 from collections.abc import Iterable, Iterator
-from textwrap import shorten
 from typing import Any
 
 from generator.declaration import Argument
@@ -25,6 +24,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf")
 _SUFFIXED = re.compile(r"\d+(\.\d+)?[kKmMgGtT]")
 # What argparse takes for a flag where a value is expected.
 _LIKE_A_FLAG = re.compile(r"-(?!\d*\.?\d+$)[^ ]+")
+# Characters of help that are still read.
+_READABLE = 240
 _WANTED = {"int": "a whole number", "float": "a number"}
 _SHOWN = {"int": "NUMBER", "float": "NUMBER", "json": "{KEY: VALUE}"}
 
@@ -210,7 +211,8 @@ def _choice(
 
 def _one_of(known: tuple[str, ...]) -> str:
     """As many of the words as a person reads."""
-    return f"write {shorten(listed(known), 240, placeholder=' ...')}"
+    text = f"write {listed(known)}"
+    return text if len(text) <= _READABLE else f"{text[:_READABLE].rpartition(',')[0]}, ..."
 
 
 def _has_parser(other: Parser, flag: Flag, item: str) -> bool:
