@@ -47,9 +47,8 @@ def container(
 
 
 def _mounts(rank: Rank, engine: Engine, model: Model, hub: str) -> Iterator[Mount]:
-    yield Mount(hub, read_only=True)
-    for folder in model.folders:
-        yield Mount(folder, read_only=True)
+    for path in ENGINES[engine.name].reads(rank, model, hub):
+        yield Mount(path, read_only=True)
     yield Mount(environment.ENGINE_CACHE, read_only=False)
     yield Mount(NCCL_CONF, read_only=True)
     for script in ENGINES[engine.name].scripts(rank, engine):

@@ -5,7 +5,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from generator.addressing import Fabric, FabricInterface
 from generator.declaration import DeclaredNode, Plane, Topology
-from generator.site import ControlPlane
+from generator.site import ControlPlane, Link
 
 LOOPBACK = IPv4Address("127.0.0.1")
 
@@ -17,6 +17,16 @@ def control_planes(
     plane = chosen_plane(nodes, topology)
     first = fabric.interfaces[nodes[0].name][:1]
     return tuple(_control(node, fabric.interfaces[node.name], plane, first) for node in nodes)
+
+
+def links(nodes: Sequence[DeclaredNode], fabric: Fabric) -> tuple[Link, ...]:
+    """Of each worker the first subnet that it shares with the head, which every one has."""
+    head = {i.address.network: i.address.ip for i in fabric.interfaces[nodes[0].name]}
+    shared = (
+        next(i.address for i in fabric.interfaces[node.name] if i.address.network in head)
+        for node in nodes[1:]
+    )
+    return tuple(Link(head[address.network], address.ip) for address in shared)
 
 
 def chosen_plane(nodes: Sequence[DeclaredNode], topology: Topology) -> Plane:

@@ -8,7 +8,7 @@ from typing import TypedDict
 from generator import environment, services
 from generator.addressing import Fabric, FabricInterface
 from generator.container import TIMES, container
-from generator.control import control_planes
+from generator.control import control_planes, links
 from generator.declaration import (
     Declaration,
     DeclaredEngine,
@@ -86,9 +86,11 @@ def _group(
     model = model_of(declared_model)
     engine = engine_of(declared, nodes[0], controls[0], fabric.interfaces[nodes[0].name])
     hosts = _hosts(nodes, fabric)
+    shared = links(nodes, fabric)
     members = []
     for index, (node, control) in enumerate(zip(nodes, controls, strict=True)):
-        rank = Rank(index, len(nodes), control.address, controls[0].address)
+        head = controls[0].address
+        rank = Rank(index, len(nodes), control.address, head, shared, node.visible_gib)
         interfaces = fabric.interfaces[node.name]
         hub = declared_model.cache or f"{_home(node.user)}/.cache/huggingface"
         groups = environment.derived(rank, control, interfaces, topology, engine, hub)
@@ -104,6 +106,7 @@ def _group(
                 management=node.management,
                 interfaces=interfaces,
                 control=control,
+                link=shared[index - 1] if index else None,
                 nccl=environment.nccl_part(variables),
                 environment=variables,
                 login=environment.login_part(variables),

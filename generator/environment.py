@@ -39,7 +39,8 @@ def derived(
         Variables(engine.title, own),
         Variables("models are read from here, caches kept there", _folders(hub, engine)),
     ]
-    return groups if rank.count > 1 else [groups[0], *groups[2:]]
+    alone = rank.count == 1
+    return [g for g in groups if g.values and not (alone and g.title == CONTROL_PLANE)]
 
 
 def _folders(hub: str, engine: Engine) -> Mapping[str, str]:

@@ -75,8 +75,10 @@ NODE_PLAN = (
     Entry("opt/sparkgen/compose.yaml", Change.RESTART),
     Entry("opt/sparkgen/follow.sh", Change.RESTART, 0o755, _script("follow.sh")),
     Entry("opt/sparkgen/health.py", Change.RESTART, 0o644, _script("health.py")),
+    Entry("opt/sparkgen/health.sh", Change.RESTART, 0o755, _script("health.sh")),
     Entry("opt/sparkgen/hostfile", Change.NOTHING, wanted=_several, shared=True),
     Entry("opt/sparkgen/launch.sh", Change.NOTHING, 0o755),
+    Entry("opt/sparkgen/llama.sh", Change.RESTART, 0o755, _script("llama.sh")),
     Entry("opt/sparkgen/nccl-test.sh", Change.NOTHING, 0o755, _several, shared=True),
     Entry("opt/sparkgen/ray.sh", Change.RESTART, 0o755, _script("ray.sh")),
     Entry("opt/sparkgen/serve.py", Change.RESTART, 0o644, _script("serve.py")),
@@ -208,7 +210,13 @@ def _environment() -> Environment:
 
 def sh(value: str | tuple[str, ...]) -> str:
     """One word, or several, as a shell reads them back."""
-    return shlex.quote(value) if isinstance(value, str) else shlex.join(value)
+    return _quoted(value) if isinstance(value, str) else " ".join(map(_quoted, value))
+
+
+def _quoted(word: str) -> str:
+    """Commas too: shellcheck takes a bare one in an array for a mistake (SC2054)."""
+    quoted = shlex.quote(word)
+    return f"'{word}'" if "," in word and quoted == word else quoted
 
 
 def compose(value: str) -> str:

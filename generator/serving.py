@@ -54,6 +54,7 @@ def engine_of(
         parallel=declared.parallel,
         memory_utilization=declared.memory_utilization,
         key=module.API_KEY if module.API_KEY in declared.secrets else None,
+        uses_nccl=module.USES_NCCL,
         secrets=declared.secrets,
     )
 

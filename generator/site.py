@@ -1,8 +1,10 @@
 """The derived site: every decision made and every number computed, so that templates only print."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import PurePosixPath
 from typing import Literal
 
 from generator.addressing import Cable, FabricInterface
@@ -11,6 +13,8 @@ from generator.fit.assessment import Fit
 
 Words = tuple[str, ...]
 HostEntry = tuple[str, str]
+
+_PART = re.compile(r"-\d{5}-of-(\d{5})\.gguf$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,14 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A subnet of the fabric that a worker shares with rank 0: the address of each on it."""
+
+    head: IPv4Address
+    worker: IPv4Address
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One machine of the site, with all that its folder of the bundle says."""
 
@@ -109,6 +121,7 @@ class Node:
     management: Management | None
     interfaces: tuple[FabricInterface, ...]
     control: ControlPlane
+    link: Link | None
     nccl: Mapping[str, str]
     environment: tuple[Variables, ...]
     login: Mapping[str, str]
@@ -158,6 +171,21 @@ class Model:
         return tuple(source for source in self._sources if source.startswith("/"))
 
     @property
+    def file_folder(self) -> str:
+        """The folder that the GGUF file is in."""
+        return str(PurePosixPath(self.file or "").parent)
+
+    @property
+    def pattern(self) -> str:
+        """What the names of the GGUF file's parts have in common, or its own name."""
+        return _PART.sub(r"-*-of-\1.gguf", PurePosixPath(self.file or "").name)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the model is several GGUF files, `file` the first of them."""
+        return bool(_PART.search(self.file or ""))
+
+    @property
     def downloads(self) -> Words:
         """What of the two is in the Hugging Face cache, by its id."""
         return tuple(source for source in self._sources if not source.startswith("/"))
@@ -205,6 +233,7 @@ class Engine:
     parallel: Parallel
     memory_utilization: float
     key: str | None
+    uses_nccl: bool
     secrets: Words
 
     @property
@@ -301,12 +330,18 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One rank of a serving group; `head` is the address at which the others find rank 0."""
+    """One rank of a serving group; `head` is the address at which the others find rank 0.
+
+    `links` are those of all workers, in the order of their ranks; `visible_gib` is what the GPU
+    sees, in GiB.
+    """
 
     index: int
     count: int
     address: IPv4Address
     head: IPv4Address
+    links: tuple[Link, ...] = ()
+    visible_gib: float = 0.0
 
     @property
     def is_head(self) -> bool:

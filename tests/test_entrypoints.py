@@ -1,4 +1,4 @@
-"""What runs in a container beside the engine: ray.sh, follow.sh, serve.py and health.py."""
+"""What runs in a container beside the engine: ray.sh, follow.sh, llama.sh, serve.py, health."""
 
 import json
 import signal
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from bundles import NODES, NodeFolder, on_node
+from programs import require
 from stand_ins import StandIns
 
 
@@ -19,8 +20,12 @@ RAY_HEADS = [folder for folder in nodes_with("ray.sh") if folder.node.is_head]
 RAY_WORKERS = [folder for folder in nodes_with("ray.sh") if not folder.node.is_head]
 FOLLOWERS = nodes_with("follow.sh")
 
-# The head's address is on the loopback of a network that the test has for itself.
-NETWORK = 'ip link set lo up && ip address replace "$0/32" dev lo && exec "$@"'
+# Addresses are on the loopback of a network that the test has for itself.
+NETWORK = """\
+ip link set lo up
+for address in $0; do ip address replace "$address/32" dev lo; done
+exec "$@"
+"""
 
 
 BLINK = "#!/bin/sh\nexec /bin/sleep 0.2\n"
@@ -31,15 +36,29 @@ def stand_ins(tmp_path: Path) -> StandIns:
     return StandIns(tmp_path)
 
 
-def beside(address: object, *argv: str) -> list[str]:
-    """Prefix a program so that it runs where it reaches this address."""
-    return ["unshare", "--net", "sh", "-c", NETWORK, str(address), *argv]
+def beside(addresses: object, *argv: str) -> list[str]:
+    """Prefix a program so that it runs where it reaches these addresses."""
+    return ["unshare", "--net", "sh", "-e", "-c", NETWORK, str(addresses), *argv]
 
 
 def contained(folder: NodeFolder, tree: Path, *before: str) -> list[str]:
     """What the node's container runs, after another program, where it reaches its head."""
     program = folder.node.container.entrypoint, *folder.command
-    return beside(folder.site.head.control.address, *before, *on_node(tree, *program))
+    return beside(head_address(folder), *before, *on_node(tree, *program))
+
+
+def head_address(folder: NodeFolder) -> str:
+    """Where a node looks for its head: on the control plane, or on the cable between the two."""
+    link = folder.node.link if folder.site.engine.rendezvous is None else None
+    return str(link.head if link else folder.site.head.control.address)
+
+
+def engine_words(folder: NodeFolder) -> list[str]:
+    """The engine's own program and its arguments, behind the generated scripts."""
+    words = folder.command
+    while words[0].startswith("/opt/sparkgen/") or words[0] == "bash":
+        words = words[1:]
+    return words
 
 
 # ray.sh
@@ -192,9 +211,17 @@ def one_of_each(folders: list[NodeFolder]) -> list[NodeFolder]:
     return list({folder.site.engine.name: folder for folder in reversed(folders)}.values())
 
 
+# A machine that refuses a connection, and then has no power any more.
+POWER = """\
+#!/bin/sh
+(/bin/sleep 1; ip address del {address}/32 dev lo) &
+exec "$@"
+"""
+
+
 @pytest.mark.parametrize("folder", FOLLOWERS, ids=str)
 def test_follower_ends(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
-    _, program, *arguments = folder.command
+    program, *arguments = engine_words(folder)
     stand_ins.add(program)
     stand_ins.add("sleep", BLINK)
     done = stand_ins.run(*contained(folder, folder.copy(tmp_path)))
@@ -204,14 +231,15 @@ def test_follower_ends(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) 
 
 @pytest.mark.parametrize("folder", one_of_each(FOLLOWERS), ids=str)
 def test_head_is_gone(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
-    head, port = folder.site.head, folder.site.engine.rendezvous
-    address = str(head.control.address)
-    stand_ins.add(folder.command[1], ENGINE)
+    address, port = head_address(folder), folder.site.engine.rendezvous
+    stand_ins.add(engine_words(folder)[0], ENGINE)
     stand_ins.add("sleep", BLINK)
-    before = stand_ins.add("head", HEAD.format(address=address, port=port))
+    head = HEAD.format(address=address, port=port) if port else POWER.format(address=address)
+    before = stand_ins.add("head", head)
     done = stand_ins.run(*contained(folder, folder.copy(tmp_path), str(before)))
     assert done.returncode == 1
-    assert done.stderr.startswith(f"{head.name} ({address}:{port}) is gone; this rank ends\n")
+    where = f"{address}:{port}" if port else address
+    assert done.stderr.startswith(f"{folder.site.head.name} ({where}) is gone; this rank ends\n")
     assert (stand_ins.calls / "ended").exists()
 
 
@@ -220,7 +248,7 @@ def test_follower_is_told_to_end(
     engine: str, ends: bool, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     folder = FOLLOWERS[0]
-    stand_ins.add(folder.command[1], engine)
+    stand_ins.add(engine_words(folder)[0], engine)
     stand_ins.add("sleep", BLINK)
     argv = contained(folder, folder.copy(tmp_path))
     with subprocess.Popen(argv, env=stand_ins.env) as follower:
@@ -232,6 +260,75 @@ def test_follower_is_told_to_end(
         assert follower.wait(10) == 0
     assert (stand_ins.calls / "ended").exists() == ends
     assert not (stand_ins.calls / "outlived").exists()
+
+
+# llama.sh
+
+LLAMA_HEADS = [folder for folder in nodes_with("llama.sh") if folder.node.is_head]
+SEVERAL_LLAMAS = [folder for folder in LLAMA_HEADS if folder.site.workers]
+
+# Workers that come up while the head pauses, each for one look.
+WORKERS = """\
+#!/usr/bin/python3
+import os, socket
+servers = [socket.create_server((address, {port})) for address in {addresses!r}.split()]
+if os.fork() == 0:
+    for server in servers:
+        server.settimeout(10)
+        server.accept()
+"""
+
+
+def llama_head(folder: NodeFolder, tree: Path) -> list[str]:
+    """What the head's container runs, where it reaches its workers."""
+    program = folder.node.container.entrypoint, *folder.command
+    return beside(worker_addresses(folder), *on_node(tree, *program))
+
+
+def worker_addresses(folder: NodeFolder) -> str:
+    return " ".join(str(worker.link.worker) for worker in folder.site.workers if worker.link)
+
+
+@pytest.mark.parametrize("folder", LLAMA_HEADS, ids=str)
+def test_llama_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+    stand_ins.env |= folder.secrets
+    port = folder.site.engine.ports.get("rpc", 0)
+    addresses = worker_addresses(folder)
+    stand_ins.add("sleep", WORKERS.format(port=port, addresses=addresses))
+    stand_ins.add("llama-server")
+    arguments = stand_ins.replaced("llama-server", *llama_head(folder, folder.copy(tmp_path)))
+    assert ["llama-server", *arguments] == engine_words(folder)
+    wanted = [f"{address}:{port}" for address in addresses.split()]
+    rpc = arguments[arguments.index("--rpc") + 1] if wanted else ""
+    assert rpc.split(",") == (wanted or [""])
+
+
+def test_llama_head_gives_up(tmp_path: Path, stand_ins: StandIns) -> None:
+    folder = SEVERAL_LLAMAS[0]
+    tree = folder.copy(tmp_path)
+    script = tree / "opt/sparkgen/llama.sh"
+    patient = f"SECONDS + {folder.site.times.join}"
+    assert patient in script.read_text()
+    script.write_text(script.read_text().replace(patient, "SECONDS + 1"))
+    stand_ins.env |= folder.secrets
+    stand_ins.add("sleep", BLINK)
+    stand_ins.add("llama-server")
+    done = stand_ins.run(*llama_head(folder, tree))
+    assert done.returncode == 1
+    worker = folder.site.workers[0]
+    assert worker.link
+    assert done.stderr.startswith(f"{worker.name} ({worker.link.worker}:")
+    assert not stand_ins.called("llama-server")
+
+
+def test_llama_head_wants_its_key(tmp_path: Path, stand_ins: StandIns) -> None:
+    folder = next(folder for folder in LLAMA_HEADS if folder.site.engine.key)
+    stand_ins.env["LLAMA_API_KEY"] = ""
+    stand_ins.add("llama-server")
+    done = stand_ins.run(*llama_head(folder, folder.copy(tmp_path)))
+    assert done.returncode == 1
+    assert done.stderr == "LLAMA_API_KEY is empty: the API would ask for no key\n"
+    assert not stand_ins.called("llama-server")
 
 
 # serve.py
@@ -292,7 +389,7 @@ def test_without_a_key_nothing_starts(key: str | None, tmp_path: Path, stand_ins
     assert not (stand_ins.calls / "words").exists()
 
 
-# health.py
+# health.py, health.sh
 
 # An engine that answers a question, or not, and leaves the question behind.
 API = """\
@@ -336,6 +433,7 @@ def ask(folder: NodeFolder, target: Path, stand_ins: StandIns) -> subprocess.Com
     """Do as the container's health check does."""
     health, api = folder.node.container.health, folder.site.engine.api
     assert health
+    require("curl")
     kind, *test = health.test
     assert kind == "CMD"
     address = "127.0.0.1" if api.listen == "0.0.0.0" else api.listen

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from generator.declaration import Argument, Parallel
-from generator.engines import sglang, vllm
+from generator.engines import llama_cpp, sglang, vllm
 from generator.site import Engine, Model, Rank, Words
 
 
@@ -12,16 +12,18 @@ class EngineModule(Protocol):
     """What a module of this package has.
 
     The first launcher is the default. `API_KEY` names the variable that the engine reads its API's
-    key from, `CACHES` its own cache folders by variable, `SPECULATIVE` the methods it has of
-    speculative decoding, and `OWNED_FLAGS` the key of the site file that each flag is set by.
-    `HEALTH` is the program and the generated script that ask the head whether it serves, and
-    `HEALTH_GENERATES` the engine's own endpoint for that, if it has one that proves a token.
+    key from, `USES_NCCL` says whether its ranks talk through NCCL, `CACHES` has its own cache
+    folders by variable, `SPECULATIVE` the methods it has of speculative decoding, and `OWNED_FLAGS`
+    the key of the site file that each flag is set by. `HEALTH` is the program and the generated
+    script that ask the head whether it serves, and `HEALTH_GENERATES` the engine's own endpoint
+    for that, if it has one that proves a token.
     """
 
     TITLE: str
     LAUNCHERS: tuple[str, ...]
     API_PORT: int
     API_KEY: str | None
+    USES_NCCL: bool
     CACHES: Mapping[str, str]
     SPECULATIVE: tuple[str, ...]
     HEALTH: Words
@@ -40,10 +42,17 @@ class EngineModule(Protocol):
     def scripts(self, rank: Rank, engine: Engine) -> Words:
         """Generated scripts that the entrypoint needs inside the container."""
 
+    def reads(self, rank: Rank, model: Model, hub: str) -> Words:
+        """Files and folders of the node that a rank reads; `hub` is its Hugging Face cache."""
+
     def flags(
         self, rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
     ) -> tuple[Words, ...]:
         """The program's flags, each with its values."""
 
 
-ENGINES: Mapping[str, EngineModule] = {"vllm": vllm, "sglang": sglang}
+ENGINES: Mapping[str, EngineModule] = {
+    "vllm": vllm,
+    "sglang": sglang,
+    "llama.cpp": llama_cpp,
+}

@@ -15,6 +15,7 @@ TITLE = "SGLang"
 LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 30000
 API_KEY: str | None = "SGLANG_API_KEY"
+USES_NCCL = True
 # SGLang points Inductor, TileLang and the CUDA driver below its own folder itself.
 CACHES: Mapping[str, str] = {
     "SGLANG_CACHE_DIR": "sglang",
@@ -91,6 +92,11 @@ def scripts(rank: Rank, engine: Engine) -> Words:
     if not rank.is_head:
         return (FOLLOW_SCRIPT,)
     return (SERVE_SCRIPT,) if engine.key else ()
+
+
+def reads(rank: Rank, model: Model, hub: str) -> Words:
+    """Every rank reads its share itself."""
+    return (hub, *model.folders)
 
 
 def flags(

@@ -15,6 +15,7 @@ TITLE = "vLLM"
 LAUNCHERS: tuple[str, ...] = ("native", "ray")
 API_PORT = 8000
 API_KEY: str | None = "VLLM_API_KEY"
+USES_NCCL = True
 CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
 SPECULATIVE: tuple[str, ...] = ("eagle3", "draft", "mtp")
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
@@ -102,6 +103,11 @@ def scripts(rank: Rank, engine: Engine) -> Words:
     if engine.launcher == "ray":
         return (RAY_SCRIPT,)
     return (FOLLOW_SCRIPT,) if _follows(rank, engine) else ()
+
+
+def reads(rank: Rank, model: Model, hub: str) -> Words:
+    """Every rank reads its share itself."""
+    return (hub, *model.folders)
 
 
 def flags(

@@ -12,6 +12,7 @@ from generator.rules import (
     engine,
     environment,
     flags,
+    llama_cpp,
     memory,
     model,
     nccl,
@@ -32,7 +33,7 @@ __all__ = ["MODULES", "RULES", "judge"]
 # Each module registers its rules when it is imported.
 MODULES = (
     *(nodes, cabling, network, environment, nccl, model, memory, support, engine),
-    *(flags, security, secrets, sglang),
+    *(flags, security, secrets, sglang, llama_cpp),
 )
 
 # What rules ask for that is no section of the site file.

@@ -22,7 +22,7 @@ def engine_without_templates(engine: DeclaredEngine) -> Iterator[Fault]:
 
     Bad:
         engine:
-          name: llama.cpp
+          name: tensorrt-llm
 
     Good:
         engine:

@@ -8,6 +8,7 @@ from generator.addressing import Fabric
 from generator.control import control_planes
 from generator.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.diagnostics import Related, Severity
+from generator.engines import ENGINES
 from generator.rules.registry import Fault, rule
 from generator.serving import engine_of
 from generator.site import Rank
@@ -42,7 +43,8 @@ def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Faul
         engine:
           nccl: 2.30.7
     """
-    if topology.kind != "ring" or engine.nccl_patched:
+    module = ENGINES.get(engine.name)
+    if topology.kind != "ring" or engine.nccl_patched or not (module and module.USES_NCCL):
         return
     if engine.nccl is None:
         yield Fault(

@@ -1,11 +1,13 @@
 """Rules about secrets: a site file is read by many and kept for ever, so none may stand in it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from generator import secrecy
 from generator.addressing import Fabric
 from generator.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.diagnostics import KeyPath, Related
+from generator.engines import ENGINES
 from generator.forms import form_fault
 from generator.rules.environment import derived_variables
 from generator.rules.registry import Fault, rule
@@ -33,7 +35,7 @@ def text_like_a_secret(document: Document) -> Iterator[Fault]:
             yield Fault(
                 f"this looks like {secret.looks}",
                 secret.path,
-                _help(secret.path, secret.at_key),
+                _help(document, secret.path, secret.at_key),
                 at_key=secret.at_key,
             )
 
@@ -55,7 +57,7 @@ def value_of_a_secret(document: Document) -> Iterator[Fault]:
     """
     paths = (secret.path for secret in secrecy.secrets(document) if not secret.looks)
     for path in dict.fromkeys(paths):
-        yield Fault("the value of a secret stands here", path, _help(path))
+        yield Fault("the value of a secret stands here", path, _help(document, path))
 
 
 @rule("SG712", unless="SG307 SG601 SG602")
@@ -100,21 +102,25 @@ def name_that_is_taken(
             )
 
 
-def _help(path: KeyPath, at_key: bool = False) -> str:
+def _help(document: Document, path: KeyPath, at_key: bool = False) -> str:
     """What to write in its place: the name of the variable, where it is one."""
-    name = _variable(path) if not at_key else ""
+    name = _variable(document, path) if not at_key else ""
     instead = f"write 'secrets: [{name}]' under 'engine'" if name else "take it out"
     where = "values belong in /etc/sparkgen/secrets.env on the nodes"
     return f"{instead}: {where}; revoke this one if others have seen it"
 
 
-_FLAGS = {"api-key": "VLLM_API_KEY", "hf-token": "HF_TOKEN"}
-
-
-def _variable(path: KeyPath) -> str:
+def _variable(document: Document, path: KeyPath) -> str:
     """The environment variable that a secret of the engine is handed over in."""
     key = next((part for part in reversed(path) if isinstance(part, str)), "")
     if path[:2] == ("engine", "args"):
-        return _FLAGS.get(key.replace("_", "-"), "")
+        flags = {"api-key": _api_key(document.data["engine"]), "hf-token": "HF_TOKEN"}
+        return flags.get(key.replace("_", "-"), "")
     is_variable = path[:2] == ("engine", "env") and not form_fault("variable", key)
     return key if is_variable else ""
+
+
+def _api_key(engine: Mapping[str, Any]) -> str:
+    """The variable with the API's key, of an engine that may be written anyhow."""
+    module = ENGINES.get(str(engine.get("name")))
+    return (module.API_KEY if module else None) or ""

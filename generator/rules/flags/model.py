@@ -73,6 +73,8 @@ def _verdicts(flags: Judgment, model: DeclaredModel) -> Iterator[Verdict]:
 
 
 def _is_spelled(key: str, value: str, flag: Flag) -> bool:
-    """Whether the engine has the type under a name of its own."""
-    is_plain = (key, value) == ("kv_cache_dtype", "fp8")
-    return is_plain and any(word.startswith("fp8_") for word in (*flag.choices, *flag.known))
+    """Whether the engine has the type under a name of its own; `auto` is every engine's default."""
+    if key != "kv_cache_dtype":
+        return False
+    own = any(word.startswith("fp8_") for word in (*flag.choices, *flag.known))
+    return value == "auto" or (value == "fp8" and own)

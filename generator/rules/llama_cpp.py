@@ -1,0 +1,225 @@
+"""Rules about what llama.cpp runs, and who reaches its workers."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
+from generator.diagnostics import Severity
+from generator.engines.llama_cpp import part
+from generator.rules.registry import Fault, rule
+
+NAME = "llama.cpp"
+
+_ROOT = PurePosixPath("/")
+_IN_THE_ROOT = "the file lies in the root folder, which no container can be handed"
+_A_FOLDER = "move it to a folder, such as /srv/models"
+
+
+@rule("SG653")
+def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """llama.cpp is given a GGUF file, and no other engine is.
+
+    `file` is its path on the head. Of a model in parts it is the first part; the others lie beside
+    it.
+
+    Source: llama.cpp, src/llama-model-loader.cpp: a split is loaded from its first file.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b/gpt-oss-120b-mxfp4-00001-of-00003.gguf
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+    """
+    if engine.name != NAME:
+        if model.file:
+            yield Fault(
+                "only llama.cpp reads a GGUF file",
+                ("model", "file"),
+                "take it out, or write 'name: llama.cpp' under 'engine'",
+                at_key=True,
+            )
+    elif not model.file:
+        yield Fault(
+            "llama.cpp needs the model as a GGUF file",
+            ("model",),
+            "write 'file: /srv/models/NAME.gguf' in it, the path on the head",
+            at_key=True,
+        )
+    elif (number := part(model.file)) and number != 1:
+        first = model.file.replace(f"-{number:05}-of-", "-00001-of-")
+        yield Fault(
+            "a model in parts is loaded from its first part", ("model", "file"), f"write '{first}'"
+        )
+    elif PurePosixPath(model.file).parent == _ROOT:
+        yield Fault(_IN_THE_ROOT, ("model", "file"), _A_FOLDER)
+
+
+@rule("SG654", unless="SG510 SG512 SG603")
+def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+    """llama.cpp splits a model over nodes by its layers.
+
+    That is a pipeline. Its tensor split is for GPUs of one machine, and it knows neither replicas
+    nor expert parallelism.
+
+    Source: llama.cpp, docs/multi-gpu.md and tools/rpc/README.md.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+          parallel: {tensor: 2}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+          parallel: {pipeline: 2}
+    """
+    sizes = engine.parallel
+    if engine.name == NAME and (sizes.tensor > 1 or sizes.data > 1 or sizes.expert):
+        count = len(nodes)
+        yield Fault(
+            "llama.cpp splits a model by its layers alone",
+            ("engine", "parallel"),
+            f"write 'parallel: {{pipeline: {count}}}'" if count > 1 else "take 'parallel' out",
+            at_key=True,
+        )
+
+
+@rule("SG655")
+def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A GGUF file says itself how it is quantized, and has no revision.
+
+    llama.cpp has no flag for either.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+          quantization: mxfp4
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+    """
+    if engine.name != NAME:
+        return
+    for key, what in (("quantization", "how it is quantized"), ("revision", "which one it is")):
+        if getattr(model, key):
+            yield Fault(
+                f"the GGUF file says itself {what}",
+                ("model", key),
+                f"take '{key}' out",
+                at_key=True,
+            )
+
+
+@rule("SG656", unless="SG551")
+def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """llama.cpp is given the draft model as a GGUF file too.
+
+    An EAGLE-3 draft is converted with `convert_hf_to_gguf.py --target-model-dir`, which gives it
+    the tokenizer of the model.
+
+    Source: llama.cpp, docs/speculative.md.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+          speculative: {method: eagle3, source: nvidia/gpt-oss-120b-Eagle3-long-context, tokens: 3}
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+          speculative: {method: eagle3, source: /srv/models/gpt-oss-120b-eagle3.gguf, tokens: 3}
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+    """
+    source = model.speculative.source if model.speculative else None
+    if engine.name == NAME and source and not source.startswith("/"):
+        yield Fault(
+            "llama.cpp needs the draft model as a GGUF file",
+            ("model", "speculative", "source"),
+            "write its path on the head, such as /srv/models/DRAFT.gguf",
+        )
+    elif engine.name == NAME and source and PurePosixPath(source).parent == _ROOT:
+        yield Fault(_IN_THE_ROOT, ("model", "speculative", "source"), _A_FOLDER)
+
+
+@rule("SG657", Severity.WARNING, unless="SG654")
+def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
+    """Nobody else is on the switch that llama.cpp's workers are on.
+
+    A worker runs what it is handed in its GPU's memory, and knows no key. It listens on the fabric
+    alone: a cable ends at another node, but a switch may have more ports, or a way to the network
+    that people are on.
+
+    Source: llama.cpp, tools/rpc/README.md ("Never run the RPC server on an open network").
+
+    Bad:
+        topology:
+          kind: switch
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+          parallel: {pipeline: 4}
+
+    Good:
+        topology:
+          kind: ring
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+          parallel: {pipeline: 3}
+    """
+    if engine.name == NAME and topology.kind == "switch":
+        yield Fault(
+            "llama.cpp's workers ask for no key, and the whole switch reaches them",
+            ("engine", "name"),
+            "keep these ports in a VLAN of their own and say so in a waiver, or join the nodes by "
+            "cables",
+        )
