@@ -7,7 +7,7 @@
 #
 #   --json               one JSON object instead of lines
 #   --peers              log in to the other nodes over ssh, and compare what must be equal
-#   --bandwidth          measure besides: RDMA to each peer over each cable, and NCCL
+#   --bandwidth          measure besides: RDMA to each peer over each cable, and NCCL on the head
 #   --bandwidth-server   be measured by the peers' --bandwidth, until Ctrl-C
 #
 # It ends with 0 if nothing fails, 1 if something does, 2 if it is called wrongly.
@@ -16,17 +16,32 @@ set -uo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-site=llamacpp-ring
-node=spark1
+site="llamacpp-ring"
+site_file=site.yaml
+node="spark1"
+user="nvidia"
 image=registry.lan/llama.cpp:0c1e57098
+pinned=
 hub=/home/nvidia/.cache/huggingface/hub
-secrets=(LLAMA_API_KEY)
+# What the engine reads: a folder, or a repository of the hub and its revision.
+models=(
+  'draft-model /srv/models/llama-3.1-8b/llama-3.1-8b-q8_0.gguf'
+  'model meta-llama/Llama-3.1-405B-Instruct main'
+)
 utilization=0.8
 visible_gib=119.7
 free_gib=20
+secrets=(LLAMA_API_KEY)
+# Of the head: whom to ask for its health, and what the engine listens on.
+health_url=http://127.0.0.1:8000
+ports=(
+  "api 8000"
+  "rpc 50100"
+)
+switch=
 link_gbit_s=184
+# Port and half, interface, HCA, address, MTU, cable.
 halves=(
-  # port and half, interface, HCA, address, MTU, cable
   "p0.h0 enp1s0f0np0 rocep1s0f0 10.100.0.11/24 9000 1"
   "p0.h1 enP2p1s0f0np0 roceP2p1s0f0 10.100.1.11/24 9000 1"
   "p1.h0 enp1s0f1np1 rocep1s0f1 10.100.4.11/24 9000 3"
@@ -36,6 +51,8 @@ others=(
   "spark2 nvidia@10.0.0.12"
   "spark3 nvidia@10.0.0.13"
 )
+
+# From here on the same on every node.
 
 # Results
 
@@ -112,7 +129,7 @@ check_hostname() {
     ok hostname "$found"
   else
     fail hostname "this machine is called $found, and the folder is for $node" \
-      "take the folder of this machine, or: sudo hostnamectl set-hostname $node"
+      "take the folder of this machine, or: sudo $here/install.sh --apply --set-hostname"
   fi
 }
 
@@ -241,7 +258,7 @@ check_files() {
   if ((total == 0)); then
     skip files "bundle fails"
   elif ((${#wrong[@]})); then
-    fail files "$(listed "${wrong[@]}")" "install this folder again, or build a new bundle"
+    fail files "$(listed "${wrong[@]}")" "sudo $here/install.sh --check shows how, --apply mends it"
   elif ((${#hidden[@]})); then
     skip files "$(listed "${hidden[@]}") can be read by root alone; the other files are those of the bundle"
   else
@@ -264,7 +281,7 @@ check_nccl_conf() {
   elif [[ $(ib_disable /etc/nccl.conf) != "$(ib_disable "$own")" ]]; then
     found="/etc/nccl.conf has NCCL_IB_DISABLE=$(ib_disable /etc/nccl.conf), not $(ib_disable "$own")"
   fi
-  fail nccl.conf "$found" "sudo install -m 0644 $own /etc/nccl.conf, then restart the engine"
+  fail nccl.conf "$found" "sudo $here/install.sh --apply, then restart the engine"
 }
 
 # The environment wins over a file of the user's, and that over /etc/nccl.conf; an empty value too.
@@ -357,8 +374,10 @@ check_image() {
     fail image "$image is not here" "docker pull $image"
   elif [[ ${found%% *} != arm64 ]]; then
     fail image "$image is for ${found%% *}, not for arm64" "docker pull --platform linux/arm64 $image"
+  elif [[ $pinned ]]; then
+    ok image "${found#* }, by the digest that the site gives"
   else
-    ok image "${found#* }, which must be equal on all nodes"
+    ok image "${found#* }${others[*]:+, which must be equal on all nodes}"
   fi
 }
 
@@ -395,7 +414,7 @@ check_download() {
   local check=$1 source=$2 revision=$3 folder=$hub/models--${2//\//--} commit faults remedy
   remedy="HF_HUB_CACHE=$hub hf download $source --revision $revision"
   if closed "$folder"; then
-    skip "$check" "$(id -un) can't look into $hub; run this as nvidia or as root"
+    skip "$check" "$(id -un) can't look into $hub; run this as $user or as root"
     return
   fi
   commit=$(cat "$folder/refs/$revision" 2>/dev/null || echo "$revision")
@@ -408,22 +427,29 @@ check_download() {
   fi
 }
 
-check_model() {
-  check_folder draft-model /srv/models/llama-3.1-8b/llama-3.1-8b-q8_0.gguf
-  check_download model meta-llama/Llama-3.1-405B-Instruct main
+check_models() {
+  local line check source revision
+  for line in "${models[@]}"; do
+    read -r check source revision <<<"$line"
+    if [[ $revision ]]; then
+      check_download "$check" "$source" "$revision"
+    else
+      check_folder "$check" "$source"
+    fi
+  done
 }
 
 # The engine
 
 check_unit() {
-  local state
+  local state name value
   declare -A unit=()
   while IFS='=' read -r name value; do
     unit[$name]=$value
   done < <(bounded systemctl show --property=LoadState,ActiveState,UnitFileState,NeedDaemonReload,NRestarts sparkgen-engine)
   state=${unit[ActiveState]:-unknown}
   if [[ ${unit[LoadState]:-} != loaded ]]; then
-    fail unit "systemd does not know sparkgen-engine.service" "install this folder, then: sudo systemctl daemon-reload"
+    fail unit "systemd does not know sparkgen-engine.service" "sudo $here/install.sh --apply"
   elif [[ ${unit[NeedDaemonReload]:-} == yes ]]; then
     fail unit "the unit has changed since systemd read it" "sudo systemctl daemon-reload, then restart the engine"
   elif [[ $state == failed ]]; then
@@ -439,7 +465,7 @@ check_unit() {
 }
 
 check_api() {
-  local health url=http://127.0.0.1:8000
+  local health
   if [[ ! $container ]]; then
     skip api "the engine does not run"
     return
@@ -450,11 +476,11 @@ check_api() {
   elif [[ $health != healthy ]]; then
     fail api "the container is ${health:-without a health check}" \
       "docker inspect --format '{{json .State.Health}}' sparkgen-engine, and docker logs sparkgen-engine"
-  elif ! bounded curl --fail --silent --show-error --max-time 10 --output /dev/null "$url/health"; then
-    fail api "$url/health does not answer, though the container is healthy" \
+  elif ! bounded curl --fail --silent --show-error --max-time 10 --output /dev/null "$health_url/health"; then
+    fail api "$health_url/health does not answer, though the container is healthy" \
       "look for what is between: sudo ufw status, ip address"
   else
-    ok api "$url is healthy, and answers a completion"
+    ok api "$health_url is healthy, and answers a completion"
   fi
 }
 
@@ -479,20 +505,18 @@ listener() {
 }
 
 check_ports() {
-  local name port owner taken=() held=() free=() file=site.yaml
-  while read -r name port; do
+  local line name port owner taken=() held=() free=()
+  for line in "${ports[@]}"; do
+    read -r name port <<<"$line"
     owner=$(listener "$port")
     case $owner in
       '') free+=("$port") ;;
       engine) held+=("$port") ;;
       *) taken+=("$port ($name) by $owner") ;;
     esac
-  done <<'END'
-api 8000
-rpc 50100
-END
+  done
   if ((${#taken[@]})); then
-    fail ports "taken: $(listed "${taken[@]}")" "end that program, or choose other ports in $file"
+    fail ports "taken: $(listed "${taken[@]}")" "end that program, or choose other ports in $site_file"
   else
     ok ports "free: $(listed "${free[@]:-none}"); of the engine: $(listed "${held[@]:-none}")"
   fi
@@ -516,7 +540,7 @@ check_hosts() {
   ' "$here/etc/sparkgen/hosts" /etc/hosts | sort)
   if [[ $wrong ]]; then
     fail hosts "/etc/hosts: $(head -n 3 <<<"$wrong" | in_a_line)" \
-      "put the lines of $here/etc/sparkgen/hosts into /etc/hosts, and remove others of these names"
+      "sudo $here/install.sh --apply, and remove other lines with these names"
   else
     ok hosts "/etc/hosts has all names of the bundle"
   fi
@@ -586,7 +610,7 @@ check_link() {
       "seat both ends of cable $cable, and see that the other end is up; else shut down and start with the cable in"
   elif [[ ! $speed ]] || ((speed < 200000)); then
     fail "link $half" "cable $cable: $interface runs at ${speed:-an unknown number of} Mb/s, not 200000" \
-      "take a cable for 200 Gb/s"
+      "take a cable for 200 Gb/s${switch:+, and set the switch port to 200G without autonegotiation}"
   elif [[ $(cat "$net/mtu") != "$mtu" ]]; then
     fail "link $half" "cable $cable: the MTU of $interface is $(cat "$net/mtu"), not $mtu" "sudo netplan apply"
   elif ! ip -o -4 address show dev "$interface" | grep -qF " $address "; then
@@ -609,7 +633,7 @@ check_peers() {
   mapfile -t silent < <(peers_of "$interface" | silent_ones | sort)
   shown=("${silent[@]:0:5}")
   for line in "${silent[@]}"; do
-    [[ $line != *"small pings"* ]] || remedy="set the same MTU at both ends"
+    [[ $line != *"small pings"* ]] || remedy="set the same MTU at both ends${switch:+ and on every port of the switch}"
   done
   if ((total == 0)); then
     skip "peers $half" "bundle fails"
@@ -731,7 +755,7 @@ check_firmware() {
   case $versions in
     '') skip firmware "there is no HCA that tells" ;;
     *' '*) fail firmware "the halves differ: $versions" "sudo fwupdmgr refresh && sudo fwupdmgr update, then power off and on" ;;
-    *) ok firmware "$versions on all halves, which must be equal on all nodes" ;;
+    *) ok firmware "$versions on all halves${others[*]:+, which must be equal on all nodes}" ;;
   esac
 }
 
@@ -796,6 +820,10 @@ server_port() { echo $((12000 + 2 * ${1:1:1} + ${1:4:1})); }
 serve_bandwidth() {
   local line ended
   declare -A half_of=()
+  if ((${#halves[@]} == 0)); then
+    echo "$node has no fabric" >&2
+    return 1
+  fi
   if ! command -v ib_write_bw >/dev/null; then
     echo "ib_write_bw is missing: sudo apt-get install perftest" >&2
     return 1
@@ -843,7 +871,7 @@ check_bandwidth() {
       check_cable "$port" "$name"
     done < <(cables)
   fi
-  check_nccl
+  [[ ! $health_url ]] || check_nccl
 }
 
 # Own port and peer of each pair of ends.
@@ -885,7 +913,7 @@ check_cable() {
 check_nccl() {
   local found status
   if ((EUID == 0)); then
-    skip "bandwidth nccl" "mpirun refuses root: run this as nvidia"
+    skip "bandwidth nccl" "mpirun refuses root: run this as $user"
     return
   fi
   found=$(timeout 900 /opt/sparkgen/nccl-test.sh 2>&1 </dev/null)
@@ -922,12 +950,19 @@ check_all() {
   check_compose
   check_runtime
   check_image
-  check_model
+  check_models
   check_disk
   check_memory
   check_nccl_conf
   check_masks
-  check_secrets
+  ((${#secrets[@]} == 0)) || check_secrets
+  ((${#halves[@]} == 0)) || check_fabric
+  ((${#others[@]} == 0)) || check_others
+  check_unit
+  [[ ! $health_url ]] || check_head
+}
+
+check_fabric() {
   check_memlock
   check_owner
   check_sysctl
@@ -938,20 +973,25 @@ check_all() {
   each_half check_hca
   each_half check_gid
   each_half check_peers
+  [[ ! $bandwidth ]] || check_bandwidth
+}
+
+check_others() {
   check_hosts
   check_alike
-  check_unit
+}
+
+check_head() {
   check_ports
   check_api
 }
 
-peers=
-bandwidth=
+peers='' bandwidth=''
 for option; do
   case $option in
     --json) json=1 ;;
-    --peers) peers=1 ;;
-    --bandwidth) bandwidth=1 ;;
+    --peers) peers=yes ;;
+    --bandwidth) bandwidth=yes ;;
     --bandwidth-server)
       serve_bandwidth
       exit
@@ -960,5 +1000,4 @@ for option; do
   esac
 done
 check_all
-[[ ! $bandwidth ]] || check_bandwidth
 summary

@@ -7,7 +7,7 @@
 #
 #   --json               one JSON object instead of lines
 #   --peers              log in to the other nodes over ssh, and compare what must be equal
-#   --bandwidth          measure besides: RDMA to each peer over each cable
+#   --bandwidth          measure besides: RDMA to each peer over each cable, and NCCL on the head
 #   --bandwidth-server   be measured by the peers' --bandwidth, until Ctrl-C
 #
 # It ends with 0 if nothing fails, 1 if something does, 2 if it is called wrongly.
@@ -16,16 +16,29 @@ set -uo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-site=sglang-ring-pipeline
-node=spark2
+site="sglang-ring-pipeline"
+site_file=site.yaml
+node="spark2"
+user="nvidia"
 image=lmsysorg/sglang:v0.5.23
+pinned=
 hub=/home/nvidia/.cache/huggingface/hub
+# What the engine reads: a folder, or a repository of the hub and its revision.
+models=(
+  'model Intel/Qwen3.5-397B-A17B-int4-AutoRound main'
+)
 utilization=0.8
 visible_gib=119.7
 free_gib=20
+secrets=()
+# Of the head: whom to ask for its health, and what the engine listens on.
+health_url=
+ports=(
+)
+switch=
 link_gbit_s=184
+# Port and half, interface, HCA, address, MTU, cable.
 halves=(
-  # port and half, interface, HCA, address, MTU, cable
   "p0.h0 enp1s0f0np0 rocep1s0f0 10.100.2.12/24 9000 2"
   "p0.h1 enP2p1s0f0np0 roceP2p1s0f0 10.100.3.12/24 9000 2"
   "p1.h0 enp1s0f1np1 rocep1s0f1 10.100.0.12/24 9000 1"
@@ -35,6 +48,8 @@ others=(
   "spark1 nvidia@10.0.0.11"
   "spark3 nvidia@10.0.0.13"
 )
+
+# From here on the same on every node.
 
 # Results
 
@@ -111,7 +126,7 @@ check_hostname() {
     ok hostname "$found"
   else
     fail hostname "this machine is called $found, and the folder is for $node" \
-      "take the folder of this machine, or: sudo hostnamectl set-hostname $node"
+      "take the folder of this machine, or: sudo $here/install.sh --apply --set-hostname"
   fi
 }
 
@@ -240,7 +255,7 @@ check_files() {
   if ((total == 0)); then
     skip files "bundle fails"
   elif ((${#wrong[@]})); then
-    fail files "$(listed "${wrong[@]}")" "install this folder again, or build a new bundle"
+    fail files "$(listed "${wrong[@]}")" "sudo $here/install.sh --check shows how, --apply mends it"
   elif ((${#hidden[@]})); then
     skip files "$(listed "${hidden[@]}") can be read by root alone; the other files are those of the bundle"
   else
@@ -263,7 +278,7 @@ check_nccl_conf() {
   elif [[ $(ib_disable /etc/nccl.conf) != "$(ib_disable "$own")" ]]; then
     found="/etc/nccl.conf has NCCL_IB_DISABLE=$(ib_disable /etc/nccl.conf), not $(ib_disable "$own")"
   fi
-  fail nccl.conf "$found" "sudo install -m 0644 $own /etc/nccl.conf, then restart the engine"
+  fail nccl.conf "$found" "sudo $here/install.sh --apply, then restart the engine"
 }
 
 # The environment wins over a file of the user's, and that over /etc/nccl.conf; an empty value too.
@@ -283,6 +298,26 @@ check_masks() {
       "remove these for programs that are started by hand; the engine has an environment of its own"
   else
     ok nccl-masks "neither the environment nor $file overrides nccl.conf"
+  fi
+}
+
+check_secrets() {
+  local name file=/etc/sparkgen/secrets.env empty=()
+  if [[ ! -e $file ]]; then
+    fail secrets "there is no $file" "make it as README.md says: the engine does not start without it"
+  elif [[ $(stat -c %a "$file") != *0 ]]; then
+    fail secrets "$file can be read by everybody" "sudo chmod 0600 $file"
+  elif [[ ! -r $file ]]; then
+    skip secrets "$file is there; only root can see what it holds"
+  else
+    for name in "${secrets[@]}"; do
+      grep -q "^$name=." "$file" || empty+=("$name")
+    done
+    if ((${#empty[@]})); then
+      fail secrets "$file has no value for $(listed "${empty[@]}")" "sudoedit $file: one NAME=VALUE a line"
+    else
+      ok secrets "$file has a value for each name"
+    fi
   fi
 }
 
@@ -336,8 +371,10 @@ check_image() {
     fail image "$image is not here" "docker pull $image"
   elif [[ ${found%% *} != arm64 ]]; then
     fail image "$image is for ${found%% *}, not for arm64" "docker pull --platform linux/arm64 $image"
+  elif [[ $pinned ]]; then
+    ok image "${found#* }, by the digest that the site gives"
   else
-    ok image "${found#* }, which must be equal on all nodes"
+    ok image "${found#* }${others[*]:+, which must be equal on all nodes}"
   fi
 }
 
@@ -356,12 +393,25 @@ model_faults() {
   [[ -e $folder/config.json || $weights == *.gguf ]] || echo "$folder/config.json is missing"
 }
 
+check_folder() {
+  local check=$1 folder=$2 faults
+  if closed "$folder"; then
+    skip "$check" "$(id -un) can't look into $folder"
+  elif [[ ! -d $folder ]]; then
+    fail "$check" "there is no $folder" "copy the model there"
+  elif faults=$(model_faults "$folder") && [[ $faults ]]; then
+    fail "$check" "$(head -n 1 <<<"$faults")" "copy the model into $folder again"
+  else
+    ok "$check" "$folder"
+  fi
+}
+
 # The cache of huggingface_hub: refs/NAME holds the commit, snapshots/COMMIT links into blobs.
 check_download() {
   local check=$1 source=$2 revision=$3 folder=$hub/models--${2//\//--} commit faults remedy
   remedy="HF_HUB_CACHE=$hub hf download $source --revision $revision"
   if closed "$folder"; then
-    skip "$check" "$(id -un) can't look into $hub; run this as nvidia or as root"
+    skip "$check" "$(id -un) can't look into $hub; run this as $user or as root"
     return
   fi
   commit=$(cat "$folder/refs/$revision" 2>/dev/null || echo "$revision")
@@ -374,21 +424,29 @@ check_download() {
   fi
 }
 
-check_model() {
-  check_download model Intel/Qwen3.5-397B-A17B-int4-AutoRound main
+check_models() {
+  local line check source revision
+  for line in "${models[@]}"; do
+    read -r check source revision <<<"$line"
+    if [[ $revision ]]; then
+      check_download "$check" "$source" "$revision"
+    else
+      check_folder "$check" "$source"
+    fi
+  done
 }
 
 # The engine
 
 check_unit() {
-  local state
+  local state name value
   declare -A unit=()
   while IFS='=' read -r name value; do
     unit[$name]=$value
   done < <(bounded systemctl show --property=LoadState,ActiveState,UnitFileState,NeedDaemonReload,NRestarts sparkgen-engine)
   state=${unit[ActiveState]:-unknown}
   if [[ ${unit[LoadState]:-} != loaded ]]; then
-    fail unit "systemd does not know sparkgen-engine.service" "install this folder, then: sudo systemctl daemon-reload"
+    fail unit "systemd does not know sparkgen-engine.service" "sudo $here/install.sh --apply"
   elif [[ ${unit[NeedDaemonReload]:-} == yes ]]; then
     fail unit "the unit has changed since systemd read it" "sudo systemctl daemon-reload, then restart the engine"
   elif [[ $state == failed ]]; then
@@ -400,6 +458,64 @@ check_unit() {
     fail unit "$state, but ${unit[UnitFileState]:-not enabled}: a reboot will not bring it back" "sudo systemctl enable sparkgen-engine"
   else
     ok unit "$state, enabled, ${unit[NRestarts]:-0} restarts"
+  fi
+}
+
+check_api() {
+  local health
+  if [[ ! $container ]]; then
+    skip api "the engine does not run"
+    return
+  fi
+  health=$(bounded docker inspect --format '{{if .State.Health}}{{.State.Health.Status}}{{end}}' sparkgen-engine)
+  if [[ $health == starting ]]; then
+    skip api "the engine is loading the model"
+  elif [[ $health != healthy ]]; then
+    fail api "the container is ${health:-without a health check}" \
+      "docker inspect --format '{{json .State.Health}}' sparkgen-engine, and docker logs sparkgen-engine"
+  elif ! bounded curl --fail --silent --show-error --max-time 10 --output /dev/null "$health_url/health"; then
+    fail api "$health_url/health does not answer, though the container is healthy" \
+      "look for what is between: sudo ufw status, ip address"
+  else
+    ok api "$health_url is healthy, and answers a completion"
+  fi
+}
+
+# Who listens on a port: nothing, the engine, or the name of somebody else.
+listener() {
+  local found pid
+  found=$(bounded ss --no-header --listening --tcp --numeric --processes "sport = :$1" | head -n 1)
+  pid=${found#*pid=} pid=${pid%%,*}
+  if [[ ! $found ]]; then
+    return
+  elif [[ $container && $found != *pid=* ]]; then
+    # Only root sees whose it is.
+    echo engine
+  elif [[ $container ]] && grep -qs "$container" "/proc/$pid/cgroup"; then
+    echo engine
+  elif [[ $found == *pid=* ]]; then
+    found=${found#*'(("'}
+    echo "${found%%'"'*} (process $pid)"
+  else
+    echo "a process that root can see"
+  fi
+}
+
+check_ports() {
+  local line name port owner taken=() held=() free=()
+  for line in "${ports[@]}"; do
+    read -r name port <<<"$line"
+    owner=$(listener "$port")
+    case $owner in
+      '') free+=("$port") ;;
+      engine) held+=("$port") ;;
+      *) taken+=("$port ($name) by $owner") ;;
+    esac
+  done
+  if ((${#taken[@]})); then
+    fail ports "taken: $(listed "${taken[@]}")" "end that program, or choose other ports in $site_file"
+  else
+    ok ports "free: $(listed "${free[@]:-none}"); of the engine: $(listed "${held[@]:-none}")"
   fi
 }
 
@@ -421,7 +537,7 @@ check_hosts() {
   ' "$here/etc/sparkgen/hosts" /etc/hosts | sort)
   if [[ $wrong ]]; then
     fail hosts "/etc/hosts: $(head -n 3 <<<"$wrong" | in_a_line)" \
-      "put the lines of $here/etc/sparkgen/hosts into /etc/hosts, and remove others of these names"
+      "sudo $here/install.sh --apply, and remove other lines with these names"
   else
     ok hosts "/etc/hosts has all names of the bundle"
   fi
@@ -491,7 +607,7 @@ check_link() {
       "seat both ends of cable $cable, and see that the other end is up; else shut down and start with the cable in"
   elif [[ ! $speed ]] || ((speed < 200000)); then
     fail "link $half" "cable $cable: $interface runs at ${speed:-an unknown number of} Mb/s, not 200000" \
-      "take a cable for 200 Gb/s"
+      "take a cable for 200 Gb/s${switch:+, and set the switch port to 200G without autonegotiation}"
   elif [[ $(cat "$net/mtu") != "$mtu" ]]; then
     fail "link $half" "cable $cable: the MTU of $interface is $(cat "$net/mtu"), not $mtu" "sudo netplan apply"
   elif ! ip -o -4 address show dev "$interface" | grep -qF " $address "; then
@@ -514,7 +630,7 @@ check_peers() {
   mapfile -t silent < <(peers_of "$interface" | silent_ones | sort)
   shown=("${silent[@]:0:5}")
   for line in "${silent[@]}"; do
-    [[ $line != *"small pings"* ]] || remedy="set the same MTU at both ends"
+    [[ $line != *"small pings"* ]] || remedy="set the same MTU at both ends${switch:+ and on every port of the switch}"
   done
   if ((total == 0)); then
     skip "peers $half" "bundle fails"
@@ -636,7 +752,7 @@ check_firmware() {
   case $versions in
     '') skip firmware "there is no HCA that tells" ;;
     *' '*) fail firmware "the halves differ: $versions" "sudo fwupdmgr refresh && sudo fwupdmgr update, then power off and on" ;;
-    *) ok firmware "$versions on all halves, which must be equal on all nodes" ;;
+    *) ok firmware "$versions on all halves${others[*]:+, which must be equal on all nodes}" ;;
   esac
 }
 
@@ -701,6 +817,10 @@ server_port() { echo $((12000 + 2 * ${1:1:1} + ${1:4:1})); }
 serve_bandwidth() {
   local line ended
   declare -A half_of=()
+  if ((${#halves[@]} == 0)); then
+    echo "$node has no fabric" >&2
+    return 1
+  fi
   if ! command -v ib_write_bw >/dev/null; then
     echo "ib_write_bw is missing: sudo apt-get install perftest" >&2
     return 1
@@ -748,6 +868,7 @@ check_bandwidth() {
       check_cable "$port" "$name"
     done < <(cables)
   fi
+  [[ ! $health_url ]] || check_nccl
 }
 
 # Own port and peer of each pair of ends.
@@ -786,6 +907,22 @@ check_cable() {
   fi
 }
 
+check_nccl() {
+  local found status
+  if ((EUID == 0)); then
+    skip "bandwidth nccl" "mpirun refuses root: run this as $user"
+    return
+  fi
+  found=$(timeout 900 /opt/sparkgen/nccl-test.sh 2>&1 </dev/null)
+  status=$?
+  found=$(tail -n 1 <<<"$found")
+  case $status in
+    0) ok "bandwidth nccl" "${found#OK: }" ;;
+    2 | 126 | 127) skip "bandwidth nccl" "$found" ;;
+    *) fail "bandwidth nccl" "${found#FAIL: }" "run /opt/sparkgen/nccl-test.sh and read its NET/ lines" ;;
+  esac
+}
+
 each_half() {
   local line words
   for line in "${halves[@]}"; do
@@ -810,11 +947,19 @@ check_all() {
   check_compose
   check_runtime
   check_image
-  check_model
+  check_models
   check_disk
   check_memory
   check_nccl_conf
   check_masks
+  ((${#secrets[@]} == 0)) || check_secrets
+  ((${#halves[@]} == 0)) || check_fabric
+  ((${#others[@]} == 0)) || check_others
+  check_unit
+  [[ ! $health_url ]] || check_head
+}
+
+check_fabric() {
   check_memlock
   check_owner
   check_sysctl
@@ -825,18 +970,25 @@ check_all() {
   each_half check_hca
   each_half check_gid
   each_half check_peers
-  check_hosts
-  check_alike
-  check_unit
+  [[ ! $bandwidth ]] || check_bandwidth
 }
 
-peers=
-bandwidth=
+check_others() {
+  check_hosts
+  check_alike
+}
+
+check_head() {
+  check_ports
+  check_api
+}
+
+peers='' bandwidth=''
 for option; do
   case $option in
     --json) json=1 ;;
-    --peers) peers=1 ;;
-    --bandwidth) bandwidth=1 ;;
+    --peers) peers=yes ;;
+    --bandwidth) bandwidth=yes ;;
     --bandwidth-server)
       serve_bandwidth
       exit
@@ -845,5 +997,4 @@ for option; do
   esac
 done
 check_all
-[[ ! $bandwidth ]] || check_bandwidth
 summary
