@@ -47,6 +47,7 @@ def derive(declaration: Declaration, fabric: Fabric, file: str) -> Site:
         cables=fabric.cables,
         **_group(nodes, fabric, topology, engine, model),
         web_ui=services.web_ui(declaration.services or {}, nodes[0]),
+        guard=services.guard(declaration.services or {}),
         bandwidth=_bandwidth(topology),
         times=TIMES,
         test_nccl=_test_nccl(engine),

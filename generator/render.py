@@ -62,6 +62,10 @@ def _web_ui(site: Site, node: Node) -> bool:
     return site.web_ui is not None and node.is_head
 
 
+def _guard(site: Site, node: Node) -> bool:
+    return site.guard is not None
+
+
 NODE_PLAN = (
     # netplan refuses to be read by others: it may hold passwords.
     Entry("etc/netplan/40-cx7.yaml", Change.NETPLAN, 0o600, _fabric),
@@ -71,9 +75,13 @@ NODE_PLAN = (
     Entry("etc/sparkgen/hosts", Change.HOSTS, wanted=_several),
     Entry("etc/sysctl.d/90-sparkgen.conf", Change.SYSCTL, wanted=_fabric),
     Entry("etc/systemd/system/sparkgen-engine.service", Change.UNIT),
+    Entry("etc/systemd/system/sparkgen-guard.service", Change.GUARD, wanted=_guard),
     Entry("etc/systemd/system/sparkgen-web-ui.service", Change.WEB_UI, wanted=_web_ui),
+    Entry("etc/systemd/system/ssh.service.d/sparkgen.conf", Change.DROP_IN, wanted=_guard),
+    Entry("etc/systemd/system/system.slice.d/sparkgen.conf", Change.DROP_IN, wanted=_guard),
     Entry("opt/sparkgen/compose.yaml", Change.RESTART),
     Entry("opt/sparkgen/follow.sh", Change.RESTART, 0o755, _script("follow.sh")),
+    Entry("opt/sparkgen/guard.py", Change.GUARD, wanted=_guard),
     Entry("opt/sparkgen/health.py", Change.RESTART, 0o644, _script("health.py")),
     Entry("opt/sparkgen/health.sh", Change.RESTART, 0o755, _script("health.sh")),
     Entry("opt/sparkgen/hostfile", Change.NOTHING, wanted=_several, shared=True),

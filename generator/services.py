@@ -4,10 +4,13 @@ from collections.abc import Mapping
 
 from generator.control import LOOPBACK
 from generator.declaration import DeclaredNode, Settings
-from generator.site import WebUi
+from generator.site import Guard, WebUi
 
 WEB_UI_PORT = 3000
 WEB_UI_IMAGE = "ghcr.io/open-webui/open-webui:v0.12.4"
+
+# Enough for Docker, systemd and a login to act in; an engine below it has nothing to gain.
+GUARD_FLOOR_GIB = 2
 
 
 def web_ui(services: Mapping[str, Settings], head: DeclaredNode) -> WebUi | None:
@@ -19,3 +22,8 @@ def web_ui(services: Mapping[str, Settings], head: DeclaredNode) -> WebUi | None
     return WebUi(
         settings.get("image", WEB_UI_IMAGE), str(listen), settings.get("port", WEB_UI_PORT)
     )
+
+
+def guard(services: Mapping[str, Settings]) -> Guard | None:
+    """The watch over each node's memory."""
+    return Guard(GUARD_FLOOR_GIB) if "guard" in services else None

@@ -262,6 +262,18 @@ class WebUi:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """What of a node's memory must be left: below it the engine is killed."""
+
+    floor_gib: int
+
+    @property
+    def floor_kib(self) -> int:
+        """The floor in the unit of /proc/meminfo."""
+        return self.floor_gib << 20
+
+
+@dataclass(frozen=True, slots=True)
 class Bandwidth:
     """What a healthy fabric gives: GB/s of NCCL bus bandwidth, Gb/s of one cable."""
 
@@ -289,6 +301,7 @@ class Site:
     engine: Engine
     web_ui: WebUi | None
     memory: Fit | None
+    guard: Guard | None
     bandwidth: Bandwidth
     times: Times
     test_nccl: str

@@ -17,6 +17,8 @@ class Change(StrEnum):
     RESTART = "restart the engine"
     WEB_UI = "systemctl daemon-reload, then restart the web UI"
     UNIT = "systemctl daemon-reload, then restart the engine"
+    GUARD = "systemctl daemon-reload, then restart the guard"
+    DROP_IN = "systemctl daemon-reload"
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ def machine(folder: NodeFolder, target: Path) -> Path:
         (base / name).write_text(text)
     programs.mkdir()
     (programs / "docker").touch(0o755)
+    (programs / "python3").touch(0o755)
     (programs / "sh").touch(0o755)
     (tree / "bin").symlink_to("usr/bin")
     return tree

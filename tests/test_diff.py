@@ -91,8 +91,7 @@ def test_address(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: C
     assert found["downtimeSeconds"] == 1320
     assert order(found) == [
         "stop the engine, the head first: spark1 spark2",
-        "install the files; merge etc/sparkgen/hosts into /etc/hosts; "
-        "netplan generate && netplan apply: spark2 spark1",
+        "install.sh --apply: spark2 spark1",
         "check the fabric: wait-fabric.sh 10: spark1 spark2",
         "start the engine, the head last: spark2 spark1",
     ]
@@ -112,9 +111,7 @@ def test_address_of_management_of_one_node(
     found = data(sparkgen, tmp_path, *words)
     assert todo(found) == dict.fromkeys(("spark1", "spark2"), "files only, nothing restarts")
     assert found["downtimeSeconds"] is None
-    assert order(found) == [
-        "install the files; merge etc/sparkgen/hosts into /etc/hosts: spark2 spark1"
-    ]
+    assert order(found) == ["install.sh --apply: spark2 spark1"]
 
 
 @against
@@ -125,7 +122,7 @@ def test_model(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Com
     assert order(found) == [
         "fetch the model first: hf download openai/gpt-oss-20b: spark1 spark2",
         "stop the engine, the head first: spark1 spark2",
-        "install the files: spark2 spark1",
+        "install.sh --apply: spark2 spark1",
         "start the engine, the head last: spark2 spark1",
     ]
 
@@ -158,10 +155,7 @@ def test_node_added(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen
         "fetch the image first: docker pull vllm/vllm-openai:v0.33.0: spark3",
         "fetch the model first: hf download openai/gpt-oss-120b: spark3",
         "stop the engine, the head first: spark1 spark2",
-        "install the files; merge etc/sparkgen/hosts into /etc/hosts; systemctl daemon-reload: "
-        "spark2 spark1",
-        "install the files; merge etc/sparkgen/hosts into /etc/hosts; "
-        "netplan generate && netplan apply; sysctl --system; systemctl daemon-reload: spark3",
+        "install.sh --apply: spark2 spark3 spark1",
         "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
         "start the engine, the head last: spark2 spark3 spark1",
     ]
@@ -180,9 +174,8 @@ def test_node_removed(
     assert todo(found)["spark3"] == "removed: stop the engine, take the files off"
     assert order(found) == [
         "stop the engine, the head first: spark1 spark2 spark3",
-        "disable sparkgen-engine and take the files off (see Roll back): spark3",
-        "install the files; merge etc/sparkgen/hosts into /etc/hosts; systemctl daemon-reload: "
-        "spark2 spark1",
+        "install.sh --uninstall: spark3",
+        "install.sh --apply: spark2 spark1",
         "start the engine, the head last: spark2 spark1",
     ]
     assert {file["kind"] for file in found["nodes"][2]["files"]} == {"removed"}

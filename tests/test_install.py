@@ -148,7 +148,9 @@ def expected_modes(folder: NodeFolder) -> dict[str, int]:
     """Those of the manifest, and what install.sh makes itself."""
     own = {path: folder.bundle.modes[f"{folder.name}/{path}"] for path in files_of(folder)}
     secrets = {"etc/sparkgen/secrets.env": 0o600} if folder.site.engine.secrets else {}
-    return own | secrets | {INSTALLED: 0o644, LINK: 0o777}
+    units = [Path(path).name for path in own if Path(path).parent == Path(UNIT).parent]
+    links = {str(Path(LINK).with_name(unit)): 0o777 for unit in units}
+    return own | secrets | links | {INSTALLED: 0o644}
 
 
 def modes(root: Path, files: Snapshot) -> dict[str, int]:

@@ -37,7 +37,9 @@ EFFECTS = {
     Change.LOGIN: Effect.FILES,
     Change.SYSCTL: Effect.FILES,
     Change.UNIT: Effect.RELOAD,
+    Change.DROP_IN: Effect.RELOAD,
     Change.WEB_UI: Effect.SERVICE,
+    Change.GUARD: Effect.SERVICE,
     Change.RESTART: Effect.RESTART,
     Change.NETPLAN: Effect.LINKS,
 }
@@ -46,7 +48,7 @@ TITLES = {
     Effect.NOTHING: "nothing",
     Effect.FILES: "files only, nothing restarts",
     Effect.RELOAD: "systemctl daemon-reload only",
-    Effect.SERVICE: "web UI restart",
+    Effect.SERVICE: "restart of a service beside the engine",
     Effect.RESTART: "engine restart",
     Effect.LINKS: "netplan apply (links drop), engine restart",
 }
@@ -54,14 +56,10 @@ NEW = "new: install all, start the engine"
 REMOVED = "removed: stop the engine, take the files off"
 WITH_THE_OTHERS = "engine restart, with the other ranks"
 
-# What is done on a node after its files are installed, in this order.
+# What is left to do on a node after install.sh, in this order.
 _ON_NODE = (
-    (Change.HOSTS, "merge etc/sparkgen/hosts into /etc/hosts"),
-    (Change.NETPLAN, "netplan generate && netplan apply"),
-    (Change.SYSCTL, "sysctl --system"),
-    (Change.UNIT, "systemctl daemon-reload"),
-    (Change.WEB_UI, "systemctl daemon-reload && systemctl enable sparkgen-web-ui"),
     (Change.WEB_UI, "systemctl restart sparkgen-web-ui"),
+    (Change.GUARD, "systemctl restart sparkgen-guard"),
 )
 
 
@@ -198,7 +196,7 @@ def _steps(files: Sequence[FileChange]) -> Iterator[str]:
     """What the installed files of a node need; the engine is started when all nodes are done."""
     needed = {file.change for file in files}
     if files:
-        yield "install the files"
+        yield "install.sh --apply"
     yield from (text for change, text in _ON_NODE if change in needed)
 
 
@@ -212,7 +210,7 @@ def _order(
     if restarts:
         yield Step("stop the engine, the head first", tuple(old))
     if gone:
-        yield Step("disable sparkgen-engine and take the files off (see Roll back)", gone)
+        yield Step("install.sh --uninstall", gone)
     by_steps: dict[tuple[str, ...], list[str]] = {}
     for node in site.start_order:
         if node.name in touched:

@@ -10,7 +10,7 @@ from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
 from generator.services import WEB_UI_PORT
 
-WRITTEN_SERVICES = {"web_ui"}
+WRITTEN_SERVICES = {"guard", "web_ui"}
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 

@@ -10,6 +10,6 @@ ask() {
 }
 
 ask 10 http://10.0.0.11:8080/health
-ask 45 http://10.0.0.11:8080/v1/completions \
+ask 40 http://10.0.0.11:8080/v1/completions \
   --header 'Content-Type: application/json' \
   --data '{"model": "qwen3-235b", "prompt": "1", "max_tokens": 1}'

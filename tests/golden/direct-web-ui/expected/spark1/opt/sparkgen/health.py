@@ -12,5 +12,5 @@ urlopen(URL + "/health", timeout=10).close()
 headers = {"Content-Type": "application/json"}
 headers["Authorization"] = "Bearer " + os.environ["VLLM_API_KEY"]
 request = Request(URL + "/v1/completions", json.dumps(QUESTION).encode(), headers)
-with urlopen(request, timeout=45) as answer:
+with urlopen(request, timeout=40) as answer:
     json.load(answer)["choices"]

@@ -10,6 +10,6 @@ ask() {
 }
 
 ask 10 http://127.0.0.1:8080/health
-ask 45 http://127.0.0.1:8080/v1/completions \
+ask 40 http://127.0.0.1:8080/v1/completions \
   --header 'Content-Type: application/json' \
   --data '{"model": "gpt-oss-120b", "prompt": "1", "max_tokens": 1}'

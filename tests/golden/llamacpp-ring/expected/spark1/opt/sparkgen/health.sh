@@ -10,7 +10,7 @@ ask() {
 }
 
 ask 10 http://127.0.0.1:8000/health
-ask 45 http://127.0.0.1:8000/v1/completions \
+ask 40 http://127.0.0.1:8000/v1/completions \
   --header @<(printf 'Authorization: Bearer %s\n' "$LLAMA_API_KEY") \
   --header 'Content-Type: application/json' \
   --data '{"model": "llama-3.1-405b-instruct", "prompt": "1", "max_tokens": 1}'

@@ -10,7 +10,7 @@ ask() {
 }
 
 ask 10 http://10.0.0.11:8080/health
-ask 45 http://10.0.0.11:8080/v1/completions \
+ask 40 http://10.0.0.11:8080/v1/completions \
   --header @<(printf 'Authorization: Bearer %s\n' "$LLAMA_API_KEY") \
   --header 'Content-Type: application/json' \
   --data '{"model": "gpt-oss-120b", "prompt": "1", "max_tokens": 1}'

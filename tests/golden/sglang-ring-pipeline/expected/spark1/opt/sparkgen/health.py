@@ -5,4 +5,4 @@ from urllib.request import urlopen
 
 URL = "http://10.0.0.11:30000"
 
-urlopen(URL + "/health_generate", timeout=45).close()
+urlopen(URL + "/health_generate", timeout=40).close()

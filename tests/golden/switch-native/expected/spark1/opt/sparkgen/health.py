@@ -10,5 +10,5 @@ QUESTION = {"model": "gpt-oss-120b", "prompt": "1", "max_tokens": 1}
 urlopen(URL + "/health", timeout=10).close()
 headers = {"Content-Type": "application/json"}
 request = Request(URL + "/v1/completions", json.dumps(QUESTION).encode(), headers)
-with urlopen(request, timeout=45) as answer:
+with urlopen(request, timeout=40) as answer:
     json.load(answer)["choices"]

@@ -1,0 +1,161 @@
+"""A node that boots: systemd itself as the first process of namespaces of their own.
+
+It sees /etc, /opt and /usr/bin of the node's tree laid over this machine's, and of units those of
+the tree alone. Docker is a stand-in, in which a container lives for as long as a file does.
+"""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_BOOT = """\
+set -e
+mount --make-rprivate /
+for folder in etc opt usr/bin; do
+  mount -t overlay overlay -o "lowerdir=$0/$folder:/$folder" "/$folder"
+done
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+mkdir /run/told
+export container=test SYSTEMD_UNIT_PATH=/opt/units
+exec /lib/systemd/systemd --system --unit=boot.target --log-target=null --show-status=no
+"""
+
+_DOCKER = """\
+#!/bin/bash
+# docker compose --file FILE VERB ...
+[[ $4 != up || -e /run/told/fault ]] || touch /run/told/container
+echo "docker $4" >>/run/told/calls
+case $4 in
+  up)
+    if [[ -e /run/told/fault ]]; then exit "$(cat /run/told/fault)"; fi
+    trap 'exit 130' TERM INT
+    while [[ -e /run/told/container ]]; do sleep 0.05; done
+    exit "$(cat /run/told/status 2>/dev/null || echo 0)"
+    ;;
+  stop | down) rm -f /run/told/container ;;
+esac
+"""
+
+_UNITS = {
+    "boot.target": "[Unit]\nWants=multi-user.target\nAfter=multi-user.target\n",
+    "docker.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+    "ExecStart=/bin/sh -c 'echo docker.service >>/run/told/calls'\n",
+} | dict.fromkeys(
+    (
+        "basic.target",
+        "multi-user.target",
+        "network-online.target",
+        "shutdown.target",
+        "sysinit.target",
+    ),
+    "[Unit]\nDefaultDependencies=no\n",
+)
+# The stand-in writes down its calls, where the real client only talks to Docker. A restart comes at
+# once; how many there may be is the unit's own.
+_TEST = "[Service]\nReadWritePaths=/run/told\nRestartSec=100ms\n"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A booted node."""
+
+    process: int
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run a program on it to its end, whatever its exit status."""
+        enter = ("nsenter", "--target", str(self.process), "--mount", "--pid", "--net", "--uts")
+        return subprocess.run([*enter, *argv], capture_output=True, text=True, timeout=60)
+
+    def systemctl(self, *argv: str) -> str:
+        """What systemctl answers."""
+        return self.run("systemctl", *argv).stdout.strip()
+
+    def state(self, unit: str = "sparkgen-engine") -> str:
+        """The state of a unit, as active or failed."""
+        return self.systemctl("show", "--property=ActiveState", "--value", unit)
+
+    def result(self, unit: str = "sparkgen-engine") -> str:
+        """Why a unit is in its state."""
+        return self.systemctl("show", "--property=Result", "--value", unit)
+
+    def tell(self, name: str, text: str = "") -> None:
+        """Write a file that a stand-in reads."""
+        self.run("sh", "-c", f"echo '{text}' >/run/told/{name}")
+
+    def forget(self, name: str) -> None:
+        """Take a file away."""
+        self.run("rm", "-f", f"/run/told/{name}")
+
+    @property
+    def calls(self) -> list[str]:
+        """What was called, in order."""
+        return self.run("cat", "/run/told/calls").stdout.splitlines()
+
+    def wait(self, state: str, unit: str = "sparkgen-engine", seconds: float = 20) -> None:
+        """Wait until a unit is in a state."""
+        until(lambda: self.state(unit) == state, seconds)
+
+
+def until(true: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def prepared(tree: Path) -> Path:
+    """A node's tree with what the machine brings: units, Docker, and room for the tests."""
+    units = tree / "opt/units"
+    shutil.copytree(tree / "etc/systemd/system", units, symlinks=True)
+    for name, text in _UNITS.items():
+        (units / name).write_text(text)
+    for unit in units.glob("sparkgen-*.service"):
+        drop_in = units / f"{unit.name}.d"
+        drop_in.mkdir()
+        (drop_in / "test.conf").write_text(_TEST)
+    docker = tree / "usr/bin/docker"
+    docker.parent.mkdir(parents=True)
+    docker.write_text(_DOCKER)
+    docker.chmod(0o755)
+    return tree
+
+
+@contextmanager
+def booted(tree: Path, within: Sequence[str] = ()) -> Iterator[Machine]:
+    """Boot a prepared tree, in the network that the prefix `within` leads to."""
+    spaces = ["--mount", "--pid", "--ipc", "--cgroup", *([] if within else ["--net", "--uts"])]
+    unshare = [
+        "unshare",
+        *spaces,
+        "--fork",
+        "--kill-child",
+        "bash",
+        "-c",
+        _BOOT,
+        str(tree),
+    ]
+    with subprocess.Popen([*within, *unshare], stderr=subprocess.PIPE) as process:
+        try:
+            until(lambda: bool(_children(process.pid)) or process.poll() is not None)
+            machine = Machine(_last(process.pid))
+            until(lambda: machine.systemctl("is-active", "boot.target") == "active")
+            yield machine
+        finally:
+            process.kill()
+
+
+def _children(pid: int) -> list[int]:
+    file = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in file.read_text().split()] if file.exists() else []
+
+
+def _last(pid: int) -> int:
+    """The process at the end of a chain of only children: the prefixes replace themselves."""
+    children = _children(pid)
+    return children[0] if children else pid

@@ -1,0 +1,233 @@
+"""The units live as they should: under a real systemd, with a stand-in for Docker alone."""
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from bundles import NODES, NodeFolder, links
+from machines import booted, prepared, until
+from namespaces import PROGRAMS, fabric
+from programs import require, require_root
+
+SINGLE = next(folder for folder in NODES if folder.bundle.name == "single")
+LAB_MESH = [folder for folder in NODES if folder.bundle.name == "lab-mesh"]
+GUARDED = next(folder for folder in NODES if folder.site.guard)
+LINKS = "etc/systemd/system/multi-user.target.wants"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    require("nsenter", "systemctl", "unshare")
+    require_root()
+    return prepared(SINGLE.copy(tmp_path))
+
+
+ENGINE = "sparkgen-engine"
+START = ["docker.service", "docker down", "docker up"]
+END = ["docker down"]
+
+
+def test_start_and_clean_stop(tree: Path) -> None:
+    with booted(tree) as machine:
+        machine.systemctl("start", ENGINE)
+        assert machine.state() == "active"
+        until(lambda: machine.calls == START)
+        machine.systemctl("stop", ENGINE)
+        assert (machine.state(), machine.result()) == ("inactive", "success")
+        assert machine.calls == [*START, "docker stop", *END]
+        assert machine.run("ls", "/run/told").stdout == "calls\n"
+        assert "docker" not in machine.run("ps", "-e", "-o", "args=").stdout
+
+
+@pytest.mark.parametrize("status", [0, 1, 137])
+def test_dying_rank_is_seen_and_started_again(status: int, tree: Path) -> None:
+    """Whatever the status of a rank that ends by itself, it has failed."""
+    with booted(tree) as machine:
+        machine.tell("status", str(status))
+        machine.systemctl("start", ENGINE)
+        until(lambda: machine.calls == START)
+        machine.forget("container")
+        until(lambda: machine.calls.count("docker up") == 2)
+        stop = ["docker stop"] if status == 0 else []
+        assert machine.calls == [*START, *stop, "docker down", "docker down", "docker up"]
+        count = machine.systemctl("show", "--property=NRestarts", "--value", ENGINE)
+        assert int(count) == 1
+
+
+def test_restarts_are_bounded(tree: Path) -> None:
+    with booted(tree) as machine:
+        machine.tell("fault", "1")
+        machine.systemctl("start", ENGINE)
+        machine.wait("failed")
+        assert machine.calls.count("docker up") == SINGLE.site.times.burst
+        machine.forget("fault")
+        machine.systemctl("start", ENGINE)
+        assert machine.calls.count("docker up") == SINGLE.site.times.burst
+        machine.systemctl("reset-failed", ENGINE)
+        machine.systemctl("start", ENGINE)
+        assert machine.state() == "active"
+
+
+def test_killed_container_leaves_nothing(tree: Path) -> None:
+    """The client is killed: what it has started is taken down all the same."""
+    with booted(tree) as machine:
+        machine.systemctl("start", ENGINE)
+        until(lambda: machine.calls == START)
+        machine.systemctl("kill", "--signal=KILL", ENGINE)
+        until(lambda: machine.calls.count("docker up") == 2)
+        assert machine.calls[3:] == ["docker down", "docker down", "docker up"]
+
+
+def test_reboot(tree: Path) -> None:
+    """Enabled as install.sh leaves it, it starts with the machine; Docker comes first."""
+    wants = tree / "opt/units/multi-user.target.wants"
+    wants.mkdir()
+    (wants / f"{ENGINE}.service").symlink_to(f"../{ENGINE}.service")
+    for _ in range(2):
+        with booted(tree) as machine:
+            machine.wait("active")
+            until(lambda machine=machine: machine.calls == START)
+
+
+def test_installed_unit_is_enabled(tmp_path: Path) -> None:
+    require("systemctl")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/hostname").write_text(GUARDED.name)
+    script = str(GUARDED.path / "install.sh")
+    subprocess.run([script, "--apply", "--root", str(tmp_path)], check=True, capture_output=True)
+    for unit in (ENGINE, "sparkgen-guard"):
+        done = subprocess.run(
+            ["systemctl", f"--root={tmp_path}", "is-enabled", unit], capture_output=True, text=True
+        )
+        assert done.stdout == "enabled\n"
+
+
+def test_late_cable(tmp_path: Path) -> None:
+    """A start waits for the fabric within itself: no failed dependency cancels it for good."""
+    require(*PROGRAMS, "nsenter", "systemctl")
+    require_root()
+    trees = {folder.name: prepared(folder.copy(tmp_path)) for folder in LAB_MESH}
+    site = LAB_MESH[0].site
+    with fabric(trees, links(site.cables), tmp_path) as nodes:
+        nodes.set_mtu("spark1", "enp1s0f0np0", 1500)
+        with booted(trees["spark1"], nodes.command("spark1")) as machine:
+            machine.systemctl("start", "--no-block", ENGINE)
+            machine.wait("activating")
+            with pytest.raises(AssertionError):
+                machine.wait("active", seconds=3)
+            assert machine.calls == START[:1]
+            nodes.set_mtu("spark1", "enp1s0f0np0", 9000)
+            machine.wait("active")
+            until(lambda: machine.calls == START)
+
+
+@pytest.mark.parametrize("folder", NODES, ids=str)
+def test_dead_rank_shows_within_a_minute(folder: NodeFolder) -> None:
+    if health := folder.node.container.health:
+        assert health.retries * (health.interval_seconds + health.timeout_seconds) <= 60
+        assert health.answer_seconds < health.timeout_seconds
+
+
+# The guard
+
+
+@contextmanager
+def docker(path: Path) -> Iterator[list[str]]:
+    """A stand-in for Docker's socket; what it was asked."""
+    asked: list[str] = []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    asked.append(connection.recv(4096).decode())
+                    connection.sendall(b"HTTP/1.0 204 No Content\r\n\r\n")
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield asked
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def meminfo(file: Path, kib: int) -> None:
+    """As the kernel prints it; in place, since it is mounted."""
+    file.write_text(
+        f"MemTotal: 125829120 kB\nMemFree: 9 kB\nMemAvailable: {kib:>15} kB\nBuffers: 1 kB\n"
+    )
+
+
+def guard(tmp_path: Path, file: Path) -> "subprocess.Popen[str]":
+    """The guard alone, where that file is /proc/meminfo."""
+    script = GUARDED.path / "opt/sparkgen/guard.py"
+    (tmp_path / "bin").mkdir()
+    systemctl = tmp_path / "bin/systemctl"
+    systemctl.write_text('#!/bin/sh\necho "$*" >>"$CALLS"\n')
+    systemctl.chmod(0o755)
+    lay = 'mount --bind "$0" /proc/meminfo && mount --bind "$1" /run && exec python3 "$2"'
+    return subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", lay, str(file), str(tmp_path / "run"), str(script)],
+        env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls")},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_guard(answers: bool, tmp_path: Path) -> None:
+    require("mount", "unshare")
+    require_root()
+    assert GUARDED.site.guard
+    floor = GUARDED.site.guard.floor_kib
+    file, calls = tmp_path / "meminfo", tmp_path / "calls"
+    meminfo(file, floor)
+    (tmp_path / "run").mkdir()
+    with docker(tmp_path / "run/docker.sock") as asked, guard(tmp_path, file) as process:
+        try:
+            assert process.stdout
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1)
+            assert (asked, calls.exists()) == ([], False)
+            if not answers:
+                (tmp_path / "run/docker.sock").unlink()
+            meminfo(file, floor - 1)
+            until(calls.exists, 3)
+            assert process.stdout.readline().endswith("killing the engine\n")
+            said = process.stdout.readline()
+            if answers:
+                assert said == "<3>Docker: HTTP/1.0 204 No Content\n"
+                assert [text.splitlines()[0] for text in asked] == [
+                    "POST /containers/sparkgen-engine/kill HTTP/1.0"
+                ]
+            else:
+                assert said.startswith("<3>Docker does not answer: ")
+            assert calls.read_text() == "stop --no-block sparkgen-engine.service\n"
+        finally:
+            process.kill()
+
+
+def test_guard_stops_the_unit(tmp_path: Path) -> None:
+    """Under its own hardening it may still talk to systemd, which gives it a /proc of its own."""
+    require("nsenter", "systemctl", "unshare")
+    require_root()
+    tree = prepared(GUARDED.copy(tmp_path))
+    (tree / "opt/sparkgen/wait-fabric.sh").write_text("#!/bin/sh\n")
+    script = tree / "opt/sparkgen/guard.py"
+    script.write_text(script.read_text().replace("/proc/meminfo", "/run/told/meminfo"))
+    with booted(tree) as machine:
+        machine.tell("meminfo", "MemAvailable: 67108864 kB")
+        machine.systemctl("start", ENGINE, "sparkgen-guard")
+        until(lambda: machine.calls == START)
+        machine.tell("meminfo", "MemAvailable: 1048576 kB")
+        machine.wait("inactive")
+        assert machine.calls == [*START, "docker stop", *END]
+        assert machine.state("sparkgen-guard") == "active"
