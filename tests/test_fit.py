@@ -14,7 +14,7 @@ from conftest import Command
 from declared import a_model, an_engine, some_nodes
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from published import FIGURES, Figure, fit_of
+from published import FIGURES, Figure, fit_of, markdown
 
 from generator import catalogs
 from generator.architecture import Experts, known_shape, tensor_sizes
@@ -430,3 +430,9 @@ def test_fit_says_what_a_site_lacks_and_stops_at_other_errors(
     told = sparkgen("fit", site, cwd=tmp_path)
     assert (told.code, told.out) == (3, "")
     assert "SG501" in told.err
+
+
+def test_readme_has_the_figures_and_the_table_of_a_site(sparkgen: Command) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert markdown() in readme, "the table is that of published.markdown()"
+    assert sparkgen("fit", "sites/ring-405b.yaml", cwd=ROOT).out in readme
