@@ -14,7 +14,7 @@ from generator.fit.assessment import Fit
 Words = tuple[str, ...]
 HostEntry = tuple[str, str]
 
-_PART = re.compile(r"-\d{5}-of-(\d{5})\.gguf$")
+_PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,29 +171,51 @@ class Model:
         return tuple(source for source in self._sources if source.startswith("/"))
 
     @property
-    def file_folder(self) -> str:
-        """The folder that the GGUF file is in."""
-        return str(PurePosixPath(self.file or "").parent)
-
-    @property
-    def pattern(self) -> str:
-        """What the names of the GGUF file's parts have in common, or its own name."""
-        return _PART.sub(r"-*-of-\1.gguf", PurePosixPath(self.file or "").name)
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether the model is several GGUF files, `file` the first of them."""
-        return bool(_PART.search(self.file or ""))
-
-    @property
     def downloads(self) -> Words:
         """What of the two is in the Hugging Face cache, by its id."""
         return tuple(source for source in self._sources if not source.startswith("/"))
 
     @property
+    def files(self) -> Words:
+        """The GGUF files that are read in place of those: of the model, all parts, and the draft's.
+
+        A part is called `NAME-00001-of-00003.gguf`.
+        """
+        if not self.file:
+            return ()
+        draft = self.speculative.source if self.speculative else None
+        return (*_parts(self.file), *((draft,) if draft else ()))
+
+    @property
+    def file_folder(self) -> str:
+        """The folder that the GGUF file is in."""
+        return str(PurePosixPath(self.file or "").parent)
+
+    @property
+    def file_pattern(self) -> str:
+        """What the names of the GGUF file's parts have in common, or its own name."""
+        return _PART.sub(r"-*-of-\2.gguf", PurePosixPath(self.file or "").name)
+
+    @property
+    def repository(self) -> str | None:
+        """The Hugging Face id that a GGUF file is from; the catalog knows none of those."""
+        return None if self.format or self.source.startswith("/") else self.source
+
+    @property
     def _sources(self) -> Words:
+        if self.file:
+            return ()
         draft = self.speculative.source if self.speculative else None
         return (self.source, draft) if draft else (self.source,)
+
+
+def _parts(file: str) -> Words:
+    """All files of a model, of which this is the first or the only one."""
+    found = _PART.search(file)
+    if not found:
+        return (file,)
+    stem, count = file[: found.start()], found[2]
+    return tuple(f"{stem}-{part:05}-of-{count}.gguf" for part in range(1, int(count) + 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,6 +240,8 @@ def place_half(made: Machine, interface: FabricInterface, index: int) -> None:
 def place_model(made: Machine) -> None:
     """Two shards as huggingface_hub keeps them, and folders of the site's own."""
     model = made.folder.site.model
+    for file in model.files if made.folder.node.is_head else ():
+        made.write(file[1:], "weights\n")
     for folder in model.folders:
         made.write(f"{folder[1:]}/config.json", "{}\n")
         made.write(f"{folder[1:]}/model.safetensors", "weights\n")
@@ -273,6 +275,7 @@ FIRST = MESH.node.interfaces[0]
 SECRETIVE = folder_of("pair-chatbot", "spark1")
 PINNED = folder_of("golden-single-model-folder", "spark")
 OWN_MODEL = PINNED.site.model.source
+GGUF = folder_of("pair-llamacpp", "spark1")
 SNAPSHOT = (
     f"{MESH.node.env['HF_HUB_CACHE'][1:]}/models--{MESH.site.model.source.replace('/', '--')}"
     f"/snapshots/{COMMIT}"
@@ -576,6 +579,13 @@ FAULTS = (
         f"copy the model into {OWN_MODEL} again",
         removes(f"{OWN_MODEL[1:]}/model.safetensors"),
         PINNED,
+    ),
+    Fault(
+        "model",
+        f"not here, or empty: {GGUF.site.model.files[1]}. To do",
+        "as README.md says",
+        removes(GGUF.site.model.files[1][1:]),
+        GGUF,
     ),
     Fault(
         "disk",

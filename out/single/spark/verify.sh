@@ -21,12 +21,16 @@ site_file=single.yaml
 node="spark"
 user="nvidia"
 image=vllm/vllm-openai:v0.33.0
+image_remedy='docker pull vllm/vllm-openai:v0.33.0'
 pinned=
 hub=/home/nvidia/.cache/huggingface/hub
 # What the engine reads: a folder, or a repository of the hub and its revision.
 models=(
   'model openai/gpt-oss-120b main'
 )
+# GGUF files in place of those, and the node that has them.
+files=()
+files_on=
 utilization=0.75
 visible_gib=119.7
 free_gib=20
@@ -363,7 +367,7 @@ check_image() {
   local found
   needs_docker image || return
   if ! found=$(bounded docker image inspect --format '{{.Architecture}} {{.Id}}' "$image"); then
-    fail image "$image is not here" "docker pull $image"
+    fail image "$image is not here" "$image_remedy"
   elif [[ ${found%% *} != arm64 ]]; then
     fail image "$image is for ${found%% *}, not for arm64" "docker pull --platform linux/arm64 $image"
   elif [[ $pinned ]]; then
@@ -419,8 +423,29 @@ check_download() {
   fi
 }
 
+check_gguf() {
+  local file missing=()
+  for file in "${files[@]}"; do
+    if closed "$(dirname "$file")"; then
+      skip model "$(id -un) can't look into $(dirname "$file")"
+      return
+    fi
+    [[ -s $file ]] || missing+=("$file")
+  done
+  if ((${#missing[@]})); then
+    fail model "not here, or empty: $(listed "${missing[@]}")" "copy the files there, as README.md says"
+  else
+    ok model "${#files[@]} GGUF files, the first ${files[0]}"
+  fi
+}
+
 check_models() {
   local line check source revision
+  if ((${#files[@]})); then
+    check_gguf
+  elif [[ $files_on ]]; then
+    ok model "on $files_on, which hands this node its layers"
+  fi
   for line in "${models[@]}"; do
     read -r check source revision <<<"$line"
     if [[ $revision ]]; then
