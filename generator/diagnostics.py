@@ -6,10 +6,11 @@ are looked up only when a report is printed.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 
 KeyPath = tuple[str | int, ...]
+Data = str | int | float | bool | list["Data"] | dict[str, "Data"]
 
 
 class Severity(StrEnum):
@@ -39,11 +40,52 @@ class Related:
 
 
 @dataclass(frozen=True, slots=True)
+class Replace:
+    """Write another value at a path, or the first one of a key that is not there."""
+
+    path: KeyPath
+    value: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Write another key at a path, and leave its value."""
+
+    path: KeyPath
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Take a key with its value, or an entry of a list, out; `again` the second one of a key."""
+
+    path: KeyPath
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Write a key that is not there, or an entry at the end of a list.
+
+    A key comes behind the key `after`, or else last.
+    """
+
+    path: KeyPath
+    value: Data
+    after: str = ""
+
+
+Edit = Replace | Rename | Remove | Add
+Proposal = tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One mistake, said once.
 
     `at_key` points at the key of `path` in place of its value. `span` is for text that is no YAML
-    and so has no path.
+    and so has no path. `proposals` are what `help` says as edits: one, or one for each reading
+    where there are several, between which a person has to choose.
     """
 
     rule: str
@@ -54,6 +96,7 @@ class Finding:
     help: str = ""
     related: tuple[Related, ...] = ()
     span: Span | None = None
+    proposals: tuple[Proposal, ...] = ()
 
 
 def has_errors(findings: Iterable[Finding]) -> bool:
@@ -74,14 +117,35 @@ def path_text(path: KeyPath) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that a misspelt one is likely to be."""
-    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None
+    return next(iter(all_nearest(word, known)), None)
+
+
+def all_nearest(word: str, known: Iterable[str]) -> list[str]:
+    """The known words that a misspelt one is likely to be: several where they are as near."""
+    found = get_close_matches(word, list(known), n=3, cutoff=0.6)
+    ratios = [SequenceMatcher(None, near, word).ratio() for near in found]
+    return sorted(near for near, ratio in zip(found, ratios, strict=True) if ratio == ratios[0])
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the nearest known word, or nothing."""
-    found = nearest(word, known)
-    return f"did you mean '{found}'?" if found else ""
+    """`did you mean 'x'?` for the nearest known words, or nothing."""
+    found = all_nearest(word, known)
+    return f"did you mean {listed(map(repr, found))}?" if found else ""
+
+
+def replacements(path: KeyPath, values: Iterable[Data]) -> tuple[Proposal, ...]:
+    """The proposals to write one of these values."""
+    return tuple((Replace(path, value),) for value in values)
+
+
+def renamings(path: KeyPath, keys: Iterable[str]) -> tuple[Proposal, ...]:
+    """The proposals to give a key one of these names."""
+    return tuple((Rename(path, key),) for key in keys)
+
+
+def removal(*paths: KeyPath) -> tuple[Proposal, ...]:
+    """The proposal to take all of these out."""
+    return (tuple(Remove(path) for path in paths),)
 
 
 def listed(words: Iterable[str], last: str = "or") -> str:

@@ -147,6 +147,56 @@ def form_fault(name: str, value: object) -> str:
     return f"must be {form.wanted}" if isinstance(value, str) and not form.fits(value) else ""
 
 
+def _host(text: str) -> str:
+    return re.sub(r"[_. ]+", "-", text.lower())
+
+
+def _without_v(text: str) -> str:
+    return text.removeprefix("v")
+
+
+def _port(text: str) -> str:
+    """SPARK2-P0 or `spark2 p0` for spark2:p0."""
+    found = re.fullmatch(r"(.+?)[-./_: ]+([pP][01])", text)
+    return f"{found[1]}:{found[2].lower()}" if found else ""
+
+
+def _with_prefix(text: str) -> str:
+    return f"{text}/24"
+
+
+def _network(text: str) -> str:
+    """The subnet that an address is in; without a length, its trailing zeros tell it."""
+    zeros = re.search(r"(\.0)*$", text)
+    length = "" if "/" in text else f"/{32 - 8 * len(zeros[0].split('.')[1:])}" if zeros else ""
+    try:
+        return str(ipaddress.IPv4Interface(f"{text}{length}").network)
+    except ValueError:
+        return ""
+
+
+_MEANT: dict[str, Callable[[str], str]] = {
+    "endpoint": _port,
+    "hostname": _host,
+    "interface_address": _with_prefix,
+    "model_name": str.lower,
+    "nccl": _without_v,
+    "node_name": _host,
+    "rule": str.upper,
+    "subnet": _network,
+    "user": str.lower,
+    "version": _without_v,
+}
+
+
+def sound_text(name: str, value: object) -> str:
+    """The text of the form of that name that was meant by one which is almost of it, or nothing."""
+    if name not in _MEANT or not isinstance(value, str):
+        return ""
+    meant = _MEANT[name](value)
+    return meant if FORMS[name].fits(meant) else ""
+
+
 def argument_fault(value: object) -> str:
     """What keeps a value of `engine.args` from being an argument, or nothing.
 

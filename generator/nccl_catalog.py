@@ -26,6 +26,7 @@ _PATCHED = re.compile(
 _PLUGINS = re.compile(r"NCCL_(IBEXT_DISABLE|PLUGIN_P2P|(SHARP|UCX|INSPECTOR)_\w+)")
 
 # Names that configurations carry on from one another, and that no release has read.
+_PYTORCHS = ("NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG")
 NEVER: Mapping[str, str] = {
     "NCCL_TIMEOUT": "take it out; PyTorch's own timeout is a flag of the engine, "
     "in vLLM 'distributed-timeout-seconds'",
@@ -33,10 +34,14 @@ NEVER: Mapping[str, str] = {
     "NCCL_TUNER_THRESHOLD": "take it out",
     "NCCL_MIN_TRAFFIC_PER_CHANNEL": "take it out; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS "
     "bound the channels",
-    "NCCL_BLOCKING_WAIT": "it is PyTorch's: write TORCH_NCCL_BLOCKING_WAIT",
-    "NCCL_ASYNC_ERROR_HANDLING": "it is PyTorch's: write TORCH_NCCL_ASYNC_ERROR_HANDLING",
-    "NCCL_DESYNC_DEBUG": "it is PyTorch's: write TORCH_NCCL_DESYNC_DEBUG",
-}
+} | {name: f"it is PyTorch's: write TORCH_{name}" for name in _PYTORCHS}
+
+# Names under which the same values are read.
+SAME: Mapping[str, str] = {
+    "NCCL_IB_TOS": "NCCL_IB_TC",
+    "NCCL_MNNVL": "NCCL_MNNVL_ENABLE",
+    "NCCL_NCCL_ALLOC_P2P_NET_LL_BUFFERS": "NCCL_ALLOC_P2P_NET_LL_BUFFERS",
+} | {name: f"TORCH_{name}" for name in _PYTORCHS}
 
 # What took the place of a name that NCCL has given up.
 REPLACED: Mapping[str, str] = {
@@ -74,11 +79,11 @@ def is_patched(name: str) -> bool:
     return _PATCHED.fullmatch(name) is not None
 
 
-def nearest(name: str) -> str | None:
-    """The variable that a misspelt one is likely to be."""
+def nearest(name: str) -> list[str]:
+    """The variables that a misspelt one is likely to be."""
     stems = (known.name.removeprefix(_PREFIX) for known in _current())
-    found = diagnostics.nearest(name.upper().removeprefix(_PREFIX), stems)
-    return f"{_PREFIX}{found}" if found else None
+    found = diagnostics.all_nearest(name.upper().removeprefix(_PREFIX), stems)
+    return [f"{_PREFIX}{stem}" for stem in found]
 
 
 def _current() -> list[Parameter]:

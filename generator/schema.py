@@ -12,14 +12,19 @@ import yaml
 from cerberus.schema import UnvalidatedSchema
 
 from generator.diagnostics import (
+    Add,
     Finding,
     KeyPath,
     Related,
     Severity,
+    all_nearest,
     did_you_mean,
     listed,
+    removal,
+    renamings,
+    replacements,
 )
-from generator.forms import argument_fault, form_fault
+from generator.forms import argument_fault, form_fault, sound_text
 from generator.resources import SCHEMAS
 from generator.source import Document, Plain
 
@@ -207,7 +212,14 @@ def _error(rule: str, message: str, path: KeyPath, **more: Any) -> Finding:
 def _unknown_key(error: Any, path: KeyPath) -> Finding:
     known = _keys_at(path[:-1])
     help_text = did_you_mean(str(path[-1]), known) or f"the keys here are {listed(known, 'and')}"
-    return _error("SG101", f"unknown key '{path[-1]}'", path, at_key=True, help=help_text)
+    return _error(
+        "SG101",
+        f"unknown key '{path[-1]}'",
+        path,
+        at_key=True,
+        help=help_text,
+        proposals=renamings(path, all_nearest(str(path[-1]), known)),
+    )
 
 
 def _missing_key(error: Any, path: KeyPath) -> Finding:
@@ -215,8 +227,17 @@ def _missing_key(error: Any, path: KeyPath) -> Finding:
     message = f"the key '{key}' is missing"
     if path[:-1]:
         message += f" in {_place_name(path[:-1])}"
-    help_text = f"write '{key}: {_flow(_smallest(_rules_at(path)))}'"
-    return _error("SG102", message, path[:-1], at_key=True, help=help_text)
+    rules = _rules_at(path)
+    help_text = f"write '{key}: {_flow(_smallest(rules))}'"
+    only = rules.get("allowed", ())
+    return _error(
+        "SG102",
+        message,
+        path[:-1],
+        at_key=True,
+        help=help_text,
+        proposals=((Add(path, only[0]),),) if len(only) == 1 else (),
+    )
 
 
 def _smallest(rules: Mapping[str, Any]) -> Any:
@@ -243,35 +264,49 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
     types = _types({"type": error.constraint})
     wanted = listed(_KINDS[kind] for kind in types)
     message = f"{_said(path, error.value)} must be {wanted}"
-    return _error("SG103", message, path, help=_kind_help(types, error.value) or _example(path))
+    help_text, meant = _meant(types, error.value) or (_example(path), None)
+    proposals = () if meant is None else replacements(path, [meant])
+    return _error("SG103", message, path, help=help_text, proposals=proposals)
 
 
-def _kind_help(types: tuple[str, ...], value: Any) -> str:
+def _meant(types: tuple[str, ...], value: Any) -> tuple[str, int | float | bool] | None:
+    """What to write for a text that should be something else, and its value."""
     if not isinstance(value, str):
-        return ""
+        return None
     if "boolean" in types and value.lower() in ("yes", "on", "no", "off"):
-        return f"write {'true' if value.lower() in ('yes', 'on') else 'false'}"
+        flag = value.lower() in ("yes", "on")
+        return f"write {'true' if flag else 'false'}", flag
     # Without quotes it would be no text by now.
-    if not isinstance(Plain(value).meaning(), str) and len(value) < _LONGEST:
-        return f"write {value} without quotes"
+    meaning = Plain(value).meaning()
+    if meaning is not None and not isinstance(meaning, str) and len(value) < _LONGEST:
+        return f"write {value} without quotes", meaning
     bare = value.lstrip("+-").lstrip("0")
     if {"integer", "float"} & set(types) and bare.isdigit() and value.lstrip("+-")[0] == "0":
-        return f"a leading zero is octal to some readers; write {bare}"
-    return ""
+        return f"a leading zero is octal to some readers; write {bare}", int(bare)
+    return None
 
 
 def _empty(error: Any, path: KeyPath) -> Finding:
     subject = _place_name(path)
     flag = "boolean" in _types(_rules_at(path))
     help_text = _example(path) or ("write true or false" if flag else "leave it out")
-    return _error("SG108", f"{subject} is empty", path, at_key=True, help=help_text)
+    proposals = removal(path) if help_text == "leave it out" else ()
+    message = f"{subject} is empty"
+    return _error("SG108", message, path, at_key=True, help=help_text, proposals=proposals)
 
 
 def _not_allowed(error: Any, path: KeyPath) -> Finding:
     allowed = [str(choice) for choice in error.constraint]
     choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
     help_text = "; ".join(filter(None, (choices, did_you_mean(str(error.value), allowed))))
-    return _error("SG104", f"{_said(path, error.value)} is not allowed", path, help=help_text)
+    near = all_nearest(str(error.value), allowed) if len(allowed) > 1 else allowed
+    return _error(
+        "SG104",
+        f"{_said(path, error.value)} is not allowed",
+        path,
+        help=help_text,
+        proposals=replacements(path, [c for c in error.constraint if str(c) in near]),
+    )
 
 
 def _out_of_range(error: Any, path: KeyPath) -> Finding:
@@ -305,21 +340,32 @@ def _excluded(error: Any, path: KeyPath) -> Finding:
         at_key=True,
         related=(Related("the other one", (*path[:-1], other)),),
         help="keep one of the two",
+        proposals=(*removal(path), *removal((*path[:-1], other))),
     )
 
 
 def _form_fault(error: Any, path: KeyPath) -> Finding:
     is_key = "keysrules" in error.schema_path
-    subject = f"the name '{path[-1]}'" if is_key else _said(path, error.value)
-    help_text = _sound_key(path) if is_key else _example(path)
-    return _error("SG106", f"{subject} {error.info[0]}", path, at_key=is_key, help=help_text)
+    if is_key:
+        meant = _sound_key(path)
+        message = f"the name '{path[-1]}' {error.info[0]}"
+        help_text = f"write '{meant}'" if meant else ""
+        proposals = renamings(path, filter(None, [meant]))
+    else:
+        meant = sound_text(_rules_at(path).get("check_with", ""), error.value)
+        message = f"{_said(path, error.value)} {error.info[0]}"
+        help_text = f"write '{meant}'" if meant else _example(path)
+        if meant and meant == f"{error.value}/24":
+            help_text += ", or with the prefix length that your network has"
+        proposals = replacements(path, filter(None, [meant]))
+    return _error("SG106", message, path, at_key=is_key, help=help_text, proposals=proposals)
 
 
 def _sound_key(path: KeyPath) -> str:
     """The name as it was meant: a flag without its dashes, a variable with '_'."""
     form, key = _rules_at(path[:-1])["keysrules"]["check_with"], str(path[-1])
     meant = (key.lstrip("-"), key.replace("-", "_"))
-    return next((f"write '{name}'" for name in meant if not form_fault(form, name)), "")
+    return next((name for name in meant if not form_fault(form, name)), "")
 
 
 _BY_RULE = {

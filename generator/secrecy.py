@@ -153,8 +153,10 @@ def _concealed(document: Document, finding: Finding, words: Iterable[str]) -> Fi
     path = _plain_path(finding.path)
     # A key that is a secret can't be looked up by another name.
     span = finding.span if path == finding.path else document.locate(finding.path, finding.at_key)
+    worded = repr(finding.proposals)
     return replace(
         finding,
+        proposals=finding.proposals if plain(worded) == worded else (),
         message=plain(finding.message),
         path=path,
         help=plain(finding.help),

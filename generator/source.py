@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from generator.diagnostics import Finding, KeyPath, Related, Severity, Span
+from generator.diagnostics import Finding, KeyPath, Related, Remove, Replace, Severity, Span
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 40
@@ -159,7 +159,7 @@ class Document:
         return None
 
 
-class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
+class NodeLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
     """Composes nodes without guessing types, so that an explicit tag can be told from a guess."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own class attribute)
@@ -171,7 +171,7 @@ def read(name: str, raw: bytes) -> Document:
     try:
         text = _lines(raw)
         _measure(text)
-        root = yaml.compose(text, Loader=_Loader)
+        root = yaml.compose(text, Loader=NodeLoader)
         if root is None:
             raise _UnreadableError(
                 "SG001", "the site file is empty", help="start with 'version: 1'"
@@ -236,7 +236,7 @@ def _measure(text: str) -> None:
     libyaml's composer recurses in C and takes the interpreter down at some ten thousand levels.
     """
     depth = 0
-    for values, event in enumerate(yaml.parse(text, Loader=_Loader), start=1):
+    for values, event in enumerate(yaml.parse(text, Loader=NodeLoader), start=1):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -323,8 +323,16 @@ class _Builder:
             )
         if node.tag not in _TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            # What a tag of somebody's own makes of a text is not known.
+            known = node.tag.startswith("tag:yaml.org,2002:") and isinstance(node, yaml.ScalarNode)
             self.findings.append(
-                _error("SG010", f"the tag {tag} is not known here", path, help="take the tag out")
+                _error(
+                    "SG010",
+                    f"the tag {tag} is not known here",
+                    path,
+                    help="take the tag out",
+                    proposals=((Replace(path, _written(node.value)),),) if known else (),
+                )
             )
         if isinstance(node, yaml.ScalarNode):
             return str(node.value) if node.style else Plain(node.value)
@@ -362,6 +370,7 @@ class _Builder:
                     key_node,
                     "keep one of the two",
                     related=(Related("first written", place),),
+                    proposals=((Remove(place),), (Remove(place, again=True),)),
                 )
             else:
                 seen.add(key)
@@ -371,6 +380,12 @@ class _Builder:
         self, rule: str, message: str, path: KeyPath, key: yaml.Node, help_text: str, **more: Any
     ) -> None:
         self.findings.append(_error(rule, message, path, span=_span(key), help=help_text, **more))
+
+
+def _written(text: str) -> str | int | float | bool:
+    """What a scalar without quotes means."""
+    meaning = Plain(text).meaning()
+    return "" if meaning is None else meaning
 
 
 _TAGS = frozenset(

@@ -91,6 +91,10 @@ def test_json_says_all_of_a_finding() -> None:
                         "column": PLACES["first"],
                     }
                 ],
+                "fixes": [
+                    [{"edit": "remove", "path": "nodes[0].name", "again": False}],
+                    [{"edit": "remove", "path": "nodes[0].name", "again": True}],
+                ],
             }
         ],
         "summary": {"errors": 1, "warnings": 0, "notes": 0},
@@ -244,7 +248,7 @@ def test_json_of_every_case_has_every_finding(
 
 KEYS = [
     *("rule", "severity", "message", "help", "file", "path"),
-    *("line", "column", "endLine", "endColumn", "related"),
+    *("line", "column", "endLine", "endColumn", "related", "fixes"),
 ]
 
 
@@ -429,6 +433,7 @@ def test_check_finds_drift(site: Site, tmp_path: Path, sparkgen: Command) -> Non
         "path": "",
         **dict.fromkeys(("line", "column", "endLine", "endColumn")),
         "related": [],
+        "fixes": [],
     }
     assert (edited["rule"], edited["file"]) == ("SG803", "out/lab/spark1/etc/sparkgen/hosts")
     assert (foreign["rule"], foreign["severity"]) == ("SG805", "note")

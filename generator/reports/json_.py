@@ -3,22 +3,27 @@
     {"version": 1,
      "findings": [{"rule", "severity", "message", "help",
                    "file", "path", "line", "column", "endLine", "endColumn",
-                   "related": [{"text", "path", "line", "column"}]}],
+                   "related": [{"text", "path", "line", "column"}],
+                   "fixes": [[{"edit", "path", ...}]]}],
      "summary": {"errors", "warnings", "notes"}}
 
 Lines and columns count from one, columns in characters; the end column is the one after the last
 character. They are null where the finding is about a file as a whole: a drifted file of a bundle.
 `severity` is `error`, `warning` or `note`, whatever `--strict` makes of it. `path` is the path in
-the data as text shows it, `cabling[1].endpoints[0]`, and empty for the site as a whole. Everything
-outside of ASCII is escaped, so that neither an encoding nor a terminal gets in the way.
+the data as text shows it, `cabling[1].endpoints[0]`, and empty for the site as a whole. `fixes` are
+the readings of a mistake, each with the edits that settle it: `replace` (value; a key that is not
+there is added), `rename` (key), `remove` (again: the second key of that name) and `add` (value;
+after: a key, or nothing for the end). Everything outside of ASCII is escaped, so that neither an
+encoding nor a terminal gets in the way.
 """
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from generator.diagnostics import Severity
+from generator.diagnostics import Edit, Severity, path_text
 from generator.reports.remarks import Place, Remark
 
 VERSION = 1
@@ -47,7 +52,13 @@ def _finding(remark: Remark) -> dict[str, Any]:
         "related": [
             {"text": text, "path": place.path, **_start(place)} for text, place in remark.related
         ],
+        "fixes": [[_edit(edit) for edit in proposal] for proposal in remark.proposals],
     }
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    """An edit by its name, its path, and what else it takes."""
+    return {"edit": type(edit).__name__.lower(), **asdict(edit), "path": path_text(edit.path)}
 
 
 def _start(place: Place) -> dict[str, int | None]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from generator.diagnostics import Finding, Severity, Span, path_text
+from generator.diagnostics import Finding, Proposal, Severity, Span, path_text
 from generator.formats import in_order, place
 from generator.source import Document
 
@@ -27,6 +27,7 @@ class Remark:
     help: str
     place: Place
     related: tuple[tuple[str, Place], ...] = ()
+    proposals: tuple[Proposal, ...] = ()
 
 
 def remarks(document: Document, findings: Iterable[Finding]) -> list[Remark]:
@@ -47,4 +48,5 @@ def _remark(document: Document, finding: Finding) -> Remark:
         finding.help,
         Place(file, path_text(finding.path), place(document, finding)),
         tuple(related),
+        finding.proposals,
     )

@@ -4,7 +4,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from generator.declaration import DeclaredCable, DeclaredEngine, Endpoint, Topology
-from generator.diagnostics import Related, Severity, did_you_mean, listed
+from generator.diagnostics import (
+    Add,
+    Data,
+    Proposal,
+    Related,
+    Replace,
+    Severity,
+    all_nearest,
+    did_you_mean,
+    listed,
+    removal,
+    replacements,
+)
 from generator.hardware import DAC_REACH_M, PORTS
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
@@ -53,23 +65,42 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
             ("topology", "kind"),
             "write 'kind: switch' if it is a switch",
             related=(Related("first used", strangers[switch][0].path),),
+            proposals=replacements(("topology", "kind"), ["switch"]),
         )
         return
+    cabled = {end.name for cable in cabling for end in cable.endpoints}
     for name, ends in strangers.items():
+        near = all_nearest(name, names)
+        if len(near) != 1:
+            # Of names that are as near, or where none is, one that has no cable yet was meant.
+            bare = sorted(names - cabled)
+            near = [known for known in near if known in bare] or (bare if len(bare) == 1 else near)
         yield Fault(
             f"no node is called '{name}'",
             ends[0].path,
-            did_you_mean(name, names) or _nodes_are(names),
+            f"did you mean {listed(map(repr, near))}?" if near else _nodes_are(names),
             related=tuple(Related("used again", end.path) for end in ends[1:]),
+            proposals=tuple(
+                tuple(Replace(end.path, f"{known}:{end.port}") for end in ends) for known in near
+            ),
         )
     for cable in cabling:
         for end in _node_ends(nodes, cable):
             if end.port not in _PORTS:
+                meant = _meant_port(end.port)
                 yield Fault(
                     f"{end.name} has no port '{end.port}'",
                     end.path,
-                    "p0 is the left port, beside the RJ45; p1 the right one",
+                    (f"write '{end.name}:{meant}'; " if meant else "")
+                    + "p0 is the left port, beside the RJ45; p1 the right one",
+                    proposals=replacements(end.path, [f"{end.name}:{meant}"] if meant else []),
                 )
+
+
+def _meant_port(port: str) -> str:
+    """P0, 0 and port0 are p0."""
+    meant = f"p{port.lower().removeprefix('port').removeprefix('p')}"
+    return meant if meant in _PORTS else ""
 
 
 def _strangers(cable: DeclaredCable, names: set[str], topology: Topology) -> list[Endpoint]:
@@ -120,15 +151,21 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
                 (*cable.path, "endpoints"),
                 "take it out",
                 related=(Related("first written", (*cables.pop(), "endpoints")),),
+                proposals=removal(cable.path),
             )
             continue
         for end, owner in zip(cable.endpoints, owners, strict=True):
             if owner:
+                free = _free_port(end, nodes, cabling)
                 yield Fault(
                     f"port {end} is used by two cables",
                     end.path,
-                    _free_port(end, nodes, cabling),
+                    f"{free} is free" if free else "each port takes one cable",
                     related=(Related("first used", owner.path),),
+                    # Either of the two cables may end at the free one.
+                    proposals=replacements(end.path, [free]) + replacements(owner.path, [free])
+                    if free
+                    else (),
                 )
             used.setdefault(str(end), end)
 
@@ -136,8 +173,7 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
 def _free_port(end: Endpoint, nodes: Nodes, cabling: Cabling) -> str:
     ends = {str(end) for cable in cabling for end in cable.endpoints}
     ports = [f"{end.name}:{port}" for port in _PORTS if end.name in _names(nodes)]
-    free = next((port for port in ports if port not in ends), "")
-    return f"{free} is free" if free else "each port takes one cable"
+    return next((port for port in ports if port not in ends), "")
 
 
 @rule("SG205", unless="SG201 SG218")
@@ -199,6 +235,7 @@ def node_count(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
         ("topology", "kind"),
         f"write 'kind: {_FITTING.get(count, 'switch')}'",
         related=(Related("the nodes", ("nodes",)),),
+        proposals=replacements(("topology", "kind"), filter(None, [_FITTING.get(count)])),
     )
 
 
@@ -237,6 +274,7 @@ def cables_of_a_single_node(nodes: Nodes, cabling: Cabling, topology: Topology) 
             ("cabling",),
             "take the key 'cabling' out",
             at_key=True,
+            proposals=removal(("cabling",)),
         )
 
 
@@ -416,15 +454,30 @@ def missing_cable(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterato
             f"no cable joins {a} and {b}",
             ("topology", "kind"),
             f"add 'cabling: [{{endpoints: [{a}:p0, {b}:p0]}}]'",
+            proposals=_first_cables((f"{a}:p0", f"{b}:p0")),
         )
     if topology.kind == "ring" and not cabling:
         yield Fault(
             "no cables join the nodes",
             ("topology", "kind"),
             "add 'cabling:' with a cable from p0 of each node to p1 of the next",
+            proposals=_first_cables(
+                *((f"{a}:p0", f"{b}:p1") for a, b in _ring_of([node.name for node in nodes]))
+            ),
         )
     elif topology.kind == "ring":
         yield from _open_ring(nodes, cabling)
+
+
+def _first_cables(*ends: tuple[str, str]) -> tuple[Proposal, ...]:
+    """The proposal to write the section with these cables."""
+    cables: Data = [{"endpoints": list(pair)} for pair in ends]
+    return ((Add(("cabling",), cables, after="nodes"),),)
+
+
+def _ring_of(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each node and the next one."""
+    return zip(names, [*names[1:], names[0]], strict=True)
 
 
 def _open_ring(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
@@ -443,7 +496,8 @@ def _open_ring(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
             return
     names = [node.name for node in nodes]
     used = {str(end) for cable in cabling for end in cable.endpoints}
-    for a_name, b_name in zip(names, [*names[1:], names[0]], strict=True):
+    count = len(cabling)
+    for a_name, b_name in _ring_of(names):
         if frozenset((a_name, b_name)) in joined:
             continue
         first_free = next(f"{a_name}:{port}" for port in _PORTS if f"{a_name}:{port}" not in used)
@@ -455,8 +509,10 @@ def _open_ring(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
             ("cabling",),
             f"add '- endpoints: [{first_free}, {second_free}]' to cabling",
             at_key=True,
+            proposals=((Add(("cabling", count), {"endpoints": [first_free, second_free]}),),),
         )
         used |= {first_free, second_free}
+        count += 1
 
 
 @rule("SG210", unless=_UNSOUND + " SG208 SG209")
@@ -498,6 +554,13 @@ def ring_orientation(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
         (*first.path, "endpoints"),
         f"swap {node}:p0 and {node}:p1: each cable goes from p0 of a node to p1 of the next",
         related=(Related(f"{node}'s other cable", (*second.path, "endpoints")),),
+        proposals=(
+            tuple(
+                Replace(end.path, f"{node}:{'p1' if end.port == 'p0' else 'p0'}")
+                for end in (*first.endpoints, *second.endpoints)
+                if end.name == node
+            ),
+        ),
     )
 
 
@@ -558,6 +621,7 @@ def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
                 (*cable.path, "endpoints"),
                 "take it out: one cable carries all that a node's PCIe links do",
                 related=(Related("the first cable", (*cabling[0].path, "endpoints")),),
+                proposals=removal(cable.path),
             )
 
 

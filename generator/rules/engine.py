@@ -3,9 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from generator import catalogs
+from generator.architecture import shape
 from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
-from generator.diagnostics import KeyPath, Related, Severity, listed
+from generator.diagnostics import (
+    Add,
+    KeyPath,
+    Related,
+    Replace,
+    Severity,
+    all_nearest,
+    did_you_mean,
+    listed,
+    removal,
+    renamings,
+)
 from generator.engines import ENGINES
+from generator.rules import splits
 from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
 from generator.services import WEB_UI_PORT
@@ -62,7 +75,9 @@ def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG603", unless="SG201 SG203 SG204 SG208")
-def parallel_product(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def parallel_product(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], model: DeclaredModel
+) -> Iterator[Fault]:
     """Tensor x pipeline x data is the number of nodes.
 
     Each node has one GPU, and none is left over.
@@ -85,14 +100,20 @@ def parallel_product(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> I
     if sizes.ranks == count:
         return
     product = f"{sizes.tensor} x {sizes.pipeline} x {sizes.data} = {sizes.ranks}"
-    write = f"write 'parallel: {{pipeline: {count}}}', or other sizes whose product is {count}"
+    found = splits.readings(count, sizes, shape(model))
+    some = listed(f"'{splits.shown(split)}'" for split in found[:_MOST_SPLITS])
+    more = "" if len(found) == 1 else f", or other sizes whose product is {count}"
     yield Fault(
         f"tensor x pipeline x data is {product}, and there {_nodes(count)}",
         ("engine", "parallel"),
-        write if count > 1 else "take 'parallel' out",
+        f"write {some}{more}" if count > 1 else "take 'parallel' out",
         at_key=True,
         related=(Related("the nodes", ("nodes",)),),
+        proposals=splits.proposals(sizes, found) if count > 1 else removal(("engine", "parallel")),
     )
+
+
+_MOST_SPLITS = 4
 
 
 def _nodes(count: int) -> str:
@@ -277,8 +298,12 @@ def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
         yield Fault(
             f"nothing here opens the port{several} {listed(map(repr, names))}",
             ("engine", "ports", names[0]),
-            f"'{launcher}' opens {listed(known, 'and')}" if known else "take it out",
+            did_you_mean(names[0], known)
+            or (f"'{launcher}' opens {listed(known, 'and')}" if known else "take it out"),
             at_key=True,
+            proposals=removal(*(("engine", "ports", name) for name in names))
+            if not known
+            else renamings(("engine", "ports", names[0]), all_nearest(names[0], known)),
         )
 
 
@@ -365,6 +390,9 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
             f"write '{_TOOL_PARSER}: {parser or 'PARSER'}' beside it"
             + ("" if parser else ", the one that the model's card names"),
             at_key=True,
+            proposals=((Add(_args(_TOOL_PARSER), parser, after=flags[_TOOL_CHOICE]),),)
+            if parser
+            else (),
         )
 
 
@@ -395,7 +423,18 @@ def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
             ("engine", "args", flags[_TOOL_PARSER]),
             f"write '{_TOOL_CHOICE}: true' beside it",
             at_key=True,
+            proposals=((_chosen(flags),),),
         )
+
+
+def _chosen(flags: Mapping[str, str]) -> Add | Replace:
+    if _TOOL_CHOICE in flags:
+        return Replace(_args(flags[_TOOL_CHOICE]), True)
+    return Add(_args(_TOOL_CHOICE), True, after=flags[_TOOL_PARSER])
+
+
+def _args(name: str) -> KeyPath:
+    return ("engine", "args", name)
 
 
 _TOOL_CHOICE = "enable-auto-tool-choice"

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from generator import catalogs
 from generator.architecture import shape
 from generator.declaration import DeclaredEngine, DeclaredModel
-from generator.diagnostics import Severity, did_you_mean
+from generator.diagnostics import Severity, all_nearest, did_you_mean, removal, replacements
+from generator.rules import splits
 from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
 from generator.rules.support import is_longer
@@ -32,6 +33,9 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
             ("model", "name"),
             did_you_mean(model.name, catalogs.checkpoint_names())
             or "for another model write 'source: OWNER/NAME' and its 'architecture'",
+            proposals=replacements(
+                ("model", "name"), all_nearest(model.name, catalogs.checkpoint_names())
+            ),
         )
 
 
@@ -111,6 +115,7 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
             f"a context of {model.context_length} tokens, and the model was made for {longest}",
             ("model", "context_length"),
             f"write {longest} or less",
+            proposals=replacements(("model", "context_length"), [longest]),
         )
 
 
@@ -139,13 +144,17 @@ def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
         return
     path = ("engine", "parallel")
     stages = size * engine.parallel.pipeline
-    advice = f"write 'pipeline: {stages}' in place of 'tensor: {size}', or another tensor size"
+    advice = f"write 'pipeline: {stages}' in place of 'tensor: {size}'"
+    legal = splits.legal_splits(engine.parallel, known)
+    if len(legal) > 1:
+        advice += ", or another tensor size"
+    proposals = splits.proposals(engine.parallel, legal)
     if known.heads % size:
-        yield Fault(
-            f"{known.heads} attention heads do not divide by tensor size {size}", path, advice
-        )
+        message = f"{known.heads} attention heads do not divide by tensor size {size}"
+        yield Fault(message, path, advice, proposals=proposals)
     elif known.kv_heads and not known.latent and known.kv_heads % size and size % known.kv_heads:
-        yield Fault(f"{known.kv_heads} KV heads do not divide by tensor size {size}", path, advice)
+        message = f"{known.kv_heads} KV heads do not divide by tensor size {size}"
+        yield Fault(message, path, advice, proposals=proposals)
 
 
 @rule("SG511", unless="SG501 SG503 SG603")
@@ -240,6 +249,7 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
             ("engine", "parallel", "expert"),
             "take 'expert' out",
             at_key=True,
+            proposals=removal(("engine", "parallel", "expert")),
         )
 
 

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network
 from generator.addressing import FABRIC_PREFIX, Fabric, pool_subnets
 from generator.control import chosen_plane
 from generator.declaration import DeclaredCable, Topology
-from generator.diagnostics import KeyPath, Related, Severity
+from generator.diagnostics import KeyPath, Related, Severity, replacements
 from generator.hardware import HALVES, PORTS, Half
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
@@ -153,11 +153,13 @@ def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iter
     held = pool_subnets(pool) if pool.prefixlen <= FABRIC_PREFIX else 0
     if held < needed:
         wanted = FABRIC_PREFIX - (needed - 1).bit_length()
+        larger = pool.supernet(new_prefix=min(wanted, pool.prefixlen))
         yield Fault(
             f"the pool {pool} has room for {held or 'no'} /24 subnet{'' if held == 1 else 's'}, "
             f"and the cables take {needed}",
             _POOL,
-            f"write a /{wanted} or larger",
+            f"write {larger} or larger",
+            proposals=replacements(_POOL, [str(larger)]),
         )
 
 
@@ -377,6 +379,7 @@ def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[
             "no fabric interface of a ring reaches both peers",
             ("topology", "control_plane"),
             "write 'control_plane: management'",
+            proposals=replacements(("topology", "control_plane"), ["management"]),
         )
     elif bare and (topology.kind == "ring" or _asks_for_management(topology)):
         have = "has" if len(bare) == 1 else "have"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from generator.declaration import FIRST_HOST, DeclaredNode
-from generator.diagnostics import Related, listed
+from generator.diagnostics import Related, listed, replacements
 from generator.rules.registry import Fault, rule
 
 Nodes = Sequence[DeclaredNode]
@@ -129,6 +129,9 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
                 if counted
                 else Related("first used", (*first.path, "host")),
             ),
+            # Of two that are written either may be the wrong one.
+            proposals=replacements((*second.path, "host"), [free])
+            + (() if counted else replacements((*first.path, "host"), [free])),
         )
 
 

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from generator.diagnostics import Finding, KeyPath, Related, Severity
+from generator.diagnostics import Finding, KeyPath, Proposal, Related, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Fault:
     help: str = ""
     at_key: bool = False
     related: tuple[Related, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
 
 
 Check = Callable[..., Iterator[Fault]]
@@ -54,6 +55,7 @@ class Rule:
             fault.at_key,
             fault.help,
             fault.related,
+            proposals=fault.proposals,
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from generator import secrecy
 from generator.addressing import Fabric
 from generator.declaration import DeclaredEngine, DeclaredNode, Topology
-from generator.diagnostics import KeyPath, Related
+from generator.diagnostics import KeyPath, Related, removal
 from generator.engines import ENGINES
 from generator.forms import form_fault
 from generator.rules.environment import derived_variables
@@ -85,7 +85,13 @@ def name_that_is_taken(
         path = ("engine", "secrets", index)
         if first < index:
             other = Related("first named", ("engine", "secrets", first))
-            yield Fault(f"the secret {name} is named twice", path, "take it out", related=(other,))
+            yield Fault(
+                f"the secret {name} is named twice",
+                path,
+                "take it out",
+                related=(other,),
+                proposals=removal(path),
+            )
         elif name in engine.env:
             other = Related("its value", ("engine", "env", name))
             yield Fault(
@@ -93,12 +99,14 @@ def name_that_is_taken(
                 path,
                 "take it out here if it is no secret, or there if it is one",
                 related=(other,),
+                proposals=removal(path) + removal(("engine", "env", name)),
             )
         elif name in derived:
             yield Fault(
                 f"{name} is no secret: sparkgen derives it, and a secret would replace it",
                 path,
                 "take it out",
+                proposals=removal(path),
             )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from generator.declaration import DeclaredEngine
-from generator.diagnostics import Severity
+from generator.diagnostics import Severity, replacements
 from generator.engines import ENGINES
 from generator.rules.registry import Fault, rule
 
@@ -58,4 +58,5 @@ def open_dashboard(engine: DeclaredEngine) -> Iterator[Fault]:
             "Ray's dashboard listens on all interfaces, and takes jobs from everybody",
             ("engine", "bind"),
             "write 'bind: management'",
+            proposals=replacements(("engine", "bind"), ["management"]),
         )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from generator.declaration import Waiver
-from generator.diagnostics import Finding, Related, Severity, path_text
+from generator.diagnostics import Finding, Related, Severity, path_text, removal
 from generator.rules.registry import RULES
 
 
@@ -50,4 +50,11 @@ def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
         message, key = f"{waiver.rule} is an error, which can't be waived", "rule"
     else:
         message, key = f"{waiver.rule} does not warn at {waiver.path}", "path"
-    return Finding("SG190", Severity.WARNING, message, (*path, key), help="take the waiver out")
+    return Finding(
+        "SG190",
+        Severity.WARNING,
+        message,
+        (*path, key),
+        help="take the waiver out",
+        proposals=removal(path),
+    )

@@ -7,8 +7,8 @@ from generator.declaration import DeclaredEngine
 from generator.nccl_catalog import Release
 from generator.rules.environment import version_tuple
 
-# What is wrong, and what to write.
-Said = tuple[str, str]
+# What is wrong, what to write, and the value that is meant, if it is known.
+Said = tuple[str, str, str]
 
 HCAS = "NCCL_IB_HCA"
 SOCKETS = (
@@ -47,17 +47,21 @@ def names_fault(name: str, value: str) -> Said | None:
         if name.startswith("NCCL_"):
             first = value[: len(value) - len(value.lstrip("=^"))]
             meant = "^" * ("^" in first) + "=" * ("=" in first)
+            right = (meant or "=") + re.sub("[=^]", "", names)
             return (
                 f"'^' and then '=' stand once, before the whole list: '{value}'",
-                f"write '{name}: {meant or '='}{re.sub('[=^]', '', names)}'",
+                f"write '{name}: {right}'",
+                right,
             )
-        return f"only NCCL knows '=' and '^', {name} does not", (
-            f"write '{name}: {re.sub('[=^]', '', value)}'"
-        )
+        right = re.sub("[=^]", "", value)
+        return f"only NCCL knows '=' and '^', {name} does not", f"write '{name}: {right}'", right
     for item in names.split(",") if name == HCAS else ():
         if item and not re.fullmatch(r"[^:]+(:1?(:[0-9]*){0,2})?", item):
-            return f"'{item}' is no RoCE device, or has a port other than 1", (
-                f"write '{item.split(':')[0]}:1'"
+            right = f"{item.split(':')[0]}:1"
+            return (
+                f"'{item}' is no RoCE device, or has a port other than 1",
+                f"write '{right}'",
+                value.replace(item, right, 1),
             )
     return None
 

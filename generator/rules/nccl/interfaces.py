@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, ip_network
 
 from generator.addressing import Fabric
 from generator.declaration import DeclaredEngine, DeclaredNode, Topology
-from generator.diagnostics import did_you_mean, listed
+from generator.diagnostics import Proposal, all_nearest, listed, removal, replacements
 from generator.hardware import HALVES, PORTS, RJ45, Half
 from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks, path_of
 from generator.rules.registry import Fault, rule
@@ -104,46 +104,59 @@ def name_without_address(
             continue
         said.add(variable)
         known = _hardware_names(variable).union(*(names.of(variable) for names in own))
-        yield _missing_name(variable, name, prefix, lacking, known, len(nodes))
+        who = _who(lacking, len(nodes))
+        yield _missing_name(variable, engine.env[variable], name, prefix, who, known)
 
 
 def _missing_name(
-    variable: str, name: str, prefix: bool, lacking: list[str], known: set[str], count: int
+    variable: str, value: str, name: str, prefix: bool, who: str, known: set[str]
 ) -> Fault:
-    who = _who(lacking, count)
+    path = path_of(variable)
+    out = removal(path)
+
+    def instead(*names: str) -> tuple[Proposal, ...]:
+        return replacements(path, [value.replace(name, right, 1) for right in names])
+
     if "/" in name:
-        return Fault(f"{who} an address in '{name}'", path_of(variable), _DERIVED)
+        return Fault(f"{who} an address in '{name}'", path, _DERIVED, proposals=out)
     if _matching(name, known, prefix):
         return Fault(
             f"{who} an address on '{name}'",
-            path_of(variable),
-            f"name one that has, on every node, or {_DERIVED}",
+            path,
+            f"{_DERIVED}; or name one that has an address on every node",
+            proposals=out,
         )
     if name in _OTHER_KIND:
         kind = "RoCE devices" if variable == HCAS else "interfaces"
         return Fault(
             f"{variable} takes {kind}, and '{name}' is none",
-            path_of(variable),
+            path,
             f"write {_OTHER_KIND[name]}, or {_DERIVED}",
+            proposals=instead(_OTHER_KIND[name]) + out,
         )
     lower = {word.lower(): word for word in known}
     if name.lower() in lower:
         right = lower[name.lower()]
         return Fault(
             f"there is no '{name}': upper and lower case matter",
-            path_of(variable),
-            f"did you mean '{right}'?",
+            path,
+            f"write '{right}'",
+            proposals=instead(right),
         )
     if re.fullmatch(r"mlx[45]_[0-9]+", name):
         devices = listed((half.hca for half in _HARDWARE), "and")
         return Fault(
-            f"DGX OS has no '{name}'", path_of(variable), f"its devices are {devices}; {_DERIVED}"
+            f"DGX OS has no '{name}'",
+            path,
+            f"its devices are {devices}; {_DERIVED}",
+            proposals=out,
         )
-    guess = did_you_mean(name, known)
+    near = all_nearest(name, known)
     return Fault(
         f"{who} an address on '{name}' that the site file knows of",
-        path_of(variable),
-        f"{guess} Or {_DERIVED}" if guess else _DERIVED,
+        path,
+        f"did you mean {listed(map(repr, near))}? Or {_DERIVED}" if near else _DERIVED,
+        proposals=instead(*near) + out,
     )
 
 
@@ -185,7 +198,8 @@ def name_that_is_a_prefix(
             yield Fault(
                 f"without '=' NCCL takes '{name}' for a prefix of {listed(found, 'and')}",
                 path_of(variable),
-                f"write '=' and whole names, or {_DERIVED}",
+                f"{_DERIVED}; or write '=' and whole names",
+                proposals=removal(path_of(variable)),
             )
 
 
@@ -217,7 +231,8 @@ def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]
             yield Fault(
                 f"'{name}: {engine.env[name]}' keeps NCCL off the fabric, on slow sockets",
                 path_of(name),
-                f"take it out, or write {right}",
+                f"take it out: sparkgen sets it to {right}",
+                proposals=removal(path_of(name)),
             )
 
 
@@ -256,5 +271,6 @@ def fabric_socket_on_a_ring(
             yield Fault(
                 f"on a ring '{name}' reaches one peer, and {variable} needs one that reaches all",
                 path_of(variable),
-                f"write '{variable}: {mark}{right}', or {_DERIVED}",
+                f"{_DERIVED}, here {mark}{right}",
+                proposals=removal(path_of(variable)),
             )

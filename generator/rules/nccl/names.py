@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from generator.declaration import DeclaredEngine
-from generator.diagnostics import Severity
+from generator.diagnostics import Proposal, Severity, listed, removal, renamings
 from generator.nccl_catalog import (
     LATEST,
     NEVER,
     REPLACED,
+    SAME,
     Release,
     is_ours,
     is_patched,
@@ -113,18 +114,27 @@ def _unknown(engine: DeclaredEngine, which: str) -> Iterator[Fault]:
         if not is_ours(name) or parameter(name) or (engine.nccl_patched and is_patched(name)):
             continue
         message, near = f"{which} variable {name}", nearest(name)
+        proposals = removal(path_of(name))
         if name in NEVER:
             help_text = NEVER[name]
+            proposals = _instead(name, proposals)
         elif is_patched(name):
             message = f"only patched builds of NCCL read {name}"
             help_text = "take it out, or write 'nccl: {version: VERSION, patched: true}'"
+            proposals = ()
         elif near:
-            help_text = f"did you mean '{near}'?"
+            help_text = f"did you mean {listed(map(repr, near))}?"
+            proposals = renamings(path_of(name), near)
         elif engine.nccl_patched:
             continue
         else:
             help_text = "take it out; NCCL's user guide lists its environment variables"
-        yield Fault(message, path_of(name), help_text, at_key=True)
+        yield Fault(message, path_of(name), help_text, at_key=True, proposals=proposals)
+
+
+def _instead(name: str, otherwise: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
+    """The proposal of another name, if it takes the same values."""
+    return renamings(path_of(name), [SAME[name]]) if name in SAME else otherwise
 
 
 def _given_up(name: str, last: Release) -> Fault:
@@ -134,6 +144,7 @@ def _given_up(name: str, last: Release) -> Fault:
         path_of(name),
         f"write {new}, which took its place" if new else "take it out",
         at_key=True,
+        proposals=_instead(name, () if new else removal(path_of(name))),
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from generator.declaration import DeclaredEngine, Topology
-from generator.diagnostics import Severity
+from generator.diagnostics import Severity, removal
 from generator.rules.environment import RING_NCCL
 from generator.rules.nccl.grammar import path_of, release_of
 from generator.rules.registry import Fault, rule
@@ -43,6 +43,7 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
                 path_of(name),
                 "take it out",
                 at_key=True,
+                proposals=removal(path_of(name)),
             )
 
 
@@ -73,6 +74,7 @@ def pinned_gid(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
         path_of("NCCL_IB_GID_INDEX"),
         f"take it out; where one must be chosen, 'NCCL_IB_ADDR_RANGE: {topology.subnet_pool}' "
         "does it by address",
+        proposals=removal(path_of("NCCL_IB_GID_INDEX")),
     )
 
 
@@ -103,6 +105,7 @@ def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
             f"NCCL {engine.nccl} finds a peer's port best among merged ones",
             path_of("NCCL_IB_MERGE_NICS"),
             "take it out: it was for builds before 2.30.7",
+            proposals=removal(path_of("NCCL_IB_MERGE_NICS")),
         )
 
 

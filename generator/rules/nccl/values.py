@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from generator.declaration import DeclaredEngine
-from generator.diagnostics import did_you_mean
+from generator.diagnostics import Data, all_nearest, listed, replacements
 from generator.nccl_catalog import is_ours, parameter
 from generator.rules.nccl.grammar import INTERFACES, Said, is_subnet, names_fault, path_of
 from generator.rules.registry import Fault, rule
@@ -53,6 +53,7 @@ _LISTS = ("NCCL_ALGO", "NCCL_DEBUG_SUBSYS", "NCCL_PROTO")
 _FUNCTIONS = "AllGather AllReduce Broadcast Reduce ReduceScatter"
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 _FLAG_WORDS = {"true": 1, "yes": 1, "on": 1, "false": 0, "no": 0, "off": 0}
+_ROCE = ("infiniband", "rdma", "roce", "verbs")
 _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -80,7 +81,10 @@ def value_of_a_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     for name, value in engine.env.items():
         said = _value_fault(name, value, engine)
         if said:
-            yield Fault(said[0], path_of(name), said[1])
+            message, help_text, meant = said
+            right: Data = int(meant) if meant.isdigit() else meant
+            proposals = replacements(path_of(name), [right] if meant else [])
+            yield Fault(message, path_of(name), help_text, proposals=proposals)
 
 
 def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
@@ -94,7 +98,7 @@ def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
     if name == "NCCL_NET":
         return _network_fault(value, engine)
     if name == "NCCL_IB_ADDR_RANGE" and not is_subnet(value):
-        return f"'{name}: {value}' is no subnet", "write ADDRESS/LENGTH, such as 10.100.0.0/16"
+        return f"'{name}: {value}' is no subnet", "write ADDRESS/LENGTH, such as 10.100.0.0/16", ""
     return None
 
 
@@ -105,13 +109,13 @@ def _integer_fault(name: str, value: str) -> Said | None:
     read = _strtoll(found[0]) if found else 0
     octal = found and re.match(r"[+-]?0[0-9]", value)
     if not found or found[0] != value or octal:
-        return f"{name} is a whole number, and NCCL reads '{value}' as {read}", (
-            _number_help(value) or wanted
-        )
+        meant = _meant_number(value)
+        message = f"{name} is a whole number, and NCCL reads '{value}' as {read}"
+        return message, f"write {meant}" if meant else wanted, meant
     if low is not None and high is not None and not low <= read <= high:
         if name == "NCCL_IB_TIMEOUT":
             wanted += "; 20, the default, waits 4.096 us x 2^20, some 4 s"
-        return f"'{name}: {value}' is out of range: {low} to {high}", wanted
+        return f"'{name}: {value}' is out of range: {low} to {high}", wanted, ""
     return None
 
 
@@ -122,13 +126,13 @@ def _strtoll(text: str) -> int:
     return sign * int(digits, base)
 
 
-def _number_help(value: str) -> str:
+def _meant_number(value: str) -> str:
     if value.isdigit():
-        return f"write {int(value)}"
+        return str(int(value))
     if value.lower() in _FLAG_WORDS:
-        return f"write {_FLAG_WORDS[value.lower()]}"
+        return str(_FLAG_WORDS[value.lower()])
     size = re.fullmatch(r"([1-9][0-9]*)([KMG])(i?B)?", value.upper().replace("IB", "iB"))
-    return f"write {int(size[1]) * _SIZES[size[2]]}" if size else ""
+    return str(int(size[1]) * _SIZES[size[2]]) if size else ""
 
 
 def _words_fault(name: str, value: str) -> Said | None:
@@ -137,9 +141,11 @@ def _words_fault(name: str, value: str) -> Said | None:
     functions = _FUNCTIONS.split() if name in _LISTS else []
     for word in filter(None, words):
         if word.upper() not in {*known, *map(str.upper, functions)}:
-            guess = did_you_mean(word, known.values())
+            near = all_nearest(word, known.values())
             choices = f"one of: {', '.join(known.values())}"
-            return f"{name} has no '{word}'", f"{choices}; {guess}" if guess else choices
+            guess = f"; did you mean {listed(map(repr, near))}?" if near else ""
+            meant = value.replace(word, near[0], 1) if len(near) == 1 else ""
+            return f"{name} has no '{word}'", choices + guess, meant
     return None
 
 
@@ -148,6 +154,8 @@ def _network_fault(value: str, engine: DeclaredEngine) -> Said | None:
     plugin = engine.env.get("NCCL_NET_PLUGIN", "none") != "none" or engine.nccl_patched
     if plugin or value.lower() in ("ib", "socket") or value.lower().startswith("ibext"):
         return None
-    return f"NCCL has no network '{value}' of its own", (
-        "write IB, which is RoCE as well, or name its plugin in NCCL_NET_PLUGIN"
+    return (
+        f"NCCL has no network '{value}' of its own",
+        "write IB, which is RoCE as well, or name its plugin in NCCL_NET_PLUGIN",
+        "IB" if value.lower() in _ROCE else "",
     )

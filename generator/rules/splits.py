@@ -1,0 +1,75 @@
+"""The ways to split a model over nodes, as the rules about parallel sizes propose them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from generator.architecture import Shape
+from generator.declaration import Parallel
+from generator.diagnostics import Edit, Proposal, Remove, Rename, Replace
+
+_PATH = ("engine", "parallel")
+
+Split = Mapping[str, int]
+
+
+def readings(count: int, sizes: Parallel, known: Shape | None) -> list[Split]:
+    """What sizes for so many nodes can be meant to be: where one is written, it is that one."""
+    written = _written(sizes)
+    if len(written) == 1:
+        (name,) = written
+        same = {name: count}
+        if _is_legal(same, known):
+            return [same]
+    return list(_over_one_replica(count, known))
+
+
+def legal_splits(sizes: Parallel, known: Shape) -> list[Split]:
+    """The tensor and pipeline sizes that take as many ranks as those that are written."""
+    replicas = {"data": sizes.data} if sizes.data > 1 else {}
+    splits = _over_one_replica(sizes.tensor * sizes.pipeline, known)
+    return [{**split, **replicas} for split in splits]
+
+
+def _over_one_replica(count: int, known: Shape | None) -> Iterator[Split]:
+    for tensor in (n for n in range(1, count + 1) if count % n == 0):
+        split = {"tensor": tensor, "pipeline": count // tensor}
+        if _is_legal(split, known):
+            yield {name: size for name, size in split.items() if size > 1}
+
+
+def _is_legal(split: Split, known: Shape | None) -> bool:
+    tensor, pipeline = split.get("tensor", 1), split.get("pipeline", 1)
+    if known is None:
+        return True
+    heads, kv_heads = known.heads or tensor, known.kv_heads or tensor
+    kv_fit = known.latent or not (kv_heads % tensor and tensor % kv_heads)
+    return heads % tensor == 0 and kv_fit and pipeline <= (known.layers or pipeline)
+
+
+def _written(sizes: Parallel) -> Split:
+    own = {"tensor": sizes.tensor, "pipeline": sizes.pipeline, "data": sizes.data}
+    return {name: size for name, size in own.items() if size > 1}
+
+
+def shown(split: Split) -> str:
+    """Sizes as they are written: `parallel: {pipeline: 3}`."""
+    return f"parallel: {{{', '.join(f'{name}: {size}' for name, size in split.items())}}}"
+
+
+def proposals(sizes: Parallel, splits: Sequence[Split]) -> tuple[Proposal, ...]:
+    """The proposals to write one of these in place of the sizes that are there."""
+    return tuple(tuple(_edits(_written(sizes), split)) for split in splits)
+
+
+def _edits(old: Split, new: Split) -> Iterator[Edit]:
+    gone, come = [n for n in old if n not in new], [n for n in new if n not in old]
+    if len(gone) == len(come) == 1:
+        yield Rename((*_PATH, gone[0]), come[0])
+        old = {(come[0] if name == gone[0] else name): size for name, size in old.items()}
+        gone, renamed = [], {come[0]: gone[0]}
+    else:
+        renamed = {}
+    for name in gone:
+        yield Remove((*_PATH, name))
+    for name, size in new.items():
+        if old.get(name) != size:
+            yield Replace((*_PATH, renamed.get(name, name)), size)
