@@ -18,6 +18,7 @@ COMMANDS = (
     "fit",
     "model",
     "diagram",
+    "fix",
     "schema",
     "explain",
 )

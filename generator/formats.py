@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Iterator
+from difflib import unified_diff
 
 from generator import secrecy
 from generator.diagnostics import Finding, KeyPath, Severity, Span, path_text
@@ -42,6 +43,19 @@ def count(findings: Iterable[Finding]) -> str:
         for severity, total in totals.items()
         if total
     )
+
+
+def difference(before: Document, after: Document) -> str:
+    """A unified diff of two texts of a site file, without the secrets that stand in them."""
+    old, new = (secrecy.shown(document).splitlines(keepends=True) for document in (before, after))
+    name = _plain(before.name)
+    return "".join(map(_ended, unified_diff(old, new, name, name)))
+
+
+def _ended(line: str) -> str:
+    """A line of a diff as `patch` reads it."""
+    text = "\t".join(map(visible, line.removesuffix("\n").split("\t")))
+    return f"{text}\n" if line.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
 
 
 def place(document: Document, finding: Finding) -> Span:

@@ -21,11 +21,15 @@ TEXTUAL = ("text", "github")
 
 def read(path: Path) -> Reading:
     """What a site file says; ends the command if it can't be read."""
+    return read_site(str(path), content(path))
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a site file; ends the command if it can't be read."""
     try:
-        raw = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         fail(f"{path}: {error.strerror}")
-    return read_site(str(path), raw)
 
 
 def sound(paths: Iterable[Path], strict: bool = False, form: str = "text") -> list[Reading]:

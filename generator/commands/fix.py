@@ -1,0 +1,61 @@
+"""`sparkgen fix`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from generator.commands.options import DRIFT, INVALID, SITE
+from generator.commands.sites import content, fail
+from generator.diagnostics import Finding, has_errors, path_text
+from generator.formats import count, difference, visible
+from generator.overwriting import OverwriteError, overwrite
+from generator.repair import Repair, repair
+
+
+@click.command(epilog="Example: sparkgen fix --write sites/lab-mesh.yaml")
+@SITE
+@click.option("--write", is_flag=True, help="Write the changes to the site file.")
+def command(site: Path, write: bool) -> None:
+    """Show what findings propose to change in a site file, and write it."""
+    done = repair(str(site), content(site))
+    click.echo(difference(done.before.document, done.after.document), nl=False)
+    for line in _left(done):
+        click.echo(visible(line), err=True)
+    if write and done.changed and done.fewer:
+        try:
+            overwrite(site, done.raw)
+        except OverwriteError as error:
+            fail(str(error))
+    click.echo(visible(f"{site}: {_summary(done, write)}"), err=True)
+    if not write and done.changed and done.fewer:
+        sys.exit(DRIFT)
+    if has_errors((done.after if done.fewer else done.before).findings):
+        sys.exit(INVALID)
+
+
+def _left(done: Repair) -> list[str]:
+    """A line for each finding that stays: its readings are in its help."""
+    asked = [f"choose one: {_told(finding)}" for finding in done.asked]
+    stuck = [f"to be changed by hand: {_told(finding)}" for finding in done.stuck]
+    other = [f for f in done.after.findings if not f.proposals]
+    return [*asked, *stuck, *(f"nothing to propose: {_told(finding)}" for finding in other)]
+
+
+def _told(finding: Finding) -> str:
+    place = f" at {path_text(finding.path)}" if finding.path else ""
+    help_text = f"; {finding.help}" if finding.help else ""
+    return f"{finding.severity}[{finding.rule}]{place}: {finding.message}{help_text}"
+
+
+def _summary(done: Repair, write: bool) -> str:
+    before, after = done.before.findings, done.after.findings
+    if not before:
+        return "fine, nothing to fix"
+    if not done.changed:
+        return f"{count(before)}, none of them can be fixed here"
+    left = count(after) or "no finding"
+    if not done.fewer:
+        return f"nothing is written: {left} would take the place of {count(before)}"
+    news = "written" if write else "not written; --write does it"
+    return f"{count(before)} before, {left} after; {news}"

@@ -1,0 +1,152 @@
+"""Where everything stands in the text of a site file: keys, values, entries, aliases and all.
+
+`Document.locate` points at things; what is to be changed must also be known to its last character,
+and an alias told from what it repeats, which composed nodes do not.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from generator.diagnostics import KeyPath
+from generator.source import NodeLoader
+
+# Line and column, both from zero, columns in characters.
+Point = tuple[int, int]
+
+
+class UnsettledError(Exception):
+    """A place that can't be changed without changing, or guessing, something else."""
+
+
+@dataclass(slots=True)
+class Place:
+    """A value and the stretch of text that it takes; a block ends with its last value.
+
+    `style` is the quote, or `|`, of a scalar. `shared` is a value that aliases repeat.
+    """
+
+    start: Point
+    end: Point
+    style: str = ""
+    flow: bool = False
+    alias: bool = False
+    shared: bool = False
+    is_list: bool = False
+    entries: "list[Entry]" = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written where a value should be."""
+        return self.start == self.end and not self.entries
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry of a list, or a key and its value."""
+
+    key: Place | None
+    name: str
+    value: Place
+
+    @property
+    def start(self) -> Point:
+        """Where the key, or the value of a list's entry, begins."""
+        return self.key.start if self.key else self.value.start
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a path: the list or mapping, and the entry in it."""
+
+    parent: Place
+    index: int
+
+    @property
+    def entry(self) -> Entry:
+        """The entry that the step leads to."""
+        return self.parent.entries[self.index]
+
+
+def places(text: str) -> Place:
+    """The root of a text that is sound YAML."""
+    events = [event for event in yaml.parse(text, Loader=NodeLoader) if _is_node(event)]
+    repeated = {str(event.anchor) for event in events if isinstance(event, yaml.AliasEvent)}
+    return _Reader(iter(events), repeated, text.split("\n")).place()
+
+
+def steps(root: Place, path: KeyPath, again: bool = False) -> list[Step]:
+    """The steps to what stands at a path, or with `again` at the second key of that name.
+
+    Raises UnsettledError where there is none, or where what an alias repeats would change with it.
+    """
+    found: list[Step] = []
+    place = root
+    for number, part in enumerate(path):
+        if place.alias or place.shared:
+            raise UnsettledError("an alias repeats it")
+        known = [i for i, entry in enumerate(place.entries) if _is(place, i, entry, part)]
+        last = again and number == len(path) - 1
+        if len(known) <= last:
+            raise UnsettledError("it is not there")
+        found.append(Step(place, known[last]))
+        place = found[-1].entry.value
+    return found
+
+
+def _is(place: Place, index: int, entry: Entry, part: str | int) -> bool:
+    return index == part if place.is_list else entry.key is not None and entry.name == part
+
+
+def _is_node(event: yaml.Event) -> bool:
+    return isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent)
+
+
+class _Reader:
+    """Reads events one after the other into places."""
+
+    def __init__(self, events: Iterator[Any], repeated: set[str], lines: list[str]) -> None:
+        self._events = events
+        self._repeated = repeated
+        self._lines = lines
+
+    def place(self) -> Place:
+        return self._place(next(self._events))
+
+    def _place(self, event: Any) -> Place:
+        start, end = _point(event.start_mark), _point(event.end_mark)
+        if isinstance(event, yaml.AliasEvent):
+            return Place(start, end, alias=True)
+        shared = event.anchor in self._repeated
+        if isinstance(event, yaml.ScalarEvent):
+            if event.style in ("|", ">"):
+                end = self._text_end(end)
+            return Place(start, end, style=event.style or "", shared=shared)
+        flow, is_list = bool(event.flow_style), isinstance(event, yaml.SequenceStartEvent)
+        place = Place(start, end, flow=flow, shared=shared, is_list=is_list)
+        for inner in self._events:
+            if isinstance(inner, yaml.CollectionEndEvent):
+                if flow:
+                    place.end = _point(inner.end_mark)
+                break
+            if is_list:
+                entry = Entry(None, "", self._place(inner))
+            else:
+                name = inner.value if isinstance(inner, yaml.ScalarEvent) else ""
+                entry = Entry(self._place(inner), name, self.place())
+            place.entries.append(entry)
+            place.end = max(place.end, entry.value.end)
+        return place
+
+    def _text_end(self, end: Point) -> Point:
+        """The end of the last line of a block text, not of the blank lines below it."""
+        line = end[0] if end[1] else end[0] - 1
+        while not self._lines[line].strip():
+            line -= 1
+        return line, len(self._lines[line])
+
+
+def _point(mark: Any) -> Point:
+    return mark.line, mark.column

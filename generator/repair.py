@@ -1,0 +1,170 @@
+"""Applies what findings propose to the text of a site file, round by round, until nothing is left.
+
+A change counts only if reading the file again shows that it did what it was for.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from generator.diagnostics import Finding
+from generator.layout import UnsettledError
+from generator.pipeline import Reading, read_site
+from generator.splicing import Splice, Splicer
+
+MAX_ROUNDS = 20
+MAX_READINGS = 100
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Findings of reading and of the schemas hide what the rules would say of the same section.
+_RULES = "SG2"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A site file before and after; `raw` is the text after, `fixed` what was settled on the way.
+
+    `asked` are findings that can be read in several ways, `stuck` those whose proposals could not
+    be applied, or did not help: both are still there.
+    """
+
+    before: Reading
+    after: Reading
+    raw: bytes
+    fixed: tuple[Finding, ...]
+    asked: tuple[Finding, ...]
+    stuck: tuple[Finding, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was applied."""
+        return bool(self.fixed)
+
+    @property
+    def fewer(self) -> bool:
+        """Whether the file has fewer findings after than before."""
+        return len(self.after.findings) < len(self.before.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    raw: bytes
+    reading: Reading
+    fixed: tuple[Finding, ...] = ()
+
+
+def repair(name: str, raw: bytes) -> Repair:
+    """Apply all proposals that can be; the last text with fewer findings is the result."""
+    first = state = best = _State(raw, read_site(name, raw))
+    search = _Search(name)
+    for _ in range(MAX_ROUNDS):
+        following = search.step(state)
+        if following is None:
+            break
+        state = following
+        if len(state.reading.findings) < len(first.reading.findings):
+            best = state
+    # Where no text has fewer findings, the last one may show what was hidden before.
+    result = state if best is first and _hiding(state.fixed) else best
+    found = result.reading.findings
+    return Repair(
+        first.reading,
+        result.reading,
+        result.raw,
+        result.fixed,
+        asked=tuple(finding for finding in found if len(finding.proposals) > 1),
+        stuck=tuple(finding for finding in found if len(finding.proposals) == 1),
+    )
+
+
+class _Search:
+    """Goes from one text to a better one, and never back."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._readings = 0
+        self._seen: set[bytes] = set()
+
+    def step(self, state: _State) -> _State | None:
+        """The text with all that can be fixed at once, or one finding after the other; or none."""
+        self._seen.add(state.raw)
+        if state.reading.document.data is None:
+            return None
+        candidates = [f for f in state.reading.findings if len(f.proposals) == 1]
+        splicer = Splicer(state.reading.document.text) if candidates else None
+        spliced = list(_spliced(splicer, candidates)) if splicer else []
+        together = list(_apart(spliced))
+        attempts = [together] if len(together) > 1 else []
+        attempts += [[one] for one in spliced]
+        return next(filter(None, (self._tried(state, attempt) for attempt in attempts)), None)
+
+    def _tried(
+        self, state: _State, attempt: Sequence[tuple[Finding, list[Splice]]]
+    ) -> _State | None:
+        raw = spliced(state.raw, [splice for _, splices in attempt for splice in splices])
+        if raw in self._seen or self._readings == MAX_READINGS:
+            return None
+        self._readings += 1
+        self._seen.add(raw)
+        reading = read_site(self._name, raw)
+        fixed = [finding for finding, _ in attempt]
+        if not _helped(state.reading, reading, fixed):
+            return None
+        return _State(raw, reading, (*state.fixed, *fixed))
+
+
+def _spliced(
+    splicer: Splicer, findings: Iterable[Finding]
+) -> Iterator[tuple[Finding, list[Splice]]]:
+    for finding in findings:
+        try:
+            yield finding, splicer.splices(finding.proposals[0])
+        except UnsettledError:
+            continue
+
+
+def _apart(
+    spliced: Iterable[tuple[Finding, list[Splice]]],
+) -> Iterator[tuple[Finding, list[Splice]]]:
+    """Those of which none gets into the way of one before it."""
+    taken: list[Splice] = []
+    for finding, splices in spliced:
+        if not any(new.clashes(old) for new in splices for old in taken):
+            taken += splices
+            yield finding, splices
+
+
+def _helped(before: Reading, after: Reading, fixed: Sequence[Finding]) -> bool:
+    """Whether the findings are gone and, unless they hid others, no more came in their place."""
+    if after.document.data is None:
+        return False
+    was, now = _counted(before), _counted(after)
+    wanted = Counter((finding.rule, finding.message) for finding in fixed)
+    gone = all(now[key] <= was[key] - count for key, count in wanted.items())
+    return gone and (_hiding(fixed) or len(after.findings) <= len(before.findings))
+
+
+def _hiding(fixed: Iterable[Finding]) -> bool:
+    return all(finding.rule < _RULES for finding in fixed)
+
+
+def _counted(reading: Reading) -> Counter[tuple[str, str]]:
+    return Counter((finding.rule, finding.message) for finding in reading.findings)
+
+
+def spliced(raw: bytes, splices: Iterable[Splice]) -> bytes:
+    """The bytes of a file with splices made in them, which name places in its text.
+
+    Line ends and a byte order mark stay; new lines end like the first one.
+    """
+    mark = _BYTE_ORDER_MARK if raw.startswith(_BYTE_ORDER_MARK) else b""
+    text = raw.removeprefix(mark).decode()
+    ends = list(re.finditer(r"\r\n?|\n", text))
+    # Behind the last line is the end of the text, whether that line has an end or not.
+    starts = [0, *(end.end() for end in ends), len(text)]
+    newline = ends[0][0] if ends else "\n"
+    for splice in sorted(splices, reverse=True):
+        start, end = (starts[line] + column for line, column in (splice.start, splice.end))
+        text = text[:start] + splice.text.replace("\n", newline) + text[end:]
+    return mark + text.encode()

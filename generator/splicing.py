@@ -1,0 +1,218 @@
+"""Turns edits of data into changes of text: everything outside of a change stays as it is.
+
+What is written is worded by ruamel.yaml, in the style that is there: the quotes of the text that it
+replaces, the line of a mapping in braces, the indentation of a block.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
+
+from generator.diagnostics import Add, Data, Edit, KeyPath, Remove, Rename, Replace
+from generator.layout import Point, Step, UnsettledError, places, steps
+
+_QUOTES = {"'": SingleQuotedScalarString, '"': DoubleQuotedScalarString}
+_DASH = re.compile(r"\s*-\s+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Splice:
+    """New text in place of a stretch of the old; lines end with a newline."""
+
+    start: Point
+    end: Point
+    text: str
+
+    def clashes(self, other: "Splice") -> bool:
+        """Whether both can't be done at once."""
+        return self.start <= other.end and other.start <= self.end
+
+
+class Splicer:
+    """Makes the splices for edits of one text."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        self._root = places(text)
+
+    def splices(self, edits: Iterable[Edit]) -> list[Splice]:
+        """The changes for edits that belong together; UnsettledError where one can't be made."""
+        made: list[Splice] = []
+        for edit in edits:
+            new = self._splice(edit)
+            if any(new.clashes(other) for other in made):
+                raise UnsettledError("two changes meet")
+            made.append(new)
+        return made
+
+    def _splice(self, edit: Edit) -> Splice:
+        match edit:
+            case Replace():
+                return self._replace(edit)
+            case Rename():
+                return self._rename(edit)
+            case Remove():
+                return self._remove(steps(self._root, edit.path, edit.again))
+            case Add():
+                return self._add(edit)
+
+    def _replace(self, edit: Replace) -> Splice:
+        try:
+            step = steps(self._root, edit.path)[-1]
+        except UnsettledError:
+            return self._add(Add(edit.path, edit.value))
+        place = step.entry.value
+        if place.shared or (place.entries and not place.flow):
+            raise UnsettledError("an alias repeats it" if place.shared else "it is a block")
+        words = _worded(edit.value, step.parent.flow, place.style)
+        blank = place.is_empty and not self._lines[place.start[0]][: place.start[1]].endswith(" ")
+        return Splice(place.start, place.end, f" {words}" if blank else words)
+
+    def _rename(self, edit: Rename) -> Splice:
+        step = steps(self._root, edit.path)[-1]
+        key = step.entry.key
+        assert key
+        if any(entry.name == edit.key for entry in step.parent.entries):
+            raise UnsettledError(f"there is a key '{edit.key}' already")
+        return Splice(key.start, key.end, _worded(edit.key, step.parent.flow, key.style))
+
+    def _remove(self, path: Sequence[Step]) -> Splice:
+        step = path[-1]
+        if step.entry.value.shared or (step.entry.key and step.entry.key.shared):
+            raise UnsettledError("an alias repeats it")
+        if len(step.parent.entries) == 1:
+            # What would be left is a key without a value.
+            if len(path) == 1:
+                raise UnsettledError("nothing would be left")
+            return self._remove(path[:-1])
+        if step.parent.flow:
+            return self._cut(step)
+        start, end_line = step.entry.start, step.entry.value.end[0]
+        before = self._lines[start[0]][: start[1]]
+        if step.parent.is_list:
+            # The place of a list in a block is that of its first dash.
+            before = before[: step.parent.start[1]] + _DASH.sub("", before[step.parent.start[1] :])
+        inside = self._lines[start[0] + 1 : end_line + 1]
+        if any(line.lstrip().startswith("#") for line in inside):
+            raise UnsettledError("a comment stands in it")
+        if not before.strip():
+            return Splice((start[0], 0), (end_line + 1, 0), "")
+        if step.index == 0 and not step.parent.is_list and _DASH.fullmatch(before):
+            following = step.parent.entries[1].start
+            if following[0] == end_line + 1:
+                return Splice(start, following, "")
+        raise UnsettledError("other text stands on its line")
+
+    def _cut(self, step: Step) -> Splice:
+        """An entry in brackets or braces with one of the commas beside it."""
+        entries, index = step.parent.entries, step.index
+        if index + 1 < len(entries):
+            start, end = step.entry.start, entries[index + 1].start
+        else:
+            start, end = entries[index - 1].value.end, step.entry.value.end
+        if start[0] != end[0]:
+            raise UnsettledError("it goes over several lines")
+        return Splice(start, end, "")
+
+    def _add(self, edit: Add) -> Splice:
+        *above, last = edit.path
+        path, value = self._present(tuple(above), edit.value, last)
+        place = steps(self._root, path)[-1].entry.value if path else self._root
+        name = edit.path[len(path)]
+        if place.shared or place.alias:
+            raise UnsettledError("an alias repeats it")
+        if place.is_empty or not (place.entries or place.flow):
+            raise UnsettledError("it is neither a list nor a mapping")
+        if any(entry.name == name for entry in place.entries):
+            raise UnsettledError("it is there already")
+        new: Data = [value] if place.is_list else {str(name): value}
+        if not place.entries:
+            return Splice(place.start, place.end, _worded(new, flow=True))
+        known = (entry for entry in place.entries if edit.after and entry.name == edit.after)
+        after = next(known, place.entries[-1])
+        if place.flow:
+            return Splice(after.value.end, after.value.end, f", {_worded(new, flow=True)[1:-1]}")
+        line = after.value.end[0] + 1
+        column = place.start[1] if place.is_list else place.entries[0].start[1]
+        lines = _dumped(_blocks(new), 0 if place.is_list else self._dash_offset()).splitlines()
+        block = "".join(f"{' ' * column}{text}\n" for text in lines)
+        if line == len(self._lines):
+            # The last line has no end.
+            end = (line - 1, len(self._lines[-1]))
+            return Splice(end, end, f"\n{block}".removesuffix("\n"))
+        return Splice((line, 0), (line, 0), block)
+
+    def _present(self, path: KeyPath, value: Data, last: str | int) -> tuple[KeyPath, Data]:
+        """The longest part of a path that is there, and the value with the rest of it around."""
+        try:
+            steps(self._root, path)
+        except UnsettledError:
+            if not path or not isinstance(last, str):
+                raise
+            return self._present(path[:-1], {last: value}, path[-1])
+        return path, value
+
+    def _dash_offset(self) -> int:
+        """How far the dashes of lists stand from their keys, as in the file's own lists."""
+        for entry in self._root.entries:
+            if entry.value.is_list and not entry.value.flow and not entry.value.alias:
+                return entry.value.start[1]
+        return 2
+
+
+def _worded(value: Data, flow: bool, style: str = "") -> str:
+    """A value on one line, quoted like what it replaces."""
+    quoted = _QUOTES[style](value) if style in _QUOTES and isinstance(value, str) else value
+    around = CommentedMap({"k": _flow(quoted)})
+    if flow:
+        around.fa.set_flow_style()
+        return _dumped(around, 0).strip().removeprefix("{k: ").removesuffix("}")
+    return _dumped(around, 0).strip().removeprefix("k: ")
+
+
+def _blocks(value: Data) -> Any:
+    """A list or mapping to be written over lines, with what is in its entries on one line each."""
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return CommentedSeq([CommentedMap(_flows(item)) for item in value])
+    if isinstance(value, dict):
+        return CommentedMap(
+            (key, _blocks(item) if _is_list_of_mappings(item) else _flow(item))
+            for key, item in value.items()
+        )
+    return [_flow(item) for item in value] if isinstance(value, list) else value
+
+
+def _is_list_of_mappings(value: Data) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
+
+
+def _flows(value: Data) -> dict[str, Any]:
+    assert isinstance(value, dict)
+    return {key: _flow(item) for key, item in value.items()}
+
+
+def _flow(value: Data) -> Any:
+    made: Any
+    if isinstance(value, list):
+        made = CommentedSeq(map(_flow, value))
+    elif isinstance(value, dict):
+        made = CommentedMap(_flows(value))
+    else:
+        return value
+    made.fa.set_flow_style()
+    return made
+
+
+def _dumped(value: Any, offset: int) -> str:
+    yaml = YAML()
+    yaml.width = 1_000_000
+    yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
+    stream = io.StringIO()
+    yaml.dump(value, stream)
+    return stream.getvalue()

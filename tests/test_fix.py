@@ -1,0 +1,515 @@
+"""`sparkgen fix` does what findings say, and nothing else: goldens, properties, and the command.
+
+`errors/RULE-slug/fixed.diff` is what becomes of each error case that has a way out;
+`pytest --update-golden` rewrites it.
+"""
+
+import os
+import re
+import stat
+import subprocess
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from programs import require
+from site_files import changed_site_files, damaged_texts, site_files, written
+
+from generator.diagnostics import Add, Edit, Remove, Rename, Replace
+from generator.formats import difference
+from generator.layout import UnsettledError
+from generator.pipeline import read_site
+from generator.repair import Repair, repair, spliced
+from generator.resources import ROOT
+from generator.splicing import Splicer
+
+ERRORS = Path(__file__).parent / "errors"
+CASES = sorted(path.name for path in ERRORS.iterdir())
+# Proposals that can't be applied, or don't leave fewer findings, and why.
+BY_HAND = {
+    "SG101-key-with-an-escape": "the key that was meant is there as well",
+    "SG413-marks-inside": "the right list is an override of what is derived, which is a warning",
+    "SG413-marks-turned": "likewise",
+    "SG414-lower-case": "likewise",
+}
+# What a schema's finding hid counts as well.
+NOT_FEWER = {"SG103-yes"}
+
+
+def fixed(case: str) -> Repair:
+    return repair("site.yaml", (ERRORS / case / "site.yaml").read_bytes())
+
+
+def shown(done: Repair) -> str:
+    return difference(done.before.document, done.after.document)
+
+
+# --- every error case ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case_is_fixed_like_this(case: str, pytestconfig: pytest.Config) -> None:
+    done, golden = fixed(case), ERRORS / case / "fixed.diff"
+    difference_now = shown(done) if done.fewer else ""
+    if pytestconfig.getoption("update_golden"):
+        golden.unlink(missing_ok=True)
+        if difference_now:
+            golden.write_bytes(difference_now.encode())
+    assert difference_now == (golden.read_bytes().decode() if golden.exists() else "")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_proposals_are_applied_or_known_to_be_for_people(case: str) -> None:
+    done = fixed(case)
+    proposed = [f for f in done.before.findings if len(f.proposals) == 1]
+    if case in BY_HAND:
+        assert done.stuck
+    elif case in NOT_FEWER:
+        assert done.changed
+        assert not done.fewer
+    else:
+        assert not done.stuck
+        assert done.fewer is bool(proposed)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fixed_file_needs_no_fixing(case: str) -> None:
+    done = fixed(case)
+    again = repair("site.yaml", done.raw)
+    assert (again.raw, again.changed) == (done.raw, False)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_help_says_what_the_proposal_does(case: str) -> None:
+    for finding in read_site("site.yaml", (ERRORS / case / "site.yaml").read_bytes()).findings:
+        for edit in chain.from_iterable(finding.proposals):
+            assert any(word in finding.help for word in said(edit)), (finding, edit)
+
+
+def said(edit: Edit) -> list[str]:
+    """Words of which a help has one that speaks of an edit."""
+    match edit:
+        case Rename():
+            return [edit.key]
+        case Replace():
+            # Of a text that is a list the help has the name that was wrong.
+            shown = str(edit.value).lower() if isinstance(edit.value, bool) else str(edit.value)
+            return [*re.findall(r"[\w./-]+", shown), "take the tag out", "swap"]
+        case Remove():
+            return ["take", "leave it out", "keep one", "in place of", "use the key", "parallel: "]
+        case Add():
+            return [str(edit.path[-1]), "endpoints", "cable", "use the key"]
+
+
+# --- layout stays -------------------------------------------------------------------------------
+
+SITE = """\
+# The lab
+version: 1
+name: lab   # its name
+nodes:
+  - {name: spark1, management: {address: 10.0.0.11/24}}  # ü日本語😀
+  - {name: spark2, management: {address: 10.0.0.12/24}}
+cabling:
+  - endpoints: [spark1:p0, spark2:p0]
+topology: {kind: direct}
+model: {name: gpt-oss-120b}
+engine:
+  name: vllm
+  version: 0.33.0
+  image: vllm/vllm-openai:v0.33.0
+  parallel: {pipeline: 2}
+"""
+
+
+def changed(old: str, new: str) -> bytes:
+    assert SITE.count(old) == 1
+    return SITE.replace(old, new).encode()
+
+
+@pytest.mark.parametrize(
+    ("old", "wrong", "right"),
+    [
+        ("kind: direct", "kind: 'dircet'", "kind: 'direct'"),
+        ("kind: direct", 'kind: "dircet"', 'kind: "direct"'),
+        ("kind: direct", "kind:  dircet ", "kind:  direct "),
+        ("{kind: direct}", "{'knd': direct}", "{'kind': direct}"),
+        ("{kind: direct}", "{? knd : direct}", "{? kind : direct}"),
+        ("{kind: direct}", "{kind: direct, mtuu: 9000}", "{kind: direct, mtu: 9000}"),
+        ("# ü日本語😀", "# ü日本語😀", "# ü日本語😀"),
+        ("{pipeline: 2}", "{tensor: 3}", "{tensor: 2}"),
+        ("{pipeline: 2}", "\n    tensor: 3 # three", "\n    tensor: 2 # three"),
+        ("[spark1:p0, spark2:p0]", "[spark1:p0, spark2-p0]", "[spark1:p0, spark2:p0]"),
+        (
+            "[spark1:p0, spark2:p0]",
+            "\n    - spark1:p0\n    - spark2:P0",
+            "\n    - spark1:p0\n    - spark2:p0",
+        ),
+        ("name: gpt-oss-120b", "name: gpt-os-120b", "name: gpt-oss-120b"),
+        ("name: gpt-oss-120b", "name: &model gpt-os-120b", "name: gpt-oss-120b"),
+    ],
+)
+def test_change_is_what_was_wrong_alone(old: str, wrong: str, right: str) -> None:
+    raw = changed(old, wrong)
+    for ends in ("\n", "\r\n", "\r"):
+        for mark in (b"", b"\xef\xbb\xbf"):
+            done = repair("site.yaml", mark + raw.replace(b"\n", ends.encode()))
+            assert not done.after.findings
+            assert done.raw == mark + changed(old, right).replace(b"\n", ends.encode())
+
+
+ENV = "  parallel: {pipeline: 2}\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("  env:\n    NCCL_TIMEOUT: 9\n", ""),
+        (
+            "  env:\n    NCCL_TIMEOUT: 9   # gone\n    NCCL_DEBUG: INFO # stays\n",
+            "  env:\n    NCCL_DEBUG: INFO # stays\n",
+        ),
+        (
+            "  env:\n    # above\n    NCCL_TIMEOUT: 9\n    # below\n    NCCL_DEBUG: INFO\n",
+            "  env:\n    # above\n    # below\n    NCCL_DEBUG: INFO\n",
+        ),
+        ("  env: {NCCL_TIMEOUT: 9, NCCL_DEBUG: INFO}\n", "  env: {NCCL_DEBUG: INFO}\n"),
+        (
+            "  env: {NCCL_DEBUG: INFO, NCCL_TIMEOUT: 9 } # both\n",
+            "  env: {NCCL_DEBUG: INFO } # both\n",
+        ),
+        (
+            "  env: {NCCL_DEBUG: INFO,\n        NCCL_DEBG_FILE: x}\n",
+            "  env: {NCCL_DEBUG: INFO,\n        NCCL_DEBUG_FILE: x}\n",
+        ),
+        (
+            "  args: {tool-call-parser: openai}\n",
+            "  args: {tool-call-parser: openai, enable-auto-tool-choice: true}\n",
+        ),
+        (
+            "  args:\n    tool-call-parser: openai # the parser\n    # and more\n    seed: 1\n",
+            "  args:\n    tool-call-parser: openai # the parser\n"
+            "    enable-auto-tool-choice: true\n    # and more\n    seed: 1\n",
+        ),
+        ("  secrets:\n  - HF_TOKEN\n  - HF_TOKEN # twice\n", "  secrets:\n  - HF_TOKEN\n"),
+        ("  secrets: [HF_TOKEN, HF_TOKEN]", "  secrets: [HF_TOKEN]"),
+        ("  secrets:\n  - HF_TOKEN\n  - HF_TOKEN", "  secrets:\n  - HF_TOKEN\n"),
+        (
+            "  args:\n    tool-call-parser: openai",
+            "  args:\n    tool-call-parser: openai\n    enable-auto-tool-choice: true",
+        ),
+        ("  args: {max-num-seqs: 8}\n", ""),
+    ],
+)
+def test_what_is_added_or_taken_out_has_lines_of_its_own(wrong: str, right: str) -> None:
+    done = repair("site.yaml", SITE.encode() + wrong.encode())
+    assert not done.after.findings
+    moved = "  max_sequences: 8\n" if "max-num-seqs" in wrong else ""
+    expected = (
+        SITE.replace("model: {name: gpt-oss-120b}", "model: {name: gpt-oss-120b, max_sequences: 8}")
+        if moved
+        else SITE
+    )
+    assert done.raw.decode() == expected + right
+
+
+def test_cables_are_written_like_the_other_lists() -> None:
+    site = re.sub(r"cabling:\n.*\n", "", SITE)
+    done = repair("site.yaml", site.encode())
+    assert done.raw.decode() == SITE
+    dense = site.replace("\n  - {", "\n- {")
+    assert b"\ncabling:\n- endpoints: [spark1:p0, spark2:p0]\n" in repair("s", dense.encode()).raw
+
+
+# --- what is left to people ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # An alias repeats what would change.
+        SITE.replace("direct", "&kind dircet") + "description: *kind\n",
+        # One of two is wrong, and nobody knows which.
+        SITE + "topology: {kind: ring}\n",
+        SITE.replace("[spark1:p0, spark2:p0]", "[spark3:p0, spark4:p0]"),
+        # A comment stands in what would be taken out.
+        SITE + "waivers:\n  - rule: SG609\n    # why\n    path: engine.image\n    reason: none\n",
+        # It can't be read.
+        SITE + "\t- x\n",
+        SITE + "  {",
+        "",
+        "[]",
+    ],
+)
+def test_nothing_is_changed(text: str) -> None:
+    done = repair("site.yaml", text.encode())
+    assert done.before.findings
+    assert (done.raw, done.changed, done.fewer) == (text.encode(), False, False)
+
+
+def test_alias_in_place_of_a_value_is_replaced_there_alone() -> None:
+    text = SITE.replace("name: gpt-oss-120b", "name: *it").replace("name: lab ", "name: &it lab ")
+    done = repair("site.yaml", text.encode())
+    assert not done.changed  # no model is near
+    text = SITE.replace("kind: direct", "kind: *it").replace("name: lab ", "name: &it dircet ")
+    done = repair("site.yaml", text.encode())
+    assert done.raw.decode() == text.replace("kind: *it", "kind: direct")
+
+
+def test_names_that_are_as_near_are_readings() -> None:
+    done = repair(
+        "site.yaml", SITE.replace("spark1:p0, spark2:p0", "spark3:p0, spark4:p0").encode()
+    )
+    assert [finding.help for finding in done.asked] == ["did you mean 'spark1' or 'spark2'?"] * 2
+    assert [len(finding.proposals) for finding in done.asked] == [2, 2]
+
+
+def test_name_that_no_cable_has_is_meant() -> None:
+    done = repair("site.yaml", SITE.replace("spark2:p0", "spark3:p0").encode())
+    assert done.raw.decode() == SITE
+
+
+def test_conflicting_proposals_are_applied_one_after_the_other() -> None:
+    """A key and its value are both wrong, and so is what they uncover."""
+    text = SITE.replace("{kind: direct}", "{knd: dircet, mtuu: '900O0'}")
+    done = repair("site.yaml", text.encode())
+    assert b"{kind: direct, mtu: '900O0'}" in done.raw
+
+
+# --- properties ---------------------------------------------------------------------------------
+
+quick = settings(
+    max_examples=60,
+    deadline=None,
+    database=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@st.composite
+def misspelt_texts(draw: st.DrawFn) -> bytes:
+    """Sites with letters lost and doubled, and comments in between."""
+    lines = written(draw(site_files()), flow=False).decode().split("\n")[:-1]
+    for number in draw(st.lists(st.integers(0, len(lines) - 1), max_size=3)):
+        at = draw(st.integers(0, len(lines[number])))
+        width = draw(st.sampled_from([0, 1, 2]))
+        lines[number] = (
+            lines[number][:at] + lines[number][at : at + 1] * width + (lines[number][at + 1 :])
+        )
+    numbered = [f"{' ' * draw(st.integers(0, 4))}# {n} ü" for n in range(len(lines))]
+    ends = draw(st.sampled_from(["\n", "\r\n"]))
+    mixed = chain.from_iterable(zip(numbered, lines, strict=True))
+    return ends.join(mixed).encode()
+
+
+@quick
+@given(misspelt_texts())
+def test_misspelt_site_keeps_its_comments(raw: bytes) -> None:
+    done = repair("site.yaml", raw)
+    judge(raw, done)
+    comments = rb"^ *# \d+ \xc3\xbc\r?$"
+    assert re.findall(comments, done.raw, re.MULTILINE) == re.findall(comments, raw, re.MULTILINE)
+
+
+@quick
+@given(changed_site_files(), st.booleans())
+def test_changed_site_is_never_made_worse(site: Any, flow: bool) -> None:
+    raw = written(site, flow)
+    judge(raw, repair("site.yaml", raw))
+
+
+@quick
+@given(damaged_texts())
+def test_damaged_text_is_never_made_worse(raw: bytes) -> None:
+    judge(raw, repair("site.yaml", raw))
+
+
+def judge(raw: bytes, done: Repair) -> None:
+    """Fewer findings, or nothing that is to be written; and then all is done."""
+    before, after = (read_site("site.yaml", data).findings for data in (raw, done.raw))
+    assert (before, after) == (done.before.findings, done.after.findings)
+    assert done.fewer is (len(after) < len(before))
+    assert done.changed is (raw != done.raw)
+    if done.fewer:
+        assert repair("site.yaml", done.raw).raw == done.raw
+    shown(done)
+
+
+@quick
+@given(st.data(), misspelt_texts())
+def test_bytes_outside_of_an_edit_stay(data: st.DataObject, raw: bytes) -> None:
+    reading = read_site("site.yaml", raw)
+    proposals = [proposal for f in reading.findings for proposal in f.proposals]
+    if not proposals:
+        return
+    try:
+        splices = Splicer(reading.document.text).splices(data.draw(st.sampled_from(proposals)))
+    except UnsettledError:
+        return
+    newline = b"\r\n" if b"\r\n" in raw else b"\n"
+    lines = reading.document.text.split("\n")
+    rest, place = [], (0, 0)
+    for splice in sorted(splices):
+        rest.append(between(lines, place, splice.start))
+        place = splice.end
+    rest.append(between(lines, place, (len(lines) - 1, len(lines[-1]))))
+    pieces = [piece.encode().replace(b"\n", newline) for piece in rest]
+    now = spliced(raw, splices)
+    assert now.startswith(pieces[0])
+    assert now.endswith(pieces[-1])
+    assert all(piece in now for piece in pieces)
+
+
+def between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    if start[0] == end[0]:
+        return lines[start[0]][start[1] : end[1]]
+    if start[0] >= len(lines):
+        return ""
+    middle = lines[start[0] + 1 : end[0]]
+    last = lines[end[0]][: end[1]] if end[0] < len(lines) else ""
+    return "\n".join([lines[start[0]][start[1] :], *middle, last])
+
+
+# --- the command --------------------------------------------------------------------------------
+
+WRONG, RIGHT = changed("kind: direct", "kind: dircet"), SITE.encode()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    path = tmp_path / "site.yaml"
+    path.write_bytes(WRONG)
+    return path
+
+
+def test_diff_is_shown_and_nothing_written(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("fix", "site.yaml", cwd=tmp_path)
+    assert outcome.code == 1
+    assert outcome.err == (
+        "site.yaml: 1 error before, no finding after; not written; --write does it\n"
+    )
+    assert site.read_bytes() == WRONG
+    require("patch")
+    patched = subprocess.run(["patch", str(site)], input=outcome.out.encode(), check=False)
+    assert patched.returncode == 0
+    assert site.read_bytes() == RIGHT
+
+
+def test_file_is_written_once(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
+    assert outcome.code == 0
+    assert outcome.out.startswith("--- site.yaml\n+++ site.yaml\n")
+    assert outcome.err == "site.yaml: 1 error before, no finding after; written\n"
+    assert site.read_bytes() == RIGHT
+    again = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
+    assert (again.code, again.out) == (0, "")
+    assert again.err == "site.yaml: fine, nothing to fix\n"
+    assert list(tmp_path.iterdir()) == [site]
+
+
+def test_errors_that_stay_are_3(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_bytes(WRONG.replace(b"version: 0.33.0", b"version: new version"))
+    outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
+    assert outcome.code == 3
+    assert b"kind: direct" in site.read_bytes()
+    assert "nothing to propose: error[SG106] at engine.version" in outcome.err
+    assert outcome.err.endswith("site.yaml: 2 errors before, 1 error after; written\n")
+
+
+def test_readings_to_choose_from_are_told(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_bytes(RIGHT + b"model: {name: gpt-oss-20b}\n")
+    outcome = sparkgen("fix", "site.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.err == (
+        "choose one: error[SG003] at model: the key 'model' is written twice; keep one of the two\n"
+        "site.yaml: 1 error, none of them can be fixed here\n"
+    )
+
+
+def test_text_that_is_no_yaml_is_3(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_bytes(b"\xff\xfe")
+    outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.out, site.read_bytes()) == (3, "", b"\xff\xfe")
+
+
+def test_no_secret_is_shown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    token = "hf_" + "a1B2" * 8
+    site.write_bytes(
+        WRONG.replace(b"version: 1", f"version: 1 # {token}".encode())
+        + f"""\
+  env:
+    HF_TOKEN: {token}
+    DB_PASSWORD: swordfish
+    NCCL_DEBG: INFO
+""".encode()
+    )
+    outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
+    assert outcome.code == 3
+    assert token not in outcome.out + outcome.err
+    assert "swordfish" not in outcome.out + outcome.err
+    assert token.encode() in site.read_bytes()
+    assert "+    NCCL_DEBUG: INFO\n" in outcome.out
+
+
+def test_mode_and_link_stay(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.chmod(0o640)
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    link = folder / "link.yaml"
+    link.symlink_to(site)
+    assert sparkgen("fix", "--write", "link.yaml", cwd=folder).code == 0
+    assert link.is_symlink()
+    assert site.read_bytes() == RIGHT
+    assert stat.S_IMODE(site.stat().st_mode) == 0o640
+    assert list(folder.iterdir()) == [link]
+
+
+def test_missing_file_is_4(tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("fix", "none.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (4, "sparkgen: none.yaml: No such file or directory\n")
+
+
+@pytest.mark.parametrize("call", ["fsync", "fchmod", "replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_interrupted_writing_leaves_the_file(
+    call: str,
+    error: BaseException,
+    site: Path,
+    tmp_path: Path,
+    sparkgen: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Path if call == "replace" else os, call, fail)
+    outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
+    assert outcome.code == (4 if isinstance(error, OSError) else 1)
+    assert site.read_bytes() == WRONG
+    assert list(tmp_path.iterdir()) == [site]
+
+
+def test_example_of_the_readme_is_true(tmp_path: Path, sparkgen: Command) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"^\$ sparkgen fix broken.yaml\n(.*?)^```$", readme, re.M | re.S)
+    assert shown
+    file = tmp_path / "broken.yaml"
+    file.write_bytes((ROOT / "sites/ring-405b.yaml").read_bytes())
+    # The example mends what its label was taken from.
+    text = file.read_text().replace("{endpoints: [spark3:p0, spark1:p1], label: ring-3}", "X")
+    file.write_text(text.replace("X", "endpoints: [spark3:p0, spark1:p1]"))
+    require("patch")
+    diff, said = shown[1].rsplit("\n", 2)[0] + "\n", shown[1].rsplit("\n", 2)[1] + "\n"
+    subprocess.run(["patch", "--reverse", str(file)], input=diff.encode(), check=True)
+    outcome = sparkgen("fix", "broken.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.out, outcome.err) == (1, diff, said)
+
+
+def test_every_example_site_is_fine(tmp_path: Path, sparkgen: Command) -> None:
+    for file in sorted((ROOT / "sites").glob("*.yaml")):
+        assert sparkgen("fix", file, cwd=tmp_path).code == 0
