@@ -11,6 +11,7 @@ import cerberus
 import yaml
 from cerberus.schema import UnvalidatedSchema
 
+from generator import foreign
 from generator.diagnostics import (
     Add,
     Finding,
@@ -210,6 +211,16 @@ def _error(rule: str, message: str, path: KeyPath, **more: Any) -> Finding:
 
 
 def _unknown_key(error: Any, path: KeyPath) -> Finding:
+    if said := foreign.said(str(path[-1])):
+        rule, help_text = said
+        return _error(
+            rule,
+            f"unknown key '{path[-1]}'",
+            path,
+            at_key=True,
+            help=help_text,
+            proposals=removal(path) if help_text.startswith("take it out") else (),
+        )
     known = _keys_at(path[:-1])
     help_text = did_you_mean(str(path[-1]), known) or f"the keys here are {listed(known, 'and')}"
     return _error(

@@ -59,7 +59,7 @@ _EXTRAS = _mapping(
         user=_USER,
         memory_gb=st.sampled_from([64, 128]),
         visible_gib=st.floats(32, 128),
-        management=_mapping(gateway=st.just("192.0.2.1")),
+        management=_mapping(interface=st.just("enP7s7")),
     ),
     services=st.dictionaries(st.sampled_from(["web_ui", "qos", "guard"]), st.booleans()),
 )

@@ -646,3 +646,55 @@ def long_copper(cabling: Cabling) -> Iterator[Fault]:
                 (*cable.path, "length_m"),
                 "use a shorter one, or write 'kind: aoc' if it is optical",
             )
+
+
+@rule("SG214", Severity.WARNING, unless=_UNSOUND + " SG207 SG208")
+def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+    """All cables of a port number end at one switch.
+
+    They share a subnet, so the switches would have to be joined. More often one of the names is
+    misspelt: a switch's name is free text, and nothing else would notice.
+
+    Bad:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, crs812:1]
+          - endpoints: [spark2:p0, crs821:2]
+
+    Good:
+        topology:
+          kind: switch
+        nodes:
+          - name: spark1
+          - name: spark2
+        cabling:
+          - endpoints: [spark1:p0, crs812:1]
+          - endpoints: [spark2:p0, crs812:2]
+    """
+    if topology.kind != "switch":
+        return
+    names = _names(nodes)
+    ends: dict[str, list[Endpoint]] = {}
+    for cable in cabling:
+        own, there = sorted(cable.endpoints, key=lambda end: end.name not in names)
+        ends.setdefault(own.port, []).append(there)
+    for port, switch_ends in ends.items():
+        usual = Counter(end.name for end in switch_ends).most_common(1)[0][0]
+        first = next(end for end in switch_ends if end.name == usual)
+        for end in switch_ends:
+            if end.name == usual:
+                continue
+            near = all_nearest(end.name, [usual])
+            yield Fault(
+                f"{end} is another switch than {usual}, where {port} of another node ends",
+                end.path,
+                did_you_mean(end.name, [usual])
+                or "cable a port number to one switch, or waive this if the switches are joined",
+                related=(Related("the other one", first.path),),
+                proposals=replacements(end.path, [f"{name}:{end.port}" for name in near]),
+            )
+            break

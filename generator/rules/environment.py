@@ -7,7 +7,7 @@ from generator import environment
 from generator.addressing import Fabric
 from generator.control import control_planes
 from generator.declaration import DeclaredEngine, DeclaredNode, Topology
-from generator.diagnostics import Related, Severity
+from generator.diagnostics import Related, Severity, removal
 from generator.engines import ENGINES
 from generator.rules.registry import Fault, rule
 from generator.serving import engine_of
@@ -83,7 +83,7 @@ def derived_variables(
     "SG402",
     Severity.WARNING,
     unless="SG601 SG602 SG307",
-    not_beside="SG410 SG411 SG412 SG413 SG414 SG415 SG416 SG417",
+    not_beside="SG410 SG411 SG412 SG413 SG414 SG415 SG416 SG417 SG423 SG424",
 )
 def overridden_variable(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
@@ -113,7 +113,7 @@ def overridden_variable(
             )
 
 
-@rule("SG403", unless="SG307 SG402 SG413 SG414 SG415 SG416 SG417 SG601 SG602")
+@rule("SG403", unless="SG307 SG402 SG413 SG414 SG415 SG416 SG417 SG423 SG424 SG601 SG602")
 def values_that_ray_copies(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
@@ -154,3 +154,71 @@ def values_that_ray_copies(
                 related=(Related(node.name, node.path),),
             )
             return
+
+
+@rule("SG426")
+def devices_that_are_not_there(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A node has one GPU, device 0.
+
+    `env` is the same on all nodes, and each sees its own GPU alone: a list of several, or another
+    number, leaves the engine without any.
+
+    Source: NVIDIA, CUDA C++ Programming Guide, `CUDA_VISIBLE_DEVICES` (an index that does not exist
+    hides itself and all that follow).
+
+    Bad:
+        engine:
+          env:
+            CUDA_VISIBLE_DEVICES: 0,1
+
+    Good:
+        engine:
+          env:
+            CUDA_VISIBLE_DEVICES: 0
+    """
+    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
+        value = engine.env.get(name, "0")
+        if value != "0" and re.fullmatch(r"(-?[0-9]+,?)+|none|void", value):
+            yield Fault(
+                f"'{name}: {value}', and a node has one GPU, device 0",
+                ("engine", "env", name),
+                "take it out: each node's engine sees that one",
+                proposals=removal(("engine", "env", name)),
+            )
+
+
+@rule("SG427", not_beside="SG402")
+def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A rank is not given by a variable.
+
+    `env` is the same on all nodes, so all of them would take themselves for one rank. sparkgen
+    gives each node its own, by the engine's flags.
+
+    Source: PyTorch, "Distributed communication package" (environment variable initialization);
+    vLLM, vllm/envs.py.
+
+    Bad:
+        engine:
+          env:
+            RANK: 0
+
+    Good:
+        engine:
+          env:
+            VLLM_LOGGING_LEVEL: DEBUG
+    """
+    for name in engine.env:
+        if _RANK.fullmatch(name):
+            yield Fault(
+                f"{name} differs between nodes, and 'env' is the same on all",
+                ("engine", "env", name),
+                "take it out: sparkgen tells each node its rank",
+                at_key=True,
+                proposals=removal(("engine", "env", name)),
+            )
+
+
+_RANK = re.compile(
+    r"((LOCAL_|NODE_|GROUP_)?RANK|(LOCAL_)?WORLD_SIZE|VLLM_DP_RANK(_LOCAL)?|VLLM_DP_SIZE"
+    r"|OMPI_COMM_WORLD_\w+|PMIX?_\w*RANK|SLURM_(PROCID|LOCALID|NODEID|NTASKS))"
+)

@@ -326,3 +326,28 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
 
 
 _EAGLE3_OVER_STAGES = (0, 33)
+
+
+@rule("SG505", Severity.NOTE, unless="SG502")
+def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
+    """A model outside of the catalog comes with its architecture.
+
+    Without it nobody can say whether heads and layers divide by the parallel sizes, whether the
+    context is one that the model was made for, and whether it fits: the engine says so on the
+    nodes, when it has loaded for half an hour.
+
+    Bad:
+        model:
+          source: example/model
+
+    Good:
+        model:
+          source: example/model
+          architecture: {layers: 32, heads: 32, kv_heads: 8}
+    """
+    if model.source and model.architecture is None:
+        yield Fault(
+            "without its architecture, heads, layers, context and memory can't be checked",
+            ("model", "source"),
+            "add 'architecture: {layers: N, heads: N, kv_heads: N}' from the model's config.json",
+        )

@@ -1,13 +1,14 @@
 """Rules about addresses, networks and the control plane."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 
 from generator.addressing import FABRIC_PREFIX, Fabric, pool_subnets
 from generator.control import chosen_plane
-from generator.declaration import DeclaredCable, Topology
+from generator.declaration import DeclaredCable, DeclaredEngine, Topology
 from generator.diagnostics import KeyPath, Related, Severity, replacements
 from generator.hardware import HALVES, PORTS, Half
 from generator.rules.nodes import Nodes, named
@@ -508,3 +509,116 @@ def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
             (*by_air[0].path, "management", "interface"),
             "use the RJ45 port, enP7s7",
         )
+
+
+@rule("SG313", unless="SG201")
+def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
+    """A gateway is another machine of the management network.
+
+    The fabric has none: its subnets lead from one port to the next and no further, and a default
+    route into one would take the node off the Internet.
+
+    Bad:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24, gateway: 10.100.0.1}
+          - name: spark2
+            management: {address: 10.0.0.12/24}
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24, gateway: 10.0.0.1}
+          - name: spark2
+            management: {address: 10.0.0.12/24}
+    """
+    said: set[str] = set()
+    owners = {str(node.management.address.ip): node for node in nodes if node.management}
+    for node in nodes:
+        management = node.management
+        if management is None or management.gateway is None or management.gateway in said:
+            continue
+        gateway, network = IPv4Address(management.gateway), management.address.network
+        owner = owners.get(management.gateway)
+        place = (*node.path, "management", "gateway")
+        if owner:
+            said.add(management.gateway)
+            yield Fault(
+                f"the gateway {gateway} is {owner.name} itself",
+                place,
+                "write the router's address, or take it out",
+                related=(Related(owner.name, (*owner.path, "management", "address")),),
+            )
+        elif gateway not in network:
+            said.add(management.gateway)
+            yield Fault(
+                f"the gateway {gateway} is not in {node.name}'s management network {network}",
+                place,
+                f"write an address of {network}, or take it out: the fabric has no gateway",
+            )
+
+
+@rule("SG314", unless="SG601 SG602 SG608")
+def port_of_the_system(engine: DeclaredEngine) -> Iterator[Fault]:
+    """No service takes a port of DGX OS.
+
+    SSH has 22 and the DGX Dashboard 11000 on every Spark; containers share the host's network, so
+    the engine could not bind them.
+
+    Source: NVIDIA/dgx-spark-playbooks, nvidia/dgx-dashboard.
+
+    Bad:
+        engine:
+          port: 11000
+
+    Good:
+        engine:
+          port: 8000
+    """
+    places: dict[KeyPath, int] = {("engine", "ports", name): n for name, n in engine.ports.items()}
+    if engine.port:
+        places["engine", "port"] = engine.port
+    for place, port in places.items():
+        if port in _SYSTEM:
+            yield Fault(
+                f"port {port} is that of {_SYSTEM[port]} on every node",
+                place,
+                "choose another one",
+            )
+
+
+_SYSTEM = {22: "SSH", 11000: "the DGX Dashboard"}
+
+
+@rule("SG315", unless="SG201")
+def management_inside_the_machine(nodes: Nodes) -> Iterator[Fault]:
+    """Management is on a network of other machines.
+
+    Behind lo, docker0, br-*, virbr* and veth* is the machine itself, or its containers.
+
+    Bad:
+        nodes:
+          - name: spark1
+            management: {interface: docker0, address: 10.0.0.11/24}
+          - name: spark2
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {interface: enP7s7, address: 10.0.0.11/24}
+          - name: spark2
+    """
+    inside = {
+        node.management.interface: node
+        for node in reversed(nodes)
+        if node.management and re.fullmatch(_INSIDE, node.management.interface)
+    }
+    for interface, node in inside.items():
+        yield Fault(
+            f"behind {interface} there is no other machine",
+            (*node.path, "management", "interface"),
+            "enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi",
+        )
+
+
+_INSIDE = r"lo|docker\d+|docker_gwbridge|br-.+|virbr.+|veth.+"

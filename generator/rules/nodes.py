@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from generator.declaration import FIRST_HOST, DeclaredNode
-from generator.diagnostics import Related, listed, replacements
+from generator.diagnostics import Related, Replace, listed, replacements
 from generator.rules.registry import Fault, rule
 
 Nodes = Sequence[DeclaredNode]
@@ -168,4 +168,48 @@ def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
         (*node.path, "memory_gb"),
         "nodes that serve one model together have the same memory",
         related=(Related(f"{other.name}", other.path),),
+    )
+
+
+@rule("SG216", unless="SG201")
+def users_differ(nodes: Nodes) -> Iterator[Fault]:
+    """One user logs in to all nodes.
+
+    MPI starts its ranks by SSH, under the name of the user who starts it on the head: nccl-test.sh
+    and whatever takes the hostfile would ask for a login that a node does not have.
+
+    Source: Open MPI, "Launching with SSH"; NVIDIA, "Connect multiple Sparks" (the same user name on
+    all nodes).
+
+    Bad:
+        nodes:
+          - name: spark1
+            user: anna
+          - name: spark2
+            user: otto
+
+    Good:
+        user: anna
+        nodes:
+          - name: spark1
+          - name: spark2
+    """
+    users = Counter(node.user for node in nodes)
+    if len(users) < 2:
+        return
+    usual, count = users.most_common(1)[0]
+    node = next(node for node in nodes if node.user != usual)
+    other = next(node for node in nodes if node.user == usual)
+    # Where as many say one as the other, either may be right.
+    either = sorted(users) if list(users.values()).count(count) > 1 else [usual]
+    yield Fault(
+        f"the user on {node.name} is '{node.user}', and on {other.name} '{usual}'",
+        (*node.path, "user"),
+        f"write {listed(repr(f'user: {user}') for user in either)} once for the whole site, and make "
+        "that login on all nodes",
+        related=(Related(other.name, other.path),),
+        proposals=tuple(
+            tuple(Replace((*n.path, "user"), user) for n in nodes if n.user != user)
+            for user in either
+        ),
     )

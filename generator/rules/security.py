@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from generator.declaration import DeclaredEngine
 from generator.diagnostics import Severity, replacements
 from generator.engines import ENGINES
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, documented, rule
 
 
 @rule("SG701", Severity.WARNING, unless="SG601 SG702")
@@ -60,3 +60,23 @@ def open_dashboard(engine: DeclaredEngine) -> Iterator[Fault]:
             "write 'bind: management'",
             proposals=replacements(("engine", "bind"), ["management"]),
         )
+
+
+@documented("SG713")
+def privileged_container() -> None:
+    """No container is privileged.
+
+    RDMA asks for /dev/infiniband, an unlimited memlock and IPC_LOCK, and the bundle gives it those
+    alone. A privileged container can do all that root can do on the node.
+
+    Source: NVIDIA/dgx-spark-playbooks (device, ulimits); Docker, "Runtime privilege and Linux
+    capabilities".
+
+    Bad:
+        engine:
+          privileged: true
+
+    Good:
+        engine:
+          bind: management
+    """

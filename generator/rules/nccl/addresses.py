@@ -1,0 +1,171 @@
+"""Rules about how NCCL finds an address: by range, family and prefix length."""
+
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_network
+
+from generator.addressing import FABRIC_PREFIX, Fabric
+from generator.control import chosen_plane
+from generator.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.diagnostics import KeyPath, removal
+from generator.rules.nccl.grammar import path_of
+from generator.rules.registry import Fault, rule
+
+_OUT = "take it out: NCCL takes IPv4 and finds each port's address by itself"
+
+
+@rule("SG422", unless="SG303 SG304 SG305", not_beside="SG410 SG411 SG412 SG413")
+def addresses_out_of_range(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
+    """`NCCL_IB_ADDR_RANGE` has all addresses of the fabric in it.
+
+    It is one range for all ports. On a port without an address in it NCCL finds no GID, and the
+    connection fails.
+
+    Source: NCCL, `ncclIbGetGidIndex` (src/transport/net_ib/connect.cc).
+
+    Bad:
+        topology:
+          subnet_pool: 10.100.0.0/16
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_ADDR_RANGE: 10.100.0.0/24
+
+    Good:
+        topology:
+          subnet_pool: 10.100.0.0/16
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_ADDR_RANGE: 10.100.0.0/16
+    """
+    value = engine.env.get("NCCL_IB_ADDR_RANGE")
+    if value is None:
+        return
+    wanted = ip_network(value, strict=False)
+    outside = [
+        f"{interface.address.ip} of {node}'s {interface.name}"
+        for node, interfaces in fabric.interfaces.items()
+        for interface in interfaces
+        if interface.address.ip not in wanted
+    ]
+    if outside:
+        more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+        yield Fault(
+            f"'NCCL_IB_ADDR_RANGE: {value}' leaves out {outside[0]}{more}",
+            path_of("NCCL_IB_ADDR_RANGE"),
+            "take it out, or write a range that has all subnets of the fabric in it",
+            proposals=removal(path_of("NCCL_IB_ADDR_RANGE")),
+        )
+
+
+@rule("SG423", unless="SG303 SG305 SG308", not_beside="SG410 SG411 SG412 SG413")
+def prefix_of_another_length(
+    engine: DeclaredEngine, fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """On a ring `NCCL_IB_SUBNET_PREFIX_LEN` is the length of the ring's prefixes.
+
+    NCCL tells its ports apart by it: a shorter one makes one subnet of several, and it takes a port
+    that leads to somebody else.
+
+    Source: NCCL 2.30.7, src/transport/net_ib/connect.cc.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_SUBNET_PREFIX_LEN: 16
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_SUBNET_PREFIX_LEN: 24
+    """
+    name = "NCCL_IB_SUBNET_PREFIX_LEN"
+    value = engine.env.get(name)
+    if topology.kind != "ring" or value is None:
+        return
+    lengths = {subnet.prefixlen for cable in fabric.cables for subnet in cable.subnets}
+    length = lengths.pop() if lengths else FABRIC_PREFIX
+    if value != str(length):
+        yield Fault(
+            f"'{name}: {value}', and the ring's subnets are /{length}",
+            path_of(name),
+            f"take it out: sparkgen sees to it that it is {length}",
+            proposals=removal(path_of(name)),
+        )
+
+
+@rule("SG424", not_beside="SG410 SG411 SG412 SG413")
+def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
+    """On a ring NCCL picks the port by the peer's subnet.
+
+    Without `NCCL_IB_SUBNET_AWARE_ROUTING` it takes any port, and of a ring's two only one leads to
+    the peer. A patched build may have a way of its own.
+
+    Source: NCCL 2.30.7, src/transport/net_ib/connect.cc.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_SUBNET_AWARE_ROUTING: 0
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_SUBNET_AWARE_ROUTING: 1
+    """
+    name = "NCCL_IB_SUBNET_AWARE_ROUTING"
+    off = engine.env.get(name) == "0"
+    if topology.kind == "ring" and off and not engine.nccl_patched:
+        yield Fault(
+            f"with '{name}: 0' NCCL can't tell a ring's ports apart",
+            path_of(name),
+            "take it out: sparkgen sets it to 1",
+            proposals=removal(path_of(name)),
+        )
+
+
+@rule("SG425", unless="SG201 SG208", not_beside="SG410 SG411 SG412 SG413")
+def no_such_family(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """The fabric speaks IPv4.
+
+    Its interfaces have no IPv6 address, not even a link-local one, so NCCL would find no GID of
+    that family, and its sockets no address.
+
+    Source: NCCL, "Environment Variables" (`NCCL_IB_ADDR_FAMILY`, `NCCL_SOCKET_FAMILY`).
+
+    Bad:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_ADDR_FAMILY: AF_INET6
+
+    Good:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_ADDR_FAMILY: AF_INET
+    """
+    if not fabric.cables:
+        return
+    names = ["NCCL_IB_ADDR_FAMILY"]
+    if chosen_plane(nodes, topology) == "fabric":
+        names.append("NCCL_SOCKET_FAMILY")
+    for name in names:
+        if engine.env.get(name) == "AF_INET6":
+            path: KeyPath = path_of(name)
+            message = f"'{name}: AF_INET6', and the fabric has no IPv6 addresses"
+            yield Fault(message, path, _OUT, proposals=removal(path))
