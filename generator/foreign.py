@@ -1,6 +1,9 @@
-"""Keys that people bring along from Compose, netplan or a launcher, and why they are not needed."""
+"""Words that people bring along from Compose, netplan, engines or launchers.
 
-from collections.abc import Mapping
+Some mean what the site format calls otherwise; others are for what nobody has to say here.
+"""
+
+from collections.abc import Collection, Mapping
 
 _FABRIC = "take it out: the fabric has no gateway, route or DNS, and sparkgen writes its netplan"
 _GATEWAY = "the fabric has none; that of the network of people goes under 'management'"
@@ -21,6 +24,58 @@ _KEYS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("head", "master", "node_rank", "nnodes", "rank", "role"), ("SG101", _RANKS)),
     **dict.fromkeys(("command", "entrypoint"), ("SG101", _SCRIPT)),
 }
+
+
+# By what the site format calls it, in the same section.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "args": ("arguments", "extra_args", "flags", "options"),
+    "cabling": ("cables", "connections", "links"),
+    "endpoints": ("between", "ends", "from", "to"),
+    "env": ("environment", "environment_variables", "envs"),
+    "image": ("container", "container_image", "docker_image"),
+    "kind": ("type",),
+    "name": ("host_name", "hostname", "id", "node"),
+    "subnet_pool": ("cidr", "network_pool", "pool", "subnet"),
+    "tensor": ("tensor_parallel", "tensor_parallel_size", "tp", "tp_size"),
+    "pipeline": ("pipeline_parallel", "pipeline_parallel_size", "pp", "pp_size"),
+    "data": ("data_parallel", "data_parallel_size", "dp", "dp_size"),
+    "context_length": ("context", "ctx_size", "max_context", "max_model_len"),
+    "max_sequences": ("concurrency", "max_num_seqs", "max_seqs"),
+}
+# In another section, and how it is written there.
+_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "management: {address: ADDRESS/LENGTH}": ("address", "ip", "ip_address", "ipv4"),
+    "parallel: {tensor: N}": _NAMES["tensor"],
+    "parallel: {pipeline: N}": _NAMES["pipeline"],
+    "parallel: {data: N}": _NAMES["data"],
+    "context_length: N' under 'model": _NAMES["context_length"],
+    "max_sequences: N' under 'model": _NAMES["max_sequences"],
+}
+# Choices by other names.
+_VALUES: Mapping[str, tuple[str, ...]] = {
+    "single": ("alone", "none", "one", "solo", "standalone"),
+    "direct": ("b2b", "back-to-back", "dual", "p2p", "pair", "point-to-point"),
+    "ring": ("mesh", "triangle"),
+    "switch": ("star", "switched"),
+    "tensorrt-llm": ("tensorrt", "trt-llm", "trtllm"),
+    "llama.cpp": ("llama-cpp", "llamacpp"),
+    "native": ("docker", "mp", "torchrun"),
+}
+
+
+def meant(word: str, known: Collection[str]) -> str:
+    """The key or choice among those that are known which has another name elsewhere, or nothing."""
+    plain = word.lower().replace("-", "_")
+    names = (name for name in known if plain in _NAMES.get(name, ()))
+    values = (name for name in known if word.lower() in (name, *_VALUES.get(name, ())))
+    return next(names, "") or next(values, "")
+
+
+def elsewhere(key: str) -> str:
+    """How to write what has its place in another section, or nothing."""
+    plain = key.lower().replace("-", "_")
+    found = next((text for text, keys in _ELSEWHERE.items() if plain in keys), "")
+    return f"write '{found}'" if found else ""
 
 
 def said(key: str) -> tuple[str, str] | None:

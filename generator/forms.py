@@ -141,6 +141,14 @@ FORMS = {
 ARGUMENT_TEXT = Form("printable ASCII", r"[ -~]*")
 
 
+# What to do about texts that no example helps with.
+FORM_HELP = {
+    "environment_value": "write it without them: Compose, Docker, systemd and shells each read "
+    "them in their own way",
+    "argument": "write a text, a list of texts, or a mapping for JSON, in ASCII",
+}
+
+
 def form_fault(name: str, value: object) -> str:
     """What is wrong with a text that must have the form of that name, or nothing."""
     form = FORMS[name]

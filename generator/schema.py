@@ -3,6 +3,7 @@
 The schemas are data in `schemas/`, one file a section; this module is all that knows Cerberus.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import cache, partial
 from typing import Any
@@ -14,6 +15,7 @@ from cerberus.schema import UnvalidatedSchema
 from generator import foreign
 from generator.diagnostics import (
     Add,
+    Data,
     Finding,
     KeyPath,
     Related,
@@ -25,7 +27,7 @@ from generator.diagnostics import (
     renamings,
     replacements,
 )
-from generator.forms import argument_fault, form_fault, sound_text
+from generator.forms import FORM_HELP, argument_fault, form_fault, sound_text
 from generator.resources import SCHEMAS
 from generator.source import Document, Plain
 
@@ -191,7 +193,9 @@ def _without_cascades(errors: Iterable[Any], said: Iterable[Finding]) -> Iterato
             continue
         if error.code == _REQUIRED:
             siblings = misspelt.get(path[:-1], [])
-            if path[:-1] in unread or did_you_mean(str(path[-1]), siblings):
+            wanted = str(path[-1])
+            known_as = any(foreign.meant(sibling, [wanted]) for sibling in siblings)
+            if path[:-1] in unread or known_as or did_you_mean(wanted, siblings):
                 continue
         yield _finding(error, path)
 
@@ -222,14 +226,23 @@ def _unknown_key(error: Any, path: KeyPath) -> Finding:
             proposals=removal(path) if help_text.startswith("take it out") else (),
         )
     known = _keys_at(path[:-1])
-    help_text = did_you_mean(str(path[-1]), known) or f"the keys here are {listed(known, 'and')}"
+    key = str(path[-1])
+    near = [word] if (word := foreign.meant(key, known)) else all_nearest(key, known)
+    elsewhere = "" if near or not known else foreign.elsewhere(key)
+    if near == ["endpoints"] and key != "ends":
+        near, elsewhere = [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
+    help_text = (
+        f"did you mean {listed(map(repr, near))}?"
+        if near
+        else elsewhere or f"the keys here are {listed(known, 'and')}"
+    )
     return _error(
         "SG101",
         f"unknown key '{path[-1]}'",
         path,
         at_key=True,
         help=help_text,
-        proposals=renamings(path, all_nearest(str(path[-1]), known)),
+        proposals=renamings(path, near),
     )
 
 
@@ -275,18 +288,51 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
     types = _types({"type": error.constraint})
     wanted = listed(_KINDS[kind] for kind in types)
     message = f"{_said(path, error.value)} must be {wanted}"
-    help_text, meant = _meant(types, error.value) or (_example(path), None)
+    help_text, meant = (
+        _meant(types, error.value)
+        or _wrapped(path, error.value)
+        or (
+            _example(path),
+            None,
+        )
+    )
     proposals = () if meant is None else replacements(path, [meant])
     return _error("SG103", message, path, help=help_text, proposals=proposals)
 
 
-def _meant(types: tuple[str, ...], value: Any) -> tuple[str, int | float | bool] | None:
+def _wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
+    """A mapping of the one key that it can't be without, where its value alone is written."""
+    inner = _rules_at(path).get("schema", {})
+    wanted = [key for key in inner if isinstance(inner[key], dict) and inner[key].get("required")]
+    wanted = wanted or [key for key in inner if key == "name"]
+    if len(wanted) != 1 or _rules_at(path).get("type") != "dict":
+        return None
+    kind = {"string": str, "list": list}.get(inner[wanted[0]]["type"], ())
+    if not isinstance(value, kind) or len(_flow(value)) > _LONGEST:
+        return None
+    return f"write '{_flow({wanted[0]: value})}'", {wanted[0]: value}
+
+
+def _number(text: str) -> int | float | None:
+    """A number as people write it: 128k, 131,072, 80 %."""
+    if found := re.fullmatch(r"([0-9]{1,6})[kK]", text):
+        return int(found[1]) * 1024
+    if re.fullmatch(r"[0-9]{1,3}([,_' ][0-9]{3}){1,5}", text):
+        return int(re.sub(r"[,_' ]", "", text))
+    if found := re.fullmatch(r"([0-9]{1,2}) ?%", text):
+        return int(found[1]) / 100
+    return None
+
+
+def _meant(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
     """What to write for a text that should be something else, and its value."""
     if not isinstance(value, str):
         return None
     if "boolean" in types and value.lower() in ("yes", "on", "no", "off"):
         flag = value.lower() in ("yes", "on")
         return f"write {'true' if flag else 'false'}", flag
+    if {"integer", "float"} & set(types) and (number := _number(value)) is not None:
+        return f"write {number}", number
     # Without quotes it would be no text by now.
     meaning = Plain(value).meaning()
     if meaning is not None and not isinstance(meaning, str) and len(value) < _LONGEST:
@@ -309,8 +355,11 @@ def _empty(error: Any, path: KeyPath) -> Finding:
 def _not_allowed(error: Any, path: KeyPath) -> Finding:
     allowed = [str(choice) for choice in error.constraint]
     choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
-    help_text = "; ".join(filter(None, (choices, did_you_mean(str(error.value), allowed))))
-    near = all_nearest(str(error.value), allowed) if len(allowed) > 1 else allowed
+    word = str(error.value)
+    near = [known] if (known := foreign.meant(word, allowed)) else all_nearest(word, allowed)
+    guess = f"did you mean {listed(map(repr, near))}?" if near else ""
+    help_text = "; ".join(filter(None, (choices, guess)))
+    near = near if len(allowed) > 1 else allowed
     return _error(
         "SG104",
         f"{_said(path, error.value)} is not allowed",
@@ -326,6 +375,10 @@ def _out_of_range(error: Any, path: KeyPath) -> Finding:
     bounds = f"{rules['min']} to {rules['max']}"
     message = f"{_said(path, error.value)} is out of range: {bounds}"
     message += f" ({unit})" if unit else ""
+    if unit == "fraction" and rules["max"] < error.value < 100:
+        share = error.value / 100
+        help_text = f"write {share:g}"
+        return _error("SG105", message, path, help=help_text, proposals=replacements(path, [share]))
     return _error("SG105", message, path, help=_example(path))
 
 
@@ -365,7 +418,8 @@ def _form_fault(error: Any, path: KeyPath) -> Finding:
     else:
         meant = sound_text(_rules_at(path).get("check_with", ""), error.value)
         message = f"{_said(path, error.value)} {error.info[0]}"
-        help_text = f"write '{meant}'" if meant else _example(path)
+        form = _rules_at(path).get("check_with", "")
+        help_text = f"write '{meant}'" if meant else _example(path) or FORM_HELP.get(form, "")
         if meant and meant == f"{error.value}/24":
             help_text += ", or with the prefix length that your network has"
         proposals = replacements(path, filter(None, [meant]))
@@ -400,7 +454,7 @@ def _said(path: KeyPath, value: Any) -> str:
     """The value as it was written, with the key that it is for."""
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     if isinstance(value, list | dict) or len(shown) > _LONGEST or not shown.isprintable():
-        return f"'{_name(path)}'"
+        return _place_name(path) if path else "'site'"
     return f"'{_name(path)}: {shown}'" if isinstance(path[-1], str) else f"'{shown}'"
 
 

@@ -17,7 +17,7 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
-from generator.hardware import DAC_REACH_M, PORTS
+from generator.hardware import DAC_REACH_M, HALVES, PORTS, Half
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
 
@@ -98,7 +98,11 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 
 
 def _meant_port(port: str) -> str:
-    """P0, 0 and port0 are p0."""
+    """P0, 0, port0, enp1s0f0np0 and rocep1s0f0 are p0."""
+    for port_number in PORTS:
+        halves = [Half(port_number, half) for half in HALVES]
+        if port in [name for half in halves for name in (half.interface, half.hca)]:
+            return f"p{port_number}"
     meant = f"p{port.lower().removeprefix('port').removeprefix('p')}"
     return meant if meant in _PORTS else ""
 

@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from generator import catalogs
 from generator.architecture import shape
 from generator.declaration import DeclaredEngine, DeclaredModel
-from generator.diagnostics import Severity, all_nearest, did_you_mean, removal, replacements
+from generator.diagnostics import (
+    Rename,
+    Replace,
+    Severity,
+    all_nearest,
+    did_you_mean,
+    removal,
+    replacements,
+)
 from generator.rules import splits
 from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
@@ -346,6 +354,18 @@ def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
           architecture: {layers: 32, heads: 32, kv_heads: 8}
     """
     if model.source and model.architecture is None:
+        known = catalogs.checkpoint(model.source.lower())
+        if known and known.hf_id == model.source:
+            name = model.source.rsplit("/", 1)[-1].lower()
+            yield Fault(
+                f"the catalog knows '{model.source}', and all that is to be checked of it",
+                ("model", "source"),
+                f"write 'name: {name}' in place of 'source'",
+                proposals=(
+                    (Rename(("model", "source"), "name"), Replace(("model", "source"), name)),
+                ),
+            )
+            return
         yield Fault(
             "without its architecture, heads, layers, context and memory can't be checked",
             ("model", "source"),

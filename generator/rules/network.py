@@ -594,7 +594,8 @@ _SYSTEM = {22: "SSH", 11000: "the DGX Dashboard"}
 def management_inside_the_machine(nodes: Nodes) -> Iterator[Fault]:
     """Management is on a network of other machines.
 
-    Behind lo, docker0, br-*, virbr* and veth* is the machine itself, or its containers.
+    Behind lo, docker0, Docker's other bridges, virbr* and veth* is the machine itself, or its
+    containers. A bridge that a network card is part of is fine.
 
     Bad:
         nodes:
@@ -621,4 +622,4 @@ def management_inside_the_machine(nodes: Nodes) -> Iterator[Fault]:
         )
 
 
-_INSIDE = r"lo|docker\d+|docker_gwbridge|br-.+|virbr.+|veth.+"
+_INSIDE = r"lo|docker\d+|docker_gwbridge|br-[0-9a-f]{12}|virbr.+|veth.+"

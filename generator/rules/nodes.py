@@ -205,8 +205,8 @@ def users_differ(nodes: Nodes) -> Iterator[Fault]:
     yield Fault(
         f"the user on {node.name} is '{node.user}', and on {other.name} '{usual}'",
         (*node.path, "user"),
-        f"write {listed(repr(f'user: {user}') for user in either)} once for the whole site, and make "
-        "that login on all nodes",
+        f"write {listed(repr(f'user: {user}') for user in either)} once for the whole site, and "
+        "make that login on all nodes",
         related=(Related(other.name, other.path),),
         proposals=tuple(
             tuple(Replace((*n.path, "user"), user) for n in nodes if n.user != user)
