@@ -235,6 +235,17 @@ class Replacement(NamedTuple):
     gone: str
     instead: str
 
+    @property
+    def is_needless(self) -> bool:
+        """Whether nothing is to be written in its place."""
+        return self.instead.startswith("take it out")
+
+    @property
+    def word(self) -> str:
+        """The one word that takes its place and means the same, if there is one."""
+        found = re.fullmatch(r"write '?([A-Za-z0-9_.-]+)'?", self.instead)
+        return found[1] if found else ""
+
 
 def replacement(program: str, name: str) -> Replacement | None:
     """What to write in place of a flag, `--flag=value` or a variable, if that is known."""

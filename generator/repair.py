@@ -130,7 +130,7 @@ def _apart(
     """Those of which none gets into the way of one before it."""
     taken: list[Splice] = []
     for finding, splices in spliced:
-        if not any(new.clashes(old) for new in splices for old in taken):
+        if not any(new.touches(old) for new in splices for old in taken):
             taken += splices
             yield finding, splices
 

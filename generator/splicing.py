@@ -29,8 +29,13 @@ class Splice:
     end: Point
     text: str
 
-    def clashes(self, other: "Splice") -> bool:
-        """Whether both can't be done at once."""
+    def overlaps(self, other: "Splice") -> bool:
+        """Whether both change the same text, or the same place between two characters."""
+        same = self.start == self.end == other.start == other.end
+        return same or (self.start < other.end and other.start < self.end)
+
+    def touches(self, other: "Splice") -> bool:
+        """Whether they overlap or stand side by side, where one may mean the other's text."""
         return self.start <= other.end and other.start <= self.end
 
 
@@ -46,7 +51,7 @@ class Splicer:
         made: list[Splice] = []
         for edit in edits:
             new = self._splice(edit)
-            if any(new.clashes(other) for other in made):
+            if any(new.overlaps(other) for other in made):
                 raise UnsettledError("two changes meet")
             made.append(new)
         return made

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from generator.declaration import Argument, DeclaredEngine
-from generator.diagnostics import Related
+from generator.diagnostics import Related, replacements
 from generator.flag_catalog import replacement
 from generator.rules.flags import name_faults, variable_faults
 from generator.rules.flags.name_faults import Verdict
@@ -71,7 +71,7 @@ def _flags(args: Mapping[str, Argument], known: Parser) -> Iterator[Verdict]:
 def _flag(name: str, value: Argument, known: Parser) -> Verdict | None:
     found, key = known.catalog.find(name), known.owning_key(name)
     if key is not None:
-        return _bad_value(name, value, known) or name_faults.owned(name, key)
+        return _bad_value(name, value, known) or name_faults.owned(name, key, value)
     if found is None:
         return name_faults.unknown(name, known)
     if found.is_short:
@@ -89,7 +89,9 @@ def _bad_value(name: str, value: Argument, known: Parser) -> Verdict | None:
     if not instead:
         return None
     message = f"{known.name} has no '{value}' for '{name}'"
-    return "SG637", Fault(message, ("engine", "args", name), instead.instead)
+    path = ("engine", "args", name)
+    proposals = replacements(path, [instead.word] if instead.word else [])
+    return "SG637", Fault(message, path, instead.instead, proposals=proposals)
 
 
 def _twice(name: str, first: str) -> Verdict:

@@ -1,22 +1,49 @@
 """What can be wrong with the name of a flag: each with the rule that says so."""
 
-from generator.diagnostics import listed
+import re
+
+from generator.declaration import Argument
+from generator.diagnostics import Add, KeyPath, Proposal, Remove, listed, removal, renamings
 from generator.flag_catalog import Found, Replacement, replacement, versions
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.registry import Fault
+from generator.source import Plain
 
 Verdict = tuple[str, Fault]
 
 
-def owned(name: str, key: str) -> Verdict:
+def owned(name: str, key: str, value: Argument) -> Verdict:
     """The flag is one that sparkgen sets."""
-    return "SG604", _fault(name, f"'{name}' is set by sparkgen", _key(key))
+    message = f"'{name}' is set by sparkgen"
+    return "SG604", _fault(name, message, _key(key), _moved(name, key, value))
+
+
+# What a flag says in other words than the key.
+_SAID = {
+    "engine.launcher": {"ray": "ray", "mp": "native"},
+    "engine.bind": {"0.0.0.0": "all", "127.0.0.1": "local", "localhost": "local"},
+}
+
+
+def _moved(name: str, key: str, value: Argument) -> tuple[Proposal, ...]:
+    """The proposal to say a flag's value at its key, unless that has one already."""
+    out = Remove(("engine", "args", name))
+    if not key:
+        return ((out,),)
+    meaning = Plain(value).meaning() if isinstance(value, str) else value
+    meant = _SAID[key].get(str(value)) if key in _SAID else meaning
+    if meant is None or isinstance(meant, list | dict) or not re.fullmatch(r"[a-z_.]+", key):
+        return ()
+    if "." in name or name.startswith(("no-", "disable-")):
+        return ()
+    return ((out, Add(tuple(key.split(".")), meant, after="image")),)
 
 
 def short(name: str, found: Found) -> Verdict:
     """The name is a short one, with a single dash on a command line."""
     message = f"'{name}' is short for '{found.flag.name}'"
-    return "SG634", _fault(name, message, f"write '{found.flag.name}'")
+    proposals = renamings(_path(name), [found.flag.name])
+    return "SG634", _fault(name, message, f"write '{found.flag.name}'", proposals)
 
 
 def deprecated(name: str, found: Found, parser: Parser) -> Verdict:
@@ -24,14 +51,17 @@ def deprecated(name: str, found: Found, parser: Parser) -> Verdict:
     known = replacement(parser.engine, found.flag.names[0])
     reason = found.flag.deprecated or "the engine will drop it"
     message = f"'{name}' is deprecated in {parser.name}"
-    return "SG642", _fault(name, message, known.instead if known else f"take it out: {reason}")
+    if known:
+        return "SG642", _fault(name, message, known.instead, _instead(name, known))
+    return "SG642", _fault(name, message, f"take it out: {reason}", removal(_path(name)))
 
 
 def unknown(name: str, parser: Parser) -> Verdict:
     """The parser has no flag of that name: it has another one, had one, or never had."""
     exact = parser.catalog.nearest(name)
     if exact and _folded(exact) == _folded(name):
-        return _unknown(name, parser, f"did you mean '{exact}'?")
+        near = renamings(_path(name), [exact])
+        return _unknown(name, parser, f"did you mean '{exact}'?", near)
     gone = replacement(parser.engine, f"--{name}")
     if gone:
         return _replaced(name, gone, parser)
@@ -44,19 +74,29 @@ def unknown(name: str, parser: Parser) -> Verdict:
         if other.catalog.find(name):
             return _of_another_engine(name, parser, other)
     help_text = f"did you mean '{exact}'?" if exact else "take it out, or see the engine's '--help'"
-    return _unknown(name, parser, help_text)
+    near = renamings(_path(name), [exact] if exact else [])
+    return _unknown(name, parser, help_text, near)
 
 
-def _unknown(name: str, parser: Parser, help_text: str) -> Verdict:
-    return "SG632", _fault(name, f"{parser.name} has no flag '{name}'", help_text)
+def _unknown(
+    name: str, parser: Parser, help_text: str, proposals: tuple[Proposal, ...] = ()
+) -> Verdict:
+    message = f"{parser.name} has no flag '{name}'"
+    return "SG632", _fault(name, message, help_text, proposals)
+
+
+def _instead(name: str, gone: Replacement) -> tuple[Proposal, ...]:
+    if gone.is_needless:
+        return removal(_path(name))
+    return renamings(_path(name), [gone.word] if gone.word else [])
 
 
 def _replaced(name: str, gone: Replacement, parser: Parser) -> Verdict:
     if gone.gone == "-":
-        return _unknown(name, parser, gone.instead)
+        return _unknown(name, parser, gone.instead, _instead(name, gone))
     since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
     message = f"{parser.name} has no flag '{name}' any more{since}"
-    return "SG633", _fault(name, message, gone.instead)
+    return "SG633", _fault(name, message, gone.instead, _instead(name, gone))
 
 
 def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
@@ -68,14 +108,19 @@ def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
         return "SG633", _fault(name, message, "take it out, or use an image with that version")
     near = parser.catalog.nearest(name)
     message = f"{parser.name} has no flag '{name}' any more: {earlier[-1]} had it"
-    return "SG633", _fault(name, message, f"did you mean '{near}'?" if near else "take it out")
+    if near:
+        proposals = renamings(_path(name), [near])
+        return "SG633", _fault(name, message, f"did you mean '{near}'?", proposals)
+    return "SG633", _fault(name, message, "take it out", removal(_path(name)))
 
 
 def _abbreviated(name: str, full: list[str]) -> Verdict:
+    proposals = renamings(_path(name), full)
     if len(full) == 1:
-        return "SG634", _fault(name, f"'{name}' is short for '{full[0]}'", f"write '{full[0]}'")
+        message = f"'{name}' is short for '{full[0]}'"
+        return "SG634", _fault(name, message, f"write '{full[0]}'", proposals)
     message = f"'{name}' is the beginning of several flags"
-    return "SG634", _fault(name, message, f"write {listed(map(repr, full))}")
+    return "SG634", _fault(name, message, f"write {listed(map(repr, full))}", proposals)
 
 
 def _of_another_engine(name: str, parser: Parser, other: Parser) -> Verdict:
@@ -88,8 +133,12 @@ def _key(key: str) -> str:
     return f"use the key {key}" if key else "it follows from the nodes; take it out"
 
 
-def _fault(name: str, message: str, help_text: str) -> Fault:
-    return Fault(message, ("engine", "args", name), help_text, at_key=True)
+def _fault(name: str, message: str, help_text: str, proposals: tuple[Proposal, ...] = ()) -> Fault:
+    return Fault(message, _path(name), help_text, at_key=True, proposals=proposals)
+
+
+def _path(name: str) -> KeyPath:
+    return ("engine", "args", name)
 
 
 def _folded(name: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from generator.declaration import Argument
-from generator.diagnostics import KeyPath, did_you_mean, listed
+from generator.diagnostics import KeyPath, all_nearest, did_you_mean, listed, removal, replacements
 from generator.flag_catalog import ANY, Flag, Found, replacement
 from generator.rules.flags.parser import Parser, others
 from generator.rules.registry import Fault
@@ -63,7 +63,7 @@ def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator
         yield "SG639", Fault(f"'{name}' is off twice", path, f"write '{plain}: true'")
     elif value is False and not found.flag.off:
         message = f"'{name}' has no negation: it is off unless it is given"
-        yield "SG639", Fault(message, path, "take it out")
+        yield "SG639", Fault(message, path, "take it out", proposals=removal(path))
     elif not isinstance(value, bool):
         meant = "false" if isinstance(value, str) and value.lower() in _NO else "true"
         help_text = "take it out" if meant == "false" and not found.flag.off else ""
@@ -194,6 +194,10 @@ def _choice(
     message = f"{parser.name} has no '{item}' for '{flag.name}'"
     instead = replacement(parser.engine, f"{flag.names[0]}={item}")
     own = next((word for word in known if _folded(word) == _folded(item)), None)
+    near = [instead.word] if instead else [own] if own else all_nearest(item, known)
+    # Of a text that is a list the place is that of the whole.
+    whole = flag.many != "comma"
+    proposals = replacements(place, filter(None, near)) if whole else ()
     owners = [other.title for other in others(parser.engine) if _has_parser(other, flag, item)]
     if instead:
         help_text = instead.instead
@@ -203,10 +207,11 @@ def _choice(
         help_text = did_you_mean(item, known) or _one_of(known)
     if owners:
         message = f"'{item}' is a parser of {listed(owners, 'and')}, and none of {parser.name}"
-        return "SG643", Fault(message, place, help_text)
+        return "SG643", Fault(message, place, help_text, proposals=proposals)
     if instead or flag.choices:
-        return "SG637", Fault(message, place, help_text)
-    return "SG638", Fault(message.replace("has no", "is not known to have"), place, help_text)
+        return "SG637", Fault(message, place, help_text, proposals=proposals)
+    message = message.replace("has no", "is not known to have")
+    return "SG638", Fault(message, place, help_text, proposals=proposals)
 
 
 def _one_of(known: tuple[str, ...]) -> str:

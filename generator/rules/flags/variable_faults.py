@@ -21,7 +21,11 @@ def _fault(name: str, parser: Parser) -> Verdict:
     gone = replacement(parser.engine, name)
     if gone:
         since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
-        return _of("SG645", name, f"{parser.name} reads {name} no more{since}", gone.instead)
+        message = f"{parser.name} reads {name} no more{since}"
+        path = ("engine", "env", name)
+        renamed = diagnostics.renamings(path, [gone.word] if gone.word else [])
+        proposals = diagnostics.removal(path) if gone.is_needless else renamed
+        return _of("SG645", name, message, gone.instead, proposals)
     holding = [
         known.version for known in of_other_versions(parser.catalog) if name in known.variables
     ]
@@ -29,16 +33,21 @@ def _fault(name: str, parser: Parser) -> Verdict:
         return _of_versions(name, parser, holding)
     near = _nearest(name, parser)
     help_text = f"did you mean '{near}'?" if near else "take it out"
+    path = ("engine", "env", name)
+    proposals = diagnostics.renamings(path, [near]) if near else diagnostics.removal(path)
     if parser.catalog.has_all_variables:
-        return _of("SG644", name, f"{parser.name} has no variable {name}", help_text)
-    return _of("SG646", name, f"{parser.name} is not known to read {name}", help_text)
+        return _of("SG644", name, f"{parser.name} has no variable {name}", help_text, proposals)
+    # Not known is not the same as not read: without a nearer name a person decides.
+    proposals = proposals if near else ()
+    return _of("SG646", name, f"{parser.name} is not known to read {name}", help_text, proposals)
 
 
 def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
     order = versions(parser.engine)
     if order.index(holding[-1]) < order.index(parser.catalog.version):
         message = f"{parser.name} reads {name} no more: {holding[-1]} did"
-        return _of("SG645", name, message, "take it out")
+        proposals = diagnostics.removal(("engine", "env", name))
+        return _of("SG645", name, message, "take it out", proposals)
     message = f"{parser.name} does not read {name} yet: {holding[0]} does"
     return _of("SG645", name, message, "take it out, or use an image with that version")
 
@@ -50,5 +59,12 @@ def _nearest(name: str, parser: Parser) -> str | None:
     return f"{prefix}{found}" if found else None
 
 
-def _of(rule: str, name: str, message: str, help_text: str) -> Verdict:
-    return rule, Fault(message, ("engine", "env", name), help_text, at_key=True)
+def _of(
+    rule: str,
+    name: str,
+    message: str,
+    help_text: str,
+    proposals: tuple[diagnostics.Proposal, ...] = (),
+) -> Verdict:
+    path = ("engine", "env", name)
+    return rule, Fault(message, path, help_text, at_key=True, proposals=proposals)
