@@ -89,14 +89,14 @@ def _settings(own: Group, fit: Fit) -> Iterator[str]:
     fp8 = FP8[own.engine.name]
     if _is_wide(own.model) and _fits(own.cached(fp8)):
         yield f"'kv_cache_dtype: {fp8}'"
-    if own.engine.name != "llama.cpp":
-        for hundredths in range(int(own.engine.memory_utilization * 100) + 1, 86):
-            share = hundredths / 100
-            engine = replace(own.engine, memory_utilization=share)
-            if share <= _MOST_UTILIZATION and _fits(replace(own, engine=engine)):
-                yield f"'memory_utilization: {share:.2f}'"
-                break
-    context = (fit.one_context or 0) // _CONTEXT_STEP * _CONTEXT_STEP
+    for hundredths in range(int(own.engine.memory_utilization * 100) + 1, 86):
+        share = hundredths / 100
+        engine = replace(own.engine, memory_utilization=share)
+        if share <= _MOST_UTILIZATION and _fits(replace(own, engine=engine)):
+            yield f"'memory_utilization: {share:.2f}'"
+            break
+    longest = fit.one_context if fit.needed == 1 else fit.longest_context
+    context = (longest or 0) // _CONTEXT_STEP * _CONTEXT_STEP
     if context >= _LEAST_CONTEXT:
         yield f"'context_length: {context}'"
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from generator.declaration import Argument, DeclaredEngine, DeclaredModel
-from generator.fit.formulas import CACHED, GIB, SYSTEM_BYTES
+from generator.fit.formulas import CACHED, GIB
 
 # From this release vLLM takes the GB10 for a small GPU: fewer tokens a step, fewer sequences.
 # Source: vLLM 0.33.0 and 0.19.0, vllm/engine/arg_utils.py, `get_batch_defaults`.
 _VLLM_SMALL = (0, 33)
-_STEP = {"vllm": 2048, "sglang": 8192, "tensorrt-llm": 8192, "llama.cpp": 2048}
+_STEP = {"vllm": 2048, "sglang": 8192, "tensorrt-llm": 8192, "llama.cpp": 512}
 _SEQUENCES = {"vllm": 256, "sglang": 256, "tensorrt-llm": 64, "llama.cpp": 1}
 _LARGE_STEP, _LARGE_SEQUENCES = 8192, 1024
 
@@ -30,12 +30,14 @@ class Asked:
     """What is asked; lengths in tokens, `cached` in bytes an element of KV cache.
 
     `step` is the most tokens of one step, `running` the most sequences that the engine runs at
-    once, `sequences` those that the site asks for. `pool` is a fixed size of the KV cache in bytes;
+    once, `sequences` those that the site asks for, `needed` those that must have room from the
+    start. `pool` is a fixed size of the KV cache in bytes;
     `stages` are the layers of each pipeline stage where they are given.
     """
 
     context: int | None
     sequences: int
+    needed: int
     running: int
     step: int
     cached: float | None
@@ -53,25 +55,44 @@ def asked(model: DeclaredModel, engine: DeclaredEngine, longest: int | None) -> 
     return Asked(
         context=model.context_length or longest,
         sequences=model.max_sequences or 1,
+        needed=(model.max_sequences or 1) if allocates_all(engine.name) else 1,
         running=model.max_sequences or running,
         step=_number(args, _STEP_FLAGS[engine.name]) or step,
         cached=CACHED.get((model.kv_cache_dtype or "auto").lower()),
         drafted=model.speculative.tokens if model.speculative else 0,
-        eager=args.get(_EAGER_FLAGS.get(engine.name, "")) is True,
+        eager=args.get(_EAGER_FLAGS.get(engine.name, "")) is True
+        or not uses_graphs_and_nccl(engine.name),
         text_only=args.get("language-model-only") is True,
         pool=_number(args, _POOL_FLAGS.get(engine.name, "")),
         stages=given_stages(engine) or (),
     )
 
 
-def share_bytes(engine: str, visible: float, utilization: float) -> float:
+def share_bytes(visible: float, utilization: float) -> float:
     """Bytes of a node that the engine may take in all; `visible` in bytes.
 
-    vLLM and SGLang take a fraction of all, TensorRT-LLM's is converted to one; llama.cpp takes what
-    it needs, so what the system needs is kept from it.
-    Source: vLLM, `request_memory`; SGLang, `profile_max_num_token`; TensorRT-LLM, `KvCacheConfig`.
+    vLLM and SGLang take a fraction of all; TensorRT-LLM's share of free memory and what llama.cpp
+    leaves free are converted from one.
+    Source: vLLM, `request_memory`; SGLang, `profile_max_num_token`; TensorRT-LLM, `KvCacheConfig`;
+    llama.cpp, `--fit-target`.
     """
-    return visible - SYSTEM_BYTES if engine == "llama.cpp" else visible * utilization
+    return visible * utilization
+
+
+def allocates_all(engine: str) -> bool:
+    """Whether the cache of all sequences is allocated at the start, and not shared as they grow.
+
+    Source: llama.cpp, `--ctx-size` is the sum over its slots.
+    """
+    return engine == "llama.cpp"
+
+
+def uses_graphs_and_nccl(engine: str) -> bool:
+    """Whether the engine captures graphs of many sizes, and talks over NCCL.
+
+    Source: llama.cpp, ggml/src/ggml-rpc: over TCP or RDMA of its own.
+    """
+    return engine != "llama.cpp"
 
 
 def reserve_is_outside(engine: str) -> bool:

@@ -14,6 +14,7 @@ from generator.fit.asked import (
     reserve_is_outside,
     share_bytes,
     spreads_experts_over_replicas,
+    uses_graphs_and_nccl,
 )
 from generator.fit.demand import Demand, Layout, Weights, demands, lacking
 from generator.fit.formulas import GB, GIB
@@ -29,8 +30,9 @@ class NodeMemory:
     """A node's memory in GiB, to two places.
 
     `kv_room` is what remains of the engine's share for KV cache, `kv_asked` what the asked
-    sequences of the asked length take, `kv_one` what one takes, `headroom` what is left beside that
-    one (less than nothing if it doesn't fit), and `system` what the engine leaves to the system.
+    sequences of the asked length take, `kv_one` what one takes, `headroom` what is left beside the
+    sequences that must have room (less than nothing if they don't), and `system` what the engine
+    leaves to the system.
     """
 
     node: str
@@ -61,6 +63,9 @@ class NodeMemory:
 class Fit:
     """Whether a model fits; lengths in tokens, None where it isn't known.
 
+    `needed` sequences of full length must have room from the start: one, or all with engines that
+    share the cache out at once.
+
     `longest_context` is for the asked sequences at once, `most_sequences` for the asked context,
     both of one replica; `one_context` is the longest of a single sequence. `ceiling_tokens_s` is
     what memory bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with
@@ -74,6 +79,7 @@ class Fit:
     kv_cache_dtype: str
     context: int | None
     sequences: int
+    needed: int
     nodes: tuple[NodeMemory, ...]
     longest_context: int | None
     one_context: int | None
@@ -114,7 +120,8 @@ def _fit(
 ) -> Fit:
     assert wanted.context
     ranks = [_Rank(node, index, found, engine, wanted) for index, node in enumerate(nodes)]
-    fits = all(rank.room >= rank.demand.sequence(wanted.context) for rank in ranks)
+    needed = wanted.needed
+    fits = all(rank.room >= needed * rank.demand.sequence(wanted.context) for rank in ranks)
     fits = fits and all(rank.is_within for rank in ranks)
     most = min(rank.sequences(wanted.context) for rank in ranks)
     bound = known.max_context_yarn or known.max_context or wanted.context
@@ -128,6 +135,7 @@ def _fit(
         kv_cache_dtype=model.kv_cache_dtype or "auto",
         context=wanted.context,
         sequences=wanted.sequences,
+        needed=wanted.needed,
         nodes=memory,
         longest_context=_longest(ranks, wanted.sequences, bound),
         one_context=_longest(ranks, 1, bound),
@@ -152,7 +160,7 @@ class _Rank:
         self.node, self.index = node, index
         self.demand = demand = found[index // sizes.tensor % sizes.pipeline]
         self.visible = node.visible_gib * GIB
-        self.share = share_bytes(engine.name, self.visible, engine.memory_utilization)
+        self.share = share_bytes(self.visible, engine.memory_utilization)
         held = demand.weights + demand.draft
         inside = 0 if reserve_is_outside(engine.name) else demand.reserve
         self.left = self.share - held - inside
@@ -187,7 +195,7 @@ class _Rank:
             kv_room_gib=_gib(max(0.0, self.room)),
             kv_asked_gib=_gib(one * wanted.sequences),
             kv_one_gib=_gib(one),
-            headroom_gib=_gib(self.room - one),
+            headroom_gib=_gib(self.room - one * wanted.needed),
             system_gib=_gib(self.visible - self.taken),
         )
 
@@ -226,7 +234,8 @@ def _layout(known: Shape, engine: DeclaredEngine, wanted: Asked) -> Layout | Non
         stages = formulas.stage_sizes(layers, sizes.pipeline, given)
     shared = spreads_experts_over_replicas(engine.name)
     shards = sizes.tensor * (sizes.data if shared else 1)
-    return Layout(sizes.tensor, stages, sizes.data, shards, sizes.expert)
+    groups = uses_graphs_and_nccl(engine.name)
+    return Layout(sizes.tensor, stages, sizes.data, shards, sizes.expert, groups)
 
 
 def _weights(
@@ -287,6 +296,7 @@ def _unknown(
         kv_cache_dtype=model.kv_cache_dtype or "auto",
         context=wanted.context,
         sequences=wanted.sequences,
+        needed=wanted.needed,
         nodes=(),
         longest_context=None,
         one_context=None,

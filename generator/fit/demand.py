@@ -31,6 +31,7 @@ class Layout:
     data: int
     shards: int
     whole_experts: bool
+    nccl: bool = True
 
     @property
     def pipeline(self) -> int:
@@ -40,7 +41,8 @@ class Layout:
     @property
     def communicators(self) -> int:
         """NCCL groups that a rank is in: of tensor ranks, of stages, of replicas."""
-        return sum(size > 1 for size in (self.tensor, self.pipeline, self.data))
+        sizes = (self.tensor, self.pipeline, self.data) if self.nccl else ()
+        return sum(size > 1 for size in sizes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def verdict(fit: Fit) -> list[str]:
     worst = fit.worst
     said = "tight" if fit.tight else fit.state
     first = f"{said}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
-    lines = [f"{first} beside one sequence of {fit.context} tokens"]
+    lines = [f"{first} beside {_plain(fit.needed)} of {fit.context} tokens"]
     replica = " a replica" if fit.parallel.data > 1 else ""
     if fit.state == "fits":
         most = fit.most_sequences or 0
@@ -167,6 +167,10 @@ def _row(node: NodeMemory) -> Row:
 
 def _left(node: NodeMemory) -> str:
     return "left" if node.headroom_gib >= 0 else "too little"
+
+
+def _plain(count: int) -> str:
+    return "one sequence" if count == 1 else f"{count} sequences"
 
 
 def _sequences(count: int) -> str:

@@ -50,11 +50,13 @@ def does_not_fit(
     if _POOL in engine.args:
         yield _fixed_cache(fit, worst)
         return
+    count = "one sequence" if fit.needed == 1 else f"{fit.needed} sequences"
+    cache = worst.kv_one_gib * fit.needed
     parts = (
         f"weights {worst.weights_gib + worst.draft_gib:.1f}, reserve {worst.reserve_gib:.1f}, "
-        f"KV cache of one sequence of {fit.context} tokens {worst.kv_one_gib:.1f}"
+        f"KV cache of {count} of {fit.context} tokens {cache:.1f}"
     )
-    need = worst.weights_gib + worst.draft_gib + worst.reserve_gib + worst.kv_one_gib
+    need = worst.weights_gib + worst.draft_gib + worst.reserve_gib + cache
     changes = nearest_changes(nodes, model, engine, fit)
     yield Fault(
         f"the model does not fit: {worst.node} needs {need:.1f} GiB and the engine has "
@@ -150,7 +152,7 @@ def tight(
     if fit.tight:
         yield Fault(
             f"it fits, but tightly: {fit.worst.headroom_gib:.1f} GiB are left on {fit.worst.node} "
-            f"beside one sequence of {fit.context} tokens",
+            "beside weights, reserve and the KV cache that is needed",
             _model(model),
             "'sparkgen fit --compare' shows what leaves more",
         )
@@ -174,7 +176,7 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         engine:
           memory_utilization: 0.8
     """
-    if _has_share(engine) and engine.memory_utilization > _REFUSED:
+    if engine.memory_utilization > _REFUSED:
         yield Fault(
             f"{engine.memory_utilization} of the memory leaves the system too little to live: "
             f"nodes freeze at about {FREEZE_GIB} GiB used",
@@ -200,7 +202,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         engine:
           memory_utilization: 0.8
     """
-    if _has_share(engine) and _WARNED < engine.memory_utilization <= _REFUSED:
+    if _WARNED < engine.memory_utilization <= _REFUSED:
         yield Fault(
             f"{engine.memory_utilization} of the memory leaves the system little: nodes freeze at "
             f"about {FREEZE_GIB} GiB used",
@@ -238,7 +240,7 @@ def little_for_the_system(
         engine:
           memory_utilization: 0.7
     """
-    if not fit.nodes or not _has_share(engine):
+    if not fit.nodes:
         return
     least = min(fit.nodes, key=lambda node: node.system_gib)
     # Figures are rounded to two places.
@@ -250,11 +252,6 @@ def little_for_the_system(
             _UTILIZATION,
             f"write 'memory_utilization: {int(share * 100) / 100}' or less",
         )
-
-
-def _has_share(engine: DeclaredEngine) -> bool:
-    """Whether the engine is given a share: llama.cpp takes what it needs."""
-    return engine.name != "llama.cpp"
 
 
 def _model(model: DeclaredModel) -> KeyPath:
