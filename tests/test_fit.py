@@ -445,3 +445,16 @@ def test_llama_cpp_allocates_the_cache_of_all_sequences_at_the_start() -> None:
     assert as_they_grow
     assert (at_once.state, as_they_grow.state) == ("does not fit", "fits")
     assert at_once.nodes[0].nccl_gib == at_once.nodes[0].graphs_gib == 0
+
+
+def test_fit_shows_by_how_much_a_model_does_not_fit(sparkgen: Command) -> None:
+    site = ROOT / "tests/errors/SG520-weights/site.yaml"
+    told = sparkgen("fit", site, "--compare", cwd=ROOT)
+    assert told.code == 3
+    assert "error[SG520]" in told.err
+    assert told.out.startswith("lab: does not fit: 20.5 GiB too little on spark1 beside one")
+    assert told.out.count("does not fit") > 1
+    assert " fits " in told.out
+    plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=ROOT).out)
+    assert plain["memory"]["state"] == "does not fit"
+    assert plain["memory"]["nodes"][0]["headroom_gib"] < 0

@@ -254,11 +254,13 @@ def _weights(
         text = (checkpoint.weight_gb or 0) * GB
         vision = checkpoint.vision_gb * GB
     if engine.name == "llama.cpp" and model.file and model.name:
-        missing.append("size of the GGUF: write 'source' and 'architecture' with 'weight_gb'")
+        missing.append("the size of the GGUF ('source' and 'architecture' with 'weight_gb')")
+    elif not text and model.name:
+        missing.append("the size of the checkpoint, which the catalog does not have")
     elif not text:
-        missing.append("weight_gb")
+        missing.append("model.architecture.weight_gb")
     if known.host_tables:
-        missing.append("where the engine keeps the model's tables: in memory or on disk")
+        missing.append("where the engine keeps the model's tables, in memory or on disk")
     draft, elements, told = _draft(model)
     missing += told
     predicts = bool(model.speculative and model.speculative.method == "mtp")
@@ -273,15 +275,18 @@ def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
     known = catalogs.checkpoint(drafts.source) if drafts.source else None
     given = drafts.weight_gb or (known and known.weight_gb)
     if not given:
-        return 0.0, 0.0, ["speculative.weight_gb"]
+        return 0.0, 0.0, ["model.speculative.weight_gb"]
     facts = known.architecture.facts if known else {}
     return given * GB, float(facts.get("kv_elements_per_token", 0)), []
 
 
 def _lacking(model: DeclaredModel, known: Shape, wanted: Asked) -> list[str]:
-    names = lacking(known, wanted)
+    where = f"the catalog's {model.name}: " if model.name else "model.architecture."
+    names = [f"{where}{name}" for name in lacking(known)]
+    if not wanted.context:
+        names.append("model.context_length")
     if wanted.cached is None:
-        names.append(f"bytes of the KV cache type '{model.kv_cache_dtype}'")
+        names.append(f"what an element of KV cache type '{model.kv_cache_dtype}' takes")
     return names
 
 

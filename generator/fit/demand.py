@@ -105,7 +105,7 @@ class _Kinds:
     experts: int
 
 
-def lacking(shape: Shape, asked: Asked) -> list[str]:
+def lacking(shape: Shape) -> list[str]:
     """Sizes that must be known and aren't, by the names that a site file gives them."""
     needed = {
         "layers": shape.layers,
@@ -113,7 +113,6 @@ def lacking(shape: Shape, asked: Asked) -> list[str]:
         "vocab_size": shape.vocab_size,
         "head_dim": shape.head_dim or shape.mla or shape.cache_elements or shape.cache_bytes,
         "kv_heads": shape.kv_heads,
-        "context_length": asked.context,
     }
     return [name for name, value in needed.items() if not value] + list(shape.lacks)
 
