@@ -20,6 +20,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, Stric
 from jinja2.bccache import Bucket
 
 from generator import __version__
+from generator.access import forwards, logins
 from generator.diagram.layout import layout
 from generator.diagram.mermaid import graph
 from generator.diagram.shapes import DARK, LIGHT
@@ -98,6 +99,13 @@ NODE_PLAN = (
     Entry("verify.sh", Change.NOTHING, 0o755),
 )
 
+# For the operator's machine: path and mode.
+OPERATOR_PLAN = {
+    "operator/deploy.sh": 0o755,
+    "operator/ssh_config": 0o644,
+    "operator/tunnels.sh": 0o755,
+}
+
 README = "README.md"
 CABLING = "cabling.svg"
 MANIFEST = "MANIFEST.json"
@@ -113,8 +121,13 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
 
     `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
     """
-    readme = _print(README, site=site, graph=graph(site), memory=page(site.memory))
+    reached = {"logins": logins(site), "forwards": forwards(site)}
+    readme = _print(README, site=site, graph=graph(site), memory=page(site.memory), **reached)
     files = [File(README, readme, 0o644, Change.NOTHING)]
+    files += [
+        File(path, _print(path, site=site, **reached), mode, Change.NOTHING)
+        for path, mode in OPERATOR_PLAN.items()
+    ]
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, Change.NOTHING))
     files += _node_folders(site, nodes or site.nodes)

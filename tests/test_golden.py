@@ -224,7 +224,8 @@ def test_checksums_are_in_the_form_of_sha256sum() -> None:
 
 def nodes(tree: Tree) -> list[str]:
     """The nodes' folders."""
-    return sorted({PurePosixPath(path).parts[0] for path in tree if "/" in path})
+    folders = {PurePosixPath(path).parts[0] for path in tree if "/" in path}
+    return sorted(folders - {"operator"})
 
 
 def settings(text: str) -> dict[str, str]:

@@ -1,0 +1,371 @@
+"""The operator's folder: ssh understands its configuration, and its scripts do what they print."""
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bundles import BUNDLES, PROJECT, Bundle
+from conftest import Bundle as Make
+from programs import require
+
+from generator.access import forwards
+
+each_bundle = pytest.mark.parametrize("bundle", BUNDLES, ids=str)
+LAB_MESH = next(bundle for bundle in BUNDLES if bundle.name == "lab-mesh")
+
+
+# ssh_config
+
+
+def understood(config: Path, host: str) -> dict[str, str]:
+    """What ssh would do for a host, option by option."""
+    require("ssh")
+    done = subprocess.run(
+        ["ssh", "-G", "-F", str(config), host], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+
+
+@each_bundle
+def test_ssh_config(bundle: Bundle) -> None:
+    for node in bundle.site.nodes:
+        for alias in (node.name, f"{node.name}.{bundle.site.name}"):
+            options = understood(bundle.folder / "operator/ssh_config", alias)
+            assert options["user"] == node.user
+            assert options["hostkeyalias"] == f"{node.name}.{bundle.site.name}"
+            assert options["connecttimeout"] == "10"
+            where = str(node.management.address.ip) if node.management else node.name
+            assert options["hostname"] == where
+            assert "proxyjump" not in options
+
+
+def test_ssh_config_leaves_other_hosts_alone() -> None:
+    options = understood(LAB_MESH.folder / "operator/ssh_config", "elsewhere")
+    assert (options["hostname"], options["connecttimeout"]) == ("elsewhere", "none")
+
+
+PAIR = PROJECT / "sites/pair-chatbot.yaml"
+
+
+def test_node_on_the_fabric_alone_is_reached_through_the_head(bundle: Make, tmp_path: Path) -> None:
+    site = tmp_path / "pair.yaml"
+    text = PAIR.read_text()
+    line = next(line for line in text.splitlines() if "10.0.0.12/24" in line)
+    assert "management" in line
+    site.write_text(text.replace(f"{line}\n", "") if line.lstrip()[0] != "-" else text)
+    config = tmp_path / "ssh_config"
+    config.write_text(bundle(site)["operator/ssh_config"].text)
+    assert "proxyjump" not in understood(config, "spark1")
+    options = understood(config, "spark2")
+    assert options["proxyjump"] == "spark1"
+    assert options["hostname"].startswith("10.100.0.")
+
+
+# Forwards
+
+
+@each_bundle
+def test_forwards(bundle: Bundle) -> None:
+    site = bundle.site
+    made = forwards(site)
+    ports = [forward.local for forward in made]
+    assert len(set(ports)) == len(ports)
+    assert min(ports) >= 1024
+    assert (made[0].node, made[0].port) == (site.head.name, site.engine.api.port)
+    assert made[0].address in ("127.0.0.1", site.engine.api.listen)
+    assert {forward.node for forward in made} == {node.name for node in site.nodes}
+    listed = (bundle.folder / "operator/tunnels.sh").read_text()
+    for forward in made:
+        line = f"{forward.local} {forward.node} {forward.address}:{forward.port} {forward.title}\n"
+        assert line in listed
+
+
+# Scripts
+
+
+class Laptop:
+    """The operator's machine: a copy of a bundle, a home, and what its programs were asked."""
+
+    def __init__(self, folder: Path) -> None:
+        # Somewhere with a blank, and with a short path for sockets.
+        self.bundle, self.home = folder / "my site", folder / "home"
+        self.programs, self.calls = folder / "programs", folder / "calls"
+        shutil.copytree(LAB_MESH.folder, self.bundle)
+        for path in (self.home, self.programs, self.calls):
+            path.mkdir()
+        path = f"{self.programs}:{os.environ['PATH']}"
+        self.env = {"PATH": path, "HOME": str(self.home), "CALLS": str(self.calls)}
+
+    def add(self, name: str, script: str) -> None:
+        """Have a program do what the script says."""
+        (self.programs / name).write_text(f"#!/bin/bash\n{script}")
+        (self.programs / name).chmod(0o755)
+
+    def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a script of the operator's folder, from elsewhere."""
+        argv = [str(self.bundle / "operator" / script), *arguments]
+        return subprocess.run(
+            argv, env=self.env, cwd=self.home, capture_output=True, text=True, timeout=60
+        )
+
+    def asked(self) -> list[str]:
+        """How the programs were called, in order."""
+        file = self.calls / "log"
+        return file.read_text().splitlines() if file.exists() else []
+
+
+@pytest.fixture
+def laptop() -> Iterator[Laptop]:
+    with tempfile.TemporaryDirectory(prefix="op", dir="/tmp") as folder:
+        yield Laptop(Path(folder))
+
+
+# deploy.sh
+
+SSH = "ssh -F operator/ssh_config"
+COMMANDS = [
+    command
+    for node in ("spark2", "spark3", "spark1")
+    for command in (
+        f"rsync --archive --delete --rsh={SSH} {node}/ {node}:sparkgen-bundle/",
+        f"{SSH} {node} sparkgen-bundle/install.sh --check",
+    )
+]
+
+RECORD = 'echo "${0##*/} $*" >>"$CALLS/log"\n'
+
+
+@pytest.fixture
+def recording(laptop: Laptop) -> Laptop:
+    for name in ("rsync", "ssh"):
+        laptop.add(name, RECORD)
+    return laptop
+
+
+def test_deploy_prints(recording: Laptop) -> None:
+    done = recording.run("deploy.sh")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *lines = done.stdout.splitlines()
+    assert shlex.split(first) == ["cd", str(recording.bundle)]
+    assert [" ".join(shlex.split(line)) for line in lines] == COMMANDS
+    assert recording.asked() == []
+
+
+def test_deploy_does_what_it_prints(recording: Laptop) -> None:
+    done = recording.run("deploy.sh", "--run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert recording.asked() == COMMANDS
+
+
+def test_deploy_of_some_nodes(recording: Laptop) -> None:
+    assert recording.run("deploy.sh", "spark1", "spark3", "--run").returncode == 0
+    assert recording.asked() == COMMANDS[2:]
+
+
+def test_deploy_says_what_is_not_installed_yet(recording: Laptop) -> None:
+    check = 'case $* in *"spark2 sparkgen"*) ;; *--check) exit 1 ;; esac\n'
+    recording.add("ssh", RECORD + check)
+    done = recording.run("deploy.sh", "--run")
+    assert done.returncode == 1
+    assert recording.asked() == COMMANDS
+    assert done.stdout.splitlines()[-3:] == [
+        "== not yet as the bundle says: spark3 spark1. To install, workers first:",
+        "ssh -F operator/ssh_config -t spark3 sudo sparkgen-bundle/install.sh --apply",
+        "ssh -F operator/ssh_config -t spark1 sudo sparkgen-bundle/install.sh --apply",
+    ]
+
+
+@pytest.mark.parametrize(("program", "status", "calls"), [("rsync", 12, 3), ("ssh", 255, 4)])
+def test_deploy_stops_at_the_first_failure(
+    program: str, status: int, calls: int, recording: Laptop
+) -> None:
+    recording.add(program, f"{RECORD}[[ $* != *spark3* ]] || exit {status}\n")
+    assert recording.run("deploy.sh", "--run").returncode == status
+    assert recording.asked() == COMMANDS[:calls]
+
+
+def test_deploy_refuses_what_it_does_not_know(recording: Laptop) -> None:
+    for word, said in (
+        ("--rum", "usage: operator/deploy.sh"),
+        ("spark9", "there is no node spark9"),
+    ):
+        done = recording.run("deploy.sh", "--run", word)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(said)
+    assert recording.asked() == []
+
+
+def test_deploy_with_rsync(laptop: Laptop) -> None:
+    """A node is a folder here: it has what was generated, and what was there before is gone."""
+    require("rsync")
+    laptop.add("ssh", 'shift 2; cd "$CALLS/$1" && shift && exec bash -c "$*"\n')
+    for node in LAB_MESH.site.nodes:
+        (laptop.bundle / node.name / "install.sh").write_text('#!/bin/sh\necho "checked $*"\n')
+        (laptop.calls / node.name / "sparkgen-bundle").mkdir(parents=True)
+        (laptop.calls / node.name / "sparkgen-bundle/old").touch()
+    done = laptop.run("deploy.sh", "--run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("checked --check\n") == 3
+    for node in LAB_MESH.site.nodes:
+        arrived, sent = laptop.calls / node.name / "sparkgen-bundle", laptop.bundle / node.name
+        compared = subprocess.run(["diff", "--recursive", arrived, sent], capture_output=True)
+        assert (compared.returncode, compared.stdout) == (0, b"")
+        assert os.access(arrived / "verify.sh", os.X_OK)
+
+
+# tunnels.sh
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def await_answer(port: int) -> None:
+    deadline = time.monotonic() + 20
+    while not answers(port):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def sshd(laptop: Laptop) -> Iterator[Path]:
+    """A configuration of ssh for a server on this machine, which stands for every node."""
+    require("ssh", "ssh-keygen")
+    server = shutil.which("sshd", path="/usr/sbin:/usr/bin") or ""
+    require(server or "sshd")
+    keys, port = laptop.home / "keys", free_port()
+    keys.mkdir(mode=0o700)
+    for name in ("host", "own"):
+        argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)]
+        subprocess.run(argv, check=True)
+    config = keys / "sshd_config"
+    config.write_text(
+        f"ListenAddress 127.0.0.1:{port}\nHostKey {keys}/host\nPidFile none\nStrictModes no\n"
+        f"AuthorizedKeysFile {keys}/own.pub\nPermitRootLogin yes\nUsePAM no\n"
+    )
+    Path("/run/sshd").mkdir(exist_ok=True)
+    text = "".join(
+        f"Host {node.name}\n  HostName 127.0.0.1\n  Port {port}\n"
+        f"  User {os.environ.get('USER', 'root')}\n  IdentityFile {keys}/own\n"
+        f"  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
+        for node in LAB_MESH.site.nodes
+    )
+    (laptop.bundle / "operator/ssh_config").write_text(text)
+    with subprocess.Popen([server, "-D", "-e", "-f", str(config)]) as running:
+        try:
+            await_answer(port)
+            yield laptop.bundle / "operator/ssh_config"
+        finally:
+            running.terminate()
+
+
+@pytest.fixture
+def served(laptop: Laptop) -> Iterator[tuple[int, int]]:
+    """A web server for what the nodes serve; the local ports of spark1's API and of spark2."""
+    target, ports = free_port(), []
+    script = laptop.bundle / "operator/tunnels.sh"
+    text = script.read_text()
+    for forward in forwards(LAB_MESH.site):
+        ports.append(free_port())
+        line = f"\n{forward.local} {forward.node} {forward.address}:{forward.port} "
+        assert line in text
+        text = text.replace(line, f"\n{ports[-1]} {forward.node} 127.0.0.1:{target} ")
+    script.write_text(text)
+    argv = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(target)]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
+        try:
+            await_answer(target)
+            yield ports[0], ports[2]
+        finally:
+            server.terminate()
+
+
+def test_tunnels(laptop: Laptop, sshd: Path, served: tuple[int, int]) -> None:
+    api, other = served
+    somebody_else = free_port()
+    forward = f"{somebody_else}:127.0.0.1:{api}"
+    argv = ["ssh", "-F", str(sshd), "-N", "-L", forward, "spark1"]
+    with subprocess.Popen(argv) as foreign:
+        try:
+            await_answer(somebody_else)
+            assert laptop.run("tunnels.sh", "status", "spark1").returncode == 1
+
+            started = laptop.run("tunnels.sh", "start", "spark1")
+            assert (started.returncode, started.stderr) == (0, "")
+            assert started.stdout.splitlines()[0] == f"spark1: http://localhost:{api} API"
+            assert answers(api)
+            assert not answers(other)
+            assert laptop.run("tunnels.sh", "start", "spark1").stdout == started.stdout
+
+            status = laptop.run("tunnels.sh", "status")
+            assert status.returncode == 1
+            assert status.stdout == f"{started.stdout}spark2: down\nspark3: down\n"
+
+            assert laptop.run("tunnels.sh", "start").returncode == 0
+            assert answers(other)
+            assert laptop.run("tunnels.sh", "status").returncode == 0
+
+            stopped = laptop.run("tunnels.sh", "stop")
+            assert stopped.stdout == "spark1: stopped\nspark2: stopped\nspark3: stopped\n"
+            assert not answers(api)
+            assert not answers(other)
+            assert laptop.run("tunnels.sh", "stop", "spark1").stdout == "spark1: was not started\n"
+            assert list((laptop.home / ".ssh").iterdir()) == []
+            assert foreign.poll() is None
+        finally:
+            foreign.terminate()
+
+
+def test_tunnel_to_a_port_that_is_taken(
+    laptop: Laptop, sshd: Path, served: tuple[int, int]
+) -> None:
+    api, other = served
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", api))
+        listener.listen()
+        started = laptop.run("tunnels.sh", "start", "spark1", "spark2")
+    try:
+        assert started.returncode == 1
+        assert "spark1: not started\n" in started.stderr
+        assert answers(other)
+    finally:
+        laptop.run("tunnels.sh", "stop")
+
+
+def test_tunnels_after_a_cut(laptop: Laptop, sshd: Path, served: tuple[int, int]) -> None:
+    """What a connection leaves behind when its machine is switched off does not get in the way."""
+    try:
+        laptop.run("tunnels.sh", "start", "spark1")
+        (left,) = (laptop.home / ".ssh").iterdir()
+        kept = laptop.home / "kept"
+        os.link(left, kept)
+        laptop.run("tunnels.sh", "stop")
+        kept.rename(left)
+        assert laptop.run("tunnels.sh", "status", "spark1").returncode == 1
+        assert laptop.run("tunnels.sh", "start", "spark1").returncode == 0
+        assert answers(served[0])
+    finally:
+        assert laptop.run("tunnels.sh", "stop", "spark1").stdout == "spark1: stopped\n"
+
+
+def test_tunnels_refuse_what_they_do_not_know(laptop: Laptop) -> None:
+    for arguments in ([], ["restart"], ["start", "spark9"]):
+        done = laptop.run("tunnels.sh", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "there is no node spark9 in lab-mesh\n"
