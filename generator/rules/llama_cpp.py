@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
-from generator.diagnostics import Severity
+from generator.diagnostics import Severity, removal, replacements
 from generator.engines.llama_cpp import part
 from generator.rules.registry import Fault, rule
 
@@ -48,6 +48,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
                 ("model", "file"),
                 "take it out, or write 'name: llama.cpp' under 'engine'",
                 at_key=True,
+                proposals=removal(("model", "file")) + replacements(("engine", "name"), [NAME]),
             )
     elif not model.file:
         yield Fault(
@@ -59,7 +60,10 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
     elif (number := part(model.file)) and number != 1:
         first = model.file.replace(f"-{number:05}-of-", "-00001-of-")
         yield Fault(
-            "a model in parts is loaded from its first part", ("model", "file"), f"write '{first}'"
+            "a model in parts is loaded from its first part",
+            ("model", "file"),
+            f"write '{first}'",
+            proposals=replacements(("model", "file"), [first]),
         )
     elif PurePosixPath(model.file).parent == _ROOT:
         yield Fault(_IN_THE_ROOT, ("model", "file"), _A_FOLDER)
@@ -96,12 +100,14 @@ def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Itera
     """
     sizes = engine.parallel
     if engine.name == NAME and (sizes.tensor > 1 or sizes.data > 1 or sizes.expert):
-        count = len(nodes)
+        count, path = len(nodes), ("engine", "parallel")
+        several = replacements(path, [{"pipeline": count}])
         yield Fault(
             "llama.cpp splits a model by its layers alone",
-            ("engine", "parallel"),
+            path,
             f"write 'parallel: {{pipeline: {count}}}'" if count > 1 else "take 'parallel' out",
             at_key=True,
+            proposals=several if count > 1 else removal(path),
         )
 
 
@@ -139,6 +145,7 @@ def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
                 ("model", key),
                 f"take '{key}' out",
                 at_key=True,
+                proposals=removal(("model", key)),
             )
 
 

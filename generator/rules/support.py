@@ -213,6 +213,8 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
         engine:
           secrets: [HF_TOKEN]
     """
+    if model.name and model.file:
+        return  # The catalog's publisher is not the one of the GGUF file.
     checkpoint = catalogs.checkpoint(model.name) if model.name else None
     gated = checkpoint.gated if checkpoint else (model.architecture or {}).get("gated", False)
     if gated and not _TOKENS & set(engine.secrets) and not (model.source or "").startswith("/"):
