@@ -280,8 +280,13 @@ def test_bash_reads_every_script_and_the_derived_command(built: Built) -> None:
     launchers = [built.text(node, "opt/sparkgen/launch.sh") for node in built.site.nodes]
     said = "".join(map(arguments_said, launchers))
     parsed = "".join(f"bash -n <<'{END}'\n{script}{END}\n" for script in sorted(scripts))
+    # By standard input: all scripts of a node are longer than an argument may be.
     run = subprocess.run(
-        ["bash", "-euc", said + parsed], capture_output=True, check=False, timeout=60
+        ["bash", "-eu"],
+        input=(said + parsed).encode(),
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     assert (run.returncode, run.stderr) == (0, b"")
     assert list(arrays(run.stdout)) == [command(node) for node in built.site.nodes]
