@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from dataclasses import replace
 from math import isclose
 from pathlib import Path
@@ -408,13 +407,15 @@ def test_fit_answers_for_every_example_site(sparkgen: Command, site: Path) -> No
 
 @pytest.mark.parametrize("site", SITES, ids=lambda site: site.stem)
 def test_fit_takes_less_than_a_third_of_a_second(process: Command, site: Path) -> None:
-    """The best of five, and with room for a machine that is three times slower."""
+    """The best of three in time of a processor, and with room for one that is twice as slow."""
     times = []
-    for _ in range(5):
-        start = time.perf_counter()
+    for _ in range(3):
+        before = os.times()
         assert process("fit", site, cwd=ROOT).code == 0
-        times.append(time.perf_counter() - start)
-    assert min(times) < 1.0
+        after = os.times()
+        user = after.children_user - before.children_user
+        times.append(user + after.children_system - before.children_system)
+    assert min(times) < 2 / 3
 
 
 def test_fit_says_what_a_site_lacks_and_stops_at_other_errors(
@@ -424,7 +425,7 @@ def test_fit_says_what_a_site_lacks_and_stops_at_other_errors(
     site = tmp_path / "site.yaml"
     site.write_text(text.replace("name: gpt-oss-120b", "source: example/x"), encoding="utf-8")
     told = sparkgen("fit", site, cwd=tmp_path)
-    assert (told.code, told.out) == (0, "single: unknown: the model's architecture is missing\n")
+    assert (told.code, told.out) == (0, "single: unknown, for want of model.architecture\n")
     site.write_text(text.replace("gpt-oss-120b", "gpt-os-120b"), encoding="utf-8")
     told = sparkgen("fit", site, cwd=tmp_path)
     assert (told.code, told.out) == (3, "")

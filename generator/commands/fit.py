@@ -14,7 +14,7 @@ from generator.commands.sites import read, sound, tell
 from generator.diagnostics import Severity
 from generator.fit.alternatives import Alternative, alternatives
 from generator.fit.assessment import Fit, assess
-from generator.fit.table import compared, table
+from generator.fit.table import UNKNOWN, compared, table
 from generator.pipeline import Reading
 from generator.show import as_data
 
@@ -72,7 +72,7 @@ def _publish(reading: Reading, fit: Fit | None, others: list[Alternative], form:
 
 def _text(name: str, fit: Fit | None, others: list[Alternative]) -> str:
     if fit is None:
-        return f"{name}: unknown: the model's architecture is missing\n"
+        return f"{name}: {UNKNOWN}\n"
     encoding = (sys.stdout.encoding or "").lower()
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     text = table(name, fit, ascii_only=not encoding.startswith("utf"), color=color)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from generator.columns import columns
+from generator.diagnostics import listed
 from generator.fit.alternatives import Alternative
 from generator.fit.assessment import Fit, NodeMemory
 
@@ -34,6 +35,8 @@ _COMPARED: Row = (
     "CEILING",
 )
 
+UNKNOWN = "unknown, for want of model.architecture"
+
 BAR_WIDTH = 60
 # Weights with the draft, reserve, KV cache that is asked for, the rest of its room, the system.
 _BLOCKS = "█▓▒░·"
@@ -53,7 +56,7 @@ class Page:
 def page(fit: Fit | None) -> Page:
     """What the runbook says of memory; None is a model that nothing is known of."""
     if fit is None:
-        return Page(_PAGE_HEAD, (), ("unknown: the model's architecture is missing",))
+        return Page(_PAGE_HEAD, (), (UNKNOWN,))
     return Page(_PAGE_HEAD, rows(fit), verdict(fit))
 
 
@@ -65,7 +68,8 @@ def rows(fit: Fit) -> list[Row]:
 def verdict(fit: Fit) -> list[str]:
     """What it comes to, in sentences."""
     if fit.state == "unknown":
-        return [f"unknown: {', '.join(fit.missing) or 'how the layers are split'} is missing"]
+        missing = fit.missing or ("how the layers are split",)
+        return [f"unknown, for want of {listed(missing, 'and')}"]
     worst = fit.worst
     said = "tight" if fit.tight else fit.state
     first = f"{said}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
