@@ -46,6 +46,7 @@ def derive(declaration: Declaration, fabric: Fabric, file: str) -> Site:
         subnets=tuple(fabric.members),
         cables=fabric.cables,
         **_group(nodes, fabric, topology, engine, model),
+        services=tuple(sorted(declaration.services or ())),
         web_ui=services.web_ui(declaration.services or {}, nodes[0]),
         guard=services.guard(declaration.services or {}),
         bandwidth=_bandwidth(topology),

@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
-from generator import __version__
+from generator import __version__, firewall, ssh
 from generator.access import forwards, logins
 from generator.diagram.layout import layout
 from generator.diagram.mermaid import graph
@@ -32,17 +32,26 @@ from generator.tree import Change, File, Tree, tree
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of each node's folder; `shared` where all nodes have the same text."""
+    """A file of each node's folder; `shared` where all nodes have the same text.
+
+    `values` are what its template prints beside the site and the node.
+    """
 
     path: str
     change: Change
     mode: int = 0o644
     wanted: Callable[[Site, Node], bool] | None = None
     shared: bool = False
+    values: Callable[[Site, Node], dict[str, object]] | None = None
 
     def is_wanted(self, site: Site, node: Node) -> bool:
         """Whether the node has the file."""
         return self.wanted is None or self.wanted(site, node)
+
+    def text(self, site: Site, node: Node) -> str:
+        """The file as it is printed for the node."""
+        values = self.values(site, node) if self.values else {}
+        return _print(f"node/{self.path}", site=site, node=node, **values)
 
 
 def _several(site: Site, node: Node) -> bool:
@@ -63,26 +72,58 @@ def _web_ui(site: Site, node: Node) -> bool:
     return site.web_ui is not None and node.is_head
 
 
-def _guard(site: Site, node: Node) -> bool:
-    return site.guard is not None
+def _asked(name: str) -> Callable[[Site, Node], bool]:
+    """All nodes of a site that asks for that service."""
+    return lambda site, node: name in site.services
+
+
+def _firewall(site: Site, node: Node) -> dict[str, object]:
+    return {"rules": firewall.rules(site, node)}
+
+
+def _ssh(site: Site, node: Node) -> dict[str, object]:
+    return {
+        "peers": ssh.peers(site, node),
+        "networks": ssh.networks(node),
+        "trusted": ssh.trusted(site, node),
+    }
+
+
+def _keys(site: Site, node: Node) -> bool:
+    return "ssh" in site.services and node.is_head and _several(site, node)
+
+
+def _several_with_ssh(site: Site, node: Node) -> bool:
+    return "ssh" in site.services and _several(site, node)
 
 
 NODE_PLAN = (
     # netplan refuses to be read by others: it may hold passwords.
     Entry("etc/netplan/40-cx7.yaml", Change.NETPLAN, 0o600, _fabric),
+    Entry("etc/fail2ban/jail.d/sparkgen.conf", Change.SSH, wanted=_asked("ssh"), values=_ssh),
+    Entry(
+        "etc/ssh/ssh_config.d/40-sparkgen.conf",
+        Change.NOTHING,
+        wanted=_several_with_ssh,
+        values=_ssh,
+    ),
+    Entry("etc/ssh/sshd_config.d/40-sparkgen.conf", Change.SSH, wanted=_asked("ssh"), values=_ssh),
     Entry("etc/nccl.conf", Change.RESTART),
     Entry("etc/profile.d/sparkgen.sh", Change.LOGIN),
     Entry("etc/sparkgen/engine.env", Change.RESTART),
     Entry("etc/sparkgen/hosts", Change.HOSTS, wanted=_several),
     Entry("etc/sysctl.d/90-sparkgen.conf", Change.SYSCTL, wanted=_fabric),
     Entry("etc/systemd/system/sparkgen-engine.service", Change.UNIT),
-    Entry("etc/systemd/system/sparkgen-guard.service", Change.GUARD, wanted=_guard),
+    Entry("etc/systemd/system/sparkgen-guard.service", Change.GUARD, wanted=_asked("guard")),
     Entry("etc/systemd/system/sparkgen-web-ui.service", Change.WEB_UI, wanted=_web_ui),
-    Entry("etc/systemd/system/ssh.service.d/sparkgen.conf", Change.DROP_IN, wanted=_guard),
-    Entry("etc/systemd/system/system.slice.d/sparkgen.conf", Change.DROP_IN, wanted=_guard),
+    Entry("etc/systemd/system/ssh.service.d/sparkgen.conf", Change.DROP_IN, wanted=_asked("guard")),
+    Entry(
+        "etc/systemd/system/system.slice.d/sparkgen.conf", Change.DROP_IN, wanted=_asked("guard")
+    ),
     Entry("opt/sparkgen/compose.yaml", Change.RESTART),
+    Entry("opt/sparkgen/firewall.sh", Change.FIREWALL, 0o755, _asked("firewall"), values=_firewall),
     Entry("opt/sparkgen/follow.sh", Change.RESTART, 0o755, _script("follow.sh")),
-    Entry("opt/sparkgen/guard.py", Change.GUARD, wanted=_guard),
+    Entry("opt/sparkgen/guard.py", Change.GUARD, wanted=_asked("guard")),
     Entry("opt/sparkgen/health.py", Change.RESTART, 0o644, _script("health.py")),
     Entry("opt/sparkgen/health.sh", Change.RESTART, 0o755, _script("health.sh")),
     Entry("opt/sparkgen/hostfile", Change.NOTHING, wanted=_several, shared=True),
@@ -92,6 +133,7 @@ NODE_PLAN = (
     Entry("opt/sparkgen/ray.sh", Change.RESTART, 0o755, _script("ray.sh")),
     Entry("opt/sparkgen/serve.py", Change.RESTART, 0o644, _script("serve.py")),
     Entry("opt/sparkgen/serve.sbatch", Change.NOTHING, 0o755, _several, shared=True),
+    Entry("opt/sparkgen/ssh-keys.sh", Change.NOTHING, 0o755, _keys, values=_ssh),
     Entry("opt/sparkgen/web-ui.yaml", Change.WEB_UI, wanted=_web_ui),
     Entry("opt/sparkgen/wait-fabric.sh", Change.NOTHING, 0o755, _fabric),
     # These stay in the folder that was copied: only etc and opt are installed.
@@ -143,7 +185,7 @@ def cabling(site: Site) -> str:
 
 def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
     shared = {
-        entry.path: _print(f"node/{entry.path}", site=site, node=site.head)
+        entry.path: entry.text(site, site.head)
         for entry in NODE_PLAN
         if entry.shared and entry.is_wanted(site, site.head)
     }
@@ -158,7 +200,7 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
 
 
 def _node_file(entry: Entry, site: Site, node: Node, shared: str | None) -> File:
-    text = shared or _print(f"node/{entry.path}", site=site, node=node)
+    text = shared or entry.text(site, node)
     return File(f"{node.name}/{entry.path}", text, entry.mode, entry.change)
 
 

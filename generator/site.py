@@ -321,6 +321,7 @@ class Site:
     nodes: tuple[Node, ...]
     model: Model
     engine: Engine
+    services: Words
     web_ui: WebUi | None
     memory: Fit | None
     guard: Guard | None

@@ -18,6 +18,8 @@ class Change(StrEnum):
     WEB_UI = "systemctl daemon-reload, then restart the web UI"
     UNIT = "systemctl daemon-reload, then restart the engine"
     GUARD = "systemctl daemon-reload, then restart the guard"
+    FIREWALL = "run firewall.sh"
+    SSH = "reload sshd; restart fail2ban"
     DROP_IN = "systemctl daemon-reload"
 
 

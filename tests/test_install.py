@@ -625,7 +625,9 @@ def test_check_needs_no_root(machine: Path) -> None:
     (machine / "etc/netplan/40-cx7.yaml").touch(0o600)
     nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups"
     folder = machine / "opt/bundle"
-    shutil.copytree(LAB_MESH.path, folder)
+    # On a node the folder is of the user who has copied it.
+    shutil.copytree(LAB_MESH.path, folder, copy_function=shutil.copyfile)
+    (folder / "install.sh").chmod(0o755)
     done = live(
         machine, f"{nobody} /opt/bundle/install.sh; {nobody} /opt/bundle/install.sh --apply"
     )

@@ -40,6 +40,8 @@ EFFECTS = {
     Change.DROP_IN: Effect.RELOAD,
     Change.WEB_UI: Effect.SERVICE,
     Change.GUARD: Effect.SERVICE,
+    Change.FIREWALL: Effect.SERVICE,
+    Change.SSH: Effect.SERVICE,
     Change.RESTART: Effect.RESTART,
     Change.NETPLAN: Effect.LINKS,
 }
@@ -60,6 +62,8 @@ WITH_THE_OTHERS = "engine restart, with the other ranks"
 _ON_NODE = (
     (Change.WEB_UI, "systemctl restart sparkgen-web-ui"),
     (Change.GUARD, "systemctl restart sparkgen-guard"),
+    (Change.FIREWALL, "/opt/sparkgen/firewall.sh"),
+    (Change.SSH, "systemctl restart fail2ban"),
 )
 
 

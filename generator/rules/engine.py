@@ -23,7 +23,7 @@ from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
 from generator.services import WEB_UI_PORT
 
-WRITTEN_SERVICES = {"guard", "web_ui"}
+WRITTEN_SERVICES = {"firewall", "guard", "ssh", "web_ui"}
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 

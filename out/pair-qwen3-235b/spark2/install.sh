@@ -159,6 +159,7 @@ put() {
   if [[ " $*" == *" etc/netplan/"* ]]; then netplan generate; netplan apply; fi
   if [[ -e /$sysctl && " $*" == *" $sysctl"* ]]; then sysctl --quiet --load="/$sysctl" || true; fi
   if [[ " $*" == *" etc/systemd/"* ]]; then systemctl daemon-reload; fi
+  if [[ " $*" == *" etc/ssh/sshd"* ]]; then mkdir -p /run/sshd; sshd -t; systemctl try-reload-or-restart ssh; fi
 }
 
 finish() {

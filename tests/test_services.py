@@ -1,0 +1,250 @@
+"""What a site asks for beside its engine, run by the programs that it is for."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from bundles import NODES, NodeFolder
+from programs import require, require_root
+from stand_ins import StandIns
+
+from generator.firewall import rules
+
+
+def asking(service: str) -> list[NodeFolder]:
+    return [folder for folder in NODES if service in folder.site.services]
+
+
+def ran(*argv: str) -> str:
+    """What a program prints that succeeds."""
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+# SSH
+
+
+def daemon(folder: NodeFolder, tmp_path: Path) -> list[str]:
+    """Sshd with its own drop-in read as Ubuntu's main file does: before all else."""
+    require("sshd", "ssh-keygen")
+    key = tmp_path / "host"
+    ran("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
+    config = tmp_path / "sshd_config"
+    drop_in = folder.path / "etc/ssh/sshd_config.d/40-sparkgen.conf"
+    config.write_text(f"Include {drop_in}\nHostKey {key}\nPasswordAuthentication yes\n")
+    return ["/usr/sbin/sshd", "-f", str(config)]
+
+
+@pytest.mark.parametrize("folder", asking("ssh"), ids=str)
+def test_sshd(folder: NodeFolder, tmp_path: Path) -> None:
+    require_root()
+    Path("/run/sshd").mkdir(exist_ok=True)
+    sshd = daemon(folder, tmp_path)
+    assert ran(*sshd, "-t") == ""
+    near = [str(interface.peers[0].address) for interface in folder.node.interfaces]
+    if folder.node.management:
+        near.append(str(folder.node.management.address.ip))
+    for address in (*near, "203.0.113.9"):
+        said = ran(*sshd, "-T", "-C", f"addr={address},user=nvidia,host=h,laddr=h,lport=22")
+        allowed = "yes" if address in near else "no"
+        assert f"\npasswordauthentication {allowed}\n" in said
+        assert "\nkbdinteractiveauthentication no\n" in said
+        assert "\npermitrootlogin without-password\n" in said
+
+
+@pytest.mark.parametrize("folder", asking("ssh"), ids=str)
+def test_ssh_knows_a_node_by_all_its_names(folder: NodeFolder) -> None:
+    require("ssh")
+    config = str(folder.path / "etc/ssh/ssh_config.d/40-sparkgen.conf")
+    for address, name in folder.node.hosts:
+        node = name.partition(".")[0]
+        for target in (address, name):
+            asked = subprocess.run(["ssh", "-G", "-F", config, target], capture_output=True)
+            said = asked.stdout.decode().splitlines()
+            known = f"hostkeyalias {node}" in said and f"user {folder.node.user}" in said
+            assert known is (node != folder.name)
+
+
+@pytest.mark.parametrize("folder", asking("ssh"), ids=str)
+def test_fail2ban(folder: NodeFolder, tmp_path: Path) -> None:
+    require("fail2ban-client")
+    shutil.copytree("/etc/fail2ban", tmp_path / "fail2ban")
+    shutil.copy(folder.path / "etc/fail2ban/jail.d/sparkgen.conf", tmp_path / "fail2ban/jail.d")
+    client = ("fail2ban-client", "-c", str(tmp_path / "fail2ban"))
+    done = subprocess.run([*client, "-t"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (
+        0,
+        ["OK: configuration test is successful"],
+    )
+    said = subprocess.run([*client, "-d"], capture_output=True, text=True).stdout
+    assert "['set', 'sshd', 'maxretry', 5]" in said
+    assert "'addignoreip'" in said
+    for node in folder.site.nodes:
+        if node.management:
+            assert f"'{node.management.address.ip}'" in said
+    assert ("'addaction', 'ufw'" in said) is ("firewall" in folder.site.services)
+
+
+def test_keys_are_copied_once(tmp_path: Path) -> None:
+    require("ssh-keygen")
+    folder = next(f for f in asking("ssh") if (f.path / "opt/sparkgen/ssh-keys.sh").exists())
+    stand_ins = StandIns(tmp_path)
+    stand_ins.add("ssh", '#!/bin/sh\n[ -e "$HOME/copied" ]\n')
+    stand_ins.add("ssh-copy-id", '#!/bin/sh\necho "$@" >>"$HOME/copied"\n')
+    script = str(folder.path / "opt/sparkgen/ssh-keys.sh")
+    others = [node.name for node in folder.site.nodes if node.name != folder.name]
+    for _ in range(2):
+        done = stand_ins.run(script)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == "".join(f"{name}: OK\n" for name in others)
+    key = tmp_path / ".ssh/id_ed25519_sparkgen"
+    assert (tmp_path / "copied").read_text() == f"-i {key}.pub {others[0]}\n"
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+# The firewall, for real: ufw in a namespace, with /etc/ufw and what it runs on to itself
+
+_FIREWALL = """\
+set -e
+cp -r /etc/ufw "$0/ufw" && cp /etc/default/ufw "$0/default"
+mount --bind "$0/ufw" /etc/ufw && mount --bind "$0/default" /etc/default/ufw
+mount -t tmpfs tmpfs /run && mkdir /run/sshd
+ip link set lo up
+exec bash -euo pipefail -c "$1"
+"""
+
+
+def with_ufw(tmp_path: Path, script: str, env: Mapping[str, str] | None = None) -> str:
+    require("ip", "mount", "ss", "ufw", "unshare")
+    require_root()
+    done = subprocess.run(
+        ["unshare", "--mount", "--net", "bash", "-c", _FIREWALL, str(tmp_path), script],
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def added(text: str) -> set[str]:
+    """The rules of `ufw show added` that bear the comment."""
+    lines = (line.removesuffix(" comment 'sparkgen'") for line in text.splitlines())
+    return {line.removeprefix("ufw ") for line in lines if line.startswith("ufw ")}
+
+
+@pytest.mark.parametrize("folder", asking("firewall"), ids=str)
+def test_firewall(folder: NodeFolder, tmp_path: Path) -> None:
+    script = folder.path / "opt/sparkgen/firewall.sh"
+    wanted = set(rules(folder.site, folder.node))
+    said = with_ufw(
+        tmp_path,
+        f"""
+        ufw allow 4444/tcp >/dev/null
+        ufw allow 5555/tcp comment sparkgen >/dev/null
+        {script} --dry-run; echo ==; ufw show added; echo ==
+        {script}; echo ==; ufw show added; ufw status verbose; echo ==
+        {script}; echo ==; ufw show added; echo ==
+        {script} --remove; echo ==; ufw show added
+        """,
+    )
+    dry, untouched, _, first, again, second, _, last = said.split("==\n")
+    assert {
+        line.removeprefix("ufw ").removesuffix(" comment sparkgen") for line in dry.splitlines()
+    } == {
+        *wanted,
+        "delete allow 5555/tcp",
+        "default deny incoming",
+        "--force enable",
+    }
+    assert added(untouched) == {"allow 4444/tcp", "allow 5555/tcp"}
+    assert added(first) == added(second) == wanted | {"allow 4444/tcp"}
+    assert "Status: active" in first
+    assert "Default: deny (incoming), allow (outgoing)" in first
+    assert "Rule" not in again
+    assert added(last) == {"allow 4444/tcp"}
+
+
+# What answers on three ports, to every line with the same.
+_SERVER = """\
+import selectors, socket
+waiting = selectors.DefaultSelector()
+for port in (22, 8000, 9999):
+    waiting.register(socket.create_server(("0.0.0.0", port)), selectors.EVENT_READ, True)
+open("/run/ready", "w").close()
+while True:
+    for key, _ in waiting.select():
+        if key.data:
+            waiting.register(key.fileobj.accept()[0], selectors.EVENT_READ, False)
+        elif data := key.fileobj.recv(99):
+            key.fileobj.sendall(data)
+        else:
+            waiting.unregister(key.fileobj)
+"""
+
+_VISITORS = """\
+plug() { # NAMESPACE INTERFACE ADDRESS ADDRESS-OF-THE-OTHER
+  ip netns add "$1" && ip link add "$2" type veth peer name peer netns "$1"
+  ip address add "$3" dev "$2" && ip link set "$2" up
+  ip -n "$1" address add "$4" dev peer && ip -n "$1" link set peer up
+}
+plug fabric "$INTERFACE" "$FABRIC/24" "$PEER/24"
+plug people enP7s7 "$MANAGEMENT/24" 10.0.0.99/24
+plug far wan 203.0.113.1/24 203.0.113.9/24
+await() { for _ in {1..100}; do [[ ! -e $1 ]] || return 0; sleep 0.05; done; return 1; }
+python3 -c "$SERVER" >/dev/null 2>&1 &
+server=$!
+await /run/ready
+cat >/run/session <<'END'
+exec 3<>/dev/tcp/203.0.113.1/22
+touch /run/in
+until [[ -e /run/closed ]]; do sleep 0.05; done
+echo hello >&3
+read -r -t 5 answer <&3
+echo "session: $answer"
+END
+ip netns exec far bash /run/session &
+session=$!
+await /run/in
+"$SCRIPT" >/dev/null
+touch /run/closed
+wait "$session"
+for port in 22 8000 9999; do
+  for visit in "fabric $FABRIC" "people $MANAGEMENT" "far 203.0.113.1"; do
+    read -r who where <<<"$visit"
+    if ip netns exec "$who" timeout 1 bash -c ": </dev/tcp/$where/$port" 2>/dev/null; then
+      echo "$who $port"
+    fi
+  done
+done
+kill "$server"
+"""
+
+
+def test_firewall_lets_in_whom_it_should(tmp_path: Path) -> None:
+    """From the fabric all, from management SSH and the API; and the session that is open."""
+    folder = asking("firewall")[0]
+    node, half = folder.node, folder.node.interfaces[0]
+    assert node.management
+    env = {
+        "SERVER": _SERVER,
+        "SCRIPT": str(folder.path / "opt/sparkgen/firewall.sh"),
+        "INTERFACE": half.name,
+        "FABRIC": str(half.address.ip),
+        "PEER": half.peers[0].address,
+        "MANAGEMENT": str(node.management.address.ip),
+    }
+    assert set(with_ufw(tmp_path, _VISITORS, env).splitlines()) == {
+        "session: hello",
+        "fabric 22",
+        "fabric 8000",
+        "fabric 9999",
+        "people 22",
+        "people 8000",
+        "far 22",
+    }
