@@ -6,6 +6,7 @@ from generator import environment
 from generator.control import LOOPBACK
 from generator.declaration import Argument
 from generator.engines import ENGINES
+from generator.fit.assessment import Fit
 from generator.site import Container, Engine, Health, Model, Mount, Rank, Times
 
 ENGINE_ENV = "/etc/sparkgen/engine.env"
@@ -28,6 +29,7 @@ def container(
     args: Mapping[str, Argument],
     hub: str,
     has_fabric: bool,
+    memory: Fit | None,
 ) -> Container:
     """The container of a rank; `hub` is the node's Hugging Face cache."""
     module = ENGINES[engine.name]
@@ -36,13 +38,14 @@ def container(
         image=engine.image,
         entrypoint=program,
         command=(tuple(rest), *module.flags(rank, engine, model, args)),
+        options=module.options(engine, model, args, memory),
         mounts=tuple(_mounts(rank, engine, model, hub)),
         devices=("/dev/infiniband",) if has_fabric else (),
         env_files=(ENGINE_ENV, *((SECRETS_ENV,) if engine.secrets else ())),
         cache_variables=tuple(environment.caches(engine)),
         shm_size_gib=SHM_GIB,
         stop_seconds=STOP_SECONDS,
-        health=_health(engine) if rank.is_head else None,
+        health=_health(engine) if _is_asked(rank, engine) else None,
     )
 
 
@@ -53,8 +56,13 @@ def _mounts(rank: Rank, engine: Engine, model: Model, hub: str) -> Iterator[Moun
     yield Mount(NCCL_CONF, read_only=True)
     for script in ENGINES[engine.name].scripts(rank, engine):
         yield Mount(script, read_only=True)
-    if rank.is_head:
+    if _is_asked(rank, engine):
         yield Mount(ENGINES[engine.name].HEALTH[-1], read_only=True)
+
+
+def _is_asked(rank: Rank, engine: Engine) -> bool:
+    """Whether Docker asks the rank if it serves: the head, unless another runs the container."""
+    return rank.is_head and not engine.is_slurm_job
 
 
 def _health(engine: Engine) -> Health:

@@ -89,6 +89,7 @@ def _group(
     engine = engine_of(declared, nodes[0], controls[0], fabric.interfaces[nodes[0].name])
     hosts = _hosts(nodes, fabric)
     shared = links(nodes, fabric)
+    memory = assess(nodes, declared_model, declared)
     members = []
     for index, (node, control) in enumerate(zip(nodes, controls, strict=True)):
         head = controls[0].address
@@ -112,11 +113,12 @@ def _group(
                 nccl=environment.nccl_part(variables),
                 environment=variables,
                 login=environment.login_part(variables),
-                container=container(rank, engine, model, declared.args, hub, bool(interfaces)),
+                container=container(
+                    rank, engine, model, declared.args, hub, bool(interfaces), memory
+                ),
                 hosts=hosts(interfaces),
             )
         )
-    memory = assess(nodes, declared_model, declared)
     return {"nodes": tuple(members), "model": model, "engine": engine, "memory": memory}
 
 

@@ -6,16 +6,18 @@ a change of it needs on the node, and which sites and nodes have it.
 
 import contextlib
 import json
+import math
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 from xml.sax.saxutils import escape
 
+import yaml
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
@@ -60,6 +62,14 @@ def _several(site: Site, node: Node) -> bool:
 
 def _fabric(site: Site, node: Node) -> bool:
     return site.has_fabric
+
+
+def _unit(site: Site, node: Node) -> bool:
+    return not site.engine.is_slurm_job
+
+
+def _job(site: Site, node: Node) -> bool:
+    return len(site.nodes) > 1 or site.engine.is_slurm_job
 
 
 def _script(name: str) -> Callable[[Site, Node], bool]:
@@ -113,26 +123,32 @@ NODE_PLAN = (
     Entry("etc/sparkgen/engine.env", Change.RESTART),
     Entry("etc/sparkgen/hosts", Change.HOSTS, wanted=_several),
     Entry("etc/sysctl.d/90-sparkgen.conf", Change.SYSCTL, wanted=_fabric),
-    Entry("etc/systemd/system/sparkgen-engine.service", Change.UNIT),
+    Entry("etc/systemd/system/sparkgen-engine.service", Change.UNIT, wanted=_unit),
     Entry("etc/systemd/system/sparkgen-guard.service", Change.GUARD, wanted=_asked("guard")),
     Entry("etc/systemd/system/sparkgen-web-ui.service", Change.WEB_UI, wanted=_web_ui),
     Entry("etc/systemd/system/ssh.service.d/sparkgen.conf", Change.DROP_IN, wanted=_asked("guard")),
     Entry(
         "etc/systemd/system/system.slice.d/sparkgen.conf", Change.DROP_IN, wanted=_asked("guard")
     ),
-    Entry("opt/sparkgen/compose.yaml", Change.RESTART),
+    Entry("opt/sparkgen/compose.yaml", Change.RESTART, wanted=_unit),
     Entry("opt/sparkgen/firewall.sh", Change.FIREWALL, 0o755, _asked("firewall"), values=_firewall),
     Entry("opt/sparkgen/follow.sh", Change.RESTART, 0o755, _script("follow.sh")),
     Entry("opt/sparkgen/guard.py", Change.GUARD, wanted=_asked("guard")),
     Entry("opt/sparkgen/health.py", Change.RESTART, 0o644, _script("health.py")),
     Entry("opt/sparkgen/health.sh", Change.RESTART, 0o755, _script("health.sh")),
     Entry("opt/sparkgen/hostfile", Change.NOTHING, wanted=_several, shared=True),
-    Entry("opt/sparkgen/launch.sh", Change.NOTHING, 0o755),
+    Entry("opt/sparkgen/launch.sh", Change.NOTHING, 0o755, _unit),
     Entry("opt/sparkgen/llama.sh", Change.RESTART, 0o755, _script("llama.sh")),
+    Entry("opt/sparkgen/mpi.sh", Change.RESTART, 0o755, _script("mpi.sh")),
     Entry("opt/sparkgen/nccl-test.sh", Change.NOTHING, 0o755, _several, shared=True),
+    Entry("opt/sparkgen/options.yaml", Change.RESTART, 0o644, _script("options.yaml")),
+    Entry("opt/sparkgen/rank.sh", Change.RESTART, 0o755, _script("rank.sh")),
     Entry("opt/sparkgen/ray.sh", Change.RESTART, 0o755, _script("ray.sh")),
     Entry("opt/sparkgen/serve.py", Change.RESTART, 0o644, _script("serve.py")),
-    Entry("opt/sparkgen/serve.sbatch", Change.NOTHING, 0o755, _several, shared=True),
+    Entry("opt/sparkgen/serve.sbatch", Change.NOTHING, 0o755, _job, shared=True),
+    Entry("opt/sparkgen/session.sh", Change.RESTART, 0o755, _script("session.sh")),
+    Entry("opt/sparkgen/ssh_config", Change.RESTART, 0o644, _script("ssh_config")),
+    Entry("opt/sparkgen/sshd_config", Change.RESTART, 0o644, _script("sshd_config")),
     Entry("opt/sparkgen/ssh-keys.sh", Change.NOTHING, 0o755, _keys, values=_ssh),
     Entry("opt/sparkgen/web-ui.yaml", Change.WEB_UI, wanted=_web_ui),
     Entry("opt/sparkgen/wait-fabric.sh", Change.NOTHING, 0o755, _fabric),
@@ -201,7 +217,10 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
 
 def _node_file(entry: Entry, site: Site, node: Node, shared: str | None) -> File:
     text = shared or entry.text(site, node)
-    return File(f"{node.name}/{entry.path}", text, entry.mode, entry.change)
+    change = entry.change
+    if change is Change.NOTHING and any(m.path == f"/{entry.path}" for m in node.container.mounts):
+        change = Change.RESTART
+    return File(f"{node.name}/{entry.path}", text, entry.mode, change)
 
 
 def _checksums(files: list[File]) -> str:
@@ -267,6 +286,7 @@ def _environment() -> Environment:
         "markdown": markdown,
         "xml": xml,
         "xml_comment": xml_comment,
+        "yaml": block_yaml,
     }
     return environment
 
@@ -295,6 +315,18 @@ def xml(value: str) -> str:
 def xml_comment(value: str) -> str:
     """A text in a comment of XML, which two hyphens in a row would end."""
     return value.replace("--", "-&#45;")
+
+
+def block_yaml(value: Mapping[str, Any]) -> str:
+    """A mapping as YAML in block style, in its own order."""
+    return str(yaml.dump(value, Dumper=_Indented, sort_keys=False, width=math.inf))
+
+
+class _Indented(yaml.SafeDumper):
+    """Lists are indented below their keys, as people write them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, indentless=False)
 
 
 def markdown(value: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from generator.addressing import Cable, FabricInterface
 from generator.declaration import Kind, Management, Parallel, Speculative
@@ -47,13 +47,15 @@ class Mount:
 class Container:
     """What Docker runs on a node, by Compose or by hand.
 
-    `command` is grouped as it is printed: one flag with its values a line. `cache_variables` name
-    the folders that only the container has.
+    `command` is grouped as it is printed: one flag with its values a line. `options` are settings
+    that the engine reads from a file. `cache_variables` name the folders that only the container
+    has.
     """
 
     image: str
     entrypoint: str
     command: tuple[Words, ...]
+    options: Mapping[str, Any]
     mounts: tuple[Mount, ...]
     devices: Words
     env_files: Words
@@ -61,6 +63,22 @@ class Container:
     shm_size_gib: int
     stop_seconds: int
     health: "Health | None"
+
+    @property
+    def keys(self) -> Words:
+        """Files that a person makes on the node for the SSH of MPI."""
+        names = {"ssh_config": "known_hosts", "sshd_config": "authorized_keys"}
+        mounted = {PurePosixPath(mount.path).name for mount in self.mounts}
+        own = [names[name] for name in names if name in mounted]
+        return tuple(f"/etc/sparkgen/mpi/{name}" for name in ("key", *own) if own)
+
+    @property
+    def pyxis_mounts(self) -> str:
+        """Mounts and devices as pyxis, Slurm's plugin for containers, takes them."""
+        mounts = [
+            f"{mount.path}:{mount.path}{':ro' if mount.read_only else ''}" for mount in self.mounts
+        ]
+        return ",".join([*mounts, *(f"{device}:{device}" for device in self.devices)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +280,16 @@ class Engine:
     def rendezvous(self) -> int | None:
         """The port of the head at which ranks meet, open for as long as rank 0 lives."""
         return self.ports.get("master") or self.ports.get("dist_init")
+
+    @property
+    def is_slurm_job(self) -> bool:
+        """Whether Slurm starts the containers, so that no unit of systemd does."""
+        return self.launcher == "slurm"
+
+    @property
+    def squashfs(self) -> str:
+        """Where nodes keep the image for pyxis."""
+        return f"/var/lib/sparkgen/{self.name}-{self.version}.sqsh"
 
     @property
     def is_pinned(self) -> bool:

@@ -171,3 +171,5 @@ NODES = tuple(
     for bundle in BUNDLES
     for checksums in sorted(bundle.folder.glob(f"*/{CHECKSUMS}"))
 )
+# Where Docker runs the engine, and not Slurm.
+COMPOSED = tuple(folder for folder in NODES if not folder.site.engine.is_slurm_job)

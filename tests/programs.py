@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from ctypes import CDLL
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
@@ -24,6 +25,14 @@ def require(*names: str) -> None:
     missing = [name for name in names if shutil.which(name) is None]
     if missing:
         _decline(f"not installed: {', '.join(missing)}")
+
+
+def require_library(name: str) -> None:
+    """Go on only if a shared library is found, as programs find their plugins'."""
+    try:
+        CDLL(name)
+    except OSError:
+        _decline(f"not installed: {name}")
 
 
 def require_root() -> None:

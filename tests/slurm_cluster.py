@@ -52,6 +52,7 @@ SlurmctldPidFile=/run/slurmctld.pid
 SlurmdPidFile=/run/slurmd.%n.pid
 SlurmdSpoolDir=/run/spool.%n
 StateSaveLocation=/run/state
+TmpFS=/run/tmp
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -94,6 +95,8 @@ set -eu
 node=$1 tree=$2
 hostname "$node"
 mount -t proc proc /proc
+# Each its own: PMIx makes a folder there that it calls after the job alone.
+mount -t tmpfs tmpfs /run/tmp
 for folder in ${PATH//:/ }; do
     mount -t overlay overlay -o "lowerdir=/run/programs:$folder" "$folder"
 done
@@ -172,7 +175,13 @@ def slurm_cluster(
 
 
 def _write_files(nodes: Mapping[str, Path], work: Path, programs: Mapping[str, str]) -> None:
-    for folder in ("state", "programs", "mountpoints/etc/sparkgen", "mountpoints/opt/sparkgen"):
+    for folder in (
+        "state",
+        "tmp",
+        "programs",
+        "mountpoints/etc/sparkgen",
+        "mountpoints/opt/sparkgen",
+    ):
         (work / folder).mkdir(parents=True)
     for name, text in programs.items():
         program = work / "programs" / name

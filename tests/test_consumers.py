@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import BUNDLES, NODES, Bundle, NodeFolder, composed, composed_service, on_node
+from bundles import (
+    BUNDLES,
+    COMPOSED,
+    NODES,
+    Bundle,
+    NodeFolder,
+    composed,
+    composed_service,
+    on_node,
+)
 from programs import require, require_root
 
 from generator.site import Container
@@ -16,6 +25,7 @@ LINT = "{extends: default, rules: {document-start: disable, line-length: disable
 
 each_bundle = pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 each_node = pytest.mark.parametrize("folder", NODES, ids=str)
+each_composed = pytest.mark.parametrize("folder", COMPOSED, ids=str)
 CABLED = [folder for folder in NODES if folder.site.has_fabric]
 
 
@@ -171,7 +181,7 @@ def verify(tree: Path) -> subprocess.CompletedProcess[str]:
     return run("systemd-analyze", "verify", *options, *(unit.name for unit in units(tree)))
 
 
-@each_node
+@each_composed
 def test_units(folder: NodeFolder, tmp_path: Path) -> None:
     tree = machine(folder, tmp_path)
     done = verify(tree)
@@ -203,7 +213,7 @@ def test_faulty_unit(right: str, wrong: str, complaint: str, tmp_path: Path) -> 
 # Compose
 
 
-@each_node
+@each_composed
 def test_compose(folder: NodeFolder, tmp_path: Path) -> None:
     container = folder.node.container
     assert composed(folder.copy(tmp_path)) == {

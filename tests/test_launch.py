@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import NODES, NodeFolder, composed, on_node
+from bundles import COMPOSED, NODES, NodeFolder, composed, on_node
 from stand_ins import StandIns
 
 HEAD = next(folder for folder in NODES if folder.bundle.name == "lab-mesh")
@@ -27,7 +27,7 @@ def launch(tree: Path, *options: str) -> list[str]:
 # launch.sh in a container
 
 
-@pytest.mark.parametrize("folder", NODES, ids=str)
+@pytest.mark.parametrize("folder", COMPOSED, ids=str)
 def test_same_container_as_compose(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     tree = folder.copy(tmp_path)
     service = composed(tree)
@@ -154,7 +154,7 @@ def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
 # launch.sh without a container
 
 
-@pytest.mark.parametrize("folder", NODES, ids=str)
+@pytest.mark.parametrize("folder", COMPOSED, ids=str)
 def test_bare(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     node, container = folder.node, folder.node.container
     program = container.entrypoint

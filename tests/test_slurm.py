@@ -1,16 +1,18 @@
 """Every job script is taken by a real Slurm; one runs, and ends, with its generated launch.sh."""
 
 import re
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from bundles import BUNDLES, Bundle
-from programs import require, require_root
+from programs import program, require, require_library, require_root
 from slurm_cluster import PROGRAMS, SlurmCluster, slurm_cluster
 
 SEVERAL = {bundle.name: bundle for bundle in BUNDLES if bundle.site.workers}
+JOBS = [bundle for bundle in BUNDLES if bundle.site.workers or bundle.site.engine.is_slurm_job]
 LAB_MESH = SEVERAL["lab-mesh"]
 SCRIPT = "opt/sparkgen/serve.sbatch"
 
@@ -49,15 +51,15 @@ def lab_mesh(tmp_path: Path) -> Iterator[SlurmCluster]:
     yield from run(LAB_MESH, tmp_path)
 
 
-@pytest.mark.parametrize("bundle", SEVERAL.values(), ids=str)
+@pytest.mark.parametrize("bundle", JOBS, ids=str)
 def test_job_script(bundle: Bundle, rack: SlurmCluster) -> None:
     names = [node.name for node in bundle.site.nodes]
     script = bundle.folder / names[0] / SCRIPT
     done = rack.run("sbatch", "--test-only", str(script))
     assert done.returncode == 0, done.stderr
-    # Slurm writes spark[1-3].
+    # Slurm writes spark[1-3], in its own order.
     (hosts,) = re.findall(r" on nodes (\S+) ", done.stderr)
-    assert rack.run("scontrol", "show", "hostnames", hosts).stdout.split() == names
+    assert rack.run("scontrol", "show", "hostnames", hosts).stdout.split() == sorted(names)
 
 
 def test_job_for_an_unknown_node(rack: SlurmCluster, tmp_path: Path) -> None:
@@ -69,8 +71,8 @@ def test_job_for_an_unknown_node(rack: SlurmCluster, tmp_path: Path) -> None:
     assert "Invalid node name specified" in done.stderr
 
 
-def submit(cluster: SlurmCluster) -> str:
-    script = LAB_MESH.folder / "spark1" / SCRIPT
+def submit(cluster: SlurmCluster, bundle: Bundle = LAB_MESH) -> str:
+    script = bundle.folder / bundle.site.head.name / SCRIPT
     submitted = cluster.run("sbatch", "--parsable", str(script))
     assert submitted.returncode == 0, submitted.stderr
     return submitted.stdout.strip()
@@ -120,4 +122,100 @@ def assert_idle(cluster: SlurmCluster) -> None:
     deadline = time.monotonic() + 60
     while cluster.run("squeue", "--noheader").stdout:
         assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+# Ranks in containers of pyxis
+
+# The site's order of nodes, which is not Slurm's.
+PYXIS = SEVERAL["golden-trtllm-slurm-switch"]
+
+# Slurm with PMIx and without pyxis, whose options are written down and left out.
+SRUN = """\
+#!/bin/bash
+printf '%s\\0' "$@" >>srun
+own=()
+for word; do
+  case $word in
+    --container-* | --no-container-*) ;;
+    *) own+=("$word") ;;
+  esac
+done
+exec /run/srun.real "${own[@]}"
+"""
+# Like the real one, it cuts its words at blanks, and goes on without the server of rank 0.
+LAUNCHER = """\
+#!/bin/bash
+env --null >"environment.$SLURM_PROCID"
+hostname >"node.$SLURM_PROCID"
+task="$*"
+((SLURM_PROCID)) || $task &
+exec sleep 60
+"""
+SERVER = """\
+#!/bin/bash
+printf '%s\\0' "$@" >server
+until [[ -e fails ]]; do sleep 0.1; done
+exit 3
+"""
+FABRIC = '#!/bin/bash\necho "$1" >"fabric.$(hostname)"\n'
+
+
+@pytest.fixture
+def pyxis(tmp_path: Path) -> Iterator[SlurmCluster]:
+    require_root()
+    require(*PROGRAMS)
+    # What Slurm's plugin loads.
+    require_library("libpmix.so")
+    trees, work = PYXIS.copy(tmp_path), tmp_path / "slurm"
+    for tree in trees.values():
+        (tree / "opt/sparkgen/wait-fabric.sh").write_text(FABRIC)
+    work.mkdir()
+    shutil.copy(program("srun"), work / "srun.real")
+    programs = {"srun": SRUN, "trtllm-llmapi-launch": LAUNCHER, "trtllm-serve": SERVER}
+    with slurm_cluster(trees, work, programs) as cluster:
+        yield cluster
+
+
+def test_job_of_pyxis(pyxis: SlurmCluster) -> None:
+    site, work = PYXIS.site, pyxis.work
+    job = submit(pyxis, PYXIS)
+    await_files(work, ["server", *(f"node.{node.rank}" for node in site.nodes)])
+    for node in site.nodes:
+        assert (work / f"fabric.{node.name}").read_text() == f"{site.times.fabric}\n"
+        assert (work / f"node.{node.rank}").read_text() == f"{node.name}\n"
+        lines = (work / f"environment.{node.rank}").read_text().split("\0")[:-1]
+        assert node.env.items() <= dict(line.split("=", 1) for line in lines).items()
+
+    container = site.head.container
+    words = [word for group in container.command for word in group]
+    assert words[:2] == ["trtllm-llmapi-launch", "trtllm-serve"]
+    assert (work / "server").read_text().split("\0")[:-1] == words[2:]
+    given = (work / "srun").read_text().split("\0")
+    given = given[given.index("--mpi=pmix") : -1]
+    assert given[-len(words) - 1 :] == [container.entrypoint, *words]
+    mounts = next(word for word in given if word.startswith("--container-mounts="))
+    for mount in container.mounts:
+        option = f"{mount.path}:{mount.path}{':ro' if mount.read_only else ''}"
+        assert option in mounts.partition("=")[2].split(",")
+
+    pyxis.run("scancel", job)
+    assert pyxis.wait_for(job, ENDED) == "CANCELLED"
+    assert_idle(pyxis)
+
+
+def test_job_of_pyxis_whose_server_fails(pyxis: SlurmCluster) -> None:
+    job = submit(pyxis, PYXIS)
+    await_files(pyxis.work, ["server", *(f"node.{node.rank}" for node in PYXIS.site.nodes)])
+    (pyxis.work / "fails").touch()
+    assert pyxis.wait_for(job, ENDED) == "FAILED"
+    log = (pyxis.work / f"{PYXIS.site.name}-{job}.log").read_text()
+    assert "the server has ended with status 3, and so does its rank" in log
+    assert_idle(pyxis)
+
+
+def await_files(folder: Path, names: Sequence[str]) -> None:
+    deadline = time.monotonic() + 60
+    while missing := [name for name in names if not (folder / name).exists()]:
+        assert time.monotonic() < deadline, missing
         time.sleep(0.1)

@@ -1,10 +1,11 @@
 """The engines: each module says what its engine is told on each node, and in which words."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from generator.declaration import Argument, Parallel
-from generator.engines import llama_cpp, sglang, vllm
+from generator.engines import llama_cpp, sglang, tensorrt_llm, vllm
+from generator.fit.assessment import Fit
 from generator.site import Engine, Model, Rank, Words
 
 
@@ -40,7 +41,7 @@ class EngineModule(Protocol):
         """The program that the container starts, and the arguments that are not flags."""
 
     def scripts(self, rank: Rank, engine: Engine) -> Words:
-        """Generated scripts that the entrypoint needs inside the container."""
+        """Files of the node, most of them generated, that the entrypoint needs in the container."""
 
     def reads(self, rank: Rank, model: Model, hub: str) -> Words:
         """Files and folders of the node that a rank reads; `hub` is its Hugging Face cache."""
@@ -50,9 +51,15 @@ class EngineModule(Protocol):
     ) -> tuple[Words, ...]:
         """The program's flags, each with its values."""
 
+    def options(
+        self, engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+    ) -> Mapping[str, Any]:
+        """Settings that the engine reads from a file; `memory` is what is known of each node's."""
+
 
 ENGINES: Mapping[str, EngineModule] = {
     "vllm": vllm,
     "sglang": sglang,
+    "tensorrt-llm": tensorrt_llm,
     "llama.cpp": llama_cpp,
 }

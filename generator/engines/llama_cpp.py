@@ -7,9 +7,11 @@ tools/rpc/rpc-server.cpp, ggml/src/ggml-rpc). Its parsers take a flag and its va
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 from generator.declaration import Argument, Parallel, Speculative
 from generator.engines.arguments import arguments
+from generator.fit.assessment import Fit
 from generator.site import Engine, Model, Rank, Words
 
 TITLE = "llama.cpp"
@@ -107,6 +109,13 @@ def flags(
         return tuple(_serve(rank, engine, model, args))
     link = rank.links[rank.index - 1]
     return (("--host", str(link.worker)), ("--port", str(engine.ports["rpc"])))
+
+
+def options(
+    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+) -> Mapping[str, Any]:
+    """All is said on the command line."""
+    return {}
 
 
 def _serve(

@@ -5,10 +5,12 @@ sglang/srt/arg_groups/validation_hook.py, sglang/srt/environ.py).
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from generator.control import LOOPBACK
 from generator.declaration import Argument, Parallel, Speculative
 from generator.engines.arguments import arguments
+from generator.fit.assessment import Fit
 from generator.site import Engine, Model, Rank, Words
 
 TITLE = "SGLang"
@@ -104,6 +106,13 @@ def flags(
 ) -> tuple[Words, ...]:
     """The same engine flags on every rank but for the address that each one serves at."""
     return tuple(_serve(rank, engine, model, args))
+
+
+def options(
+    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+) -> Mapping[str, Any]:
+    """All is said on the command line."""
+    return {}
 
 
 def _serve(

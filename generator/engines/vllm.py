@@ -6,9 +6,11 @@ vllm/config/parallel.py, vllm/envs.py).
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from generator.declaration import Argument, Parallel, Speculative
 from generator.engines.arguments import arguments
+from generator.fit.assessment import Fit
 from generator.site import Engine, Model, Rank, Words
 
 TITLE = "vLLM"
@@ -119,6 +121,13 @@ def flags(
             return ()
         return (("vllm", "serve"), *_serve(rank, engine, model, args))
     return tuple(_serve(rank, engine, model, args))
+
+
+def options(
+    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+) -> Mapping[str, Any]:
+    """All is said on the command line."""
+    return {}
 
 
 def _split(engine: Engine) -> bool:

@@ -43,6 +43,9 @@ class Judgment:
         return self.of(rule) if self.is_covered else iter(())
 
 
+_FILES = {"tensorrt-llm": "config"}
+
+
 def judgment(engine: DeclaredEngine) -> Judgment | None:
     """What is wrong with an engine's flags and variables; None where nothing is known of it."""
     known = parser(engine.name, engine.version)
@@ -58,6 +61,9 @@ def judgment(engine: DeclaredEngine) -> Judgment | None:
 def _flags(args: Mapping[str, Argument], known: Parser) -> Iterator[Verdict]:
     first: dict[tuple[str, str], str] = {}
     for name, value in args.items():
+        # Settings of a file that the flag names, which sparkgen writes.
+        if isinstance(value, dict) and name == _FILES.get(known.engine):
+            continue
         found = known.catalog.find(name)
         own = (found.flag.name, found.key) if found else (name, "")
         verdict = _flag(name, value, known)

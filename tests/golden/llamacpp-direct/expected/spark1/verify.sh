@@ -34,6 +34,9 @@ utilization=0.8
 visible_gib=121.7
 free_gib=20
 secrets=()
+# The image for pyxis, where Slurm starts the engine; and what MPI needs for its SSH.
+squashfs=
+keys=()
 # Of the head: whom to ask for its health, and what the engine listens on.
 health_url=http://10.0.0.11:8080
 ports=(
@@ -460,6 +463,30 @@ check_models() {
 }
 
 # The engine
+
+check_slurm() {
+  if ! timeout 15 srun --mpi=list 2>&1 | grep -qw pmix; then
+    fail slurm "srun --mpi=list does not name pmix" "install Slurm's plugin for PMIx"
+  elif ! bounded srun --help | grep -q -- --container-image; then
+    fail slurm "srun has no --container-image" "install pyxis, and name it in /etc/slurm/plugstack.conf"
+  elif [[ ! -r $squashfs ]]; then
+    fail slurm "there is no $squashfs" "import the image as README.md says"
+  else
+    ok slurm "with PMIx and pyxis, and $squashfs"
+  fi
+}
+
+check_keys() {
+  local file missing=()
+  for file in "${keys[@]}"; do
+    [[ -e $file ]] || missing+=("$file")
+  done
+  if ((${#missing[@]})); then
+    fail keys "there is no $(listed "${missing[@]}")" "make it as README.md says: MPI reaches no other node without it"
+  else
+    ok keys "there are $(listed "${keys[@]}")"
+  fi
+}
 
 check_unit() {
   local state name value
@@ -967,8 +994,12 @@ check_all() {
   check_driver
   check_time
   check_docker
-  check_compose
-  check_runtime
+  if [[ $squashfs ]]; then
+    check_slurm
+  else
+    check_compose
+    check_runtime
+  fi
   check_image
   check_models
   check_disk
@@ -978,7 +1009,8 @@ check_all() {
   ((${#secrets[@]} == 0)) || check_secrets
   ((${#halves[@]} == 0)) || check_fabric
   ((${#others[@]} == 0)) || check_others
-  check_unit
+  ((${#keys[@]} == 0)) || check_keys
+  [[ $squashfs ]] || check_unit
   [[ ! $health_url ]] || check_head
 }
 
