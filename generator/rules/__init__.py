@@ -22,6 +22,7 @@ from generator.rules import (
     security,
     sglang,
     support,
+    tensorrt_llm,
 )
 from generator.rules.flags.judgment import Judgment, judgment
 from generator.rules.registry import RULES, Rule
@@ -33,7 +34,7 @@ __all__ = ["MODULES", "RULES", "judge"]
 # Each module registers its rules when it is imported.
 MODULES = (
     *(nodes, cabling, network, environment, nccl, model, memory, support, engine),
-    *(flags, security, secrets, sglang, llama_cpp),
+    *(flags, security, secrets, sglang, tensorrt_llm, llama_cpp),
 )
 
 # What rules ask for that is no section of the site file.

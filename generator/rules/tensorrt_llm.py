@@ -1,0 +1,371 @@
+"""Rules about what TensorRT-LLM runs, and how MPI and Slurm start it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from generator import catalogs
+from generator.declaration import (
+    Argument,
+    DeclaredEngine,
+    DeclaredModel,
+    DeclaredNode,
+    Settings,
+)
+from generator.diagnostics import Related, Severity, listed
+from generator.engines import tensorrt_llm
+from generator.flag_catalog import FlagCatalog, catalog
+from generator.rules.registry import Fault, rule
+
+NAME = "tensorrt-llm"
+_CONFIG = ("engine", "args", tensorrt_llm.CONFIG)
+_KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
+
+
+@rule("SG660", unless="SG603")
+def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
+    """TensorRT-LLM serves one copy of a model.
+
+    All ranks of its MPI world hold parts of the same copy, and one server answers for them. Copies
+    are sites of their own, behind something that spreads requests.
+
+    Source: TensorRT-LLM, tensorrt_llm/commands/serve.py: tensor, pipeline and context parallel.
+
+    Bad:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+          parallel: {data: 2}
+
+    Good:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+          parallel: {tensor: 2}
+    """
+    sizes = engine.parallel
+    if engine.name == NAME and sizes.data > 1:
+        yield Fault(
+            "TensorRT-LLM has no data parallel copies",
+            ("engine", "parallel", "data"),
+            f"write 'tensor: {sizes.tensor * sizes.data}' in its place, or a site for each copy",
+            at_key=True,
+        )
+
+
+@rule("SG661")
+def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A setting under `config` is said nowhere else.
+
+    TensorRT-LLM reads a file of settings besides its command line. Where both speak, 1.2.1 takes
+    the file's word and 1.3 the command line's, so each thing is said in one of them.
+
+    Source: TensorRT-LLM, tensorrt_llm/commands/serve.py, `update_llm_args_with_extra_dict`.
+
+    Bad:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+          args:
+            config: {kv_cache_config: {free_gpu_memory_fraction: 0.9}}
+
+    Good:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+          memory_utilization: 0.9
+          args:
+            config: {kv_cache_config: {enable_block_reuse: false}}
+    """
+    settings = engine.args.get(tensorrt_llm.CONFIG)
+    if engine.name != NAME or not isinstance(settings, dict):
+        return
+    known = catalog(NAME, engine.version)
+    flags = {_full(name, known): name for name in engine.args}
+    for path in _paths(settings):
+        name, written = _full(".".join(path), known), f"'{'.'.join(path)}' under 'config'"
+        key = tensorrt_llm.OWNED_SETTINGS.get(name)
+        if key is not None:
+            instead = f"use the key {key}" if key else "it follows from the nodes; take it out"
+            yield Fault(f"{written} is set by sparkgen", (*_CONFIG, *path), instead, at_key=True)
+        elif name in flags:
+            flag = ("engine", "args", flags[name])
+            yield Fault(
+                f"{written} is a flag too",
+                (*_CONFIG, *path),
+                "keep one of the two",
+                at_key=True,
+                related=(Related(f"'{flags[name]}'", flag),),
+            )
+
+
+def _paths(settings: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The settings, and those of each section."""
+    for name, value in settings.items():
+        yield (name,)
+        yield from ((name, key) for key in (value if isinstance(value, dict) else ()))
+
+
+def _full(name: str, known: FlagCatalog | None) -> str:
+    found = known.find(name) if known else None
+    return found.flag.name if found else name
+
+
+@rule("SG662", unless="SG603 SG604 SG632 SG633 SG636 SG637")
+def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+    """An argument that MPI or Slurm hands on has no blank.
+
+    `trtllm-llmapi-launch` takes its command apart at blanks, whatever held them together.
+
+    Source: TensorRT-LLM, tensorrt_llm/llmapi/trtllm-llmapi-launch, `$task_with_command`.
+
+    Bad:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+          args:
+            chat_template: "{{ messages }}"
+
+    Good:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+          args:
+            chat_template: /srv/models/template.jinja
+    """
+    if engine.name != NAME or (len(nodes) == 1 and engine.launcher != "slurm"):
+        return
+    for name, value in engine.args.items():
+        if name != tensorrt_llm.CONFIG and " " in _text(value):
+            yield Fault(
+                f"'{name}' has a blank, at which the launcher of the ranks would cut it",
+                ("engine", "args", name),
+                "write it without one: in a file that it names, or under 'config' if it is a "
+                "setting of the LLM API",
+            )
+
+
+def _text(value: Argument) -> str:
+    if isinstance(value, dict):
+        return json.dumps(value, separators=(",", ":"))
+    return "".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@rule("SG663", Severity.WARNING)
+def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+    """Clients are told a name of their own by TensorRT-LLM 1.3.
+
+    Earlier versions list the model by its Hugging Face id, or by the name of its folder. They
+    answer whatever name a client asks for.
+
+    Source: TensorRT-LLM, tensorrt_llm/serve/openai_server.py; the flag is in 1.3.0rc29.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          served_name: gpt
+        engine:
+          name: tensorrt-llm
+          version: 1.2.1
+          image: example.org/tensorrt-llm-ssh:1.2.1
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          served_name: gpt
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+    """
+    if engine.name == NAME and model.served_name and not tensorrt_llm.has_names(engine.version):
+        yield Fault(
+            f"TensorRT-LLM {engine.version} lists the model by its own name",
+            ("model", "served_name"),
+            "take it out, or take TensorRT-LLM 1.3.0rc29",
+            at_key=True,
+        )
+
+
+@rule("SG664")
+def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+    """TensorRT-LLM takes the quantization from the checkpoint.
+
+    Its server has no flag for it: it reads hf_quant_config.json or config.json in the model's
+    folder.
+
+    Source: TensorRT-LLM, tensorrt_llm/commands/serve.py.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          quantization: fp8
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+
+    Good:
+        model:
+          name: llama-3.3-70b-instruct-fp8
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+    """
+    if engine.name == NAME and model.quantization:
+        yield Fault(
+            "TensorRT-LLM takes the quantization from the checkpoint",
+            ("model", "quantization"),
+            "take it out; for another one name another checkpoint",
+            at_key=True,
+        )
+
+
+@rule("SG665", Severity.WARNING, unless="SG602")
+def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+    """An image for MPI has an SSH server inside.
+
+    NVIDIA's comes without one. Guides install it at each start, from the internet; a bundle
+    installs nothing, and its runbook shows how an image with one is made.
+
+    Source: NVIDIA/dgx-spark-playbooks, nvidia/trt-llm/assets/trtllm-mn-entrypoint.sh; TensorRT-LLM,
+    docker/common/install_base.sh.
+
+    Bad:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
+
+    Good:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+    """
+    if engine.name != NAME or engine.launcher == "slurm" or len(nodes) == 1:
+        return
+    known = catalogs.image(engine.image)
+    if known and known.engine == NAME:
+        yield Fault(
+            "the image comes without an SSH server, by which MPI starts the ranks",
+            ("engine", "image"),
+            "make one with it, as the README of the bundle shows, and name that; or write "
+            "'launcher: slurm'",
+        )
+
+
+@rule("SG666", unless="SG602")
+def caches_of_a_job(
+    engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
+) -> Iterator[Fault]:
+    """A Slurm job finds the models in the same folder on all nodes.
+
+    `srun` takes one list of mounts for all. Where logins differ, so do their caches.
+
+    Source: NVIDIA/pyxis, `--container-mounts`.
+
+    Bad:
+        nodes:
+          - {name: spark1, user: alice, management: {address: 10.0.0.11/24}}
+          - {name: spark2, user: bob, management: {address: 10.0.0.12/24}}
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
+          launcher: slurm
+
+    Good:
+        nodes:
+          - {name: spark1, user: lab, management: {address: 10.0.0.11/24}}
+          - {name: spark2, user: lab, management: {address: 10.0.0.12/24}}
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
+          launcher: slurm
+    """
+    users = list(dict.fromkeys(node.user for node in nodes))
+    if engine.launcher == "slurm" and not model.cache and len(users) > 1:
+        yield Fault(
+            f"the caches of {listed(users, 'and')} are different folders, and a job mounts one",
+            ("model",),
+            "write 'cache: /srv/huggingface', or another folder that all nodes have",
+            at_key=True,
+        )
+
+
+@rule("SG668", unless="SG602")
+def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
+    """The guard watches over a container of Docker's.
+
+    It stops the unit and kills the container, and a Slurm job has neither. Slurm can bound the
+    memory of a job itself, but not what CUDA takes on unified memory.
+
+    Bad:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
+          launcher: slurm
+        services:
+          guard: true
+
+    Good:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+          launcher: mpi
+        services:
+          guard: true
+    """
+    if engine.launcher == "slurm" and "guard" in services:
+        yield Fault(
+            "the guard can't stop a Slurm job",
+            ("services", "guard"),
+            "take it out, and lower 'engine.memory_utilization'; or write 'launcher: mpi'",
+            at_key=True,
+        )
+
+
+@rule("SG667", unless="SG647 SG648")
+def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+    """A type of TensorRT-LLM's KV cache is `auto`, `fp8` or `nvfp4`.
+
+    Versions without a flag for it take it from their file of settings.
+
+    Source: TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py, `KvCacheConfig`.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          kv_cache_dtype: fp8_e4m3
+        engine:
+          name: tensorrt-llm
+          version: 1.2.1
+          image: example.org/tensorrt-llm-ssh:1.2.1
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          kv_cache_dtype: fp8
+        engine:
+          name: tensorrt-llm
+          version: 1.2.1
+          image: example.org/tensorrt-llm-ssh:1.2.1
+    """
+    dtype = model.kv_cache_dtype
+    if engine.name == NAME and dtype and dtype not in _KV_CACHE_DTYPES:
+        yield Fault(
+            f"TensorRT-LLM has no KV cache of type '{dtype}'",
+            ("model", "kv_cache_dtype"),
+            f"write {listed(_KV_CACHE_DTYPES)}",
+        )
