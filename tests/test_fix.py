@@ -35,7 +35,6 @@ BY_HAND = {
     "SG413-marks-inside": "the right list is an override of what is derived, which is a warning",
     "SG413-marks-turned": "likewise",
     "SG414-lower-case": "likewise",
-    "SG604-abbreviation": "its key warns of the same value",
     "SG647-of-sglang": "the model does not fit, which the wrong type hides",
 }
 # What a schema's finding hid counts as well.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from generator import catalogs
 from generator.architecture import Shape, shape, tensor_sizes
 from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
+from generator.diagnostics import KeyPath
 from generator.fit.assessment import Fit, assess
 from generator.fit.formulas import CACHED, WIDE
 
@@ -45,6 +46,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What to write, in words; a `value` at a `path` unless the change is of more than that."""
+
+    words: str
+    path: KeyPath = ()
+    value: str | int | float = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """Another way to run the model, and how it fits; one is the site's own."""
 
@@ -76,7 +86,7 @@ def alternatives(
 
 def nearest_changes(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
-) -> list[str]:
+) -> list[Change]:
     """What to write so that the model fits: one change of a setting, or else of model or nodes."""
     own = Group(tuple(nodes), model, engine)
     if change := next(_settings(own, fit), None):
@@ -85,23 +95,26 @@ def nearest_changes(
     return [change for change in changes if change]
 
 
-def _settings(own: Group, fit: Fit) -> Iterator[str]:
+def _settings(own: Group, fit: Fit) -> Iterator[Change]:
     fp8 = FP8[own.engine.name]
     if _is_wide(own.model) and _fits(own.cached(fp8)):
-        yield f"'kv_cache_dtype: {fp8}'"
+        yield _setting(("model", "kv_cache_dtype"), fp8)
     for hundredths in range(int(own.engine.memory_utilization * 100) + 1, 86):
         share = hundredths / 100
         engine = replace(own.engine, memory_utilization=share)
         if share <= _MOST_UTILIZATION and _fits(replace(own, engine=engine)):
-            yield f"'memory_utilization: {share:.2f}'"
+            yield _setting(("engine", "memory_utilization"), share)
             break
-    longest = fit.one_context if fit.needed == 1 else fit.longest_context
-    context = (longest or 0) // _CONTEXT_STEP * _CONTEXT_STEP
-    if context >= _LEAST_CONTEXT:
-        yield f"'context_length: {context}'"
+    longest = (fit.one_context if fit.needed == 1 else fit.longest_context) or 0
+    for tenths in (10, 9, 8, 7, 6, 5):
+        context = longest * tenths // 10 // _CONTEXT_STEP * _CONTEXT_STEP
+        model = replace(own.model, context_length=context)
+        if context >= _LEAST_CONTEXT and _fits(replace(own, model=model)):
+            yield _setting(("model", "context_length"), context)
+            break
 
 
-def _checkpoints(own: Group) -> Iterator[str]:
+def _checkpoints(own: Group) -> Iterator[Change]:
     """Smaller checkpoints of the same model, the largest first."""
     known = catalogs.checkpoint(own.model.name) if own.model.name else None
     if known is None or not known.weight_gb:
@@ -109,10 +122,10 @@ def _checkpoints(own: Group) -> Iterator[str]:
     smaller = [c for c in catalogs.siblings(known) if c.weight_gb and c.weight_gb < known.weight_gb]
     for other in sorted(smaller, key=lambda c: (-(c.weight_gb or 0), c.name)):
         if _fits(replace(own, model=replace(own.model, name=other.name))):
-            yield f"'name: {other.name}'"
+            yield _setting(("model", "name"), other.name)
 
 
-def _more_nodes(own: Group) -> Iterator[str]:
+def _more_nodes(own: Group) -> Iterator[Change]:
     """The fewest nodes on which the model fits, in pipeline stages or tensor ranks."""
     known = shape(own.model)
     for count in range(len(own.nodes) + 1, _MOST_NODES + 1):
@@ -120,7 +133,7 @@ def _more_nodes(own: Group) -> Iterator[str]:
             if _fits(own.split(tensor, pipeline)):
                 sizes = {"tensor": tensor, "pipeline": pipeline}
                 words = ", ".join(f"{name}: {size}" for name, size in sizes.items() if size > 1)
-                yield f"{count} nodes with 'parallel: {{{words}}}'"
+                yield Change(f"{count} nodes with 'parallel: {{{words}}}'")
 
 
 def _splits(known: Shape, count: int) -> Iterator[tuple[int, int]]:
@@ -131,9 +144,14 @@ def _splits(known: Shape, count: int) -> Iterator[tuple[int, int]]:
             yield tensor, pipeline
 
 
+def _setting(path: KeyPath, value: str | int | float) -> Change:
+    return Change(f"'{path[-1]}: {value}'", path, value)
+
+
 def _fits(group: Group) -> bool:
+    """Whether the model fits, with room to spare."""
     fit = group.assess()
-    return fit is not None and fit.state == "fits"
+    return fit is not None and fit.state == "fits" and not fit.tight
 
 
 def _is_wide(model: DeclaredModel) -> bool:

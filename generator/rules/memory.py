@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
-from generator.diagnostics import KeyPath, Severity, listed
-from generator.fit.alternatives import nearest_changes
+from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
+from generator.fit.alternatives import Change, nearest_changes
 from generator.fit.assessment import Fit, NodeMemory
 from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
 from generator.rules.registry import Fault, rule
@@ -62,10 +62,18 @@ def does_not_fit(
         f"the model does not fit: {worst.node} needs {need:.1f} GiB and the engine has "
         f"{worst.share_gib:.1f} ({parts})",
         _model(model),
-        f"what fits: {listed(changes)}"
+        f"what fits: {listed(change.words for change in changes)}"
         if changes
-        else "no setting, known checkpoint or split over up to 8 nodes makes it fit",
+        else "no setting, known checkpoint or split over up to 8 nodes makes it fit well",
+        proposals=_proposals(changes),
     )
+
+
+def _proposals(changes: Sequence[Change]) -> tuple[Proposal, ...]:
+    """The changes as edits, where all of them are: further nodes are a person's to add."""
+    if not all(change.path for change in changes):
+        return ()
+    return tuple((Replace(change.path, change.value),) for change in changes)
 
 
 def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
@@ -182,6 +190,7 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
             f"nodes freeze at about {FREEZE_GIB} GiB used",
             _UTILIZATION,
             f"write {_WARNED} or less",
+            proposals=((Replace(_UTILIZATION, _WARNED),),),
         )
 
 
@@ -208,6 +217,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
             f"about {FREEZE_GIB} GiB used",
             _UTILIZATION,
             f"write {_WARNED} or less",
+            proposals=((Replace(_UTILIZATION, _WARNED),),),
         )
 
 
@@ -246,11 +256,13 @@ def little_for_the_system(
     # Figures are rounded to two places.
     if least.system_gib < _SYSTEM_GIB - 0.01:
         share = (least.share_gib - (_SYSTEM_GIB - least.system_gib)) / least.visible_gib
+        enough = int(share * 100) / 100
         yield Fault(
             f"{least.system_gib:.1f} GiB of {least.node} are left to the system, which needs "
             f"{_SYSTEM_GIB:.0f}",
             _UTILIZATION,
-            f"write 'memory_utilization: {int(share * 100) / 100}' or less",
+            f"write 'memory_utilization: {enough}' or less",
+            proposals=((Replace(_UTILIZATION, enough),),),
         )
 
 

@@ -6,7 +6,7 @@ from math import gcd
 from generator import catalogs
 from generator.architecture import GATED_DELTA, shape
 from generator.declaration import DeclaredEngine, DeclaredModel
-from generator.diagnostics import KeyPath, Severity, listed
+from generator.diagnostics import KeyPath, Remove, Replace, Severity, listed
 from generator.fit.asked import (
     given_stages,
     release,
@@ -190,6 +190,7 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
             + (f", {layers} in all" if layers else ""),
             ("engine", "env", variable),
             "leave it out: the engine splits layers evenly",
+            proposals=((Remove(("engine", "env", variable)),),),
         )
 
 
@@ -298,6 +299,7 @@ def divided_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
             f"experts of {inside} columns in {shards} slices cut through FP8 scales of {_BLOCK}",
             ("engine", "parallel"),
             "write 'expert: true', which spreads whole experts, or another tensor size",
+            proposals=((Replace(("engine", "parallel", "expert"), True),),),
         )
 
 
