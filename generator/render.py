@@ -24,7 +24,7 @@ from jinja2.bccache import Bucket
 from generator import __version__, firewall, ssh
 from generator.access import forwards, logins
 from generator.diagram.layout import layout
-from generator.diagram.mermaid import graph
+from generator.diagram.mermaid import readable_graph
 from generator.diagram.shapes import DARK, LIGHT
 from generator.fit.table import page
 from generator.resources import PACKAGE, TEMPLATES
@@ -50,10 +50,14 @@ class Entry:
         """Whether the node has the file."""
         return self.wanted is None or self.wanted(site, node)
 
+    def given(self, site: Site, node: Node) -> dict[str, Any]:
+        """What the template is given."""
+        more = self.values(site, node) if self.values else {}
+        return {"site": site, "node": node, **more}
+
     def text(self, site: Site, node: Node) -> str:
         """The file as it is printed for the node."""
-        values = self.values(site, node) if self.values else {}
-        return _print(f"node/{self.path}", site=site, node=node, **values)
+        return _print(f"node/{self.path}", **self.given(site, node))
 
 
 def _several(site: Site, node: Node) -> bool:
@@ -179,12 +183,9 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
 
     `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
     """
-    reached = {"logins": logins(site), "forwards": forwards(site)}
-    readme = _print(README, site=site, graph=graph(site), memory=page(site.memory), **reached)
-    files = [File(README, readme, 0o644, Change.NOTHING)]
-    files += [
-        File(path, _print(path, site=site, **reached), mode, Change.NOTHING)
-        for path, mode in OPERATOR_PLAN.items()
+    files = [
+        File(path, _print(path, **_values(site, path)), mode, Change.NOTHING)
+        for path, mode in {README: 0o644, **OPERATOR_PLAN}.items()
     ]
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, Change.NOTHING))
@@ -196,7 +197,29 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
 
 def cabling(site: Site) -> str:
     """The picture of the cabling, as SVG."""
-    return _print(CABLING, site=site, drawing=layout(site), light=LIGHT, dark=DARK)
+    return _print(CABLING, **_values(site, CABLING))
+
+
+def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
+    """The template that prints a file, and what it is given; None if no template does."""
+    if path in (README, CABLING, *OPERATOR_PLAN):
+        return path, _values(site, path)
+    name, _, rest = path.partition("/")
+    node = next((node for node in site.nodes if node.name == name), None)
+    entry = next((entry for entry in NODE_PLAN if entry.path == rest), None)
+    if node is None or entry is None:
+        return None
+    return f"node/{rest}", entry.given(site, node)
+
+
+def _values(site: Site, path: str) -> dict[str, Any]:
+    """What the template of a file of no node is given."""
+    if path == CABLING:
+        return {"site": site, "drawing": layout(site), "light": LIGHT, "dark": DARK}
+    reached = {"site": site, "logins": logins(site), "forwards": forwards(site)}
+    if path == README:
+        return reached | {"graph": readable_graph(site), "memory": page(site.memory)}
+    return reached
 
 
 def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
@@ -270,7 +293,13 @@ def _template(name: str) -> Any:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    folder = str(PACKAGE / "__pycache__")
+    return environment(bytecode_cache=_CompiledTemplates(folder, "template-%s.cache"))
+
+
+def environment(kind: type[Environment] = Environment, **more: Any) -> Environment:
+    """What templates are printed with."""
+    made = kind(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
         undefined=StrictUndefined,
         autoescape=False,
@@ -278,9 +307,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
-        bytecode_cache=_CompiledTemplates(str(PACKAGE / "__pycache__"), "template-%s.cache"),
+        **more,
     )
-    environment.filters |= {
+    made.filters |= {
         "sh": sh,
         "compose": compose,
         "markdown": markdown,
@@ -288,7 +317,7 @@ def _environment() -> Environment:
         "xml_comment": xml_comment,
         "yaml": block_yaml,
     }
-    return environment
+    return made
 
 
 def sh(value: str | tuple[str, ...]) -> str:

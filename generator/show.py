@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from generator.addressing import Cable
 from generator.columns import columns
 from generator.fit import table as fit_table
 from generator.fit.assessment import Fit
@@ -37,26 +38,28 @@ def table(site: Site, node: str | None = None) -> str:
         f"{site.name}: {site.kind}, {len(site.nodes)} node{'s' if len(site.nodes) > 1 else ''}, "
         f"{site.engine.title} {site.engine.version} ({site.engine.launcher}), "
         f"{site.model.served_name} at {site.engine.api.url}",
-        _nodes(site),
+        _nodes(site.nodes),
     ]
     if site.has_fabric:
-        parts += [_interfaces(site.nodes), _cables(site)]
+        parts += [_interfaces(site.nodes), cables(site.cables)]
     if site.memory:
         parts.append(_memory(site.memory))
     return "\n\n".join(parts) + "\n"
 
 
-def _nodes(site: Site) -> str:
+def _nodes(nodes: Iterable[Node]) -> str:
     rows = [
         (
             str(node.rank),
             node.name,
             str(node.management.address) if node.management else "-",
             f"{node.control.interface} {node.control.address}",
+            node.ssh,
+            f"{node.memory_gb} GB",
         )
-        for node in site.nodes
+        for node in nodes
     ]
-    return columns(("RANK", "NODE", "MANAGEMENT", "CONTROL PLANE"), rows)
+    return columns(("RANK", "NODE", "MANAGEMENT", "CONTROL PLANE", "LOGIN", "MEMORY"), rows)
 
 
 def _interfaces(nodes: Iterable[Node]) -> str:
@@ -76,12 +79,21 @@ def _interfaces(nodes: Iterable[Node]) -> str:
     return columns(("NODE", "PORT", "INTERFACE", "HCA", "ADDRESS", "MTU", "CABLE"), rows)
 
 
-def _cables(site: Site) -> str:
+def cables(found: Iterable[Cable]) -> str:
+    """The cables with all that is known of them."""
     rows = [
-        (str(cable.number), str(cable.a), str(cable.b), ", ".join(map(str, cable.subnets)))
-        for cable in site.cables
+        (
+            str(cable.number),
+            str(cable.a),
+            str(cable.b),
+            ", ".join(map(str, cable.subnets)),
+            (cable.kind or "-").upper(),
+            f"{cable.length_m:g} m" if cable.length_m else "-",
+            cable.label or "-",
+        )
+        for cable in found
     ]
-    return columns(("CABLE", "FROM", "TO", "SUBNETS"), rows)
+    return columns(("CABLE", "FROM", "TO", "SUBNETS", "KIND", "LENGTH", "LABEL"), rows)
 
 
 def _memory(fit: Fit) -> str:
@@ -90,12 +102,22 @@ def _memory(fit: Fit) -> str:
 
 
 def _node(node: Node) -> str:
-    command = [node.container.entrypoint, *(" ".join(words) for words in node.container.command)]
+    container = node.container
+    command = [container.entrypoint, *(" ".join(words) for words in container.command)]
+    mounts = [
+        f"{mount.path}{' (read-only)' if mount.read_only else ''}" for mount in container.mounts
+    ]
     groups = [
         f"# {group.title}\n" + "\n".join(f"{name}={value}" for name, value in group.values.items())
         for group in node.environment
     ]
-    parts = [f"{node.name}, rank {node.rank}"]
+    parts = [f"{node.name}, rank {node.rank}", _nodes([node])]
     if node.interfaces:
         parts.append(_interfaces([node]))
-    return "\n\n".join([*parts, *groups, "\n  ".join(command)]) + "\n"
+    if node.hosts:
+        parts.append(columns(("ADDRESS", "HOST"), node.hosts))
+    parts += groups
+    parts.append(
+        "\n".join(("# container", f"image {container.image}", *map("mount {}".format, mounts)))
+    )
+    return "\n\n".join([*parts, "\n  ".join(command)]) + "\n"

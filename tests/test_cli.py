@@ -177,9 +177,9 @@ TABLE = """\
 pair-chatbot: direct, 2 nodes, vLLM 0.33.0 (native), \
 llama-3.1-70b-instruct-fp8 at http://10.0.0.11:8000
 
-RANK  NODE    MANAGEMENT    CONTROL PLANE
-0     spark1  10.0.0.11/24  enp1s0f0np0 10.100.0.11
-1     spark2  10.0.0.12/24  enp1s0f0np0 10.100.0.12
+RANK  NODE    MANAGEMENT    CONTROL PLANE            LOGIN             MEMORY
+0     spark1  10.0.0.11/24  enp1s0f0np0 10.100.0.11  nvidia@10.0.0.11  128 GB
+1     spark2  10.0.0.12/24  enp1s0f0np0 10.100.0.12  nvidia@10.0.0.12  128 GB
 
 NODE    PORT  INTERFACE      HCA           ADDRESS         MTU   CABLE
 spark1  p0    enp1s0f0np0    rocep1s0f0    10.100.0.11/24  9000  1
@@ -187,8 +187,8 @@ spark1  p0    enP2p1s0f0np0  roceP2p1s0f0  10.100.1.11/24  9000  1
 spark2  p0    enp1s0f0np0    rocep1s0f0    10.100.0.12/24  9000  1
 spark2  p0    enP2p1s0f0np0  roceP2p1s0f0  10.100.1.12/24  9000  1
 
-CABLE  FROM       TO         SUBNETS
-1      spark1:p0  spark2:p0  10.100.0.0/24, 10.100.1.0/24
+CABLE  FROM       TO         SUBNETS                       KIND  LENGTH  LABEL
+1      spark1:p0  spark2:p0  10.100.0.0/24, 10.100.1.0/24  DAC   0.5 m   A1
 
 NODE    STAGE          WEIGHTS  RESERVE  KV ASKED  KV ROOM  HEADROOM  SYSTEM
 spark1  0 (40 layers)  33.9     4.8      40.0      57.2     55.9      23.9

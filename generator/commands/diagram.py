@@ -27,7 +27,6 @@ _FORMS: dict[str, Callable[[Site], str]] = {
     type=click.Choice(list(_FORMS)),
     default="svg",
     show_default=True,
-    help="Mermaid stays empty for a single node, and above 100 cables.",
 )
 def command(site: Path, form: str) -> None:
     """Draw how a site is cabled, each node seen from the back."""

@@ -1,19 +1,29 @@
 """`sparkgen show`."""
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import click
-import yaml
 
+from generator.commands.bundles import rendered
 from generator.commands.options import SITE
-from generator.commands.sites import one_sound
+from generator.commands.sites import sound
+from generator.diagnostics import did_you_mean
+from generator.pipeline import Reading
 from generator.show import plain, table
+from generator.site import Site
+from generator.tree import Tree
 
 
 @click.command(epilog="Example: sparkgen show sites/lab-mesh.yaml --node spark2")
 @SITE
 @click.option("--node", metavar="NAME", help="All of one node.")
+@click.option(
+    "--why",
+    metavar="FILE[:LINE]",
+    help="Where a file of the bundle, or a line of it, comes from: site file, rule and template.",
+)
 @click.option(
     "--format",
     "form",
@@ -21,15 +31,65 @@ from generator.show import plain, table
     default="table",
     show_default=True,
 )
-def command(site: Path, node: str | None, form: str) -> None:
+def command(site: Path, node: str | None, why: str | None, form: str) -> None:
     """Print what is derived from a site: ranks, addresses, cables, environment, commands."""
-    derived = one_sound(site)
+    if node is not None and why is not None:
+        raise click.UsageError("use --node or --why, not both")
+    (reading,) = sound([site])
+    derived = reading.site
+    assert derived
+    if why is not None:
+        _why(reading, derived, why, form)
+        return
     names = [member.name for member in derived.nodes]
     if node and node not in names:
         raise click.BadParameter(f"{node}; the nodes are {', '.join(names)}", param_hint="--node")
     if form == "table":
         click.echo(table(derived, node), nl=False)
-    elif form == "json":
-        click.echo(json.dumps(plain(derived, node), indent=2))
     else:
-        click.echo(yaml.safe_dump(plain(derived, node), sort_keys=False), nl=False)
+        _data(plain(derived, node), form)
+
+
+def _data(data: dict[str, Any], form: str) -> None:
+    if form == "json":
+        click.echo(json.dumps(data, indent=2))
+        return
+    import yaml
+
+    click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+
+
+def _why(reading: Reading, site: Site, place: str, form: str) -> None:
+    from generator.why import text, why
+
+    ((_, bundle),) = rendered([reading])
+    name, number = _place(place)
+    path = _path(site, bundle, name)
+    lines = why(site, reading.document, bundle, path)
+    if number is not None:
+        if not 0 < number <= len(lines):
+            raise click.BadParameter(f"{path} has {len(lines)} lines", param_hint="--why")
+        lines = [lines[number - 1]]
+    if form != "table":
+        _data(text.data(path, lines), form)
+    elif number is None:
+        click.echo(text.file(lines), nl=False)
+    else:
+        click.echo(text.line(lines[0], reading.document), nl=False)
+
+
+def _place(text: str) -> tuple[str, int | None]:
+    """A file, and the number of a line if one is given."""
+    name, colon, number = text.rpartition(":")
+    return (name, int(number)) if colon and number.isdecimal() else (text, None)
+
+
+def _path(site: Site, bundle: Tree, name: str) -> str:
+    """The path in the bundle, of which the folder of the bundle may be a part."""
+    parts = PurePosixPath(name).parts
+    for start in range(len(parts)):
+        path = "/".join(parts[start:])
+        if path in bundle and (start == 0 or parts[start - 1] == site.name):
+            return path
+    near = did_you_mean(name, bundle) or f"such as {next(iter(bundle))}"
+    raise click.BadParameter(f"the bundle has no file {name}; {near}", param_hint="--why")

@@ -7,14 +7,17 @@ from generator.addressing import Cable, Port
 from generator.diagram.layout import said
 from generator.site import Site
 
-# Mermaid draws no more than 500 edges, and a person sees nothing in a hundred.
-MOST_CABLES = 100
+# With more of them a graph that nobody has laid out by hand is no help.
+READABLE_CABLES = 32
+
+
+def readable_graph(site: Site) -> str:
+    """The text of a graph; empty where there is too much to see anything."""
+    return graph(site) if len(site.cables) <= READABLE_CABLES else ""
 
 
 def graph(site: Site) -> str:
-    """The text of a graph; empty where there is nothing to join, or too much to see."""
-    if not 0 < len(site.cables) <= MOST_CABLES:
-        return ""
+    """The text of a graph. Mermaid draws 500 edges, and a site has fewer cables."""
     return "\n".join(["graph LR", *_nodes(site), *_edges(site)]) + "\n"
 
 

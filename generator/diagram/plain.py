@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from generator.addressing import Cable, Port
-from generator.columns import columns
 from generator.diagram.layout import lanes
 from generator.hardware import PORTS
+from generator.show import cables
 from generator.site import Site
 
 _PITCH, _FRAME = 32, 21
@@ -16,27 +16,11 @@ _PORT_X = (9, 15)
 def drawing(site: Site) -> str:
     """The picture, and a table of the cables."""
     if site.kind == "switch":
-        return f"{_table(site.cables)}\n"
+        return f"{cables(site.cables)}\n"
     parts = [_row(site)]
     if site.cables:
-        parts.append(_table(site.cables))
+        parts.append(cables(site.cables))
     return "\n\n".join(parts) + "\n"
-
-
-def _table(cables: Iterable[Cable]) -> str:
-    rows = [
-        (
-            str(cable.number),
-            str(cable.a),
-            str(cable.b),
-            (cable.kind or "-").upper(),
-            f"{cable.length_m:g} m" if cable.length_m else "-",
-            ", ".join(map(str, cable.subnets)),
-            cable.label or "-",
-        )
-        for cable in cables
-    ]
-    return columns(("CABLE", "FROM", "TO", "KIND", "LENGTH", "SUBNETS", "LABEL"), rows)
 
 
 def _row(site: Site) -> str:

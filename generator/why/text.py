@@ -1,0 +1,74 @@
+"""Where lines come from, in words: one line in full, or all of a file in short."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from generator import secrecy
+from generator.diagnostics import path_text
+from generator.formats import visible
+from generator.source import Document
+from generator.why import Because, Source
+
+
+def line(because: Because, document: Document) -> str:
+    """One line: its templates, and each value with the lines of the site file."""
+    return "\n".join(_line(because, secrecy.shown(document).split("\n"), document.name)) + "\n"
+
+
+def file(lines: Sequence[Because]) -> str:
+    """All lines of a file, each with its template and keys."""
+    width = len(str(len(lines)))
+    shown = []
+    for because in lines:
+        shown.append(f"{because.number:>{width}} | {because.text}".rstrip())
+        keys = [_short(source) for value in because.values for source in value.sources]
+        origin = ", ".join(dict.fromkeys([*because.printed_by, *keys]))
+        shown.append(f"{'':{width}} = {origin}")
+    return "\n".join(shown) + "\n"
+
+
+def data(path: str, lines: Sequence[Because]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "file": path,
+        "lines": [
+            {
+                "line": because.number,
+                "text": because.text,
+                "printedBy": list(because.printed_by),
+                "values": [
+                    {
+                        "name": value.name,
+                        "how": value.how,
+                        "from": [
+                            {"path": path_text(source.path), "line": source.line}
+                            for source in value.sources
+                        ],
+                    }
+                    for value in because.values
+                ],
+            }
+            for because in lines
+        ],
+    }
+
+
+def _line(because: Because, source: Sequence[str], name: str) -> Iterator[str]:
+    yield because.text
+    for place in because.printed_by:
+        yield f"  printed by {place}"
+    if not because.values:
+        yield "  the same in every bundle"
+    for value in because.values:
+        yield f"  {value.name}: {value.how}"
+        for each in value.sources:
+            key = visible(path_text(each.path))
+            if each.line is None:
+                yield f"    {key} is not written: its default"
+            else:
+                yield f"    {name}:{each.line}: {visible(source[each.line - 1].strip())} ({key})"
+
+
+def _short(source: Source) -> str:
+    key = visible(path_text(source.path))
+    return f"{key} (line {source.line})" if source.line else f"{key} (default)"
