@@ -21,6 +21,7 @@ COMMANDS = (
     "fix",
     "schema",
     "explain",
+    "init",
 )
 
 

@@ -57,7 +57,7 @@ class Entry:
 
     def text(self, site: Site, node: Node) -> str:
         """The file as it is printed for the node."""
-        return _print(f"node/{self.path}", **self.given(site, node))
+        return printed(f"node/{self.path}", **self.given(site, node))
 
 
 def _several(site: Site, node: Node) -> bool:
@@ -184,7 +184,7 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
     `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
     """
     files = [
-        File(path, _print(path, **_values(site, path)), mode, Change.NOTHING)
+        File(path, printed(path, **_values(site, path)), mode, Change.NOTHING)
         for path, mode in {README: 0o644, **OPERATOR_PLAN}.items()
     ]
     if site.has_fabric:
@@ -197,7 +197,7 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
 
 def cabling(site: Site) -> str:
     """The picture of the cabling, as SVG."""
-    return _print(CABLING, **_values(site, CABLING))
+    return printed(CABLING, **_values(site, CABLING))
 
 
 def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
@@ -269,7 +269,8 @@ def _manifest(site: Site, source_sha256: str, bundle: Tree) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def _print(template: str, **values: Any) -> str:
+def printed(template: str, **values: Any) -> str:
+    """What a template makes of these values."""
     return str(_template(template).render(values))
 
 

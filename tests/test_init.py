@@ -1,0 +1,265 @@
+"""`init`: what it writes validates without a word, whatever was asked for or found out."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+
+from generator.pipeline import read_site
+from generator.resources import ROOT
+from generator.site import Site
+from generator.starter import ENGINES, SIZES
+
+NO_PORT = "no QSFP interface of a DGX Spark in it, such as enp1s0f0np0"
+
+
+def site_of(text: str) -> Site:
+    reading = read_site("site.yaml", text.encode())
+    assert not reading.findings
+    assert reading.site
+    return reading.site
+
+
+def written(sparkgen: Command, cwd: Path, *words: object) -> Site:
+    """The site of what is printed; a strict validation has nothing against it either."""
+    outcome = sparkgen("init", *words, cwd=cwd)
+    assert (outcome.code, outcome.err) == (0, "")
+    (cwd / "made.yaml").write_text(outcome.out)
+    validation = sparkgen("validate", "--strict", "made.yaml", cwd=cwd)
+    assert (validation.code, validation.err) == (0, "")
+    return site_of(outcome.out)
+
+
+def devices(*linked: int) -> str:
+    """What ibdev2netdev prints on a node whose cables are in these ports."""
+    return "".join(
+        f"roce{domain}p1s0f{port} port 1 ==> en{domain}p1s0f{port}np{port} "
+        f"({'Up' if port in linked else 'Down'})\n"
+        for domain in ("", "P2")
+        for port in (0, 1)
+    )
+
+
+def addresses(*linked: int, management: str = "192.168.7.5/24", name: str = "enP7s7") -> str:
+    """What ip -j addr prints there."""
+    ip, _, prefix = management.partition("/")
+    given = {"family": "inet", "local": ip, "prefixlen": int(prefix), "scope": "global"}
+    local = {"family": "inet", "local": "127.0.0.1", "prefixlen": 8, "scope": "host"}
+    docker = {"family": "inet", "local": "172.17.0.1", "prefixlen": 16, "scope": "global"}
+    six = {"family": "inet6", "local": "fe80::1", "prefixlen": 64, "scope": "link"}
+    links: list[dict[str, Any]] = [
+        {"ifname": "lo", "flags": ["LOOPBACK", "UP", "LOWER_UP"], "addr_info": [local]},
+        {"ifname": "docker0", "flags": ["UP"], "addr_info": [docker]},
+        {"ifname": name, "flags": ["UP", "LOWER_UP"], "addr_info": [six, given]},
+        {
+            "ifname": "wlP9s9",
+            "flags": ["UP", "LOWER_UP"],
+            "addr_info": [given | {"local": "10.9.9.9"}],
+        },
+        {},
+    ]
+    for port in (0, 1):
+        for domain in ("", "P2"):
+            flags = ["UP", "LOWER_UP"] if port in linked else ["NO-CARRIER", "UP"]
+            links.append({"ifname": f"en{domain}p1s0f{port}np{port}", "flags": flags})
+    return json.dumps(links)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("kind", "nodes"),
+    [("single", 1), ("direct", 2), ("ring", 3), *(("switch", n) for n in (2, 5, 16))],
+)
+def test_every_kind(kind: str, nodes: int, engine: str, tmp_path: Path, sparkgen: Command) -> None:
+    words = ("--kind", kind, "--nodes", nodes, "--engine", engine, "--name", "lab")
+    site = written(sparkgen, tmp_path, *words)
+    assert (site.kind, len(site.nodes), site.engine.name, site.name) == (kind, nodes, engine, "lab")
+    assert site.engine.parallel.ranks == nodes
+
+
+def test_largest_switch(tmp_path: Path, sparkgen: Command) -> None:
+    assert len(written(sparkgen, tmp_path, "--nodes", SIZES["switch"][1]).nodes) == 244
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kind"), [(1, "single"), (2, "direct"), (3, "ring"), (4, "switch")]
+)
+def test_kind_follows_from_the_number(
+    nodes: int, kind: str, tmp_path: Path, sparkgen: Command
+) -> None:
+    assert written(sparkgen, tmp_path, "--nodes", nodes).kind == kind
+
+
+def test_model(tmp_path: Path, sparkgen: Command) -> None:
+    words = ("--kind", "direct", "--model", "llama-3.3-70b-instruct-nvfp4")
+    assert written(sparkgen, tmp_path, *words).model.served_name == "llama-3.3-70b-instruct-nvfp4"
+
+
+def test_file(tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("init", "--kind", "ring", "mine.yaml", cwd=tmp_path)
+    said = "mine.yaml is written; sparkgen build mine.yaml makes its bundle\n"
+    assert (outcome.code, outcome.out, outcome.err) == (0, said, "")
+    text = (tmp_path / "mine.yaml").read_text()
+    assert site_of(text).name == "mine"
+    assert text.count("\n# ") + text.count("\n  # ") > 8
+    assert sparkgen("build", "mine.yaml", cwd=tmp_path).code == 0
+
+
+def test_never_overwrites(tmp_path: Path, sparkgen: Command) -> None:
+    (tmp_path / "mine.yaml").write_text("precious\n")
+    outcome = sparkgen("init", "--kind", "ring", "mine.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (4, "")
+    assert (
+        outcome.err == "sparkgen: mine.yaml is there already; init never overwrites a site file\n"
+    )
+    assert (tmp_path / "mine.yaml").read_text() == "precious\n"
+
+
+def test_folder_that_there_is_not(tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("init", "--kind", "ring", "no/mine.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (4, "sparkgen: no/mine.yaml: No such file or directory\n")
+
+
+def test_ring_from_both_programs(tmp_path: Path, sparkgen: Command) -> None:
+    words: list[object] = []
+    for number, name in enumerate(("alpha", "beta", "gamma"), 1):
+        (tmp_path / f"{name}.txt").write_text(devices(0, 1))
+        (tmp_path / f"{name}.json").write_text(addresses(1, management=f"192.168.7.{number}/24"))
+        words += ["--from", f"{name}.txt", "--from", f"{name}.json"]
+    site = written(sparkgen, tmp_path, *words)
+    assert site.kind == "ring"
+    assert {node.name: str(node.address) for node in site.nodes} == {
+        "alpha": "192.168.7.1",
+        "beta": "192.168.7.2",
+        "gamma": "192.168.7.3",
+    }
+    text = (tmp_path / "made.yaml").read_text()
+    assert "write this node's own" not in text
+    # ip -j addr has the last word, and says that p0 has no cable.
+    assert "  - endpoints: [alpha:p0, beta:p1]  # alpha:p0 had no link\n" in text
+
+
+@pytest.mark.parametrize(
+    "output", [devices, lambda port: addresses(port, management="10.0.0.12/24")]
+)
+def test_direct_takes_the_port_with_a_link(output: Any, tmp_path: Path, sparkgen: Command) -> None:
+    (tmp_path / "a.txt").write_text(devices(1))
+    (tmp_path / "b.txt").write_text(output(1))
+    site = written(sparkgen, tmp_path, "--from", "one=a.txt", "--from", "two=b.txt")
+    assert [(str(cable.a), str(cable.b)) for cable in site.cables] == [("one:p1", "two:p1")]
+
+
+def test_switch_takes_the_ports_that_all_have(tmp_path: Path, sparkgen: Command) -> None:
+    for name, linked in (("a", (0, 1)), ("b", (1,)), ("c", (0, 1)), ("d", (1,))):
+        (tmp_path / f"{name}.txt").write_text(devices(*linked))
+    words = [word for name in "abcd" for word in ("--from", f"{name}.txt")]
+    site = written(sparkgen, tmp_path, *words)
+    assert [str(cable.a) for cable in site.cables] == ["a:p1", "b:p1", "c:p1", "d:p1"]
+
+
+def test_pool_keeps_clear_of_the_management_network(tmp_path: Path, sparkgen: Command) -> None:
+    for name, last in (("a", 1), ("b", 2)):
+        (tmp_path / f"{name}.json").write_text(addresses(0, management=f"10.100.0.{last}/16"))
+    site = written(sparkgen, tmp_path, "--from", "a.json", "--from", "b.json")
+    assert str(site.subnets[0]) == "172.28.0.0/24"
+
+
+def test_more_nodes_than_were_asked(tmp_path: Path, sparkgen: Command) -> None:
+    (tmp_path / "spark2.txt").write_text(devices(0, 1))
+    site = written(sparkgen, tmp_path, "--from", "spark2.txt", "--kind", "ring")
+    assert [node.name for node in site.nodes] == ["spark2", "spark1", "spark3"]
+
+
+def test_rj45_before_wifi_and_wifi_before_nothing(tmp_path: Path, sparkgen: Command) -> None:
+    (tmp_path / "a.json").write_text(addresses(0, name="zz0"))
+    text = sparkgen("init", "--from", "a.json", cwd=tmp_path).out
+    assert "{interface: zz0, address: 192.168.7.5/24}" in text
+    (tmp_path / "a.json").write_text(addresses(0, name="veth0"))
+    text = sparkgen("init", "--from", "a.json", cwd=tmp_path).out
+    assert "{interface: wlP9s9, address: 10.9.9.9/24}" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "neither the output of ibdev2netdev nor of ip -j addr"),
+        ("mlx5_0 port 1 ==> ens3f0 (Up)\n", NO_PORT),
+        ("[]", NO_PORT),
+        ('[{"ifname": 3}]', NO_PORT),
+        ("[{", "not what ip -j addr prints"),
+        ('[{"a": 1}]', "not what ip -j addr prints"),
+        ("[" * 100_000, "not what ip -j addr prints"),
+        ('["a"]', NO_PORT),
+    ],
+)  # fmt: skip
+def test_output_of_something_else(text: str, said: str, tmp_path: Path, sparkgen: Command) -> None:
+    (tmp_path / "a.txt").write_text(text)
+    outcome = sparkgen("init", "--from", "a.txt", cwd=tmp_path)
+    assert (outcome.code, outcome.out, outcome.err) == (4, "", f"sparkgen: a.txt: {said}\n")
+
+
+def test_output_that_cannot_be_read(tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("init", "--from", "a.txt", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (4, "sparkgen: a.txt: No such file or directory\n")
+    (tmp_path / "a.txt").write_bytes(b"\xff\xfe")
+    outcome = sparkgen("init", "--from", "a.txt", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (4, "sparkgen: a.txt: not text\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "say --kind or --nodes; on a terminal it asks"),
+        (("--kind", "ring", "--nodes", "4"), "ring takes 3 nodes, not 4"),
+        (("--kind", "switch", "--nodes", "1"), "switch takes 2 to 244 nodes, not 1"),
+        (("--kind", "triangle"), "'triangle' is not one of"),
+        (("--kind", "ring", "--model", "nonesuch"), "no model of the catalog is called 'nonesuch'"),
+        (("--kind", "ring", "--name", "a b"), "'a b' is no name of a site"),
+        (("--kind", "ring", "--name", "a # b"), "'a # b' is no name of a site"),
+        (("--from", "Spark 1.txt"), "'Spark 1' is no name of a node: NODE=Spark 1.txt"),
+    ],
+)
+def test_wrong_call(words: tuple[str, ...], said: str, tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("init", *words, cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+def test_fewer_nodes_than_were_asked(tmp_path: Path, sparkgen: Command) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(devices(0))
+    outcome = sparkgen("init", "--from", "a.txt", "--from", "b.txt", "--nodes", 1, cwd=tmp_path)
+    assert outcome.code == 2
+    assert "--from names 2 nodes" in outcome.err
+
+
+def test_questions_on_a_terminal(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    out = tmp_path / "made.yaml"
+    with out.open("w") as stdout:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "generator", "init"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=theirs,
+            stdout=stdout,
+            stderr=theirs,
+        )
+    os.close(theirs)
+    os.write(ours, b"star\nswitch\n1\n4\nrack\n")
+    asked = b""
+    with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):
+        while read := terminal.read(65_536):
+            asked += read
+    assert running.wait(60) == 0
+    assert b"'star' is not one of" in asked
+    assert b"What is the site called [lab]" in asked
+    site = site_of(out.read_text())
+    assert (site.name, site.kind, len(site.nodes)) == ("rack", "switch", 4)
