@@ -22,6 +22,7 @@ COMMANDS = (
     "schema",
     "explain",
     "init",
+    "verify",
 )
 
 

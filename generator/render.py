@@ -257,6 +257,7 @@ def _manifest(site: Site, source_sha256: str, bundle: Tree) -> str:
         "generator": f"sparkgen {__version__}",
         "site": {"file": site.file, "sha256": source_sha256},
         "nodes": [node.name for node in site.nodes],
+        "cables": [[str(cable.a), str(cable.b)] for cable in site.cables],
         "files": {
             path: {
                 "mode": f"{file.mode:04o}",

@@ -13,12 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from namespaces import Link
 from programs import program, require, require_root
 
 from generator.addressing import Cable, Port
 from generator.pipeline import read_site
 from generator.site import Node, Site
+from generator.verify.namespaces import Link
 
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent

@@ -20,8 +20,7 @@ from bundles import (
 from programs import require, require_root
 
 from generator.site import Container
-
-LINT = "{extends: default, rules: {document-start: disable, line-length: disable}}"
+from generator.verify.checks import LINT, on_a_machine, unit_files
 
 each_bundle = pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 each_node = pytest.mark.parametrize("folder", NODES, ids=str)
@@ -145,40 +144,18 @@ def test_hosts(folder: NodeFolder, tmp_path: Path) -> None:
 
 # systemd
 
-# What the units of a bundle lean on: of the machine's own only the names count.
-BASE_UNITS = {
-    "docker.service": "[Service]\nExecStart=/usr/bin/docker\n",
-    "basic.target": "[Unit]\n",
-    "multi-user.target": "[Unit]\n",
-    "network-online.target": "[Unit]\n",
-    "shutdown.target": "[Unit]\n",
-    "sysinit.target": "[Unit]\n",
-}
-
 
 def machine(folder: NodeFolder, target: Path) -> Path:
     """A node's tree, with the units and programs of the machine that its own units need."""
     tree = folder.copy(target)
-    base, programs = tree / "usr/lib/systemd/system", tree / "usr/bin"
-    base.mkdir(parents=True)
-    for name, text in BASE_UNITS.items():
-        (base / name).write_text(text)
-    programs.mkdir()
-    (programs / "docker").touch(0o755)
-    (programs / "python3").touch(0o755)
-    (programs / "sh").touch(0o755)
-    (tree / "bin").symlink_to("usr/bin")
+    on_a_machine(tree)
     return tree
-
-
-def units(tree: Path) -> list[Path]:
-    return sorted(file for file in (tree / "etc/systemd/system").iterdir() if file.is_file())
 
 
 def verify(tree: Path) -> subprocess.CompletedProcess[str]:
     require("systemd-analyze")
     options = (f"--root={tree}", "--man=no", "--recursive-errors=yes")
-    return run("systemd-analyze", "verify", *options, *(unit.name for unit in units(tree)))
+    return run("systemd-analyze", "verify", *options, *(unit.name for unit in unit_files(tree)))
 
 
 @each_composed
@@ -187,7 +164,7 @@ def test_units(folder: NodeFolder, tmp_path: Path) -> None:
     done = verify(tree)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     # systemd-analyze looks for the first program of each kind only.
-    for unit in units(tree):
+    for unit in unit_files(tree):
         for path in re.findall(r"^Exec\w+=[-@:+!]*/(\S+)", unit.read_text(), re.MULTILINE):
             assert (tree / path).stat().st_mode & 0o111, path
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from bundles import NODES, NodeFolder, links
 from machines import booted, prepared, until
-from namespaces import PROGRAMS, fabric
 from programs import require, require_root
+
+from generator.verify.namespaces import PROGRAMS, fabric
 
 SINGLE = next(folder for folder in NODES if folder.bundle.name == "single")
 LAB_MESH = [folder for folder in NODES if folder.bundle.name == "lab-mesh"]

@@ -12,10 +12,10 @@ from pathlib import Path
 import namespaces
 import pytest
 from bundles import BUNDLES, NODES, Bundle, NodeFolder, links, on_node
-from namespaces import Fabric, fabric
 from programs import require, require_root
 
 from generator.site import Node
+from generator.verify.namespaces import Fabric, fabric
 
 WORLDS = {b.name: b for b in BUNDLES if b.site.engine.launcher == "mpi" and b.site.workers}
 PAIR, RING = WORLDS["golden-trtllm-mpi-direct"], WORLDS["golden-trtllm-mpi-ring"]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from bundles import BUNDLES, links, on_node
-from namespaces import PROGRAMS, Fabric, fabric
 from programs import require
 from stand_ins import StandIns
 
 from generator.pipeline import read_site
 from generator.render import render
 from generator.site import Site
+from generator.verify.namespaces import PROGRAMS, Fabric, fabric
 
 BY_NAME = {bundle.name: bundle for bundle in BUNDLES}
 SCRIPT, BINARY = "/opt/sparkgen/nccl-test.sh", "all_reduce_perf"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from bundles import BUNDLES, Bundle, links
-from namespaces import PROGRAMS, Fabric, Link, fabric, halves
 from programs import require, require_root
 
 from generator.site import Site
+from generator.verify.namespaces import PROGRAMS, Fabric, Link, fabric, halves
 
 FABRICS = {bundle.name: bundle for bundle in BUNDLES if bundle.site.has_fabric}
 RINGS = [bundle for bundle in FABRICS.values() if bundle.site.kind == "ring"]

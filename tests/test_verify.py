@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 from bundles import BUNDLES, NODES, NodeFolder, links
-from namespaces import PROGRAMS, Fabric, Link, fabric
 from programs import require, require_root
 
 from generator.addressing import FabricInterface
+from generator.verify.namespaces import PROGRAMS, Fabric, Link, fabric
 
 BUNDLE = "home/nvidia/sparkgen-bundle"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -1,0 +1,284 @@
+"""The checks: each hands some files of a bundle to a program, and says what that complains of.
+
+A check is a generator of complaints, none for a sound bundle. It raises Missing for a program that
+is not installed, and Nothing where the bundle has no such file.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from generator.verify.bundle import BundleFolder
+from generator.verify.programs import Missing, compose, found, run
+
+# What is said of files that are long and pretty where lint would have them short and plain.
+LINT = "{extends: default, rules: {document-start: disable, line-length: disable}}"
+
+# What the units of a bundle lean on: of the machine's own only the names count.
+BASE_UNITS = {
+    "docker.service": "[Service]\nExecStart=/usr/bin/docker\n",
+    "basic.target": "[Unit]\n",
+    "multi-user.target": "[Unit]\n",
+    "network-online.target": "[Unit]\n",
+    "shutdown.target": "[Unit]\n",
+    "sysinit.target": "[Unit]\n",
+}
+_MACHINE_PROGRAMS = ("docker", "python3", "sh")
+_UNITS = "etc/systemd/system"
+# Without it sshd does not even read its configuration.
+_PRIVILEGE_SEPARATION = Path("/run/sshd")
+_EXEC = re.compile(r"^Exec\w+=[-@:+!]*/(\S+)", re.MULTILINE)
+
+Complaints = Iterator[str]
+
+
+class Nothing(Exception):  # noqa: N818 (not an error: there is nothing to look at)
+    """The bundle has no file of the kind that a check is about."""
+
+
+class Check(NamedTuple):
+    """A check by the name that its line begins with."""
+
+    name: str
+    what: str
+    run: Callable[[BundleFolder, Path], Complaints]
+
+
+def manifest(bundle: BundleFolder, work: Path) -> Complaints:
+    """Every file is there, with the checksum and the mode of the manifest."""
+    yield from bundle.faults()
+
+
+def checksums(bundle: BundleFolder, work: Path) -> Complaints:
+    """What `sha256sum --check` says in each node's folder."""
+    program = found("sha256sum")
+    for node in bundle.nodes:
+        options = ("--check", "--strict", "--quiet", "SHA256SUMS")
+        yield from said(node, run(program, *options, cwd=bundle.path / node))
+
+
+def yaml(bundle: BundleFolder, work: Path) -> Complaints:
+    """Yamllint has nothing to say."""
+    for path in some(bundle.files("*.yaml") + bundle.files("*.yml")):
+        argv = (sys.executable, "-m", "yamllint", "--strict", "-f", "parsable", "-d", LINT, path)
+        yield from said("", run(*argv, cwd=bundle.path))
+
+
+def documents(bundle: BundleFolder, work: Path) -> Complaints:
+    """JSON, SVG and Python files are in the grammar of their kind."""
+    for path in some([p for kind in ("json", "svg", "py") for p in bundle.files(f"*.{kind}")]):
+        text = bundle.read(path)
+        try:
+            if path.endswith(".json"):
+                json.loads(text)
+            elif path.endswith(".svg"):
+                ElementTree.fromstring(text)
+            else:
+                compile(text, path, "exec", dont_inherit=True)
+        except (ValueError, SyntaxError) as error:
+            yield f"{path}: {error}"
+
+
+def shell(bundle: BundleFolder, work: Path) -> Complaints:
+    """Each script is one that its shell can read."""
+    program = found("bash")
+    for path in some([*scripts(bundle), *logins(bundle)]):
+        yield from said(path, run(program, "-n", path, cwd=bundle.path))
+
+
+def shellcheck(bundle: BundleFolder, work: Path) -> Complaints:
+    """Shellcheck at its strictest; nodes have scripts in common, each is looked at once."""
+    program = found("shellcheck")
+    paths = some([*scripts(bundle), *logins(bundle)])
+    once = {bundle.read(path): path for path in reversed(paths)}.values()
+    options = ("--severity=style", "-f", "gcc")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = pool.map(lambda path: run(program, *options, path, cwd=bundle.path), once)
+        yield from (line for each in done for line in said("", each))
+
+
+def netplan(bundle: BundleFolder, work: Path) -> Complaints:
+    """Netplan makes files for systemd-networkd of it, as it does at boot."""
+    nodes = some([node for node in bundle.nodes if bundle.files(f"{node}/etc/netplan/*.yaml")])
+    program = found("netplan")
+    for node in nodes:
+        tree = bundle.copy(node, work / "netplan")
+        yield from said(node, run(program, "generate", "--root-dir", tree), str(tree))
+
+
+def units(bundle: BundleFolder, work: Path) -> Complaints:
+    """Systemd knows every setting, and finds every program that a unit starts."""
+    nodes = some([node for node in bundle.nodes if bundle.files(f"{node}/{_UNITS}/*")])
+    program = found("systemd-analyze")
+    for node in nodes:
+        tree = bundle.copy(node, work / "units")
+        on_a_machine(tree)
+        files = unit_files(tree)
+        options = (f"--root={tree}", "--man=no", "--recursive-errors=yes")
+        done = run(program, "verify", *options, *(file.name for file in files))
+        yield from said(node, done, str(tree))
+        yield from (f"{node}: {line}" for file in files for line in unstartable(file, tree))
+
+
+def on_a_machine(tree: Path) -> None:
+    """Add the units and programs of the machine that the units of a node's tree need."""
+    base, programs = tree / "usr/lib/systemd/system", tree / "usr/bin"
+    base.mkdir(parents=True)
+    for name, text in BASE_UNITS.items():
+        (base / name).write_text(text)
+    programs.mkdir()
+    for name in _MACHINE_PROGRAMS:
+        (programs / name).touch(0o755)
+    (tree / "bin").symlink_to("usr/bin")
+
+
+def unit_files(tree: Path) -> list[Path]:
+    """The units of a node's tree."""
+    return sorted(file for file in (tree / _UNITS).iterdir() if file.is_file())
+
+
+def unstartable(unit: Path, tree: Path) -> Complaints:
+    """Programs that are not there: systemd-analyze looks for the first of each kind only."""
+    for path in _EXEC.findall(unit.read_text()):
+        file = tree / path
+        if not file.is_file() or not file.stat().st_mode & 0o111:
+            yield f"{unit.name}: /{path} is not of the bundle, or no program"
+
+
+def containers(bundle: BundleFolder, work: Path) -> Complaints:
+    """Compose understands each file; secrets, which are on the nodes alone, are left empty."""
+    paths = some(
+        [
+            path
+            for node in bundle.nodes
+            for path in bundle.files(f"{node}/opt/sparkgen/*compose*.yaml")
+        ]
+    )
+    program = compose()
+    for path in paths:
+        tree = bundle.copy(path.partition("/")[0], work / "compose")
+        file = tree / path.partition("/")[2]
+        at_its_place(file, tree)
+        yield from said(path, run(*program, "--file", file, "config", "--quiet"), str(tree))
+
+
+def at_its_place(file: Path, tree: Path) -> None:
+    """Let a Compose file find environment files in the tree, where they are not on this machine."""
+    text = file.read_text()
+    for name in re.findall(r"^ +- (/etc/sparkgen/\S+\.env)$", text, re.MULTILINE):
+        (tree / name[1:]).touch()
+        text = text.replace(f"- {name}\n", f"- {json.dumps(str(tree / name[1:]))}\n")
+    file.write_text(text)
+
+
+def hostfiles(bundle: BundleFolder, work: Path) -> Complaints:
+    """Open MPI maps a rank onto each node of the hostfile, and starts nothing."""
+    paths = some(
+        [
+            path
+            for node in bundle.nodes[:1]
+            for path in bundle.files(f"{node}/opt/sparkgen/hostfile")
+        ]
+    )
+    program = found("mpirun")
+    for path in paths:
+        # Without this it refuses root, as which a container of a CI runs.
+        root = "--allow-run-as-root"
+        job = (
+            "--np",
+            str(len(bundle.nodes)),
+            "--map-by",
+            "ppr:1:node",
+            "--bind-to",
+            "none",
+            "true",
+        )
+        options = (root, "--do-not-launch", "--display-map", "--hostfile", bundle.path / path)
+        done = run(program, *options, *job)
+        # A map that was drawn is all that is asked for; that nothing is launched it calls an error.
+        if done.stdout.count("Data for node:") != len(bundle.nodes):
+            yield f"{path}: not every node has a rank"
+            yield from said(path, done)
+
+
+def sshd(bundle: BundleFolder, work: Path) -> Complaints:
+    """The SSH server understands what is to be dropped into its configuration."""
+    paths = some(bundle.files("*/etc/ssh/sshd_config.d/*.conf"))
+    program, keygen = found("sshd"), found("ssh-keygen")
+    if not _PRIVILEGE_SEPARATION.is_dir():
+        raise Missing(str(_PRIVILEGE_SEPARATION))
+    key = work / "host_key"
+    run(keygen, "-q", "-t", "ed25519", "-N", "", "-f", key)
+    for path in paths:
+        yield from said(path, run(program, "-t", "-h", key, "-f", (bundle.path / path).resolve()))
+
+
+def ssh(bundle: BundleFolder, work: Path) -> Complaints:
+    """The SSH client understands the operator's configuration, for every node."""
+    paths = some(bundle.files("operator/ssh_config"))
+    program = found("ssh")
+    for path in paths:
+        for node in bundle.nodes:
+            yield from said(path, run(program, "-G", "-F", path, node, cwd=bundle.path), quiet=True)
+
+
+def prometheus(bundle: BundleFolder, work: Path) -> Complaints:
+    """Prometheus understands its configuration."""
+    paths = some(bundle.files("*prometheus.yml"))
+    program = found("promtool")
+    for path in paths:
+        options = ("check", "config", "--syntax-only", path)
+        yield from said(path, run(program, *options, cwd=bundle.path), quiet=True)
+
+
+CHECKS: Sequence[Check] = (
+    Check("manifest", "files, checksums and modes", manifest),
+    Check("sha256sum", "each node's SHA256SUMS", checksums),
+    Check("yamllint", "YAML files", yaml),
+    Check("documents", "JSON, SVG and Python files", documents),
+    Check("bash", "bash -n over the scripts", shell),
+    Check("shellcheck", "the scripts", shellcheck),
+    Check("netplan", "netplan generate for each node", netplan),
+    Check("systemd", "systemd-analyze verify for each node", units),
+    Check("compose", "docker compose config for each node", containers),
+    Check("mpirun", "the hostfile's map of ranks", hostfiles),
+    Check("sshd", "sshd -t over its drop-ins", sshd),
+    Check("ssh", "ssh -G for each node", ssh),
+    Check("promtool", "the configuration of Prometheus", prometheus),
+)
+
+
+def scripts(bundle: BundleFolder) -> list[str]:
+    """Files that are run."""
+    paths = (path for path in bundle.files("*") if bundle.read(path).startswith(b"#!"))
+    return [path for path in paths if b"sh" in bundle.read(path).split(b"\n", 1)[0]]
+
+
+def logins(bundle: BundleFolder) -> list[str]:
+    """Files that a login shell reads."""
+    return bundle.files("*/etc/profile.d/*.sh")
+
+
+def some(items: Sequence[str]) -> list[str]:
+    """The items, if there are any."""
+    if not items:
+        raise Nothing
+    return list(items)
+
+
+def said(
+    subject: str, done: CompletedProcess[str], root: str = "", quiet: bool = False
+) -> Complaints:
+    """What a program that should be silent says; one that is `quiet` only when it fails."""
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    if done.returncode or (lines and not quiet):
+        prefix = f"{subject}: " if subject else ""
+        for line in lines or [f"exit status {done.returncode}"]:
+            yield prefix + (line.replace(f"{root}/", "") if root else line)

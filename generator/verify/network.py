@@ -1,0 +1,76 @@
+"""The fabric of a bundle in namespaces of this machine: cables are tried before they are there."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from generator.verify.bundle import BundleFolder
+from generator.verify.checks import Check, Complaints, Nothing
+from generator.verify.namespaces import PROGRAMS, Fabric, Link, Port, fabric
+from generator.verify.programs import found, run
+
+_SCRIPT = "opt/sparkgen/wait-fabric.sh"
+
+
+class Forbidden(Exception):  # noqa: N818 (not an error: who runs it may not)
+    """Namespaces can't be made here; says why."""
+
+
+def network(bundle: BundleFolder, work: Path) -> Complaints:
+    """Each node in a namespace of its own, cabled as the manifest says, asked by its own script."""
+    if not bundle.cables:
+        raise Nothing
+    for name in PROGRAMS:
+        found(name)
+    allow()
+    trees = {node: bundle.copy(node, work / "network") for node in bundle.nodes}
+    try:
+        with fabric(trees, links(bundle), work) as nodes:
+            yield from complaints(nodes)
+    except (RuntimeError, ValueError, TimeoutError) as error:
+        yield str(error).strip().partition("\n")[0]
+
+
+NETWORK = Check("network", "every cable of the fabric, in namespaces", network)
+
+
+def complaints(nodes: Fabric) -> Iterator[str]:
+    """What wait-fabric.sh says on each node, cable by cable; then what only an observer sees."""
+    with ThreadPoolExecutor() as pool:
+        told = list(pool.map(lambda node: list(_asked(nodes, node)), nodes.trees))
+    said = [line for lines in told for line in lines]
+    yield from said
+    if not said:
+        # A half that is not used has no address, and is meant to have none.
+        yield from (line for line in nodes.ping_all() if not line.endswith(": no address"))
+        yield from nodes.arp_flux()
+
+
+def _asked(nodes: Fabric, node: str) -> Iterator[str]:
+    done = nodes.run(node, "bash", str(nodes.trees[node] / _SCRIPT), "0")
+    if done.returncode:
+        _, *lines = done.stderr.splitlines() or [""]
+        yield from (f"{node}: {line}" for line in lines or [f"{_SCRIPT} failed"])
+
+
+def links(bundle: BundleFolder) -> list[Link]:
+    """The cables; the other end of one to a switch is no node."""
+    return [Link(_port(a), _port(b) if _is_node(bundle, b) else None) for a, b in bundle.cables]
+
+
+def allow() -> None:
+    """Go on only as a root that may make namespaces, which a container's root may not."""
+    if os.geteuid() != 0:
+        raise Forbidden("the network is tried by root alone")
+    if run(found("unshare"), "--mount", "--net", "true").returncode:
+        raise Forbidden("no namespaces can be made here")
+
+
+def _is_node(bundle: BundleFolder, end: str) -> bool:
+    return end.partition(":")[0] in bundle.nodes
+
+
+def _port(end: str) -> Port:
+    name, _, port = end.partition(":")
+    return name, int(port.removeprefix("p"))

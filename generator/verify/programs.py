@@ -1,0 +1,68 @@
+"""The programs that read a bundle's files, and where Debian and Ubuntu have them."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+# By the name of the program: what `apt-get install` is given.
+PACKAGES: Mapping[str, str] = {
+    "bash": "bash",
+    "compose": "docker-compose-v2 (Ubuntu) or docker-compose (Debian 13)",
+    "ip": "iproute2",
+    "hostname": "hostname",
+    "mpirun": "openmpi-bin",
+    "netplan": "netplan.io",
+    "ping": "iputils-ping",
+    "promtool": "prometheus",
+    "sha256sum": "coreutils",
+    "shellcheck": "shellcheck",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "sshd": "openssh-server",
+    "/run/sshd": "openssh-server, and start ssh.service once: it makes /run/sshd",
+    "sysctl": "procps",
+    "systemd-analyze": "systemd",
+    "unshare": "util-linux",
+}
+
+# Where daemons are, which the search path of a user leaves out.
+_SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"
+_TIMEOUT = 60
+
+
+class Missing(Exception):  # noqa: N818 (not an error: something is not installed)
+    """A program that is not installed; its text is the name in PACKAGES."""
+
+
+def found(name: str) -> str:
+    """The path of a program; raises Missing."""
+    path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM}")
+    if path is None:
+        raise Missing(name)
+    return path
+
+
+def compose() -> tuple[str, ...]:
+    """Docker's Compose 2, as a plugin or by itself; version 1 reads other files."""
+    for words in (("docker-compose",), ("docker", "compose")):
+        if shutil.which(words[0]):
+            done = run(*words, "version", "--short")
+            if done.returncode == 0 and not done.stdout.startswith(("1.", "v1.")):
+                return words
+    raise Missing("compose")
+
+
+def run(
+    *argv: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end; one that takes longer than a minute has failed."""
+    try:
+        return subprocess.run(
+            argv, cwd=cwd, env=env, capture_output=True, text=True, errors="replace",
+            timeout=_TIMEOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        words: Sequence[str] = [str(word) for word in argv]
+        return subprocess.CompletedProcess(words, 1, "", f"no end after {_TIMEOUT} s")
