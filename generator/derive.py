@@ -49,6 +49,7 @@ def derive(declaration: Declaration, fabric: Fabric, file: str) -> Site:
         services=tuple(sorted(declaration.services or ())),
         web_ui=services.web_ui(declaration.services or {}, nodes[0]),
         guard=services.guard(declaration.services or {}),
+        monitoring=services.monitoring(declaration.services or {}),
         bandwidth=_bandwidth(topology),
         times=TIMES,
         test_nccl=_test_nccl(engine),

@@ -23,6 +23,9 @@ def _rules(site: Site, node: Node) -> Iterator[str]:
         if other is not node and other.control.plane == "management":
             yield f"allow from {other.control.address} proto tcp"
     yield _people(node, SSH_PORT)
+    if site.monitoring:
+        yield _people(node, site.monitoring.node_port)
+        yield _people(node, site.monitoring.gpu_port)
     if node.is_head and site.engine.api.listen == "0.0.0.0":
         yield f"allow {site.engine.api.port}/tcp"
     yield from (_people(node, port) for port in _pages(site, node))

@@ -23,6 +23,7 @@ from jinja2.bccache import Bucket
 
 from generator import __version__, firewall, ssh
 from generator.access import forwards, logins
+from generator.dashboard import dashboard
 from generator.diagram.layout import layout
 from generator.diagram.mermaid import readable_graph
 from generator.diagram.shapes import DARK, LIGHT
@@ -129,6 +130,11 @@ NODE_PLAN = (
     Entry("etc/sysctl.d/90-sparkgen.conf", Change.SYSCTL, wanted=_fabric),
     Entry("etc/systemd/system/sparkgen-engine.service", Change.UNIT, wanted=_unit),
     Entry("etc/systemd/system/sparkgen-guard.service", Change.GUARD, wanted=_asked("guard")),
+    Entry(
+        "etc/systemd/system/sparkgen-monitoring.service",
+        Change.MONITORING,
+        wanted=_asked("monitoring"),
+    ),
     Entry("etc/systemd/system/sparkgen-web-ui.service", Change.WEB_UI, wanted=_web_ui),
     Entry("etc/systemd/system/ssh.service.d/sparkgen.conf", Change.DROP_IN, wanted=_asked("guard")),
     Entry(
@@ -143,6 +149,7 @@ NODE_PLAN = (
     Entry("opt/sparkgen/hostfile", Change.NOTHING, wanted=_several, shared=True),
     Entry("opt/sparkgen/launch.sh", Change.NOTHING, 0o755, _unit),
     Entry("opt/sparkgen/llama.sh", Change.RESTART, 0o755, _script("llama.sh")),
+    Entry("opt/sparkgen/monitoring.yaml", Change.MONITORING, wanted=_asked("monitoring")),
     Entry("opt/sparkgen/mpi.sh", Change.RESTART, 0o755, _script("mpi.sh")),
     Entry("opt/sparkgen/nccl-test.sh", Change.NOTHING, 0o755, _several, shared=True),
     Entry("opt/sparkgen/options.yaml", Change.RESTART, 0o644, _script("options.yaml")),
@@ -168,6 +175,9 @@ OPERATOR_PLAN = {
     "operator/tunnels.sh": 0o755,
 }
 
+PROMETHEUS = "operator/prometheus.yml"
+DASHBOARD = "operator/dashboard.json"
+
 README = "README.md"
 CABLING = "cabling.svg"
 MANIFEST = "MANIFEST.json"
@@ -187,6 +197,10 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
         File(path, printed(path, **_values(site, path)), mode, Change.NOTHING)
         for path, mode in {README: 0o644, **OPERATOR_PLAN}.items()
     ]
+    if site.monitoring:
+        prometheus = printed(PROMETHEUS, **_values(site, PROMETHEUS))
+        files.append(File(PROMETHEUS, prometheus, 0o644, Change.NOTHING))
+        files.append(File(DASHBOARD, dashboard(site), 0o644, Change.NOTHING))
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, Change.NOTHING))
     files += _node_folders(site, nodes or site.nodes)
@@ -202,7 +216,7 @@ def cabling(site: Site) -> str:
 
 def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     """The template that prints a file, and what it is given; None if no template does."""
-    if path in (README, CABLING, *OPERATOR_PLAN):
+    if path in (README, CABLING, PROMETHEUS, *OPERATOR_PLAN):
         return path, _values(site, path)
     name, _, rest = path.partition("/")
     node = next((node for node in site.nodes if node.name == name), None)

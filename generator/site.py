@@ -324,6 +324,16 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Monitoring:
+    """The exporters of each node: their images, and the ports that they listen on."""
+
+    node_image: str
+    node_port: int
+    gpu_image: str
+    gpu_port: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bandwidth:
     """What a healthy fabric gives: GB/s of NCCL bus bandwidth, Gb/s of one cable."""
 
@@ -353,6 +363,7 @@ class Site:
     web_ui: WebUi | None
     memory: Fit | None
     guard: Guard | None
+    monitoring: Monitoring | None
     bandwidth: Bandwidth
     times: Times
     test_nccl: str

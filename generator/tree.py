@@ -20,6 +20,7 @@ class Change(StrEnum):
     GUARD = "systemctl daemon-reload, then restart the guard"
     FIREWALL = "run firewall.sh"
     SSH = "reload sshd; restart fail2ban"
+    MONITORING = "systemctl daemon-reload, then restart the exporters"
     DROP_IN = "systemctl daemon-reload"
 
 

@@ -138,6 +138,14 @@ def composed(tree: Path) -> dict[str, Any]:
 
 def composed_service(tree: Path, project_name: str, name: str, *options: str) -> dict[str, Any]:
     """The only service of a Compose file of the node; the options are the file and those after."""
+    services = composed_services(tree, project_name, *options)
+    assert services.keys() == {name}
+    service: dict[str, Any] = services[name]
+    return service
+
+
+def composed_services(tree: Path, project_name: str, *options: str) -> dict[str, Any]:
+    """The services of a Compose file of the node, by name."""
     require_root()
     require("mount", "unshare")
     compose = (program("docker-compose"), "--file", *options)
@@ -151,9 +159,8 @@ def composed_service(tree: Path, project_name: str, name: str, *options: str) ->
     # What is printed is a Compose file again, in which each $ stands twice.
     project = json.loads(done.stdout.replace("$$", "$"))
     assert project["name"] == project_name
-    assert project["services"].keys() == {name}
-    service: dict[str, Any] = project["services"][name]
-    return service
+    services: dict[str, Any] = project["services"]
+    return services
 
 
 def _bundles() -> Iterator[Bundle]:

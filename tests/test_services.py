@@ -1,5 +1,6 @@
 """What a site asks for beside its engine, run by the programs that it is for."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from bundles import NODES, NodeFolder
+import yaml
+from bundles import BUNDLES, NODES, Bundle, NodeFolder, composed_services
 from programs import require, require_root
 from stand_ins import StandIns
 
@@ -248,3 +250,55 @@ def test_firewall_lets_in_whom_it_should(tmp_path: Path) -> None:
         "people 8000",
         "far 22",
     }
+
+
+# Monitoring
+
+SITES = {bundle.name: bundle for bundle in BUNDLES if bundle.site.monitoring}
+
+
+@pytest.mark.parametrize("bundle", SITES.values(), ids=str)
+def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
+    require("promtool")
+    config = bundle.folder / "operator/prometheus.yml"
+    assert "SUCCESS" in ran("promtool", "check", "config", "--lint-fatal", str(config))
+    jobs = {
+        job["job_name"]: [group["targets"][0] for group in job["static_configs"]]
+        for job in yaml.safe_load(config.read_text())["scrape_configs"]
+    }
+    api, addresses = bundle.site.engine.api, [node.address for node in bundle.site.nodes]
+    assert jobs == {
+        "engine": [f"{api.host}:{api.port}"],
+        "node": [f"{address}:9100" for address in addresses],
+        "gpu": [f"{address}:9400" for address in addresses],
+    }
+
+
+@pytest.mark.parametrize("bundle", SITES.values(), ids=str)
+def test_dashboard(bundle: Bundle, tmp_path: Path) -> None:
+    """Prometheus understands every query."""
+    require("promtool")
+    board = json.loads((bundle.folder / "operator/dashboard.json").read_text())
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    places = [tuple(panel["gridPos"].values()) for panel in board["panels"]]
+    assert len(set(places)) == len(places)
+    queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    rules = [{"record": f"query:{n}", "expr": query} for n, query in enumerate(queries)]
+    file = tmp_path / "rules.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}))
+    assert f"SUCCESS: {len(queries)} rules found" in ran("promtool", "check", "rules", str(file))
+
+
+@pytest.mark.parametrize("folder", asking("monitoring"), ids=str)
+def test_exporters(folder: NodeFolder, tmp_path: Path) -> None:
+    tree = folder.copy(tmp_path)
+    address = folder.node.address
+    services = composed_services(tree, "sparkgen-monitoring", "/opt/sparkgen/monitoring.yaml")
+    assert services.keys() == {"node", "gpu"}
+    node, gpu = services["node"], services["gpu"]
+    assert f"--web.listen-address={address}:9100" in node["command"]
+    assert node["volumes"][0]["source"] == "/"
+    assert node["volumes"][0]["read_only"]
+    assert gpu["environment"] == {"DCGM_EXPORTER_LISTEN": f"{address}:9400"}
+    for service in (node, gpu):
+        assert (service["restart"], service["network_mode"]) == ("no", "host")

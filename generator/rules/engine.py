@@ -21,9 +21,9 @@ from generator.engines import ENGINES
 from generator.rules import splits
 from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
-from generator.services import WEB_UI_PORT
+from generator.services import EXPORTERS, WEB_UI_PORT
 
-WRITTEN_SERVICES = {"firewall", "guard", "ssh", "web_ui"}
+WRITTEN_SERVICES = {"firewall", "guard", "monitoring", "ssh", "web_ui"}
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 
@@ -245,6 +245,9 @@ def port_of_two_services(
     if "web_ui" in services:
         ports["web_ui"] = services["web_ui"].get("port", WEB_UI_PORT)
         written |= {"web_ui"} if "port" in services["web_ui"] else set()
+    if "monitoring" in services:
+        ports["node exporter"] = EXPORTERS.node_port
+        ports["GPU exporter"] = EXPORTERS.gpu_port
     owners: dict[int, str] = {}
     for name in sorted(ports, key=lambda name: name in written):
         port, path = ports[name], _port_path(name)
@@ -269,7 +272,12 @@ _RAY_WORKERS = range(10002, 20000)
 
 
 def _port_path(name: str) -> tuple[str, ...]:
-    own = {"api": ("engine", "port"), "web_ui": ("services", "web_ui", "port")}
+    own = {
+        "api": ("engine", "port"),
+        "web_ui": ("services", "web_ui", "port"),
+        "node exporter": ("services", "monitoring"),
+        "GPU exporter": ("services", "monitoring"),
+    }
     return own.get(name, ("engine", "ports", name))
 
 
@@ -346,11 +354,11 @@ def not_written_yet(services: Mapping[str, Settings]) -> Iterator[Fault]:
 
     Bad:
         services:
-          monitoring: true
+          qos: true
 
     Good:
         services:
-          monitoring: false
+          qos: false
     """
     for name in sorted(services.keys() - WRITTEN_SERVICES):
         yield Fault(

@@ -13,6 +13,8 @@ rules() {
 allow in on enp1s0f0np0 from 10.100.0.0/24
 allow in on enP2p1s0f0np0 from 10.100.1.0/24
 allow from 10.0.0.0/24 to any port 22 proto tcp
+allow from 10.0.0.0/24 to any port 9100 proto tcp
+allow from 10.0.0.0/24 to any port 9400 proto tcp
 END
 }
 
