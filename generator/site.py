@@ -14,6 +14,9 @@ from generator.fit.assessment import Fit
 Words = tuple[str, ...]
 HostEntry = tuple[str, str]
 
+# Ports of an engine that its workers listen on.
+_OF_WORKERS = ("rpc", "ssh")
+
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
 
@@ -391,6 +394,18 @@ class Site:
             folder: tuple(node.name for node in self.nodes if node.env["HF_HUB_CACHE"] == folder)
             for folder in folders
         }
+
+    def listeners(self, node: Node) -> dict[str, int]:
+        """Ports that programs of the bundle take on a node, by name.
+
+        llama.cpp's workers listen for the head, MPI's too; all else is on the head alone.
+        """
+        ports = self.engine.ports.items()
+        if not node.is_head:
+            return {name: port for name, port in ports if name in _OF_WORKERS}
+        own = {name: port for name, port in ports if name not in _OF_WORKERS}
+        page = {"web_ui": self.web_ui.port} if self.web_ui else {}
+        return {"api": self.engine.api.port} | own | page
 
     @property
     def has_fabric(self) -> bool:

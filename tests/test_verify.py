@@ -291,6 +291,7 @@ def running(made: Machine, health: str = "healthy") -> None:
     """Have the engine run."""
     made.answers["systemctl"]["*"] = unit("active", "enabled")
     made.answers["docker"]["'inspect --format {{if .State.Running}}'*"] = f"{CONTAINER}\\n"
+    made.answers["docker"]["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{CONTAINER}\\n"
     made.answers["docker"]["'inspect --format {{if .State.Health}}'*"] = f"{health}\\n"
     made.answers["curl"] = {"*": ""}
 
@@ -306,7 +307,11 @@ def running(made: Machine, health: str = "healthy") -> None:
 def test_sound(folder: NodeFolder, tmp_path: Path) -> None:
     lines = machine(folder, tmp_path).lines()
     skipped = {check for check, text in lines.items() if not text.startswith("OK ")}
-    expected = {"unit"} | ({"api"} if folder.node.is_head else set())
+    units = {path.stem for path in (folder.path / "etc/systemd/system").glob("*.service")}
+    expected = {f"unit {unit.removeprefix('sparkgen-')}" for unit in units}
+    assert "unit engine" in expected
+    expected |= {"api"} if folder.node.is_head else set()
+    assert ("ports" in lines) == bool(folder.site.listeners(folder.node))
     assert skipped == expected | ({"alike"} if folder.site.workers else set()), lines
     halves = [str(interface.half) for interface in folder.node.interfaces]
     of_halves = {f"{check} {half}" for check in PER_HALF for half in halves}
@@ -329,13 +334,13 @@ def test_running(mesh: Machine) -> None:
     running(mesh)
     mesh.answers["ss"]["*:8000"] = 'LISTEN 0 4096 *:8000 *:* users:(("vllm",pid=1,fd=5))\\n'
     # What the kernel would say of the container's process; other questions are for the real grep.
-    asked = f"-qs {CONTAINER} /proc/1/cgroup"
+    asked = f"-qsF {CONTAINER} /proc/1/cgroup"
     grep = f'#!/bin/bash\n[[ $* == "{asked}" ]] || exec {shutil.which("grep")} "$@"\n'
     mesh.write("stand-ins/grep", grep, 0o755)
     lines = mesh.lines()
-    assert lines["unit"] == "OK active, enabled, 2 restarts"
+    assert lines["unit engine"] == "OK active, enabled, 2 restarts"
     assert lines["api"].startswith("OK http://10.0.0.11:8000 ")
-    assert lines["ports"].endswith("of the engine: 8000")
+    assert lines["ports"].endswith("in use here: 8000")
     assert lines["memory"].endswith("beside the engine")
 
 
@@ -595,7 +600,7 @@ FAULTS = (
     ),
     Fault(
         "memory",
-        "76.3 GiB available, 0.7 of 119.7 GiB planned",
+        f"76.3 GiB available, {MESH.site.engine.memory_utilization} of 119.7 GiB planned",
         "end what takes memory",
         writes("meminfo", "MemAvailable: 80000000 kB\n"),
     ),
@@ -796,34 +801,48 @@ FAULTS = (
         lambda m: m.edit("etc/hosts", "192.168.187.13 spark3.p0.h0\n", ""),
     ),
     Fault(
-        "unit",
+        "unit engine",
         "systemd does not know sparkgen-engine.service",
         f"sudo /{BUNDLE}/install.sh --apply",
         answer("systemctl", unit("inactive", "", load="not-found")),
     ),
     Fault(
-        "unit",
+        "unit engine",
         "the unit has changed since systemd read it",
         "sudo systemctl daemon-reload",
         answer("systemctl", unit("active", "enabled", reload="yes")),
     ),
     Fault(
-        "unit",
+        "unit engine",
         "it has failed, after 2 restarts",
         "journalctl -u sparkgen-engine",
         answer("systemctl", unit("failed", "enabled")),
     ),
     Fault(
-        "unit",
+        "unit engine",
         "active, but disabled: a reboot will not bring it back",
         "sudo systemctl enable sparkgen-engine",
         answer("systemctl", unit("active", "disabled")),
+    ),
+    Fault(
+        "unit guard",
+        "it has failed, after 2 restarts",
+        "journalctl -u sparkgen-guard",
+        answer("systemctl", unit("failed", "enabled"), "*sparkgen-guard"),
+        folder_of("golden-direct-services", "spark2"),
     ),
     Fault(
         "ports",
         "taken: 8000 (api) by open-webui (process 77)",
         "choose other ports in lab-mesh.yaml",
         answer("ss", 'LISTEN 0 9 *:8000 *:* users:(("open-webui",pid=77,fd=5))\\n', "*:8000"),
+    ),
+    Fault(
+        "ports",
+        "taken: 50052 (rpc) by rpc-server (process 77)",
+        "choose other ports in pair-llamacpp.yaml",
+        answer("ss", 'LISTEN 0 9 *:50052 *:* users:(("rpc-server",pid=77,fd=5))\\n', "*:50052"),
+        folder_of("pair-llamacpp", "spark2"),
     ),
     Fault(
         "ports",

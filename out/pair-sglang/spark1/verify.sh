@@ -38,7 +38,7 @@ secrets=(SGLANG_API_KEY)
 # The image for pyxis, where Slurm starts the engine; and what MPI needs for its SSH.
 squashfs=
 keys=()
-# Of the head: whom to ask for its health, and what the engine listens on.
+# Whom to ask for the health of the API, and what listens here.
 health_url=http://10.0.0.11:30000
 ports=(
   "api 30000"
@@ -329,12 +329,13 @@ check_secrets() {
 
 # Docker and what the engine needs of it
 
-docker_answers=0 container=
+docker_answers=0 container='' ours=''
 
 check_docker() {
   local version
   if version=$(bounded docker info --format '{{.ServerVersion}}') && [[ $version ]]; then
     docker_answers=1
+    ours=$(bounded docker ps --no-trunc --quiet --filter name=^sparkgen-)
     container=$(bounded docker inspect --format '{{if .State.Running}}{{.Id}}{{end}}' sparkgen-engine)
     ok docker "version $version"
   else
@@ -489,26 +490,35 @@ check_keys() {
   fi
 }
 
+check_units() {
+  local file unit
+  for file in "$here"/etc/systemd/system/*.service; do
+    [[ -e $file ]] || continue
+    unit=${file##*/} unit=${unit%.service}
+    check_unit "unit ${unit#sparkgen-}" "$unit"
+  done
+}
+
 check_unit() {
-  local state name value
-  declare -A unit=()
+  local check=$1 unit=$2 state name value
+  declare -A is=()
   while IFS='=' read -r name value; do
-    unit[$name]=$value
-  done < <(bounded systemctl show --property=LoadState,ActiveState,UnitFileState,NeedDaemonReload,NRestarts sparkgen-engine)
-  state=${unit[ActiveState]:-unknown}
-  if [[ ${unit[LoadState]:-} != loaded ]]; then
-    fail unit "systemd does not know sparkgen-engine.service" "sudo $here/install.sh --apply"
-  elif [[ ${unit[NeedDaemonReload]:-} == yes ]]; then
-    fail unit "the unit has changed since systemd read it" "sudo systemctl daemon-reload, then restart the engine"
+    is[$name]=$value
+  done < <(bounded systemctl show --property=LoadState,ActiveState,UnitFileState,NeedDaemonReload,NRestarts "$unit")
+  state=${is[ActiveState]:-unknown}
+  if [[ ${is[LoadState]:-} != loaded ]]; then
+    fail "$check" "systemd does not know $unit.service" "sudo $here/install.sh --apply"
+  elif [[ ${is[NeedDaemonReload]:-} == yes ]]; then
+    fail "$check" "the unit has changed since systemd read it" "sudo systemctl daemon-reload, then restart $unit"
   elif [[ $state == failed ]]; then
-    fail unit "it has failed, after ${unit[NRestarts]:-0} restarts" \
-      "find the cause with journalctl -u sparkgen-engine, then: sudo systemctl reset-failed sparkgen-engine"
+    fail "$check" "it has failed, after ${is[NRestarts]:-0} restarts" \
+      "find the cause with journalctl -u $unit, then: sudo systemctl reset-failed $unit"
   elif [[ $state == inactive || $state == deactivating ]]; then
-    skip unit "it is not started: sudo systemctl enable --now sparkgen-engine"
-  elif [[ ${unit[UnitFileState]:-} != enabled ]]; then
-    fail unit "$state, but ${unit[UnitFileState]:-not enabled}: a reboot will not bring it back" "sudo systemctl enable sparkgen-engine"
+    skip "$check" "it is not started: sudo systemctl enable --now $unit"
+  elif [[ ${is[UnitFileState]:-} != enabled ]]; then
+    fail "$check" "$state, but ${is[UnitFileState]:-not enabled}: a reboot will not bring it back" "sudo systemctl enable $unit"
   else
-    ok unit "$state, enabled, ${unit[NRestarts]:-0} restarts"
+    ok "$check" "$state, enabled, ${is[NRestarts]:-0} restarts"
   fi
 }
 
@@ -532,18 +542,18 @@ check_api() {
   fi
 }
 
-# Who listens on a port: nothing, the engine, or the name of somebody else.
+# Who listens on a port: nobody, one of the bundle's containers, or the name of somebody else.
 listener() {
   local found pid
   found=$(bounded ss --no-header --listening --tcp --numeric --processes "sport = :$1" | head -n 1)
   pid=${found#*pid=} pid=${pid%%,*}
   if [[ ! $found ]]; then
     return
-  elif [[ $container && $found != *pid=* ]]; then
+  elif [[ $ours && $found != *pid=* ]]; then
     # Only root sees whose it is.
-    echo engine
-  elif [[ $container ]] && grep -qs "$container" "/proc/$pid/cgroup"; then
-    echo engine
+    echo ours
+  elif [[ $ours ]] && grep -qsF "$ours" "/proc/$pid/cgroup"; then
+    echo ours
   elif [[ $found == *pid=* ]]; then
     found=${found#*'(("'}
     echo "${found%%'"'*} (process $pid)"
@@ -559,14 +569,14 @@ check_ports() {
     owner=$(listener "$port")
     case $owner in
       '') free+=("$port") ;;
-      engine) held+=("$port") ;;
+      ours) held+=("$port") ;;
       *) taken+=("$port ($name) by $owner") ;;
     esac
   done
   if ((${#taken[@]})); then
     fail ports "taken: $(listed "${taken[@]}")" "end that program, or choose other ports in $site_file"
   else
-    ok ports "free: $(listed "${free[@]:-none}"); of the engine: $(listed "${held[@]:-none}")"
+    ok ports "free: $(listed "${free[@]:-none}"); in use here: $(listed "${held[@]:-none}")"
   fi
 }
 
@@ -1011,8 +1021,9 @@ check_all() {
   ((${#halves[@]} == 0)) || check_fabric
   ((${#others[@]} == 0)) || check_others
   ((${#keys[@]} == 0)) || check_keys
-  [[ $squashfs ]] || check_unit
-  [[ ! $health_url ]] || check_head
+  check_units
+  ((${#ports[@]} == 0)) || check_ports
+  [[ ! $health_url ]] || check_api
 }
 
 check_fabric() {
@@ -1032,11 +1043,6 @@ check_fabric() {
 check_others() {
   check_hosts
   check_alike
-}
-
-check_head() {
-  check_ports
-  check_api
 }
 
 peers='' bandwidth=''
