@@ -27,29 +27,7 @@ WRITTEN_SERVICES = {"firewall", "guard", "monitoring", "ssh", "web_ui"}
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 
-@rule("SG601")
-def engine_without_templates(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The engine is one that sparkgen writes bundles for.
-
-    The site format knows four engines; bundles are written for those in `generator/engines`.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-
-    Good:
-        engine:
-          name: vllm
-    """
-    if engine.name not in ENGINES:
-        yield Fault(
-            f"bundles for {engine.name} are not written yet",
-            ("engine", "name"),
-            f"write {listed(ENGINES)}",
-        )
-
-
-@rule("SG602", unless="SG601")
+@rule("SG602")
 def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
     """The launcher is one of the engine's own.
 
@@ -120,7 +98,7 @@ def _nodes(count: int) -> str:
     return "is 1 node" if count == 1 else f"are {count} nodes"
 
 
-@rule("SG605", Severity.WARNING, unless="SG601")
+@rule("SG605", Severity.WARNING)
 def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """The image holds the engine and version that the site says.
 
@@ -215,7 +193,7 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG608", unless="SG601 SG602")
+@rule("SG608", unless="SG602")
 def port_of_two_services(
     engine: DeclaredEngine, services: Mapping[str, Settings]
 ) -> Iterator[Fault]:
@@ -281,7 +259,7 @@ def _port_path(name: str) -> tuple[str, ...]:
     return own.get(name, ("engine", "ports", name))
 
 
-@rule("SG611", unless="SG601 SG602 SG603")
+@rule("SG611", unless="SG602 SG603")
 def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
     """Every port that is written is one that something opens.
 
@@ -369,7 +347,7 @@ def not_written_yet(services: Mapping[str, Settings]) -> Iterator[Fault]:
         )
 
 
-@rule("SG620", unless="SG601 SG631 SG632 SG633 SG634")
+@rule("SG620", unless="SG631 SG632 SG633 SG634")
 def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """Tool choice comes with the parser of the model's tool calls.
 
@@ -404,7 +382,7 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
         )
 
 
-@rule("SG621", unless="SG601 SG631 SG632 SG633 SG634")
+@rule("SG621", unless="SG631 SG632 SG633 SG634")
 def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
     """A parser of tool calls comes with tool choice.
 

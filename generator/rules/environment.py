@@ -82,7 +82,7 @@ def derived_variables(
 @rule(
     "SG402",
     Severity.WARNING,
-    unless="SG601 SG602 SG307",
+    unless="SG602 SG307",
     not_beside="SG410 SG411 SG412 SG413 SG414 SG415 SG416 SG417 SG423 SG424",
 )
 def overridden_variable(
@@ -113,7 +113,7 @@ def overridden_variable(
             )
 
 
-@rule("SG403", unless="SG307 SG402 SG413 SG414 SG415 SG416 SG417 SG423 SG424 SG601 SG602")
+@rule("SG403", unless="SG307 SG402 SG413 SG414 SG415 SG416 SG417 SG423 SG424 SG602")
 def values_that_ray_copies(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:

@@ -558,7 +558,7 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
             )
 
 
-@rule("SG314", unless="SG601 SG602 SG608")
+@rule("SG314", unless="SG602 SG608")
 def port_of_the_system(engine: DeclaredEngine) -> Iterator[Fault]:
     """No service takes a port of DGX OS.
 

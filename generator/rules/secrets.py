@@ -60,7 +60,7 @@ def value_of_a_secret(document: Document) -> Iterator[Fault]:
         yield Fault("the value of a secret stands here", path, _help(document, path))
 
 
-@rule("SG712", unless="SG307 SG601 SG602")
+@rule("SG712", unless="SG307 SG602")
 def name_that_is_taken(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:

@@ -8,7 +8,7 @@ from generator.engines import ENGINES
 from generator.rules.registry import Fault, documented, rule
 
 
-@rule("SG701", Severity.WARNING, unless="SG601 SG702")
+@rule("SG701", Severity.WARNING, unless="SG702")
 def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
     """An API on all interfaces asks for a key.
 

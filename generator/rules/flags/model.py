@@ -13,7 +13,7 @@ from generator.rules.registry import Fault, rule
 _KEYS = ("kv_cache_dtype", "quantization")
 
 
-@rule("SG647", unless="SG601")
+@rule("SG647")
 def model_value_that_is_not_taken(flags: Judgment, model: DeclaredModel) -> Iterator[Fault]:
     """A quantization or a type of the KV cache is spelt as the engine spells it.
 
@@ -36,7 +36,7 @@ def model_value_that_is_not_taken(flags: Judgment, model: DeclaredModel) -> Iter
         yield from (fault for number, fault in _verdicts(flags, model) if number == "SG637")
 
 
-@rule("SG648", Severity.WARNING, unless="SG601")
+@rule("SG648", Severity.WARNING)
 def model_value_that_is_not_known(flags: Judgment, model: DeclaredModel) -> Iterator[Fault]:
     """A quantization or a type of the KV cache is one that the engine is known to have.
 

@@ -7,7 +7,7 @@ from generator.rules.flags.judgment import Judgment
 from generator.rules.registry import Fault, rule
 
 
-@rule("SG604", unless="SG601")
+@rule("SG604")
 def flag_of_the_generator(flags: Judgment) -> Iterator[Fault]:
     """A flag that sparkgen sets is not given in `args`.
 
@@ -26,7 +26,7 @@ def flag_of_the_generator(flags: Judgment) -> Iterator[Fault]:
     yield from flags.of("SG604")
 
 
-@rule("SG632", unless="SG601")
+@rule("SG632")
 def unknown_flag(flags: Judgment) -> Iterator[Fault]:
     """A flag of `args` is one that the engine has.
 
@@ -47,7 +47,7 @@ def unknown_flag(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG632")
 
 
-@rule("SG633", unless="SG601")
+@rule("SG633")
 def flag_of_another_version(flags: Judgment) -> Iterator[Fault]:
     """A flag of `args` is one of the engine's version, not of an earlier or later one.
 
@@ -68,7 +68,7 @@ def flag_of_another_version(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG633")
 
 
-@rule("SG634", unless="SG601")
+@rule("SG634")
 def abbreviated_flag(flags: Judgment) -> Iterator[Fault]:
     """A flag of `args` is written out in full.
 
@@ -90,7 +90,7 @@ def abbreviated_flag(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG634")
 
 
-@rule("SG635", unless="SG601")
+@rule("SG635")
 def flag_under_two_names(flags: Judgment) -> Iterator[Fault]:
     """A flag is given once.
 
@@ -110,7 +110,7 @@ def flag_under_two_names(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG635")
 
 
-@rule("SG642", Severity.WARNING, unless="SG601")
+@rule("SG642", Severity.WARNING)
 def deprecated_flag(flags: Judgment) -> Iterator[Fault]:
     """A flag of `args` is not one that the engine will drop.
 

@@ -7,7 +7,7 @@ from generator.rules.flags.judgment import Judgment
 from generator.rules.registry import Fault, rule
 
 
-@rule("SG636", unless="SG601")
+@rule("SG636")
 def value_of_another_type(flags: Judgment) -> Iterator[Fault]:
     """The value of a flag is a number or JSON where the engine reads one.
 
@@ -26,7 +26,7 @@ def value_of_another_type(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG636")
 
 
-@rule("SG637", unless="SG601")
+@rule("SG637")
 def value_that_is_not_taken(flags: Judgment) -> Iterator[Fault]:
     """The value of a flag is one of those that the engine takes.
 
@@ -45,7 +45,7 @@ def value_that_is_not_taken(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG637")
 
 
-@rule("SG638", Severity.WARNING, unless="SG601")
+@rule("SG638", Severity.WARNING)
 def value_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
     """The value of a flag is one that the engine is known to have.
 
@@ -67,7 +67,7 @@ def value_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
     yield from flags.of("SG638")
 
 
-@rule("SG639", unless="SG601")
+@rule("SG639")
 def switch_with_a_value(flags: Judgment) -> Iterator[Fault]:
     """A switch is true or false, and a flag that takes a value has one.
 
@@ -89,7 +89,7 @@ def switch_with_a_value(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG639")
 
 
-@rule("SG640", unless="SG601")
+@rule("SG640")
 def value_of_another_shape(flags: Judgment) -> Iterator[Fault]:
     """A flag has a list where the engine takes several values, and a mapping where it takes JSON.
 
@@ -111,7 +111,7 @@ def value_of_another_shape(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG640")
 
 
-@rule("SG641", unless="SG601")
+@rule("SG641")
 def key_of_no_record(flags: Judgment) -> Iterator[Fault]:
     """The keys of a JSON flag are those that the engine reads.
 
@@ -130,7 +130,7 @@ def key_of_no_record(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG641")
 
 
-@rule("SG643", unless="SG601")
+@rule("SG643")
 def parser_of_another_engine(flags: Judgment) -> Iterator[Fault]:
     """A parser of tool calls or of reasoning is called as this engine calls it.
 

@@ -7,7 +7,7 @@ from generator.rules.flags.judgment import Judgment
 from generator.rules.registry import Fault, rule
 
 
-@rule("SG644", unless="SG601")
+@rule("SG644")
 def unknown_variable(flags: Judgment) -> Iterator[Fault]:
     """A variable that begins as the engine's own do is one that the engine reads.
 
@@ -28,7 +28,7 @@ def unknown_variable(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG644")
 
 
-@rule("SG645", unless="SG601")
+@rule("SG645")
 def variable_of_another_version(flags: Judgment) -> Iterator[Fault]:
     """A variable of the engine is one that its version reads, not an earlier or later one.
 
@@ -49,7 +49,7 @@ def variable_of_another_version(flags: Judgment) -> Iterator[Fault]:
     yield from flags.errors("SG645")
 
 
-@rule("SG646", Severity.WARNING, unless="SG601")
+@rule("SG646", Severity.WARNING)
 def variable_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
     """A variable of SGLang is one that it is known to read.
 

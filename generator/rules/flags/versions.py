@@ -14,7 +14,7 @@ _ERRORS = (
 )
 
 
-@rule("SG630", Severity.WARNING, unless="SG601", not_beside="SG605")
+@rule("SG630", Severity.WARNING, not_beside="SG605")
 def version_without_a_catalog(flags: Judgment) -> Iterator[Fault]:
     """The engine's version is one whose flags are known.
 
@@ -40,7 +40,7 @@ def version_without_a_catalog(flags: Judgment) -> Iterator[Fault]:
         )
 
 
-@rule("SG631", Severity.WARNING, unless="SG601")
+@rule("SG631", Severity.WARNING)
 def fault_by_another_version(flags: Judgment) -> Iterator[Fault]:
     """A flag or a variable is one of the nearest version whose flags are known.
 

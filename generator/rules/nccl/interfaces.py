@@ -74,7 +74,7 @@ def _hardware_names(variable: str) -> set[str]:
     return hcas if variable == HCAS else interfaces
 
 
-@rule("SG414", unless="SG307 SG601 SG602", not_beside="SG413")
+@rule("SG414", unless="SG307 SG602", not_beside="SG413")
 def name_without_address(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
@@ -170,7 +170,7 @@ def _who(lacking: Sequence[str], count: int) -> str:
     return f"{shown} {'does' if len(lacking) == 1 else 'do'} not have"
 
 
-@rule("SG415", unless="SG307 SG601 SG602", not_beside="SG413 SG414")
+@rule("SG415", unless="SG307 SG602", not_beside="SG413 SG414")
 def name_that_is_a_prefix(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
@@ -236,7 +236,7 @@ def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]
             )
 
 
-@rule("SG417", unless="SG307 SG601 SG602", not_beside="SG413 SG414 SG415")
+@rule("SG417", unless="SG307 SG602", not_beside="SG413 SG414 SG415")
 def fabric_socket_on_a_ring(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
