@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from generator.diagnostics import KeyPath
-from generator.render import CHECKSUMS, MANIFEST, recipe
+from generator.render import CHECKSUMS, DASHBOARD, MANIFEST, recipe
 from generator.site import Site
 from generator.source import Document
 from generator.tree import Tree
@@ -71,5 +71,7 @@ def _sources(origins: Origins, document: Document, keys: tuple[KeyPath, ...]) ->
 def _made_by_code(path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
     """What writes the files that no template prints."""
     name = PurePosixPath(path).name
+    if path == DASHBOARD:
+        return ("generator/dashboard.py",), (Value(name, "panels of the engine's metrics", ()),)
     what = {CHECKSUMS: "the checksums of the node's files", MANIFEST: "what the bundle holds"}
     return ("generator/render.py",), (Value(name, what[name], ()),)

@@ -116,6 +116,7 @@ _ORIGINS: Mapping[str, Origin] = {
         "model.served_name|model.source|model.name", "the last part of the model's id"
     ),
     "Model.source": Origin("model.source|model.name", "the catalog has the Hugging Face id"),
+    "Monitoring": Origin("services.monitoring", "the exporters' own, generator/services.py"),
     "Mount": _MOUNTS,
     "Node": Origin("{node}"),
     "Node.environment": _SETTINGS,
