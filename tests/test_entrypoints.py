@@ -49,7 +49,7 @@ def contained(folder: NodeFolder, tree: Path, *before: str) -> list[str]:
 
 def head_address(folder: NodeFolder) -> str:
     """Where a node looks for its head: on the control plane, or on the cable between the two."""
-    link = folder.node.link if folder.site.engine.rendezvous is None else None
+    link = folder.node.link if "rpc" in folder.site.engine.ports else None
     return str(link.head if link else folder.site.head.control.address)
 
 
