@@ -114,14 +114,16 @@ def test_there_and_back(folder: NodeFolder, tmp_path: Path) -> None:
     assert len(list((root / BACKUPS).iterdir())) == 1
 
     (root / "etc/nccl.conf").write_text("NCCL_TAMPERED=1\n")
-    (root / "opt/sparkgen/launch.sh").chmod(0o644)
-    (root / UNIT).unlink()
+    unit = UNIT if UNIT in after else "opt/sparkgen/options.yaml"
+    script = "opt/sparkgen/launch.sh" if UNIT in after else "opt/sparkgen/serve.sbatch"
+    (root / script).chmod(0o644)
+    (root / unit).unlink()
     tampered = snapshot(root)
     shown = install(folder, root)
     assert shown.returncode == 1
     assert "\n-NCCL_TAMPERED=1\n" in shown.stdout
-    assert "/opt/sparkgen/launch.sh: regular file, mode 0644" in shown.stdout
-    assert f"/{UNIT}: nothing becomes regular file" in shown.stdout
+    assert f"/{script}: regular file, mode 0644" in shown.stdout
+    assert f"/{unit}: nothing becomes regular file" in shown.stdout
     assert "--- /etc/hosts" not in shown.stdout
     done(install(folder, root, "--apply"))
     assert snapshot(root) == after

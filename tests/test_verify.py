@@ -161,6 +161,10 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     if folder.secrets:
         (tree / "etc/sparkgen/secrets.env").chmod(0o600)
     place_model(made)
+    for path in node.container.keys:
+        made.write(path[1:], "key\n")
+    if folder.site.engine.is_slurm_job:
+        made.write(folder.site.engine.squashfs[1:], "image\n")
     (tree / "sys-class/net").mkdir(parents=True)
     (tree / "sys-class/infiniband").mkdir()
     (tree / "proc-conf").mkdir()
@@ -184,6 +188,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         "ping": {"*": ""},
         "prlimit": {"*": "unlimited\\n"},
         "uname": {"-n": f"{node.name}\\n", "-r": "6.17.0-1014-nvidia\\n"},
+        "srun": {"--mpi=list": "\\tnone\\n\\tpmix\\n", "--help": "  --container-image=PATH\\n"},
         "ethtool": {"*": "Settings for it:\\n\\tSpeed: 200000Mb/s\\n"},
         "ip": {
             f"*{i.name}": f"2: {i.name}    inet {i.address} brd x scope global\\n"
@@ -309,8 +314,8 @@ def test_sound(folder: NodeFolder, tmp_path: Path) -> None:
     skipped = {check for check, text in lines.items() if not text.startswith("OK ")}
     units = {path.stem for path in (folder.path / "etc/systemd/system").glob("*.service")}
     expected = {f"unit {unit.removeprefix('sparkgen-')}" for unit in units}
-    assert "unit engine" in expected
-    expected |= {"api"} if folder.node.is_head else set()
+    assert ("unit engine" in expected) != folder.site.engine.is_slurm_job
+    expected |= {"api"} if folder.node.container.health else set()
     assert ("ports" in lines) == bool(folder.site.listeners(folder.node))
     assert skipped == expected | ({"alike"} if folder.site.workers else set()), lines
     halves = [str(interface.half) for interface in folder.node.interfaces]
@@ -1242,3 +1247,30 @@ def test_bandwidth_server(measuring: Machine) -> None:
         assert server.wait(20) == 130
     assert sorted(served.read_text().split()) == ["12000", "12001", "12002", "12003"]
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+# MPI and Slurm
+
+
+@pytest.mark.parametrize(("node", "file"), [("spark1", "known_hosts"), ("spark2", "key")])
+def test_key_of_mpi_is_missing(node: str, file: str, tmp_path: Path) -> None:
+    made = machine(folder_of("golden-trtllm-mpi-direct", node), tmp_path)
+    (made.tree / f"etc/sparkgen/mpi/{file}").unlink()
+    assert made.lines()["keys"].startswith(f"FAIL there is no /etc/sparkgen/mpi/{file}. To do:")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--mpi=list", "FAIL srun --mpi=list does not name pmix. To do:"),
+        ("--help", "FAIL srun has no --container-image. To do:"),
+        ("", "FAIL there is no /var/lib/sparkgen/tensorrt-llm-1.2.1.sqsh. To do:"),
+    ],
+)
+def test_slurm_lacks_something(option: str, said: str, tmp_path: Path) -> None:
+    made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
+    if option:
+        made.answers["srun"][option] = "nothing\\n"
+    else:
+        (made.tree / made.folder.site.engine.squashfs[1:]).unlink()
+    assert made.lines()["slurm"].startswith(said)
