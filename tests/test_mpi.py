@@ -9,12 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import namespaces
 import pytest
 from bundles import BUNDLES, NODES, Bundle, NodeFolder, links, on_node
 from programs import require, require_root
 
 from generator.site import Node
+from generator.verify import namespaces
 from generator.verify.namespaces import Fabric, fabric
 
 WORLDS = {b.name: b for b in BUNDLES if b.site.engine.launcher == "mpi" and b.site.workers}
