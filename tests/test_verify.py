@@ -161,10 +161,10 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     if folder.secrets:
         (tree / "etc/sparkgen/secrets.env").chmod(0o600)
     place_model(made)
-    for path in node.container.keys:
-        made.write(path[1:], "key\n")
+    for key in node.container.keys:
+        made.write(key[1:], "a key\n", 0o600)
     if folder.site.engine.is_slurm_job:
-        made.write(folder.site.engine.squashfs[1:], "image\n")
+        made.write(str(folder.site.engine.squashfs)[1:], "an image\n")
     (tree / "sys-class/net").mkdir(parents=True)
     (tree / "sys-class/infiniband").mkdir()
     (tree / "proc-conf").mkdir()
@@ -180,6 +180,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
             "'image inspect --format {{.Id}} '*": f"{IMAGE_ID}\\n",
         },
         "nvidia-smi": {"*": "NVIDIA GB10, 580.142\\n"},
+        "srun": {"--mpi=list": "MPI plugin types are...\\n\\tpmix\\n", "--help": SRUN_HELP},
         "timedatectl": {"*": "yes\\n"},
         "systemctl": {"*": unit("inactive", "enabled")},
         "journalctl": {"*": KERNEL_LOG},
@@ -197,6 +198,8 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     }
     return made
 
+
+SRUN_HELP = "Options provided by plugins:\\n  --container-image=[USER@]IMAGE\\n"
 
 DGX_RELEASE = """\
 DGX_NAME="DGX Spark"
@@ -281,6 +284,7 @@ SECRETIVE = folder_of("pair-chatbot", "spark1")
 PINNED = folder_of("golden-single-model-folder", "spark")
 OWN_MODEL = PINNED.site.model.source
 GGUF = folder_of("pair-llamacpp", "spark1")
+MPI, SLURM = folder_of("pair-trtllm-235b", "spark1"), folder_of("slurm-trtllm", "spark1")
 SNAPSHOT = (
     f"{MESH.node.env['HF_HUB_CACHE'][1:]}/models--{MESH.site.model.source.replace('/', '--')}"
     f"/snapshots/{COMMIT}"
@@ -828,6 +832,34 @@ FAULTS = (
         "active, but disabled: a reboot will not bring it back",
         "sudo systemctl enable sparkgen-engine",
         answer("systemctl", unit("active", "disabled")),
+    ),
+    Fault(
+        "keys",
+        f"there is no {MPI.node.container.keys[1]}",
+        "make it as README.md says",
+        removes(MPI.node.container.keys[1][1:]),
+        MPI,
+    ),
+    Fault(
+        "slurm",
+        "srun --mpi=list does not name pmix",
+        "install Slurm's plugin for PMIx",
+        answer("srun", "\\tpmi2\\n", "--mpi=list"),
+        SLURM,
+    ),
+    Fault(
+        "slurm",
+        "srun has no --container-image",
+        "install pyxis",
+        answer("srun", "Options\\n", "--help"),
+        SLURM,
+    ),
+    Fault(
+        "slurm",
+        f"there is no {SLURM.site.engine.squashfs}",
+        "import the image as README.md says",
+        removes(str(SLURM.site.engine.squashfs)[1:]),
+        SLURM,
     ),
     Fault(
         "unit guard",

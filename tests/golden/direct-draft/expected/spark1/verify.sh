@@ -482,6 +482,10 @@ check_slurm() {
 check_keys() {
   local file missing=()
   for file in "${keys[@]}"; do
+    if closed "$(dirname "$file")"; then
+      skip keys "$(id -un) can't look into $(dirname "$file")"
+      return
+    fi
     [[ -e $file ]] || missing+=("$file")
   done
   if ((${#missing[@]})); then
