@@ -45,7 +45,7 @@ def derive(declaration: Declaration, fabric: Fabric, file: str) -> Site:
         renderer=topology.renderer,
         subnets=tuple(fabric.members),
         cables=fabric.cables,
-        **_group(nodes, fabric, topology, engine, model),
+        **_group(nodes, fabric, topology, engine, model, "qos" in (declaration.services or ())),
         services=tuple(sorted(declaration.services or ())),
         web_ui=services.web_ui(declaration.services or {}, nodes[0]),
         guard=services.guard(declaration.services or {}),
@@ -83,6 +83,7 @@ def _group(
     topology: Topology,
     declared: DeclaredEngine,
     declared_model: DeclaredModel,
+    qos: bool,
 ) -> _Group:
     """Nodes that serve one model together, in the order of their ranks."""
     controls = control_planes(nodes, fabric, topology)
@@ -97,7 +98,7 @@ def _group(
         rank = Rank(index, len(nodes), control.address, head, shared, node.visible_gib)
         interfaces = fabric.interfaces[node.name]
         hub = declared_model.cache or f"{_home(node.user)}/.cache/huggingface"
-        groups = environment.derived(rank, control, interfaces, topology, engine, hub)
+        groups = environment.derived(rank, control, interfaces, topology, engine, hub, qos)
         variables = environment.with_overrides(groups, declared.env)
         members.append(
             Node(

@@ -13,6 +13,12 @@ from generator.site import ControlPlane, Engine, Rank, Variables
 
 CONTROL_PLANE = "control plane"
 
+# RoCE as switches take it: DSCP 26 is priority 3, which may be paused. The traffic class that NCCL
+# is told has the two bits of ECN below it, here "capable" (RFC 3168).
+QOS_DSCP = 26
+QOS_PRIORITY = 3
+ECT_0 = 2
+
 # What the engine writes, kept over restarts; outside the container each user has folders of
 # their own.
 ENGINE_CACHE = "/var/cache/sparkgen"
@@ -30,11 +36,14 @@ def derived(
     topology: Topology,
     engine: Engine,
     hub: str,
+    qos: bool = False,
 ) -> list[Variables]:
     """A rank's environment before the site file's own values; `hub` is the Hugging Face cache."""
     own = ENGINES[engine.name].environment(rank, engine)
     groups = [
-        Variables("NCCL, the same as in /etc/nccl.conf", nccl(topology.kind, interfaces, control)),
+        Variables(
+            "NCCL, the same as in /etc/nccl.conf", nccl(topology.kind, interfaces, control, qos)
+        ),
         Variables(CONTROL_PLANE, control_plane(control, rank.head)),
         Variables(engine.title, own),
         Variables("models are read from here, caches kept there", _folders(hub, engine)),
@@ -55,7 +64,10 @@ def caches(engine: Engine) -> dict[str, str]:
 
 
 def nccl(
-    kind: Kind, interfaces: Sequence[FabricInterface], control: ControlPlane
+    kind: Kind,
+    interfaces: Sequence[FabricInterface],
+    control: ControlPlane,
+    qos: bool = False,
 ) -> dict[str, str]:
     """NCCL's settings on a node, for nccl.conf and the container alike.
 
@@ -71,6 +83,8 @@ def nccl(
         "NCCL_IB_HCA": "=" + ",".join(f"{interface.hca}:1" for interface in interfaces),
         "NCCL_SOCKET_IFNAME": f"={control.interface}",
     }
+    if qos:
+        values["NCCL_IB_TC"] = str(QOS_DSCP << 2 | ECT_0)
     return values | (_ring(interfaces) if kind == "ring" else {})
 
 

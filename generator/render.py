@@ -21,12 +21,13 @@ import yaml
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
-from generator import __version__, firewall, ssh
+from generator import __version__, firewall, hub, ssh
 from generator.access import forwards, logins
 from generator.dashboard import dashboard
 from generator.diagram.layout import layout
 from generator.diagram.mermaid import readable_graph
 from generator.diagram.shapes import DARK, LIGHT
+from generator.environment import QOS_DSCP, QOS_PRIORITY
 from generator.fit.table import page
 from generator.resources import PACKAGE, TEMPLATES
 from generator.site import Node, Site
@@ -96,6 +97,22 @@ def _firewall(site: Site, node: Node) -> dict[str, object]:
     return {"rules": firewall.rules(site, node)}
 
 
+def _qos(site: Site, node: Node) -> dict[str, object]:
+    return {"dscp": QOS_DSCP, "priority": QOS_PRIORITY}
+
+
+def _head_with_models(site: Site, node: Node) -> bool:
+    return "models" in site.services and node.is_head and not site.model.file
+
+
+def _models(site: Site, node: Node) -> dict[str, object]:
+    return {
+        "downloads": hub.downloads(site),
+        "folders": hub.folders(site),
+        "copies": hub.copies(site, node),
+    }
+
+
 def _ssh(site: Site, node: Node) -> dict[str, object]:
     return {
         "peers": ssh.peers(site, node),
@@ -135,6 +152,7 @@ NODE_PLAN = (
         Change.MONITORING,
         wanted=_asked("monitoring"),
     ),
+    Entry("etc/systemd/system/sparkgen-qos.service", Change.QOS, wanted=_asked("qos"), values=_qos),
     Entry("etc/systemd/system/sparkgen-web-ui.service", Change.WEB_UI, wanted=_web_ui),
     Entry("etc/systemd/system/ssh.service.d/sparkgen.conf", Change.DROP_IN, wanted=_asked("guard")),
     Entry(
@@ -149,6 +167,7 @@ NODE_PLAN = (
     Entry("opt/sparkgen/hostfile", Change.NOTHING, wanted=_several, shared=True),
     Entry("opt/sparkgen/launch.sh", Change.NOTHING, 0o755, _unit),
     Entry("opt/sparkgen/llama.sh", Change.RESTART, 0o755, _script("llama.sh")),
+    Entry("opt/sparkgen/models.sh", Change.NOTHING, 0o755, _head_with_models, values=_models),
     Entry("opt/sparkgen/monitoring.yaml", Change.MONITORING, wanted=_asked("monitoring")),
     Entry("opt/sparkgen/mpi.sh", Change.RESTART, 0o755, _script("mpi.sh")),
     Entry("opt/sparkgen/nccl-test.sh", Change.NOTHING, 0o755, _several, shared=True),

@@ -21,6 +21,7 @@ class Change(StrEnum):
     FIREWALL = "run firewall.sh"
     SSH = "reload sshd; restart fail2ban"
     MONITORING = "systemctl daemon-reload, then restart the exporters"
+    QOS = "systemctl daemon-reload, then restart priority flow control"
     DROP_IN = "systemctl daemon-reload"
 
 

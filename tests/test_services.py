@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -302,3 +303,98 @@ def test_exporters(folder: NodeFolder, tmp_path: Path) -> None:
     assert gpu["environment"] == {"DCGM_EXPORTER_LISTEN": f"{address}:9400"}
     for service in (node, gpu):
         assert (service["restart"], service["network_mode"]) == ("no", "host")
+
+
+# Priority flow control
+
+
+@pytest.mark.parametrize("folder", asking("qos"), ids=str)
+def test_dcb_knows_what_it_is_told(folder: NodeFolder) -> None:
+    """No simulated interface has priorities: dcb takes the command, and the kernel declines.
+
+    Before it replaces anything dcb asks the kernel, and so is not held to the mapping; before it
+    adds it is.
+    """
+    require("dcb", "ip", "unshare")
+    require_root()
+    unit = (folder.path / "etc/systemd/system/sparkgen-qos.service").read_text()
+    commands = re.findall(r"^Exec(?:Start|Stop)=-?(.*)$", unit, re.MULTILINE)
+    assert len(commands) == 4 * len(folder.node.interfaces)
+    links = [f"ip link add {i.name} type veth" for i in folder.node.interfaces]
+    told = [*commands, *(command.replace(" replace ", " add ") for command in commands)]
+    lines = [*links, *(f"{command} || true" for command in told)]
+    done = subprocess.run(
+        ["unshare", "--net", "bash", "-ec", "\n".join(lines)], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    declined = {f"Attribute {way}: Operation not supported" for way in ("read", "write")}
+    assert set(done.stderr.splitlines()) <= declined
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=str)
+def test_nccl_marks_what_may_be_paused(bundle: Bundle) -> None:
+    for node in bundle.site.nodes:
+        assert node.nccl.get("NCCL_IB_TC") == ("106" if "qos" in bundle.site.services else None)
+
+
+# Models
+
+_HF = """\
+#!/bin/bash
+echo "$@" >>"$CALLS/hf"
+cd "$HF_HUB_CACHE" && mkdir -p "models--${2/\\//--}"/{blobs,snapshots/0a} && cd models--*
+echo weights >blobs/w
+echo half >blobs/x.incomplete
+ln -sf ../../blobs/w snapshots/0a/model.safetensors
+"""
+# The other nodes are folders that stand in for /home.
+_SSH = """\
+#!/bin/bash
+while [[ $1 == -* ]]; do
+  if [[ $1 == -l ]]; then shift; fi
+  shift
+done
+mkdir -p "$PEERS/${1#*@}"
+lay='mount --bind "$PEERS/$0" /home && exec bash -c "$1"'
+exec unshare --mount bash -c "$lay" "${1#*@}" "${*:2}"
+"""
+
+
+def test_models_are_fetched_once_and_copied(tmp_path: Path) -> None:
+    require("rsync", "unshare")
+    heads = [f for f in asking("models") if f.node.is_head]
+    folder = next(f for f in heads if f.bundle.name == "golden-switch-services")
+    stand_ins = StandIns(tmp_path)
+    stand_ins.add("hf", _HF)
+    stand_ins.add("ssh", _SSH)
+    peers = tmp_path / "peers"
+    stand_ins.env["PEERS"] = str(peers)
+    script = folder.path / "opt/sparkgen/models.sh"
+    home = 'mkdir -p "$HOME/home" && mount --bind "$HOME/home" /home && exec "$0" "$@"'
+    run = ("unshare", "--mount", "bash", "-c", home, str(script))
+
+    done = stand_ins.run(*run)
+    assert (done.returncode, done.stderr) == (0, "")
+    others = [node for node in folder.site.nodes if not node.is_head]
+    near = {peer.node: peer.address for peer in folder.node.interfaces[0].peers}
+    name = "models--openai--gpt-oss-120b"
+    assert done.stdout.splitlines() == [f"nvidia@{near[o.name]}: {name}: OK" for o in others]
+    revision = folder.site.model.revision
+    called = (stand_ins.calls / "hf").read_text()
+    assert called == f"download openai/gpt-oss-120b --revision {revision}\n"
+    for other in others:
+        model = peers / near[other.name] / "nvidia/.cache/huggingface/hub" / name
+        link = model / "snapshots/0a/model.safetensors"
+        assert link.is_symlink()
+        assert link.read_text() == "weights\n"
+        assert not (model / "blobs/x.incomplete").exists()
+
+    # Of the same size and time, which rsync takes for the same file.
+    broken = peers / near[others[1].name] / "nvidia/.cache/huggingface/hub" / name / "blobs/w"
+    times = broken.stat().st_mtime_ns
+    broken.write_text("weighty\n")
+    os.utime(broken, ns=(times, times))
+    done = stand_ins.run(*run, "--offline")
+    assert done.returncode == 1
+    assert f"{near[others[1].name]}: {name}: differs" in done.stderr
+    assert done.stdout.count(": OK\n") == len(others) - 1

@@ -41,6 +41,7 @@ EFFECTS = {
     Change.WEB_UI: Effect.SERVICE,
     Change.GUARD: Effect.SERVICE,
     Change.FIREWALL: Effect.SERVICE,
+    Change.QOS: Effect.SERVICE,
     Change.MONITORING: Effect.SERVICE,
     Change.SSH: Effect.SERVICE,
     Change.RESTART: Effect.RESTART,
@@ -63,6 +64,7 @@ WITH_THE_OTHERS = "engine restart, with the other ranks"
 _ON_NODE = (
     (Change.WEB_UI, "systemctl restart sparkgen-web-ui"),
     (Change.GUARD, "systemctl restart sparkgen-guard"),
+    (Change.QOS, "systemctl restart sparkgen-qos"),
     (Change.MONITORING, "systemctl restart sparkgen-monitoring"),
     (Change.FIREWALL, "/opt/sparkgen/firewall.sh"),
     (Change.SSH, "systemctl restart fail2ban"),

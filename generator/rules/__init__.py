@@ -20,6 +20,7 @@ from generator.rules import (
     nodes,
     secrets,
     security,
+    services,
     sglang,
     support,
     tensorrt_llm,
@@ -34,7 +35,7 @@ __all__ = ["MODULES", "RULES", "judge"]
 # Each module registers its rules when it is imported.
 MODULES = (
     *(nodes, cabling, network, environment, nccl, model, memory, support, engine),
-    *(flags, security, secrets, sglang, tensorrt_llm, llama_cpp),
+    *(flags, security, secrets, sglang, tensorrt_llm, llama_cpp, services),
 )
 
 # What rules ask for that is no section of the site file.

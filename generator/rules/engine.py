@@ -23,7 +23,6 @@ from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
 from generator.services import EXPORTERS, WEB_UI_PORT
 
-WRITTEN_SERVICES = {"firewall", "guard", "monitoring", "ssh", "web_ui"}
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 
@@ -322,29 +321,6 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
                 path,
                 f"write a fixed tag or, better, a digest: {pinned}",
             )
-
-
-@rule("SG610", Severity.WARNING)
-def not_written_yet(services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """What the site asks for is written by this version of sparkgen.
-
-    The site file may ask for it already; the bundle is made without it.
-
-    Bad:
-        services:
-          qos: true
-
-    Good:
-        services:
-          qos: false
-    """
-    for name in sorted(services.keys() - WRITTEN_SERVICES):
-        yield Fault(
-            f"the service '{name}' is not written yet",
-            ("services", name),
-            "the bundle is made without it",
-            at_key=True,
-        )
 
 
 @rule("SG620", unless="SG631 SG632 SG633 SG634")

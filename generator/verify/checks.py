@@ -136,6 +136,8 @@ def on_a_machine(tree: Path) -> None:
     programs.mkdir()
     for name in _MACHINE_PROGRAMS:
         (programs / name).touch(0o755)
+    (tree / "usr/sbin").mkdir()
+    (tree / "usr/sbin/dcb").touch(0o755)
     (tree / "bin").symlink_to("usr/bin")
 
 

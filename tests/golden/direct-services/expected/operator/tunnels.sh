@@ -13,6 +13,7 @@ site="direct-services"
 forwards() {
   cat <<'END'
 8000 spark1 10.0.0.11:8000 API
+3000 spark1 10.0.0.11:3000 web UI
 11000 spark1 127.0.0.1:11000 DGX Dashboard
 11001 spark2 127.0.0.1:11000 DGX Dashboard
 END

@@ -43,6 +43,7 @@ health_url=http://10.0.0.11:8000
 ports=(
   "api 8000"
   "master 29501"
+  "web_ui 3000"
 )
 switch=
 link_gbit_s=184

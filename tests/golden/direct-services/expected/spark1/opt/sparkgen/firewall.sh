@@ -16,6 +16,7 @@ allow from 10.0.0.0/24 to any port 22 proto tcp
 allow from 10.0.0.0/24 to any port 9100 proto tcp
 allow from 10.0.0.0/24 to any port 9400 proto tcp
 allow from 10.0.0.0/24 to any port 8000 proto tcp
+allow from 10.0.0.0/24 to any port 3000 proto tcp
 END
 }
 
