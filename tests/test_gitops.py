@@ -282,8 +282,8 @@ def test_job_of_gitlab(runner: Runner, tmp_path: Path) -> None:
 
 def fenced(language: str, word: str) -> str:
     """The block of the README in this language that has the word in it."""
-    blocks = re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    (found,) = [block for block in blocks if word in block]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    (found,) = [text for given, text in blocks if given == language and word in text]
     return str(found)
 
 

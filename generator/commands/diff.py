@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from generator.commands import completion
 from generator.commands.bundles import disk, rendered
 from generator.commands.options import DRIFT, INVALID, OUT, SITES
 from generator.commands.sites import color_of, fail, sound, tell
@@ -26,7 +27,14 @@ from generator.tree import Tree
 @SITES
 @OUT
 @click.option("--against", metavar="GITREF", help="Against the site as it was at that commit.")
-@click.option("--with", "other", type=Path, metavar="SITE", help="Against another site.")
+@click.option(
+    "--with",
+    "other",
+    type=Path,
+    metavar="SITE",
+    help="Against another site.",
+    shell_complete=completion.sites,
+)
 @click.option(
     "--format",
     "form",

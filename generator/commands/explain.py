@@ -3,11 +3,12 @@
 import click
 
 from generator import explain as rules
+from generator.commands import completion
 from generator.diagnostics import did_you_mean
 
 
 @click.command(epilog="Example: sparkgen explain SG204")
-@click.argument("rule", required=False)
+@click.argument("rule", required=False, shell_complete=completion.rules)
 @click.option("--list", "every", is_flag=True, help="List all rules.")
 @click.option("--docs", is_flag=True, help="Print the page of all rules.")
 def command(rule: str | None, every: bool, docs: bool) -> None:

@@ -7,6 +7,7 @@ from typing import cast
 
 import click
 
+from generator.commands import completion
 from generator.commands.sites import fail
 from generator.declaration import Kind
 from generator.starter import ENGINES, MODEL, SIZES, StarterError, kind_of, starter
@@ -27,7 +28,13 @@ _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 @click.option("--nodes", type=click.IntRange(1, 244), help="How many there are.")
 @click.option("--name", help="The name of the site.  [default: of the file, else lab]")
 @click.option("--engine", type=click.Choice(list(ENGINES)), default="vllm", show_default=True)
-@click.option("--model", default=MODEL, show_default=True, help="A model of the catalog.")
+@click.option(
+    "--model",
+    default=MODEL,
+    show_default=True,
+    help="A model of the catalog.",
+    shell_complete=completion.models,
+)
 @click.option(
     "--from",
     "outputs",

@@ -4,10 +4,19 @@ from pathlib import Path
 
 import click
 
+from generator.commands import completion
+
 DRIFT, INVALID, ENVIRONMENT = 1, 3, 4
 
-SITES = click.argument("sites", nargs=-1, required=True, metavar="SITE...", type=Path)
-SITE = click.argument("site", metavar="SITE", type=Path)
+SITES = click.argument(
+    "sites",
+    nargs=-1,
+    required=True,
+    metavar="SITE...",
+    type=Path,
+    shell_complete=completion.sites,
+)
+SITE = click.argument("site", metavar="SITE", type=Path, shell_complete=completion.sites)
 FORM = click.option(
     "--format",
     "form",

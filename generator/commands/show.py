@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from generator.commands import completion
 from generator.commands.bundles import rendered
 from generator.commands.options import SITE
 from generator.commands.sites import sound
@@ -18,10 +19,11 @@ from generator.tree import Tree
 
 @click.command(epilog="Example: sparkgen show sites/lab-mesh.yaml --node spark2")
 @SITE
-@click.option("--node", metavar="NAME", help="All of one node.")
+@click.option("--node", metavar="NAME", help="All of one node.", shell_complete=completion.nodes)
 @click.option(
     "--why",
     metavar="FILE[:LINE]",
+    shell_complete=completion.bundle_files,
     help="Where a file of the bundle, or a line of it, comes from: site file, rule and template.",
 )
 @click.option(

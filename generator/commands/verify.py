@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from generator.commands import completion
 from generator.commands.options import DRIFT
 from generator.commands.sites import fail
 from generator.formats import visible
@@ -17,7 +18,14 @@ from generator.verify.programs import PACKAGES, Missing
 
 
 @click.command(epilog="Example: sparkgen verify out/*")
-@click.argument("bundles", nargs=-1, required=True, metavar="BUNDLE...", type=Path)
+@click.argument(
+    "bundles",
+    nargs=-1,
+    required=True,
+    metavar="BUNDLE...",
+    type=Path,
+    shell_complete=completion.bundles,
+)
 @click.option(
     "--network", is_flag=True, help="Try every cable in network namespaces (root, Linux)."
 )

@@ -1,0 +1,91 @@
+"""What a shell is offered when somebody presses Tab: sites, nodes, files of a bundle, rules."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from generator.site import Site
+
+Items = list[CompletionItem]
+
+_SITE = (".yaml", ".yml")
+
+
+def sites(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """Site files, and the folders that may hold some."""
+    return [CompletionItem(path) for path in _entries(incomplete, _SITE)]
+
+
+def bundles(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """Folders with a manifest in them, and the folders on the way there."""
+    return [
+        CompletionItem(path.rstrip("/") if Path(path, "MANIFEST.json").exists() else path)
+        for path in _entries(incomplete, ())
+    ]
+
+
+def nodes(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """The nodes of the site, if it is named before; nothing of a site that can't be read."""
+    site = _named_site(context)
+    names = [node.name for node in site.nodes] if site else []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def bundle_files(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """The files of the site's bundle."""
+    from generator.render import render
+
+    site = _named_site(context)
+    paths = render(site, "") if site else ()
+    return [CompletionItem(path) for path in paths if path.startswith(incomplete)]
+
+
+def rules(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """The ids of rules, each with what it says."""
+    from generator.explain import explanations
+
+    return [
+        CompletionItem(number, help=rule.title)
+        for number, rule in explanations().items()
+        if number.startswith(incomplete.upper())
+    ]
+
+
+def models(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """The models of the catalog."""
+    from generator.catalogs import checkpoint_names
+
+    return [CompletionItem(name) for name in checkpoint_names() if name.startswith(incomplete)]
+
+
+def _named_site(context: click.Context) -> "Site | None":
+    """The sound site that is named before: an option that wants its value leaves it in `args`."""
+    from generator.pipeline import read_site
+
+    for word in (context.params.get("site"), *context.args):
+        if word and str(word).endswith(_SITE):
+            try:
+                return read_site(str(word), Path(word).read_bytes()).site
+            except OSError:
+                return None
+    return None
+
+
+def _entries(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[str]:
+    """Folders, with a slash, and files that end so, whose path begins like the word."""
+    folder, _, start = incomplete.rpartition("/")
+    prefix = incomplete[: len(incomplete) - len(start)]
+    try:
+        found = sorted(Path(folder or (prefix or ".")).iterdir())
+    except OSError:
+        return
+    for path in found:
+        if path.name.startswith(start) and (start or not path.name.startswith(".")):
+            if path.is_dir():
+                yield f"{prefix}{path.name}/"
+            elif path.name.endswith(suffixes) and suffixes:
+                yield f"{prefix}{path.name}"

@@ -1,0 +1,161 @@
+"""The Tab key: what each shell is offered, through the shell's own script."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import CompletionItem
+from conftest import Command
+from programs import require
+
+from generator.cli import COMMANDS, main
+from generator.resources import ROOT
+
+SITE = "sites/lab-mesh.yaml"
+START = "from generator.cli import main; main(prog_name='sparkgen')"
+
+
+def offered(process: Command, *words: str, cwd: Path = ROOT) -> list[str]:
+    """What bash is given for the last word."""
+    env = {
+        "_SPARKGEN_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(("sparkgen", *words)),
+        "COMP_CWORD": str(len(words)),
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", START],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+def test_commands(process: Command) -> None:
+    assert set(offered(process, "")) == set(COMMANDS)
+    assert offered(process, "dia") == ["diagram"]
+
+
+def test_sites(process: Command, tmp_path: Path) -> None:
+    (tmp_path / "sites/more").mkdir(parents=True)
+    for name in ("a.yaml", "b.yml", "c.txt", ".hidden.yaml"):
+        (tmp_path / "sites" / name).touch()
+    for command in ("build", "validate", "check", "diff", "show", "diagram"):
+        assert offered(process, command, "", cwd=tmp_path) == ["sites/"]
+        found = offered(process, command, "sites/", cwd=tmp_path)
+        assert found == ["sites/a.yaml", "sites/b.yml", "sites/more/"]
+        assert offered(process, command, "sites/a", cwd=tmp_path) == ["sites/a.yaml"]
+        assert offered(process, command, "nowhere/", cwd=tmp_path) == []
+
+
+def test_several_sites(process: Command) -> None:
+    assert offered(process, "check", SITE, "sites/si") == ["sites/single.yaml"]
+    assert offered(process, "diff", SITE, "--with", "sites/si") == ["sites/single.yaml"]
+
+
+def test_nodes(process: Command) -> None:
+    assert offered(process, "show", SITE, "--node", "") == ["spark1", "spark2", "spark3"]
+    assert offered(process, "show", SITE, "--node", "spark3") == ["spark3"]
+    assert offered(process, "show", "--node", "") == []
+    assert offered(process, "show", "nowhere.yaml", "--node", "") == []
+
+
+def test_nodes_of_an_invalid_site(process: Command, tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_text("nodes: [")
+    assert offered(process, "show", "site.yaml", "--node", "", cwd=tmp_path) == []
+
+
+def test_files(process: Command) -> None:
+    found = offered(process, "show", SITE, "--why", "spark1/etc/n")
+    assert found == ["spark1/etc/nccl.conf", "spark1/etc/netplan/40-cx7.yaml"]
+
+
+def test_bundles(process: Command) -> None:
+    assert offered(process, "verify", "ou") == ["out/"]
+    assert offered(process, "verify", "out/lab") == ["out/lab-mesh"]
+
+
+def test_rules(process: Command) -> None:
+    assert offered(process, "explain", "SG204") == ["SG204"]
+    assert offered(process, "explain", "sg80")[:2] == ["SG801", "SG802"]
+
+
+def test_models(process: Command) -> None:
+    assert offered(process, "init", "--model", "gpt-oss-1") == ["gpt-oss-120b"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example(name: str, sparkgen: Command, tmp_path: Path) -> None:
+    outcome = sparkgen(name, "--help", cwd=tmp_path)
+    assert outcome.code == 0
+    assert f"Example: sparkgen {name} " in outcome.out
+
+
+def test_rules_have_a_meaning() -> None:
+    from generator.commands.completion import rules
+
+    context = main.make_context("sparkgen", ["explain"], resilient_parsing=True)
+    (item,) = rules(context, main.params[0], "SG204")
+    assert isinstance(item, CompletionItem)
+    assert item.help
+
+
+# In the shells themselves
+
+
+@pytest.fixture
+def on_path(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the command is on the search path."""
+    python = f'PYTHONPATH={ROOT} exec {sys.executable} -c "{START}"'
+    script = f'#!/bin/sh\n{python} "$@"\n'
+    (tmp_path / "sparkgen").write_text(script)
+    (tmp_path / "sparkgen").chmod(0o755)
+    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+
+
+def documented(shell: str) -> str:
+    """The line that the documentation gives for a shell."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    (line,) = [line for line in lines if f"={shell}_source" in line]
+    return line
+
+
+def answer(env: dict[str, str], *argv: str) -> str:
+    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def test_bash(on_path: dict[str, str]) -> None:
+    script = f"""
+{documented("bash")}
+COMP_WORDS=(sparkgen show {SITE} --node '') COMP_CWORD=4
+_sparkgen_completion sparkgen
+echo "${{COMPREPLY[@]}}"
+"""
+    assert answer(on_path, "bash", "-c", script) == "spark1 spark2 spark3\n"
+
+
+def test_zsh(on_path: dict[str, str]) -> None:
+    require("zsh")
+    script = f"""
+autoload -Uz compinit && compinit -D
+{documented("zsh")}
+compadd() {{ shift $(($# - 1)); eval "printf '%s ' \\"\\${{$1[@]}}\\""; }}
+_describe() {{ shift $(($# - 1)); }}
+words=(sparkgen show {SITE} --node '') CURRENT=5
+_sparkgen_completion
+"""
+    assert answer(on_path, "zsh", "-f", "-c", script).split() == ["spark1", "spark2", "spark3"]
+
+
+def test_fish(on_path: dict[str, str]) -> None:
+    require("fish")
+    script = f'{documented("fish")}\ncomplete --do-complete "sparkgen show {SITE} --node "'
+    assert answer(on_path, "fish", "-c", script).split() == ["spark1", "spark2", "spark3"]
