@@ -270,7 +270,12 @@ def test_another_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("diff", other, "--with", site, "--stat", cwd=tmp_path)
     assert outcome.out.startswith(f"lab against {site}: 2 of 2 nodes change, ")
     changed = set(re.findall(r"^changed +(\S+)", outcome.out, re.MULTILINE))
-    assert {Path(path).name for path in changed} == {"README.md", "compose.yaml", "launch.sh"}
+    assert {Path(path).name for path in changed} == {
+        "README.md",
+        "compose.yaml",
+        "launch.sh",
+        "verify.sh",
+    }
 
 
 def test_site_that_was_not_there(site: Path, tmp_path: Path, sparkgen: Command) -> None:
@@ -354,6 +359,7 @@ def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
         "<summary>lab/spark3: new: install all, start the engine",
         "<summary>lab: files of no node",
     ]
+    assert "\n+ spark3/etc/netplan/40-cx7.yaml\n" in outcome.out
     balanced(outcome.out)
 
 
@@ -366,7 +372,8 @@ def test_markdown_fits_into_a_comment(site: Path, tmp_path: Path, sparkgen: Comm
     site.write_text(site_text(nodes=36))
     outcome = sparkgen("diff", site, "--against", "main", "--format", "markdown", cwd=tmp_path)
     assert outcome.code == 0
-    assert LIMIT / 2 < len(outcome.out) <= LIMIT
+    assert LIMIT - 500 < len(outcome.out) <= LIMIT
+    assert re.search(r"^\.\.\. and \d+ more lines$", outcome.out, re.MULTILINE)
     assert outcome.out.endswith("`sparkgen diff` prints all of it.\n")
     balanced(outcome.out)
 
