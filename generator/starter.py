@@ -15,7 +15,10 @@ MODEL = "gpt-oss-120b"
 CONTEXT_LENGTH = 32768
 POOLS = (IPv4Network(SUBNET_POOL), IPv4Network("172.28.0.0/16"), IPv4Network("10.200.0.0/16"))
 # The engines that a start is offered with: version and image.
-ENGINES: Mapping[str, tuple[str, str]] = {"vllm": ("0.33.0", "vllm/vllm-openai:v0.33.0")}
+ENGINES: Mapping[str, tuple[str, str]] = {
+    "vllm": ("0.33.0", "vllm/vllm-openai:v0.33.0"),
+    "sglang": ("0.5.23", "lmsysorg/sglang:v0.5.23-cu130"),
+}
 # How many nodes each kind has: the fewest and the most.
 SIZES: Mapping[Kind, tuple[int, int]] = {
     "single": (1, 1),
@@ -97,7 +100,7 @@ def starter(kind: Kind, surveys: Mapping[str, Survey], name: str, engine: str, m
         image=image,
         pool=_pool(surveys.values()),
         layout="",
-        args=_args(known.architecture),
+        args=_args(engine, known.architecture),
     )
     return _sound(plan)
 
@@ -182,9 +185,11 @@ def _pool(found: Iterable[Survey]) -> IPv4Network:
     return next(free, POOLS[0])
 
 
-def _args(architecture: catalogs.Architecture) -> dict[str, str]:
-    """The parsers that the model's publisher advises."""
+def _args(engine: str, architecture: catalogs.Architecture) -> dict[str, str]:
+    """The parsers that the model's publisher advises, in vLLM's words: others have their own."""
     args: dict[str, str] = {}
+    if engine != "vllm":
+        return args
     if architecture.tool_call_parser:
         args |= {
             "enable-auto-tool-choice": "true",
