@@ -189,7 +189,6 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         "ping": {"*": ""},
         "prlimit": {"*": "unlimited\\n"},
         "uname": {"-n": f"{node.name}\\n", "-r": "6.17.0-1014-nvidia\\n"},
-        "srun": {"--mpi=list": "\\tnone\\n\\tpmix\\n", "--help": "  --container-image=PATH\\n"},
         "ethtool": {"*": "Settings for it:\\n\\tSpeed: 200000Mb/s\\n"},
         "ip": {
             f"*{i.name}": f"2: {i.name}    inet {i.address} brd x scope global\\n"
