@@ -382,8 +382,8 @@ def xml_comment(value: str) -> str:
 
 
 def block_yaml(value: Mapping[str, Any]) -> str:
-    """A mapping as YAML in block style, in its own order."""
-    return str(yaml.dump(value, Dumper=_Indented, sort_keys=False, width=math.inf))
+    """A mapping as YAML in block style, sorted: the order in a site file means nothing."""
+    return str(yaml.dump(value, Dumper=_Indented, sort_keys=True, width=math.inf))
 
 
 class _Indented(yaml.SafeDumper):

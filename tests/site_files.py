@@ -51,6 +51,9 @@ def _mapping(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, 
     return st.fixed_dictionaries({}, optional=optional)
 
 
+# Those that every site may ask for: qos is for a switch.
+_SERVICES = ["web_ui", "monitoring", "firewall", "ssh", "models", "guard"]
+
 # Memory is the same on all nodes.
 _EXTRAS = _mapping(
     description=_PRINTABLE,
@@ -61,7 +64,7 @@ _EXTRAS = _mapping(
         visible_gib=st.floats(32, 128),
         management=_mapping(interface=st.just("enP7s7")),
     ),
-    services=st.dictionaries(st.sampled_from(["web_ui", "qos", "guard"]), st.booleans()),
+    services=st.dictionaries(st.sampled_from(_SERVICES), st.booleans()),
 )
 _LABEL = _ASCII.filter(bool)
 _CABLE_SETTINGS = st.one_of(

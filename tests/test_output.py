@@ -130,6 +130,7 @@ def test_removed_node_is_removed_whole(
         "MANIFEST.json",
         "README.md",
         "cabling.svg",
+        "operator",
         "spark1",
         "spark2",
     ]

@@ -149,7 +149,9 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     node = folder.node
     tree = folder.copy(work / "tree")
     made = Machine(folder, tree)
-    shutil.copytree(folder.path, tree / BUNDLE)
+    # On a node the folder is of the user who has copied it.
+    shutil.copytree(folder.path, tree / BUNDLE, copy_function=shutil.copyfile)
+    (tree / BUNDLE / "verify.sh").chmod(0o755)
     for name in ("verify.sh", "SHA256SUMS"):
         (tree / name).unlink()
     made.write("etc/dgx-release", DGX_RELEASE)
