@@ -21,15 +21,16 @@ import yaml
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
-from generator import __version__, firewall, hub, ssh
+from generator import __version__
 from generator.access import forwards, logins
-from generator.dashboard import dashboard
 from generator.diagram.layout import layout
 from generator.diagram.mermaid import readable_graph
 from generator.diagram.shapes import DARK, LIGHT
 from generator.environment import QOS_DSCP, QOS_PRIORITY
 from generator.fit.table import page
 from generator.resources import PACKAGE, TEMPLATES
+from generator.services import firewall, hub, ssh
+from generator.services.dashboard import dashboard
 from generator.site import Node, Site
 from generator.tree import Change, File, Tree, tree
 

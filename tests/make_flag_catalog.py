@@ -35,10 +35,10 @@ from unittest.mock import patch
 
 import click
 
-from generator.flag_catalog import Flag, FlagCatalog, catalog, parse
+from generator.catalogs.flags import Flag, FlagCatalog, catalog, parse
 
 HEAD = """\
-# What `{command}` {version} takes; generator/flag_catalog.py says how to read this file.
+# What `{command}` {version} takes; generator/catalogs/flags.py says how to read this file.
 # Source: {source}
 """
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from generator.catalogs.flags import catalog
 from generator.engines.arguments import arguments, words
-from generator.flag_catalog import catalog
 from generator.site import Words
 
 VLLM, SGLANG, TENSORRT, LLAMA = (

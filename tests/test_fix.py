@@ -20,12 +20,12 @@ from programs import require
 from site_files import changed_site_files, damaged_texts, site_files, written
 
 from generator.diagnostics import Add, Edit, Remove, Rename, Replace
+from generator.fixing.layout import UnsettledError
+from generator.fixing.repair import Repair, repair, spliced
+from generator.fixing.splicing import Splicer
 from generator.formats import difference
-from generator.layout import UnsettledError
 from generator.pipeline import read_site
-from generator.repair import Repair, repair, spliced
 from generator.resources import ROOT
-from generator.splicing import Splicer
 
 ERRORS = Path(__file__).parent / "errors"
 CASES = sorted(path.name for path in ERRORS.iterdir())

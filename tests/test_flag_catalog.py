@@ -2,7 +2,7 @@
 
 import pytest
 
-from generator.flag_catalog import FOLDER, Flag, FlagCatalog, Found, catalog, parse, versions
+from generator.catalogs.flags import FOLDER, Flag, FlagCatalog, Found, catalog, parse, versions
 
 CATALOGS = sorted(path.stem for path in FOLDER.glob("*.tsv"))
 PROGRAMS = ("ggml-rpc-server", "llama.cpp", "ray", "sglang", "tensorrt-llm", "vllm")

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from bundles import BUNDLES, Bundle
 
+from generator.catalogs.flags import FlagCatalog, catalog, versions
 from generator.declaration import Argument
 from generator.diagnostics import Finding
 from generator.engines import ENGINES
-from generator.flag_catalog import FlagCatalog, catalog, versions
 from generator.pipeline import read_site
 from generator.rules.flags import variable_faults
 from generator.rules.flags.parser import Parser

@@ -9,7 +9,7 @@ import pytest
 from make_flag_catalog import written
 from test_flag_catalog import each
 
-from generator.flag_catalog import FlagCatalog
+from generator.catalogs.flags import FlagCatalog
 from generator.resources import ROOT
 
 ARGPARSE = """\
@@ -56,7 +56,7 @@ def main():
 TIMEOUT = os.environ.get("TOY_TIMEOUT", 1), os.getenv('TOY_DEBUG'), "TOY_"
 """
 EXPECTED = """\
-# What `toy serve` 1.0 takes; generator/flag_catalog.py says how to read this file.
+# What `toy serve` 1.0 takes; generator/catalogs/flags.py says how to read this file.
 # Source: toy-1.0-py3-none-any.whl
 parser\tabbreviations\tequals
 variables\tTOY_\tall
@@ -90,7 +90,7 @@ def serve(**said):
     tensorrt.serve(**said)
 """
 EXPECTED_OF_CLICK = """\
-# What `toy serve` 1.0 takes; generator/flag_catalog.py says how to read this file.
+# What `toy serve` 1.0 takes; generator/catalogs/flags.py says how to read this file.
 # Source: toy-1.0-py3-none-any.whl
 parser\tequals
 --backend\ttext\tchoices=pytorch trt

@@ -14,7 +14,7 @@ from bundles import BUNDLES, NODES, Bundle, NodeFolder, composed_services
 from programs import require, require_root
 from stand_ins import StandIns
 
-from generator.firewall import rules
+from generator.services.firewall import rules
 
 
 def asking(service: str) -> list[NodeFolder]:

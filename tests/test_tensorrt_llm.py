@@ -7,10 +7,10 @@ import pytest
 import yaml
 from bundles import BUNDLES, NODES, Bundle, NodeFolder
 
+from generator.catalogs.flags import catalog
 from generator.declaration import Speculative
 from generator.engines import tensorrt_llm
 from generator.fit.assessment import Fit
-from generator.flag_catalog import catalog
 
 SERVED = [bundle for bundle in BUNDLES if bundle.site.engine.name == "tensorrt-llm"]
 HEADS = [folder for folder in NODES if folder.bundle in SERVED and folder.node.is_head]

@@ -8,9 +8,9 @@ import click
 from generator.commands.options import DRIFT, INVALID, SITE
 from generator.commands.sites import content, fail
 from generator.diagnostics import Finding, has_errors, path_text
+from generator.fixing.overwriting import OverwriteError, overwrite
+from generator.fixing.repair import Repair, repair
 from generator.formats import count, difference, visible
-from generator.overwriting import OverwriteError, overwrite
-from generator.repair import Repair, repair
 
 
 @click.command(epilog="Example: sparkgen fix --write sites/lab-mesh.yaml")

@@ -11,7 +11,7 @@ from generator.commands import completion
 from generator.commands.sites import fail
 from generator.declaration import Kind
 from generator.starter import ENGINES, MODEL, SIZES, StarterError, kind_of, starter
-from generator.survey import Survey, SurveyError, survey
+from generator.starter.survey import Survey, SurveyError, survey
 
 _KINDS = {
     "single": "one node alone",

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterator, Mapping
 
+from generator.catalogs.flags import FlagCatalog, Found, catalog
 from generator.declaration import Argument
-from generator.flag_catalog import FlagCatalog, Found, catalog
 from generator.site import Words
 
 

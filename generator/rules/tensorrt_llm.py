@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator import catalogs
+from generator.catalogs.flags import FlagCatalog, catalog
 from generator.declaration import (
     Argument,
     DeclaredEngine,
@@ -14,7 +15,6 @@ from generator.declaration import (
 )
 from generator.diagnostics import Related, Severity, listed
 from generator.engines import tensorrt_llm
-from generator.flag_catalog import FlagCatalog, catalog
 from generator.rules.registry import Fault, rule
 
 NAME = "tensorrt-llm"

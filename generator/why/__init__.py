@@ -72,6 +72,8 @@ def _made_by_code(path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
     """What writes the files that no template prints."""
     name = PurePosixPath(path).name
     if path == DASHBOARD:
-        return ("generator/dashboard.py",), (Value(name, "panels of the engine's metrics", ()),)
+        return ("generator/services/dashboard.py",), (
+            Value(name, "panels of the engine's metrics", ()),
+        )
     what = {CHECKSUMS: "the checksums of the node's files", MANIFEST: "what the bundle holds"}
     return ("generator/render.py",), (Value(name, what[name], ()),)

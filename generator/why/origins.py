@@ -95,7 +95,7 @@ _ORIGINS: Mapping[str, Origin] = {
     "Forward": Origin(
         "engine.bind engine.port engine.ports services", "what people open, generator/access.py"
     ),
-    "Guard": Origin("services.guard", "when memory counts as short, generator/services.py"),
+    "Guard": Origin("services.guard", "when memory counts as short, generator/services/"),
     "Half": _CABLED,
     "Health": _TIMES,
     "Health.test": _RANK,
@@ -116,7 +116,7 @@ _ORIGINS: Mapping[str, Origin] = {
         "model.served_name|model.source|model.name", "the last part of the model's id"
     ),
     "Model.source": Origin("model.source|model.name", "the catalog has the Hugging Face id"),
-    "Monitoring": Origin("services.monitoring", "the exporters' own, generator/services.py"),
+    "Monitoring": Origin("services.monitoring", "the exporters' own, generator/services/"),
     "Mount": _MOUNTS,
     "Node": Origin("{node}"),
     "Node.environment": _SETTINGS,
@@ -156,9 +156,7 @@ _ORIGINS: Mapping[str, Origin] = {
     "Text": _DRAWN,
     "Times": _TIMES,
     "Variables": _SETTINGS,
-    "WebUi": Origin(
-        "services.web_ui engine.bind", "what the web UI is told, generator/services.py"
-    ),
+    "WebUi": Origin("services.web_ui engine.bind", "what the web UI is told, generator/services/"),
 }
 
 _VARIABLE = re.compile(r"(?:export )?([A-Za-z_][A-Za-z0-9_]*)=")

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from generator.catalogs.flags import replacement
 from generator.declaration import Argument, DeclaredEngine
 from generator.diagnostics import Related, replacements
-from generator.flag_catalog import replacement
 from generator.rules.flags import name_faults, variable_faults
 from generator.rules.flags.name_faults import Verdict
 from generator.rules.flags.parser import Parser, parser

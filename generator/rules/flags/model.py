@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from generator.catalogs.flags import Flag
 from generator.declaration import DeclaredModel
 from generator.diagnostics import Severity
-from generator.flag_catalog import Flag
 from generator.rules.flags.judgment import Judgment
 from generator.rules.flags.name_faults import Verdict
 from generator.rules.flags.value_faults import choice_faults

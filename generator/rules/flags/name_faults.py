@@ -2,9 +2,9 @@
 
 import re
 
+from generator.catalogs.flags import Found, Replacement, replacement, versions
 from generator.declaration import Argument
 from generator.diagnostics import Add, KeyPath, Proposal, Remove, listed, removal, renamings
-from generator.flag_catalog import Found, Replacement, replacement, versions
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.registry import Fault
 from generator.source import Plain

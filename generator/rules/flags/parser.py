@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from generator.catalogs.flags import FlagCatalog, Found, catalog, versions
 from generator.engines import ENGINES
-from generator.flag_catalog import FlagCatalog, Found, catalog, versions
 
 _TITLES = {
     "vllm": "vLLM",

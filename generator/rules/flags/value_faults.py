@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from generator.catalogs.flags import ANY, Flag, Found, replacement
 from generator.declaration import Argument
 from generator.diagnostics import KeyPath, all_nearest, did_you_mean, listed, removal, replacements
-from generator.flag_catalog import ANY, Flag, Found, replacement
 from generator.rules.flags.parser import Parser, others
 from generator.rules.registry import Fault
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from generator import diagnostics
-from generator.flag_catalog import replacement, versions
+from generator.catalogs.flags import replacement, versions
 from generator.rules.flags.name_faults import Verdict
 from generator.rules.flags.parser import Parser, of_other_versions
 from generator.rules.registry import Fault

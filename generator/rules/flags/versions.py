@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from generator.catalogs.flags import versions
 from generator.diagnostics import Severity, listed
-from generator.flag_catalog import versions
 from generator.rules.flags.judgment import Judgment
 from generator.rules.registry import Fault, rule
 

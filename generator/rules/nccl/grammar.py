@@ -3,8 +3,8 @@
 import re
 from ipaddress import ip_network
 
+from generator.catalogs.nccl import Release
 from generator.declaration import DeclaredEngine
-from generator.nccl_catalog import Release
 from generator.rules.environment import version_tuple
 
 # What is wrong, what to write, and the value that is meant, if it is known.

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from generator.declaration import DeclaredEngine
-from generator.diagnostics import Proposal, Severity, listed, removal, renamings
-from generator.nccl_catalog import (
+from generator.catalogs.nccl import (
     LATEST,
     NEVER,
     REPLACED,
@@ -15,6 +13,8 @@ from generator.nccl_catalog import (
     nearest,
     parameter,
 )
+from generator.declaration import DeclaredEngine
+from generator.diagnostics import Proposal, Severity, listed, removal, renamings
 from generator.rules.environment import version_tuple
 from generator.rules.nccl.grammar import path_of, release_of
 from generator.rules.registry import Fault, rule

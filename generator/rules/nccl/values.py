@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from generator.catalogs.nccl import is_ours, parameter
 from generator.declaration import DeclaredEngine
 from generator.diagnostics import Data, all_nearest, listed, replacements
-from generator.nccl_catalog import is_ours, parameter
 from generator.rules.nccl.grammar import INTERFACES, Said, is_subnet, names_fault, path_of
 from generator.rules.registry import Fault, rule
 

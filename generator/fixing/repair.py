@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from generator.diagnostics import Finding
-from generator.layout import UnsettledError
+from generator.fixing.layout import UnsettledError
+from generator.fixing.splicing import Splice, Splicer
 from generator.pipeline import Reading, read_site
-from generator.splicing import Splice, Splicer
 
 MAX_ROUNDS = 20
 MAX_READINGS = 100

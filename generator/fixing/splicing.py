@@ -15,7 +15,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
 
 from generator.diagnostics import Add, Data, Edit, KeyPath, Remove, Rename, Replace
-from generator.layout import Point, Step, UnsettledError, places, steps
+from generator.fixing.layout import Point, Step, UnsettledError, places, steps
 
 _QUOTES = {"'": SingleQuotedScalarString, '"': DoubleQuotedScalarString}
 _DASH = re.compile(r"\s*-\s+")

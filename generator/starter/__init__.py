@@ -9,7 +9,7 @@ from generator.declaration import FIRST_HOST, SUBNET_POOL, Kind
 from generator.hardware import PORTS, RJ45
 from generator.pipeline import read_site
 from generator.render import printed
-from generator.survey import Survey
+from generator.starter.survey import Survey
 
 MODEL = "gpt-oss-120b"
 CONTEXT_LENGTH = 32768
