@@ -14,10 +14,9 @@ class EngineModule(Protocol):
 
     The first launcher is the default. `API_KEY` names the variable that the engine reads its API's
     key from, `USES_NCCL` says whether its ranks talk through NCCL, `CACHES` has its own cache
-    folders by variable, `SPECULATIVE` the methods it has of speculative decoding, and `OWNED_FLAGS`
-    the key of the site file that each flag is set by. `HEALTH` is the program and the generated
-    script that ask the head whether it serves, and `HEALTH_GENERATES` the engine's own endpoint
-    for that, if it has one that proves a token.
+    folders by variable, and `OWNED_FLAGS` the key of the site file that each flag is set by.
+    `HEALTH` is the program and the generated script that ask the head whether it serves, and
+    `HEALTH_GENERATES` the engine's own endpoint for that, if it has one that proves a token.
     """
 
     TITLE: str
@@ -26,7 +25,6 @@ class EngineModule(Protocol):
     API_KEY: str | None
     USES_NCCL: bool
     CACHES: Mapping[str, str]
-    SPECULATIVE: tuple[str, ...]
     HEALTH: Words
     HEALTH_GENERATES: str | None
     OWNED_FLAGS: Mapping[str, str]

@@ -20,7 +20,6 @@ API_PORT = 8080
 API_KEY: str | None = "LLAMA_API_KEY"
 USES_NCCL = False
 CACHES: Mapping[str, str] = {"LLAMA_CACHE": "llama.cpp"}
-SPECULATIVE: tuple[str, ...] = ("eagle3", "draft", "mtp")
 HEALTH: Words = ("bash", "/opt/sparkgen/health.sh")
 HEALTH_GENERATES: str | None = None
 

@@ -24,7 +24,6 @@ CACHES: Mapping[str, str] = {
     "SGLANG_JIT_CACHE_DIR": "sglang/jit",
     "TVM_FFI_CACHE_DIR": "tvm-ffi",
 }
-SPECULATIVE: tuple[str, ...] = ("eagle3", "draft", "mtp")
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 # Any answer of the scheduler within 20 s will do, so a busy engine is not asked for more; a token
 # of its own is generated only where it is idle. It wants no key.

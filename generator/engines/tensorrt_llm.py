@@ -24,7 +24,6 @@ API_PORT = 8000
 API_KEY: str | None = None
 USES_NCCL = True
 CACHES: Mapping[str, str] = {}
-SPECULATIVE: tuple[str, ...] = ("eagle3", "draft", "mtp")
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 HEALTH_GENERATES: str | None = None
 

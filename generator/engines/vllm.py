@@ -19,7 +19,6 @@ API_PORT = 8000
 API_KEY: str | None = "VLLM_API_KEY"
 USES_NCCL = True
 CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
-SPECULATIVE: tuple[str, ...] = ("eagle3", "draft", "mtp")
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 HEALTH_GENERATES: str | None = None
 
