@@ -149,9 +149,10 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     node = folder.node
     tree = folder.copy(work / "tree")
     made = Machine(folder, tree)
-    # On a node the folder is of the user who has copied it.
-    shutil.copytree(folder.path, tree / BUNDLE, copy_function=shutil.copyfile)
-    (tree / BUNDLE / "verify.sh").chmod(0o755)
+    # On a node the folder is of the user who has copied it, and readable as git leaves it.
+    shutil.copytree(folder.path, tree / BUNDLE)
+    for copied in (tree / BUNDLE / "etc/netplan").glob("*.yaml"):
+        copied.chmod(0o644)
     for name in ("verify.sh", "SHA256SUMS"):
         (tree / name).unlink()
     made.write("etc/dgx-release", DGX_RELEASE)
