@@ -15,6 +15,7 @@ from generator.declaration import (
 )
 from generator.diagnostics import Related, Severity, listed
 from generator.engines import tensorrt_llm
+from generator.fit.asked import asked
 from generator.rules.registry import Fault, rule
 
 NAME = "tensorrt-llm"
@@ -328,4 +329,49 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
             f"TensorRT-LLM has no KV cache of type '{dtype}'",
             ("model", "kv_cache_dtype"),
             f"write {listed(_KV_CACHE_DTYPES)}",
+        )
+
+
+@rule("SG669", Severity.WARNING, unless="SG603 SG636")
+def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+    """A prompt as long as the context is answered.
+
+    TensorRT-LLM reads a prompt in one step of at most `max_num_tokens`, 8192 unless the site says
+    more, and refuses a longer one with HTTP 400. With `enable_chunked_prefill` it reads a prompt in
+    parts; a larger step takes memory from the KV cache.
+
+    Source: TensorRT-LLM, tensorrt_llm/llmapi/llm.py, `_check_arguments`.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          context_length: 32768
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          context_length: 32768
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: example.org/tensorrt-llm-ssh:1.3.0rc29
+          args: {enable_chunked_prefill: true}
+    """
+    if engine.name != NAME or not model.context_length:
+        return
+    section = engine.args.get(tensorrt_llm.CONFIG)
+    settings = {**(section if isinstance(section, dict) else {}), **engine.args}
+    step = settings.get("max_num_tokens", asked(model, engine, None).step)
+    if settings.get("enable_chunked_prefill") is True or not isinstance(step, int):
+        return
+    if step < model.context_length:
+        yield Fault(
+            f"a prompt of more than {step} tokens is refused, whatever the context",
+            ("model", "context_length"),
+            "write 'enable_chunked_prefill: true' under 'engine.args', or there "
+            f"'max_num_tokens: {model.context_length}'",
         )

@@ -19,6 +19,7 @@ arguments=(
   --max_seq_len=32768
   --max_batch_size=4
   --config=/opt/sparkgen/options.yaml
+  --enable_chunked_prefill
   --max_num_tokens=8192
   --reasoning_parser=qwen3
   --tool_parser=qwen3
