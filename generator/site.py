@@ -299,6 +299,11 @@ class Engine:
         """Whether the image is named by its digest, which cannot move."""
         return "@" in self.image
 
+    @property
+    def is_built_here(self) -> bool:
+        """Whether no registry is known to have the image: it is built on a node, and copied."""
+        return "/" not in self.image
+
 
 @dataclass(frozen=True, slots=True)
 class WebUi:

@@ -141,6 +141,23 @@ def test_image(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Com
     assert "@@" not in outcome.out
 
 
+def test_image_that_no_registry_has(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    before = site_text()
+    after = re.sub(r"vllm/vllm-openai:\S+?(?=[\s,}])", "vllm-of-ours:v0.33.0", before)
+    assert after != before
+    site.write_text(after)
+    found = data(sparkgen, tmp_path)
+    assert order(found)[0] == "build and load the image first: vllm-of-ours:v0.33.0: spark1 spark2"
+    script = (tmp_path / "out/lab/spark1/verify.sh").read_text()
+    assert "image_remedy='docker pull" in script
+    assert sparkgen("build", "sites/lab.yaml", "--force", cwd=tmp_path).code == 0
+    script = (tmp_path / "out/lab/spark1/verify.sh").read_text()
+    assert "image_remedy='build it as README.md says'" in script
+    runbook = (tmp_path / "out/lab/README.md").read_text()
+    assert "docker pull" not in runbook
+    assert "docker save vllm-of-ours:v0.33.0 | ssh" in runbook
+
+
 @against
 def test_node_added(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
     site.write_text(site_text(nodes=3))

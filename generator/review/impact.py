@@ -237,7 +237,9 @@ def _fetches(site: Site, before: Tree) -> Iterator[Step]:
     """What is fetched while the old engine still serves, on nodes that have not had it."""
     image, model = site.engine.image, site.model
     if pulling := _without(site.nodes, before, image):
-        yield Step(f"fetch the image first: docker pull {sh(image)}", pulling)
+        built = f"build and load the image first: {sh(image)}"
+        pulled = f"fetch the image first: docker pull {sh(image)}"
+        yield Step(built if site.engine.is_built_here else pulled, pulling)
     wanted = (model.source, *((model.revision,) if model.revision else ()))
     if fetching := _without(site.nodes, before, *wanted):
         if model.source in model.folders:

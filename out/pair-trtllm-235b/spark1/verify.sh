@@ -21,7 +21,7 @@ site_file=pair-trtllm-235b.yaml
 node="spark1"
 user="nvidia"
 image=tensorrt-llm-ssh:1.3.0rc29
-image_remedy='docker pull tensorrt-llm-ssh:1.3.0rc29'
+image_remedy='build it as README.md says'
 pinned=
 hub=/home/nvidia/.cache/huggingface/hub
 # What the engine reads: a folder, or a repository of the hub and its revision.
@@ -376,7 +376,7 @@ check_image() {
   if ! found=$(bounded docker image inspect --format '{{.Architecture}} {{.Id}}' "$image"); then
     fail image "$image is not here" "$image_remedy"
   elif [[ ${found%% *} != arm64 ]]; then
-    fail image "$image is for ${found%% *}, not for arm64" "docker pull --platform linux/arm64 $image"
+    fail image "$image is for ${found%% *}, not for arm64" "${image_remedy/#docker pull/docker pull --platform linux/arm64}"
   elif [[ $pinned ]]; then
     ok image "${found#* }, by the digest that the site gives"
   else

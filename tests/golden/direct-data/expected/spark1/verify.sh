@@ -377,7 +377,7 @@ check_image() {
   if ! found=$(bounded docker image inspect --format '{{.Architecture}} {{.Id}}' "$image"); then
     fail image "$image is not here" "$image_remedy"
   elif [[ ${found%% *} != arm64 ]]; then
-    fail image "$image is for ${found%% *}, not for arm64" "docker pull --platform linux/arm64 $image"
+    fail image "$image is for ${found%% *}, not for arm64" "${image_remedy/#docker pull/docker pull --platform linux/arm64}"
   elif [[ $pinned ]]; then
     ok image "${found#* }, by the digest that the site gives"
   else
