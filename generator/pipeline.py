@@ -9,6 +9,7 @@ from generator import schema, secrecy, source
 from generator.declaration import Declaration, declare
 from generator.derive import derive
 from generator.diagnostics import Finding, has_errors
+from generator.formats import in_order
 from generator.rules import judge
 from generator.site import Site
 from generator.source import Document
@@ -33,7 +34,9 @@ def read_site(name: str, raw: bytes) -> Reading:
     document = source.read(name, raw)
     findings, declaration, site = _site(document)
     told = secrecy.concealed(document, findings) if findings else []
-    return Reading(document, tuple(told), declaration, site, sha256(raw).hexdigest())
+    # Cerberus asks for keys that are missing in an order that differs from run to run.
+    ordered = tuple(in_order(document, told))
+    return Reading(document, ordered, declaration, site, sha256(raw).hexdigest())
 
 
 def _site(document: Document) -> tuple[list[Finding], Declaration | None, Site | None]:

@@ -442,6 +442,17 @@ def test_readings_to_choose_from_are_told(site: Path, tmp_path: Path, sparkgen: 
     )
 
 
+def test_findings_that_stay_are_in_the_order_of_the_file(
+    site: Path, tmp_path: Path, process: Command
+) -> None:
+    """Whatever order a run of Python keeps the names of keys in."""
+    site.write_bytes(b"version: 1\n")
+    missing = ["engine", "model", "name", "nodes", "topology"]
+    for seed in "123":
+        outcome = process("fix", "site.yaml", cwd=tmp_path, env={"PYTHONHASHSEED": seed})
+        assert re.findall(r"the key '(\w+)' is missing", outcome.err) == missing
+
+
 def test_text_that_is_no_yaml_is_3(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     site.write_bytes(b"\xff\xfe")
     outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
