@@ -365,6 +365,30 @@ def test_alternatives_have_the_sites_own_first_and_each_layout_once() -> None:
     assert all(item.fit.parallel.tensor != 3 for item in others)
 
 
+def test_alternatives_are_splits_that_the_engine_takes() -> None:
+    model = a_model(name="qwen3-235b-a22b-instruct-2507", context_length=8192)
+    engine = an_engine(name="llama.cpp", version="0.5.0-dev", parallel=Parallel(pipeline=2))
+    sizes = {
+        (i.fit.parallel.tensor, i.fit.parallel.pipeline)
+        for i in alternatives(some_nodes(2), model, engine)
+    }
+    assert sizes == {(1, 1), (1, 2), (1, 3)}
+
+
+def test_more_nodes_than_cables_join_are_on_a_switch(sparkgen: Command) -> None:
+    site = ROOT / "sites/ring-405b.yaml"
+    told = sparkgen("fit", site, "--compare", cwd=ROOT).out
+    lines = [line for line in told.splitlines() if " on a switch " in line]
+    assert lines
+    assert all(line.split()[0] == "4" for line in lines)
+    plain = json.loads(sparkgen("fit", site, "--compare", "--format", "json", cwd=ROOT).out)
+    assert {item["nodes"]: item["on_switch"] for item in plain["alternatives"]} == {
+        2: False,
+        3: False,
+        4: True,
+    }
+
+
 def test_a_group_of_one_node_has_no_smaller_one() -> None:
     group = Group(some_nodes(1), a_model(name="gpt-oss-120b"), an_engine())
     assert {item.nodes for item in alternatives(*(group.nodes, group.model, group.engine))} == {

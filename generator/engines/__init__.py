@@ -13,10 +13,11 @@ class EngineModule(Protocol):
     """What a module of this package has.
 
     The first launcher is the default. `API_KEY` names the variable that the engine reads its API's
-    key from, `USES_NCCL` says whether its ranks talk through NCCL, `CACHES` has its own cache
-    folders by variable, and `OWNED_FLAGS` the key of the site file that each flag is set by.
-    `HEALTH` is the program and the generated script that ask the head whether it serves, and
-    `HEALTH_GENERATES` the engine's own endpoint for that, if it has one that proves a token.
+    key from, `USES_NCCL` says whether its ranks talk through NCCL, `SPLITS_TENSORS` whether nodes
+    can share a layer, `CACHES` has its own cache folders by variable, and `OWNED_FLAGS` the key of
+    the site file that each flag is set by. `HEALTH` is the program and the generated script that
+    ask the head whether it serves, and `HEALTH_GENERATES` the engine's own endpoint for that, if it
+    has one that proves a token.
     """
 
     TITLE: str
@@ -24,6 +25,7 @@ class EngineModule(Protocol):
     API_PORT: int
     API_KEY: str | None
     USES_NCCL: bool
+    SPLITS_TENSORS: bool
     CACHES: Mapping[str, str]
     HEALTH: Words
     HEALTH_GENERATES: str | None

@@ -19,6 +19,7 @@ LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 8080
 API_KEY: str | None = "LLAMA_API_KEY"
 USES_NCCL = False
+SPLITS_TENSORS = False
 CACHES: Mapping[str, str] = {"LLAMA_CACHE": "llama.cpp"}
 HEALTH: Words = ("bash", "/opt/sparkgen/health.sh")
 HEALTH_GENERATES: str | None = None

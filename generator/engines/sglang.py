@@ -18,6 +18,7 @@ LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 30000
 API_KEY: str | None = "SGLANG_API_KEY"
 USES_NCCL = True
+SPLITS_TENSORS = True
 # SGLang points Inductor, TileLang and the CUDA driver below its own folder itself.
 CACHES: Mapping[str, str] = {
     "SGLANG_CACHE_DIR": "sglang",

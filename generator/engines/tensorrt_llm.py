@@ -23,6 +23,7 @@ LAUNCHERS: tuple[str, ...] = ("mpi", "slurm")
 API_PORT = 8000
 API_KEY: str | None = None
 USES_NCCL = True
+SPLITS_TENSORS = True
 CACHES: Mapping[str, str] = {}
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 HEALTH_GENERATES: str | None = None

@@ -18,6 +18,7 @@ LAUNCHERS: tuple[str, ...] = ("native", "ray")
 API_PORT = 8000
 API_KEY: str | None = "VLLM_API_KEY"
 USES_NCCL = True
+SPLITS_TENSORS = True
 CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 HEALTH_GENERATES: str | None = None

@@ -7,6 +7,7 @@ from generator import catalogs
 from generator.architecture import Shape, shape, tensor_sizes
 from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
 from generator.diagnostics import KeyPath
+from generator.engines import ENGINES
 from generator.fit.assessment import Fit, assess
 from generator.fit.formulas import CACHED, WIDE
 
@@ -18,6 +19,8 @@ _MOST_UTILIZATION = 0.85
 _LEAST_CONTEXT = 4096
 _CONTEXT_STEP = 1024
 _MOST_NODES = 8
+# A node has two ports: more nodes than these are not all joined by cables.
+_MOST_ON_CABLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another way to run the model, and how it fits; one is the site's own."""
+    """Another way to run the model, and how it fits; one is the site's own.
+
+    `on_switch` says that cables alone do not join so many nodes.
+    """
 
     nodes: int
+    on_switch: bool
     own: bool
     fit: Fit
 
@@ -72,15 +79,16 @@ def alternatives(
     groups = [own]
     if known:
         for count in (len(nodes), len(nodes) - 1, len(nodes) + 1):
-            groups += [own.split(*sizes) for sizes in _splits(known, count)]
+            groups += [own.split(*sizes) for sizes in _splits(known, engine, count)]
     fp8 = FP8[engine.name]
     if _is_wide(model):
         groups = [form for group in groups for form in (group, group.cached(fp8))]
     found: dict[tuple[object, ...], Alternative] = {}
     for group in groups:
+        count = len(group.nodes)
         key = (_key(group.engine.parallel), group.model.kv_cache_dtype)
         if key not in found and (fit := group.assess()):
-            found[key] = Alternative(len(group.nodes), group is own, fit)
+            found[key] = Alternative(count, count > _MOST_ON_CABLES, group is own, fit)
     return list(found.values())
 
 
@@ -129,16 +137,17 @@ def _more_nodes(own: Group) -> Iterator[Change]:
     """The fewest nodes on which the model fits, in pipeline stages or tensor ranks."""
     known = shape(own.model)
     for count in range(len(own.nodes) + 1, _MOST_NODES + 1):
-        for tensor, pipeline in _splits(known, count) if known else ():
+        for tensor, pipeline in _splits(known, own.engine, count) if known else ():
             if _fits(own.split(tensor, pipeline)):
                 sizes = {"tensor": tensor, "pipeline": pipeline}
                 words = ", ".join(f"{name}: {size}" for name, size in sizes.items() if size > 1)
-                yield Change(f"{count} nodes with 'parallel: {{{words}}}'")
+                joined = " on a switch" if count > _MOST_ON_CABLES else ""
+                yield Change(f"{count} nodes{joined} with 'parallel: {{{words}}}'")
 
 
-def _splits(known: Shape, count: int) -> Iterator[tuple[int, int]]:
-    """Tensor and pipeline sizes of a number of nodes, pipeline first."""
-    for tensor in tensor_sizes(known, count):
+def _splits(known: Shape, engine: DeclaredEngine, count: int) -> Iterator[tuple[int, int]]:
+    """Tensor and pipeline sizes of a number of nodes that the engine takes, pipeline first."""
+    for tensor in tensor_sizes(known, count) if ENGINES[engine.name].SPLITS_TENSORS else (1,):
         pipeline = count // tensor
         if tensor * pipeline == count and pipeline <= (known.layers or pipeline):
             yield tensor, pipeline

@@ -143,7 +143,7 @@ def _compared(item: Alternative) -> Row:
     known = fit.state != "unknown"
     return (
         "*" if item.own else "",
-        str(item.nodes),
+        f"{item.nodes} on a switch" if item.on_switch else str(item.nodes),
         str(sizes.tensor),
         str(sizes.pipeline),
         str(sizes.data),
