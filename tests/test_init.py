@@ -84,6 +84,28 @@ def test_every_kind(kind: str, nodes: int, engine: str, tmp_path: Path, sparkgen
     assert site.engine.parallel.ranks == nodes
 
 
+@pytest.mark.parametrize(
+    ("kind", "ports", "subnets", "said"),
+    [
+        ("ring", (0, 1), 6, "half of each cable"),
+        ("switch", (0,), 2, "half of a port that the nodes use"),
+        ("switch", (0, 1), 4, "half of a port that the nodes use"),
+    ],
+)
+def test_comments_say_where_the_subnets_are(
+    kind: str, ports: tuple[int, ...], subnets: int, said: str, tmp_path: Path, sparkgen: Command
+) -> None:
+    words: list[object] = ["--kind", kind, "--nodes", 3]
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(devices(*ports))
+        words += ["--from", f"{name}.txt"]
+    assert len(written(sparkgen, tmp_path, *words).subnets) == subnets
+    text = (tmp_path / "made.yaml").read_text()
+    assert said in text
+    assert ("in the order of the cables" in text) is (kind == "ring")
+    assert ("which all nodes share" in text) is (kind == "switch")
+
+
 def test_largest_switch(tmp_path: Path, sparkgen: Command) -> None:
     assert len(written(sparkgen, tmp_path, "--nodes", SIZES["switch"][1]).nodes) == 244
 
