@@ -16,7 +16,8 @@ class Change(StrEnum):
     NETPLAN = "netplan apply, links drop; then restart the engine"
     RESTART = "restart the engine"
     WEB_UI = "systemctl daemon-reload, then restart the web UI"
-    UNIT = "systemctl daemon-reload, then restart the engine"
+    # The engine that runs is left alone: what a unit says counts from its next start.
+    UNIT = "systemctl daemon-reload; counts from the next start"
     GUARD = "systemctl daemon-reload, then restart the guard"
     FIREWALL = "run firewall.sh"
     SSH = "reload sshd; restart fail2ban"
