@@ -98,7 +98,8 @@ def _group(
         rank = Rank(index, len(nodes), control.address, head, shared, node.visible_gib)
         interfaces = fabric.interfaces[node.name]
         hub = declared_model.cache or f"{_home(node.user)}/.cache/huggingface"
-        groups = environment.derived(rank, control, interfaces, topology, engine, hub, qos)
+        read = None if model.file else hub
+        groups = environment.derived(rank, control, interfaces, topology, engine, read, qos)
         variables = environment.with_overrides(groups, declared.env)
         members.append(
             Node(

@@ -35,10 +35,13 @@ def derived(
     interfaces: Sequence[FabricInterface],
     topology: Topology,
     engine: Engine,
-    hub: str,
+    hub: str | None,
     qos: bool = False,
 ) -> list[Variables]:
-    """A rank's environment before the site file's own values; `hub` is the Hugging Face cache."""
+    """A rank's environment before the site file's own values.
+
+    `hub` is the Hugging Face cache, None where the engine is given a file in place of it.
+    """
     own = ENGINES[engine.name].environment(rank, engine)
     groups = [
         Variables(
@@ -46,15 +49,21 @@ def derived(
         ),
         Variables(CONTROL_PLANE, control_plane(control, rank.head)),
         Variables(engine.title, own),
-        Variables("models are read from here, caches kept there", _folders(hub, engine)),
+        Variables(
+            "caches are kept here"
+            if hub is None
+            else "models are read from here, caches kept there",
+            _folders(hub, engine),
+        ),
     ]
     alone = rank.count == 1
     return [g for g in groups if g.values and not (alone and g.title == CONTROL_PLANE)]
 
 
-def _folders(hub: str, engine: Engine) -> Mapping[str, str]:
+def _folders(hub: str | None, engine: Engine) -> Mapping[str, str]:
     """The cache of models is mounted read-only and nothing is fetched; all else has its own."""
-    return {"HF_HUB_CACHE": f"{hub}/hub", "HF_HUB_OFFLINE": "1"} | caches(engine)
+    models = {} if hub is None else {"HF_HUB_CACHE": f"{hub}/hub"}
+    return models | {"HF_HUB_OFFLINE": "1"} | caches(engine)
 
 
 def caches(engine: Engine) -> dict[str, str]:

@@ -23,7 +23,7 @@ user="nvidia"
 image=llama.cpp-rpc:0c1e57098
 image_remedy='build it as README.md says'
 pinned=
-hub=/home/nvidia/.cache/huggingface/hub
+hub=
 # What the engine reads: a folder, or a repository of the hub and its revision.
 models=(
 )

@@ -23,7 +23,7 @@ user="nvidia"
 image=ghcr.io/ggml-org/llama.cpp:server-cuda13-b7000
 image_remedy='docker pull ghcr.io/ggml-org/llama.cpp:server-cuda13-b7000'
 pinned=
-hub=/home/nvidia/.cache/huggingface/hub
+hub=
 # What the engine reads: a folder, or a repository of the hub and its revision.
 models=(
 )
