@@ -151,6 +151,66 @@ def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
     assert not list(stand_ins.calls.iterdir())
 
 
+# launch.sh and the secrets
+
+SECRETIVE = {folder.site.engine.title: folder for folder in COMPOSED if folder.site.engine.secrets}
+NO_VALUE = ("", "NAME=", "NAME= ", 'NAME=""', "NAME=''", "NAME=$", "NAME=#", "NAME=\r")
+WITHOUT_VALUE = (*NO_VALUE, "#NAME=secret", "name=secret", "NAMES=secret", "NAME=secret\nNAME=")
+
+
+@pytest.mark.parametrize("option", [(), ("--bare",), ("--check",)], ids=str)
+@pytest.mark.parametrize("line", WITHOUT_VALUE)
+@pytest.mark.parametrize("folder", SECRETIVE.values(), ids=SECRETIVE.keys())
+def test_secret_without_value(
+    folder: NodeFolder, line: str, option: tuple[str, ...], tmp_path: Path, stand_ins: StandIns
+) -> None:
+    tree, name = folder.copy(tmp_path), folder.site.engine.secrets[-1]
+    secrets = tree / "etc/sparkgen/secrets.env"
+    given = f"{name}=secret-{name.lower()}\n"
+    assert given in secrets.read_text()
+    secrets.write_text(secrets.read_text().replace(given, line.replace("NAME", name) + "\n"))
+    stand_ins.add("docker")
+    stand_ins.add(folder.node.container.entrypoint)
+    done = stand_ins.run(*launch(tree, *option))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"secrets.env has no value for {name}: sudoedit" in done.stderr
+    assert "secret-" not in done.stderr
+    assert not list(stand_ins.calls.iterdir())
+
+
+@pytest.mark.parametrize("option", [(), ("--bare",), ("--check",)], ids=str)
+@pytest.mark.parametrize("folder", SECRETIVE.values(), ids=SECRETIVE.keys())
+def test_secrets_of_which_there_are_none(
+    folder: NodeFolder, option: tuple[str, ...], tmp_path: Path, stand_ins: StandIns
+) -> None:
+    tree = folder.copy(tmp_path)
+    stand_ins.add("docker")
+    stand_ins.add(folder.node.container.entrypoint)
+    (tree / "etc/sparkgen/secrets.env").write_text("")
+    done = stand_ins.run(*launch(tree, *option))
+    assert done.returncode == 1
+    assert f"has no value for {' '.join(folder.site.engine.secrets)}: " in done.stderr
+    (tree / "etc/sparkgen/secrets.env").unlink()
+    done = stand_ins.run(*launch(tree, *option))
+    assert done.returncode == 1
+    assert done.stderr.startswith("cannot read /etc/sparkgen/secrets.env, with the values of ")
+    assert not list(stand_ins.calls.iterdir())
+
+
+@pytest.mark.parametrize("folder", COMPOSED, ids=str)
+def test_unit_asks_for_the_secrets_first(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    tree = folder.copy(tmp_path)
+    unit = (tree / "etc/systemd/system/sparkgen-engine.service").read_text()
+    first = next(line for line in unit.splitlines() if line.startswith("ExecStartPre="))
+    check = "ExecStartPre=/opt/sparkgen/launch.sh --check"
+    assert (first == check) == bool(folder.site.engine.secrets)
+    if first == check:
+        done = stand_ins.run(*launch(tree, "--check"))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 # launch.sh without a container
 
 

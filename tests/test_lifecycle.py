@@ -17,6 +17,7 @@ from generator.verify.namespaces import PROGRAMS, fabric
 
 SINGLE = next(folder for folder in NODES if folder.bundle.name == "single")
 LAB_MESH = [folder for folder in NODES if folder.bundle.name == "lab-mesh"]
+SECRETIVE = next(folder for folder in NODES if folder.bundle.name == "golden-llamacpp-single")
 GUARDED = next(folder for folder in NODES if folder.site.guard)
 LINKS = "etc/systemd/system/multi-user.target.wants"
 
@@ -72,6 +73,24 @@ def test_restarts_are_bounded(tree: Path) -> None:
         machine.systemctl("reset-failed", ENGINE)
         machine.systemctl("start", ENGINE)
         assert machine.state() == "active"
+
+
+def test_nothing_starts_without_the_secrets(tmp_path: Path) -> None:
+    require("nsenter", "systemctl", "unshare")
+    require_root()
+    tree = prepared(SECRETIVE.copy(tmp_path))
+    secrets = tree / "etc/sparkgen/secrets.env"
+    full = secrets.read_text()
+    secrets.write_text("")
+    with booted(tree) as machine:
+        machine.systemctl("start", "--no-block", ENGINE)
+        machine.wait("failed")
+        assert "docker up" not in machine.calls
+    secrets.write_text(full)
+    with booted(tree) as machine:
+        machine.systemctl("start", ENGINE)
+        assert machine.state() == "active"
+        until(lambda: machine.calls == START)
 
 
 def test_killed_container_leaves_nothing(tree: Path) -> None:

@@ -3,6 +3,7 @@
 # Starts spark6's engine, rank 5 of rack-switch, by hand or under Slurm, in the foreground.
 #   launch.sh          in the container that sparkgen-engine.service runs; stop the unit first
 #   launch.sh --bare   without a container, with the vLLM of the PATH
+#   launch.sh --check  starts nothing, and fails if a secret has no value
 set -euo pipefail
 
 name=sparkgen-engine
@@ -27,6 +28,29 @@ arguments=(
   --reasoning-parser=deepseek_v3
   --tool-call-parser=deepseek_v3
 )
+
+# An engine without its key serves everybody. Docker and Compose read what starts with a quote, a
+# blank, a # or a $ differently: it may be nothing. The last line of a name is what they take.
+check_secrets() {
+  local file=/etc/sparkgen/secrets.env lines secret line value missing=()
+  local secrets=(VLLM_API_KEY)
+  if [[ ! -r $file ]]; then
+    echo "cannot read $file, with the values of VLLM_API_KEY: fill it as README.md says, or use sudo" >&2
+    exit 1
+  fi
+  mapfile -t lines <"$file"
+  for secret in "${secrets[@]}"; do
+    value=''
+    for line in "${lines[@]}"; do
+      if [[ $line == "$secret="* ]]; then value=${line#*=}; fi
+    done
+    [[ $value == [!\"\'#\$[:space:]]* ]] || missing+=("$secret")
+  done
+  if [[ -n ${missing[*]} ]]; then
+    echo "$file has no value for ${missing[*]}: sudoedit $file, one NAME=VALUE a line, without quotes" >&2
+    exit 1
+  fi
+}
 
 bare() {
   local variables
@@ -96,10 +120,11 @@ contained() {
 }
 
 case ${1:-} in
-  --bare) bare ;;
-  '') contained ;;
+  --check) check_secrets ;;
+  --bare) check_secrets && bare ;;
+  '') check_secrets && contained ;;
   *)
-    echo "usage: launch.sh [--bare]" >&2
+    echo "usage: launch.sh [--bare | --check]" >&2
     exit 2
     ;;
 esac

@@ -315,7 +315,7 @@ check_secrets() {
     skip secrets "$file is there; only root can see what it holds"
   else
     for name in "${secrets[@]}"; do
-      grep -q "^$name=." "$file" || empty+=("$name")
+      [[ $(grep "^$name=" "$file" | tail -n 1) == "$name="[!\"\'#\$[:space:]]* ]] || empty+=("$name")
     done
     if ((${#empty[@]})); then
       fail secrets "$file has no value for $(listed "${empty[@]}")" "sudoedit $file: one NAME=VALUE a line"

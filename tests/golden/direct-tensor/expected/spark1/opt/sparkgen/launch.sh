@@ -3,6 +3,7 @@
 # Starts spark1's engine, rank 0 of direct-tensor, by hand or under Slurm, in the foreground.
 #   launch.sh          in the container that sparkgen-engine.service runs; stop the unit first
 #   launch.sh --bare   without a container, with the vLLM of the PATH
+#   launch.sh --check  starts nothing, and fails if a secret has no value
 set -euo pipefail
 
 name=sparkgen-engine
@@ -22,6 +23,29 @@ arguments=(
   --master-port=29601
   --gpu-memory-utilization=0.8
 )
+
+# An engine without its key serves everybody. Docker and Compose read what starts with a quote, a
+# blank, a # or a $ differently: it may be nothing. The last line of a name is what they take.
+check_secrets() {
+  local file=/etc/sparkgen/secrets.env lines secret line value missing=()
+  local secrets=(VLLM_API_KEY HF_TOKEN)
+  if [[ ! -r $file ]]; then
+    echo "cannot read $file, with the values of VLLM_API_KEY, HF_TOKEN: fill it as README.md says, or use sudo" >&2
+    exit 1
+  fi
+  mapfile -t lines <"$file"
+  for secret in "${secrets[@]}"; do
+    value=''
+    for line in "${lines[@]}"; do
+      if [[ $line == "$secret="* ]]; then value=${line#*=}; fi
+    done
+    [[ $value == [!\"\'#\$[:space:]]* ]] || missing+=("$secret")
+  done
+  if [[ -n ${missing[*]} ]]; then
+    echo "$file has no value for ${missing[*]}: sudoedit $file, one NAME=VALUE a line, without quotes" >&2
+    exit 1
+  fi
+}
 
 bare() {
   local variables
@@ -91,10 +115,11 @@ contained() {
 }
 
 case ${1:-} in
-  --bare) bare ;;
-  '') contained ;;
+  --check) check_secrets ;;
+  --bare) check_secrets && bare ;;
+  '') check_secrets && contained ;;
   *)
-    echo "usage: launch.sh [--bare]" >&2
+    echo "usage: launch.sh [--bare | --check]" >&2
     exit 2
     ;;
 esac

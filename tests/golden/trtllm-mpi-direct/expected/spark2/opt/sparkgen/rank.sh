@@ -19,6 +19,31 @@ for file in "${files[@]}"; do
     exit 1
   fi
 done
+
+# An engine without its key serves everybody. Docker and Compose read what starts with a quote, a
+# blank, a # or a $ differently: it may be nothing. The last line of a name is what they take.
+check_secrets() {
+  local file=/etc/sparkgen/secrets.env lines secret line value missing=()
+  local secrets=(HF_TOKEN)
+  if [[ ! -r $file ]]; then
+    echo "cannot read $file, with the values of HF_TOKEN: fill it as README.md says, or use sudo" >&2
+    exit 1
+  fi
+  mapfile -t lines <"$file"
+  for secret in "${secrets[@]}"; do
+    value=''
+    for line in "${lines[@]}"; do
+      if [[ $line == "$secret="* ]]; then value=${line#*=}; fi
+    done
+    [[ $value == [!\"\'#\$[:space:]]* ]] || missing+=("$secret")
+  done
+  if [[ -n ${missing[*]} ]]; then
+    echo "$file has no value for ${missing[*]}: sudoedit $file, one NAME=VALUE a line, without quotes" >&2
+    exit 1
+  fi
+}
+
+check_secrets
 # As Docker reads such a file: one NAME=VALUE a line, nothing expanded.
 mapfile -t variables < <(grep --no-filename '^[^#]' "${files[@]}")
 echo "$$" >/run/sparkgen-rank.pid
