@@ -146,6 +146,8 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
     """
     used: dict[str, Endpoint] = {}
     for cable in cabling:
+        if _is_to_itself(nodes, cable):
+            continue
         owners = [used.get(str(end)) for end in cable.endpoints]
         cables = {owner.path[:2] for owner in owners if owner}
         if all(owners) and len(cables) == 1:
@@ -195,13 +197,17 @@ def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
           - endpoints: [spark1:p0, spark2:p0]
     """
     for cable in cabling:
-        a, b = cable.endpoints
-        if a.name == b.name and a.name in _names(nodes):
+        if _is_to_itself(nodes, cable):
             yield Fault(
-                f"both ends of the cable are at {a.name}",
+                f"both ends of the cable are at {cable.endpoints[0].name}",
                 (*cable.path, "endpoints"),
                 "a cable joins two nodes, or a node and a switch",
             )
+
+
+def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
+    a, b = cable.endpoints
+    return a.name == b.name and a.name in _names(nodes)
 
 
 @rule("SG208", unless="SG201 SG203")

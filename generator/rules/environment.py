@@ -21,7 +21,7 @@ def version_tuple(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text.split("-")[0]))
 
 
-@rule("SG401", unless="SG208")
+@rule("SG401", unless="SG203 SG208")
 def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     """A ring needs NCCL 2.30.7 or newer.
 

@@ -96,7 +96,7 @@ def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
     )
 
 
-@rule("SG521", Severity.NOTE, unless="SG222 SG520")
+@rule("SG521", Severity.NOTE, unless="SG222 SG504 SG520")
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
     """The KV cache holds as many sequences of full length as may run at once.
 
@@ -129,7 +129,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
         )
 
 
-@rule("SG522", Severity.WARNING, unless="SG222 SG520")
+@rule("SG522", Severity.WARNING, unless="SG222 SG504 SG520")
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
