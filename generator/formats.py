@@ -20,8 +20,13 @@ def in_order(document: Document, findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda f: (place(document, f), f.rule, f.message))
 
 
-def text(document: Document, findings: Iterable[Finding], color: bool = False) -> str:
-    """Every finding with its snippet and caret, then a line that counts them."""
+def text(
+    document: Document, findings: Iterable[Finding], color: bool = False, strict: bool = False
+) -> str:
+    """Every finding with its snippet and caret, then a line that counts them.
+
+    Where `strict` makes warnings stop the command, and no error does, the line says so.
+    """
     ordered = in_order(document, findings)
     if not ordered:
         return ""
@@ -30,7 +35,10 @@ def text(document: Document, findings: Iterable[Finding], color: bool = False) -
     blocks = ["\n".join(_finding(document, lines, f, color)) for f in shown]
     if len(shown) < len(ordered):
         blocks.append(f"... and {len(ordered) - len(shown)} more")
-    return "\n\n".join([*blocks, f"{count(ordered)} in {_plain(document.name)}"]) + "\n"
+    severities = {finding.severity for finding in ordered}
+    stopped = strict and Severity.WARNING in severities and Severity.ERROR not in severities
+    why = "; with --strict a warning is an error" if stopped else ""
+    return "\n\n".join([*blocks, f"{count(ordered)} in {_plain(document.name)}{why}"]) + "\n"
 
 
 def count(findings: Iterable[Finding]) -> str:

@@ -145,7 +145,14 @@ def test_warning_stops_only_where_it_is_asked_to(
     assert not (tmp_path / "out").exists()
     lenient = sparkgen(command, warned, cwd=tmp_path)
     assert lenient.code == 0
-    assert lenient.err == strict.err
+    written = "nothing was written\n" if command == "build" else ""
+    said = f"{lenient.err.rstrip()}; with --strict a warning is an error\n{written}"
+    assert strict.err == said
+
+
+def test_strict_adds_nothing_to_an_error(invalid: Path, tmp_path: Path, sparkgen: Command) -> None:
+    lenient = sparkgen("validate", invalid, cwd=tmp_path)
+    assert sparkgen("validate", "--strict", invalid, cwd=tmp_path).err == lenient.err
 
 
 def test_style_is_a_warning_of_validate_alone(

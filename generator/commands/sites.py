@@ -33,11 +33,16 @@ def content(path: Path) -> bytes:
 
 
 def sound(paths: Iterable[Path], strict: bool = False, form: str = "text") -> list[Reading]:
-    """The readings of sites without errors; ends the command if one has any."""
+    """The readings of sites without errors; ends the command if one has any.
+
+    `strict` takes warnings for errors too, before bundles are written.
+    """
     readings = [read(path) for path in paths]
     faulty = [tell(reading, reading.findings, strict, form) for reading in readings]
     found = [(reading, reading.findings) for reading in readings]
     if any(faulty):
+        if strict and form in TEXTUAL:
+            click.echo("nothing was written", err=True)
         publish(form, found)
         sys.exit(INVALID)
     owners: dict[str, str] = {}
@@ -64,7 +69,8 @@ def one_sound(path: Path) -> Site:
 def tell(reading: Reading, findings: Sequence[Finding], strict: bool, form: str = "text") -> bool:
     """Print findings on standard error, and say whether they stop the command."""
     if form in TEXTUAL:
-        click.echo(text(reading.document, findings, color=color_of(sys.stderr)), nl=False, err=True)
+        shown = text(reading.document, findings, color_of(sys.stderr), strict)
+        click.echo(shown, nl=False, err=True)
     stops = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     return any(finding.severity in stops for finding in findings)
 
