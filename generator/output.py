@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ class Comparison:
 
     `edited` files are neither what the tree nor what the folder's manifest says: somebody changed
     them by hand. `foreign` files stand in no manifest and in no tree. `manifest_only` says that the
-    manifest differs in nothing but the generator's version or the site file's checksum.
+    manifest differs in nothing but the generator's version or the site file's checksum. `modes` has
+    the mode on disk and that of the tree, of stale or edited files that differ in nothing else.
+    `built` says that a file of the tree is there.
     """
 
     missing: tuple[str, ...]
@@ -36,6 +39,8 @@ class Comparison:
     foreign: tuple[str, ...]
     manifest_only: bool
     exists: bool
+    built: bool
+    modes: Mapping[str, tuple[int, int]]
 
     @property
     def drifted(self) -> bool:
@@ -56,6 +61,7 @@ def compare(tree: Tree, folder: Path) -> Comparison:
     missing: list[str] = []
     stale: list[str] = []
     edited: list[str] = []
+    modes: dict[str, tuple[int, int]] = {}
     manifest_only = False
     for path, file in tree.items():
         on_disk = found.get(path)
@@ -68,6 +74,8 @@ def compare(tree: Tree, folder: Path) -> Comparison:
         elif not _same(file, on_disk):
             written = listed.get(path) == sha256(_read(on_disk)).hexdigest()
             (stale if written else edited).append(path)
+            if _read(on_disk) == file.data:
+                modes[path] = stat.S_IMODE(on_disk.stat().st_mode), file.mode
     gone = [path for path in found if path in listed and path not in tree]
     touched = [p for p in gone if listed[p] != sha256(_read(found[p])).hexdigest()]
     return Comparison(
@@ -78,6 +86,8 @@ def compare(tree: Tree, folder: Path) -> Comparison:
         foreign=tuple(sorted(path for path in found if path not in listed and path not in tree)),
         manifest_only=manifest_only,
         exists=folder.exists(),
+        built=len(missing) < len(tree),
+        modes=modes,
     )
 
 

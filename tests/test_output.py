@@ -14,6 +14,8 @@ from conftest import Bundle, Command
 from generator.output import OutputError, compare, write
 from generator.tree import Tree
 
+ONE_DIFFERS = "lab: 1 file differs; run 'sparkgen build' and commit what it writes\n"
+
 Snapshot = dict[str, tuple[int, bytes]]
 
 
@@ -112,8 +114,8 @@ def test_script_that_lost_its_mode_is_stale(
 ) -> None:
     script = built / "spark1/opt/sparkgen/launch.sh"
     script.chmod(0o644)
-    stale = "SG802: out/lab/spark1/opt/sparkgen/launch.sh: stale\n"
-    assert sparkgen("check", site, cwd=tmp_path).out == stale
+    stale = "SG802: out/lab/spark1/opt/sparkgen/launch.sh: stale, mode 0644 in place of 0755\n"
+    assert sparkgen("check", site, cwd=tmp_path).out == stale + ONE_DIFFERS
     assert sparkgen("build", site, cwd=tmp_path).out.endswith("(1 written)\n")
     assert script.stat().st_mode & 0o777 == 0o755
 
@@ -203,7 +205,8 @@ def test_broken_manifest_is_stale_and_trusted_with_nothing(
     data: bytes, site: Path, built: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     (built / "MANIFEST.json").write_bytes(data)
-    assert sparkgen("check", site, cwd=tmp_path).out == "SG802: out/lab/MANIFEST.json: stale\n"
+    stale = "SG802: out/lab/MANIFEST.json: stale\n"
+    assert sparkgen("check", site, cwd=tmp_path).out == stale + ONE_DIFFERS
 
     # Without a manifest nobody knows whether a file that differs was edited.
     site.write_text(site_text(context=4096))
@@ -250,6 +253,11 @@ def test_check_names_what_differs_and_writes_nothing(
     assert "SG803: out/lab/spark2/etc/nccl.conf: edited by hand" in lines
     assert "SG804: out/lab/spark3/etc/nccl.conf: left over" in lines
     assert "SG805: out/lab/notes.txt: not of the bundle (note)" in lines
+    count = len(lines) - 2
+    assert lines[-1] == (
+        f"lab: {count} files differ; say it in the site file if it is to stay, and run "
+        "'sparkgen build --force'"
+    )
     assert snapshot(tmp_path) == before
 
 
@@ -258,7 +266,14 @@ def test_check_of_a_bundle_that_was_never_built(
 ) -> None:
     outcome = sparkgen("check", site, cwd=tmp_path)
     assert outcome.code == 1
-    assert {line.split(": ")[0] for line in outcome.out.splitlines()} == {"SG801"}
+    assert outcome.out == (
+        "SG801: out/lab: not built yet\n"
+        "lab: run 'sparkgen build', or say with '--out DIR' where the bundles are\n"
+    )
+    (finding,) = json.loads(sparkgen("check", "--format", "json", site, cwd=tmp_path).out)[
+        "findings"
+    ]
+    assert (finding["message"], finding["file"]) == ("out/lab is not built yet", "out/lab")
     assert not (tmp_path / "out").exists()
 
 

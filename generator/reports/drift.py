@@ -31,11 +31,18 @@ _LEFT_OVER = _Kind("SG804", "left over", "'sparkgen build' removes it")
 _FOREIGN = _Kind("SG805", "not of the bundle", "'sparkgen build' leaves it alone", Severity.NOTE)
 
 
+_UNBUILT = _Kind(
+    "SG801", "not built yet", "run 'sparkgen build', or say with '--out DIR' where the bundles are"
+)
+
+
 def lines(comparison: Comparison, folder: Path) -> Iterator[str]:
-    """The differences as text, a line each."""
+    """The differences as text, a line each, and at last how many there are and what to do."""
     for kind, path in _differences(comparison):
         note = " (note)" if kind.severity is Severity.NOTE else ""
-        yield f"{kind.rule}: {folder / path}: {kind.word}{note}"
+        yield f"{kind.rule}: {folder / path}: {kind.word}{_mode(comparison, path)}{note}"
+    if comparison.drifted:
+        yield f"{folder.name}: {_summary(comparison)}"
     if comparison.manifest_only:
         yield f"note: {folder}: made by another version of sparkgen, or the site file was reworded"
 
@@ -44,13 +51,32 @@ def remarks(comparison: Comparison, folder: Path) -> Iterator[Remark]:
     """The differences as programs are told them, each about a file as a whole."""
     for kind, path in _differences(comparison):
         file = str(folder / path)
-        message = f"{file} is {kind.word}"
+        message = f"{file} is {kind.word}{_mode(comparison, path)}"
         yield Remark(kind.rule, kind.severity, message, kind.help, Place(file))
 
 
+def _summary(comparison: Comparison) -> str:
+    if not comparison.built:
+        return _UNBUILT.help
+    count = len([*comparison.changed, *comparison.edited, *comparison.left_over])
+    told = "1 file differs" if count == 1 else f"{count} files differ"
+    return f"{told}; {_EDITED.help if comparison.edited else _BUILD}"
+
+
+def _mode(comparison: Comparison, path: str) -> str:
+    """The modes of a file that differs in nothing else."""
+    if path not in comparison.modes:
+        return ""
+    found, wanted = comparison.modes[path]
+    return f", mode {found:04o} in place of {wanted:04o}"
+
+
 def _differences(comparison: Comparison) -> Iterator[tuple[_Kind, str]]:
+    """Each kind with a path; of a bundle that is not there at all it is the folder's own."""
+    if not comparison.built:
+        yield _UNBUILT, ""
     for kind, paths in (
-        (_MISSING, comparison.missing),
+        (_MISSING, comparison.missing if comparison.built else ()),
         (_STALE, comparison.stale),
         (_EDITED, comparison.edited),
         (_LEFT_OVER, comparison.left_over),

@@ -11,8 +11,8 @@ from generator.rules.registry import documented
 def missing_file() -> None:
     """No file of the bundle is missing.
 
-    `sparkgen check` lists the files that the site has and the folder has not. `sparkgen build`
-    writes them.
+    `sparkgen check` lists the files that the site has and the folder has not; where there is none
+    of them, it says so once. `sparkgen build` writes them.
     """
 
 
