@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 from generator import environment
-from generator.control import LOOPBACK
 from generator.declaration import Argument
 from generator.engines import ENGINES
 from generator.fit.assessment import Fit
@@ -67,9 +66,8 @@ def _is_asked(rank: Rank, engine: Engine) -> bool:
 
 def _health(engine: Engine) -> Health:
     module = ENGINES[engine.name]
-    host = str(LOOPBACK) if engine.api.listen == "0.0.0.0" else engine.api.listen
     return Health(
-        url=f"http://{host}:{engine.api.port}",
+        url=engine.api.own_url,
         key=engine.key,
         generates=module.HEALTH_GENERATES,
         test=("CMD", *module.HEALTH),

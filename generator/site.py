@@ -253,6 +253,12 @@ class Api:
         return f"http://{self.host}:{self.port}"
 
     @property
+    def own_url(self) -> str:
+        """The base address for programs on the head itself."""
+        host = "127.0.0.1" if self.listen == "0.0.0.0" else self.listen
+        return f"http://{host}:{self.port}"
+
+    @property
     def is_local(self) -> bool:
         """Whether only programs on the head itself reach it."""
         return IPv4Address(self.listen).is_loopback

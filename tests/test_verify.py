@@ -184,6 +184,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         },
         "nvidia-smi": {"*": "NVIDIA GB10, 580.142\\n"},
         "srun": {"--mpi=list": "MPI plugin types are...\\n\\tpmix\\n", "--help": SRUN_HELP},
+        "squeue": {"*": ""},
         "timedatectl": {"*": "yes\\n"},
         "systemctl": {"*": unit("inactive", "enabled")},
         "journalctl": {"*": KERNEL_LOG},
@@ -321,7 +322,7 @@ def test_sound(folder: NodeFolder, tmp_path: Path) -> None:
     units = {path.stem for path in (folder.path / "etc/systemd/system").glob("*.service")}
     expected = {f"unit {unit.removeprefix('sparkgen-')}" for unit in units}
     assert ("unit engine" in expected) != folder.site.engine.is_slurm_job
-    expected |= {"api"} if folder.node.container.health else set()
+    expected |= {"api"} if folder.node.is_head else set()
     assert ("ports" in lines) == bool(folder.site.listeners(folder.node))
     assert skipped == expected | ({"alike"} if folder.site.workers else set()), lines
     halves = [str(interface.half) for interface in folder.node.interfaces]
@@ -1308,3 +1309,25 @@ def test_slurm_lacks_something(option: str, said: str, tmp_path: Path) -> None:
     else:
         (made.tree / made.folder.site.engine.squashfs[1:]).unlink()
     assert made.lines()["slurm"].startswith(said)
+
+
+def test_job_runs(tmp_path: Path) -> None:
+    """Its port is ours, its health is asked for, and nothing is measured beside it."""
+    made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
+    made.answers["squeue"] = {"'--noheader --states=RUNNING --name=slurm-trtllm'": "7 batch\\n"}
+    assert made.lines()["api"].startswith("SKIP the job is loading the model: port 8000 is not ")
+    made.answers["ss"]["*:8000"] = 'LISTEN 0 9 *:8000 *:* users:(("trtllm-serve",pid=1,fd=5))\\n'
+    made.answers["curl"] = {"*": ""}
+    lines = made.lines("--bandwidth")
+    assert lines["ports"] == "OK free: none; in use here: 8000"
+    assert lines["api"] == "OK http://10.0.0.11:8000/health answers"
+    assert lines["bandwidth"].startswith("SKIP the job slurm-trtllm runs, ")
+    assert lines["bandwidth"].endswith("scancel --name=slurm-trtllm")
+    assert "bandwidth nccl" not in lines
+    made.answers["curl"] = {}
+    assert made.lines()["api"].startswith("FAIL http://10.0.0.11:8000/health does not answer, ")
+
+
+def test_nccl_is_measured_on_the_head_of_a_job(tmp_path: Path) -> None:
+    made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
+    assert "bandwidth nccl" in made.lines("--bandwidth")

@@ -37,8 +37,10 @@ free_gib=20
 secrets=(VLLM_API_KEY)
 # The image for pyxis, where Slurm starts the engine; and what MPI needs for its SSH.
 squashfs=
+job=
 keys=()
 # Whom to ask for the health of the API, and what listens here.
+head=
 health_url=
 ports=(
 )
@@ -197,7 +199,7 @@ check_time() {
 check_memory() {
   local available
   available=$(awk '/^MemAvailable:/ { printf "%.1f", $2 / 1048576 }' /proc/meminfo)
-  if [[ $container ]]; then
+  if [[ $container || $job_runs ]]; then
     ok memory "$available GiB available beside the engine"
   elif awk -v a="$available" -v u="$utilization" -v v="$visible_gib" 'BEGIN { exit !(a >= u * v) }'; then
     ok memory "$available GiB available, $utilization of $visible_gib GiB planned"
@@ -470,7 +472,11 @@ check_models() {
 
 # The engine
 
+# Whether Slurm runs the engine now, on all nodes.
+job_runs=''
+
 check_slurm() {
+  [[ ! $(bounded squeue --noheader --states=RUNNING --name="$job") ]] || job_runs=yes
   if ! timeout 15 srun --mpi=list 2>&1 | grep -qw pmix; then
     fail slurm "srun --mpi=list does not name pmix" "install Slurm's plugin for PMIx"
   elif ! bounded srun --help | grep -q -- --container-image; then
@@ -530,6 +536,21 @@ check_unit() {
   fi
 }
 
+# Nobody but the job itself says how far it is; it opens its port when it has loaded the model.
+check_api_of_job() {
+  local port=${health_url##*:}
+  if [[ ! $job_runs ]]; then
+    skip api "the job $job does not run"
+  elif [[ ! $(listener "$port") ]]; then
+    skip api "the job is loading the model: port $port is not open yet"
+  elif ! bounded curl --fail --silent --show-error --max-time 10 --output /dev/null "$health_url/health"; then
+    fail api "$health_url/health does not answer, though its port is open" \
+      "read the log of the job: $job-*.log, in the folder where sbatch ran"
+  else
+    ok api "$health_url/health answers"
+  fi
+}
+
 check_api() {
   local health
   if [[ ! $container ]]; then
@@ -557,8 +578,8 @@ listener() {
   pid=${found#*pid=} pid=${pid%%,*}
   if [[ ! $found ]]; then
     return
-  elif [[ $ours && $found != *pid=* ]]; then
-    # Only root sees whose it is.
+  elif [[ $job_runs ]] || [[ $ours && $found != *pid=* ]]; then
+    # Only root sees whose it is, and a job is no container of Docker's.
     echo ours
   elif [[ $ours ]] && grep -qsF "$ours" "/proc/$pid/cgroup"; then
     echo ours
@@ -930,6 +951,9 @@ check_bandwidth() {
   if [[ $container ]]; then
     skip bandwidth "the engine runs, and would be measured too: sudo systemctl stop sparkgen-engine on all nodes"
     return
+  elif [[ $job_runs ]]; then
+    skip bandwidth "the job $job runs, and would be measured too: scancel --name=$job"
+    return
   elif ! command -v ib_write_bw >/dev/null; then
     skip bandwidth "ib_write_bw is missing: sudo apt-get install perftest"
   else
@@ -937,7 +961,7 @@ check_bandwidth() {
       check_cable "$port" "$name"
     done < <(cables)
   fi
-  [[ ! $health_url ]] || check_nccl
+  [[ ! $head ]] || check_nccl
 }
 
 # Own port and peer of each pair of ends.
@@ -1031,7 +1055,11 @@ check_all() {
   ((${#keys[@]} == 0)) || check_keys
   check_units
   ((${#ports[@]} == 0)) || check_ports
-  [[ ! $health_url ]] || check_api
+  if [[ $head && $job ]]; then
+    check_api_of_job
+  elif [[ $head ]]; then
+    check_api
+  fi
 }
 
 check_fabric() {
