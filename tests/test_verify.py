@@ -168,6 +168,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         made.write(key[1:], "a key\n", 0o600)
     if folder.site.engine.is_slurm_job:
         made.write(str(folder.site.engine.squashfs)[1:], "an image\n")
+        made.write("etc/enroot/hooks.d/50-slurm-pmi.sh", "#!/usr/bin/env bash\n", 0o755)
     (tree / "sys-class/net").mkdir(parents=True)
     (tree / "sys-class/infiniband").mkdir()
     (tree / "proc-conf").mkdir()
@@ -1309,6 +1310,12 @@ def test_slurm_lacks_something(option: str, said: str, tmp_path: Path) -> None:
     else:
         (made.tree / made.folder.site.engine.squashfs[1:]).unlink()
     assert made.lines()["slurm"].startswith(said)
+
+
+def test_enroot_lacks_its_hook(tmp_path: Path) -> None:
+    made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
+    (made.tree / "etc/enroot/hooks.d/50-slurm-pmi.sh").unlink()
+    assert made.lines()["slurm"].startswith("FAIL enroot has no hook for PMIx")
 
 
 def test_job_runs(tmp_path: Path) -> None:

@@ -481,6 +481,9 @@ check_slurm() {
     fail slurm "srun --mpi=list does not name pmix" "install Slurm's plugin for PMIx"
   elif ! bounded srun --help | grep -q -- --container-image; then
     fail slurm "srun has no --container-image" "install pyxis, and name it in /etc/slurm/plugstack.conf"
+  elif [[ ! -x /etc/enroot/hooks.d/50-slurm-pmi.sh ]]; then
+    fail slurm "enroot has no hook for PMIx, and containers would not see Slurm's" \
+      "sudo ln -s /usr/share/enroot/hooks.d/50-slurm-pmi.sh /etc/enroot/hooks.d/"
   elif [[ ! -r $squashfs ]]; then
     fail slurm "there is no $squashfs" "import the image as README.md says"
   else
