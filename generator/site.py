@@ -406,6 +406,11 @@ class Site:
             for folder in folders
         }
 
+    @staticmethod
+    def is_roots(folder: str) -> bool:
+        """Whether root must make a folder for who downloads: it lies in nobody's home."""
+        return not folder.startswith(("/home/", "/root/"))
+
     def listeners(self, node: Node) -> dict[str, int]:
         """Ports that programs of the bundle take on a node, by name.
 
