@@ -139,6 +139,26 @@ def test_there_and_back(folder: NodeFolder, tmp_path: Path) -> None:
     assert not list(root.glob("*/sparkgen"))
 
 
+@pytest.mark.parametrize(
+    ("bundle", "path", "last"),
+    [
+        ("pair-chatbot", "opt/sparkgen/web-ui.yaml", "sudo systemctl restart sparkgen-web-ui"),
+        ("pair-chatbot", "etc/nccl.conf", "sudo systemctl restart sparkgen-engine"),
+        ("slurm-trtllm", "etc/nccl.conf", "sbatch /opt/sparkgen/serve.sbatch on spark1"),
+    ],
+)
+def test_what_takes_a_change_over(bundle: str, path: str, last: str, root: Path) -> None:
+    folder = next(folder for folder in NODES if str(folder) == f"{bundle}/spark1")
+    page = " sparkgen-web-ui" if folder.site.web_ui else ""
+    unit = f"sudo systemctl restart sparkgen-engine{page}"
+    said = done(install(folder, root, "--apply"))
+    first = last if folder.site.engine.is_slurm_job else unit
+    assert said.endswith(f"\ndone; once all nodes are: {first}\n")
+    (root / path).write_text("tampered\n")
+    said = done(install(folder, root, "--apply"))
+    assert said == f"/{path}\ndone; once all nodes are: {last}\n"
+
+
 def files_of(folder: NodeFolder) -> set[str]:
     """What is installed of a node's folder: its root tree."""
     prefix = f"{folder.name}/"
@@ -502,6 +522,8 @@ exec bash -c "$*"
 _STAND_IN = '#!/bin/sh\necho "${0##*/} $*" >>"$CALLS"\n'
 _NETPLAN = _STAND_IN + '[ "$1" != "$FAULT" ] || [ ! -e /etc/netplan/40-cx7.yaml ]\n'
 _SYSTEMCTL = _STAND_IN + '[ "$1" != is-active ] || [ -n "$ACTIVE" ]\n'
+_SQUEUE = _STAND_IN + 'printf "%s" "$JOBS"\n'
+_STAND_INS = {"netplan": _NETPLAN, "systemctl": _SYSTEMCTL, "squeue": _SQUEUE}
 
 
 @pytest.fixture
@@ -533,24 +555,27 @@ def live(
     without: str = "",
     fault: str = "",
     active: str = "",
+    folder: NodeFolder = LAB_MESH,
+    jobs: str = "",
 ) -> Live:
     """Run lines of a shell, in which $I is install.sh, on a machine of that name."""
     require("flock", "hostname", "ip", "mount", "sysctl", "unshare")
     require_root()
     programs, calls = machine.parent / "live", machine.parent / "calls"
     programs.mkdir(exist_ok=True)
-    for program, script in (("netplan", _NETPLAN), ("systemctl", _SYSTEMCTL)):
+    for program, script in _STAND_INS.items():
         (programs / program).write_text(script)
         (programs / program).chmod(0o755)
     calls.write_text("")
-    node = LAB_MESH.node
+    node = folder.node
     assert node.management
     env = {
-        "I": str(LAB_MESH.path / "install.sh"),
+        "I": str(folder.path / "install.sh"),
         "PATH": f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin",
         "CALLS": str(calls),
         "FAULT": fault,
         "ACTIVE": active,
+        "JOBS": jobs,
         "INTERFACES": " ".join(i.name for i in node.interfaces if i.name != without),
         "ADDRESS": str(node.management.address),
     }
@@ -585,6 +610,19 @@ def test_live(machine: Path) -> None:
     assert done.calls[0] == "systemctl stop sparkgen-*.service"
     assert done.calls[-3:] == ["netplan generate", "netplan apply", "systemctl daemon-reload"]
     assert snapshot(machine) == before
+
+
+def test_links_stay_under_a_job(machine: Path) -> None:
+    folder = next(folder for folder in NODES if str(folder) == "slurm-trtllm/spark1")
+    before = snapshot(machine)
+    done = live(machine, "$I --apply", folder=folder, jobs="7 gpu slurm-trtllm")
+    assert done.status == 2
+    assert done.err.endswith("the links will drop: first scancel --name=slurm-trtllm\n")
+    assert done.calls == ["squeue --noheader --name=slurm-trtllm"]
+    assert snapshot(machine) == before
+    done = live(machine, "$I --apply", folder=folder)
+    assert (done.status, done.err) == (0, "")
+    assert "netplan apply" in done.calls
 
 
 @pytest.mark.parametrize("fault", ["generate", "apply"])

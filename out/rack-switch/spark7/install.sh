@@ -11,7 +11,7 @@
 set -euo pipefail
 shopt -s nullglob && umask 022
 
-node=spark7
+node=spark7 head=spark1 job=
 address=10.0.0.17
 interfaces=(enp1s0f0np0 enP2p1s0f0np0)
 secrets=etc/sparkgen/secrets.env
@@ -22,10 +22,10 @@ die() { echo "install.sh: $1" >&2; exit 2; }
 refuse() { echo "refused: $1" >&2; refused=1; }
 live() { [[ -z $root ]]; }
 there() { [[ -e $1 || -L $1 ]]; }
+serving() { [[ -n $job && -n $(squeue --noheader --name="$job" 2>/dev/null) ]] || systemctl is-active --quiet sparkgen-engine; }
 
 check_host() {
-  local name
-  name=$(if live; then uname -n; else cat "$root/etc/hostname" || true; fi)
+  local name && name=$(if live; then uname -n; else cat "$root/etc/hostname" || true; fi)
   if [[ ${name%%.*} == "$node" || -n $force_host ]]; then
     return
   elif [[ -z $set_hostname ]]; then
@@ -48,8 +48,7 @@ check_interfaces() {
     words=$(sed 's/#.*//' "$file" | tr -s "[:space:]\"',:;={}[]()|" '|')
     for interface in "${interfaces[@]}" ${interfaces:+mlx5_core}; do
       if [[ $interface == @($words) && $file != "$root/etc/netplan/40-cx7.yaml" ]]; then
-        refuse "${file#"$root"} is about $interface too: undo it with what wrote it, or move it to /root"
-        break
+        refuse "${file#"$root"} is about $interface too: undo it with what wrote it, or move it to /root" && break
       fi
     done
   done
@@ -128,8 +127,7 @@ change() {
 }
 
 undo() {
-  local paths=()
-  mapfile -t paths <"$1/paths"
+  local paths && mapfile -t paths <"$1/paths"
   there "$1/hosts-until-undone" || cp --archive "$root/etc/hosts" "$1/hosts-until-undone"
   put "$1/before" "${paths[@]}"
   mv --no-target-directory "$1" "$1.undone"
@@ -139,8 +137,7 @@ undo() {
 # Makes paths what they are below a folder, and has the machine take them over. A file is written
 # beside the old one and renamed to it: whenever this is interrupted, it is the one or the other.
 put() {
-  local from=$1 path
-  shift
+  local from=$1 path && shift
   for path in "$@"; do
     if live && [[ $path == *.service ]] && ! there "$from/$path"; then systemctl stop "${path##*/}" || true; fi
   done
@@ -162,6 +159,11 @@ put() {
   if [[ " $*" == *" etc/ssh/sshd"* ]]; then mkdir -p /run/sshd; sshd -t; systemctl try-reload-or-restart ssh; fi
 }
 
+units() { # PATH... as far as there are such units; what is no other's is the engine's
+  printf '%s\n' "$@" | sed -E '/installed$/d; s,.*/(sparkgen-)?(guard|monitoring|qos|web-ui)\.[a-z]+$,\2,; t; s,.*,engine,' |
+    sort -u | while read -r unit; do if there "$root/etc/systemd/system/sparkgen-$unit.service"; then echo -n " sparkgen-$unit"; fi; done
+}
+
 finish() {
   local status=$?
   trap '' HUP INT TERM PIPE
@@ -170,8 +172,7 @@ finish() {
     undo "$open"
   fi
   rm -rf "$work" "$new" || true
-  if [[ $action != check && $status != 0 ]]; then exit 2; fi
-  exit "$status"
+  if [[ $action != check && $status != 0 ]]; then exit 2; else exit "$status"; fi
 }
 
 action=check root='' set_hostname='' force_host='' refused=0 open='' new='' number=0
@@ -189,8 +190,7 @@ done
 [[ $root != / ]] || die "--root is for a folder other than /"
 if ((EUID)); then form='%F, mode %04a'; else form='%F, mode %04a of %U:%G'; fi
 work=$(mktemp -d) stage=$work/root backups=$root/var/backups/sparkgen
-trap finish EXIT
-trap 'exit 2' HUP INT TERM
+trap finish EXIT && trap 'exit 2' HUP INT TERM
 
 if [[ $action != check ]]; then
   if live && ((EUID)); then die "this needs root: sudo $0 --$action"; fi
@@ -218,8 +218,7 @@ if [[ $action == rollback || $action == uninstall ]]; then
 elif [[ $action == apply ]]; then
   if ((${#history[@]})) && there "${history[0]}/unfinished"; then die "unfinished: first install.sh --rollback"; fi
   new=$backups/new backup=$backups/$(printf %04d $((number + 1)))-$(date +%Y-%m-%d-%H%M%S)
-  rm -rf "$new"
-  mkdir -p "$new/before" && touch "$new/unfinished"
+  rm -rf "$new" && mkdir -p "$new/before" && touch "$new/unfinished"
 fi
 
 (cd "$bundle" && sha256sum --check --strict --quiet SHA256SUMS) || die "this is not what was generated: copy it again"
@@ -235,15 +234,16 @@ for path in "${paths[@]}"; do
   fi
 done
 if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}" >&2; fi
-if ((refused)); then
-  exit 2
-elif ((${#changed[@]} == 0)); then
+((refused == 0)) || exit 2
+if ((${#changed[@]} == 0)); then
   echo "there is nothing to change"
 elif [[ $action == check ]]; then
   exit 1
-elif live && [[ " ${changed[*]}" == *" etc/netplan/"* ]] && systemctl is-active --quiet sparkgen-engine; then
-  die "the links will drop: first systemctl stop sparkgen-engine"
+elif live && [[ " ${changed[*]}" == *" etc/netplan/"* ]] && serving; then
+  die "the links will drop: first ${job:+scancel --name=}${job:-systemctl stop sparkgen-engine}"
 else
   change "${changed[@]}"
-  echo "done; once all nodes are: sudo systemctl restart sparkgen-engine"
+  next=$(units "${changed[@]}") next=${next:+sudo systemctl restart$next}
+  if [[ -n $job ]]; then next="${next:+$next, }sbatch /opt/sparkgen/serve.sbatch on $head"; fi
+  echo "done${next:+; once all nodes are: $next}"
 fi
