@@ -4,6 +4,7 @@ Checks name a path in the data (`("cabling", 1, "endpoints", 0)`); the line and 
 are looked up only when a report is printed.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
@@ -125,6 +126,51 @@ def all_nearest(word: str, known: Iterable[str]) -> list[str]:
     found = get_close_matches(word, list(known), n=3, cutoff=0.6)
     ratios = [SequenceMatcher(None, near, word).ratio() for near in found]
     return sorted(near for near, ratio in zip(found, ratios, strict=True) if ratio == ratios[0])
+
+
+def misspelt(word: str, near: Iterable[str]) -> list[str]:
+    """The nearest words as proposals: a single one has to be so near that it can't but be meant.
+
+    Words at the beginning that both have, as of `enable-this` and `enable-that`, do not count. With
+    other figures it is another thing: fp4 is no misspelt fp8.
+    """
+    found = list(near)
+    return found if len(found) > 1 or all(_is_misspelt(word, known) for known in found) else []
+
+
+_ALIKE = 0.85
+
+
+def _is_misspelt(word: str, known: str) -> bool:
+    asked, meant = (re.split("[-_]", text.lower()) for text in (word, known))
+    while len(asked) > 1 and len(meant) > 1 and asked[0] == meant[0]:
+        asked, meant = asked[1:], meant[1:]
+    one, other = "-".join(asked), "-".join(meant)
+    if re.findall(r"[0-9]", one) != re.findall(r"[0-9]", other):
+        return False
+    short, long = sorted((one, other), key=len)
+    if long.startswith(short) and "-" not in long[len(short) :]:
+        return True
+    most = 0 if len(short) < 3 else 1 if len(short) < 5 else 2
+    return _slips(one, other) <= most or SequenceMatcher(None, one, other).ratio() >= _ALIKE
+
+
+def _slips(word: str, known: str) -> int:
+    """Letters lost, added, changed, or turned with the next one, that make a word of another.
+
+    Source: optimal string alignment, the restricted Damerau-Levenshtein distance.
+    """
+    before: list[int] = []
+    above = list(range(len(known) + 1))
+    for i, letter in enumerate(word, 1):
+        row = [i]
+        for j, other in enumerate(known, 1):
+            fewest = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == known[j - 2] and word[i - 2] == other:
+                fewest = min(fewest, before[j - 2] + 1)
+            row.append(fewest)
+        before, above = above, row
+    return above[-1]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from generator.diagnostics import (
     all_nearest,
     did_you_mean,
     listed,
+    misspelt,
     removal,
     renamings,
     replacements,
@@ -227,10 +228,14 @@ def _unknown_key(error: Any, path: KeyPath) -> Finding:
         )
     known = _keys_at(path[:-1])
     key = str(path[-1])
-    near = [word] if (word := foreign.meant(key, known)) else all_nearest(key, known)
-    elsewhere = "" if near or not known else foreign.elsewhere(key)
+    meant = foreign.meant(key, known)
+    near = [meant] if meant else all_nearest(key, known)
+    sure = [meant] if meant else misspelt(key, near)
+    home = "" if sure else _home(key, path[:-1])
+    near = [] if home else near
+    elsewhere = "" if near or not known else home or foreign.elsewhere(key)
     if near == ["endpoints"] and key != "ends":
-        near, elsewhere = [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
+        near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
     help_text = (
         f"did you mean {listed(map(repr, near))}?"
         if near
@@ -242,8 +247,18 @@ def _unknown_key(error: Any, path: KeyPath) -> Finding:
         path,
         at_key=True,
         help=help_text,
-        proposals=renamings(path, near),
+        proposals=renamings(path, sure),
     )
+
+
+def _home(key: str, place: KeyPath) -> str:
+    """How to say that a key has its place in another section, where one alone has it."""
+    homes = [
+        section
+        for section, rules in site_schema().items()
+        if rules.get("type") == "dict" and key in rules.get("schema", {}) and (section,) != place
+    ]
+    return f"write it under '{homes[0]}'" if len(homes) == 1 and place else ""
 
 
 def _missing_key(error: Any, path: KeyPath) -> Finding:
@@ -356,16 +371,17 @@ def _not_allowed(error: Any, path: KeyPath) -> Finding:
     allowed = [str(choice) for choice in error.constraint]
     choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
     word = str(error.value)
-    near = [known] if (known := foreign.meant(word, allowed)) else all_nearest(word, allowed)
+    meant = foreign.meant(word, allowed)
+    near = [meant] if meant else all_nearest(word, allowed)
     guess = f"did you mean {listed(map(repr, near))}?" if near else ""
     help_text = "; ".join(filter(None, (choices, guess)))
-    near = near if len(allowed) > 1 else allowed
+    sure = allowed if len(allowed) == 1 else [meant] if meant else misspelt(word, near)
     return _error(
         "SG104",
         f"{_said(path, error.value)} is not allowed",
         path,
         help=help_text,
-        proposals=replacements(path, [c for c in error.constraint if str(c) in near]),
+        proposals=replacements(path, [c for c in error.constraint if str(c) in sure]),
     )
 
 

@@ -14,6 +14,7 @@ from generator.diagnostics import (
     all_nearest,
     did_you_mean,
     listed,
+    misspelt,
     removal,
     renamings,
 )
@@ -288,7 +289,9 @@ def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
             at_key=True,
             proposals=removal(*(("engine", "ports", name) for name in names))
             if not known
-            else renamings(("engine", "ports", names[0]), all_nearest(names[0], known)),
+            else renamings(
+                ("engine", "ports", names[0]), misspelt(names[0], all_nearest(names[0], known))
+            ),
         )
 
 

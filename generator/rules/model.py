@@ -11,6 +11,7 @@ from generator.diagnostics import (
     Severity,
     all_nearest,
     did_you_mean,
+    misspelt,
     removal,
     replacements,
 )
@@ -42,7 +43,8 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
             did_you_mean(model.name, catalogs.checkpoint_names())
             or "for another model write 'source: OWNER/NAME' and its 'architecture'",
             proposals=replacements(
-                ("model", "name"), all_nearest(model.name, catalogs.checkpoint_names())
+                ("model", "name"),
+                misspelt(model.name, all_nearest(model.name, catalogs.checkpoint_names())),
             ),
         )
 

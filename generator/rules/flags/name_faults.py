@@ -4,7 +4,16 @@ import re
 
 from generator.catalogs.flags import Found, Replacement, replacement, versions
 from generator.declaration import Argument
-from generator.diagnostics import Add, KeyPath, Proposal, Remove, listed, removal, renamings
+from generator.diagnostics import (
+    Add,
+    KeyPath,
+    Proposal,
+    Remove,
+    listed,
+    misspelt,
+    removal,
+    renamings,
+)
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.registry import Fault
 from generator.source import Plain
@@ -74,8 +83,13 @@ def unknown(name: str, parser: Parser) -> Verdict:
         if other.catalog.find(name):
             return _of_another_engine(name, parser, other)
     help_text = f"did you mean '{exact}'?" if exact else "take it out, or see the engine's '--help'"
-    near = renamings(_path(name), [exact] if exact else [])
-    return _unknown(name, parser, help_text, near)
+    return _unknown(name, parser, help_text, _renamed(name, exact) if exact else ())
+
+
+def _renamed(name: str, near: str) -> tuple[Proposal, ...]:
+    """The proposal to write the nearest name, if it is sure to be meant."""
+    begun = _folded(near).startswith(_folded(name))
+    return renamings(_path(name), [near] if begun else misspelt(name, [near]))
 
 
 def _unknown(
@@ -109,7 +123,7 @@ def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
     near = parser.catalog.nearest(name)
     message = f"{parser.name} has no flag '{name}' any more: {earlier[-1]} had it"
     if near:
-        proposals = renamings(_path(name), [near])
+        proposals = _renamed(name, near)
         return "SG633", _fault(name, message, f"did you mean '{near}'?", proposals)
     return "SG633", _fault(name, message, "take it out", removal(_path(name)))
 

@@ -10,7 +10,15 @@ from typing import Any
 
 from generator.catalogs.flags import ANY, Flag, Found, replacement
 from generator.declaration import Argument
-from generator.diagnostics import KeyPath, all_nearest, did_you_mean, listed, removal, replacements
+from generator.diagnostics import (
+    KeyPath,
+    all_nearest,
+    did_you_mean,
+    listed,
+    misspelt,
+    removal,
+    replacements,
+)
 from generator.rules.flags.parser import Parser, others
 from generator.rules.registry import Fault
 
@@ -194,7 +202,7 @@ def _choice(
     message = f"{parser.name} has no '{item}' for '{flag.name}'"
     instead = replacement(parser.engine, f"{flag.names[0]}={item}")
     own = next((word for word in known if _folded(word) == _folded(item)), None)
-    near = [instead.word] if instead else [own] if own else all_nearest(item, known)
+    near = [instead.word] if instead else [own] if own else misspelt(item, all_nearest(item, known))
     # Of a text that is a list the place is that of the whole.
     whole = flag.many != "comma"
     proposals = replacements(place, filter(None, near)) if whole else ()

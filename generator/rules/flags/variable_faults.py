@@ -34,7 +34,8 @@ def _fault(name: str, parser: Parser) -> Verdict:
     near = _nearest(name, parser)
     help_text = f"did you mean '{near}'?" if near else "take it out"
     path = ("engine", "env", name)
-    proposals = diagnostics.renamings(path, [near]) if near else diagnostics.removal(path)
+    sure = diagnostics.misspelt(name, [near] if near else [])
+    proposals = diagnostics.renamings(path, sure) if near else diagnostics.removal(path)
     if parser.catalog.has_all_variables:
         return _of("SG644", name, f"{parser.name} has no variable {name}", help_text, proposals)
     # Not known is not the same as not read: without a nearer name a person decides.

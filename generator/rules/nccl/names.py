@@ -14,7 +14,7 @@ from generator.catalogs.nccl import (
     parameter,
 )
 from generator.declaration import DeclaredEngine
-from generator.diagnostics import Proposal, Severity, listed, removal, renamings
+from generator.diagnostics import Proposal, Severity, listed, misspelt, removal, renamings
 from generator.rules.environment import version_tuple
 from generator.rules.nccl.grammar import path_of, release_of
 from generator.rules.registry import Fault, rule
@@ -124,7 +124,7 @@ def _unknown(engine: DeclaredEngine, which: str) -> Iterator[Fault]:
             proposals = ()
         elif near:
             help_text = f"did you mean {listed(map(repr, near))}?"
-            proposals = renamings(path_of(name), near)
+            proposals = renamings(path_of(name), misspelt(name, near))
         elif engine.nccl_patched:
             continue
         else:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from generator.catalogs.nccl import is_ours, parameter
 from generator.declaration import DeclaredEngine
-from generator.diagnostics import Data, all_nearest, listed, replacements
+from generator.diagnostics import Data, all_nearest, listed, misspelt, replacements
 from generator.rules.nccl.grammar import INTERFACES, Said, is_subnet, names_fault, path_of
 from generator.rules.registry import Fault, rule
 
@@ -144,7 +144,8 @@ def _words_fault(name: str, value: str) -> Said | None:
             near = all_nearest(word, known.values())
             choices = f"one of: {', '.join(known.values())}"
             guess = f"; did you mean {listed(map(repr, near))}?" if near else ""
-            meant = value.replace(word, near[0], 1) if len(near) == 1 else ""
+            sure = misspelt(word, near)
+            meant = value.replace(word, sure[0], 1) if len(sure) == 1 else ""
             return f"{name} has no '{word}'", choices + guess, meant
     return None
 
