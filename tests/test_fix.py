@@ -282,6 +282,14 @@ def test_fix_that_uncovers_as_much_is_shown_and_not_written(
     assert (tmp_path / "site.yaml").read_text(encoding="utf-8") == text
 
 
+def test_flag_goes_behind_a_key_of_its_section() -> None:
+    """`after` names a key that is there; a key within `parallel` comes last."""
+    for key, after in [("max-model-len", ""), ("gpu-memory-utilization", "image"), ("tp", "")]:
+        args = f"  args: {{{key}: 1}}\n  parallel"
+        finding, *_ = read_site("site.yaml", changed("  parallel", args)).findings
+        assert [edit.after for edit in finding.proposals[0] if isinstance(edit, Add)] == [after]
+
+
 @pytest.mark.parametrize(
     ("old", "wrong"),
     [

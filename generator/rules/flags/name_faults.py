@@ -1,14 +1,18 @@
 """What can be wrong with the name of a flag: each with the rule that says so."""
 
 import re
+from dataclasses import replace
+from typing import Any
 
 from generator.catalogs.flags import Found, Replacement, replacement, versions
 from generator.declaration import Argument
 from generator.diagnostics import (
     Add,
+    Data,
     KeyPath,
     Proposal,
     Remove,
+    Replace,
     listed,
     misspelt,
     removal,
@@ -16,7 +20,7 @@ from generator.diagnostics import (
 )
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.registry import Fault
-from generator.source import Plain
+from generator.source import Document, Plain
 
 Verdict = tuple[str, Fault]
 
@@ -35,7 +39,7 @@ _SAID = {
 
 
 def _moved(name: str, key: str, value: Argument) -> tuple[Proposal, ...]:
-    """The proposal to say a flag's value at its key, unless that has one already."""
+    """The proposal to say a flag's value at its key; `placed` looks for what the key says."""
     out = Remove(("engine", "args", name))
     if not key:
         return ((out,),)
@@ -45,7 +49,48 @@ def _moved(name: str, key: str, value: Argument) -> tuple[Proposal, ...]:
         return ()
     if "." in name or name.startswith(("no-", "disable-")):
         return ()
-    return ((out, Add(tuple(key.split(".")), meant, after="image")),)
+    return ((out, Add(tuple(key.split(".")), meant)),)
+
+
+def placed(fault: Fault, document: Document) -> Fault:
+    """A fault with its value's place in the document; a key that has one already is for people."""
+    match fault.proposals:
+        case ((Remove() as out, Add() as new),):
+            *parents, last = new.path
+            parent = _at(document, tuple(parents))
+            if isinstance(parent, dict) and last in parent:
+                return _said_twice(fault, out, new, parent[last])
+            behind = (
+                "image" if new.path[0] == "engine" and (len(parents) == 1 or not parent) else ""
+            )
+            return replace(fault, proposals=((out, replace(new, after=behind)),))
+    return fault
+
+
+def _said_twice(fault: Fault, out: Remove, new: Add, old: Data) -> Fault:
+    said = old.meaning() if isinstance(old, Plain) else old
+    if said == new.value:
+        return replace(fault, help=f"{fault.help}, and take this out", proposals=((out,),))
+    if isinstance(said, list | dict):
+        return replace(fault, help=f"{fault.help}, which is there already", proposals=())
+    return replace(
+        fault,
+        help=f"{fault.help}, which says {_word(said)}: take this out, or write "
+        f"{_word(new.value)} there",
+        proposals=((out,), (out, Replace(new.path, new.value))),
+    )
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _at(document: Document, path: KeyPath) -> Any:
+    """The data at a path of mappings, or None."""
+    found: Any = document.data
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
 
 
 def short(name: str, found: Found) -> Verdict:

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from generator.diagnostics import Severity
 from generator.rules.flags.judgment import Judgment
+from generator.rules.flags.name_faults import placed
 from generator.rules.registry import Fault, rule
+from generator.source import Document
 
 
 @rule("SG604")
-def flag_of_the_generator(flags: Judgment) -> Iterator[Fault]:
+def flag_of_the_generator(flags: Judgment, document: Document) -> Iterator[Fault]:
     """A flag that sparkgen sets is not given in `args`.
 
     A setting that the site file has a key for, or that follows from the nodes, is said once. Other
@@ -23,7 +25,8 @@ def flag_of_the_generator(flags: Judgment) -> Iterator[Fault]:
         engine:
           memory_utilization: 0.8
     """
-    yield from flags.of("SG604")
+    for fault in flags.of("SG604"):
+        yield placed(fault, document)
 
 
 @rule("SG632")
