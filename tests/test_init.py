@@ -199,6 +199,37 @@ def test_more_nodes_than_were_asked(tmp_path: Path, sparkgen: Command) -> None:
     assert [node.name for node in site.nodes] == ["spark2", "spark1", "spark3"]
 
 
+@pytest.mark.parametrize(
+    ("management", "given"),
+    [
+        ("192.168.5.20/24", ["192.168.5.20", "192.168.5.12", "192.168.5.13"]),
+        ("192.168.5.12/24", ["192.168.5.12", "192.168.5.1", "192.168.5.13"]),
+        ("192.168.5.2/29", ["192.168.5.2", "192.168.5.1", "192.168.5.3"]),
+    ],
+)
+def test_made_up_nodes_are_in_the_network_of_the_found_one(
+    management: str, given: list[str], tmp_path: Path, sparkgen: Command
+) -> None:
+    (tmp_path / "a.json").write_text(addresses(0, 1, management=management))
+    site = written(sparkgen, tmp_path, "--kind", "ring", "--from", "a.json")
+    assert [node.name for node in site.nodes] == ["a", "spark2", "spark3"]
+    assert [str(node.address) for node in site.nodes] == given
+    assert (tmp_path / "made.yaml").read_text().count("write this node's own") == 2
+
+
+def test_made_up_node_is_plugged_like_the_found_one(tmp_path: Path, sparkgen: Command) -> None:
+    (tmp_path / "s1.json").write_text(addresses(1))
+    site = written(sparkgen, tmp_path, "--nodes", 2, "--from", "s1.json")
+    assert [(str(cable.a), str(cable.b)) for cable in site.cables] == [("s1:p1", "spark2:p1")]
+
+
+def test_network_without_room_for_a_made_up_node(tmp_path: Path, sparkgen: Command) -> None:
+    (tmp_path / "a.json").write_text(addresses(0, 1, management="192.168.5.0/31"))
+    outcome = sparkgen("init", "--kind", "ring", "--from", "a.json", cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "192.168.5.0/31 has no address for spark3: give --from for it too" in outcome.err
+
+
 def test_rj45_before_wifi_and_wifi_before_nothing(tmp_path: Path, sparkgen: Command) -> None:
     (tmp_path / "a.json").write_text(addresses(0, name="zz0"))
     text = sparkgen("init", "--from", "a.json", cwd=tmp_path).out

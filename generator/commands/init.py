@@ -100,10 +100,10 @@ def _all(surveys: dict[str, Survey], kind: Kind | None, nodes: int | None) -> di
     count = nodes or max(len(surveys), SIZES[kind][0] if kind else 1)
     if len(surveys) > count:
         raise click.BadParameter(f"--from names {len(surveys)} nodes", param_hint="--nodes")
-    names = (f"spark{number}" for number in range(1, 2 * count + 1))
-    unused = (name for name in names if name not in surveys)
-    while len(surveys) < count:
-        surveys[next(unused)] = Survey()
+    for position in range(len(surveys) + 1, count + 1):
+        numbers = (position, *range(1, count + 1))
+        names = (f"spark{number}" for number in numbers)
+        surveys[next(name for name in names if name not in surveys)] = Survey()
     return surveys
 
 

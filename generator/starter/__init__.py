@@ -1,8 +1,9 @@
 """A site file to start from: in goes what is known of a cluster, out comes text that validates."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from itertools import chain
 
 from generator import catalogs
 from generator.declaration import FIRST_HOST, SUBNET_POOL, Kind
@@ -14,6 +15,8 @@ from generator.starter.survey import Survey
 MODEL = "gpt-oss-120b"
 CONTEXT_LENGTH = 32768
 POOLS = (IPv4Network(SUBNET_POOL), IPv4Network("172.28.0.0/16"), IPv4Network("10.200.0.0/16"))
+# Where the examples of addresses are while no node says where it is itself.
+EXAMPLES = IPv4Network("10.0.0.0/24")
 # The engines that a start is offered with: version and image.
 ENGINES: Mapping[str, tuple[str, str]] = {
     "vllm": ("0.33.0", "vllm/vllm-openai:v0.33.0"),
@@ -133,18 +136,34 @@ def _layouts(count: int) -> Iterator[str]:
 
 
 def _nodes(surveys: Mapping[str, Survey]) -> Iterator[PlannedNode]:
+    known = [found.address for found in surveys.values() if found.address]
+    network = known[0].network if known else EXAMPLES
+    taken = {address.ip for address in known}
     for index, (name, found) in enumerate(surveys.items()):
-        example = f"10.0.{(FIRST_HOST + index) // 256}.{(FIRST_HOST + index) % 256}/16"
-        if len(surveys) < 256 - FIRST_HOST:
-            example = f"10.0.0.{FIRST_HOST + index}/24"
-        address = str(found.address) if found.address else example
-        yield PlannedNode(name, found.interface or RJ45, address, found.address is not None)
+        address = found.address
+        if address is None:
+            free = _free(network, FIRST_HOST + index, taken)
+            if free is None:
+                raise StarterError(f"{network} has no address for {name}: give --from for it too")
+            taken.add(free)
+            address = IPv4Interface((free, network.prefixlen))
+        yield PlannedNode(name, found.interface or RJ45, str(address), found.address is not None)
+
+
+def _free(network: IPv4Network, host: int, taken: Container[IPv4Address]) -> IPv4Address | None:
+    """A network's host of this number, or else its first one that is not taken."""
+    wanted = (network[host],) if host < network.num_addresses - 1 else ()
+    hosts = chain(wanted, network.hosts())
+    return next((address for address in hosts if address not in taken), None)
 
 
 def _cables(kind: Kind, surveys: Mapping[str, Survey]) -> Iterator[PlannedCable]:
     names = list(surveys)
     if kind == "direct":
-        yield _cable(surveys, *((name, _first(surveys[name])) for name in names))
+        told = [found for found in surveys.values() if found.linked]
+        # A node of which nothing is known is plugged like the other one.
+        chosen = {name: _first(surveys[name], *told) for name in names}
+        yield _cable(surveys, *chosen.items())
     elif kind == "ring":
         following = [*names[1:], names[0]]
         for name, other in zip(names, following, strict=True):
@@ -166,9 +185,9 @@ def _down(surveys: Mapping[str, Survey], name: str, port: int) -> str:
     return "" if linked is None or port in linked else f"{name}:p{port}"
 
 
-def _first(found: Survey) -> int:
-    """The left port, unless only the right one has a link."""
-    return min(found.linked or PORTS)
+def _first(*found: Survey) -> int:
+    """The left port, unless only the right one has a link; of the first node that has any."""
+    return min(next((each.linked for each in found if each.linked), PORTS))
 
 
 def _common(found: Sequence[Survey]) -> list[int]:
