@@ -39,6 +39,17 @@ class _Commands(click.Group):
         found.name = name
         return found
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            from generator.diagnostics import did_you_mean
+
+            near = did_you_mean(args[0], COMMANDS).capitalize()
+            raise click.UsageError(f"{error.message} {near}".strip(), context) from None
+
     def invoke(self, context: click.Context) -> object:
         try:
             return super().invoke(context)

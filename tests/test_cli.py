@@ -120,6 +120,12 @@ def test_wrong_usage_is_2(arguments: tuple[str, ...], tmp_path: Path, sparkgen: 
     assert "Error: " in outcome.err
 
 
+def test_misspelt_command_is_told_its_neighbor(tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("buid", cwd=tmp_path)
+    assert outcome.code == 2
+    assert "'buid'. Did you mean 'build'?" in outcome.err
+
+
 def test_validate_says_what_is_fine_and_writes_nothing(
     good: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
