@@ -11,6 +11,7 @@ from bundles import BUNDLES, Bundle
 from conftest import Command
 from programs import program, require, require_root
 
+from generator.resources import ROOT
 from generator.verify.bundle import opened
 from generator.verify.checks import CHECKS
 from generator.verify.namespaces import PROGRAMS
@@ -41,6 +42,12 @@ Lines = dict[str, list[str]]
 def copy(tmp_path: Path) -> Path:
     """The bundle of the ring, to be spoiled."""
     return Path(shutil.copytree(LAB_MESH.folder, tmp_path / "lab-mesh"))
+
+
+def test_site_file_is_no_bundle(sparkgen: Command) -> None:
+    outcome = sparkgen("verify", "sites/lab-mesh.yaml", cwd=ROOT)
+    said = "sites/lab-mesh.yaml is a file; a bundle is a folder, such as out/lab-mesh"
+    assert (outcome.code, outcome.out, outcome.err) == (4, "", f"sparkgen: {said}\n")
 
 
 @pytest.fixture

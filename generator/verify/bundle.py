@@ -60,6 +60,8 @@ class BundleFolder:
 
 def opened(folder: Path) -> BundleFolder:
     """The bundle in a folder; raises BundleError."""
+    if folder.is_file():
+        raise BundleError(f"{folder} is a file; a bundle is a folder, such as out/{folder.stem}")
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         return _bundle(folder, manifest)
