@@ -146,7 +146,10 @@ def test_never_overwrites(tmp_path: Path, sparkgen: Command) -> None:
 
 def test_folder_that_there_is_not(tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("init", "--kind", "ring", "no/mine.yaml", cwd=tmp_path)
-    assert (outcome.code, outcome.err) == (4, "sparkgen: no/mine.yaml: No such file or directory\n")
+    assert (outcome.code, outcome.err) == (
+        4,
+        "sparkgen: no/mine.yaml: there is no folder no; make it first\n",
+    )
 
 
 def test_ring_from_both_programs(tmp_path: Path, sparkgen: Command) -> None:
@@ -271,6 +274,9 @@ def test_output_that_cannot_be_read(tmp_path: Path, sparkgen: Command) -> None:
     [
         ((), "say --kind or --nodes; on a terminal it asks"),
         (("--kind", "ring", "--nodes", "4"), "ring takes 3 nodes, not 4"),
+        (("--kind", "single", "--nodes", "2"), "single takes 1 node, not 2"),
+        (("--kind", "ring", "--model", "gpt-os-120b"), "did you mean 'gpt-oss-120b'?"),
+        (("--kind", "ring", "My Lab.yaml"), "call the file otherwise, or add --name"),
         (("--kind", "switch", "--nodes", "1"), "switch takes 2 to 244 nodes, not 1"),
         (("--kind", "triangle"), "'triangle' is not one of"),
         (("--kind", "ring", "--model", "nonesuch"), "no model of the catalog is called 'nonesuch'"),

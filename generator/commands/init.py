@@ -58,6 +58,8 @@ def command(
     """
     if file and file.exists():
         fail(f"{file} is there already; init never overwrites a site file")
+    if file and not file.parent.exists():
+        fail(f"{file}: there is no folder {file.parent}; make it first")
     surveys = _surveys(outputs)
     if kind is None and nodes is None and not surveys:
         kind, nodes, name = _asked(name or _name(file))
@@ -65,7 +67,7 @@ def command(
     try:
         chosen = cast("Kind", kind) if kind else kind_of(surveys)
         _fitting(chosen, len(surveys))
-        text = starter(chosen, surveys, _checked(name or _name(file)), engine, model)
+        text = starter(chosen, surveys, _checked(name, file), engine, model)
     except StarterError as error:
         raise click.UsageError(str(error)) from None
     if file is None:
@@ -111,7 +113,8 @@ def _fitting(kind: Kind, count: int) -> None:
     fewest, most = SIZES[kind]
     if not fewest <= count <= most:
         wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-        raise StarterError(f"{kind} takes {wanted} nodes, not {count}")
+        nodes = "node" if most == 1 else "nodes"
+        raise StarterError(f"{kind} takes {wanted} {nodes}, not {count}")
 
 
 def _asked(name: str) -> tuple[str, int | None, str]:
@@ -128,11 +131,15 @@ def _asked(name: str) -> tuple[str, int | None, str]:
     return kind, nodes, click.prompt("What is the site called", default=name, err=True)
 
 
-def _checked(name: str) -> str:
-    if not _LABEL.fullmatch(name):
-        hint = "is no name of a site: lower-case letters, digits and '-'"
-        raise click.BadParameter(f"'{name}' {hint}", param_hint="--name")
-    return name
+def _checked(name: str | None, file: Path | None) -> str:
+    """The name that is said, or else that of the file, if a site can be called so."""
+    found = name or _name(file)
+    if _LABEL.fullmatch(found):
+        return found
+    hint = f"'{found}' is no name of a site: lower-case letters, digits and '-'"
+    if name:
+        raise click.BadParameter(hint, param_hint="--name")
+    raise click.UsageError(f"{hint}; call the file otherwise, or add --name")
 
 
 def _name(file: Path | None) -> str:

@@ -7,6 +7,7 @@ from itertools import chain
 
 from generator import catalogs
 from generator.declaration import FIRST_HOST, SUBNET_POOL, Kind
+from generator.diagnostics import did_you_mean
 from generator.hardware import PORTS, RJ45
 from generator.pipeline import read_site
 from generator.render import printed
@@ -89,7 +90,9 @@ def starter(kind: Kind, surveys: Mapping[str, Survey], name: str, engine: str, m
     """The text of a site file; `surveys` holds what is known of each node, in order of ranks."""
     known = catalogs.checkpoint(model)
     if known is None:
-        raise StarterError(f"no model of the catalog is called '{model}'")
+        near = did_you_mean(model, catalogs.checkpoint_names())
+        told = f"; {near}" if near else ""
+        raise StarterError(f"no model of the catalog is called '{model}'{told}")
     version, image = ENGINES[engine]
     plan = Plan(
         kind=kind,
