@@ -76,6 +76,16 @@ def test_files(process: Command) -> None:
     assert found == ["spark1/etc/nccl.conf", "spark1/etc/netplan/40-cx7.yaml"]
 
 
+def test_files_below_the_folder_of_the_bundle(process: Command) -> None:
+    wanted = ["spark1/etc/nccl.conf", "spark1/etc/netplan/40-cx7.yaml"]
+    for folder in ("out/lab-mesh/", "./out/lab-mesh/", "lab-mesh/", "/srv/bundles/lab-mesh/"):
+        found = offered(process, "show", SITE, "--why", f"{folder}spark1/etc/n")
+        assert found == [f"{folder}{path}" for path in wanted]
+    everything = offered(process, "show", SITE, "--why", "out/lab-mesh/")
+    assert len(everything) == len([p for p in (ROOT / "out/lab-mesh").rglob("*") if p.is_file()])
+    assert offered(process, "show", SITE, "--why", "ou") == everything
+
+
 def test_bundles(process: Command) -> None:
     assert offered(process, "verify", "ou") == ["out/"]
     assert offered(process, "verify", "out/lab") == ["out/lab-mesh"]

@@ -36,11 +36,16 @@ def nodes(context: click.Context, parameter: click.Parameter, incomplete: str) -
 
 
 def bundle_files(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """The files of the site's bundle."""
+    """The files of the site's bundle, by themselves or below a folder of the bundle's name."""
     from generator.render import render
 
     site = _named_site(context)
-    paths = render(site, "") if site else ()
+    if site is None:
+        return []
+    before, name, _ = f"/{incomplete}".rpartition(f"/{site.name}/")
+    folder = f"{before}{name}".removeprefix("/") if name else f"out/{site.name}/"
+    bundle = render(site, "")
+    paths = [f"{start}{path}" for start in ("", folder) for path in bundle]
     return [CompletionItem(path) for path in paths if path.startswith(incomplete)]
 
 
