@@ -152,7 +152,24 @@ FORM_HELP = {
 def form_fault(name: str, value: object) -> str:
     """What is wrong with a text that must have the form of that name, or nothing."""
     form = FORMS[name]
+    if name == "interface_address" and (edge := _edge(value)):
+        return f"is {edge}, not that of a node"
     return f"must be {form.wanted}" if isinstance(value, str) and not form.fits(value) else ""
+
+
+def _edge(value: object) -> str:
+    """What an address with its prefix length is, where it is of no node but of the network."""
+    if not isinstance(value, str) or not re.fullmatch(_WITH_PREFIX, value):
+        return ""
+    interface = ipaddress.IPv4Interface(value)
+    network = interface.network
+    if not _unicast(interface.ip):
+        return ""
+    edges = {
+        network.network_address: f"the address of the network {network} itself",
+        network.broadcast_address: f"the broadcast address of {network}",
+    }
+    return edges.get(interface.ip, "")
 
 
 def _host(text: str) -> str:

@@ -27,6 +27,8 @@ OF_THE_RULES = [
     if re.match(r"SG(19|[2-7])", case) and not case.endswith("unknown-key")
 ]
 INEXPRESSIBLE = {
+    "SG106-address-of-a-network": "a pattern can't tell a network's address from a node's",
+    "SG106-broadcast-address": "a pattern can't tell a broadcast address from a node's",
     "SG106-subnet-with-host-bits": "a pattern can't tell host bits from a network's address",
 }
 
