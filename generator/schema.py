@@ -5,6 +5,7 @@ The schemas are data in `schemas/`, one file a section; this module is all that 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -12,7 +13,7 @@ import cerberus
 import yaml
 from cerberus.schema import UnvalidatedSchema
 
-from generator import foreign
+from generator import catalogs, foreign
 from generator.diagnostics import (
     Add,
     Data,
@@ -72,7 +73,8 @@ def check(document: Document) -> tuple[Any, list[Finding]]:
     }
     validator = _validator()
     validator.validate(typed, normalize=False)
-    return typed, list(_without_cascades(_flat(validator._errors), document.findings))
+    found = _without_cascades(_flat(validator._errors), document.findings)
+    return typed, [_with_version_of_the_image(finding, typed) for finding in found]
 
 
 def _load(section: str) -> Any:
@@ -277,6 +279,18 @@ def _missing_key(error: Any, path: KeyPath) -> Finding:
         help=help_text,
         proposals=((Add(path, only[0]),),) if len(only) == 1 else (),
     )
+
+
+def _with_version_of_the_image(finding: Finding, data: Mapping[str, Any]) -> Finding:
+    """A missing version is the one that the image holds, where that is known."""
+    if (finding.rule, finding.path) != ("SG102", ("engine",)) or "'version'" not in finding.message:
+        return finding
+    section = data.get("engine")
+    reference = section.get("image") if isinstance(section, dict) else None
+    known = catalogs.image(reference) if isinstance(reference, str) else None
+    if known is None or not known.version:
+        return finding
+    return replace(finding, help=f"write 'version: {known.version}', as in the image")
 
 
 def _smallest(rules: Mapping[str, Any]) -> Any:
