@@ -120,6 +120,17 @@ def test_wrong_usage_is_2(arguments: tuple[str, ...], tmp_path: Path, sparkgen: 
     assert "Error: " in outcome.err
 
 
+def test_file_that_is_named_twice_is_built_once(
+    good: Path, warned: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    outcome = sparkgen("build", good.name, warned.name, f"./{good.name}", good, cwd=tmp_path)
+    assert outcome.code == 0
+    assert [line.partition(":")[0] for line in outcome.out.splitlines()] == [
+        "pair-chatbot",
+        "warned",
+    ]
+
+
 def test_misspelt_command_is_told_its_neighbor(tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("buid", cwd=tmp_path)
     assert outcome.code == 2

@@ -35,9 +35,13 @@ def content(path: Path) -> bytes:
 def sound(paths: Iterable[Path], strict: bool = False, form: str = "text") -> list[Reading]:
     """The readings of sites without errors; ends the command if one has any.
 
-    `strict` takes warnings for errors too, before bundles are written.
+    A file that is named twice is read once. `strict` takes warnings for errors too, before bundles
+    are written.
     """
-    readings = [read(path) for path in paths]
+    once: dict[str, Path] = {}
+    for path in paths:
+        once.setdefault(os.path.realpath(path), path)
+    readings = [read(path) for path in once.values()]
     faulty = [tell(reading, reading.findings, strict, form) for reading in readings]
     found = [(reading, reading.findings) for reading in readings]
     if any(faulty):
