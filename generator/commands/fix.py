@@ -20,7 +20,7 @@ def command(site: Path, write: bool) -> None:
     """Show what findings propose to change in a site file, and write it."""
     done = repair(str(site), content(site))
     click.echo(difference(done.before.document, done.after.document), nl=False)
-    for line in _left(done):
+    for line in (*_applied(done), *_left(done)):
         click.echo(visible(line), err=True)
     if write and done.changed and done.fewer:
         try:
@@ -32,6 +32,11 @@ def command(site: Path, write: bool) -> None:
         sys.exit(DRIFT)
     if has_errors((done.after if done.fewer else done.before).findings):
         sys.exit(INVALID)
+
+
+def _applied(done: Repair) -> list[str]:
+    """A line for each finding that was settled, in the order of rounds."""
+    return [f"applied: {_told(finding)}" for finding in done.fixed]
 
 
 def _left(done: Repair) -> list[str]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from generator.diagnostics import Finding
+from generator.diagnostics import Add, Finding, KeyPath, Proposal, Replace
 from generator.fixing.layout import UnsettledError
 from generator.fixing.splicing import Splice, Splicer
 from generator.pipeline import Reading, read_site
@@ -26,7 +26,7 @@ class Repair:
     """A site file before and after; `raw` is the text after, `fixed` what was settled on the way.
 
     `asked` are findings that can be read in several ways, `stuck` those whose proposals could not
-    be applied, or did not help: both are still there.
+    be applied, did not help, or would change what was written on the way: both are still there.
     """
 
     before: Reading
@@ -91,7 +91,11 @@ class _Search:
         self._seen.add(state.raw)
         if state.reading.document.data is None:
             return None
-        candidates = [f for f in state.reading.findings if len(f.proposals) == 1]
+        candidates = [
+            f
+            for f in state.reading.findings
+            if len(f.proposals) == 1 and not _takes_back(f.proposals[0], state.fixed)
+        ]
         splicer = Splicer(state.reading.document.text) if candidates else None
         spliced = list(_spliced(splicer, candidates)) if splicer else []
         together = list(_apart(spliced))
@@ -112,6 +116,22 @@ class _Search:
         if not _helped(state.reading, reading, fixed):
             return None
         return _State(raw, reading, (*state.fixed, *fixed))
+
+
+def _takes_back(proposal: Proposal, fixed: Iterable[Finding]) -> bool:
+    """Whether it changes a value that was written on the way: what was asked for would be lost."""
+    written = [
+        edit.path
+        for finding in fixed
+        for edit in finding.proposals[0]
+        if isinstance(edit, Replace | Add)
+    ]
+    return any(_within(edit.path, path) for edit in proposal for path in written)
+
+
+def _within(one: KeyPath, other: KeyPath) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
 
 
 def _spliced(
