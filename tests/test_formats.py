@@ -25,7 +25,7 @@ from generator.source import Document
 
 ERRORS = Path(__file__).parent / "errors"
 FORMS = ("json", "sarif", "github")
-HERE = PurePath("/work")
+HERE = PurePath("/checkout")
 Site = Callable[..., Path]
 
 # A key that is written twice, after characters of two, three and four bytes.
@@ -208,7 +208,7 @@ def test_nameless_bytes_in_a_file_name_are_said_in_every_form() -> None:
     [
         ("lab.yaml", "lab.yaml"),
         ("./sites//lab.yaml", "sites/lab.yaml"),
-        ("/work/sites/lab.yaml", "sites/lab.yaml"),
+        ("/checkout/sites/lab.yaml", "sites/lab.yaml"),
         ("a:b.yaml", "a%3Ab.yaml"),
         ("../other/lab.yaml", "file:///other/lab.yaml"),
         ("/srv/my lab.yaml", "file:///srv/my%20lab.yaml"),
