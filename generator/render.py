@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
-from xml.sax.saxutils import escape
 
 import yaml
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
+from markupsafe import escape
 
 from generator import __version__
 from generator.access import forwards, logins
@@ -374,7 +374,7 @@ def compose(value: str) -> str:
 
 def xml(value: str) -> str:
     """A text between the tags of XML, or in double quotes."""
-    return escape(value, {'"': "&quot;"})
+    return str(escape(value))
 
 
 def xml_comment(value: str) -> str:
