@@ -20,13 +20,13 @@ def command(site: Path, write: bool) -> None:
     """Show what findings propose to change in a site file, and write it."""
     done = repair(str(site), content(site))
     click.echo(difference(done.before.document, done.after.document), nl=False)
-    for line in (*_applied(done), *_left(done)):
-        click.echo(visible(line), err=True)
     if write and done.changed and done.fewer:
         try:
             overwrite(site, done.raw)
         except OverwriteError as error:
             fail(str(error))
+    for line in (*_applied(done), *_left(done)):
+        click.echo(visible(line), err=True)
     click.echo(visible(f"{site}: {_summary(done, write)}"), err=True)
     if not write and done.changed and done.fewer:
         sys.exit(DRIFT)
