@@ -1,4 +1,4 @@
-"""What can be said about a site file: findings with a rule, a place and a way out.
+"""Findings about a site file: each has a rule, a place and a way to fix it.
 
 Checks name a path in the data (`("cabling", 1, "endpoints", 0)`); the line and column of that path
 are looked up only when a report is printed.
@@ -6,9 +6,9 @@ are looked up only when a report is printed.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
-from enum import StrEnum
+from enum import IntEnum, StrEnum
+
+from generator.records import record
 
 KeyPath = tuple[str | int, ...]
 Data = str | int | float | bool | list["Data"] | dict[str, "Data"]
@@ -22,7 +22,19 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+class Stage(IntEnum):
+    """When a mistake shows: one of an early stage can hide those of the later ones.
+
+    A section that can't be read or is not of the schema is not checked by the rules. A site whose
+    cabling has no shape has no addresses.
+    """
+
+    READING = 1
+    SHAPE = 2
+    RULES = 3
+
+
+@record
 class Span:
     """A stretch of text; lines and columns count from zero, columns in characters."""
 
@@ -31,8 +43,15 @@ class Span:
     end_line: int
     end_column: int
 
+    def __lt__(self, other: "Span") -> bool:
+        return _ends(self) < _ends(other)
 
-@dataclass(frozen=True, slots=True)
+
+def _ends(span: Span) -> tuple[int, int, int, int]:
+    return span.line, span.column, span.end_line, span.end_column
+
+
+@record
 class Related:
     """The second place of a conflict, and what it has to do with the first."""
 
@@ -40,7 +59,7 @@ class Related:
     path: KeyPath
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Replace:
     """Write another value at a path, or the first one of a key that is not there."""
 
@@ -48,7 +67,7 @@ class Replace:
     value: Data
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rename:
     """Write another key at a path, and leave its value."""
 
@@ -56,7 +75,7 @@ class Rename:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Remove:
     """Take a key with its value, or an entry of a list, out; `again` the second one of a key."""
 
@@ -64,7 +83,7 @@ class Remove:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Add:
     """Write a key that is not there, or an entry at the end of a list.
 
@@ -76,17 +95,26 @@ class Add:
     after: str = ""
 
 
-Edit = Replace | Rename | Remove | Add
+@record
+class Rewrite:
+    """Write other text in place of a stretch of the file, whether or not that is YAML."""
+
+    span: Span
+    text: str
+
+
+Edit = Replace | Rename | Remove | Add | Rewrite
 Proposal = tuple[Edit, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """One mistake, said once.
 
     `at_key` points at the key of `path` in place of its value. `span` is for text that is no YAML
     and so has no path. `proposals` are what `help` says as edits: one, or one for each reading
-    where there are several, between which a person has to choose.
+    where there are several, between which a person has to choose. An `unsafe` one is for a person
+    too: it would give up something that was asked for.
     """
 
     rule: str
@@ -98,11 +126,26 @@ class Finding:
     related: tuple[Related, ...] = ()
     span: Span | None = None
     proposals: tuple[Proposal, ...] = ()
+    stage: Stage = Stage.RULES
+    unsafe: bool = False
+
+    @property
+    def correction(self) -> Proposal | None:
+        """The edits that can't but be meant, if there are any."""
+        return self.proposals[0] if len(self.proposals) == 1 and not self.unsafe else None
 
 
 def has_errors(findings: Iterable[Finding]) -> bool:
     """Whether any finding stops the build."""
     return any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def weight(findings: Iterable[Finding]) -> tuple[int, ...]:
+    """How many findings there are by severity, the heaviest first."""
+    totals = dict.fromkeys(Severity, 0)
+    for finding in findings:
+        totals[finding.severity] += 1
+    return tuple(totals.values())
 
 
 def path_text(path: KeyPath) -> str:
@@ -123,9 +166,17 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 def all_nearest(word: str, known: Iterable[str]) -> list[str]:
     """The known words that a misspelt one is likely to be: several where they are as near."""
+    from difflib import get_close_matches
+
     found = get_close_matches(word, list(known), n=3, cutoff=0.6)
-    ratios = [SequenceMatcher(None, near, word).ratio() for near in found]
+    ratios = [_likeness(near, word) for near in found]
     return sorted(near for near, ratio in zip(found, ratios, strict=True) if ratio == ratios[0])
+
+
+def _likeness(one: str, other: str) -> float:
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, one, other).ratio()
 
 
 def misspelt(word: str, near: Iterable[str]) -> list[str]:
@@ -142,20 +193,20 @@ _ALIKE = 0.85
 
 
 def _is_misspelt(word: str, known: str) -> bool:
-    asked, meant = (re.split("[-_]", text.lower()) for text in (word, known))
-    while len(asked) > 1 and len(meant) > 1 and asked[0] == meant[0]:
-        asked, meant = asked[1:], meant[1:]
-    one, other = "-".join(asked), "-".join(meant)
+    wrong, meant = (re.split("[-_]", text.lower()) for text in (word, known))
+    while len(wrong) > 1 and len(meant) > 1 and wrong[0] == meant[0]:
+        wrong, meant = wrong[1:], meant[1:]
+    one, other = "-".join(wrong), "-".join(meant)
     if re.findall(r"[0-9]", one) != re.findall(r"[0-9]", other):
         return False
     short, long = sorted((one, other), key=len)
     if long.startswith(short) and "-" not in long[len(short) :]:
         return True
     most = 0 if len(short) < 3 else 1 if len(short) < 5 else 2
-    return _slips(one, other) <= most or SequenceMatcher(None, one, other).ratio() >= _ALIKE
+    return slips(one, other) <= most or _likeness(one, other) >= _ALIKE
 
 
-def _slips(word: str, known: str) -> int:
+def slips(word: str, known: str) -> int:
     """Letters lost, added, changed, or turned with the next one, that make a word of another.
 
     Source: optimal string alignment, the restricted Damerau-Levenshtein distance.

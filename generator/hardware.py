@@ -4,27 +4,38 @@ A QSFP port is two PCIe x4 halves, each with an Ethernet interface and a RoCE de
 Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX-7 interfaces.
 """
 
-from dataclasses import dataclass
+from generator.origin import Origin
+from generator.records import record
 
 PORTS = (0, 1)
 HALVES = (0, 1)
 
-# Memory that CUDA sees on a 128 GB Spark: 128,501,256,192 bytes, the lower of two published figures
-# (the other is 121.7 GiB). The 64 GB model is taken in proportion.
+# Memory that CUDA sees on a 128 GB Spark, which is MemTotal of /proc/meminfo to the byte: the lower
+# of two counts, 125,513,944 kB of the first releases (leptonai/gpud pull request 1170, December
+# 2025), and the higher, 127,535,084 to 127,600,748 kB of releases of 2026 (XuehaiPan/nvitop pull
+# request 208; unslothai/unsloth pull request 10486: no carve-out of firmware decides it). The 64 GB
+# model is taken in proportion.
 VISIBLE_GIB = {128: 119.7, 64: 59.8}
+NEWER_VISIBLE_GIB = {128: 121.6, 64: 60.8}
 
-# The management port, the same on every Spark.
+# The management port and the Wi-Fi, the same on every Spark.
 RJ45 = "enP7s7"
+WIFI = "wlP9s9"
 
 DAC_REACH_M = 5.0
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@record
 class Half:
     """One PCIe half of one QSFP port: port 0 is the left one, beside the RJ45."""
 
+    ORIGIN = Origin("{cable}.endpoints", "each port that a cable ends at has two halves")
+
     port: int
     half: int
+
+    def __lt__(self, other: "Half") -> bool:
+        return (self.port, self.half) < (other.port, other.half)
 
     @property
     def interface(self) -> str:

@@ -1,59 +1,71 @@
 """The whole flow as one pure function: from a site file's bytes to its findings and its site."""
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import PurePath
 
-from generator import schema, secrecy, source
-from generator.declaration import Declaration, declare
+from generator import rules
 from generator.derive import derive
 from generator.diagnostics import Finding, has_errors
-from generator.formats import in_order
-from generator.rules import judge
+from generator.records import record
+from generator.reports.text import in_order
+from generator.rules.policy import Policy
 from generator.site import Site
-from generator.source import Document
+from generator.site.complete import CompleteDeclaration
+from generator.sitefile import redaction, schema, source
+from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.declaration import declare
+from generator.sitefile.source import Document
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reading:
     """What a site file says: its document, all findings, and its site unless there are errors.
 
-    `declaration` is there as soon as the document is a mapping, whatever is wrong with it.
+    `declaration` is there as soon as no section is missing, whatever the rules say of it.
     """
 
     document: Document
     findings: tuple[Finding, ...]
-    declaration: Declaration | None
+    declaration: CompleteDeclaration | None
     site: Site | None
     sha256: str
 
 
-def read_site(name: str, raw: bytes) -> Reading:
-    """Read, check and derive a site; `name` is the file's name as the user gave it."""
+def read_site(
+    name: str, raw: bytes, beside: Beside = nothing_beside, policy: Policy | None = None
+) -> Reading:
+    """Read, check and derive a site; `name` is the file's name as the user gave it.
+
+    `beside` reads the files that it names; `policy` is what its repository makes of findings.
+    """
     document = source.read(name, raw)
-    findings, declaration, site = _site(document)
-    told = secrecy.concealed(document, findings) if findings else []
+    findings, declaration, site = _site(document, beside, policy)
+    told = redaction.concealed(document, findings) if findings else []
     # Cerberus asks for keys that are missing in an order that differs from run to run.
     ordered = tuple(in_order(document, told))
     return Reading(document, ordered, declaration, site, sha256(raw).hexdigest())
 
 
-def _site(document: Document) -> tuple[list[Finding], Declaration | None, Site | None]:
+def _site(
+    document: Document, beside: Beside, policy: Policy | None
+) -> tuple[list[Finding], CompleteDeclaration | None, Site | None]:
     """All findings of a document, its sections, and its site unless there are errors."""
-    findings = list(document.findings)
     if document.data is None:
-        return findings, None, None
-    data, faults = schema.check(document)
-    findings += faults
+        # Only a text that YAML cannot read needs them.
+        from generator.sitefile import corrections
+
+        return list(corrections.corrected(document)), None, None
+    data, findings = schema.check(document)
     if data is None:
         return findings, None, None
-    declaration = declare(data, findings)
-    judged, fabric = judge(declaration, document)
-    findings += judged
-    if has_errors(findings) or fabric is None:
+    found, declaration = rules.check(declare(data, findings), document, beside, policy)
+    findings += found
+    if has_errors(findings) or declaration is None:
         return findings, declaration, None
-    return findings, declaration, derive(declaration, fabric, file_name(document.name))
+    site = derive(declaration, file_name(document.name))
+    lacking = list(policy.lacking(site)) if policy else []
+    return findings + lacking, declaration, None if lacking else site
 
 
 def file_name(name: str) -> str:

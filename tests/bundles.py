@@ -1,29 +1,41 @@
 """The bundles that tests consume, those of the examples and of the goldens, and their nodes' trees.
 
+The examples' bundles are those of `out/`. A golden site's is built once per test run, whole, for
+its case keeps only the files that it is about.
+
 A tree is used as on its node: a copy with the modes that the manifest states, laid over this
 machine's /etc and /opt for one process and its children.
 """
 
+import contextlib
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from programs import program, require, require_root
+from waiting import PATIENCE
 
-from generator.addressing import Cable, Port
-from generator.pipeline import read_site
+from generator.bundle.output import compare
+from generator.bundle.render import render
+from generator.bundle.writing import write
+from generator.fabric.addressing import Cable, Port
+from generator.pipeline import Reading, read_site
 from generator.site import Node, Site
+from generator.sitefile.disk import beside
 from generator.verify.namespaces import Link
 
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent
 MANIFEST = "MANIFEST.json"
-CHECKSUMS = "SHA256SUMS"
+# The variable that names the folder of the bundles built in this test run.
+BUILT = "SPARKGEN_BUILT_BUNDLES"
 
 _OVERLAY = """\
 set -e
@@ -39,15 +51,35 @@ class Bundle:
     """A bundle on disk and the site file that it was built from."""
 
     name: str
-    folder: Path
     file: Path
+    committed: Path | None = None
 
     @cached_property
+    def folder(self) -> Path:
+        """The bundle's folder: the committed one, else one built for this test run."""
+        return self.committed or self._built()
+
+    def _built(self) -> Path:
+        folder = Path(os.environ[BUILT]) / self.name
+        if not folder.exists():
+            tree = render(self.site, self._reading.sha256)
+            with TemporaryDirectory(dir=folder.parent) as work:
+                made = Path(work) / self.name
+                write(tree, made, compare(tree, made))
+                # Another worker may have put it in place meanwhile.
+                with contextlib.suppress(OSError):
+                    made.rename(folder)
+        return folder
+
+    @cached_property
+    def _reading(self) -> Reading:
+        return read_site(self.file.name, self.file.read_bytes(), beside(self.file))
+
+    @property
     def site(self) -> Site:
-        """The site that the bundle is to say."""
-        reading = read_site(str(self.file), self.file.read_bytes())
-        assert reading.site, reading.findings
-        return reading.site
+        """The site that the bundle is built from."""
+        assert self._reading.site, self._reading.findings
+        return self._reading.site
 
     @cached_property
     def modes(self) -> dict[str, int]:
@@ -78,23 +110,27 @@ class NodeFolder:
 
     @property
     def site(self) -> Site:
-        """The site that the bundle is to say."""
+        """The site that the bundle is built from."""
         return self.bundle.site
 
     @property
     def node(self) -> Node:
-        """The node that the folder is to say."""
+        """The node whose folder it is."""
         return next(node for node in self.site.nodes if node.name == self.name)
+
+    @property
+    def modes(self) -> dict[str, int]:
+        """The mode of each of its files on the node, by the path below the folder."""
+        parts = ((path.partition("/"), mode) for path, mode in self.bundle.modes.items())
+        return {rest: mode for (name, _, rest), mode in parts if name == self.name}
 
     def copy(self, target: Path) -> Path:
         """The tree as it is on the node, and what an operator keeps there besides: the secrets."""
         tree = target / self.name
-        for path, mode in self.bundle.modes.items():
-            name, _, rest = path.partition("/")
-            if name == self.name:
-                (tree / rest).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(self.bundle.folder / path, tree / rest)
-                (tree / rest).chmod(mode)
+        for path, mode in self.modes.items():
+            (tree / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.path / path, tree / path)
+            (tree / path).chmod(mode)
         if secrets := self.secrets:
             lines = (f"{name}={value}\n" for name, value in secrets.items())
             (tree / "etc/sparkgen/secrets.env").write_text("".join(lines))
@@ -107,8 +143,8 @@ class NodeFolder:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Stand-ins for the secrets that the site names."""
-        return {name: f"secret-{name.lower()}" for name in self.site.engine.secrets}
+        """Stand-ins for the secrets that the node needs."""
+        return {name: f"secret-{name.lower()}" for name in self.site.secrets(self.node)}
 
     def __str__(self) -> str:
         return f"{self.bundle.name}/{self.name}"
@@ -153,7 +189,7 @@ def composed_services(tree: Path, project_name: str, *options: str) -> dict[str,
         on_node(tree, *compose, "config", "--format", "json"),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stderr) == (0, "")
     # What is printed is a Compose file again, in which each $ stands twice.
@@ -165,18 +201,17 @@ def composed_services(tree: Path, project_name: str, *options: str) -> dict[str,
 
 def _bundles() -> Iterator[Bundle]:
     for manifest in sorted((PROJECT / "out").glob(f"*/{MANIFEST}")):
-        folder = manifest.parent
         file = json.loads(manifest.read_text())["site"]["file"]
-        yield Bundle(folder.name, folder, PROJECT / "sites" / file)
+        yield Bundle(manifest.parent.name, PROJECT / "sites" / file, manifest.parent)
     for file in sorted((TESTS / "golden").glob("*/site.yaml")):
-        yield Bundle(f"golden-{file.parent.name}", file.parent / "expected", file)
+        yield Bundle(f"golden-{file.parent.name}", file)
 
 
 BUNDLES = tuple(_bundles())
 NODES = tuple(
-    NodeFolder(bundle, checksums.parent.name)
+    NodeFolder(bundle, name)
     for bundle in BUNDLES
-    for checksums in sorted(bundle.folder.glob(f"*/{CHECKSUMS}"))
+    for name in sorted(node.name for node in bundle.site.nodes)
 )
 # Where Docker runs the engine, and not Slurm.
 COMPOSED = tuple(folder for folder in NODES if not folder.site.engine.is_slurm_job)

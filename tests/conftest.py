@@ -1,21 +1,26 @@
 """What the tests share: bundles made in memory, the command, and `--update-golden`."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from bundles import BUILT
 from click.testing import CliRunner
+from waiting import PATIENCE
 
+from generator.bundle.render import render
+from generator.bundle.tree import Tree
 from generator.cli import main
-from generator.formats import text
 from generator.pipeline import read_site
-from generator.render import render
+from generator.reports.text import text
 from generator.resources import ROOT
-from generator.tree import Tree
+from generator.sitefile.disk import beside
 
 Bundle = Callable[[Path], Tree]
 Command = Callable[..., "Outcome"]
@@ -25,13 +30,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="rewrite tests/golden/*/expected with what comes out now",
+        help="rewrite the files in tests/golden and tests/errors with what comes out now",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("update_golden") and os.environ.get("CI"):
-        raise pytest.UsageError("--update-golden is for people who read the diff, not for CI")
+        raise pytest.UsageError("--update-golden takes someone who reads the diff; CI does not")
+    if not is_worker(config):
+        os.environ[BUILT] = tempfile.mkdtemp(prefix="sparkgen-bundles.")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not is_worker(config):
+        shutil.rmtree(os.environ.pop(BUILT))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the tables that tests have recorded, which pass however good their figures are."""
+    for report in terminalreporter.getreports("passed"):
+        for table in (value for name, value in report.user_properties if name == "table"):
+            terminalreporter.section(report.nodeid)
+            terminalreporter.write_line(str(table))
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether pytest-xdist started this process for a part of the tests."""
+    return hasattr(config, "workerinput")
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +64,7 @@ def bundle() -> Bundle:
     """Makes the whole tree of a site file in memory."""
 
     def make(path: Path) -> Tree:
-        reading = read_site(path.name, path.read_bytes())
+        reading = read_site(path.name, path.read_bytes(), beside(path))
         assert reading.site, text(reading.document, reading.findings)
         return render(reading.site, reading.sha256)
 
@@ -59,9 +84,10 @@ class Outcome:
 def sparkgen(monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs the command in this process, which is fast; its own faults are raised."""
 
-    def run(*arguments: object, cwd: Path) -> Outcome:
+    def run(*arguments: object, cwd: Path, stdin: str = "") -> Outcome:
         monkeypatch.chdir(cwd)
-        result = CliRunner().invoke(main, [str(word) for word in arguments], prog_name="sparkgen")
+        words = [str(word) for word in arguments]
+        result = CliRunner().invoke(main, words, stdin, prog_name="sparkgen")
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Outcome(result.exit_code, result.stdout, result.stderr)
@@ -87,7 +113,7 @@ def process() -> Command:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from generator.declaration import (
+from generator.sitefile.declaration import (
     DeclaredEngine,
     DeclaredModel,
     DeclaredNode,
@@ -23,7 +23,7 @@ def a_model(**own: Any) -> DeclaredModel:
     """A model section; speculative decoding as a mapping."""
     if drafts := own.get("speculative"):
         own["speculative"] = Speculative(**{"source": None} | drafts)
-    return DeclaredModel(**{key: own.pop(key, None) for key in DeclaredModel.__slots__}, **own)
+    return DeclaredModel(**{key: own.pop(key, None) for key in DeclaredModel.__match_args__}, **own)
 
 
 def an_engine(**own: Any) -> DeclaredEngine:

@@ -6,11 +6,12 @@ the tree alone. Docker is a stand-in, in which a container lives for as long as 
 
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from waiting import PATIENCE, until
 
 _BOOT = """\
 set -e
@@ -69,7 +70,7 @@ class Machine:
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run a program on it to its end, whatever its exit status."""
         enter = ("nsenter", "--target", str(self.process), "--mount", "--pid", "--net", "--uts")
-        return subprocess.run([*enter, *argv], capture_output=True, text=True, timeout=60)
+        return subprocess.run([*enter, *argv], capture_output=True, text=True, timeout=PATIENCE)
 
     def systemctl(self, *argv: str) -> str:
         """What systemctl answers."""
@@ -96,17 +97,9 @@ class Machine:
         """What was called, in order."""
         return self.run("cat", "/run/told/calls").stdout.splitlines()
 
-    def wait(self, state: str, unit: str = "sparkgen-engine", seconds: float = 20) -> None:
+    def wait(self, state: str, unit: str = "sparkgen-engine", patience: float = PATIENCE) -> None:
         """Wait until a unit is in a state."""
-        until(lambda: self.state(unit) == state, seconds)
-
-
-def until(true: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        until(lambda: self.state(unit) == state, patience)
 
 
 def prepared(tree: Path) -> Path:
@@ -127,7 +120,7 @@ def prepared(tree: Path) -> Path:
 
 
 @contextmanager
-def booted(tree: Path, within: Sequence[str] = ()) -> Iterator[Machine]:
+def booted(tree: Path, within: Sequence[str] = (), script: str = _BOOT) -> Iterator[Machine]:
     """Boot a prepared tree, in the network that the prefix `within` leads to."""
     spaces = ["--mount", "--pid", "--ipc", "--cgroup", *([] if within else ["--net", "--uts"])]
     unshare = [
@@ -137,17 +130,21 @@ def booted(tree: Path, within: Sequence[str] = ()) -> Iterator[Machine]:
         "--kill-child",
         "bash",
         "-c",
-        _BOOT,
+        script,
         str(tree),
     ]
     with subprocess.Popen([*within, *unshare], stderr=subprocess.PIPE) as process:
         try:
-            until(lambda: bool(_children(process.pid)) or process.poll() is not None)
+            until(lambda: _is_up(process) or process.poll() is not None)
             machine = Machine(_last(process.pid))
-            until(lambda: machine.systemctl("is-active", "boot.target") == "active")
             yield machine
         finally:
             process.kill()
+
+
+def _is_up(process: "subprocess.Popen[bytes]") -> bool:
+    """Asked anew each time: what comes before systemd may have children of its own."""
+    return Machine(_last(process.pid)).systemctl("is-active", "boot.target") == "active"
 
 
 def _children(pid: int) -> list[int]:

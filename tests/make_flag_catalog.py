@@ -1,87 +1,58 @@
-r"""Makes a flag catalog out of an engine's own parser: `schemas/engines/PROGRAM-VERSION.tsv`.
+r"""Adds a version to a flag catalog, `schemas/engines/PROGRAM.tsv`, out of an engine's own parser.
 
     python tests/make_flag_catalog.py vllm 0.34.0 --command 'vllm serve' \
-        --wheel vllm-0.34.0-cp38-abi3-manylinux_2_28_x86_64.whl \
-        --parser vllm.entrypoints.common.cli_args:make_arg_parser \
-        --underscores --dotted --variables VLLM_ --all-variables --like 0.33.0 \
-        --output schemas/engines/vllm-0.34.0.tsv
+        --wheel vllm-0.34.0-cp38-abi3-manylinux_2_28_aarch64.whl \
+        --parser vllm.entrypoints.common.cli_args:make_arg_parser --like 0.33.0 \
+        --values tool-call-parser=tool_parsers/__init__.py:_TOOL_PARSERS_TO_REGISTER \
+        --variables VLLM_ --all-variables --variables-of envs.py \
+        --underscores --dotted --output schemas/engines/vllm.tsv
 
 The parser is a click command, an argparse parser, or a function that returns one, fills one that it
 is given, or parses with one: what it would parse stays unread. Modules that aren't there, as torch
 where only the wheel is, are replaced by ones that have every name and do nothing, but for those
-that are to be `--absent`; what a parser is made with, as pydantic, must be installed. Variables are
-the names with the prefix that the package's code has.
+that are to be `--absent`; so are modules of the engine's own that are `--replaced`, as they can't
+be loaded without a GPU. What a parser is made with, as pydantic, must be installed. Values that the
+engine itself reads later are the keys, members or words of what `--values` names. Variables are the
+names with the prefix that the package's code has.
 
-`--like` takes over from an earlier catalog what a parser doesn't say: known values, keys of JSON,
+`--like` takes over from an earlier version what a parser doesn't say: known values, keys of JSON,
 aliases of the type; and what the versions differ in is printed, for people to look at and to write
 into `schemas/replaced.tsv`. A type that is taken for text is printed too.
 """
 
 import argparse
-import importlib
-import importlib.abc
-import importlib.machinery
+import ast
+import dataclasses
+import inspect
 import re
 import sys
 import tempfile
-import types
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
 import click
+from flag_catalog_text import HEAD, VersionCatalog, catalog_text, version_catalog
+from missing_modules import loaded, pretended
 
-from generator.catalogs.flags import Flag, FlagCatalog, catalog, parse
-
-HEAD = """\
-# What `{command}` {version} takes; generator/catalogs/flags.py says how to read this file.
-# Source: {source}
-"""
-
-
-# A catalog as text
-
-
-def catalog_text(
-    command: str,
-    version: str,
-    source: str,
-    traits: Sequence[str],
-    flags: Sequence[Flag],
-    variables: Sequence[str] = (),
-    prefix: str = "",
-    has_all_variables: bool = False,
-) -> str:
-    """The whole file."""
-    lines = ["\t".join(["parser", *traits])]
-    if prefix:
-        lines.append(f"variables\t{prefix}\t{'all' if has_all_variables else 'some'}")
-    lines += sorted(map(written, flags))
-    lines += sorted(variables)
-    head = HEAD.format(command=command, version=version, source=source)
-    return head + "".join(f"{line}\n" for line in lines)
-
-
-def written(flag: Flag) -> str:
-    """The line of a flag."""
-    said = [_attribute(name, getattr(flag, name)) for name in Flag.__slots__[2:]]
-    return "\t".join([" ".join(flag.names), flag.type, *filter(None, said)])
-
-
-def _attribute(name: str, value: object) -> str:
-    if isinstance(value, tuple):
-        return f"{name}={' '.join(value)}" if value else ""
-    if isinstance(value, bool):
-        return name if value else ""
-    is_said = value is not None if name == "deprecated" else bool(value)
-    return f"{name}={value}" if is_said else ""
-
+from generator.catalogs.flags import ANY, Flag, FlagCatalog, covered, parse
+from generator.catalogs.versions import version as parsed
+from generator.records import record, replace
 
 # What a parser knows
+
+
+@record
+class Meaning:
+    """What a flag's values are."""
+
+    type: str
+    is_optional: bool = False
+    has_suffixes: bool = False
+    fields: tuple[str, ...] = ()
 
 
 def flags_of(parser: argparse.ArgumentParser | click.Command) -> list[Flag]:
@@ -89,7 +60,11 @@ def flags_of(parser: argparse.ArgumentParser | click.Command) -> list[Flag]:
     if isinstance(parser, click.Command):
         own = (_of_click(option) for option in parser.params if isinstance(option, click.Option))
     else:
-        own = (_of_argparse(action) for action in parser._actions)
+        names: dict[int, list[str]] = defaultdict(list)
+        # An action may be registered under names that it does not show.
+        for name, action in parser._option_string_actions.items():
+            names[id(action)].append(name)
+        own = (_of_argparse(action, names[id(action)]) for action in parser._actions)
     return sorted((flag for flag in own if flag), key=lambda flag: flag.names)
 
 
@@ -107,25 +82,43 @@ def _of_click(option: click.Option) -> Flag | None:
     )
 
 
-def _of_argparse(action: argparse.Action) -> Flag | None:
-    given, left_out = action.option_strings, (argparse._HelpAction, argparse._VersionAction)
+def _of_argparse(action: argparse.Action, given: Sequence[str]) -> Flag | None:
+    left_out = (argparse._HelpAction, argparse._VersionAction)
     off = [name for name in given if _is_off(name, given[0])]
     names = [name for name in given if name not in off]
     if isinstance(action, left_out) or not any(name.startswith("--") for name in names):
         return None
-    kind, optional = ("switch", False) if action.nargs == 0 else _type_of(action)
+    switch = Meaning("switch")
+    meaning = switch if action.nargs == 0 else _meaning(action)
     many = "append" if isinstance(action, argparse._AppendAction) else action.nargs
+    known = action.metavar if isinstance(action.metavar, list | set) else ()
     return Flag(
         names=_ordered(names),
-        type=kind,
+        type=meaning.type,
         off=tuple(off),
         many=str(many) if many not in (None, 0, "?", 1) else "",
-        choices=tuple(map(str, action.choices or ())),
-        also=("None",) if optional else (),
-        suffixes="human_readable" in _name(action.type),
+        choices=tuple(word for word in _words(action.choices) if word != "None"),
+        known=_words(known),
+        also=_also(action, meaning),
+        fields=meaning.fields,
+        suffixes=meaning.has_suffixes,
         optional=action.nargs == "?",
         deprecated="" if _is_deprecated(action) else None,
     )
+
+
+def _also(action: argparse.Action, meaning: Meaning) -> tuple[str, ...]:
+    """What is taken beside the type and the choices; any text where a choice is not to be read."""
+    given = tuple(action.choices or ())
+    is_whole = len(_words(given)) == len([value for value in given if value is not None])
+    optional = meaning.is_optional or None in given or "None" in given
+    return (*(("None",) if optional else ()), *(() if is_whole else (ANY,)))
+
+
+def _words(values: Any) -> tuple[str, ...]:
+    """Choices as they are written; what a stand-in has in place of a name is not known."""
+    said = (getattr(value, "value", value) for value in values or () if value is not None)
+    return tuple(str(value) for value in said if isinstance(value, str | int | float))
 
 
 def _is_deprecated(action: argparse.Action) -> bool:
@@ -144,21 +137,40 @@ _TYPES = {"integer": "int", "integer range": "int", "float": "float", "float ran
 _KNOWN_TYPES: dict[Any, str] = {int: "int", float: "float", str: "text", None: "text"}
 
 
-def _type_of(action: argparse.Action) -> tuple[str, bool]:
-    """The type, and whether `None` is a value too, as functions that convert are called."""
-    convert: Any = action.type
-    if convert in _KNOWN_TYPES:
-        return _KNOWN_TYPES[convert], False
-    name, optional = _name(convert), "optional" in _name(convert)
-    inner = [cell.cell_contents for cell in getattr(convert, "__closure__", None) or ()]
+def _meaning(action: argparse.Action) -> Meaning:
+    """What functions that convert a flag's text are called, and what they call."""
+    if action.type in _KNOWN_TYPES:
+        return Meaning(_KNOWN_TYPES[action.type])
+    inner = list(_inner(action.type))
+    names = [_name(each) for each in inner]
+    optional = any("optional" in name for name in names)
+    for keys in filter(dataclasses.is_dataclass, inner):
+        fields = tuple(field.name for field in dataclasses.fields(keys) if _is_key(field))
+        return Meaning("json", optional, fields=fields)
+    if any("human_readable" in name for name in names):
+        return Meaning("int", optional, has_suffixes=True)
+    if any(re.search("json|dict|loads", name) for name in names):
+        return Meaning("json", optional)
     for known in (kind for kind in inner if kind in (int, float, str)):
-        return _KNOWN_TYPES[known], optional
-    if any(re.search("json|dict|loads", text) for text in (name, *map(_name, inner))):
-        return "json", optional
-    if "int" in re.split("[^a-z]", name):
-        return "int", optional
-    print(f"{action.option_strings[0]}: {name} is taken for text", file=sys.stderr)
-    return "text", optional
+        return Meaning(_KNOWN_TYPES[known], optional)
+    if any("int" in re.split("[^a-z]", name) for name in names):
+        return Meaning("int", optional)
+    print(f"{action.option_strings[0]}: {names[0]} is taken for text", file=sys.stderr)
+    return Meaning("text", optional)
+
+
+def _inner(convert: Any) -> Iterator[Any]:
+    """A function that converts, and the functions and types that it was made with."""
+    yield convert
+    cells = [cell.cell_contents for cell in getattr(convert, "__closure__", None) or ()]
+    for each in (*cells, *(getattr(convert, "__defaults__", None) or ())):
+        if isinstance(each, type) or inspect.isfunction(each):
+            yield from _inner(each)
+
+
+def _is_key(field: Any) -> bool:
+    """Whether a record takes a field, as pydantic's say it beside dataclasses' own."""
+    return bool(field.init) and getattr(field.default, "init", None) is not False
 
 
 def _name(convert: object) -> str:
@@ -187,7 +199,7 @@ def parser_of(target: Any) -> argparse.ArgumentParser | click.Command:
 
     if isinstance(target, argparse.ArgumentParser | click.Command):
         return target
-    empty = argparse.ArgumentParser()
+    empty = _empty_parser(target)
     with patch.object(argparse.ArgumentParser, "parse_known_args", stop):
         try:
             made = target(empty) if _takes_one(target) else target()
@@ -196,143 +208,72 @@ def parser_of(target: Any) -> argparse.ArgumentParser | click.Command:
     return made if isinstance(made, argparse.ArgumentParser | click.Command) else empty
 
 
+def _empty_parser(function: Callable[..., object]) -> argparse.ArgumentParser:
+    """One of the class that the function asks for, which may know actions of its own."""
+    for wanted in getattr(function, "__annotations__", {}).values():
+        if isinstance(wanted, type) and issubclass(wanted, argparse.ArgumentParser):
+            return wanted()
+    return argparse.ArgumentParser()
+
+
 def _takes_one(function: Callable[..., object]) -> bool:
     code = getattr(function, "__code__", None)
     bound = int(hasattr(function, "__self__"))
     return code is not None and code.co_argcount - bound >= 1
 
 
-class _Base:
-    """What a class inherits from that stand-ins are the bases of."""
-
-    def __init__(self, *_: object, **values: object) -> None:
-        self.__dict__.update(values)
-
-    def __init_subclass__(cls, **_: object) -> None: ...
-
-
-class _Anything:
-    """Has every attribute, takes every call, decorates nothing, and can be the base of a class."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Anything()
-
-    def __call__(self, *args: Any, **_: object) -> Any:
-        decorates = len(args) == 1 and isinstance(args[0], types.FunctionType | type)
-        return args[0] if decorates else _Anything()
-
-    def __getitem__(self, _: object) -> "_Anything":
-        return self
-
-    def __or__(self, _: object) -> "_Anything":
-        return self
-
-    __ror__ = __or__
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __int__(self) -> int:
-        return 0
-
-    def __lt__(self, _: object) -> bool:
-        return False
-
-    __gt__ = __le__ = __ge__ = __lt__
-
-    def __instancecheck__(self, _: object) -> bool:
-        return False
-
-    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
-        first = next(base for base in bases if isinstance(base, _Anything))
-        return (_Base,) if self is first else ()
+def values_of(module: Path, name: str) -> tuple[str, ...]:
+    """The words of a registry: the keys of a mapping, the members of a class, a Literal's."""
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            assigned = (each for each in node.body if isinstance(each, ast.Assign))
+            return tuple(ast.unparse(each.targets[0]) for each in assigned)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _target(node) == name and node.value:
+            return tuple(map(ast.literal_eval, _words_of(node.value)))
+    raise LookupError(f"{module} has no {name}")
 
 
-class _StandIn(types.ModuleType):
-    """A module that has every name, but for those that are to be absent."""
-
-    def __init__(self, name: str, absent: Sequence[str]) -> None:
-        super().__init__(name)
-        self.__absent = absent
-
-    def __getattr__(self, name: str) -> Any:
-        if f"{self.__name__}.{name}" in self.__absent:
-            raise AttributeError(name)
-        if name == "__version__":
-            return "999.0"
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Anything()
+def _target(node: ast.Assign | ast.AnnAssign) -> str:
+    return ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
 
 
-class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds every module that nobody else finds, but for those that are to be absent."""
-
-    def __init__(self, absent: Sequence[str]) -> None:
-        self.absent = absent
-
-    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        if name in self.absent:
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return _StandIn(spec.name, self.absent)
-
-    def exec_module(self, module: types.ModuleType) -> None: ...
+def _words_of(value: ast.expr) -> list[ast.expr]:
+    match value:
+        case ast.Dict(keys=keys):
+            return [key for key in keys if key]
+        case ast.Subscript(slice=ast.Tuple(elts=words)) | ast.List(elts=words):
+            return words
+    raise LookupError(ast.unparse(value))
 
 
-def loaded(where: str, folder: Path | None, absent: Sequence[str]) -> tuple[Any, Path]:
-    """What `package.module:name.attribute` is, and the package's folder.
-
-    Modules that aren't there have stand-ins. Of a package in a folder of its own what its
-    `__init__` would do is left out: it is made for machines with a GPU.
-    """
-    module, _, names = where.partition(":")
-    name = module.partition(".")[0]
-    finder = _StandIns(absent)
-    if folder:
-        sys.path.insert(0, str(folder))
-        sys.modules[name] = types.ModuleType(name)
-        sys.modules[name].__path__ = [str(folder / name)]
-    sys.meta_path.append(finder)
-    try:
-        found = reduce(getattr, names.split("."), importlib.import_module(module))
-    finally:
-        sys.meta_path.remove(finder)
-    return found, Path(sys.modules[name].__path__[0])
-
-
-def variables_of(package: Path, prefix: str) -> list[str]:
+def variables_of(files: Iterator[Path], prefix: str) -> frozenset[str]:
     """The names with a prefix that stand in quotes in a package's code, or in a class of them."""
     found: set[str] = set()
-    for module in package.rglob("*.py"):
+    for module in files:
         text = module.read_text(encoding="utf-8", errors="replace")
         found.update(re.findall(rf"['\"]({prefix}[A-Z0-9_]*[A-Z0-9])['\"]", text))
         found.update(re.findall(rf"(?m)^\s+({prefix}[A-Z0-9_]*[A-Z0-9]) = Env", text))
-    return sorted(found)
+    return frozenset(found)
 
 
 # What only an earlier catalog knows
 
 
-def with_earlier(flag: Flag, earlier: FlagCatalog) -> Flag:
-    """A flag with what its parser does not say, as it was in an earlier catalog."""
-    found = earlier.find(flag.names[0].removeprefix("--"))
-    if found is None or found.flag.names[0] != flag.names[0]:
-        return flag
-    was, own = found.flag, flag
-    if own.type == "text" and was.type == "json":
-        own = replace(own, type="json")
-    if not own.choices:
-        own = replace(own, known=was.known)
+def with_earlier(flag: Flag, others: Sequence[FlagCatalog]) -> Flag:
+    """A flag with what its parser does not say, as it is in the first other version that has it."""
+    found = (other.find(flag.names[0].removeprefix("--")) for other in others)
+    holding = (each.flag for each in found if each and each.flag.names[0] == flag.names[0])
+    was, own = next(holding, flag), flag
+    is_same = own.choices and own.choices == was.choices
+    if is_same or (own.type == "text" and was.type == "json"):
+        own = replace(own, type=was.type)
+    if was.many == "comma" and not own.many:
+        own = replace(own, many=was.many)
+    if not own.choices and not own.known:
+        own = replace(own, choices=was.choices, known=was.known)
     also = tuple(dict.fromkeys((*own.also, *was.also)))
-    own = replace(own, also=also, fields=was.fields, folded=was.folded, words=was.words)
+    fields = own.fields or was.fields
+    own = replace(own, also=also, fields=fields, folded=was.folded, words=was.words)
     return replace(own, deprecated=was.deprecated) if own.deprecated == "" else own
 
 
@@ -344,18 +285,50 @@ def differences(flags: Sequence[Flag], earlier: FlagCatalog) -> Iterator[str]:
     yield from (f"new: {name}" for name in sorted(now - was) if name.startswith("--"))
 
 
+def with_values(flags: Sequence[Flag], specs: Sequence[str], package: Path) -> list[Flag]:
+    """The flags with the values of registries, each given as `FLAG=FILE:NAME`."""
+    known: dict[str, tuple[str, ...]] = {}
+    for spec in specs:
+        flag, _, where = spec.partition("=")
+        module, _, name = where.partition(":")
+        known[f"--{flag}"] = values_of(package / module, name)
+    return [
+        replace(each, known=known[each.names[0]])
+        if each.names[0] in known and not each.choices
+        else each
+        for each in flags
+    ]
+
+
+def earlier_catalogs(program: str, path: Path) -> dict[str, FlagCatalog]:
+    """The versions that a file has already."""
+    text = path.read_text("utf-8") if path.exists() else ""
+    return {each: parse(program, each, text) for each in covered(text)} if text else {}
+
+
+def head_of(path: Path, command: str, source: str) -> str:
+    """The comments at the beginning of a file, which people may have written on."""
+    if not path.exists():
+        return HEAD.format(command=command, source=source)
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if line.startswith("#"))
+
+
 @click.command(context_settings={"max_content_width": 100}, help=__doc__)
 @click.argument("program")
 @click.argument("version")
 @click.option("--parser", "where", required=True, metavar="MODULE:NAME", help="The parser.")
 @click.option("--command", required=True, help="The command line whose flags they are.")
-@click.option("--wheel", type=click.Path(exists=True, path_type=Path), help="A wheel to read.")
+@click.option("--wheel", type=click.Path(exists=True, path_type=Path), help="Or its folder.")
 @click.option("--absent", multiple=True, metavar="MODULE[.NAME]", help="Has no stand-in.")
+@click.option("--replaced", multiple=True, metavar="MODULE", help="Has one though it is there.")
 @click.option("--source", default="", help="Where it comes from; the wheel's name else.")
-@click.option("--like", default="", help="The version of an earlier catalog.")
+@click.option("--like", multiple=True, help="A version that the catalog has, nearest first.")
+@click.option("--values", multiple=True, metavar="FLAG=FILE:NAME", help="A registry of values.")
 @click.option("--underscores", is_flag=True, help="`_` is `-` in names.")
 @click.option("--dotted", is_flag=True, help="`--flag.key` sets a key of JSON.")
 @click.option("--variables", "prefix", default="", help="The prefix of its variables.")
+@click.option("--variables-of", "modules", default="**/*.py", help="The files that have them.")
 @click.option("--all-variables", is_flag=True, help="It reads no others with the prefix.")
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="The catalog.")
 def make(
@@ -365,32 +338,47 @@ def make(
     command: str,
     wheel: Path | None,
     absent: tuple[str, ...],
+    replaced: tuple[str, ...],
     source: str,
-    like: str,
+    like: tuple[str, ...],
+    values: tuple[str, ...],
     underscores: bool,
     dotted: bool,
     prefix: str,
+    modules: str,
     all_variables: bool,
     output: Path,
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        if wheel:
-            zipfile.ZipFile(wheel).extractall(folder)
-        target, package = loaded(where, Path(folder) if wheel else None, absent)
+    with tempfile.TemporaryDirectory() as scratch, pretended():
+        folder = unpacked(wheel, Path(scratch)) if wheel else None
+        target, package = loaded(where, folder, absent, replaced)
         parser = parser_of(target)
-        variables = variables_of(package, prefix) if prefix else []
-    flags = flags_of(parser)
-    earlier = catalog(program, like) if like else None
-    if earlier:
-        flags = [with_earlier(flag, earlier) for flag in flags]
-        print("\n".join(differences(flags, earlier)))
+        flags = with_values(flags_of(parser), values, package)
+        names = variables_of(package.parent.glob(f"{package.name}/{modules}"), prefix)
+    earlier = earlier_catalogs(program, output)
+    if like:
+        others = [earlier[each] for each in like]
+        flags = [with_earlier(flag, others) for flag in flags]
+        print("\n".join(differences(flags, others[0])))
     abbreviations = isinstance(parser, argparse.ArgumentParser) and parser.allow_abbrev
     said = {"underscores": underscores, "abbreviations": abbreviations, "dotted": dotted}
     traits = [*(name for name, holds in said.items() if holds), "equals"]
-    origin = source or (wheel.name if wheel else where)
-    text = catalog_text(command, version, origin, traits, flags, variables, prefix, all_variables)
+    head = head_of(output, command, source or (wheel.name if wheel else where))
+    own = VersionCatalog(version, tuple(flags), names if prefix else frozenset())
+    kept = [version_catalog(known) for each, known in earlier.items() if each != version]
+    every = sorted((own, *kept), key=lambda each: parsed(each.version))
+    text = catalog_text(head, traits, every, prefix, all_variables)
+    assert flags, f"{where} knows no flags"
     assert len(list(parse(program, version, text).flags())) == len(flags)
     output.write_text(text, encoding="utf-8", newline="\n")
+
+
+def unpacked(wheel: Path, scratch: Path) -> Path:
+    """The folder of a wheel's packages."""
+    if wheel.is_dir():
+        return wheel
+    zipfile.ZipFile(wheel).extractall(scratch)
+    return scratch
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from test_hostile import NASTY, everywhere
 
 from generator import catalogs
+from generator.models.architecture import known_shape
 from generator.pipeline import read_site
 
 SiteFile = dict[str, Any]
@@ -25,6 +26,7 @@ Draw = st.DrawFn
 
 KINDS = ("single", "direct", "ring", "switch")
 FIRST_HOST = 11
+_SHORTEST_CONTEXT = 64
 
 # 10 is that of the default pool, 127 the loopback's.
 _OCTETS = tuple(octet for octet in range(1, 224) if octet not in (10, 127))
@@ -52,7 +54,7 @@ def _mapping(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, 
 
 
 # Those that every site may ask for: qos is for a switch.
-_SERVICES = ["web_ui", "monitoring", "firewall", "ssh", "models", "guard"]
+_SERVICES = ["web_ui", "monitoring", "firewall", "ssh", "models", "guard", "ansible"]
 
 # Memory is the same on all nodes.
 _EXTRAS = _mapping(
@@ -79,9 +81,8 @@ _MODEL_SETTINGS = _mapping(
     cache=_PATH,
 )
 _DIGEST = "@sha256:" + "0123456789abcdef" * 4
-_IMAGE = st.sampled_from(
-    ["vllm/vllm-openai:v0.33.0", "localhost:5000/a__b/c:_-.", f"vllm{_DIGEST}", "vllm"]
-)
+_OWN_IMAGES = ["localhost:5000/a__b/c:_-.", f"vllm{_DIGEST}", "vllm"]
+_IMAGE = st.sampled_from(["vllm/vllm-openai:v0.33.0", *_OWN_IMAGES])
 _NCCL = st.sampled_from(["2.30.7", "2.31.0", {"version": "2.28.9", "patched": True}])
 # Variables that sparkgen gives to nothing itself, and every kind of value.
 _ENVIRONMENT: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
@@ -98,11 +99,13 @@ _SECRETS = st.lists(
     unique=True,
 )
 # Flags of vLLM with values of every kind, and any text where one is taken.
+# Text that no engine takes for the name of a file, which would have to be given to it.
+_NO_FILE = _ASCII.filter(lambda text: not re.search(r"(^|[^A-Za-z0-9])/|\.[a-z0-9]+$", text))
 _SCALAR = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9)
 _OBJECT = st.dictionaries(
     _ASCII,
     st.recursive(
-        _SCALAR | _ASCII,
+        _SCALAR | _NO_FILE,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_ASCII, inner, max_size=3),
         max_leaves=5,
     ),
@@ -113,12 +116,12 @@ _WORDS = st.lists(_ASCII.filter(lambda word: word[:1] != "-"), min_size=1, max_s
 _ARGUMENTS = st.fixed_dictionaries(
     {},
     optional={
-        "chat-template": _ASCII,
+        "chat-template": _NO_FILE,
         "cpu-offload-gb": st.floats(0.5, 100),
         "default-chat-template-kwargs": _OBJECT,
         "enable-prefix-caching": st.booleans(),
-        "lora-modules": _WORDS,
-        "max-num-batched-tokens": st.integers(1, 10**6),
+        "logits-processors": _WORDS,
+        "max-num-batched-tokens": st.integers(1024, 10**6),
         "middleware": _WORDS,
         "override-generation-config": _OBJECT,
     },
@@ -202,6 +205,7 @@ def _topologies(kind: str, octet: int) -> st.SearchStrategy[dict[str, Any]]:
             "control_plane": st.sampled_from(planes),
             "renderer": st.sampled_from(["networkd", "NetworkManager"]),
             "halves": st.sampled_from(["both", "first"]),
+            "rdma_halves": st.sampled_from(["both", "first"]),
         },
     )
 
@@ -325,7 +329,15 @@ def _subnets(
 
 @cache
 def _catalog() -> tuple[str, ...]:
-    return catalogs.checkpoint_names()
+    """The models that every drawn version serves: not those of DeepSeek's sparse attention."""
+    return tuple(name for name in catalogs.checkpoint_names() if not _is_sparse(name))
+
+
+def _is_sparse(name: str) -> bool:
+    checkpoint = catalogs.checkpoint(name)
+    assert checkpoint
+    shape = known_shape(checkpoint)
+    return shape.indexer is not None
 
 
 @st.composite
@@ -336,7 +348,7 @@ def _catalog_models(draw: Draw) -> tuple[dict[str, Any], _Shape]:
     known = checkpoint.architecture
     latent = known.facts.get("attention", {}).get("kv_replicated", False)
     experts = known.experts or (0 if known.layers else None)
-    context = st.integers(1, checkpoint.max_context or 10**6)
+    context = st.integers(_SHORTEST_CONTEXT, checkpoint.max_context or 10**6)
     model = draw(
         st.fixed_dictionaries({"name": st.just(name)}, optional={"context_length": context})
     )
@@ -346,8 +358,10 @@ def _catalog_models(draw: Draw) -> tuple[dict[str, Any], _Shape]:
 @st.composite
 def _own_models(draw: Draw, count: int) -> tuple[dict[str, Any], _Shape]:
     """Models outside of the catalog, with a layer for each node and another one at least."""
-    layers, heads = draw(st.integers(count + 1, 200)), draw(st.integers(1, 128))
-    kv_heads, experts = draw(st.integers(1, 16)), draw(st.sampled_from([0, 8, 128]))
+    layers, experts = draw(st.integers(count + 1, 200)), draw(st.sampled_from([0, 8, 128]))
+    # Each KV head serves the same number of attention heads.
+    kv_heads = draw(st.integers(1, 16))
+    heads = kv_heads * draw(st.integers(1, 128 // kv_heads))
     architecture = {"layers": layers, "heads": heads, "kv_heads": kv_heads}
     source = draw(st.builds("{}/{}".format, _NAME, _NAME) | _PATH)
     model = {
@@ -369,13 +383,13 @@ def _engines(draw: Draw, kind: str, count: int, shape: _Shape, ray: bool) -> dic
     }
     optional = {
         "bind": st.sampled_from(["management", "fabric", "all", "local"]),
-        "memory_utilization": st.floats(0.05, 0.92),
+        "memory_utilization": st.floats(0.05, 0.92, exclude_max=True),
         "args": _ARGUMENTS,
         "env": _ENVIRONMENT,
         "secrets": _SECRETS,
     }
     if ray:
-        required["launcher"] = st.just("ray")
+        required |= {"launcher": st.just("ray"), "image": st.sampled_from(_OWN_IMAGES)}
     else:
         optional["launcher"] = st.just("native")
     (required if kind == "ring" else optional)["nccl"] = _NCCL

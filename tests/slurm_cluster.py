@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from waiting import PATIENCE
+
 PROGRAMS = (
     "bash",
     "hostname",
@@ -29,7 +31,6 @@ PROGRAMS = (
     "unshare",
 )
 
-START_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0
 POLL_INTERVAL = 0.1
 
@@ -115,7 +116,7 @@ class SlurmCluster:
     pid: int
     work: Path
 
-    def run(self, *argv: str, timeout: float = 30.0) -> subprocess.CompletedProcess[str]:
+    def run(self, *argv: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
         """Run a client command, such as sbatch, next to the controller."""
         namespaces = ("--mount", "--net", "--uts")
         return subprocess.run(
@@ -124,13 +125,13 @@ class SlurmCluster:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=patience,
             check=False,
         )
 
-    def wait_for(self, job_id: str, states: Collection[str], timeout: float = 60.0) -> str:
+    def wait_for(self, job_id: str, states: Collection[str]) -> str:
         """Wait until the job is in one of the states, and return which."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + PATIENCE
         while True:
             shown = self.run("scontrol", "--oneliner", "show", "job", job_id)
             state = re.search(r"\bJobState=(\w+)", shown.stdout)
@@ -204,7 +205,7 @@ def _write_files(nodes: Mapping[str, Path], work: Path, programs: Mapping[str, s
 def _wait_until_idle(
     machine: subprocess.Popen[bytes], cluster: SlurmCluster, node_count: int
 ) -> None:
-    deadline = time.monotonic() + START_TIMEOUT
+    deadline = time.monotonic() + PATIENCE
     while machine.poll() is None and time.monotonic() < deadline:
         # Before the socket is there, commands could end up outside of the namespaces.
         if (cluster.work / "munge.socket").exists():

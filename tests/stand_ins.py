@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from programs import require, require_root
+from waiting import PATIENCE
 
 _RECORD = """\
 #!/bin/bash
@@ -37,12 +38,12 @@ class StandIns:
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run what calls them to its end, whatever its exit status."""
-        return subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=30)
+        return subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=PATIENCE)
 
     def replaced(self, name: str, *argv: str) -> list[str]:
         """Run what is to become one of them, so that signals reach that; return its arguments."""
         with subprocess.Popen(argv, env=self.env) as process:
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE) == 0
         assert int((self.calls / f"{name}.pid").read_text()) == process.pid
         return self.arguments(name)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from generator.catalogs.flags import catalog
+from generator.catalogs.flag_files import catalog
 from generator.engines.arguments import arguments, words
 from generator.site import Words
 

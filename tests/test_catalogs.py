@@ -31,6 +31,7 @@ KEYS = {
     "head_dim",
     "intermediate_size",
     "vocab_size",
+    "tied_embeddings",
     "max_context",
     "max_context_yarn",
     "kv_elements_per_token",
@@ -39,6 +40,7 @@ KEYS = {
     "engram_tables",
     "pipeline_parallel",
     "attention",
+    "model_type",
     "moe",
     "advised",
     "checkpoints",
@@ -85,12 +87,12 @@ def test_names_that_people_write(name: str, hf_id: str) -> None:
     assert found(name).hf_id == hf_id
 
 
-def test_of_two_publishers_the_first_has_the_short_name() -> None:
-    first = found("qwen3.5-397b-a17b-nvfp4")
+def test_a_name_of_several_publishers_is_written_with_its_owner() -> None:
+    assert catalogs.checkpoint("qwen3.5-397b-a17b-nvfp4") is None
+    first = found("nvidia/qwen3.5-397b-a17b-nvfp4")
     other = found("lukealonso/Qwen3.5-397B-A17B-NVFP4")
     assert (first.hf_id, first.weight_gb) == ("nvidia/Qwen3.5-397B-A17B-NVFP4", 237.0)
     assert (other.name, other.weight_gb) == ("lukealonso/qwen3.5-397b-a17b-nvfp4", 233.0)
-    assert found("nvidia/qwen3.5-397b-a17b-nvfp4") is first
     assert first.architecture is other.architecture
 
 
@@ -194,9 +196,10 @@ def test_a_checkpoint_can_have_a_shorter_context_than_its_model() -> None:
     [
         ("nvcr.io/nvidia/vllm:26.05-py3", Image("vllm", "0.20.1", None, False)),
         (f"nvcr.io/nvidia/vllm:26.10-py3@sha256:{'0a' * 32}", Image("vllm", "0.31.0", None, None)),
-        ("vllm/vllm-openai:v0.19.0", Image("vllm", "0.19.0", None, None)),
-        ("docker.io/vllm/vllm-openai:v0.20.0-cu130", Image("vllm", "0.20.0", None, None)),
-        ("registry.lan:5000/vllm/vllm-openai:v0.33.0", Image("vllm", "0.33.0", None, None)),
+        ("vllm/vllm-openai:v0.19.0", Image("vllm", "0.19.0", None, False)),
+        ("vllm/vllm-openai:v0.18.1", Image("vllm", "0.18.1", None, None)),
+        ("docker.io/vllm/vllm-openai:v0.20.0-cu130", Image("vllm", "0.20.0", None, False)),
+        ("registry.lan:5000/vllm/vllm-openai:v0.33.0", Image("vllm", "0.33.0", None, False)),
         ("lmsysorg/sglang:v0.5.10.post1", Image("sglang", "0.5.10.post1", None, None)),
         (
             "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc13",

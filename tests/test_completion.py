@@ -4,11 +4,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from click.shell_completion import CompletionItem
+from click.testing import CliRunner
 from conftest import Command
+from documents import text_of
 from programs import require
+from repositories import commit, git
+from waiting import PATIENCE
 
 from generator.cli import COMMANDS, main
 from generator.resources import ROOT
@@ -17,87 +22,117 @@ SITE = "sites/lab-mesh.yaml"
 START = "from generator.cli import main; main(prog_name='sparkgen')"
 
 
-def offered(process: Command, *words: str, cwd: Path = ROOT) -> list[str]:
+class Offer(Protocol):
     """What bash is given for the last word."""
-    env = {
-        "_SPARKGEN_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(("sparkgen", *words)),
-        "COMP_CWORD": str(len(words)),
-        "PYTHONPATH": str(ROOT),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", START],
-        cwd=cwd,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stderr == ""
-    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+    def __call__(self, *words: str, cwd: Path = ROOT) -> list[str]: ...
 
 
-def test_commands(process: Command) -> None:
-    assert set(offered(process, "")) == set(COMMANDS)
-    assert offered(process, "dia") == ["diagram"]
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> Offer:
+    def offer(*words: str, cwd: Path = ROOT) -> list[str]:
+        monkeypatch.chdir(cwd)
+        env = {
+            "_SPARKGEN_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(("sparkgen", *words)),
+            "COMP_CWORD": str(len(words)),
+        }
+        done = CliRunner().invoke(main, env=env, prog_name="sparkgen")
+        assert done.stderr == ""
+        return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+    return offer
 
 
-def test_sites(process: Command, tmp_path: Path) -> None:
+def test_commands(offered: Offer) -> None:
+    assert set(offered("")) == set(COMMANDS)
+    assert offered("dia") == ["diagram"]
+
+
+def test_sites(offered: Offer, tmp_path: Path) -> None:
     (tmp_path / "sites/more").mkdir(parents=True)
     for name in ("a.yaml", "b.yml", "c.txt", ".hidden.yaml"):
         (tmp_path / "sites" / name).touch()
     for command in ("build", "validate", "check", "diff", "show", "diagram"):
-        assert offered(process, command, "", cwd=tmp_path) == ["sites/"]
-        found = offered(process, command, "sites/", cwd=tmp_path)
+        assert offered(command, "", cwd=tmp_path) == ["sites/"]
+        found = offered(command, "sites/", cwd=tmp_path)
         assert found == ["sites/a.yaml", "sites/b.yml", "sites/more/"]
-        assert offered(process, command, "sites/a", cwd=tmp_path) == ["sites/a.yaml"]
-        assert offered(process, command, "nowhere/", cwd=tmp_path) == []
+        assert offered(command, "sites/a", cwd=tmp_path) == ["sites/a.yaml"]
+        assert offered(command, "nowhere/", cwd=tmp_path) == []
 
 
-def test_several_sites(process: Command) -> None:
-    assert offered(process, "check", SITE, "sites/si") == ["sites/single.yaml"]
-    assert offered(process, "diff", SITE, "--with", "sites/si") == ["sites/single.yaml"]
+def test_sites_come_before_folders(offered: Offer, tmp_path: Path) -> None:
+    (tmp_path / "aaa").mkdir()
+    for name in ("zzz.yaml", "zzz.lock.yaml"):
+        (tmp_path / name).touch()
+    assert offered("build", "", cwd=tmp_path) == ["zzz.yaml", "aaa/"]
 
 
-def test_nodes(process: Command) -> None:
-    assert offered(process, "show", SITE, "--node", "") == ["spark1", "spark2", "spark3"]
-    assert offered(process, "show", SITE, "--node", "spark3") == ["spark3"]
-    assert offered(process, "show", "--node", "") == []
-    assert offered(process, "show", "nowhere.yaml", "--node", "") == []
+def test_files_of_a_node(offered: Offer, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name in ("spark1.json", "spark2.txt"):
+        (tmp_path / name).touch()
+    wanted = ["spark1.json", "spark2.txt", "logs/"]
+    assert offered("init", "--from", "", cwd=tmp_path) == wanted
+    assert offered("init", "--from", "spark2", cwd=tmp_path) == ["spark2.txt"]
 
 
-def test_nodes_of_an_invalid_site(process: Command, tmp_path: Path) -> None:
+def test_refs(offered: Offer, tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / "a").touch()
+    commit(tmp_path)
+    git(tmp_path, "branch", "longer-context")
+    git(tmp_path, "tag", "v1")
+    assert offered("diff", "--against", "", cwd=tmp_path) == ["longer-context", "main", "v1"]
+    assert offered("diff", "--against", "lo", cwd=tmp_path) == ["longer-context"]
+    (tmp_path / "no").mkdir()
+    assert offered("diff", "--against", "no", cwd=tmp_path) == []
+
+
+def test_several_sites(offered: Offer) -> None:
+    assert offered("check", SITE, "sites/si") == ["sites/single.yaml"]
+    assert offered("diff", SITE, "--with", "sites/si") == ["sites/single.yaml"]
+
+
+def test_nodes(offered: Offer) -> None:
+    assert offered("show", SITE, "--node", "") == ["spark1", "spark2", "spark3"]
+    assert offered("show", SITE, "--node", "spark3") == ["spark3"]
+    assert offered("show", "--node", "") == []
+    assert offered("show", "nowhere.yaml", "--node", "") == []
+
+
+def test_nodes_of_an_invalid_site(offered: Offer, tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text("nodes: [")
-    assert offered(process, "show", "site.yaml", "--node", "", cwd=tmp_path) == []
+    assert offered("show", "site.yaml", "--node", "", cwd=tmp_path) == []
 
 
-def test_files(process: Command) -> None:
-    found = offered(process, "show", SITE, "--why", "spark1/etc/n")
+def test_files(offered: Offer) -> None:
+    found = offered("show", SITE, "--why", "spark1/etc/n")
     assert found == ["spark1/etc/nccl.conf", "spark1/etc/netplan/40-cx7.yaml"]
 
 
-def test_files_below_the_folder_of_the_bundle(process: Command) -> None:
+def test_files_below_the_folder_of_the_bundle(offered: Offer) -> None:
     wanted = ["spark1/etc/nccl.conf", "spark1/etc/netplan/40-cx7.yaml"]
     for folder in ("out/lab-mesh/", "./out/lab-mesh/", "lab-mesh/", "/srv/bundles/lab-mesh/"):
-        found = offered(process, "show", SITE, "--why", f"{folder}spark1/etc/n")
+        found = offered("show", SITE, "--why", f"{folder}spark1/etc/n")
         assert found == [f"{folder}{path}" for path in wanted]
-    everything = offered(process, "show", SITE, "--why", "out/lab-mesh/")
+    everything = offered("show", SITE, "--why", "out/lab-mesh/")
     assert len(everything) == len([p for p in (ROOT / "out/lab-mesh").rglob("*") if p.is_file()])
-    assert offered(process, "show", SITE, "--why", "ou") == everything
+    assert offered("show", SITE, "--why", "ou") == everything
 
 
-def test_bundles(process: Command) -> None:
-    assert offered(process, "verify", "ou") == ["out/"]
-    assert offered(process, "verify", "out/lab") == ["out/lab-mesh"]
+def test_bundles(offered: Offer) -> None:
+    assert offered("verify", "ou") == ["out/"]
+    assert offered("verify", "out/lab") == ["out/lab-mesh"]
 
 
-def test_rules(process: Command) -> None:
-    assert offered(process, "explain", "SG204") == ["SG204"]
-    assert offered(process, "explain", "sg80")[:2] == ["SG801", "SG802"]
+def test_rules(offered: Offer) -> None:
+    assert offered("explain", "SG204") == ["SG204"]
+    assert offered("explain", "sg80")[:2] == ["SG801", "SG802"]
 
 
-def test_models(process: Command) -> None:
-    assert offered(process, "init", "--model", "gpt-oss-1") == ["gpt-oss-120b"]
+def test_models(offered: Offer) -> None:
+    assert offered("init", "--model", "gpt-oss-1") == ["gpt-oss-120b"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -131,13 +166,13 @@ def on_path(tmp_path: Path) -> dict[str, str]:
 
 def documented(shell: str) -> str:
     """The line that the documentation gives for a shell."""
-    lines = (ROOT / "README.md").read_text().splitlines()
+    lines = text_of("generator/commands/README.md").splitlines()
     (line,) = [line for line in lines if f"={shell}_source" in line]
     return line
 
 
 def answer(env: dict[str, str], *argv: str) -> str:
-    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
 

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,13 @@ from bundles import (
     on_node,
 )
 from programs import require, require_root
+from waiting import PATIENCE
+from yamllint import linter
+from yamllint.config import YamlLintConfig
 
+from generator.bundle.payload import original
+from generator.bundle.plan import CARRIED, CONTEXT, payload
+from generator.services.web_ui import WebUi
 from generator.site import Container
 from generator.verify.checks import LINT, on_a_machine, unit_files
 
@@ -26,10 +31,20 @@ each_bundle = pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 each_node = pytest.mark.parametrize("folder", NODES, ids=str)
 each_composed = pytest.mark.parametrize("folder", COMPOSED, ids=str)
 CABLED = [folder for folder in NODES if folder.site.has_fabric]
+NETPLAN = "etc/netplan/40-cx7.yaml"
+
+
+def network(folder: NodeFolder) -> tuple[object, ...]:
+    """What netplan is told of a node, and what is to come of it: bundles have some in common."""
+    lines = (folder.path / NETPLAN).read_text().splitlines()
+    return folder.node.interfaces, *(line for line in lines if not line.startswith("#"))
+
+
+NETWORKS = {network(folder): folder for folder in CABLED}.values()
 
 
 def run(*argv: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=60)
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def assert_silent(*argv: str, cwd: Path | None = None) -> None:
@@ -45,21 +60,30 @@ def test_checksums(folder: NodeFolder) -> None:
     assert_silent("sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS", cwd=folder.path)
 
 
-@each_bundle
-def test_yaml(bundle: Bundle) -> None:
-    files = [str(bundle.folder / path) for path in bundle.modes if path.endswith((".yaml", ".yml"))]
-    assert_silent(sys.executable, "-m", "yamllint", "--strict", "-d", LINT, *files)
+def test_yaml() -> None:
+    paths = (bundle.folder / path for bundle in BUNDLES for path in bundle.modes)
+    files = {path.read_bytes(): path for path in paths if path.suffix in (".yaml", ".yml")}
+    assert files
+    config = YamlLintConfig(LINT)
+    problems = [
+        f"{path}:{problem}"
+        for text, path in files.items()
+        for problem in linter.run(text, config, str(path))
+    ]
+    assert problems == []
 
 
 @each_bundle
 def test_scripts(bundle: Bundle) -> None:
     require("shellcheck")
-    texts = {path: (bundle.folder / path).read_bytes() for path in bundle.modes}
+    generated = [path for path in bundle.modes if CARRIED not in path and CONTEXT not in path]
+    texts = {path: (bundle.folder / path).read_bytes() for path in generated}
     scripts = {path for path, text in texts.items() if text.startswith(b"#!")}
-    assert scripts == {path for path, mode in bundle.modes.items() if mode & 0o111}
+    assert scripts == {path for path in generated if bundle.modes[path] & 0o111}
     read = {path for path in texts if "/etc/profile.d/" in path}
-    # Nodes have scripts in common: each is looked at once.
-    files = {texts[path]: path for path in sorted(scripts | read)}.values()
+    # Nodes have scripts in common: each is looked at once, and the payload by tests of its own.
+    own = {path for path in scripts | read if original(path) not in payload()}
+    files = {texts[path]: path for path in sorted(own)}.values()
     assert_silent("shellcheck", "--severity=style", *files, cwd=bundle.folder)
     for path in files:
         assert_silent("sh" if path in read else "bash", "-n", path, cwd=bundle.folder)
@@ -91,10 +115,11 @@ def assert_files(pattern: str, made: Path, wanted: dict[str, set[str]]) -> None:
     for interface, lines in wanted.items():
         found = set((folder / name.format(interface)).read_text().splitlines())
         assert lines <= found
-        assert not [line for line in found if re.match("DHCP|DNS|Gateway|Domains|dns", line)]
+        other = found - lines
+        assert not [line for line in other if re.match("DHCP|DNS|Gateway|Domains|dns", line)]
 
 
-@pytest.mark.parametrize("folder", CABLED, ids=str)
+@pytest.mark.parametrize("folder", NETWORKS, ids=str)
 def test_netplan(folder: NodeFolder, tmp_path: Path) -> None:
     wanted = {
         interface.name: {
@@ -104,6 +129,8 @@ def test_netplan(folder: NodeFolder, tmp_path: Path) -> None:
             "IPv6AcceptRA=no",
             "LinkLocalAddressing=no",
             "RequiredForOnline=no",
+            *(f"Destination={route.to}/32" for route in folder.node.routes_from(interface)),
+            *(f"Gateway={route.via}" for route in folder.node.routes_from(interface)),
         }
         for interface in folder.node.interfaces
     }
@@ -113,10 +140,9 @@ def test_netplan(folder: NodeFolder, tmp_path: Path) -> None:
 def test_network_manager(tmp_path: Path) -> None:
     folder = CABLED[0]
     tree = folder.copy(tmp_path)
-    file = tree / "etc/netplan/40-cx7.yaml"
-    version = "  version: 2\n"
-    rendered = f"{version}  renderer: NetworkManager\n"
-    file.write_text(file.read_text().replace(version, rendered))
+    file = tree / NETPLAN
+    rendered = r"\1      renderer: NetworkManager\n"
+    file.write_text(re.sub(r"(^    en\w+:\n)", rendered, file.read_text(), flags=re.MULTILINE))
     wanted = {
         interface.name: {
             f"interface-name={interface.name}",
@@ -169,6 +195,16 @@ def test_units(folder: NodeFolder, tmp_path: Path) -> None:
             assert (tree / path).stat().st_mode & 0o111, path
 
 
+@each_composed
+def test_units_are_hardened(folder: NodeFolder, tmp_path: Path) -> None:
+    """At most 4.0 of 10, where 10 is a service that may do what root may."""
+    require("systemd-analyze")
+    options = ("--offline=true", "--no-pager", "--threshold=40")
+    for unit in unit_files(folder.copy(tmp_path)):
+        done = run("systemd-analyze", "security", *options, str(unit))
+        assert done.returncode == 0, done.stdout.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "complaint"),
     [
@@ -198,23 +234,23 @@ def test_compose(folder: NodeFolder, tmp_path: Path) -> None:
         "image": container.image,
         "entrypoint": [container.entrypoint],
         "command": folder.command,
-        "environment": folder.node.env | folder.secrets,
+        "environment": folder.node.env | (folder.secrets if folder.site.engine.secrets else {}),
         "volumes": [
-            {"type": "bind", "source": mount.path, "target": mount.path}
+            {"type": "bind", "source": mount.path, "target": mount.inside}
             | ({"read_only": True} if mount.read_only else {})
-            | {"bind": {"create_host_path": True}}
+            | {"bind": {"create_host_path": True} if mount.may_be_made else {}}
             for mount in container.mounts
         ],
         "network_mode": "host",
         "ipc": "private",
         "shm_size": str(container.shm_size_gib << 30),
+        **({"mem_limit": str(container.memory_gib << 30)} if container.memory_gib else {}),
+        **({"cap_drop": ["ALL"]} if folder.bundle.name == "golden-direct-container" else {}),
         "cap_add": ["IPC_LOCK"],
         "security_opt": ["no-new-privileges:true"],
         "deploy": {"resources": {"reservations": {"devices": [GPU]}}, "placement": {}},
         "ulimits": {
-            "memlock": {"soft": -1, "hard": -1},
-            "nofile": {"soft": 1 << 20, "hard": 1 << 20},
-            "stack": {"soft": 64 << 20, "hard": 64 << 20},
+            name: {"soft": limit, "hard": limit} for name, limit in container.ulimits.items()
         },
         "init": True,
         "restart": "no",
@@ -224,7 +260,7 @@ def test_compose(folder: NodeFolder, tmp_path: Path) -> None:
     } | devices(container)
 
 
-PAGES = [folder for folder in NODES if folder.site.web_ui and folder.node.is_head]
+PAGES = [folder for folder in NODES if "web_ui" in folder.site.services and folder.node.is_head]
 
 
 @pytest.mark.parametrize("folder", PAGES, ids=str)
@@ -233,7 +269,7 @@ def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
     unit = (tree / "etc/systemd/system/sparkgen-web-ui.service").read_text()
     (started,) = re.findall(r"^ExecStart=\S+ compose --file (.*) up ", unit, re.MULTILINE)
     service = composed_service(tree, "sparkgen-web-ui", "web-ui", *started.split())
-    page, health = folder.site.web_ui, folder.node.container.health
+    page, health = WebUi.of(folder.site), folder.node.container.health
     assert page
     assert health
     assert service["image"] == page.image
@@ -243,15 +279,52 @@ def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
     environment = service["environment"]
     assert environment["OPENAI_API_BASE_URL"] == f"{health.url}/v1"
     key = folder.site.engine.key
-    assert environment["OPENAI_API_KEY"] == (folder.secrets[key] if key else "none")
+    # What is secret is none of the container's own, where `docker inspect` would show it.
+    assert environment.get("OPENAI_API_KEY") == (None if key else "none")
     assert not environment.keys() & {"VLLM_API_KEY", "HF_TOKEN"}
     assert (environment["HOST"], environment["PORT"]) == (page.listen, str(page.port))
     assert environment["WEBUI_AUTH"] == "true"
+    assert not environment.keys() & {"WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD"}
+    # Nobody becomes the administrator by being the first to come.
+    assert environment["ENABLE_SIGNUP"] == "false"
+    assert (service["cap_drop"], service["read_only"]) == (["ALL"], True)
     assert service["healthcheck"]["test"][-1] == f"{page.url}/health"
-    (volume,) = service["volumes"]
+    script, given, volume = service["volumes"]
+    assert service["entrypoint"] == ["bash", script["target"]]
+    assert (given["source"], given["read_only"]) == ("/run/sparkgen-web-ui", True)
     # Docker fills a new named volume from the image, and never a folder.
     assert (volume["type"], volume["target"]) == ("volume", "/app/backend/data")
     assert environment["WEBUI_SECRET_KEY_FILE"].startswith(volume["target"])
+
+
+_PAGE = """\
+mount -t tmpfs tmpfs /run && mkdir /run/sparkgen-web-ui
+{script} --prepare || exit
+stat -c %a /run/sparkgen-web-ui/env
+cd /run && echo 'env' >start.sh && exec env -i PATH="$PATH" bash {script}
+"""
+
+
+@pytest.mark.parametrize("folder", PAGES, ids=str)
+def test_web_ui_is_told_its_secrets(folder: NodeFolder, tmp_path: Path) -> None:
+    tree = folder.copy(tmp_path)
+    with (tree / "etc/sparkgen/secrets.env").open("a") as file:
+        file.write("WEBUI_ADMIN_PASSWORD=a $word=`of` \\ many\n")
+    script = _PAGE.format(script="/opt/sparkgen/web-ui.sh")
+    done = run(*on_node(tree, "sh", "-c", script))
+    assert (done.returncode, done.stderr) == (0, "")
+    mode, *lines = done.stdout.splitlines()
+    told = dict(line.partition("=")[::2] for line in lines)
+    assert mode == "600"
+    assert told["WEBUI_ADMIN_PASSWORD"] == "a $word=`of` \\ many"
+    assert told["WEBUI_ADMIN_EMAIL"] == folder.secrets["WEBUI_ADMIN_EMAIL"]
+    key = folder.site.engine.key
+    assert told.get("OPENAI_API_KEY") == (folder.secrets[key] if key else None)
+    assert not told.keys() & {"HF_TOKEN", "VLLM_API_KEY"}
+    (tree / "etc/sparkgen/secrets.env").write_text("WEBUI_ADMIN_EMAIL=a@example.org\n")
+    missing = run(*on_node(tree, "sh", "-c", script))
+    assert missing.returncode == 1
+    assert "no value for" in missing.stderr
 
 
 GPU = {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}

@@ -56,12 +56,21 @@ def test_bytes_and_modes_are_the_same(
     assert {path.stat().st_mode & 0o777 for path in folders} == {0o755}
 
 
-def test_name_of_the_site_file_counts_and_its_folder_does_not(
+def test_where_the_site_file_is_does_not_count(
     expected: Files, tmp_path: Path, bundle: Bundle
 ) -> None:
     copy = tmp_path / SITE.name
     copy.write_bytes(SITE.read_bytes())
     assert {path: (file.mode, file.data) for path, file in bundle(copy).items()} == expected
+
+
+def test_name_of_the_site_file_stands_in_the_manifest_alone(
+    expected: Files, tmp_path: Path, bundle: Bundle
+) -> None:
+    copy = tmp_path / "renamed.yaml"
+    copy.write_bytes(SITE.read_bytes())
+    made = {path: (file.mode, file.data) for path, file in bundle(copy).items()}
+    assert {path for path in made if made[path] != expected[path]} == {"MANIFEST.json"}
 
 
 @pytest.mark.parametrize(

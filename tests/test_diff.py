@@ -1,63 +1,35 @@
 """`diff`: over real git repositories, what a change costs on which node, in which order."""
 
-import json
 import os
 import pty
 import re
 import subprocess
 import sys
 from contextlib import suppress
+from difflib import unified_diff
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Command
 from racks import site_text
+from repositories import commit, data, git, lab, order, todo
+from waiting import PATIENCE
 
+from generator.activation import NOTHING, Effect
+from generator.bundle.plan import activations
+from generator.bundle.tree import File
 from generator.resources import ROOT
-from generator.review.impact import EFFECTS, minutes
+from generator.review import changes as review_changes
+from generator.review.changes import FileChange
+from generator.review.impact import minutes
 from generator.review.markdown import LIMIT
-from generator.tree import Change
+from generator.review.nodes import TITLES
 
 
 @pytest.fixture
 def site(tmp_path: Path, sparkgen: Command) -> Path:
     """A site file whose bundle is built, both committed."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / "sites").mkdir()
-    path = tmp_path / "sites/lab.yaml"
-    path.write_text(site_text())
-    assert sparkgen("build", "sites/lab.yaml", cwd=tmp_path).code == 0
-    commit(tmp_path)
-    return path
-
-
-def git(folder: Path, *words: str) -> None:
-    identity = ("-c", "user.name=Someone", "-c", "user.email=someone@example.org")
-    subprocess.run(("git", "-C", str(folder), *identity, *words), check=True, capture_output=True)
-
-
-def commit(folder: Path) -> None:
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message=A change of the cluster")
-
-
-def data(sparkgen: Command, cwd: Path, *words: str) -> dict[str, Any]:
-    """The review of the one site, as a script gets it."""
-    outcome = sparkgen("diff", "sites/lab.yaml", "--format", "json", *words, cwd=cwd)
-    assert (outcome.code, outcome.err) == (0, "")
-    document = json.loads(outcome.out)
-    assert document["version"] == 1
-    (found,) = document["sites"]
-    return dict(found)
-
-
-def todo(found: dict[str, Any]) -> dict[str, str]:
-    return {node["node"]: node["todo"] for node in found["nodes"]}
-
-
-def order(found: dict[str, Any]) -> list[str]:
-    return [f"{step['step']}: {' '.join(step['nodes'])}" for step in found["order"]]
+    return lab(tmp_path, sparkgen)
 
 
 # Every scenario against the folder of the bundle, and against the commit: the same review.
@@ -90,6 +62,7 @@ def test_address(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: C
     assert todo(found) == {"spark1": links, "spark2": links}
     assert found["downtimeSeconds"] == 1320
     assert order(found) == [
+        "copy the folder (operator/deploy.sh --run): spark2 spark1",
         "stop the engine, the head first: spark1 spark2",
         "install.sh --apply: spark2 spark1",
         "check the fabric: wait-fabric.sh 10: spark1 spark2",
@@ -111,7 +84,11 @@ def test_address_of_management_of_one_node(
     found = data(sparkgen, tmp_path, *words)
     assert todo(found) == dict.fromkeys(("spark1", "spark2"), "files only, nothing restarts")
     assert found["downtimeSeconds"] is None
-    assert order(found) == ["install.sh --apply: spark2 spark1"]
+    assert order(found) == [
+        "change the management address to 10.0.0.99/16 by hand: spark2",
+        "copy the folder (operator/deploy.sh --run): spark2 spark1",
+        "install.sh --apply: spark2 spark1",
+    ]
 
 
 @against
@@ -121,6 +98,7 @@ def test_model(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Com
     assert todo(found) == {"spark1": "engine restart", "spark2": "engine restart"}
     assert order(found) == [
         "fetch the model first: hf download openai/gpt-oss-20b: spark1 spark2",
+        "copy the folder (operator/deploy.sh --run): spark2 spark1",
         "stop the engine, the head first: spark1 spark2",
         "install.sh --apply: spark2 spark1",
         "start the engine, the head last: spark2 spark1",
@@ -148,11 +126,10 @@ def test_image_that_no_registry_has(site: Path, tmp_path: Path, sparkgen: Comman
     site.write_text(after)
     found = data(sparkgen, tmp_path)
     assert order(found)[0] == "build and load the image first: vllm-of-ours:v0.33.0: spark1 spark2"
-    script = (tmp_path / "out/lab/spark1/verify.sh").read_text()
-    assert "image_remedy='docker pull" in script
+    facts = tmp_path / "out/lab/spark1/etc/sparkgen/node.env"
+    assert "IMAGE_IS_BUILT=" not in facts.read_text()
     assert sparkgen("build", "sites/lab.yaml", "--force", cwd=tmp_path).code == 0
-    script = (tmp_path / "out/lab/spark1/verify.sh").read_text()
-    assert "image_remedy='build it as README.md says'" in script
+    assert "IMAGE_IS_BUILT=yes\n" in facts.read_text()
     runbook = (tmp_path / "out/lab/README.md").read_text()
     assert "docker pull" not in runbook
     assert "docker save vllm-of-ours:v0.33.0 | ssh" in runbook
@@ -171,7 +148,9 @@ def test_node_added(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen
     assert order(found) == [
         "fetch the image first: docker pull vllm/vllm-openai:v0.33.0: spark3",
         "fetch the model first: hf download openai/gpt-oss-120b: spark3",
+        "copy the folder (operator/deploy.sh --run): spark2 spark3 spark1",
         "stop the engine, the head first: spark1 spark2",
+        "plug cable 3 in: spark3:p0 to rack:3.0",
         "install.sh --apply: spark2 spark3 spark1",
         "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
         "start the engine, the head last: spark2 spark3 spark1",
@@ -190,9 +169,12 @@ def test_node_removed(
     found = data(sparkgen, tmp_path, *words)
     assert todo(found)["spark3"] == "removed: stop the engine, take the files off"
     assert order(found) == [
+        "copy the folder (operator/deploy.sh --run): spark2 spark1",
         "stop the engine, the head first: spark1 spark2 spark3",
         "install.sh --uninstall: spark3",
+        "unplug cable 3: spark3:p0 to rack:3.0",
         "install.sh --apply: spark2 spark1",
+        "check the fabric: wait-fabric.sh 10: spark1 spark2",
         "start the engine, the head last: spark2 spark1",
     ]
     assert {file["kind"] for file in found["nodes"][2]["files"]} == {"removed"}
@@ -240,7 +222,7 @@ def test_effect_of_one_file(
 def test_script_that_lost_its_mode(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     (tmp_path / "out/lab/spark1/opt/sparkgen/launch.sh").chmod(0o644)
     outcome = sparkgen("diff", site, cwd=tmp_path)
-    assert "\nspark1/opt/sparkgen/launch.sh is now executable\n" in outcome.out
+    assert "\nspark1/opt/sparkgen/launch.sh: mode 0644 -> 0755\n" in outcome.out
 
 
 def test_checksums_alone(site: Path, tmp_path: Path, sparkgen: Command) -> None:
@@ -290,8 +272,10 @@ def test_another_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert {Path(path).name for path in changed} == {
         "README.md",
         "compose.yaml",
-        "launch.sh",
-        "verify.sh",
+        "container.sh",
+        "node.env",
+        # Which image is carried to nodes without a network.
+        "site.env",
     }
 
 
@@ -305,9 +289,14 @@ def test_site_that_was_not_there(site: Path, tmp_path: Path, sparkgen: Command) 
 
 
 def test_site_that_was_invalid(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    """Its bundle counts; only where there is none the site itself would have to be built."""
     site.write_text(site_text().replace("kind: switch", "kind: swich"))
     commit(tmp_path)
     site.write_text(site_text())
+    outcome = sparkgen("diff", "sites/lab.yaml", "--against", "main", cwd=tmp_path)
+    assert (outcome.code, outcome.out.partition(" from ")[0]) == (0, "lab: nothing differs")
+    git(tmp_path, "rm", "-r", "--quiet", "out")
+    git(tmp_path, "commit", "--quiet", "--message=Leave bundles to CI")
     outcome = sparkgen("diff", "sites/lab.yaml", "--against", "main", cwd=tmp_path)
     assert (outcome.code, outcome.out) == (3, "")
     assert " --> main:sites/lab.yaml:" in outcome.err
@@ -366,7 +355,7 @@ def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[:3] == ["<!-- sparkgen diff -->", "### lab", ""]
-    assert "**the API is down for up to 22 min: stop, then load the model**." in outcome.out
+    assert "**the API is down for up to 22 min: stop, then load the model**" in outcome.out
     assert "| spark1, spark2 | engine restart |" in lines
     assert "| spark3 | new: install all, start the engine |" in lines
     folds = [line for line in lines if line.startswith("<summary>")]
@@ -426,14 +415,60 @@ def on_a_terminal(*words: str, cwd: Path) -> str:
         with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):
             while read := terminal.read(65_536):  # an error at the end, on Linux
                 said += read
-        assert running.wait(60) == 0
+        assert running.wait(PATIENCE) == 0
     return said.decode()
 
 
-def test_every_change_has_an_effect() -> None:
-    assert EFFECTS.keys() == set(Change)
+def test_every_effect_has_a_title_and_every_service_a_step() -> None:
+    assert TITLES.keys() == set(Effect)
+    for activation in activations().values():
+        assert bool(activation.step) == (activation.effect is Effect.SERVICE), activation
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(30, "30 s"), (60, "1 min"), (61, "2 min")])
 def test_minutes(seconds: int, said: str) -> None:
     assert minutes(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a\nb\nc\n", "a\nx\ny\nc\n"),
+        ("++ a\n-- b\n", "-- b\n++ c\n"),
+        ("a\n", "a"),
+        ("", "a\n"),
+        ("a\nb", "a\nb\nc"),
+        (None, "a\nb\n"),
+        ("a", None),
+        (None, ""),
+    ],
+)
+def test_lines_are_counted_without_printing_them(
+    before: str | None, after: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (
+        text if text is None else File("f", text, 0o644, NOTHING) for text in (before, after)
+    )
+    change = FileChange("f", old, new)
+    body = list(change.lines)[2:]
+    again = FileChange("f", old, new)
+    monkeypatch.setattr(review_changes, "visible", lambda text: pytest.fail("a text was printed"))
+
+    assert again.added == sum(line.startswith("+") for line in body)
+    assert again.removed == sum(line.startswith("-") for line in body)
+
+
+@pytest.mark.parametrize("text", ["a\n", "a\nb\n", "a", ""])
+def test_a_file_on_one_side_alone_is_shown_as_by_difflib(text: str) -> None:
+    file = File("f", text, 0o644, NOTHING)
+    ended = [
+        *text.split("\n")[:-1],
+        *([f"{text}\n\\ No newline at end of file"] if text == "a" else []),
+    ]
+
+    assert list(FileChange("f", None, file).lines) == [
+        *unified_diff([], ended, "/dev/null", "b/f", lineterm="")
+    ]
+    assert list(FileChange("f", file, None).lines) == [
+        *unified_diff(ended, [], "a/f", "/dev/null", lineterm="")
+    ]

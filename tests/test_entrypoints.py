@@ -3,13 +3,14 @@
 import json
 import signal
 import subprocess
-import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from bundles import NODES, NodeFolder, on_node
 from programs import require
 from stand_ins import StandIns
+from waiting import PATIENCE, until
 
 
 def nodes_with(script: str) -> list[NodeFolder]:
@@ -30,6 +31,9 @@ exec "$@"
 
 BLINK = "#!/bin/sh\nexec /bin/sleep 0.2\n"
 
+# A script that prepares the container, with nothing to prepare.
+BECOME = '#!/bin/bash\nexec "$@"\n'
+
 
 @pytest.fixture
 def stand_ins(tmp_path: Path) -> StandIns:
@@ -44,6 +48,10 @@ def beside(addresses: object, *argv: str) -> list[str]:
 def contained(folder: NodeFolder, tree: Path, *before: str) -> list[str]:
     """What the node's container runs, after another program, where it reaches its head."""
     program = folder.node.container.entrypoint, *folder.command
+    for before_it, word in pairwise(program):
+        # What the site's own script changes is in the image alone; how it ends is a rule.
+        if before_it == "bash" and word.startswith("/opt/sparkgen/files/"):
+            (tree / word.removeprefix("/")).write_text(BECOME)
     return beside(head_address(folder), *before, *on_node(tree, *program))
 
 
@@ -107,8 +115,7 @@ def test_ray_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> No
         f"--port={ports['ray']}",
         "--num-gpus=1",
         "--object-store-memory=1073741824",
-        "--include-dashboard=true",
-        f"--dashboard-host={site.engine.api.listen}",
+        "--dashboard-host=127.0.0.1",
         f"--dashboard-port={ports['dashboard']}",
         "--disable-usage-stats",
     ]
@@ -142,12 +149,12 @@ def test_ray_worker(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> 
 
 
 def hurried(folder: NodeFolder, target: Path) -> Path:
-    """The tree with a ray.sh that waits for a second only."""
+    """The tree with facts by which scripts wait for a second only."""
     tree = folder.copy(target)
-    script = tree / "opt/sparkgen/ray.sh"
-    patient = f"SECONDS + {folder.site.times.join}"
-    assert patient in script.read_text()
-    script.write_text(script.read_text().replace(patient, "SECONDS + 1"))
+    facts = tree / "etc/sparkgen/container.env"
+    patient = f"JOIN_SECONDS={folder.site.times.join}\n"
+    assert patient in facts.read_text()
+    facts.write_text(facts.read_text().replace(patient, "JOIN_SECONDS=1\n"))
     return tree
 
 
@@ -208,7 +215,8 @@ touch "$CALLS/outlived"
 
 def one_of_each(folders: list[NodeFolder]) -> list[NodeFolder]:
     """The first one of each engine."""
-    return list({folder.site.engine.name: folder for folder in reversed(folders)}.values())
+    follow = (folder for folder in reversed(folders) if not folder.site.engine.replicas)
+    return list({folder.site.engine.name: folder for folder in follow}.values())
 
 
 # A machine that refuses a connection, and then has no power any more.
@@ -217,6 +225,38 @@ POWER = """\
 (/bin/sleep 1; ip address del {address}/32 dev lo) &
 exec "$@"
 """
+
+
+# A head that listens for replicas until all have loaded, and is then started again.
+AGAIN = """\
+#!/usr/bin/python3
+import os, socket, sys, time
+
+def listen():
+    with socket.create_server(({address!r}, {port})) as server:
+        server.settimeout(10)
+        server.accept()
+
+if os.fork():
+    os.execvp(sys.argv[1], sys.argv[1:])
+listen()
+time.sleep(1)
+listen()
+"""
+
+
+@pytest.mark.parametrize("folder", [f for f in FOLLOWERS if f.site.engine.replicas], ids=str)
+def test_replica_of_a_head_that_is_another_one(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    address, port = head_address(folder), folder.site.engine.replicas
+    stand_ins.add(engine_words(folder)[0], ENGINE)
+    stand_ins.add("sleep", BLINK)
+    before = stand_ins.add("head", AGAIN.format(address=address, port=port))
+    done = stand_ins.run(*contained(folder, folder.copy(tmp_path), str(before)))
+    assert done.returncode == 1
+    assert f"{folder.site.head.name} ({address}:{port}) is gone" in done.stderr
+    assert (stand_ins.calls / "ended").exists()
 
 
 @pytest.mark.parametrize("folder", FOLLOWERS, ids=str)
@@ -252,12 +292,9 @@ def test_follower_is_told_to_end(
     stand_ins.add("sleep", BLINK)
     argv = contained(folder, folder.copy(tmp_path))
     with subprocess.Popen(argv, env=stand_ins.env) as follower:
-        deadline = time.monotonic() + 10
-        while not (stand_ins.calls / "serves").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until((stand_ins.calls / "serves").exists)
         follower.send_signal(signal.SIGTERM)
-        assert follower.wait(10) == 0
+        assert follower.wait(PATIENCE) == 0
     assert (stand_ins.calls / "ended").exists() == ends
     assert not (stand_ins.calls / "outlived").exists()
 
@@ -305,11 +342,7 @@ def test_llama_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> 
 
 def test_llama_head_gives_up(tmp_path: Path, stand_ins: StandIns) -> None:
     folder = SEVERAL_LLAMAS[0]
-    tree = folder.copy(tmp_path)
-    script = tree / "opt/sparkgen/llama.sh"
-    patient = f"SECONDS + {folder.site.times.join}"
-    assert patient in script.read_text()
-    script.write_text(script.read_text().replace(patient, "SECONDS + 1"))
+    tree = hurried(folder, tmp_path)
     stand_ins.env |= folder.secrets
     stand_ins.add("sleep", BLINK)
     stand_ins.add("llama-server")
@@ -347,7 +380,7 @@ def main():
     pathlib.Path(os.environ["CALLS"], "process").write_bytes(
         pathlib.Path("/proc/self/cmdline").read_bytes()
     )
-    logging.warning(f"server_args={{'api_key': {sys.argv[-1]!r}}}")
+    logging.warning(f"server_args={{'api_key': {sys.argv[-1].partition('=')[2]!r}}}")
     process = multiprocessing.get_context("spawn").Process(target=child)
     process.start()
     process.join()
@@ -372,7 +405,7 @@ def test_key_is_in_no_process_list_and_no_log(
     done = stand_ins.run(*contained(folder, folder.copy(tmp_path)))
     assert done.returncode == 0, done.stderr
     words = json.loads((stand_ins.calls / "words").read_text())
-    assert words == [*folder.command[1:], "--api-key", key]
+    assert words == [*folder.command[1:], f"--api-key={key}"]
     assert key not in (stand_ins.calls / "process").read_text()
     assert "server_args={'api_key': '***'}" in done.stderr
     assert "child: ***" in done.stderr
@@ -394,15 +427,26 @@ def test_without_a_key_nothing_starts(key: str | None, tmp_path: Path, stand_ins
 # An engine that answers a question, or not, and leaves the question behind.
 API = """\
 #!/usr/bin/python3
-import http.server, json, os, pathlib, sys
+import http.server, json, os, pathlib, ssl, sys, time
 
 class Engine(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/health_generate":
             self.asked(None)
-        self.reply(200 if self.path == "/health" else int(os.environ["STATUS"]), b"")
+        if self.path == "/metrics":
+            count = pathlib.Path(os.environ["CALLS"], "count")
+            made = int(count.read_text()) if count.exists() else 100
+            count.write_text(str(made + int(os.environ.get("STEP", 0))))
+            metric = os.environ.get("METRIC", "vllm:generation_tokens_total")
+            lines = [f"# TYPE {{metric}} counter"]
+            lines += [f'{{metric}}{{{{engine="0"}}}} {{made}}.0', "other 7"]
+            lines += [f"llamacpp:n_decode_total {{made}}"]
+            self.reply(200, "\\n".join(lines).encode())
+        else:
+            self.reply(200 if self.path == "/health" else int(os.environ["STATUS"]), b"")
 
     def do_POST(self):
+        time.sleep(int(os.environ.get("LATE", 0)))
         self.asked(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.reply(int(os.environ["STATUS"]), b'{{"choices": [{{"text": "2"}}]}}')
 
@@ -418,12 +462,18 @@ class Engine(http.server.BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
-server = http.server.HTTPServer(({address!r}, {port}), Engine)
-server.timeout = 5
+server = http.server.ThreadingHTTPServer(({address!r}, {port}), Engine)
+server.daemon_threads = True
+if certificate := os.environ.get("CERTIFICATE"):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+server.timeout = 0.1
 if os.fork():
     os.execvp(sys.argv[1], sys.argv[1:])
-server.handle_request()
-server.handle_request()
+caller = os.getppid()
+while os.getppid() == caller:
+    server.handle_request()
 """
 
 HEALTHY = [folder for folder in NODES if folder.node.container.health]
@@ -431,6 +481,11 @@ HEALTHY = [folder for folder in NODES if folder.node.container.health]
 
 def ask(folder: NodeFolder, target: Path, stand_ins: StandIns) -> subprocess.CompletedProcess[str]:
     """Do as the container's health check does."""
+    return asked(folder, folder.copy(target), stand_ins)
+
+
+def asked(folder: NodeFolder, tree: Path, stand_ins: StandIns) -> subprocess.CompletedProcess[str]:
+    """Do so on the node whose tree this is."""
     health, api = folder.node.container.health, folder.site.engine.api
     assert health
     require("curl")
@@ -439,7 +494,9 @@ def ask(folder: NodeFolder, target: Path, stand_ins: StandIns) -> subprocess.Com
     address = "127.0.0.1" if api.listen == "0.0.0.0" else api.listen
     server = stand_ins.add("server", API.format(address=address, port=api.port))
     stand_ins.env |= folder.node.env | folder.secrets
-    return stand_ins.run(*beside(address, str(server), *on_node(folder.copy(target), *test)))
+    # Libraries that only the container has.
+    stand_ins.env.pop("LD_PRELOAD", None)
+    return stand_ins.run(*beside(address, str(server), *on_node(tree, *test)))
 
 
 @pytest.mark.parametrize("folder", HEALTHY, ids=str)
@@ -463,3 +520,83 @@ def test_health_of_an_engine_that_does_not_answer(
 ) -> None:
     stand_ins.env["STATUS"] = "500"
     assert ask(folder, tmp_path, stand_ins).returncode == 1
+
+
+@pytest.mark.parametrize("status", ["400", "404", "501"])
+@pytest.mark.parametrize("folder", one_of_each(HEALTHY), ids=str)
+def test_health_of_a_model_without_completions(
+    folder: NodeFolder, status: str, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    """Embeddings and rankings."""
+    if folder.node.container.health and folder.node.container.health.generates:
+        pytest.skip("its own endpoint asks for an embedding")
+    stand_ins.env["STATUS"] = status
+    assert ask(folder, tmp_path, stand_ins).returncode == 0
+
+
+def test_health_of_a_busy_llama_cpp(tmp_path: Path, stand_ins: StandIns) -> None:
+    """The question would wait behind others, and isn't asked."""
+    folder = next(each for each in HEALTHY if each.site.engine.name == "llama.cpp")
+    stand_ins.env |= {"STATUS": "500", "STEP": "5"}
+    assert ask(folder, tmp_path, stand_ins).returncode == 0
+    assert not (stand_ins.calls / "asked").exists()
+
+
+@pytest.mark.parametrize("folder", one_of_each(HEALTHY), ids=str)
+def test_health_over_tls(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+    require("openssl")
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        [
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-subj",
+                "/CN=lab.example",
+            ),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    both = tmp_path / "both.pem"
+    both.write_text(key.read_text() + certificate.read_text())
+    stand_ins.env |= {"STATUS": "200", "CERTIFICATE": str(both)}
+    tree = folder.copy(tmp_path / "node")
+    facts = tree / "etc/sparkgen/container.env"
+    facts.write_text(facts.read_text().replace("HEALTH_URL=http:", "HEALTH_URL=https:"))
+    done = asked(folder, tree, stand_ins)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+ASKING = [folder for folder in HEALTHY if folder.site.engine.name == "vllm"]
+
+
+@pytest.mark.parametrize("metric", ["vllm:generation_tokens_total", "vllm:kv_cache_usage_perc"])
+@pytest.mark.parametrize("makes_tokens", [True, False])
+def test_health_of_an_engine_that_is_late(
+    makes_tokens: bool, metric: str, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    """It has its hands full, or hangs."""
+    folder = ASKING[0]
+    stand_ins.env |= {"STATUS": "200", "LATE": "3", "STEP": "5" if makes_tokens else "0"}
+    stand_ins.env["METRIC"] = metric
+    stand_ins.add("nvidia-smi", "#!/bin/sh\necho '96 %, 12.34 W'\n")
+    tree = folder.copy(tmp_path)
+    facts = tree / "etc/sparkgen/container.env"
+    patience = f"ANSWER_SECONDS={folder.node.container.health.answer_seconds}\n"
+    assert patience in facts.read_text()
+    facts.write_text(facts.read_text().replace(patience, "ANSWER_SECONDS=1\n"))
+    done = asked(folder, tree, stand_ins)
+    if makes_tokens:
+        assert (done.returncode, done.stderr) == (0, "")
+    else:
+        assert done.returncode == 1
+        assert done.stderr == (
+            "the engine hangs: no token for anybody within 1 s; "
+            "use and power of the GPU: 96 %, 12.34 W (timed out)\n"
+        )

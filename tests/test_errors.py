@@ -1,29 +1,30 @@
-"""Findings as an engineer reads them: `errors/RULE-slug/` for every rule and branch of it.
+"""Findings as an engineer reads them: a case of `errors/` for every rule and branch of it.
 
-One mistake, one finding: each site has one mistake, and expected.txt all that is printed of it.
-`pytest --update-golden -k CASE` rewrites it; the diff is read before it is committed.
+One mistake, one finding: each site has one mistake, and its file all that is printed of it and what
+the fix makes of it. `pytest --update-golden -k CASE` rewrites that; the diff is read before it is
+committed. A new case starts with the site alone.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from difflib import unified_diff
-from pathlib import Path
 
 import pytest
+from error_cases import CASES, ERRORS, Case, beside, written
 
 from generator import catalogs
 from generator.catalogs import Image
 from generator.diagnostics import Finding
-from generator.formats import text
-from generator.lint import lint
+from generator.fixing.repair import repair
 from generator.pipeline import read_site
+from generator.records import replace
+from generator.reports.text import difference, text
 from generator.resources import ROOT
 from generator.rules import RULES
 from generator.rules.registry import Fault
+from generator.sitefile.lint import lint
 
-ERRORS = Path(__file__).parent / "errors"
-CASES = sorted(path.name for path in ERRORS.iterdir())
+each_case = pytest.mark.parametrize("case", CASES.values(), ids=str)
 
 # No image of the catalog says which NCCL it holds; this one does, so that the rule has a case.
 IMAGE_WITH_NCCL = "example.org/vllm:0.33.0"
@@ -41,43 +42,49 @@ def _image_with_nccl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogs, "image", image)
 
 
-def findings(case: str) -> tuple[str, list[Finding]]:
+def findings(case: Case) -> tuple[str, list[Finding]]:
     """What `validate` prints of a case's site, and the findings behind it."""
-    reading = read_site("site.yaml", (ERRORS / case / "site.yaml").read_bytes())
+    reading = read_site("site.yaml", case.site, beside)
     style = lint(reading.document) if reading.document.root else ()
     found = [*reading.findings, *style]
     return text(reading.document, found), found
 
 
-def expected(case: str) -> str:
-    return (ERRORS / case / "expected.txt").read_bytes().decode()
+def fixed(case: Case) -> str:
+    """The difference that `fix` makes to a case's site."""
+    done = repair("site.yaml", case.site, beside)
+    return difference(done.before.document, done.after.document) if done.fewer else ""
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_mistake_is_said_once_and_in_these_words(case: str, pytestconfig: pytest.Config) -> None:
+@each_case
+def test_mistake_is_reported_once_and_fixed_like_this(
+    case: Case, pytestconfig: pytest.Config
+) -> None:
     printed, found = findings(case)
-    assert [finding.rule for finding in found] == [case.partition("-")[0]], printed
+    assert [finding.rule for finding in found] == [case.rule], printed
+    file = ERRORS / f"{case}.yaml"
+    now = written(case.site, printed, fixed(case))
     if pytestconfig.getoption("update_golden"):
-        (ERRORS / case / "expected.txt").write_bytes(printed.encode())
-    if printed != expected(case):
-        difference = unified_diff(
-            expected(case).splitlines(), printed.splitlines(), "expected.txt", "now", lineterm=""
-        )
-        lines = [*difference, "", f"meant? pytest --update-golden -k {case}"]
-        pytest.fail("\n".join(lines), pytrace=False)
+        file.write_bytes(now)
+    if report := "\n".join(differences(file.read_bytes(), now)):
+        pytest.fail(f"{report}\n\nmeant? pytest --update-golden -k {case}", pytrace=False)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_help_says_what_to_write(case: str) -> None:
-    printed = expected(case)
+def differences(expected: bytes, now: bytes) -> Iterator[str]:
+    before, after = (text.decode(errors="replace").splitlines() for text in (expected, now))
+    return unified_diff(before, after, "expected", "now", lineterm="")
+
+
+@each_case
+def test_help_says_what_to_write(case: Case) -> None:
     words = ("NoneType", "'str'", "'int'", "'dict'", "Traceback", "None", "OrderedDict")
-    assert not [word for word in words if word in printed]
-    if not case.startswith("SG106"):
-        assert " = help: run " not in printed
+    assert not [word for word in words if word in case.printed]
+    if case.rule != "SG106":
+        assert " = help: run " not in case.printed
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {case.partition("-")[0] for case in CASES} == {*RULES, *findings_in_the_source()}
+    assert {case.rule for case in CASES.values()} == {*RULES, *findings_in_the_source()}
 
 
 def findings_in_the_source() -> Iterator[str]:
@@ -87,13 +94,11 @@ def findings_in_the_source() -> Iterator[str]:
 
 
 def test_every_case_is_a_site_and_what_is_said_of_it() -> None:
-    for case in CASES:
-        assert re.fullmatch(r"SG\d{3}(-[a-z0-9]+)+", case)
-        files = sorted(path.name for path in (ERRORS / case).iterdir())
-        # What `fix` makes of it, where it makes anything.
-        assert [file for file in files if file != "fixed.diff"] == ["expected.txt", "site.yaml"]
-        shown = re.findall(r"^(?:error|warning|note)\[(SG\d{3})\]", expected(case), re.MULTILINE)
-        assert shown == [case.partition("-")[0]], case
+    assert {path.name for path in ERRORS.iterdir()} == {f"{name}.yaml" for name in CASES}
+    for name, case in CASES.items():
+        assert re.fullmatch(r"SG\d{3}(-[a-z0-9]+)+", name)
+        shown = re.findall(r"^(?:error|warning|note)\[(SG\d{3})\]", case.printed, re.MULTILINE)
+        assert shown == [case.rule], name
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
@@ -102,11 +107,11 @@ def test_case_is_of_its_rule_alone(rule: str, monkeypatch: pytest.MonkeyPatch) -
         return iter(())
 
     monkeypatch.setitem(RULES, rule, replace(RULES[rule], check=silent))
-    for case in CASES:
-        if case.startswith(rule):
+    for name, case in CASES.items():
+        if case.rule == rule:
             try:
                 printed, _ = findings(case)
             except Exception:
                 # What comes after a rule may fall over what the rule would have kept out.
                 continue
-            assert printed != expected(case), case
+            assert printed != case.printed, name

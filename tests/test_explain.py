@@ -4,22 +4,21 @@ An example is laid over a sound site of its topology: its sections take the plac
 of `engine` and `topology` what the example does not say stays.
 """
 
+import json
+import math
 import re
 from pathlib import Path
 
 import pytest
 from conftest import Command
-from test_errors import (
-    CASES,
-    _image_with_nccl,  # noqa: F401 (SG606 has no example without it)
-    expected,
-)
+from error_cases import CASES, beside
+from test_errors import _image_with_nccl  # noqa: F401 (SG606 has no example without it)
 
-from generator.explain import GROUPS, Explanation, explain, explanations, listing, parse
-from generator.lint import lint
 from generator.pipeline import read_site
+from generator.reports.explain import GROUPS, Explanation, explain, explanations, listing, parse
 from generator.resources import ROOT, SCHEMAS
 from generator.rules.registry import DOCUMENTED, RULES
+from generator.sitefile.lint import lint
 
 EXPLAINED = explanations()
 # What these are about is no piece of a site file that can be shown.
@@ -27,16 +26,11 @@ WITHOUT_EXAMPLES = {
     "SG002": "a tab looks like blanks",
     "SG006": "bytes that are no text",
     "SG007": "megabytes",
+    "SG012": "blanks that look alike",
     **dict.fromkeys((rule for rule in EXPLAINED if rule >= "SG8"), "not about a site file"),
 }
 WITH_EXAMPLES = [rule for rule in EXPLAINED if rule not in WITHOUT_EXAMPLES]
 
-CABLES = {
-    "single": [],
-    "direct": ["spark1:p0, spark2:p0"],
-    "ring": ["spark1:p0, spark2:p1", "spark2:p0, spark3:p1", "spark3:p0, spark1:p1"],
-    "switch": [f"spark{node}:p0, switch:{node}" for node in (1, 2, 3, 4)],
-}
 COUNTS = {"single": 1, "direct": 2, "ring": 3, "switch": 4}
 ENGINE = """\
 engine:
@@ -48,21 +42,31 @@ NCCL = {"ring": "  nccl: 2.30.7\n"}
 LAID_OVER = ("engine", "topology")
 
 
-def base(kind: str, count: int) -> dict[str, str]:
-    """The sections of a sound site."""
+def cables_of(kind: str, count: int) -> list[str]:
+    """The ends of each cable of so many nodes."""
+    numbers = range(1, count + 1)
+    if kind == "ring":
+        return [f"spark{node}:p0, spark{node % count + 1}:p1" for node in numbers]
+    if kind == "switch":
+        return [f"spark{node}:p0, switch:{node}" for node in numbers]
+    return ["spark1:p0, spark2:p0"] if kind == "direct" else []
+
+
+def base(kind: str, count: int, given: int) -> dict[str, str]:
+    """The sections of a sound site of so many nodes, of which the example may have its own."""
     nodes = (
         f"  - name: spark{node}\n    management: {{address: 10.0.0.1{node}/24}}\n"
-        for node in range(1, COUNTS[kind] + 1)
+        for node in range(1, count + 1)
     )
-    cables = "".join(f"  - endpoints: [{ends}]\n" for ends in CABLES[kind])
+    cables = "".join(f"  - endpoints: [{ends}]\n" for ends in cables_of(kind, count))
     return {
         "version": "version: 1\n",
         "name": "name: lab\n",
         "nodes": "nodes:\n" + "".join(nodes),
         **({"cabling": "cabling:\n" + cables} if cables else {}),
         "topology": f"topology:\n  kind: {kind}\n",
-        "model": "model:\n  name: gpt-oss-120b\n",
-        "engine": f"{ENGINE}{NCCL.get(kind, '')}  parallel: {{pipeline: {count}}}\n",
+        "model": "model:\n  name: gpt-oss-120b\n  context_length: 8192\n",
+        "engine": f"{ENGINE}{NCCL.get(kind, '')}  parallel: {{pipeline: {given}}}\n",
     }
 
 
@@ -73,12 +77,25 @@ def sections(example: str) -> dict[str, str]:
 
 
 def whole_site(example: str) -> str:
-    """An example with everything around it that a site needs."""
+    """An example with everything around it that a site needs.
+
+    A ring has as many nodes as the sizes of its model's split say.
+    """
     own = sections(example)
     said = re.search(r"^  kind: (single|ring|switch)$", own.get("topology", ""), re.MULTILINE)
     kind = said[1] if said else "direct"
-    count = len(re.findall(r"^  - name:", own.get("nodes", ""), re.MULTILINE)) or COUNTS[kind]
-    site = base(kind, count)
+    sizes = re.findall(r"(?:tensor|pipeline): (\d+)", own.get("engine", ""))
+    count = math.prod(map(int, sizes)) if sizes and kind == "ring" else COUNTS[kind]
+    given = len(re.findall(r"^  - name:", own.get("nodes", ""), re.MULTILINE))
+    site = base(kind, count, given or count)
+    if "launcher: ray" in own.get("engine", ""):
+        # Images of vLLM come without Ray.
+        site["engine"] = site["engine"].replace("vllm/vllm-openai:v0.33.0", "example.org/ray:1")
+    if "name: tensorrt-llm" in own.get("engine", ""):
+        # A longer prompt would have to be read in parts.
+        model = own if "model" in own else site
+        if "context_length" not in model["model"]:
+            model["model"] = model["model"].rstrip() + "\n  context_length: 8192\n"
     for name in LAID_OVER:
         lines = site[name].splitlines(keepends=True)[1:]
         given = re.findall(r"^  (\w+):", own.get(name, ""), re.MULTILINE)
@@ -89,7 +106,7 @@ def whole_site(example: str) -> str:
 
 def found(example: str) -> list[tuple[str, str]]:
     """What is said of an example: rules and messages."""
-    reading = read_site("site.yaml", whole_site(example).encode())
+    reading = read_site("site.yaml", whole_site(example).encode(), beside)
     style = lint(reading.document) if reading.document.root else ()
     return [(finding.rule, finding.message) for finding in [*reading.findings, *style]]
 
@@ -114,7 +131,7 @@ def test_examples_show_the_rule_and_nothing_else(rule: str) -> None:
     assert found(known.good) == []
 
 
-@pytest.mark.parametrize("kind", CABLES)
+@pytest.mark.parametrize("kind", COUNTS)
 def test_site_around_an_example_is_sound(kind: str) -> None:
     assert found(f"topology:\n  kind: {kind}\n") == []
 
@@ -140,7 +157,7 @@ def test_every_rule_that_the_code_names_is_documented() -> None:
 
 
 def test_severity_is_that_of_the_findings() -> None:
-    shown = [re.match(r"(\w+)\[(SG\d{3})\]", expected(case)) for case in CASES]
+    shown = [re.match(r"(\w+)\[(SG\d{3})\]", case.printed) for case in CASES.values()]
     seen = {(found[2], found[1]) for found in shown if found}
     assert {(rule, EXPLAINED[rule].severity) for rule, _ in seen} == seen
 
@@ -236,3 +253,17 @@ def test_wrong_call(words: list[str], message: str, sparkgen: Command, tmp_path:
     answer = sparkgen("explain", *words, cwd=tmp_path)
     assert (answer.code, answer.out) == (2, "")
     assert message in answer.err
+
+
+def test_rules_as_data(tmp_path: Path, sparkgen: Command) -> None:
+    known = json.loads(sparkgen("explain", "sg204", "--format", "json", cwd=tmp_path).out)
+    (rule,) = known["rules"]
+    assert (known["version"], rule["rule"], rule["severity"]) == (1, "SG204", "error")
+    assert rule["title"] == EXPLAINED["SG204"].title
+    assert known["advisories"] == []
+    every = json.loads(sparkgen("explain", "--list", "--format", "json", cwd=tmp_path).out)
+    assert [rule["rule"] for rule in every["rules"]] == [*EXPLAINED]
+    number = every["advisories"][0]["advisory"]
+    one = json.loads(sparkgen("explain", number, "--format", "json", cwd=tmp_path).out)
+    assert [one["rules"], one["advisories"]] == [[], every["advisories"][:1]]
+    assert sparkgen("explain", "--docs", "--format", "json", cwd=tmp_path).code == 2

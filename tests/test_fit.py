@@ -2,8 +2,8 @@
 
 import json
 import os
-from dataclasses import replace
-from math import isclose
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +11,25 @@ import pytest
 import yaml
 from conftest import Command
 from declared import a_model, an_engine, some_nodes
+from error_cases import CASES
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from published import FIGURES, Figure, fit_of, markdown
+from published import FIGURES, MIXED, UNIFORM, Figure, fit_of, medians
 
 from generator import catalogs
-from generator.architecture import Experts, known_shape, tensor_sizes
 from generator.catalogs import Checkpoint
-from generator.declaration import Parallel
 from generator.fit import formulas
 from generator.fit.alternatives import Group, alternatives
-from generator.fit.asked import asked, release, share_bytes
 from generator.fit.assessment import Fit, assess
 from generator.fit.demand import Layout, Weights, _Split
 from generator.fit.formulas import GIB, PACKED, WIDE
+from generator.fit.measured import Measured, measured
+from generator.fit.requested import requested, share_bytes
 from generator.fit.table import BAR_WIDTH, bar, rows, table, verdict
+from generator.models.architecture import Experts, known_shape, tensor_sizes
+from generator.records import replace
 from generator.resources import ROOT
+from generator.sitefile.declaration import Parallel
 
 SITES = sorted((ROOT / "sites").glob("*.yaml"))
 NAMES = catalogs.checkpoint_names()
@@ -38,6 +41,15 @@ steady = settings(
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.what)
 def test_ours_is_what_others_have_published(figure: Figure) -> None:
     assert abs(figure.difference) <= figure.tolerance, figure.ours()
+
+
+def test_figures_are_many_and_of_every_kind() -> None:
+    assert len(FIGURES) >= 60
+    for kind, (count, middle, within) in medians().items():
+        print(f"{kind}: {count} figures, median error {middle:.2%}, {within:.0%} within 3 %")
+        assert middle < 0.08
+    uniform, mixed = medians()[UNIFORM], medians()[MIXED]
+    assert min(uniform[2], mixed[2]) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -61,19 +73,6 @@ def test_layers_of_a_kind_are_spread_evenly_and_none_is_lost() -> None:
 def test_a_kv_head_is_copied_where_there_are_more_ranks_than_heads() -> None:
     cached = [formulas.grouped_cache_elements(4, 128, tensor) for tensor in (1, 2, 4, 8, 16)]
     assert cached == [1024, 512, 256, 256, 256]
-
-
-def test_a_window_holds_no_more_than_itself_and_a_step() -> None:
-    assert formulas.window_tokens(100, 128, 2048) == 100
-    assert formulas.window_tokens(131072, 128, 2048) == 2175
-
-
-def test_tensorrt_llms_share_of_free_memory_leaves_the_same_room() -> None:
-    visible, held = 119.7 * GIB, 65 * GIB
-    share = formulas.share_of_free(0.8, visible, held)
-    assert isclose(share * (visible - held), 0.8 * visible - held)
-    assert formulas.share_of_free(0.5, visible, held) == 0
-    assert formulas.share_of_free(0.5, held, held) == 0
 
 
 @pytest.mark.parametrize(
@@ -111,6 +110,15 @@ def test_weights_of_all_ranks_add_up_to_the_checkpoint(name: str) -> None:
             continue
         held = sum(node.weights_gib for node in fit.nodes) * GIB / formulas.GB
         assert checkpoint.weight_gb
+        if known.tied_embeddings and stages > 1:
+            # The last stage has the table again, as its head.
+            assert known.vocab_size
+            assert known.hidden_size
+            held -= WIDE * known.vocab_size * known.hidden_size / formulas.GB
+        if checkpoint.format in formulas.TILED:
+            # Kernels pad its experts.
+            assert 0.997 < held / checkpoint.weight_gb < 1.1
+            continue
         assert held == pytest.approx(checkpoint.weight_gb + checkpoint.vision_gb, rel=0.003)
         assert sum(node.layers for node in fit.nodes) == known.layers
 
@@ -203,6 +211,53 @@ def test_the_longest_context_fits_and_a_longer_one_does_not(
         assert (longer.most_sequences or 0) < sequences
 
 
+def test_a_node_that_was_not_measured_is_judged_by_both_counts() -> None:
+    """MemTotal is 119.7 GiB on early releases of DGX OS and 121.6 on newer ones."""
+    own = {"name": "qwen3.5-122b-a10b-gptq-int4", "context_length": 131072}
+    shares = [hundredth / 1000 for hundredth in range(500, 900, 2)]
+    model = a_model(**own)
+    for share in shares:
+        engine = an_engine(memory_utilization=share)
+        unmeasured = [replace(node, measured=False) for node in some_nodes(1)]
+        fit = assess(unmeasured, model, engine)
+        assert fit
+        if fit.fits_newer:
+            break
+    else:
+        pytest.fail("there is a share at which the counts differ")
+    assert fit.state == "does not fit"
+    assert any("'visible_gib'" in line for line in verdict(fit))
+    measured = assess(some_nodes(1), model, engine)
+    assert measured
+    assert not measured.fits_newer
+    more = [replace(node, visible_gib=121.6) for node in some_nodes(1)]
+    newer = assess(more, model, engine)
+    assert newer
+    assert newer.state == "fits"
+
+
+@pytest.mark.parametrize(("most", "count"), [(1, 1), (16, 5), (256, 35), (512, 51)])
+def test_graphs_are_of_the_sizes_that_vllm_captures(most: int, count: int) -> None:
+    """As its logs have them: PIECEWISE=51 (largest=512), FULL=35 (largest=256)."""
+    assert formulas.captured_sizes(most) == count
+
+
+def test_graphs_come_out_of_the_share_since_vllm_0_21() -> None:
+    model = a_model(name="qwen3.6-27b-fp8", context_length=8192)
+    rooms, reserves = [], []
+    for version, env in (
+        ("0.20.0", {}),
+        ("0.21.0", {}),
+        ("0.21.0", {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"}),
+    ):
+        fit = assess(some_nodes(1), model, an_engine(version=version, env=env))
+        assert fit
+        rooms.append(fit.nodes[0].kv_room_gib)
+        reserves.append(fit.nodes[0].graphs_gib)
+    assert rooms[0] - rooms[1] == pytest.approx(reserves[1], abs=0.02)
+    assert rooms[0] == rooms[2]
+
+
 def test_llama_405b_in_nvfp4_does_not_fit_two_nodes_and_does_three() -> None:
     two = fit_of("llama-3.1-405b-instruct-fp4", Parallel(tensor=2), context_length=8192)
     three = fit_of("llama-3.1-405b-instruct-fp4", Parallel(pipeline=3), context_length=8192)
@@ -245,7 +300,8 @@ def test_each_engine_means_something_else_by_its_fraction() -> None:
     fits = [assess(some_nodes(1), model, an_engine(name=name)) for name in ("vllm", "sglang")]
     inside, outside = (fit.nodes[0] for fit in fits if fit)
     # What SGLang needs beside weights and cache comes out of what its fraction leaves.
-    assert outside.kv_room_gib - inside.kv_room_gib == pytest.approx(inside.reserve_gib, abs=0.1)
+    more = inside.reserve_gib + inside.weights_gib - outside.weights_gib
+    assert outside.kv_room_gib - inside.kv_room_gib == pytest.approx(more, abs=0.1)
     assert inside.system_gib - outside.system_gib == pytest.approx(outside.reserve_gib, abs=0.1)
 
 
@@ -292,6 +348,88 @@ def test_a_model_of_ones_own_fits_like_the_catalogs() -> None:
     )
 
 
+def test_a_source_is_like_a_model_of_the_catalog() -> None:
+    model = a_model(
+        source="example/Qwen3-235B-A22B-int4",
+        like="qwen3-235b-a22b",
+        weight_gb=124.1,
+        format="gptq-int4",
+        context_length=8192,
+    )
+    sizes = Parallel(tensor=2, expert=True)
+    like = assess(some_nodes(2), model, an_engine(parallel=sizes))
+    own = fit_of("qwen3-235b-a22b-gptq-int4", sizes, context_length=8192)
+    assert like
+    assert like == own
+    unsized = assess(some_nodes(2), replace(model, weight_gb=None), an_engine(parallel=sizes))
+    assert unsized
+    assert unsized.missing == ("model.weight_gb",)
+
+
+def test_a_cache_of_ones_own_size_is_written_beside_the_share(
+    sparkgen: Command, tmp_path: Path
+) -> None:
+    text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
+    site = tmp_path / "single.yaml"
+    text = text.replace("name: gpt-oss-120b", "name: gpt-oss-120b\n  kv_cache_memory: 12")
+    site.write_text(text, encoding="utf-8")
+    assert sparkgen("build", site, cwd=tmp_path).code == 0
+    printed = (tmp_path / "out/single/spark/opt/sparkgen/compose.yaml").read_text()
+    assert f"--kv-cache-memory-bytes={12 * GIB}" in printed
+    assert "--gpu-memory-utilization=" in printed
+    plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=tmp_path).out)
+    assert plain["memory"]["nodes"][0]["kv_room_gib"] == 12
+
+
+VLLM_LOG = """
+(EngineCore pid=1) INFO 10-01 08:00:00 [gpu_model_runner.py:6100] Model loading took 65.96 GiB memory
+(EngineCore pid=1) INFO 10-01 08:00:01 [gpu_model_runner.py:6365] Estimated CUDA graph memory: 0.64 GiB total
+(EngineCore pid=1) INFO 10-01 08:00:02 [gpu_worker.py:466] Available KV cache memory: {room} GiB
+(EngineCore pid=1) INFO 10-01 08:00:02 [kv_cache_utils.py:1734] Maximum concurrency for 65,536 tokens per request: 9.05x
+"""  # noqa: E501
+LLAMA_LOG = """
+load_tensors:        CUDA0 model buffer size = 61000.00 MiB
+load_tensors:   CPU_Mapped model buffer size =  1104.00 MiB
+llama_kv_cache:      CUDA0 KV buffer size =  9216.00 MiB
+llama_kv_cache:      CUDA0 RS buffer size =    64.00 MiB
+"""
+SGLANG_LOG = """
+[2026-10-01 08:00:00 TP0] Load weight end. type=Qwen3MoeForCausalLM, avail mem=20.1 GB, mem usage=57.64 GB.
+[2026-10-01 08:00:01 TP0] KV Cache is allocated. #tokens: 367404, K size: 8.23 GB, V size: 8.23 GB
+[2026-10-01 08:00:02 TP0] Capture cuda graph end. Time elapsed: 9.1 s. mem usage=1.20 GB. avail mem=3.0 GB.
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("log", "found"),
+    [
+        (VLLM_LOG.format(room="25.00"), Measured(65.96, 25.0, 0.64, 65536, 9.05)),
+        (LLAMA_LOG, Measured(61000 / 1024, 9280 / 1024, None, None, None)),
+        (SGLANG_LOG, Measured(57.64, 16.46, 1.2, None, None)),
+        ("INFO started", Measured(None, None, None, None, None)),
+    ],
+)
+def test_a_log_says_what_an_engine_holds(log: str, found: Measured) -> None:
+    assert measured(log) == found
+
+
+def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -> None:
+    site, log = ROOT / "sites/single.yaml", tmp_path / "log"
+    room = json.loads(sparkgen("fit", site, "--format", "json", cwd=ROOT).out)
+    log.write_text(VLLM_LOG.format(room=room["memory"]["nodes"][0]["kv_room_gib"]))
+    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    lines = {line[:25].strip(): line.split()[-1] for line in told.out.splitlines()}
+    assert lines["weights of a rank, GiB"] == "-0.2%"
+    assert lines["room for the KV cache, GiB"[:25].strip()] == "+0.0%"
+    log.write_text(VLLM_LOG.format(room="2.5"))
+    assert sparkgen("fit", site, "--measured", log, cwd=ROOT).code == 1
+    log.write_text("nothing\n")
+    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    assert (told.code, told.out) == (3, "")
+    assert "no line of it says" in told.err
+    assert sparkgen("fit", site, "--measured", tmp_path / "none", cwd=ROOT).code == 4
+
+
 def test_without_the_sizes_of_its_parts_a_model_is_split_by_layers() -> None:
     own = {
         "layers": 94, "heads": 64, "kv_heads": 4, "head_dim": 128, "hidden_size": 4096,
@@ -318,7 +456,9 @@ def test_a_draft_is_held_beside_the_model() -> None:
 def test_a_prediction_layer_is_as_large_as_people_found_it() -> None:
     """5 GB in 16 bits beside Qwen3.5-122B-A10B in NVFP4 (docai.hu/en/blog/qwen35-122b-spark)."""
     fit = fit_of(
-        "qwen3.5-122b-a10b-nvfp4", context_length=8192, speculative={"method": "mtp", "tokens": 1}
+        "nvidia/qwen3.5-122b-a10b-nvfp4",
+        context_length=8192,
+        speculative={"method": "mtp", "tokens": 1},
     )
     assert fit.nodes[0].draft_gib * GIB / formulas.GB == pytest.approx(5, abs=0.2)
 
@@ -337,11 +477,10 @@ def test_stages_that_are_given_are_taken() -> None:
 
 def test_vllm_takes_a_spark_for_a_small_gpu_from_0_33_on() -> None:
     model = a_model(name="gpt-oss-120b")
-    old = asked(model, an_engine(version="0.19.0"), 131072)
-    new = asked(model, an_engine(), 131072)
+    old = requested(model, an_engine(version="0.19.0"), 131072)
+    new = requested(model, an_engine(), 131072)
     assert (old.step, old.running, new.step, new.running) == (8192, 1024, 2048, 256)
-    assert asked(model, an_engine(args={"max-num-batched-tokens": "16k"}), 1).step == 16000
-    assert release("1.3.0rc13") == (1, 3, 0)
+    assert requested(model, an_engine(args={"max-num-batched-tokens": "16k"}), 1).step == 16000
 
 
 def test_experts_of_a_layer_go_to_ranks_whole_where_they_are_spread() -> None:
@@ -429,17 +568,25 @@ def test_fit_answers_for_every_example_site(sparkgen: Command, site: Path) -> No
     assert shown["memory"] == plain["memory"]
 
 
-@pytest.mark.parametrize("site", SITES, ids=lambda site: site.stem)
-def test_fit_takes_less_than_a_third_of_a_second(process: Command, site: Path) -> None:
-    """The best of three in time of a processor, and with room for one that is twice as slow."""
-    times = []
+@pytest.mark.parametrize("name", ["single", "rack-switch"])
+def test_fit_takes_a_few_times_as_long_as_importing_its_libraries(name: str) -> None:
+    """In processor time, measured in turn: a busy machine slows both down."""
+    fit, imports = [], []
     for _ in range(3):
-        before = os.times()
-        assert process("fit", site, cwd=ROOT).code == 0
-        after = os.times()
-        user = after.children_user - before.children_user
-        times.append(user + after.children_system - before.children_system)
-    assert min(times) < 2 / 3
+        fit.append(processor_seconds("-m", "generator", "fit", f"sites/{name}.yaml"))
+        imports.append(processor_seconds("-c", "import click, jinja2, cerberus, yaml"))
+    assert min(fit) < 5 * min(imports)
+
+
+def processor_seconds(*arguments: str) -> float:
+    """The processor time of one Python process."""
+    with subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL
+    ) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
 
 
 def test_fit_says_what_a_site_lacks_and_stops_at_other_errors(
@@ -456,12 +603,6 @@ def test_fit_says_what_a_site_lacks_and_stops_at_other_errors(
     assert "SG501" in told.err
 
 
-def test_readme_has_the_figures_and_the_table_of_a_site(sparkgen: Command) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert markdown() in readme, "the table is that of published.markdown()"
-    assert sparkgen("fit", "sites/ring-405b.yaml", cwd=ROOT).out in readme
-
-
 def test_llama_cpp_allocates_the_cache_of_all_sequences_at_the_start() -> None:
     model = a_model(name="gpt-oss-120b", context_length=131072, max_sequences=16)
     at_once = assess(some_nodes(1), model, an_engine(name="llama.cpp", version="0.5.0-dev"))
@@ -472,14 +613,15 @@ def test_llama_cpp_allocates_the_cache_of_all_sequences_at_the_start() -> None:
     assert at_once.nodes[0].nccl_gib == at_once.nodes[0].graphs_gib == 0
 
 
-def test_fit_shows_by_how_much_a_model_does_not_fit(sparkgen: Command) -> None:
-    site = ROOT / "tests/errors/SG520-weights/site.yaml"
-    told = sparkgen("fit", site, "--compare", cwd=ROOT)
+def test_fit_shows_by_how_much_a_model_does_not_fit(sparkgen: Command, tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_bytes(CASES["SG520-weights"].site)
+    told = sparkgen("fit", site, "--compare", cwd=tmp_path)
     assert told.code == 3
     assert "error[SG520]" in told.err
-    assert told.out.startswith("lab: does not fit: 20.5 GiB too little on spark1 beside one")
+    assert told.out.startswith("lab: does not fit: 21.5 GiB too little on spark1 beside one")
     assert told.out.count("does not fit") > 1
     assert " fits " in told.out
-    plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=ROOT).out)
+    plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=tmp_path).out)
     assert plain["memory"]["state"] == "does not fit"
     assert plain["memory"]["nodes"][0]["headroom_gib"] < 0

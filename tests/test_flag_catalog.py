@@ -2,7 +2,9 @@
 
 import pytest
 
-from generator.catalogs.flags import FOLDER, Flag, FlagCatalog, Found, catalog, parse, versions
+from generator.catalogs.flag_files import FOLDER, catalog, neighbours, versions
+from generator.catalogs.flags import Flag, FlagCatalog, Found, parse
+from generator.resources import SCHEMAS
 
 CATALOGS = sorted(path.stem for path in FOLDER.glob("*.tsv"))
 PROGRAMS = ("ggml-rpc-server", "llama.cpp", "ray", "sglang", "tensorrt-llm", "vllm")
@@ -11,6 +13,7 @@ SMALL = parse(
     "engine",
     "1.0",
     "# Source: nobody\n"
+    "versions\t1.0 1.1 2.0\n"
     "parser\tunderscores\tabbreviations\tdotted\tequals\n"
     "variables\tENGINE_\tall\n"
     "--cache-size --size -c\tint\tsuffixes\tvariable=ENGINE_CACHE\n"
@@ -51,7 +54,7 @@ def test_flag_that_a_name_stands_for(name: str, found: Found | None) -> None:
 
 
 def test_names_are_spelled_as_the_parser_spells_them() -> None:
-    plain = parse("engine", "1.0", "parser\n--cache-size\tint\n--overrides\tjson\n")
+    plain = parse("engine", "1.0", "versions\t1.0\nparser\n--cache-size\tint\n--overrides\tjson\n")
     assert plain.find("cache-size")
     assert plain.find("cache_size") is None
     assert plain.find("overrides.rope") is None
@@ -67,23 +70,44 @@ def test_beginnings_and_misspelt_names() -> None:
     assert SMALL.nearest("something") is None
 
 
+def test_versions_that_have_a_word_or_a_line() -> None:
+    text = (
+        "versions\t1.0 1.1 2.0 2.1\nparser\nvariables\tE_\tall\n"
+        "--level --depth@1.1..\tint\tversions=..2.0\n"
+        "--level\ttext\tknown=low high@2.1\tversions=2.1..\n"
+        "--mode\ttext\tchoices=a b@1.1..2.0 c@..1.0,2.1..\n"
+        "E_OLD\t..1.0\nE_BOTH\n"
+    )
+    known = {version: parse("engine", version, text) for version in ("1.0", "1.1", "2.0", "2.1")}
+    levels = {version: each.find("level") for version, each in known.items()}
+    assert [found.flag.type if found else "" for found in levels.values()] == [*["int"] * 3, "text"]
+    assert [bool(each.find("depth")) for each in known.values()] == [False, True, True, False]
+    modes = [next(f for f in each.flags() if f.name == "mode").choices for each in known.values()]
+    assert modes == [("a", "c"), ("a", "b"), ("a", "b"), ("a", "c")]
+    assert [sorted(each.variables) for each in known.values()] == [["E_BOTH", "E_OLD"]] + [
+        ["E_BOTH"]
+    ] * 3
+
+
 @pytest.mark.parametrize(
-    ("asked", "used"),
+    ("requested", "used"),
     [
-        ("0.19.0", "0.19.0"),
-        ("0.33.0", "0.33.0"),
-        ("0.33.0.post1", "0.33.0"),
-        ("0.10.2", "0.19.0"),
-        ("0.20.1", "0.19.0"),
-        ("0.27.0", "0.33.0"),
-        ("0.34.1", "0.33.0"),
-        ("1.0", "0.33.0"),
+        ("0.19.0", ("0.19.0",)),
+        ("0.33", ("0.33.0",)),
+        ("0.33.0+own", ("0.33.0",)),
+        ("0.27.0.post1", ("0.27.1", "0.27.0")),
+        ("0.26.1rc1.dev439+g7b9f2dad8", ("0.27.0", "0.26.0")),
+        ("0.29.1rc1.dev17+g1234567.d20260913", ("0.30.0", "0.29.0")),
+        ("0.10.2", ("0.19.0",)),
+        ("0.33.0.post1", ("0.33.0",)),
+        ("1.0", ("0.33.0",)),
     ],
 )
-def test_nearest_version(asked: str, used: str) -> None:
-    known = catalog("vllm", asked)
+def test_neighbours_of_a_version(requested: str, used: tuple[str, ...]) -> None:
+    assert neighbours("vllm", requested) == used
+    known = catalog("vllm", requested)
     assert known
-    assert known.version == used
+    assert known.version == used[0]
 
 
 def test_program_without_a_catalog() -> None:
@@ -91,10 +115,13 @@ def test_program_without_a_catalog() -> None:
 
 
 def test_every_program_has_a_catalog() -> None:
-    assert {f"{program}-{version}" for program in PROGRAMS for version in versions(program)} == {
-        *CATALOGS
-    }
+    assert {*PROGRAMS} == {*CATALOGS}
     assert all(versions(program) for program in PROGRAMS)
+
+
+def test_every_minor_release_is_covered() -> None:
+    assert {f"0.{minor}.0" for minor in range(19, 34)} <= {*versions("vllm")}
+    assert {f"0.5.{patch}" for patch in range(5, 24)} <= {*versions("sglang")}
 
 
 def each() -> list[FlagCatalog]:
@@ -104,7 +131,7 @@ def each() -> list[FlagCatalog]:
 
 @pytest.mark.parametrize("known", each(), ids=lambda known: f"{known.program}-{known.version}")
 def test_catalog_is_sound(known: FlagCatalog) -> None:
-    lines = (FOLDER / f"{known.program}-{known.version}.tsv").read_text("utf-8").splitlines()
+    lines = (FOLDER / f"{known.program}.tsv").read_text("utf-8").splitlines()
     assert [line[:1] for line in lines[:2]] == ["#", "#"]
     assert lines[1].startswith("# Source: ")
     assert known.traits <= {"underscores", "abbreviations", "dotted", "equals"}
@@ -119,3 +146,19 @@ def test_catalog_is_sound(known: FlagCatalog) -> None:
         assert not (flag.type == "switch" and (flag.many or flag.choices or flag.words))
         assert not (flag.choices and flag.known)
         assert set(flag.words) <= set(flag.choices)
+
+
+def test_replacements_know_since_when_a_name_is_gone() -> None:
+    rows = (SCHEMAS / "replaced.tsv").read_text("utf-8").splitlines()
+    for program, name, gone, _ in (row.split("\t") for row in rows if row.count("\t") == 3):
+        order = versions(program)
+        if "=" in name or gone not in order:
+            continue
+        having = [version for version in order if has(program, version, name)]
+        assert having[-1:] == [order[order.index(gone) - 1]], name
+
+
+def has(program: str, version: str, name: str) -> bool:
+    known = catalog(program, version)
+    assert known
+    return bool(known.find(name[2:])) if name.startswith("--") else name in known.variables

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from programs import require, require_root
+from waiting import PATIENCE
 
 from generator.resources import ROOT
 
@@ -33,7 +34,7 @@ def on_a_disk(tmp_path: Path, size: str, site: Path, script: str) -> list[str]:
         env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "PYTHONPATH": str(ROOT), "TMPDIR": "/tmp"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -12,12 +12,16 @@ from typing import Any
 
 import pytest
 import yaml
+from documents import block, text_of
 from programs import require
 from racks import site_text
+from waiting import PATIENCE
 
 from generator.resources import ROOT
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+# What they are documented in.
+REPOSITORY = "sites/README.md"
 PACKAGE = ("generator", "schemas", "templates", "pyproject.toml", "README.md", "LICENSE")
 
 
@@ -28,7 +32,7 @@ def run(*argv: object, cwd: Path, env: Mapping[str, str] | None = None) -> tuple
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -80,9 +84,9 @@ def test_hooks(repository: Path, tmp_path: Path) -> None:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
         copy(ROOT / name, hooks / name)  # type: ignore[operator]
     git(hooks, "init", "--quiet")
-    readme = fenced("yaml", "sparkgen-validate")
-    config = readme.replace("https://github.com/OWNER/sparkgen", str(hooks))
-    (repository / ".pre-commit-config.yaml").write_text(config.replace("v0.1.0", commit(hooks)))
+    config = block(REPOSITORY, "yaml", "sparkgen-validate")
+    config = config.replace("https://git.example.org/ops/sparkgen", str(hooks))
+    (repository / ".pre-commit-config.yaml").write_text(config.replace("COMMIT", commit(hooks)))
     commit(repository)
     env = {"PRE_COMMIT_HOME": str(tmp_path / "home"), "PRE_COMMIT_COLOR": "never"}
 
@@ -238,6 +242,17 @@ case "$*" in *--paginate*) printf '{lines}\\n' | sed '/^$/d' ;; *) echo "$@" >>{
     assert words[5:] == ["--field", f"body=@{runner.temp}/sparkgen-diff.md"]
 
 
+@pytest.mark.parametrize("refused", ["--paginate", "POST"])
+def test_comment_that_a_fork_may_not_write(refused: str, runner: Runner) -> None:
+    """The action goes on to its check, and says where the comment is."""
+    gh = f'#!/bin/bash\ncase "$*" in *{refused}*) echo "HTTP 403" >&2; exit 1 ;; esac\n'
+    (runner.bin / "gh").write_text(gh)
+    (runner.bin / "gh").chmod(0o755)
+    code, said = runner("Write the comment")
+    assert code == 0
+    assert "::warning::this token may not write the comment" in said
+
+
 def test_action_installs_the_command(runner: Runner, tmp_path: Path) -> None:
     script = step("Install")["run"]
     env = {
@@ -256,7 +271,7 @@ def test_action_installs_the_command(runner: Runner, tmp_path: Path) -> None:
 
 def test_job_of_gitlab(runner: Runner, tmp_path: Path) -> None:
     """The job's script as it is documented, with stand-ins for what reaches the network."""
-    job = yaml.safe_load(fenced("yaml", "merge_request_event"))["sparkgen"]
+    job = yaml.safe_load(block(REPOSITORY, "yaml", "merge_request_event"))["sparkgen"]
     log = tmp_path / "log"
     for name in ("pip", "curl"):
         (runner.bin / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{log}\n')
@@ -268,6 +283,7 @@ def test_job_of_gitlab(runner: Runner, tmp_path: Path) -> None:
         "CI_PROJECT_ID": "3",
         "CI_MERGE_REQUEST_IID": "7",
         "SPARKGEN_TOKEN": "token",
+        "SPARKGEN": "git+https://git.example.org/ops/sparkgen@COMMIT",
     }
     script = "\n".join(job["script"])
     code, said = run("bash", "-eo", "pipefail", "-c", script, cwd=runner.cwd, env=env)
@@ -280,18 +296,8 @@ def test_job_of_gitlab(runner: Runner, tmp_path: Path) -> None:
 # Documentation
 
 
-def fenced(language: str, word: str) -> str:
-    """The block of the README in this language that has the word in it."""
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    (found,) = [text for given, text in blocks if given == language and word in text]
-    return str(found)
-
-
-README = (ROOT / "README.md").read_text()
-
-
 def test_attributes_are_those_of_the_documentation(tmp_path: Path) -> None:
-    advice = fenced("", "linguist-generated")
+    advice = block(REPOSITORY, "", "linguist-generated")
     assert (ROOT / ".gitattributes").read_text().endswith(advice)
     git(tmp_path, "init", "--quiet")
     (tmp_path / ".gitattributes").write_text(advice)
@@ -307,5 +313,6 @@ def test_attributes_are_those_of_the_documentation(tmp_path: Path) -> None:
 def test_json_of_the_diff_has_the_documented_keys(runner: Runner, programs: Path) -> None:
     words = ("diff", "--format", "json", "sites/lab.yaml")
     (site,) = json.loads(run(programs / "sparkgen", *words, cwd=runner.cwd)[1])["sites"]
+    text = text_of("generator/commands/README.md")
     for key in (*site, *site["nodes"][0]):
-        assert f"`{key}`" in README or f"`{key}[]`" in README
+        assert f"`{key}`" in text or f"`{key}[]`" in text

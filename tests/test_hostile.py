@@ -18,15 +18,16 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from conftest import Command
+from waiting import PATIENCE
 
-from generator.formats import text
+from generator.bundle.render import render
+from generator.bundle.tree import Tree
 from generator.pipeline import Reading, read_site
-from generator.render import render
+from generator.reports.text import text
 from generator.resources import ROOT
-from generator.schema import site_schema
-from generator.tree import Tree
+from generator.sitefile.sections import site_schema
 
-SECONDS = 30
+SECONDS = 15
 MOST_PRINTED = 1_000_000
 EXAMPLES = sorted((ROOT / "sites").glob("*.yaml"))
 
@@ -148,6 +149,9 @@ def entered(place: Any, step: str | int, new: object) -> Any:
         place.append(new)
     if isinstance(place, dict):
         place.setdefault(step, new)
+    # What may be a text or a mapping is a mapping here.
+    if isinstance(place[step], str):
+        place[step] = new
     return place[step]
 
 
@@ -179,21 +183,33 @@ def bundle(reading: Reading) -> Tree:
     return render(reading.site, reading.sha256)
 
 
+# A value of a variable that Docker or Compose would read otherwise has a file of its own.
+LIKE_WORDS = ("word", "a # b", "a 'b'", "$b")
+
+
 @pytest.mark.parametrize("path", LEAVES, ids=lambda path: ".".join(map(str, path)))
 def test_text_is_refused_or_stays_text(path: Steps) -> None:
-    plain = read(written(with_value(path, "word")))
-    shape = lines(bundle(plain)) if plain.site else {}
-    for value in NASTY:
+    shapes = [
+        lines(bundle(plain))
+        for word in LIKE_WORDS
+        if (plain := read(written(with_value(path, word)))).site
+    ]
+    # A third of them for each path, another one for the next: all values meet every kind of text.
+    for value in NASTY[LEAVES.index(path) % 3 :: 3]:
         reading = read(written(with_value(path, value)))
         if reading.site:
             tree = bundle(reading)
             sound(tree)
-            assert not shape or not value.strip() or lines(tree) == shape, value
+            assert not shapes or not value.strip() or lines(tree) in shapes, value
 
 
 def lines(tree: Tree) -> dict[str, int]:
     """How many lines each file has: a value that is one line in one file adds none."""
     return {path: file.text.count("\n") for path, file in tree.items()}
+
+
+# Scripts that a shell has read: many are the same in every tree.
+CHECKED: set[str] = set()
 
 
 def sound(tree: Tree) -> None:
@@ -205,15 +221,17 @@ def sound(tree: Tree) -> None:
         assert file.text.isascii() or path in ("README.md", "cabling.svg"), path
         assert ANSWER not in file.text or "sha256" in path.lower() or path == "MANIFEST.json"
         if path.endswith((".yaml", ".json")):
-            yaml.safe_load(file.text)
+            yaml.load(file.text, yaml.CSafeLoader)
         if path.endswith(".svg"):
             ElementTree.fromstring(file.text)
-    scripts = [file.text for file in tree.values() if file.text.startswith("#!")]
+    shell = "#!/usr/bin/env bash"
+    scripts = {file.text for file in tree.values() if file.text.startswith(shell)} - CHECKED
+    CHECKED.update(scripts)
     with TemporaryDirectory() as folder:
         for number, script in enumerate(scripts):
             Path(folder, f"{number}.sh").write_text(script, encoding="utf-8")
-        check = 'for script in *.sh; do bash -n "$script" || exit 1; done'
-        subprocess.run(["bash", "-c", check], cwd=folder, check=True, timeout=60)
+        check = 'shopt -s nullglob; for script in *.sh; do bash -n "$script" || exit 1; done'
+        subprocess.run(["bash", "-c", check], cwd=folder, check=True, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +261,7 @@ def with_nodes(nodes: str, args: str = "{}", tail: str = "") -> bytes:
     return (HEAD + nodes + TAIL.replace("ARGS", args) + tail).encode()
 
 
-def many(template: str, count: int = 100_000, joint: str = "") -> str:
+def many(template: str, count: int = 20_000, joint: str = "") -> str:
     return joint.join(template.format(i) for i in range(count))
 
 
@@ -251,26 +269,26 @@ HUGE: dict[str, Callable[[], bytes]] = {
     "nodes": lambda: with_nodes("nodes:\n" + many("  - name: n{}\n")),
     "nodes without a name": lambda: with_nodes("nodes:\n" + many("  - nmae: n{}\n")),
     "nodes on one line": lambda: with_nodes(f"nodes: [{many('{{name: n{}}}', joint=', ')}]\n"),
-    "aliases of one node": lambda: with_nodes(f"nodes: [&n {{a: b}}{', *n' * 200_000}]\n"),
-    "unknown keys": lambda: with_nodes("nodes: [{name: a}]\n", tail=many("version{}: 1\n", 20_000)),
-    "keys written twice": lambda: with_nodes("nodes: [{name: a}]\n", tail="name: b\n" * 20_000),
-    "flags": lambda: with_nodes("nodes: [{name: a}]\n", f"{{{many('-{}: ü', 20_000, ', ')}}}"),
+    "aliases of one node": lambda: with_nodes(f"nodes: [&n {{a: b}}{', *n' * 50_000}]\n"),
+    "unknown keys": lambda: with_nodes("nodes: [{name: a}]\n", tail=many("version{}: 1\n", 10_000)),
+    "keys written twice": lambda: with_nodes("nodes: [{name: a}]\n", tail="name: b\n" * 10_000),
+    "flags": lambda: with_nodes("nodes: [{name: a}]\n", f"{{{many('-{}: ü', 10_000, ', ')}}}"),
     "waivers": lambda: with_nodes(
-        "nodes: [{name: a}]\n", tail="waivers:\n" + many("  - {{rule: SG609, path: p{}}}\n", 20_000)
+        "nodes: [{name: a}]\n", tail="waivers:\n" + many("  - {{rule: SG609, path: p{}}}\n", 10_000)
     ),
     "cables": lambda: with_nodes(
         "nodes: [{name: a}]\n",
         tail="cabling:\n" + many("  - {{endpoints: [a:p{0}, a:p{0}]}}\n", 488),
     ),
-    "a name": lambda: with_nodes("nodes: [{name: " + "n" * 3_000_000 + "}]\n"),
-    "a key": lambda: with_nodes("nodes: [{name: a}]\n? " + "k" * 3_000_000 + "\n: 1\n"),
+    "a name": lambda: with_nodes("nodes: [{name: " + "n" * 1_000_000 + "}]\n"),
+    "a key": lambda: with_nodes("nodes: [{name: a}]\n? " + "k" * 1_000_000 + "\n: 1\n"),
     "bytes": lambda: b"#" * 5_000_000,
-    "lines": lambda: b"\n" * 4_000_000,
-    "blanks": lambda: b" " * 4_000_000,
-    "brackets": lambda: b"a: " + b"[" * 3_000_000,
-    "questions": lambda: b"? " * 2_000_000,
-    "dashes": lambda: b"- " * 2_000_000,
-    "a quote": lambda: b'a: "' + b"x" * 4_000_000,
+    "lines": lambda: b"\n" * 1_000_000,
+    "blanks": lambda: b" " * 1_000_000,
+    "brackets": lambda: b"a: " + b"[" * 1_000_000,
+    "questions": lambda: b"? " * 500_000,
+    "dashes": lambda: b"- " * 500_000,
+    "a quote": lambda: b'a: "' + b"x" * 1_000_000,
     "a number": lambda: with_nodes("nodes: [{name: a, host: " + "9" * 1_000_000 + "}]\n"),
     "an alias bomb": lambda: with_nodes(
         "nodes: [{name: a}]\n",

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from bundles import COMPOSED, NODES, NodeFolder, composed, on_node
 from stand_ins import StandIns
+from waiting import PATIENCE, until
 
 HEAD = next(folder for folder in NODES if folder.bundle.name == "lab-mesh")
 
@@ -70,6 +70,8 @@ def docker_options(service: dict[str, Any]) -> dict[str, list[str]]:
         "--network": [service["network_mode"]],
         "--ipc": [service["ipc"]],
         "--shm-size": [f"{int(service['shm_size']) >> 30}g"],
+        "--memory": [f"{int(service['mem_limit']) >> 30}g"] if "mem_limit" in service else [],
+        "--cap-drop": service.get("cap_drop", []),
         "--cap-add": service["cap_add"],
         "--security-opt": service["security_opt"],
         "--device": [device["source"] for device in service.get("devices", [])],
@@ -78,6 +80,13 @@ def docker_options(service: dict[str, Any]) -> dict[str, list[str]]:
         "--volume": [
             f"{volume['source']}:{volume['target']}{':ro' if volume.get('read_only') else ''}"
             for volume in service["volumes"]
+            if volume["bind"].get("create_host_path")
+        ],
+        "--mount": [
+            f"type=bind,source={volume['source']},target={volume['target']}"
+            f"{',readonly' if volume.get('read_only') else ''}"
+            for volume in service["volumes"]
+            if not volume["bind"].get("create_host_path")
         ],
         "--log-driver": [service["logging"]["driver"]],
         "--log-opt": [f"{key}={value}" for key, value in service["logging"]["options"].items()],
@@ -94,7 +103,7 @@ DOCKER = """\
 trap '' TERM INT
 printf '%s\\0' "$@" >"$CALLS/$1"
 [[ $1 == run ]] || exit 0
-for _ in {1..200}; do
+for _ in {1..1200}; do
   [[ ! -e $CALLS/stop ]] || exit 0
   sleep 0.05
 done
@@ -107,13 +116,10 @@ def test_signal_stops_the_container(
 ) -> None:
     stand_ins.add("docker", DOCKER)
     with subprocess.Popen(launch(HEAD.copy(tmp_path)), env=stand_ins.env) as launched:
-        deadline = time.monotonic() + 10
-        while not (stand_ins.calls / "run").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        until((stand_ins.calls / "run").exists)
         assert not (stand_ins.calls / "stop").exists()
         launched.send_signal(sent)
-        assert launched.wait(10) == 128 + sent
+        assert launched.wait(PATIENCE) == 128 + sent
     assert stand_ins.read("stop") == ["stop", "-t", "20", "sparkgen-engine"]
 
 
@@ -121,7 +127,7 @@ def test_signal_stops_the_container(
 FETCHING = """\
 #!/bin/bash
 printf '%s\\0' "$@" >"$CALLS/$1"
-[[ $1 == run ]] && exec sleep 20
+[[ $1 == run ]] && exec sleep 3600
 exit 1
 """
 # The shell is sent a signal before it knows the client's number.
@@ -132,10 +138,8 @@ def test_signal_before_the_client_is_known_is_not_lost(tmp_path: Path, stand_ins
     stand_ins.add("docker", FETCHING)
     (tmp_path / "too-early").write_text(TOO_EARLY)
     stand_ins.env["BASH_ENV"] = str(tmp_path / "too-early")
-    started = time.monotonic()
     done = stand_ins.run(*launch(HEAD.copy(tmp_path)))
     assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
-    assert time.monotonic() - started < 15
 
 
 def test_status_is_that_of_the_engine(tmp_path: Path, stand_ins: StandIns) -> None:
@@ -147,7 +151,7 @@ def test_status_is_that_of_the_engine(tmp_path: Path, stand_ins: StandIns) -> No
 def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
     stand_ins.add("docker")
     done = stand_ins.run(*launch(HEAD.copy(tmp_path), "--bear"))
-    assert (done.returncode, done.stderr) == (2, "usage: launch.sh [--bare]\n")
+    assert (done.returncode, done.stderr) == (2, "usage: launch.sh [--bare | --check]\n")
     assert not list(stand_ins.calls.iterdir())
 
 
@@ -225,7 +229,9 @@ def test_bare(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     shown = stand_ins.environment(program)
     given = {k: v for k, v in node.env.items() if k not in container.cache_variables}
     of_the_shell = {name: shown[name] for name in ("PWD", "SHLVL", "_")}
-    assert shown == stand_ins.env | given | folder.secrets | of_the_shell
+    # Those of a service beside an engine without any are not the engine's.
+    secrets = folder.secrets if folder.site.engine.secrets else {}
+    assert shown == stand_ins.env | given | secrets | of_the_shell
 
 
 NAMES = ("name", "program", "arguments", "variables", "line", "client", "status", "REPLY")

@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 from bundles import NODES, NodeFolder, links
-from machines import booted, prepared, until
+from machines import booted, prepared
 from programs import require, require_root
+from waiting import until
 
+from generator.services.guard import Guard
 from generator.verify.namespaces import PROGRAMS, fabric
 
 SINGLE = next(folder for folder in NODES if folder.bundle.name == "single")
 LAB_MESH = [folder for folder in NODES if folder.bundle.name == "lab-mesh"]
 SECRETIVE = next(folder for folder in NODES if folder.bundle.name == "golden-llamacpp-single")
-GUARDED = next(folder for folder in NODES if folder.site.guard)
+GUARDED = next(folder for folder in NODES if "guard" in folder.site.services)
 LINKS = "etc/systemd/system/multi-user.target.wants"
 
 
@@ -139,8 +141,11 @@ def test_late_cable(tmp_path: Path) -> None:
             machine.systemctl("start", "--no-block", ENGINE)
             machine.wait("activating")
             with pytest.raises(AssertionError):
-                machine.wait("active", seconds=3)
+                machine.wait("active", patience=3)
             assert machine.calls == START[:1]
+            # However long it waits, that is no failed start.
+            limit = machine.systemctl("show", "--property=TimeoutStartUSec", "--value", ENGINE)
+            assert limit == "infinity"
             nodes.set_mtu("spark1", "enp1s0f0np0", 9000)
             machine.wait("active")
             until(lambda: machine.calls == START)
@@ -186,16 +191,16 @@ def meminfo(file: Path, kib: int) -> None:
     )
 
 
-def guard(tmp_path: Path, file: Path) -> "subprocess.Popen[str]":
+def guard(tmp_path: Path, file: Path, floor: int) -> "subprocess.Popen[str]":
     """The guard alone, where that file is /proc/meminfo."""
     script = GUARDED.path / "opt/sparkgen/guard.py"
     (tmp_path / "bin").mkdir()
     systemctl = tmp_path / "bin/systemctl"
     systemctl.write_text('#!/bin/sh\necho "$*" >>"$CALLS"\n')
     systemctl.chmod(0o755)
-    lay = 'mount --bind "$0" /proc/meminfo && mount --bind "$1" /run && exec python3 "$2"'
+    lay = 'mount --bind "$0" /proc/meminfo && mount --bind "$1" /run && exec python3 "$2" "$3"'
     return subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", lay, str(file), str(tmp_path / "run"), str(script)],
+        ["unshare", "--mount", "sh", "-c", lay, file, tmp_path / "run", script, str(floor)],
         env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls")},
         stdout=subprocess.PIPE,
         text=True,
@@ -206,12 +211,13 @@ def guard(tmp_path: Path, file: Path) -> "subprocess.Popen[str]":
 def test_guard(answers: bool, tmp_path: Path) -> None:
     require("mount", "unshare")
     require_root()
-    assert GUARDED.site.guard
-    floor = GUARDED.site.guard.floor_kib
+    record = Guard.of(GUARDED.site)
+    assert record
+    floor = record.floor_kib
     file, calls = tmp_path / "meminfo", tmp_path / "calls"
     meminfo(file, floor)
     (tmp_path / "run").mkdir()
-    with docker(tmp_path / "run/docker.sock") as asked, guard(tmp_path, file) as process:
+    with docker(tmp_path / "run/docker.sock") as asked, guard(tmp_path, file, floor) as process:
         try:
             assert process.stdout
             with pytest.raises(subprocess.TimeoutExpired):
@@ -220,7 +226,7 @@ def test_guard(answers: bool, tmp_path: Path) -> None:
             if not answers:
                 (tmp_path / "run/docker.sock").unlink()
             meminfo(file, floor - 1)
-            until(calls.exists, 3)
+            until(calls.exists)
             assert process.stdout.readline().endswith("killing the engine\n")
             said = process.stdout.readline()
             if answers:

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator import catalogs
-from generator.architecture import known_shape, shape
-from generator.declaration import Parallel
 from generator.fit.assessment import assess
-from generator.huggingface import NoModelError, section
+from generator.models.architecture import known_shape, shape
+from generator.models.huggingface import NoModelError, section
 from generator.pipeline import read_site
 from generator.resources import ROOT
+from generator.sitefile.declaration import Parallel
 
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 NANO = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
@@ -251,7 +251,7 @@ def test_a_models_shape_is_that_of_the_catalog(name: str) -> None:
     assert own
     assert (own, yarn) == (own, own.max_context_yarn or yarn)
     assert own.layers == known.layers
-    for field in known.__slots__:
+    for field in known.__match_args__:
         if field != "max_context_yarn":
             assert getattr(own, field) == getattr(known, field), field
     form = found.architecture["format"]
@@ -275,7 +275,6 @@ def test_a_pasted_section_fits_like_the_catalogs_entry(
     assert not {rule for rule in rules if rule < "SG5"}, reading.findings
     assert reading.declaration
     own = reading.declaration.model
-    assert own
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     vision = checkpoint.vision_gb
@@ -333,6 +332,155 @@ def test_mistral_of_old_has_a_window_in_every_layer() -> None:
     found = section(config)
     assert found.architecture["sliding_layers"] == 32
     assert any(remark.startswith("vocab_size") for remark in found.remarks)
+
+
+SIZES: dict[str, Any] = {
+    "num_hidden_layers": 8,
+    "hidden_size": 1024,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "intermediate_size": 4096,
+    "vocab_size": 32000,
+    "max_position_embeddings": 8192,
+}
+MAMBA_SIZES = {"mamba_n_heads": 24, "mamba_d_head": 128, "mamba_d_state": 256, "mamba_n_groups": 1}
+
+
+@pytest.mark.parametrize(
+    ("config", "kinds"),
+    [
+        (
+            {"model_type": "falcon_h1", **MAMBA_SIZES},
+            {"attention_layers": 8, "mamba_layers": 8, "state_dtype_bytes": 2},
+        ),
+        (
+            {"layers_block_type": ["mamba", "moe", "mamba", "attention"] * 2, "n_routed_experts": 4}
+            | MAMBA_SIZES,
+            {"attention_layers": 2, "mamba_layers": 4, "expert_layers": 2},
+        ),
+        (
+            {"layer_types": ["mamba"] * 7 + ["attention"], **MAMBA_SIZES},
+            {"attention_layers": 1, "mamba_layers": 7},
+        ),
+        ({"attn_layer_indices": [3], **MAMBA_SIZES}, {"attention_layers": 1, "mamba_layers": 7}),
+        (
+            {
+                "linear_attn_config": {
+                    "full_attn_layers": [4, 8],
+                    "kda_layers": [1, 2, 3, 5, 6, 7],
+                    "num_heads": 32,
+                    "head_dim": 128,
+                },
+                "kv_lora_rank": 512,
+                "qk_rope_head_dim": 64,
+            },
+            {"linear_layers": 6, "kda_heads": 32, "kda_head_dim": 128},
+        ),
+        (
+            {
+                "model_type": "llama4_text",
+                "attention_chunk_size": 8192,
+                "num_local_experts": 16,
+                "interleave_moe_layer_step": 2,
+                "intermediate_size_mlp": 16384,
+            },
+            {
+                "sliding_layers": 6,
+                "sliding_window": 8192,
+                "dense_layers": 4,
+                "intermediate_size": 16384,
+                "expert_intermediate_size": 4096,
+            },
+        ),
+        (
+            {
+                "layer_types": [SLIDING] * 7 + [FULL],
+                "sliding_window": 1024,
+                "global_head_dim": 512,
+                "num_global_key_value_heads": 2,
+                "attention_k_eq_v": True,
+            },
+            {"sliding_layers": 7, "global_head_dim": 512, "global_kv_heads": 2, "kv_heads": 4},
+        ),
+        (
+            {
+                "hybrid_layer_pattern": [0, 1, 1, 1, 0, 1, 1, 1],
+                "sliding_window": 128,
+                "swa_num_key_value_heads": 8,
+                "v_head_dim": 32,
+            },
+            {"sliding_layers": 6, "kv_heads": 8, "global_kv_heads": 4, "value_head_dim": 32},
+        ),
+        (
+            {
+                "block_configs": [{"attention": {"n_heads_in_group": 8}}] * 3
+                + [{"attention": {"n_heads_in_group": None, "no_op": True}}] * 5
+            },
+            {"kv_heads": 2, "kv_elements_per_token": 2 * 64 * 6},
+        ),
+        (
+            {
+                "compress_ratios": [0, 4, 128, 4, 128, 4, 128, 4, 0],
+                "sliding_window": 128,
+                "qk_rope_head_dim": 64,
+                "q_lora_rank": 1024,
+                "o_lora_rank": 1024,
+                "o_groups": 8,
+                "index_head_dim": 128,
+            },
+            {"layers_by_4": 4, "layers_by_128": 3},
+        ),
+        (
+            {"layer_types": ["deepseek_sparse_attention"] * 8, "indexer_types": ["full", "shared"]}
+            | {"kv_lora_rank": 512, "index_head_dim": 128, "index_n_heads": 4},
+            {"index_layers": 1, "index_head_dim": 128},
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_kinds_of_layers_are_read_and_add_up(config: Any, kinds: Any) -> None:
+    found = section(SIZES | config, 10**9).architecture
+    assert {key: found.get(key) for key in kinds} == kinds
+    own = shape(a_model(source="x/y", architecture=dict(found)))
+    assert own
+    assert (own.adds_up, own.lacks) == (True, ())
+    assert "not_modelled" not in found
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"layer_types": ["conv", "full_attention"] * 4},
+        {"attn_type_list": [0, 0, 0, 1] * 2},
+        {"num_kv_shared_layers": 4},
+        {"compress_ratios": [0, 2, 4, 8]},
+        {"mamba_dt_rank": 256, "mamba_d_state": 16},
+        {"engram_config": {"layers": [1, 4]}},
+    ],
+)
+def test_what_is_not_modelled_is_unknown_and_not_guessed(config: Any) -> None:
+    found = section(SIZES | config, 10**9)
+    assert any("whether it fits is unknown" in remark for remark in found.remarks)
+    model = a_model(source="x/y", architecture=dict(found.architecture), context_length=4096)
+    fit = assess(some_nodes(1), model, an_engine())
+    assert fit
+    assert fit.state == "unknown"
+    assert "not modelled" in " ".join(fit.missing)
+
+
+def test_a_key_that_nobody_reads_is_told() -> None:
+    told = section(SIZES | {"num_memory_banks": 64, "rope_theta": 5e5, "hc_mult": 4}).remarks
+    assert [remark for remark in told if "not read" in remark] == [
+        "num_memory_banks: it is not read; if it adds weights or cache, the fit is too good"
+    ]
+
+
+def test_the_file_of_nvidias_quantization_counts(sparkgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(SIZES), encoding="utf-8")
+    quantized = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4"}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(quantized), encoding="utf-8")
+    assert "format: nvfp4\n" in sparkgen("model", "config.json", cwd=tmp_path).out
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import re
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from bundles import BUNDLES, NODES, Bundle, NodeFolder, links, on_node
 from programs import require, require_root
+from waiting import PATIENCE, until
 
 from generator.site import Node
 from generator.verify import namespaces
@@ -114,7 +114,7 @@ class World:
     def process(self, record: str) -> int:
         """The number of a process, once it runs."""
         file = self.calls / record
-        wait_until(lambda: file.exists() and bool(file.read_text()))
+        until(lambda: file.exists() and bool(file.read_text()))
         return int(file.read_text())
 
     def left(self) -> list[str]:
@@ -124,13 +124,6 @@ class World:
             argv = ("ip", "netns", "pids", self.nodes.namespace(node))
             found += subprocess.run(argv, capture_output=True, text=True).stdout.split()
         return found
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @contextmanager
@@ -220,14 +213,14 @@ def test_server_is_given_the_flags(bundle: Bundle, tmp_path: Path) -> None:
         assert not [name for name in shown if name.startswith(("OMPI_", "PMIX_", "UCX_"))]
 
 
-def ended(lab: World, started: Mapping[str, "subprocess.Popen[str]"], seconds: float = 20) -> str:
+def ended(lab: World, started: Mapping[str, "subprocess.Popen[str]"]) -> str:
     """What all containers have said once each has failed by itself, and nothing is left behind."""
     said = ""
     for name, process in started.items():
-        out, _ = process.communicate(timeout=seconds)
+        out, _ = process.communicate(timeout=PATIENCE)
         said += out
         assert process.returncode, f"{name} ended as if all were well:\n{out}"
-    wait_until(lambda: lab.left() == [])
+    until(lambda: lab.left() == [])
     return said
 
 
@@ -258,7 +251,7 @@ def test_stop(bundle: Bundle, tmp_path: Path) -> None:
         name = bundle.site.head.name
         subprocess.run(("kill", str(lab.process(f"container.{name}"))), check=True)
         head = started.pop(name)
-        assert "has ended, and with it" not in head.communicate(timeout=20)[0]
+        assert "has ended, and with it" not in head.communicate(timeout=PATIENCE)[0]
         said = ended(lab, started)
     assert all(f"rank {node.rank} has ended" in said for node in bundle.site.workers)
 
@@ -268,28 +261,28 @@ def test_worker_is_told_to_end(tmp_path: Path) -> None:
     with world(PAIR, tmp_path) as lab, running(lab) as started:
         head, worker = (started[node.name] for node in PAIR.site.nodes)
         subprocess.run(("kill", str(lab.process("container.spark2"))), check=True)
-        assert "rank 1 has ended" not in worker.communicate(timeout=20)[0]
+        assert "rank 1 has ended" not in worker.communicate(timeout=PATIENCE)[0]
         assert worker.returncode == 0
-        head.communicate(timeout=20)
+        head.communicate(timeout=PATIENCE)
         assert head.returncode
-        wait_until(lambda: lab.left() == [])
+        until(lambda: lab.left() == [])
 
 
 def hurried(lab: World) -> None:
-    """Let every mpi.sh wait for a second only."""
-    patient = f"SECONDS + {lab.bundle.site.times.join}"
+    """Have every mpi.sh wait for a second only."""
+    patient = f"JOIN_SECONDS={lab.bundle.site.times.join}\n"
     for tree in lab.trees.values():
-        script = tree / "opt/sparkgen/mpi.sh"
-        assert patient in script.read_text()
-        script.write_text(script.read_text().replace(patient, "SECONDS + 1"))
+        facts = tree / "etc/sparkgen/container.env"
+        assert patient in facts.read_text()
+        facts.write_text(facts.read_text().replace(patient, "JOIN_SECONDS=1\n"))
 
 
 def test_head_without_workers_gives_up(tmp_path: Path) -> None:
     with world(PAIR, tmp_path) as lab:
         hurried(lab)
         with lab.start(PAIR.site.head) as head:
-            out, _ = head.communicate(timeout=20)
-    assert out.startswith("spark2 (10.0.0.22:2300) does not answer within 900 s")
+            out, _ = head.communicate(timeout=PATIENCE)
+    assert out.startswith("spark2 (10.0.0.22:2300) does not answer within 1 s")
     assert head.returncode == 1
 
 
@@ -297,8 +290,8 @@ def test_worker_without_head_gives_up(tmp_path: Path) -> None:
     with world(PAIR, tmp_path) as lab:
         hurried(lab)
         with lab.start(PAIR.site.workers[0]) as worker:
-            out, _ = worker.communicate(timeout=20)
-    assert "spark1 has started no rank within 900 s" in out
+            out, _ = worker.communicate(timeout=PATIENCE)
+    assert "spark1 has started no rank within 1 s" in out
     assert worker.returncode == 1
 
 
@@ -308,7 +301,7 @@ def test_without_keys(name: str, tmp_path: Path) -> None:
     with world(PAIR, tmp_path) as lab:
         shutil.rmtree(lab.trees[name] / "etc/sparkgen/mpi")
         with lab.start(node) as process:
-            out, _ = process.communicate(timeout=20)
+            out, _ = process.communicate(timeout=PATIENCE)
     assert out == "there is no /etc/sparkgen/mpi/key; the README says how it is made\n"
     assert process.returncode == 1
 
@@ -328,7 +321,7 @@ def test_another_key(node: str, file: str, complaint: str, tmp_path: Path) -> No
         trusted.write_text(own)
         worker = stack.enter_context(lab.start(PAIR.site.workers[0]))
         head = stack.enter_context(lab.start(PAIR.site.head))
-        out, _ = head.communicate(timeout=20)
+        out, _ = head.communicate(timeout=PATIENCE)
         assert head.returncode
         assert complaint in out
         assert not list(lab.calls.glob("rank.*"))

@@ -9,8 +9,8 @@ from bundles import BUNDLES, links, on_node
 from programs import require
 from stand_ins import StandIns
 
+from generator.bundle.render import render
 from generator.pipeline import read_site
-from generator.render import render
 from generator.site import Site
 from generator.verify.namespaces import PROGRAMS, Fabric, fabric
 
@@ -152,5 +152,7 @@ def test_tag_that_it_is_built_from(release: str) -> None:
     raw = file.read_bytes().replace(b"nccl: 2.30.7", f"nccl: {release}".encode())
     site = read_site(file.name, raw).site
     assert site
-    head = render(site, "")["spark1/opt/sparkgen/nccl-test.sh"].text
-    assert "git clone --branch v2.30.7-1 https://github.com/NVIDIA/nccl.git" in head
+    tree = render(site, "")
+    assert "\nTEST_NCCL=2.30.7-1\n" in tree["spark1/etc/sparkgen/node.env"].text
+    head = tree["spark1/opt/sparkgen/nccl-test.sh"].text
+    assert "--branch \"v$(sed -n 's/^TEST_NCCL=//p' /etc/sparkgen/node.env)\"" in head

@@ -1,5 +1,6 @@
 """The operator's folder: ssh understands its configuration, and its scripts do what they print."""
 
+import hashlib
 import os
 import shlex
 import shutil
@@ -7,7 +8,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +15,9 @@ import pytest
 from bundles import BUNDLES, PROJECT, Bundle
 from conftest import Bundle as Make
 from programs import require
+from waiting import PATIENCE, until
 
-from generator.access import forwards
+from generator.bundle.access import forwards
 
 each_bundle = pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 LAB_MESH = next(bundle for bundle in BUNDLES if bundle.name == "lab-mesh")
@@ -29,7 +30,7 @@ def understood(config: Path, host: str) -> dict[str, str]:
     """What ssh would do for a host, option by option."""
     require("ssh")
     done = subprocess.run(
-        ["ssh", "-G", "-F", str(config), host], capture_output=True, text=True, timeout=30
+        ["ssh", "-G", "-F", str(config), host], capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
@@ -83,10 +84,10 @@ def test_forwards(bundle: Bundle) -> None:
     assert (made[0].node, made[0].port) == (site.head.name, site.engine.api.port)
     assert made[0].address in ("127.0.0.1", site.engine.api.listen)
     assert {forward.node for forward in made} == {node.name for node in site.nodes}
-    listed = (bundle.folder / "operator/tunnels.sh").read_text()
+    listed = (bundle.folder / "operator/site.env").read_text()
     for forward in made:
-        line = f"{forward.local} {forward.node} {forward.address}:{forward.port} {forward.title}\n"
-        assert line in listed
+        there = f"{forward.node} {forward.address}:{forward.port}"
+        assert f"\nFORWARD={forward.local} {there} {forward.title}\n" in listed
 
 
 # Scripts
@@ -114,7 +115,7 @@ class Laptop:
         """Run a script of the operator's folder, from elsewhere."""
         argv = [str(self.bundle / "operator" / script), *arguments]
         return subprocess.run(
-            argv, env=self.env, cwd=self.home, capture_output=True, text=True, timeout=60
+            argv, env=self.env, cwd=self.home, capture_output=True, text=True, timeout=PATIENCE
         )
 
     def asked(self) -> list[str]:
@@ -178,7 +179,8 @@ def test_deploy_says_what_is_not_installed_yet(recording: Laptop) -> None:
     assert done.returncode == 1
     assert recording.asked() == COMMANDS
     assert done.stdout.splitlines()[-3:] == [
-        "== not yet as the bundle says: spark3 spark1. To install, workers first:",
+        "== not yet as the bundle says: spark3 spark1. To install, workers first: "
+        "operator/deploy.sh --apply, or by hand",
         "ssh -F operator/ssh_config -t spark3 sudo sparkgen-bundle/install.sh --apply",
         "ssh -F operator/ssh_config -t spark1 sudo sparkgen-bundle/install.sh --apply",
     ]
@@ -222,6 +224,226 @@ def test_deploy_with_rsync(laptop: Laptop) -> None:
         assert os.access(arrived / "verify.sh", os.X_OK)
 
 
+# A node whose files differ until they are installed. $CALLS/verify-NODE has the faults that its
+# verify.sh finds; $CALLS/refuse says how often no confirmation arrives.
+_NODES = (
+    RECORD
+    + """\
+node=$3
+if [[ $3 == -t ]]; then node=$4; fi
+case $* in
+  *--check) [[ -e $CALLS/installed-$node ]] ;;
+  *--apply) touch "$CALLS/installed-$node" ;;
+  *--confirm)
+    left=$(cat "$CALLS/refuse" 2>/dev/null || echo 0)
+    if ((left)); then echo $((left - 1)) >"$CALLS/refuse" && exit 255; fi
+    ;;
+  *verify.sh)
+    cat "$CALLS/verify-$node" 2>/dev/null && exit 1
+    echo "$node: 40 OK, 0 FAIL, 1 SKIP"
+    ;;
+esac
+"""
+)
+
+
+@pytest.fixture
+def nodes(recording: Laptop) -> Laptop:
+    recording.add("ssh", _NODES)
+    recording.add("sleep", "#!/bin/sh\n")
+    return recording
+
+
+def installed(node: str) -> list[str]:
+    """What is asked of a node that is installed."""
+    asked = [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --apply"]
+    asked += [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --confirm"]
+    return [*asked, f"{SSH} {node} sparkgen-bundle/verify.sh"]
+
+
+VERIFIED = [f"{SSH} {node} sparkgen-bundle/verify.sh" for node in ("spark2", "spark3", "spark1")]
+
+
+def test_deploy_installs_node_by_node(nodes: Laptop) -> None:
+    done = nodes.run("deploy.sh", "--apply")
+    assert (done.returncode, done.stderr) == (0, "")
+    steps = [step for node in ("spark2", "spark3", "spark1") for step in installed(node)]
+    assert nodes.asked() == [*COMMANDS, *steps, *VERIFIED]
+    assert "all are as the bundle says: spark2 spark3 spark1" in done.stdout
+    # The second time there is nothing to install.
+    again = nodes.run("deploy.sh", "--apply")
+    assert again.returncode == 0
+    assert nodes.asked()[len([*COMMANDS, *steps, *VERIFIED]) :] == [*COMMANDS, *VERIFIED]
+
+
+def test_deploy_stops_where_verify_finds_a_fault(nodes: Laptop) -> None:
+    (nodes.calls / "verify-spark3").write_text("FAIL  driver  580.1. To do: update\n")
+    done = nodes.run("deploy.sh", "--apply")
+    assert done.returncode == 1
+    assert nodes.asked() == [*COMMANDS, *installed("spark2"), *installed("spark3")]
+    assert "FAIL  driver  580.1. To do: update\n" in done.stdout
+    assert done.stderr.splitlines() == [
+        "== stopped: verify.sh finds a fault on spark3; nothing was done on: spark1",
+        "Mend what is said above and run this again, or put spark3 back:",
+        "ssh -F operator/ssh_config -t spark3 sudo sparkgen-bundle/install.sh --rollback",
+    ]
+
+
+def test_deploy_waits_with_peers_until_all_are_installed(nodes: Laptop) -> None:
+    """On the first node no peer answers yet; at the end one that does not is a fault."""
+    (nodes.calls / "verify-spark2").write_text("FAIL  peers p0.0         spark3 is silent\n")
+    done = nodes.run("deploy.sh", "--apply")
+    assert done.returncode == 1
+    steps = [step for node in ("spark2", "spark3", "spark1") for step in installed(node)]
+    assert nodes.asked() == [*COMMANDS, *steps, VERIFIED[0]]
+    assert "nothing was done on: no other node" in done.stderr
+    (nodes.calls / "verify-spark2").write_text("FAIL  peers p0.0  silent\nFAIL  clock  wrong\n")
+    (nodes.calls / "installed-spark2").unlink()
+    assert nodes.run("deploy.sh", "--apply", "spark2").returncode == 1
+
+
+@pytest.mark.parametrize(("lost", "status"), [(7, 0), (8, 1)])
+def test_deploy_confirms_over_new_connections(lost: int, status: int, nodes: Laptop) -> None:
+    (nodes.calls / "refuse").write_text(str(lost))
+    done = nodes.run("deploy.sh", "--apply", "spark2")
+    assert done.returncode == status
+    assert nodes.asked()[2:].count(installed("spark2")[1]) == min(lost + 1, 8)
+    assert ("put back by itself" in done.stderr) is bool(status)
+
+
+# airgap.sh, from a machine with network to a node without one: docker and hf are stand-ins
+
+_DOCKER = (
+    RECORD
+    + """\
+case $1 in
+  pull) touch "$CALLS/image-$(echo "${@: -1}" | tr /:@ ___)" ;;
+  image)
+    [[ -e $CALLS/image-$(echo "${@: -1}" | tr /:@ ___) ]] || exit 1
+    if [[ $3 == --format ]]; then cat "$CALLS/architecture" 2>/dev/null || echo arm64; fi
+    ;;
+  save) echo "image ${@: -1}" >"$3" ;;
+  load)
+    read -r _ image <"$4"
+    [[ $image == *@* ]] || touch "$CALLS/image-$(echo "$image" | tr /:@ ___)"
+    ;;
+esac
+"""
+)
+# As huggingface_hub lays a cache out: until 1.31, and since 1.32, where a blob is a link out of the
+# repository into one store for all of them.
+_HF = (
+    RECORD
+    + """\
+mkdir -p "$HF_HUB_CACHE/models--${2/\\//--}"/{blobs,refs,snapshots/0a}
+cd "$HF_HUB_CACHE"/models--*
+printf 0a >"refs/$4"
+echo weights >blobs/w
+if [[ $SHARED ]]; then
+  mkdir -p ../blobs/ab
+  mv blobs/w ../blobs/ab/abcd
+  ln -sf ../../blobs/ab/abcd blobs/w
+fi
+if [[ $LOST ]]; then rm blobs/w; fi
+ln -sf ../../blobs/w snapshots/0a/model.safetensors
+"""
+)
+_CURL = (
+    RECORD
+    + """\
+while [[ $1 != --output ]]; do shift; done
+echo words >"$2"
+"""
+)
+
+
+@pytest.fixture
+def connected(laptop: Laptop) -> Laptop:
+    """A bundle with a vocabulary beside its model, and nodes below the home."""
+    for name, text in (("docker", _DOCKER), ("hf", _HF), ("curl", _CURL)):
+        laptop.add(name, text)
+    site, there = laptop.bundle / "operator/site.env", laptop.home / "node"
+    words = hashlib.sha256(b"words\n").hexdigest()
+    # The engine of this site reads none.
+    vocabulary = (
+        f"VOCABULARY={words} o200k.tiktoken https://example.org/o200k.tiktoken\n"
+        f"VOCABULARIES=spark1 {there}/tiktoken\n"
+    )
+    site.write_text(site.read_text().replace("/home/nvidia", str(there)) + vocabulary)
+    return laptop
+
+
+def fact(laptop: Laptop, name: str) -> list[list[str]]:
+    lines = (laptop.bundle / "operator/site.env").read_text().splitlines()
+    return [line.partition("=")[2].split() for line in lines if line.startswith(f"{name}=")]
+
+
+def loaded(laptop: Laptop, disk: Path, node: str) -> subprocess.CompletedProcess[str]:
+    argv = (str(disk / "airgap.sh"), "load", node)
+    return subprocess.run(argv, env=laptop.env, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("shared", ["", "yes"])
+def test_airgap(shared: str, connected: Laptop, tmp_path: Path) -> None:
+    """What a node needs of either layout comes over a disk that knows no links."""
+    disk = tmp_path / "a disk"
+    connected.env |= {"SHARED": shared, "LOST": ""}
+    done = connected.run("airgap.sh", "save", str(disk))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not [path for path in disk.rglob("*") if path.is_symlink()]
+    asked = connected.asked()
+    # A second time nothing is fetched again.
+    assert connected.run("airgap.sh", "save", str(disk)).returncode == 0
+    assert connected.asked() == asked
+    for made in connected.calls.glob("image-*"):
+        made.unlink()
+    shutil.rmtree(connected.home / ".cache")
+    done = loaded(connected, disk, "spark1")
+    assert (done.returncode, done.stderr) == (0, "")
+    ((_, hub),) = (fields for fields in fact(connected, "HUB") if fields[0] == "spark1")
+    ((source, revision),) = fact(connected, "MODEL")
+    model = Path(hub) / f"models--{source.replace('/', '--')}"
+    snapshot = model / "snapshots" / (model / "refs" / revision).read_text()
+    assert (snapshot / "model.safetensors").read_text() == "weights\n"
+    images = {image.translate(str.maketrans("/:@", "___")) for (image,) in fact(connected, "IMAGE")}
+    assert {path.name for path in connected.calls.glob("image-*")} == {f"image-{i}" for i in images}
+    ((_, folder),) = fact(connected, "VOCABULARIES")
+    assert {path.read_text() for path in Path(folder).iterdir()} == {"words\n"}
+
+
+def test_airgap_takes_nothing_that_is_not_whole(connected: Laptop, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    connected.env |= {"SHARED": "", "LOST": "yes"}
+    done = connected.run("airgap.sh", "save", str(disk))
+    assert done.returncode == 1
+    assert "is not whole: fetch it again" in done.stderr
+    assert not (disk / "SHA256SUMS").exists()
+    connected.env |= {"LOST": ""}
+    assert connected.run("airgap.sh", "save", str(disk)).returncode == 0
+    model = next(disk.glob("models/*.tar"))
+    model.write_bytes(model.read_bytes()[:-1])
+    done = loaded(connected, disk, "spark1")
+    assert done.returncode == 1
+    assert "nothing was loaded" in done.stderr
+    assert not (connected.home / "node").exists()
+
+
+def test_airgap_refuses_an_image_of_another_machine(connected: Laptop, tmp_path: Path) -> None:
+    (connected.calls / "architecture").write_text("amd64\n")
+    done = connected.run("airgap.sh", "save", str(tmp_path / "disk"))
+    assert done.returncode == 1
+    assert "is here for amd64" in done.stderr
+
+
+def test_airgap_knows_its_nodes(connected: Laptop, tmp_path: Path) -> None:
+    connected.env |= {"SHARED": "", "LOST": ""}
+    disk = tmp_path / "disk"
+    assert connected.run("airgap.sh", "save", str(disk)).returncode == 0
+    done = loaded(connected, disk, "spark9")
+    assert (done.returncode, done.stderr) == (1, "airgap.sh: there is no node spark9 in lab-mesh\n")
+    assert connected.run("airgap.sh", "safe", str(disk)).returncode == 2
+
+
 # tunnels.sh
 
 
@@ -237,10 +459,7 @@ def answers(port: int) -> bool:
 
 
 def await_answer(port: int) -> None:
-    deadline = time.monotonic() + 20
-    while not answers(port):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: answers(port))
 
 
 @pytest.fixture
@@ -279,14 +498,14 @@ def sshd(laptop: Laptop) -> Iterator[Path]:
 def served(laptop: Laptop) -> Iterator[tuple[int, int]]:
     """A web server for what the nodes serve; the local ports of spark1's API and of spark2."""
     target, ports = free_port(), []
-    script = laptop.bundle / "operator/tunnels.sh"
-    text = script.read_text()
+    facts = laptop.bundle / "operator/site.env"
+    text = facts.read_text()
     for forward in forwards(LAB_MESH.site):
         ports.append(free_port())
-        line = f"\n{forward.local} {forward.node} {forward.address}:{forward.port} "
+        line = f"\nFORWARD={forward.local} {forward.node} {forward.address}:{forward.port} "
         assert line in text
-        text = text.replace(line, f"\n{ports[-1]} {forward.node} 127.0.0.1:{target} ")
-    script.write_text(text)
+        text = text.replace(line, f"\nFORWARD={ports[-1]} {forward.node} 127.0.0.1:{target} ")
+    facts.write_text(text)
     argv = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(target)]
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
         try:

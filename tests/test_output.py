@@ -3,6 +3,8 @@
 import errno
 import json
 import resource
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +12,13 @@ from typing import NoReturn
 
 import pytest
 from conftest import Bundle, Command
+from waiting import PATIENCE
 
-from generator.output import OutputError, compare, write
-from generator.tree import Tree
+from generator import __version__
+from generator.bundle.journal import stage
+from generator.bundle.output import OutputError, compare
+from generator.bundle.tree import Tree
+from generator.bundle.writing import write
 
 ONE_DIFFERS = "lab: 1 file differs; run 'sparkgen build' and commit what it writes\n"
 
@@ -85,6 +91,13 @@ def test_first_build_is_new_and_the_second_touches_nothing(
     assert second.out == f"lab: {len(files)} files for 3 nodes in out/lab (no change)\n"
     assert identities(tmp_path / "out/lab") == files
     assert (first.code, first.err, second.code, second.err) == (0, "", 0, "")
+
+
+def test_site_that_was_only_reworded(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    sparkgen("build", site, cwd=tmp_path)
+    site.write_text(f"# Downstairs.\n{site.read_text()}")
+    outcome = sparkgen("build", site, cwd=tmp_path)
+    assert outcome.out.endswith("in out/lab (only the manifest written)\n")
 
 
 def test_out_says_where(site: Path, tmp_path: Path, sparkgen: Command) -> None:
@@ -219,9 +232,15 @@ def test_broken_manifest_is_stale_and_trusted_with_nothing(
     assert sparkgen("check", site, cwd=tmp_path).code == 0
 
 
-@pytest.mark.parametrize(("key", "value"), [("generator", "sparkgen 9.9"), ("site", {})])
+@pytest.mark.parametrize(
+    ("key", "value", "note"),
+    [
+        ("generator", "sparkgen 0.0.1", f"made by sparkgen 0.0.1, and this is {__version__}"),
+        ("site", {}, "the site file was reworded"),
+    ],
+)
 def test_manifest_of_another_version_or_wording_is_a_note(
-    key: str, value: object, site: Path, built: Path, tmp_path: Path, sparkgen: Command
+    key: str, value: object, note: str, site: Path, built: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     manifest = built / "MANIFEST.json"
     written = manifest.read_text()
@@ -229,7 +248,7 @@ def test_manifest_of_another_version_or_wording_is_a_note(
     outcome = sparkgen("check", site, cwd=tmp_path)
     assert outcome.code == 0
     assert outcome.out.splitlines() == [
-        "note: out/lab: made by another version of sparkgen, or the site file was reworded",
+        f"note: out/lab: {note}",
         "lab: out/lab is what the site says",
     ]
     assert sparkgen("build", site, cwd=tmp_path).code == 0
@@ -396,6 +415,102 @@ def small_disk() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("mode", [("random", "10", "1"), ("each", "7")], ids=lambda mode: mode[0])
+def test_build_after_one_that_was_cut_off_makes_the_bundle_whole(mode: tuple[str, ...]) -> None:
+    script = Path(__file__).with_name("killed_builds.py")
+    done = subprocess.run(
+        [sys.executable, script, *mode],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "half written" in done.stdout or "random" in mode
+
+
+@pytest.fixture
+def half_written(
+    before_and_after: tuple[Path, Tree], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Tree]:
+    """A bundle as a kill between two moves leaves it, and the tree that was on its way."""
+    folder, tree = before_and_after
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", failing(Path.rename, 20, KeyboardInterrupt()))
+        patch.setattr("generator.bundle.writing._Moves.undo", _cut_off)
+        with pytest.raises(OutputError, match="Input/output error; run it again"):
+            write(tree, folder, compare(tree, folder))
+    return folder, tree
+
+
+def _cut_off(_: object) -> NoReturn:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_half_written_bundle_is_reported_by_all_that_read_it(
+    half_written: tuple[Path, Tree], tmp_path: Path, sparkgen: Command
+) -> None:
+    before = snapshot(tmp_path)
+    line = "SG807: out/lab: half written by an interrupted build"
+    checked = sparkgen("check", "new/lab.yaml", cwd=tmp_path)
+    assert (checked.code, checked.out.splitlines()[0]) == (1, line)
+    assert "SG803" not in checked.out
+    assert checked.out.splitlines()[-1] == "lab: run 'sparkgen build'"
+    told = sparkgen("check", "new/lab.yaml", "--format", "json", cwd=tmp_path)
+    assert json.loads(told.out)["findings"][0]["rule"] == "SG807"
+    for command in (("diff", "new/lab.yaml"), ("verify", "out/lab")):
+        outcome = sparkgen(*command, cwd=tmp_path)
+        assert (outcome.code, outcome.out) == (1, "")
+        assert outcome.err == f"{line}; run 'sparkgen build'\n"
+    assert snapshot(tmp_path) == before
+
+
+def test_build_finishes_a_half_written_bundle_and_says_so(
+    half_written: tuple[Path, Tree], tmp_path: Path, sparkgen: Command
+) -> None:
+    built = sparkgen("build", "new/lab.yaml", cwd=tmp_path)
+    assert built.code == 0
+    assert "out/lab: finished what an interrupted build began\n" in built.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["lab"]
+    assert sparkgen("check", "new/lab.yaml", cwd=tmp_path).code == 0
+
+
+def test_edit_of_a_half_written_bundle_is_still_an_edit(
+    half_written: tuple[Path, Tree], tmp_path: Path, sparkgen: Command
+) -> None:
+    (tmp_path / "out/lab/spark1/etc/nccl.conf").write_text("mine\n")
+    built = sparkgen("build", "new/lab.yaml", cwd=tmp_path)
+    assert built.code == 1
+    assert built.err.startswith("SG803: out/lab/spark1/etc/nccl.conf was edited by hand\n")
+    assert sparkgen("build", "new/lab.yaml", "--force", cwd=tmp_path).code == 0
+    assert sparkgen("check", "new/lab.yaml", cwd=tmp_path).code == 0
+
+
+def test_failure_over_a_half_written_bundle_leaves_it_to_the_next_build(
+    half_written: tuple[Path, Tree], tmp_path: Path
+) -> None:
+    folder, tree = half_written
+    before = snapshot(folder)
+    with pytest.raises(OutputError, match="nothing was changed"), small_disk():
+        write(tree, folder, compare(tree, folder))
+    assert snapshot(folder) == before
+    assert compare(tree, folder).interrupted
+    write(tree, folder, compare(tree, folder))
+    assert not compare(tree, folder).drifted
+
+
+def test_second_build_of_a_bundle_at_the_same_time_is_refused(
+    before_and_after: tuple[Path, Tree],
+) -> None:
+    folder, tree = before_and_after
+    before = snapshot(folder)
+    with stage(folder), pytest.raises(OutputError, match="is being written by another process"):
+        write(tree, folder, compare(tree, folder))
+    assert snapshot(folder) == before
+    write(tree, folder, compare(tree, folder))
+    assert not compare(tree, folder).drifted
 
 
 def test_failure_of_a_first_build_leaves_nothing(

@@ -1,17 +1,26 @@
 """The wheel and the sdist, in clean environments of every Python, give the checkout's bytes."""
 
 import contextlib
+import os
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from repositories import commit, git
+from waiting import PATIENCE
+
+from generator import __version__
 
 ROOT = Path(__file__).parents[1]
 
 
 def run(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=600)
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -33,8 +42,10 @@ def interpreter(version: str) -> str:
     pytest.skip(f"no Python {version} here")
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
-@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [("3.11", "*.whl"), ("3.12", "*.whl"), ("3.13", "*.whl"), ("3.12", "*.tar.gz")],
+)
 def test_an_installed_package_builds_what_the_checkout_builds(
     distributions: Path, tmp_path: Path, version: str, kind: str
 ) -> None:
@@ -56,3 +67,110 @@ def test_an_installed_package_builds_what_the_checkout_builds(
 def contents(folder: Path) -> dict[str, bytes]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+# Builds a site, and prints how often a template was compiled, and which schemas were parsed.
+COUNTED = """
+import sys
+import zipfile
+from jinja2 import Environment
+from generator import precompiled
+from generator.cli import main
+compiled = []
+Environment.compile = lambda self, source, name=None, *more, **named: compiled.append(name)
+precompiled._parsed = compiled.append
+try:
+    main(["build", "lab-mesh.yaml"])
+except SystemExit as done:
+    assert not done.code, done.code
+print(sys.modules["generator"].__file__)
+print("compiled", *compiled)
+"""
+
+
+def test_an_installed_package_starts_without_compiling(distributions: Path, tmp_path: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    (tmp_path / "lab-mesh.yaml").write_bytes((ROOT / "sites" / "lab-mesh.yaml").read_bytes())
+
+    built = subprocess.run(
+        [sys.executable, "-c", COUNTED],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": "installed", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert built.returncode == 0, built.stderr
+    *_, package, compiled = built.stdout.splitlines()
+    assert "installed" in package
+    assert compiled == "compiled"
+    assert contents(tmp_path / "out" / "lab-mesh") == contents(ROOT / "out" / "lab-mesh")
+
+
+# The ways of the front page
+
+
+def ways() -> dict[str, list[str]]:
+    """The commands to install, upgrade and uninstall with each program, as they are documented."""
+    rows = re.findall(r"^\| (\w+) \| (`\w+.*) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    return {name: re.findall(r"`([^`]+)`", cells) for name, cells in rows}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with what is installed."""
+    folder = tmp_path_factory.mktemp("repository") / "sparkgen"
+    folder.mkdir()
+    for name in ("generator", "schemas", "templates"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, folder / name)
+    git(folder, "init", "--quiet")
+    commit(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ways())
+def test_way_of_the_front_page(name: str, repository: Path, tmp_path: Path) -> None:
+    """Installed, upgraded and taken away again; in a home of its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    path = f"{home}/.local/bin:{os.environ['PATH']}"
+    if name == "pip":
+        assert run(sys.executable, "-m", "venv", home / ".local", cwd=tmp_path).returncode == 0
+    elif not shutil.which(name):
+        pytest.skip(f"no {name} here")
+    env = {**os.environ, "HOME": str(home), "PATH": path}
+    sparkgen = home / ".local/bin/sparkgen"
+    install, upgrade, uninstall = ways()[name]
+    for command in (install, upgrade):
+        done = shell(command, repository, env)
+        assert done.returncode == 0, done.stderr
+        said = run(sparkgen, "--version", cwd=tmp_path)
+        assert said.stdout == f"sparkgen {__version__}\n"
+    assert shell(uninstall, repository, env).returncode == 0
+    assert not sparkgen.exists()
+
+
+def test_address_of_a_repository(repository: Path, tmp_path: Path) -> None:
+    assert "git+file:///srv/git/sparkgen" in (ROOT / "README.md").read_text()
+    assert run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path).returncode == 0
+    programs = tmp_path / "venv/bin"
+    done = run(programs / "pip", "install", "--quiet", f"git+file://{repository}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    site = ROOT / "sites/single.yaml"
+    assert run(programs / "sparkgen", "build", site, cwd=tmp_path).returncode == 0
+    assert contents(tmp_path / "out/single") == contents(ROOT / "out/single")
+
+
+def test_changes_of_this_version_are_told() -> None:
+    text = (ROOT / "generator/CHANGELOG.md").read_text()
+    assert re.findall(r"^## (\S+)$", text, re.MULTILINE)[0] == __version__
+
+
+def shell(command: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    words = ("bash", "-c", command)
+    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=PATIENCE)

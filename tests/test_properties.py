@@ -30,14 +30,15 @@ from site_files import (
     with_all_ports,
     written,
 )
+from waiting import PATIENCE
 
+from generator.bundle.render import render
+from generator.bundle.tree import Tree
 from generator.diagnostics import Span, has_errors
-from generator.formats import text
-from generator.lint import lint
 from generator.pipeline import Reading, read_site
-from generator.render import render
+from generator.reports.text import text
 from generator.site import Node, Site
-from generator.tree import Tree
+from generator.sitefile.lint import lint
 
 settings.register_profile(
     "sparkgen",
@@ -107,13 +108,15 @@ def test_every_bundle_is_in_the_form_of_the_golden_ones(built: Built) -> None:
 def test_netplan_gives_each_half_the_address_that_its_cable_means(built: Built) -> None:
     """No interface has two, and none is left out."""
     topology = built.file["topology"]
+    renderer = {"renderer": topology["renderer"]} if "renderer" in topology else {}
     mtu = topology.get("mtu", 1500 if topology["kind"] == "switch" else 9000)
     for node in built.site.nodes:
         network = yaml.safe_load(built.text(node, "etc/netplan/40-cx7.yaml"))["network"]
+        assert network.keys() == {"version", "ethernets"}
         assert network["version"] == 2
-        assert network.get("renderer") == topology.get("renderer")
         assert network["ethernets"] == {
-            interface: {
+            interface: renderer
+            | {
                 "addresses": [str(address)],
                 "mtu": mtu,
                 "dhcp4": False,
@@ -202,12 +205,15 @@ def test_control_traffic_stays_in_one_network(built: Built) -> None:
 
 
 @given(CLUSTERS)
-def test_nccl_takes_exactly_the_halves_that_have_an_address(built: Built) -> None:
+def test_nccl_takes_exactly_the_halves_that_have_an_address_and_are_its_own(built: Built) -> None:
     for node in built.site.nodes:
         network = yaml.safe_load(built.text(node, "etc/netplan/40-cx7.yaml"))["network"]
         told = test_golden.settings(built.text(node, "etc/nccl.conf"))["NCCL_IB_HCA"]
         assert told[0] == "="
-        assert sorted(told[1:].split(",")) == sorted(f"{HCAS[i]}:1" for i in network["ethernets"])
+        used = network["ethernets"]
+        if built.file["topology"].get("rdma_halves") == "first":
+            used = [name for name in used if not name.startswith("enP2")]
+        assert sorted(told[1:].split(",")) == sorted(f"{HCAS[i]}:1" for i in used)
 
 
 @given(CLUSTERS)
@@ -274,10 +280,18 @@ def test_arguments_reach_the_engine_as_the_site_says_them(built: Built) -> None:
 
 
 @few
+@given(site_files(["single"]), st.sampled_from(["middleware", "logits-processors"]))
+def test_name_of_what_is_imported_is_no_file(file: SiteFile, name: str) -> None:
+    """A name may end as a file's does."""
+    file["engine"]["args"] = {name: ["owners.py", "auth.key"]}
+    build(file)
+
+
+@few
 @given(BUILT)
 def test_bash_reads_every_script_and_the_derived_command(built: Built) -> None:
-    scripts = {file.text for file in built.tree.values() if file.text.startswith("#!")}
-    launchers = [built.text(node, "opt/sparkgen/launch.sh") for node in built.site.nodes]
+    scripts = {file.text for file in built.tree.values() if file.text.startswith(BASH)}
+    launchers = [built.text(node, "opt/sparkgen/container.sh") for node in built.site.nodes]
     said = "".join(map(arguments_said, launchers))
     parsed = "".join(f"bash -n <<'{END}'\n{script}{END}\n" for script in sorted(scripts))
     # By standard input: all scripts of a node are longer than an argument may be.
@@ -286,12 +300,13 @@ def test_bash_reads_every_script_and_the_derived_command(built: Built) -> None:
         input=(said + parsed).encode(),
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert (run.returncode, run.stderr) == (0, b"")
     assert list(arrays(run.stdout)) == [command(node) for node in built.site.nodes]
 
 
+BASH = "#!/usr/bin/env bash\n"
 END = "END OF SCRIPT"
 
 

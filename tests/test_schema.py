@@ -8,10 +8,10 @@ import pytest
 import yaml
 from test_source import document
 
-from generator import schema
 from generator.diagnostics import path_text
-from generator.forms import FORMS
 from generator.pipeline import Reading, read_site
+from generator.sitefile import sections, validation
+from generator.sitefile.text_types import FORMS
 
 Rules = Mapping[str, Any]
 
@@ -21,14 +21,16 @@ def keys(rules: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, Rule
     for name, own in rules.items():
         yield f"{path}{name}", own
         inner = own.get("schema", {})
-        if own["type"] == "list":
-            if "dict" not in inner["type"]:
-                yield f"{path}{name}[]", inner
-            inner = inner.get("schema", {})
+        entry = f"{path}{name}"
+        while "list" in own["type"] and "schema" in own:
+            own, inner, entry = inner, inner.get("schema", {}), f"{entry}[]"
+            if "dict" not in own["type"]:
+                yield entry, own
         yield from keys(inner, f"{path}{name}.")
+        yield from keys(own.get("valuesrules", {}).get("schema", {}), f"{path}{name}.*.")
 
 
-KEYS = dict(keys(schema.site_schema()))
+KEYS = dict(keys(sections.site_schema()))
 LEAVES = {path: rules for path, rules in KEYS.items() if "schema" not in rules}
 each_key = pytest.mark.parametrize("path", KEYS)
 each_leaf = pytest.mark.parametrize("path", LEAVES)
@@ -40,12 +42,12 @@ def types(rules: Rules) -> set[str]:
 
 def test_schemas_are_valid_cerberus() -> None:
     """Cerberus raises for rules that are none; sparkgen spares itself that look at every start."""
-    validator = cerberus.Validator(schema._with_forms(schema.site_schema()))
-    assert set(validator.schema) == set(schema.site_schema())
+    validator = cerberus.Validator(validation._with_forms(sections.site_schema()))
+    assert set(validator.schema) == set(sections.site_schema())
 
 
 def test_every_form_that_a_schema_names_is_there_and_none_is_idle() -> None:
-    named = {form for form in _forms(schema.site_schema()) if form != "argument"}
+    named = {form for form in _forms(sections.site_schema()) if form != "argument"}
     assert named == set(FORMS)
 
 
@@ -83,7 +85,7 @@ def test_text_has_a_form_or_choices(path: str) -> None:
         assert {"check_with", "allowed"} & set(rules)
     for part in ("keysrules", "valuesrules"):
         if part in rules:
-            assert "check_with" in rules[part]
+            assert {"check_with", "schema"} & set(rules[part])
 
 
 @each_key
@@ -97,9 +99,9 @@ def test_example_and_default_pass_their_own_rules(path: str) -> None:
 def faults_of(value: Any, rules: Rules) -> Any:
     """What Cerberus says of a value, written into YAML and read back as a site file is."""
     written = yaml.safe_dump({"value": value}, default_flow_style=True, width=1_000)
-    typed = schema._typed(document(written).data["value"], rules)
+    typed = validation.as_typed(document(written).data["value"], rules)
     alone = {key: rule for key, rule in rules.items() if key not in ("excludes", "required")}
-    validator = cerberus.Validator(schema._with_forms({"value": alone}))
+    validator = cerberus.Validator(validation._with_forms({"value": alone}))
     validator.validate({"value": typed}, normalize=False)
     return validator.errors
 
@@ -148,6 +150,7 @@ def test_sound_site_has_no_findings() -> None:
         ("name: lab\n", "name: Lab\n", ("SG106", "name")),
         ("name: lab\n", "name: ~\n", ("SG108", "name")),
         ("name: lab\n", "name: [lab]\n", ("SG103", "name")),
+        ("name: lab\n", 'name: "lab\\t"\n', ("SG106", "name")),
         ("name: lab\n", "name: lab\nnodse: 3\n", ("SG101", "nodse")),
         ("kind: single", "kind: single, mtu: 99", ("SG105", "topology.mtu")),
         ("kind: single", "kind: single, mtu: 0x5dc0", ("SG105", "topology.mtu")),
@@ -167,9 +170,13 @@ def test_sound_site_has_no_findings() -> None:
         ("", "  memory_utilization: 80\n", ("SG105", "engine.memory_utilization")),
         ("", "  memory_utilization: 1e999\n", ("SG103", "engine.memory_utilization")),
         ("", "  env: {A B: 1}\n", ("SG106", "engine.env.A B")),
-        ("", "  env: {A: ''}\n", ("SG106", "engine.env.A")),
-        ("", "  env: {A: $HOME}\n", ("SG106", "engine.env.A")),
-        ("", "  env: {A: 'b c'}\n", ("SG106", "engine.env.A")),
+        ("", "  env: {A: }\n", ("SG108", "engine.env.A")),
+        ("", "  env: {A: é}\n", ("SG106", "engine.env.A")),
+        ("", '  env: {A: "b\\nc"}\n', ("SG106", "engine.env.A")),
+        ("", '  env: {A: "b\\tc"}\n', ("SG106", "engine.env.A")),
+        ("", '  env: {A: {"b": 1}}\n', ("SG103", "engine.env.A")),
+        ("", "  env: {NCCL_DEBUG_FILE: ''}\n", ("SG413", "engine.env.NCCL_DEBUG_FILE")),
+        ("", "  env: {NCCL_DEBUG_FILE: /a b}\n", ("SG413", "engine.env.NCCL_DEBUG_FILE")),
         ("", "  args: {--seed: 1}\n", ("SG106", "engine.args.--seed")),
         ("", "  args: {seed: }\n", ("SG108", "engine.args.seed")),
         ("", "  args: {chat-template: é}\n", ("SG106", "engine.args.chat-template")),

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ import yaml
 from bundles import BUNDLES, NODES, Bundle, NodeFolder, composed_services
 from programs import require, require_root
 from stand_ins import StandIns
+from waiting import PATIENCE
 
 from generator.services.firewall import rules
+from generator.services.proxy import Proxy
 
 
 def asking(service: str) -> list[NodeFolder]:
@@ -23,7 +26,7 @@ def asking(service: str) -> list[NodeFolder]:
 
 def ran(*argv: str) -> str:
     """What a program prints that succeeds."""
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -31,31 +34,36 @@ def ran(*argv: str) -> str:
 # SSH
 
 
-def daemon(folder: NodeFolder, tmp_path: Path) -> list[str]:
+def daemon(folder: NodeFolder, tmp_path: Path, interactive: str) -> list[str]:
     """Sshd with its own drop-in read as Ubuntu's main file does: before all else."""
     require("sshd", "ssh-keygen")
     key = tmp_path / "host"
     ran("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
     config = tmp_path / "sshd_config"
     drop_in = folder.path / "etc/ssh/sshd_config.d/40-sparkgen.conf"
-    config.write_text(f"Include {drop_in}\nHostKey {key}\nPasswordAuthentication yes\n")
+    main = (
+        f"HostKey {key}\nPasswordAuthentication yes\nKbdInteractiveAuthentication {interactive}\n"
+    )
+    config.write_text(f"Include {drop_in}\n{main}")
     return ["/usr/sbin/sshd", "-f", str(config)]
 
 
+@pytest.mark.parametrize("interactive", ["yes", "no"])
 @pytest.mark.parametrize("folder", asking("ssh"), ids=str)
-def test_sshd(folder: NodeFolder, tmp_path: Path) -> None:
+def test_sshd(folder: NodeFolder, interactive: str, tmp_path: Path) -> None:
+    """Passwords from near alone; what PAM asks for stays as the machine has it."""
     require_root()
     Path("/run/sshd").mkdir(exist_ok=True)
-    sshd = daemon(folder, tmp_path)
+    sshd = daemon(folder, tmp_path, interactive)
     assert ran(*sshd, "-t") == ""
     near = [str(interface.peers[0].address) for interface in folder.node.interfaces]
     if folder.node.management:
         near.append(str(folder.node.management.address.ip))
-    for address in (*near, "203.0.113.9"):
+    for address in (*near, "203.0.113.9", "100.101.102.103", "fe80::1", "fd7a:115c:a1e0::1"):
         said = ran(*sshd, "-T", "-C", f"addr={address},user=nvidia,host=h,laddr=h,lport=22")
         allowed = "yes" if address in near else "no"
         assert f"\npasswordauthentication {allowed}\n" in said
-        assert "\nkbdinteractiveauthentication no\n" in said
+        assert f"\nkbdinteractiveauthentication {interactive}\n" in said
         assert "\npermitrootlogin without-password\n" in said
 
 
@@ -129,7 +137,7 @@ def with_ufw(tmp_path: Path, script: str, env: Mapping[str, str] | None = None) 
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -141,7 +149,11 @@ def added(text: str) -> set[str]:
     return {line.removeprefix("ufw ") for line in lines if line.startswith("ufw ")}
 
 
-@pytest.mark.parametrize("folder", asking("firewall"), ids=str)
+# Of each bundle a head and a worker: the rules of workers are alike.
+WALLED = [f for f in asking("firewall") if f.node.rank < 2]
+
+
+@pytest.mark.parametrize("folder", WALLED, ids=str)
 def test_firewall(folder: NodeFolder, tmp_path: Path) -> None:
     script = folder.path / "opt/sparkgen/firewall.sh"
     wanted = set(rules(folder.site, folder.node))
@@ -253,9 +265,78 @@ def test_firewall_lets_in_whom_it_should(tmp_path: Path) -> None:
     }
 
 
+# llama.cpp's workers, whose rule is the engine's own unit's
+
+WORKERS = [f for f in NODES if f.site.engine.name == "llama.cpp" and not f.node.is_head]
+
+_RPC = """\
+plug() { # NAMESPACE INTERFACE ADDRESS
+  ip netns add "$1" && ip link add "$2" type veth peer name peer netns "$1"
+  ip link set "$2" master lan up
+  ip -n "$1" address add "$3" dev peer && ip -n "$1" link set peer up
+}
+ip link add lan type bridge && ip address add "$WORKER/24" dev lan && ip link set lan up
+plug head one "$HEAD/24"
+plug stranger two "$STRANGER/24"
+python3 -c 'import os, socket
+server = socket.create_server((os.environ["WORKER"], int(os.environ["PORT"])))
+while True: server.accept()' &
+server=$!
+reach() { timeout 1 bash -c ": </dev/tcp/$WORKER/$PORT" 2>/dev/null && echo "$1"; }
+export -f reach
+asked() {
+  echo "$1:"
+  reach node || true
+  for who in head stranger; do ip netns exec "$who" bash -c "reach $who" || true; done
+}
+until reach node >/dev/null; do sleep 0.1; done
+ufw allow in on lan >/dev/null
+for firewall in disable enable; do
+  ufw --force "$firewall" >/dev/null
+  eval "$START" && eval "$START"
+  asked "$firewall started"
+  eval "$STOP"
+  asked "$firewall stopped"
+done
+kill "$server"
+"""
+
+
+@pytest.mark.parametrize("folder", WORKERS, ids=str)
+def test_worker_is_reached_by_its_head_alone(folder: NodeFolder, tmp_path: Path) -> None:
+    """With ufw and without, for as long as the engine runs, however often it was started."""
+    require("iptables")
+    unit = (folder.path / "etc/systemd/system/sparkgen-engine.service").read_text()
+    link = folder.node.link
+    assert link
+    commands = {
+        kind: re.findall(rf"^{kind}=(-?)\+(/usr/sbin/iptables .*)$", unit, re.MULTILINE)
+        for kind in ("ExecStartPre", "ExecStopPost")
+    }
+    start, stop = (
+        "; ".join(f"{line} 2>/dev/null || true" if may else line for may, line in lines)
+        for lines in commands.values()
+    )
+    env = {
+        "START": start,
+        "STOP": stop,
+        "WORKER": str(link.worker),
+        "HEAD": str(link.head),
+        "STRANGER": str(link.worker + 100),
+        "PORT": str(folder.site.engine.ports["rpc"]),
+    }
+    said = with_ufw(tmp_path, _RPC, env).split()
+    assert said == [
+        *("disable", "started:", "node", "head"),
+        *("disable", "stopped:", "node", "head", "stranger"),
+        *("enable", "started:", "node", "head"),
+        *("enable", "stopped:", "node", "head", "stranger"),
+    ]
+
+
 # Monitoring
 
-SITES = {bundle.name: bundle for bundle in BUNDLES if bundle.site.monitoring}
+SITES = {bundle.name: bundle for bundle in BUNDLES if "monitoring" in bundle.site.services}
 
 
 @pytest.mark.parametrize("bundle", SITES.values(), ids=str)
@@ -267,9 +348,10 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
         job["job_name"]: [group["targets"][0] for group in job["static_configs"]]
         for job in yaml.safe_load(config.read_text())["scrape_configs"]
     }
+    proxy = Proxy.of(bundle.site)
     api, addresses = bundle.site.engine.api, [node.address for node in bundle.site.nodes]
     assert jobs == {
-        "engine": [f"{api.host}:{api.port}"],
+        "engine": [f"{proxy.listen}:{proxy.port}" if proxy else f"{api.host}:{api.port}"],
         "node": [f"{address}:9100" for address in addresses],
         "gpu": [f"{address}:9400" for address in addresses],
     }
@@ -303,6 +385,8 @@ def test_exporters(folder: NodeFolder, tmp_path: Path) -> None:
     assert gpu["environment"] == {"DCGM_EXPORTER_LISTEN": f"{address}:9400"}
     for service in (node, gpu):
         assert (service["restart"], service["network_mode"]) == ("no", "host")
+        assert (service["cap_drop"], service["read_only"]) == (["ALL"], True)
+        assert service["pids_limit"]
 
 
 # Priority flow control
@@ -339,12 +423,23 @@ def test_nccl_marks_what_may_be_paused(bundle: Bundle) -> None:
 
 # Models
 
+# As huggingface_hub lays a cache out: until 1.31, and since 1.32, where a file of weights is a link
+# out of the repository into one store for all of them.
 _HF = """\
 #!/bin/bash
 echo "$@" >>"$CALLS/hf"
-cd "$HF_HUB_CACHE" && mkdir -p "models--${2/\\//--}"/{blobs,snapshots/0a} && cd models--*
-echo weights >blobs/w
+cd "$HF_HUB_CACHE" && mkdir -p "models--${2/\\//--}"/{blobs,refs,snapshots/0a} && cd models--*
+printf 0a >"refs/${4:-main}"
+if [[ $SHARED ]]; then
+  mkdir -p ../blobs/ab
+  echo weights >../blobs/ab/abcd
+  ln -sf ../../blobs/ab/abcd blobs/w
+else
+  echo weights >blobs/w
+fi
 echo half >blobs/x.incomplete
+echo '{"metadata": {"total_size": 8}, "weight_map": {"a": "model.safetensors"}}' >blobs/i
+ln -sf ../../blobs/i snapshots/0a/model.safetensors.index.json
 ln -sf ../../blobs/w snapshots/0a/model.safetensors
 """
 # The other nodes are folders that stand in for /home.
@@ -360,41 +455,125 @@ exec unshare --mount bash -c "$lay" "${1#*@}" "${*:2}"
 """
 
 
-def test_models_are_fetched_once_and_copied(tmp_path: Path) -> None:
+@pytest.fixture
+def fetching(tmp_path: Path) -> tuple[StandIns, NodeFolder, tuple[str, ...]]:
+    """Stand-ins for the programs of models.sh, the node that runs it, and the command."""
     require("rsync", "unshare")
     heads = [f for f in asking("models") if f.node.is_head]
     folder = next(f for f in heads if f.bundle.name == "golden-switch-services")
     stand_ins = StandIns(tmp_path)
     stand_ins.add("hf", _HF)
     stand_ins.add("ssh", _SSH)
-    peers = tmp_path / "peers"
-    stand_ins.env["PEERS"] = str(peers)
-    script = folder.path / "opt/sparkgen/models.sh"
+    stand_ins.env |= {"PEERS": str(tmp_path / "peers"), "SHARED": ""}
+    stand_ins.add("curl", _CURL)
+    script = _with_short_vocabularies(folder.path, tmp_path) / "opt/sparkgen/models.sh"
     home = 'mkdir -p "$HOME/home" && mount --bind "$HOME/home" /home && exec "$0" "$@"'
-    run = ("unshare", "--mount", "bash", "-c", home, str(script))
+    return stand_ins, folder, ("unshare", "--mount", "bash", "-c", home, str(script))
+
+
+# What curl is told to fetch has its own address in it.
+_CURL = """\
+#!/bin/bash
+while (($#)); do
+  [[ $1 != --output ]] || file=$2
+  url=$1
+  shift
+done
+echo "$url" >>"$CALLS/curl"
+echo "$url" >"$file"
+"""
+
+
+def _with_short_vocabularies(node: Path, scratch: Path) -> Path:
+    """The node's folder, with the checksums of what the stand-in for curl fetches."""
+    copied = scratch / "node"
+    shutil.copytree(node, copied)
+    facts = copied / "etc/sparkgen/node.env"
+    lines = facts.read_text().splitlines(keepends=True)
+    for index, line in enumerate(lines):
+        if line.startswith("VOCABULARY="):
+            _, file, url = line.split()
+            sum_of_url = sha256(f"{url}\n".encode()).hexdigest()
+            lines[index] = f"VOCABULARY={sum_of_url} {file} {url}\n"
+    facts.write_text("".join(lines))
+    return copied
+
+
+MODEL = "openai/gpt-oss-120b"
+HUB = "nvidia/.cache/huggingface/hub/models--openai--gpt-oss-120b"
+
+
+@pytest.mark.parametrize("shared", ["", "yes"], ids=["blobs", "shared-blobs"])
+def test_models_are_fetched_once_and_copied(
+    shared: str,
+    fetching: tuple[StandIns, NodeFolder, tuple[str, ...]],
+    tmp_path: Path,
+) -> None:
+    stand_ins, folder, run = fetching
+    stand_ins.env["SHARED"] = shared
+    peers = tmp_path / "peers"
 
     done = stand_ins.run(*run)
     assert (done.returncode, done.stderr) == (0, "")
     others = [node for node in folder.site.nodes if not node.is_head]
     near = {peer.node: peer.address for peer in folder.node.interfaces[0].peers}
-    name = "models--openai--gpt-oss-120b"
-    assert done.stdout.splitlines() == [f"nvidia@{near[o.name]}: {name}: OK" for o in others]
+    assert done.stdout.splitlines() == [f"nvidia@{near[o.name]}: {MODEL}: OK" for o in others]
     revision = folder.site.model.revision
     called = (stand_ins.calls / "hf").read_text()
-    assert called == f"download openai/gpt-oss-120b --revision {revision}\n"
+    unread = "--exclude original/* --exclude metal/*"
+    assert called == f"download openai/gpt-oss-120b --revision {revision} {unread}\n"
+    vocabularies = "nvidia/.cache/huggingface/tiktoken"
+    fetched = (stand_ins.calls / "curl").read_text().split()
+    assert [url.rsplit("/", 1)[-1] for url in fetched] == [
+        "o200k_base.tiktoken",
+        "cl100k_base.tiktoken",
+    ]
     for other in others:
-        model = peers / near[other.name] / "nvidia/.cache/huggingface/hub" / name
+        copied = peers / near[other.name] / vocabularies
+        assert {path.name: path.read_text().strip() for path in copied.iterdir()} == {
+            url.rsplit("/", 1)[-1]: url for url in fetched
+        }
+        model = peers / near[other.name] / HUB
+        assert not (model / "blobs/w").is_symlink()
         link = model / "snapshots/0a/model.safetensors"
         assert link.is_symlink()
         assert link.read_text() == "weights\n"
         assert not (model / "blobs/x.incomplete").exists()
 
     # Of the same size and time, which rsync takes for the same file.
-    broken = peers / near[others[1].name] / "nvidia/.cache/huggingface/hub" / name / "blobs/w"
+    broken = peers / near[others[1].name] / HUB / "blobs/w"
     times = broken.stat().st_mtime_ns
     broken.write_text("weighty\n")
     os.utime(broken, ns=(times, times))
     done = stand_ins.run(*run, "--offline")
     assert done.returncode == 1
-    assert f"{near[others[1].name]}: {name}: differs" in done.stderr
+    assert f"{near[others[1].name]}: {MODEL}: differs" in done.stderr
     assert done.stdout.count(": OK\n") == len(others) - 1
+
+
+@pytest.mark.parametrize("fault", ["blob", "store", "bytes"])
+def test_models_that_are_not_whole_are_not_copied(
+    fault: str,
+    fetching: tuple[StandIns, NodeFolder, tuple[str, ...]],
+    tmp_path: Path,
+) -> None:
+    stand_ins, _, run = fetching
+    stand_ins.env["SHARED"] = "yes" if fault == "store" else ""
+    assert stand_ins.run(*run).returncode == 0
+    shutil.rmtree(tmp_path / "peers")
+    hub = next(tmp_path.rglob(f"home/{HUB}"))
+    said = {
+        "blob": "snapshots/0a/model.safetensors is a link to nowhere",
+        "store": "blobs/w is a link to nowhere",
+        "bytes": "snapshots/0a/model.safetensors.index.json lists 1 files with 8 bytes, "
+        "which are not all here",
+    }
+    if fault == "bytes":
+        (hub / "blobs/w").write_text("weight\n")
+    else:
+        (hub / ("blobs/w" if fault == "blob" else "../blobs/ab/abcd")).unlink()
+    done = stand_ins.run(*run, "--offline")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{hub.name}: {said[fault]}\n" in done.stderr
+    assert done.stderr.endswith(f"nothing was copied; fetch {MODEL} again with models.sh\n")
+    assert not (tmp_path / "peers").exists()

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from bundles import BUNDLES, Bundle
 from programs import program, require, require_library, require_root
 from slurm_cluster import PROGRAMS, SlurmCluster, slurm_cluster
+from waiting import until
 
 SEVERAL = {bundle.name: bundle for bundle in BUNDLES if bundle.site.workers}
 JOBS = [bundle for bundle in BUNDLES if bundle.site.workers or bundle.site.engine.is_slurm_job]
@@ -81,10 +81,7 @@ def submit(cluster: SlurmCluster, bundle: Bundle = LAB_MESH) -> str:
 def calls(cluster: SlurmCluster, command: str, nodes: Sequence[str]) -> dict[str, list[str]]:
     """How these nodes called Docker with a command, as soon as all have."""
     files = {node: cluster.work / f"{command}.{node}" for node in nodes}
-    deadline = time.monotonic() + 60
-    while not all(file.exists() and file.stat().st_size for file in files.values()):
-        assert time.monotonic() < deadline, f"not all called docker {command}"
-        time.sleep(0.1)
+    until(lambda: all(file.exists() and file.stat().st_size for file in files.values()))
     return {name: file.read_text().rstrip("\0").split("\0") for name, file in files.items()}
 
 
@@ -119,10 +116,7 @@ def test_engine_that_fails_on_one_node(lab_mesh: SlurmCluster) -> None:
 
 def assert_idle(cluster: SlurmCluster) -> None:
     """The job leaves nothing behind on any node."""
-    deadline = time.monotonic() + 60
-    while cluster.run("squeue", "--noheader").stdout:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: not cluster.run("squeue", "--noheader").stdout)
 
 
 # Ranks in containers of pyxis
@@ -196,7 +190,7 @@ def test_job_of_pyxis(pyxis: SlurmCluster) -> None:
     assert given[-len(words) - 1 :] == [container.entrypoint, *words]
     mounts = next(word for word in given if word.startswith("--container-mounts="))
     for mount in container.mounts:
-        option = f"{mount.path}:{mount.path}{':ro' if mount.read_only else ''}"
+        option = f"{mount.path}:{mount.inside}{':ro' if mount.read_only else ''}"
         assert option in mounts.partition("=")[2].split(",")
 
     pyxis.run("scancel", job)
@@ -215,7 +209,4 @@ def test_job_of_pyxis_whose_server_fails(pyxis: SlurmCluster) -> None:
 
 
 def await_files(folder: Path, names: Sequence[str]) -> None:
-    deadline = time.monotonic() + 60
-    while missing := [name for name in names if not (folder / name).exists()]:
-        assert time.monotonic() < deadline, missing
-        time.sleep(0.1)
+    until(lambda: all((folder / name).exists() for name in names))

@@ -8,10 +8,10 @@ import pytest
 from conftest import Command
 
 from generator.diagnostics import Finding, KeyPath, Severity
-from generator.formats import text
 from generator.pipeline import read_site
+from generator.reports.text import text
 from generator.site import Site
-from generator.source import Document, read
+from generator.sitefile.source import Document, read
 
 
 def document(raw: str | bytes) -> Document:

@@ -7,10 +7,10 @@ import pytest
 import yaml
 from bundles import BUNDLES, NODES, Bundle, NodeFolder
 
-from generator.catalogs.flags import catalog
-from generator.declaration import Speculative
+from generator.catalogs.flag_files import catalog
 from generator.engines import tensorrt_llm
 from generator.fit.assessment import Fit
+from generator.sitefile.declaration import Speculative
 
 SERVED = [bundle for bundle in BUNDLES if bundle.site.engine.name == "tensorrt-llm"]
 HEADS = [folder for folder in NODES if folder.bundle in SERVED and folder.node.is_head]
@@ -89,8 +89,8 @@ def test_unknown_memory(utilization: float) -> None:
 def test_words_of_a_version(version: str, named: bool) -> None:
     assert tensorrt_llm.has_names(version) is named
     drafts = {
-        method: tensorrt_llm._speculative(Speculative(method, "a/b", 3, None), version)
-        for method in ("eagle3", "draft", "mtp")
+        method: tensorrt_llm._speculative(Speculative(method, source, 3, None), version)
+        for method, source in (("eagle3", "a/b"), ("draft", "a/b"), ("mtp", None))
     }
     assert drafts["eagle3"]["decoding_type"] == ("Eagle3" if named else "Eagle")
     assert drafts["draft"]["decoding_type"] == "Draft_Target"

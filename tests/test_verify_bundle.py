@@ -1,5 +1,6 @@
 """`verify`: every check passes over a sound bundle, and fails over one with a fault of its kind."""
 
+import json
 import os
 import re
 import shutil
@@ -70,11 +71,11 @@ def verify(
 
 
 Verify = Callable[..., tuple[int, Lines]]
-Asked = Callable[[str, Path], list[str]]
+Requested = Callable[[str, Path], list[str]]
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Requested:
     """Runs one check over a folder; what it complains of."""
     monkeypatch.setenv("PATH", f"{UNPACKED}:{os.environ['PATH']}")
     by_name = {check.name: check for check in (*CHECKS, NETWORK)}
@@ -121,7 +122,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("name", "path", "old", "new", "said"), FAULTS)
 def test_fault(
-    name: str, path: str, old: str, new: str, said: str, copy: Path, asked: Asked
+    name: str, path: str, old: str, new: str, said: str, copy: Path, asked: Requested
 ) -> None:
     if name in NEEDS:
         program(NEEDS[name])
@@ -139,7 +140,7 @@ def test_failure(copy: Path, verify: Verify) -> None:
     assert lines["sha256sum"][0] == "FAIL spark1: etc/nccl.conf: FAILED"
 
 
-def test_file_that_is_missing_and_one_without_its_mode(copy: Path, asked: Asked) -> None:
+def test_file_that_is_missing_and_one_without_its_mode(copy: Path, asked: Requested) -> None:
     (copy / "spark1/etc/nccl.conf").unlink()
     (copy / "spark2/opt/sparkgen/launch.sh").chmod(0o644)
     assert asked("manifest", copy) == [
@@ -157,7 +158,9 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("name", "path", "good", "bad"), OTHERS)
-def test_other_files(name: str, path: str, good: str, bad: str, copy: Path, asked: Asked) -> None:
+def test_other_files(
+    name: str, path: str, good: str, bad: str, copy: Path, asked: Requested
+) -> None:
     program(NEEDS[name])
     if name == "sshd":
         require_root()
@@ -203,6 +206,32 @@ def test_folder_that_is_no_bundle(manifest: str | None, tmp_path: Path, sparkgen
     )
 
 
+def test_results_as_data(copy: Path, sparkgen: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("generator.commands.verify.CHECKS", CHECKS[:2])
+    (copy / "spark1/etc/nccl.conf").unlink()
+    outcome = sparkgen("verify", copy, "out/single", "--format", "json", cwd=ROOT)
+    data = json.loads(outcome.out)
+    assert (outcome.code, data["version"], data["valid"]) == (1, 1, False)
+    broken, sound = data["bundles"]
+    assert [broken["bundle"], sound["bundle"]] == [str(copy), "out/single"]
+    assert {check["check"]: check["status"] for check in broken["checks"]} == {
+        "manifest": "failed",
+        "sha256sum": "failed",
+    }
+    assert any("spark1/etc/nccl.conf" in line for line in broken["checks"][0]["complaints"])
+    assert {check["status"] for check in sound["checks"]} == {"ok"}
+
+
+def test_quiet_says_what_fails(
+    copy: Path, sparkgen: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generator.commands.verify.CHECKS", CHECKS[:2])
+    assert sparkgen("verify", "-q", copy, cwd=ROOT).out == ""
+    (copy / "spark1/etc/nccl.conf").unlink()
+    outcome = sparkgen("verify", "-q", copy, cwd=ROOT)
+    assert {line.split(" ")[0] for line in outcome.out.splitlines()} == {"FAIL"}
+
+
 def test_several_bundles(sparkgen: Command) -> None:
     cwd = LAB_MESH.folder.parents[1]
     outcome = sparkgen("verify", "out/single", "out/pair-chatbot", cwd=cwd)
@@ -222,7 +251,7 @@ def namespaces() -> None:
 @pytest.mark.parametrize(
     "bundle", [b for b in BUNDLES if b.name in ("lab-mesh", "golden-direct-first-half")], ids=str
 )
-def test_network(bundle: Bundle, asked: Asked) -> None:
+def test_network(bundle: Bundle, asked: Requested) -> None:
     assert asked("network", bundle.folder) == []
 
 

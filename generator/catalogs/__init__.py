@@ -1,29 +1,32 @@
-"""Model and image catalogs: a name goes in, and what is publicly known about it comes out.
+"""Model and image catalogs: what is publicly known about each, by name.
 
 Nothing is read before the first question; None says that no entry answers it.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import yaml
 
+from generator import precompiled
+from generator.catalogs.versions import version
+from generator.records import record
 from generator.resources import SCHEMAS
 
 Facts = Mapping[str, Any]
 
 _VERSION = r"(?P<version>\d+(?:\.\d+)+(?:rc\d+)?(?:\.post\d+)?)"
 _VARIANT = r"[A-Za-z0-9_.-]+"
-_REFERENCE = re.compile(
+_REFERENCE = (
     r"(?:(?P<registry>[^/]*[.:][^/]*|localhost)/)?"
     r"(?P<path>[^:@]+):(?P<tag>[^:@/]+)(?:@sha256:[0-9a-f]+)?"
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Architecture:
     """The shape of a model; `facts` is all that its entry says besides."""
 
@@ -39,15 +42,19 @@ class Architecture:
     gated: bool
     tool_call_parser: str | None
     reasoning_parser: str | None
-    advised: Mapping[str, Facts] = field(hash=False, repr=False)
-    facts: Facts = field(hash=False, repr=False)
+    advised: Mapping[str, Facts]
+    facts: Facts
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checkpoint:
     """Weights that can be downloaded: `weight_gb` is in units of 1e9 bytes.
 
-    `vision_gb` is the vision tower's, where `weight_gb` is computed and so leaves it out.
+    `basis` is where `weight_gb` is from, nothing where it is computed from the shape; then
+    `vision_gb` is the vision tower's, which it leaves out.
     """
 
     name: str
@@ -55,6 +62,7 @@ class Checkpoint:
     format: str
     weight_gb: float | None
     vision_gb: float
+    basis: str
     max_context: int | None
     architecture: Architecture
 
@@ -64,7 +72,7 @@ class Checkpoint:
         return self.architecture.gated and _owner(self.hf_id) == _owner(self.architecture.hf_id)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Image:
     """What a container image holds."""
 
@@ -93,39 +101,60 @@ def checkpoint_names() -> tuple[str, ...]:
     return tuple(sorted(_checkpoints()))
 
 
+def image_names() -> tuple[str, ...]:
+    """The images that are known one by one, sorted."""
+    rows = precompiled.schema("images")
+    return tuple(sorted(f"{row['image']}:{row['tag']}" for row in rows if "{" not in row["tag"]))
+
+
+def tags(reference: str) -> tuple[str, ...]:
+    """The tags that are known one by one of an image's path."""
+    wanted = re.fullmatch(_REFERENCE, reference)
+    rows = precompiled.schema("images") if wanted else ()
+    return tuple(
+        row["tag"]
+        for row in rows
+        if wanted and row["image"].endswith(wanted["path"]) and "{" not in row["tag"]
+    )
+
+
 def image(reference: str) -> Image | None:
     """What the image of a Docker reference holds; a mirror under another registry is the same."""
-    wanted = _REFERENCE.fullmatch(reference)
+    wanted = re.fullmatch(_REFERENCE, reference)
     if not wanted:
         return None
-    for tag, held in _images().get(wanted["path"], ()):
-        if match := tag.fullmatch(wanted["tag"]):
-            version = match.groupdict().get("version", held.version)
-            return Image(held.engine, version, held.nccl, held.ray)
+    for tag, held, gone in _images().get(wanted["path"], ()):
+        if match := re.fullmatch(tag, wanted["tag"]):
+            text = match.groupdict().get("version", held.version)
+            is_older = bool(gone) and version(text or "") < version(gone)
+            return Image(held.engine, text, held.nccl, None if is_older else held.ray)
     return None
 
 
 @cache
 def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
-    """By the last part of the id, or by the whole id where an earlier one has that name.
+    """By the last part of the id, or by the whole id where others have that name.
 
     Only entries that mention the name are parsed: reading the whole catalog takes longer than all
     the rest of a build.
     """
     found: dict[str, Checkpoint] = {}
     entries = _models(mentioned)
+    ids = (item["id"].lower() for entry in entries.values() for item in entry["checkpoints"])
+    owners = Counter(map(_last_part, ids))
     for name, entry in entries.items():
         facts = _over(_model(entry["like"]), entry) if "like" in entry else entry
         architecture = _architecture(name, facts)
         for item in entry["checkpoints"]:
             hf_id = item["id"].lower()
             short = _last_part(hf_id)
-            key = hf_id if short in found else short
+            key = hf_id if owners[short] > 1 else short
             found[key] = Checkpoint(
                 name=key,
                 hf_id=item["id"],
                 format=item["format"],
                 weight_gb=item["weight_gb"],
+                basis=item.get("basis", ""),
                 vision_gb=0.0 if "basis" in item else facts.get("vision_gb", 0.0),
                 max_context=item.get("max_context", architecture.max_context),
                 architecture=architecture,
@@ -177,29 +206,30 @@ def _architecture(name: str, entry: Facts) -> Architecture:
         tool_call_parser=names.get("tool_call_parser"),
         reasoning_parser=names.get("reasoning_parser"),
         advised=advised,
-        facts={k: v for k, v in entry.items() if k not in Architecture.__slots__},
+        facts={k: v for k, v in entry.items() if k not in Architecture.__match_args__},
     )
 
 
 @cache
-def _images() -> Mapping[str, list[tuple[re.Pattern[str], Image]]]:
-    """By the path without its registry: the tags, and what is under them."""
-    found: dict[str, list[tuple[re.Pattern[str], Image]]] = {}
-    for row in yaml.load(_text("images"), Loader=yaml.CSafeLoader):
-        name = _REFERENCE.fullmatch(f"{row['image']}:any")
+def _images() -> Mapping[str, list[tuple[str, Image, str]]]:
+    """By the path without its registry: tags, what is under them, and since when without Ray."""
+    found: dict[str, list[tuple[str, Image, str]]] = {}
+    for row in precompiled.schema("images"):
+        name = re.fullmatch(_REFERENCE, f"{row['image']}:any")
         assert name, "an image of the catalog is a path"
         held = Image(row["engine"], row["version"], row["nccl"], row["ray"])
-        found.setdefault(name["path"], []).append((_tag_pattern(row["tag"]), held))
+        item = (_tag_pattern(row["tag"]), held, row.get("ray_gone", ""))
+        found.setdefault(name["path"], []).append(item)
     return found
 
 
-def _tag_pattern(tag: str) -> re.Pattern[str]:
-    """The tags that a row stands for."""
+def _tag_pattern(tag: str) -> str:
+    """The pattern of the tags that a row stands for."""
     forms = {r"\{version\}": _VERSION, r"\{variant\}": _VARIANT}
     pattern = re.escape(tag)
     for form, expression in forms.items():
         pattern = pattern.replace(form, expression)
-    return re.compile(pattern)
+    return pattern
 
 
 def _owner(hf_id: str) -> str:

@@ -1,9 +1,9 @@
 """What the engines' own parsers take, by version: flags with their types, and variables.
 
-Nothing is read before the first question. A catalog is a file of its own,
-`schemas/engines/PROGRAM-VERSION.tsv`; a line of it has fields parted by tabs:
+A catalog is a file for each program, `schemas/engines/PROGRAM.tsv`, with fields parted by tabs:
 
 - `#` and text: where the catalog comes from.
+- `versions` and the versions that the file covers, oldest first.
 - `parser` and how the program's parser reads: `underscores` (`_` is `-` in names), `abbreviations`
   (it completes a beginning), `dotted` (`--flag.key value` sets a key of a JSON flag), `equals` (it
   takes `--flag=value`).
@@ -11,27 +11,25 @@ Nothing is read before the first question. A catalog is a file of its own,
 - `--name --alias -a`, a type (`switch`, which takes no value, `int`, `float`, `text` or `json`),
   and what else is known: each an attribute of `Flag`, `=`, and its words.
 - The name of a variable.
+
+What not every version has says which do: a flag in an attribute `versions`, a variable in a second
+field, a name, a value or a key behind an `@`. `0.20.0..0.26.0` is a range with both ends, of which
+either may be left out; several ranges are parted by commas.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from generator import diagnostics
-from generator.resources import SCHEMAS
-
-FOLDER = SCHEMAS / "engines"
+from generator.records import record
 
 # Any text, among the words that are taken beside a type.
 ANY = "*"
 
-Numbers = tuple[int, ...]
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Flag:
     """A flag as its parser knows it; names with their dashes, the full one first."""
 
@@ -83,7 +81,34 @@ class Found(NamedTuple):
         return self.option in self.flag.off
 
 
-@dataclass(frozen=True)
+class Coverage:
+    """Which ranges of versions hold one version of a file."""
+
+    def __init__(self, versions: Sequence[str], version: str) -> None:
+        self._places = {known: place for place, known in enumerate(versions)}
+        self._place = self._places[version]
+        self._holds: dict[str, bool] = {}
+
+    def holds(self, ranges: str) -> bool:
+        """Whether the version is in one of the ranges; all versions are where there is none."""
+        if ranges not in self._holds:
+            self._holds[ranges] = not ranges or any(map(self._is_in, ranges.split(",")))
+        return self._holds[ranges]
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """The words that the version has."""
+        parts = (word.partition("@") for word in text.split())
+        return tuple(word for word, _, ranges in parts if self.holds(ranges))
+
+    def _is_in(self, text: str) -> bool:
+        first, dots, last = text.partition("..")
+        start = self._places[first] if first else 0
+        if not dots:
+            return self._place == start
+        return start <= self._place and (not last or self._place <= self._places[last])
+
+
+@record
 class FlagCatalog:
     """The flags and variables of one version of a program."""
 
@@ -95,14 +120,20 @@ class FlagCatalog:
     has_all_variables: bool
     variables: frozenset[str]
     lines: tuple[str, ...]
+    coverage: Coverage
+
+    @cached_property
+    def _flags(self) -> dict[str, Flag]:
+        """The flags that were asked for, by their lines."""
+        return {}
 
     @cached_property
     def _by_option(self) -> Mapping[str, str]:
-        return {option: line for line in self.lines for option in _options(line)}
+        return {option: line for line in self.lines for option in self._options(line)}
 
     def flags(self) -> Iterator[Flag]:
         """All flags, in the order of their names."""
-        return map(_flag, self.lines)
+        return map(self._flag, self.lines)
 
     def find(self, name: str) -> Found | None:
         """The flag that a name without dashes stands for: a full name, an alias or a negation."""
@@ -110,7 +141,7 @@ class FlagCatalog:
         spelled = first.replace("_", "-") if "underscores" in self.traits else first
         for option in (f"--{spelled}", f"-{spelled}"):
             if option in self._by_option:
-                flag = _flag(self._by_option[option])
+                flag = self._flag(self._by_option[option])
                 return Found(flag, option, key) if not dot or flag.type == "json" else None
         return None
 
@@ -126,89 +157,81 @@ class FlagCatalog:
     def nearest(self, name: str) -> str | None:
         """The full name that a misspelt one is likely to be."""
         spelled = {option[2:].replace("_", "-"): option[2:] for option in self._long()}
-        asked = name.lower().replace("_", "-")
-        completed = self.completions(asked)
-        if asked not in spelled and len(completed) == 1:
+        requested = name.lower().replace("_", "-")
+        completed = self.completions(requested)
+        if requested not in spelled and len(completed) == 1:
             return completed[0]
-        found = asked if asked in spelled else diagnostics.nearest(asked, spelled)
+        found = requested if requested in spelled else diagnostics.nearest(requested, spelled)
         return spelled[found] if found else None
 
     def _long(self) -> Iterator[str]:
         return (option for option in self._by_option if option.startswith("--"))
 
+    def _options(self, line: str) -> tuple[str, ...]:
+        """All names on a line, those that switch the flag off too."""
+        off = re.search(_OFF, line)
+        return self.coverage.words(line.partition("\t")[0] + (f" {off[1]}" if off else ""))
 
-def catalog(program: str, version: str) -> FlagCatalog | None:
-    """The catalog of that version, or of the nearest one there is; None where there is none."""
-    known = versions(program)
-    if not known:
-        return None
-    asked = _numbers(version)
-    older = [other for other in known if _numbers(other) <= asked]
-    newer = [other for other in known if _numbers(other) > asked]
-    around = older[-1:] + newer[:1]
-    return _read(program, min(around, key=lambda other: _distance(asked, _numbers(other))))
-
-
-@cache
-def versions(program: str) -> tuple[str, ...]:
-    """The versions with a catalog, oldest first."""
-    files = FOLDER.glob(f"{program}-[0-9]*.tsv")
-    return tuple(sorted((file.stem.removeprefix(f"{program}-") for file in files), key=_numbers))
-
-
-def _numbers(version: str) -> Numbers:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
-
-
-def _distance(one: Numbers, other: Numbers) -> Numbers:
-    """How far apart two versions are, in the first number that differs before the others."""
-    return tuple(abs(mine - its) for mine, its in zip_longest(one, other, fillvalue=0))
-
-
-@cache
-def _read(program: str, version: str) -> FlagCatalog:
-    return parse(program, version, (FOLDER / f"{program}-{version}.tsv").read_text("utf-8"))
+    def _flag(self, line: str) -> Flag:
+        if line not in self._flags:
+            self._flags[line] = _flag(line, self.coverage)
+        return self._flags[line]
 
 
 def parse(program: str, version: str, text: str) -> FlagCatalog:
-    """The catalog that a file of the format says."""
+    """The catalog of one version, from a file of the format."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    flags = tuple(line for line in lines if line.startswith("-"))
-    head = {line.partition("\t")[0]: line.split("\t")[1:] for line in lines[:2]}
+    head = {line.partition("\t")[0]: line.split("\t")[1:] for line in lines[:3]}
+    coverage = Coverage(covered(text), version)
+    flags = tuple(line for line in lines if line.startswith("-") and _is_flag(line, coverage))
     prefix, extent = head.get("variables", ("", "some"))
-    own = (_VARIABLE.search(line) for line in flags)
+    own = (re.search(_VARIABLE, line) for line in flags)
     return FlagCatalog(
         program,
         version,
         frozenset(head["parser"]),
         prefix,
         extent == "all",
-        frozenset(line for line in lines if "\t" not in line)
-        | {found[1] for found in own if found},
+        frozenset(_variables(lines, coverage)) | {found[1] for found in own if found},
         flags,
+        coverage,
     )
 
 
-_VARIABLE = re.compile(r"\tvariable=(\w+)")
-_OFF = re.compile(r"\toff=([^\t]+)")
+def covered(text: str) -> tuple[str, ...]:
+    """The versions that a file of the format covers, oldest first."""
+    found = re.search(_VERSIONS, text)
+    assert found, "a catalog names its versions"
+    return tuple(found[1].split())
 
 
-def _options(line: str) -> list[str]:
-    """All names on a line, those that switch the flag off too."""
-    off = _OFF.search(line)
-    return line.partition("\t")[0].split(" ") + (off[1].split(" ") if off else [])
+_VERSIONS = r"(?m)^versions\t(.+)$"
+_VARIABLE = r"\tvariable=(\w+)"
+_OFF = r"\toff=([^\t]+)"
+_HELD_BY = r"\tversions=([^\t]+)"
 
 
-@cache
-def _flag(line: str) -> Flag:
+def _is_flag(line: str, coverage: Coverage) -> bool:
+    held = re.search(_HELD_BY, line)
+    return not held or coverage.holds(held[1])
+
+
+def _variables(lines: Sequence[str], coverage: Coverage) -> Iterator[str]:
+    for line in lines:
+        name, _, ranges = line.partition("\t")
+        if name.isupper() and coverage.holds(ranges):
+            yield name
+
+
+def _flag(line: str, coverage: Coverage) -> Flag:
     names, kind, *rest = line.split("\t")
     said = dict(part.partition("=")[::2] for part in rest)
 
     def words(attribute: str) -> tuple[str, ...]:
-        return tuple(said.get(attribute, "").split())
+        return coverage.words(said.get(attribute, ""))
 
     return Flag(
-        names=tuple(names.split()),
+        names=coverage.words(names),
         type=kind,
         off=words("off"),
         many=said.get("many", ""),
@@ -223,40 +246,3 @@ def _flag(line: str) -> Flag:
         variable=said.get("variable", ""),
         deprecated=said.get("deprecated"),
     )
-
-
-class Replacement(NamedTuple):
-    """What to write in place of a name that a program has no more, or never had.
-
-    `gone` is the first version of a catalog without it, "earlier" where it was gone before them
-    all, "deprecated" where it is still there, and "-" where it never was.
-    """
-
-    gone: str
-    instead: str
-
-    @property
-    def is_needless(self) -> bool:
-        """Whether nothing is to be written in its place."""
-        return self.instead.startswith("take it out")
-
-    @property
-    def word(self) -> str:
-        """The one word that takes its place and means the same, if there is one."""
-        found = re.fullmatch(r"write '?([A-Za-z0-9_.-]+)'?", self.instead)
-        return found[1] if found else ""
-
-
-def replacement(program: str, name: str) -> Replacement | None:
-    """What to write in place of a flag, `--flag=value` or a variable, if that is known."""
-    return _replacements().get((program, name.replace("_", "-")))
-
-
-@cache
-def _replacements() -> Mapping[tuple[str, str], Replacement]:
-    lines = (SCHEMAS / "replaced.tsv").read_text("utf-8").splitlines()
-    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
-    return {
-        (program, name.replace("_", "-")): Replacement(gone, instead)
-        for program, name, gone, instead in rows
-    }

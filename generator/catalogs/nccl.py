@@ -1,29 +1,53 @@
 """NCCL's environment variables: which release reads a name, and who reads those that none does.
 
-Nothing is read before the first question. Source: NVIDIA/nccl, tags 2.10 to 2.30.7.
+Nothing is read before the first question. Source: NVIDIA/nccl, tags 2.10 to 2.30.7,
+and libnccl.so of 2.31.2 and 2.32.3.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from generator import diagnostics
+from generator.catalogs.versions import Release, release
+from generator.records import record
 from generator.resources import SCHEMAS
 
-Release = tuple[int, ...]
-
 # The newest release that the catalog covers.
-LATEST: Release = (2, 30, 7)
+LATEST: Release = (2, 32, 3)
 
 _PREFIX = "NCCL_"
 
+# All releases up to where the catalog of them is whole: NVIDIA/nccl's tags. Later ones it may lack.
+_RELEASES: Mapping[int, tuple[int, ...]] = {
+    10: (3,),
+    11: (4,),
+    12: (7, 10, 12),
+    13: (4,),
+    14: (3,),
+    15: (1, 5),
+    16: (2, 5),
+    17: (1,),
+    18: (1, 3, 5, 6),
+    19: (1, 3, 4),
+    20: (3, 5),
+    21: (5,),
+    22: (3,),
+    23: (4,),
+    24: (3,),
+    25: (1,),
+    26: (2, 3, 5, 6),
+    27: (3, 5, 6, 7),
+    28: (3, 7, 9),
+    29: (2, 3, 7),
+    30: tuple(range(8)),
+}
+_MAJOR = 2
+
 # Read by patched builds, or by a plugin that only a build of one's own has.
-_PATCHED = re.compile(
-    r"NCCL_(SKIP_TREE_CONNECT|SWITCHLESS_\w+|RING_EDGE_DEVS|RELAY_ENABLE|MESH_\w+)"
-)
+_PATCHED = r"NCCL_(SKIP_TREE_CONNECT|SWITCHLESS_\w+|RING_EDGE_DEVS|RELAY_ENABLE|MESH_\w+)"
 # Read by plugins that NVIDIA's images bring along: HPC-X's network plugin, the inspector.
-_PLUGINS = re.compile(r"NCCL_(IBEXT_DISABLE|PLUGIN_P2P|(SHARP|UCX|INSPECTOR)_\w+)")
+_PLUGINS = r"NCCL_(IBEXT_DISABLE|PLUGIN_P2P|(SHARP|UCX|INSPECTOR)_\w+)"
 
 # Names that configurations carry on from one another, and that no release has read.
 _PYTORCHS = ("NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG")
@@ -35,6 +59,9 @@ NEVER: Mapping[str, str] = {
     "NCCL_MIN_TRAFFIC_PER_CHANNEL": "take it out; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS "
     "bound the channels",
 } | {name: f"it is PyTorch's: write TORCH_{name}" for name in _PYTORCHS}
+
+# Of these the one that changes nothing: what people mean by it is the engine's to do.
+HARMLESS = frozenset({"NCCL_TIMEOUT"})
 
 # Names under which the same values are read.
 SAME: Mapping[str, str] = {
@@ -54,7 +81,7 @@ REPLACED: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """A variable and the releases that read it; both are empty where it was gone before 2.10."""
 
@@ -64,6 +91,22 @@ class Parameter:
     is_integer: bool
 
 
+def never_was(text: str) -> bool:
+    """Whether there has been no such release, as far as that can be known."""
+    numbers = release(text)
+    if numbers[:1] != (_MAJOR,):
+        return True
+    patches = _RELEASES.get(numbers[1]) if len(numbers) > 1 else None
+    return patches is not None and len(numbers) > 2 and numbers[2] not in patches
+
+
+def releases_of(text: str) -> list[str]:
+    """The releases of the same minor version, which a misspelt one may be."""
+    numbers = release(text)
+    patches = _RELEASES.get(numbers[1], ()) if len(numbers) > 1 else ()
+    return [f"{_MAJOR}.{numbers[1]}.{patch}" for patch in patches if numbers[0] == _MAJOR]
+
+
 def parameter(name: str) -> Parameter | None:
     """What is known of a variable; None where no release has read it."""
     return _parameters().get(name)
@@ -71,12 +114,12 @@ def parameter(name: str) -> Parameter | None:
 
 def is_ours(name: str) -> bool:
     """Whether a name is meant for NCCL, and not for a plugin of an image."""
-    return name.upper().startswith(_PREFIX) and not _PLUGINS.fullmatch(name)
+    return name.upper().startswith(_PREFIX) and not re.fullmatch(_PLUGINS, name)
 
 
 def is_patched(name: str) -> bool:
     """Whether patched builds alone are known to read a name."""
-    return _PATCHED.fullmatch(name) is not None
+    return re.fullmatch(_PATCHED, name) is not None
 
 
 def nearest(name: str) -> list[str]:
@@ -84,6 +127,11 @@ def nearest(name: str) -> list[str]:
     stems = (known.name.removeprefix(_PREFIX) for known in _current())
     found = diagnostics.all_nearest(name.upper().removeprefix(_PREFIX), stems)
     return [f"{_PREFIX}{stem}" for stem in found]
+
+
+def names() -> Iterator[str]:
+    """The variables that the newest release reads."""
+    return (known.name for known in _current())
 
 
 def _current() -> list[Parameter]:
@@ -95,10 +143,6 @@ def _parameters() -> Mapping[str, Parameter]:
     lines = (SCHEMAS / "nccl-parameters.tsv").read_text(encoding="utf-8").splitlines()
     _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {
-        name: Parameter(name, _release(first), _release(last), kind == "integer")
+        name: Parameter(name, release(first), release(last), kind == "integer")
         for name, first, last, kind, _ in rows
     }
-
-
-def _release(text: str) -> Release:
-    return tuple(int(part) for part in text.split(".")) if text != "-" else ()

@@ -1,1 +1,1 @@
-"""The commands, a module each: flags, read, call, write."""
+"""The commands, one module per command: parse options, read, call, write."""

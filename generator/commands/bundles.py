@@ -8,18 +8,21 @@ from pathlib import Path
 
 import click
 
+from generator.bundle.journal import interrupted
+from generator.bundle.output import Comparison, OutputError, compare
+from generator.bundle.render import render
+from generator.bundle.tree import Tree
+from generator.commands.options import DRIFT
 from generator.commands.sites import fail
-from generator.output import Comparison, OutputError, compare
 from generator.pipeline import Reading
-from generator.render import render
+from generator.reports import drift
 from generator.site import Node, Site
-from generator.tree import Tree
 
 MANY_NODES = 100
 
 
 def rendered(readings: Iterable[Reading]) -> list[tuple[Site, Tree]]:
-    """The bundles of sound readings."""
+    """The bundles of the sites that are valid."""
     bundles = []
     for reading in readings:
         site = reading.site
@@ -33,6 +36,15 @@ def compared(tree: Tree, folder: Path) -> Comparison:
     """How a folder differs from its bundle; ends the command if it can't be read."""
     with disk():
         return compare(tree, folder)
+
+
+def refuse_interrupted(folders: Iterable[Path]) -> None:
+    """End the command if a build was interrupted in one of the folders."""
+    found = [folder for folder in folders if interrupted(folder) is not None]
+    for folder in found:
+        click.echo(drift.interrupted(folder), err=True)
+    if found:
+        sys.exit(DRIFT)
 
 
 @contextlib.contextmanager

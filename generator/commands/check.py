@@ -5,20 +5,22 @@ from pathlib import Path
 
 import click
 
-from generator.commands.bundles import compared, rendered
-from generator.commands.options import DRIFT, FORM, OUT, SITES
-from generator.commands.sites import TEXTUAL, publish, sound
+from generator.commands.bundles import compared, disk, rendered
+from generator.commands.options import DRIFT, FORM, OUT, QUIET, SITES
+from generator.commands.sites import TEXTUAL, publish, read_valid
 from generator.reports import drift
 from generator.reports.remarks import Remark
+from generator.review.ends import Folder, abandoned, reason
 
 
 @click.command(epilog="Example: sparkgen check sites/*.yaml")
 @SITES
 @OUT
+@QUIET
 @FORM
-def command(sites: tuple[Path, ...], out: Path, form: str) -> None:
-    """Say whether the bundles on disk are what the sites say."""
-    readings = sound(sites, form=form)
+def command(sites: tuple[Path, ...], out: Path, quiet: bool, form: str) -> None:
+    """Say whether the bundles on disk are what the sites say: sites/*.yaml if none is named."""
+    readings = read_valid(sites, form=form)
     differences: list[Remark] = []
     drifted = False
     for site, tree in rendered(readings):
@@ -29,8 +31,16 @@ def command(sites: tuple[Path, ...], out: Path, form: str) -> None:
         if form in TEXTUAL:
             for line in drift.lines(comparison, folder):
                 click.echo(line, err=form != "text")
-        if form == "text" and not comparison.drifted:
+        if form == "text" and not quiet and not comparison.drifted:
             click.echo(f"{site.name}: {folder} is what the site says")
+    files = {reading.site.name: Path(reading.document.name) for reading in readings if reading.site}
+    with disk():
+        lost = abandoned(Folder(out), files)
+    for name, bundle in lost.items():
+        drifted, why = True, reason(bundle, files)
+        differences.append(drift.abandoned_remark(out / name, why))
+        if form in TEXTUAL:
+            click.echo(drift.abandoned(out / name, why), err=form != "text")
     publish(form, [(reading, reading.findings) for reading in readings], differences)
     if drifted:
         sys.exit(DRIFT)

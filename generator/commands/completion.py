@@ -1,43 +1,64 @@
 """What a shell is offered when somebody presses Tab: sites, nodes, files of a bundle, rules."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from generator.site import Site
 
-Items = list[CompletionItem]
+Items = list["CompletionItem"]
 
 _SITE = (".yaml", ".yml")
 
 
 def sites(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """Site files, and the folders that may hold some."""
-    return [CompletionItem(path) for path in _entries(incomplete, _SITE)]
+    """Site files, then the folders that may hold some."""
+    found = [path for path in _entries(incomplete, _SITE) if not path.endswith(".lock.yaml")]
+    return _items(sorted(found, key=lambda path: path.endswith("/")))
+
+
+def outputs(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """Any file, behind the name of its node too; then folders."""
+    node, equals, start = incomplete.rpartition("=")
+    found = sorted(_entries(start, ("",)), key=lambda path: path.endswith("/"))
+    return _items(f"{node}{equals}{path}" for path in found)
+
+
+def refs(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+    """Branches and tags of the repository that the shell is in."""
+    import subprocess
+
+    words = ("git", "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags")
+    try:
+        done = subprocess.run((*words, "refs/remotes"), capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return _items(name for name in done.stdout.split() if name.startswith(incomplete))
 
 
 def bundles(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
     """Folders with a manifest in them, and the folders on the way there."""
-    return [
-        CompletionItem(path.rstrip("/") if Path(path, "MANIFEST.json").exists() else path)
+    return _items(
+        path.rstrip("/") if Path(path, "MANIFEST.json").exists() else path
         for path in _entries(incomplete, ())
-    ]
+    )
 
 
 def nodes(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
     """The nodes of the site, if it is named before; nothing of a site that can't be read."""
     site = _named_site(context)
     names = [node.name for node in site.nodes] if site else []
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return _items(name for name in names if name.startswith(incomplete))
 
 
 def bundle_files(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
     """The files of the site's bundle, by themselves or below a folder of the bundle's name."""
-    from generator.render import render
+    from generator.bundle.render import render
 
     site = _named_site(context)
     if site is None:
@@ -46,12 +67,14 @@ def bundle_files(context: click.Context, parameter: click.Parameter, incomplete:
     folder = f"{before}{name}".removeprefix("/") if name else f"out/{site.name}/"
     bundle = render(site, "")
     paths = [f"{start}{path}" for start in ("", folder) for path in bundle]
-    return [CompletionItem(path) for path in paths if path.startswith(incomplete)]
+    return _items(path for path in paths if path.startswith(incomplete))
 
 
 def rules(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
     """The ids of rules, each with what it says."""
-    from generator.explain import explanations
+    from click.shell_completion import CompletionItem
+
+    from generator.reports.explain import explanations
 
     return [
         CompletionItem(number, help=rule.title)
@@ -64,17 +87,24 @@ def models(context: click.Context, parameter: click.Parameter, incomplete: str) 
     """The models of the catalog."""
     from generator.catalogs import checkpoint_names
 
-    return [CompletionItem(name) for name in checkpoint_names() if name.startswith(incomplete)]
+    return _items(name for name in checkpoint_names() if name.startswith(incomplete))
+
+
+def _items(values: Iterable[str]) -> Items:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(value) for value in values]
 
 
 def _named_site(context: click.Context) -> "Site | None":
-    """The sound site that is named before: an option that wants its value leaves it in `args`."""
+    """The valid site that is named before: an option that wants its value leaves it in `args`."""
     from generator.pipeline import read_site
+    from generator.sitefile.disk import beside, contents
 
     for word in (context.params.get("site"), *context.args):
         if word and str(word).endswith(_SITE):
             try:
-                return read_site(str(word), Path(word).read_bytes()).site
+                return read_site(str(word), contents(Path(word)), beside(Path(word))).site
             except OSError:
                 return None
     return None

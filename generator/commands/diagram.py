@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from generator.commands.options import SITE
-from generator.commands.sites import one_sound
-from generator.diagram import plain
-from generator.diagram.mermaid import graph
-from generator.render import cabling
+from generator.bundle.diagram import plain
+from generator.bundle.diagram.mermaid import graph
+from generator.bundle.render import cabling
+from generator.commands.options import SITE_OR_STDIN
+from generator.commands.sites import one_valid
 from generator.site import Site
 
 _FORMS: dict[str, Callable[[Site], str]] = {
@@ -20,7 +20,7 @@ _FORMS: dict[str, Callable[[Site], str]] = {
 
 
 @click.command(epilog="Example: sparkgen diagram sites/lab-mesh.yaml --format ascii")
-@SITE
+@SITE_OR_STDIN
 @click.option(
     "--format",
     "form",
@@ -30,4 +30,4 @@ _FORMS: dict[str, Callable[[Site], str]] = {
 )
 def command(site: Path, form: str) -> None:
     """Draw how a site is cabled, each node seen from the back."""
-    click.echo(_FORMS[form](one_sound(site)), nl=False)
+    click.echo(_FORMS[form](one_valid(site)), nl=False)

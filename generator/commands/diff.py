@@ -1,32 +1,41 @@
 """`sparkgen diff`."""
 
+import contextlib
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import click
 
+from generator.bundle.committed import NONE, Committed, bundle_of
+from generator.bundle.render import render
+from generator.bundle.tree import Tree
 from generator.commands import completion
-from generator.commands.bundles import disk, rendered
-from generator.commands.options import DRIFT, INVALID, OUT, SITES
-from generator.commands.sites import color_of, fail, sound, tell
-from generator.output import committed
+from generator.commands.bundles import disk, refuse_interrupted, rendered
+from generator.commands.options import DRIFT, OUT, SITES
+from generator.commands.sites import color_of, fail, read_valid, refuse, width_of
 from generator.pipeline import Reading, read_site
-from generator.render import render
+from generator.records import replace
 from generator.review.data import document
-from generator.review.history import HistoryError, at_commit
-from generator.review.impact import Review, review
+from generator.review.edits import edits
+from generator.review.ends import Commit, End, Folder, abandoned, origin
+from generator.review.history import HistoryError, at_commit, beside_at_commit, snapshot
+from generator.review.impact import Before, Review, removal, review
 from generator.review.markdown import comment
 from generator.review.text import text
 from generator.site import Site
-from generator.tree import Tree
 
 
 @click.command(epilog="Example: sparkgen diff --against main sites/*.yaml")
 @SITES
 @OUT
-@click.option("--against", metavar="GITREF", help="Against the site as it was at that commit.")
+@click.option(
+    "--against",
+    metavar="GITREF",
+    help="Against the bundle as it was committed there.",
+    shell_complete=completion.refs,
+)
 @click.option(
     "--with",
     "other",
@@ -43,7 +52,7 @@ from generator.tree import Tree
     show_default=True,
     help="Markdown is a comment for a pull request, under 65,000 characters.",
 )
-@click.option("--stat", is_flag=True, help="A line a file in place of its diff (text).")
+@click.option("--stat", is_flag=True, help="One line per file in place of its diff (text).")
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything differs.")
 def command(
     sites: tuple[Path, ...],
@@ -62,50 +71,112 @@ def command(
         raise click.UsageError("use --against or --with, not both")
     if other is not None and len(sites) > 1:
         raise click.UsageError("--with compares one site with one other")
-    reviews = []
-    for path, (site, tree) in zip(sites, rendered(sound(sites)), strict=True):
-        if against is not None:
-            reviews.append(_at_commit(site, tree, path, against))
-        elif other is not None:
-            reviews.append(_with_site(site, tree, sound([other])[0], str(other)))
-        else:
-            reviews.append(_with_folder(site, tree, out / site.name))
+    readings = read_valid(sites)
+    if other is not None:
+        reviews = [_with_site(readings[0], read_valid([other])[0], str(other))]
+    else:
+        reviews = _with_bundles(readings, out, against)
     click.echo(_FORMS[form](reviews, stat), nl=False)
     if exit_code and any(found.changed for found in reviews):
         sys.exit(DRIFT)
 
 
-def _with_folder(site: Site, tree: Tree, folder: Path) -> Review:
-    with disk():
-        before, members = committed(folder, tree)
-    return review(site, tree, before, members, str(folder))
+def _with_bundles(readings: list[Reading], out: Path, ref: str | None) -> list[Review]:
+    """The reviews of sites, and of the bundles that have lost theirs."""
+    files = {reading.site.name: Path(reading.document.name) for reading in readings if reading.site}
+    if ref is None:
+        refuse_interrupted(out / name for name in files)
+    with disk(), _history():
+        end = Folder(out) if ref is None else Commit(ref, snapshot(out, ref))
+        spare = abandoned(end, files)
+        reviews = []
+        for reading, (site, tree) in zip(readings, rendered(readings), strict=True):
+            name = origin(site, Path(reading.document.name), end, spare)
+            if name is None and ref is not None:
+                before = _built(reading, end, ref)
+            else:
+                before = _bundle(reading, tree, end, name, ref)
+            left = _left_over(out, name) if name in spare else ""
+            reviews.append(review(site, tree, replace(before, left_over=left)))
+            spare.pop(name or "", None)
+        gone = [
+            Before(end.title(name), name, bundle, left_over=_left_over(out, name))
+            for name, bundle in spare.items()
+        ]
+        return [*reviews, *(removal(before) for before in gone)]
 
 
-def _with_site(site: Site, tree: Tree, old: Reading, against: str) -> Review:
-    """A bundle names its site file: that it is another one is not a difference."""
-    assert old.site
-    before = render(replace(old.site, file=site.file), old.sha256)
-    return review(site, tree, before, [node.name for node in old.site.nodes], against)
+def _left_over(out: Path, name: str | None) -> str:
+    return str(out / name) if name and (out / name).exists() else ""
 
 
-def _at_commit(site: Site, tree: Tree, path: Path, ref: str) -> Review:
+def _bundle(reading: Reading, tree: Tree, end: End, name: str | None, ref: str | None) -> Before:
+    """The bundle of that name, and its site as far as git has it."""
+    assert reading.site
+    folder = name or reading.site.name
+    bundle = bundle_of(end.files(folder), tree)
+    file = Path(reading.document.name)
+    old = _as_it_was(file.with_name(bundle.site_file or file.name), bundle, ref)
+    return Before(end.title(folder), name or "", bundle, *_facts(old, reading))
+
+
+def _as_it_was(file: Path, bundle: Committed, ref: str | None) -> Reading | None:
+    """The site file that a bundle was built from, as git has it; None if it has another one."""
     try:
-        commit, raw = at_commit(path, ref)
+        _, raw = at_commit(file, ref or "HEAD")
+    except HistoryError:
+        return None
+    if raw is None or (ref is None and sha256(raw).hexdigest() != bundle.sha256):
+        return None
+    return read_site(f"{ref or 'HEAD'}:{file}", raw, beside_at_commit(file, ref or "HEAD"))
+
+
+def _facts(old: Reading | None, new: Reading) -> tuple[Site | None, tuple[str, ...]]:
+    """The site that there was, and what was changed in its file, as far as either is known."""
+    if old is None or not isinstance(old.document.data, dict):
+        return None, ()
+    return old.site, edits(old.document.data, new.document.data)
+
+
+def _built(reading: Reading, end: End, ref: str) -> Before:
+    """What the site file at the commit builds now, where no bundle of it was committed."""
+    assert reading.site
+    title, file = end.title(reading.site.name), Path(reading.document.name)
+    _, raw = at_commit(file, ref)
+    if raw is None:
+        return Before(f"{title}, which does not have {file}", "", NONE)
+    old = read_site(f"{ref}:{file}", raw, beside_at_commit(file, ref))
+    if old.site is None:
+        refuse(old)
+    return _as_built(reading, old, f"{title}, built anew for want of a committed bundle")
+
+
+def _with_site(reading: Reading, old: Reading, title: str) -> Review:
+    ((site, tree),) = rendered([reading])
+    return review(site, tree, _as_built(reading, old, title))
+
+
+def _as_built(reading: Reading, old: Reading, title: str) -> Before:
+    """A bundle names its site: that it is another one is not a difference."""
+    assert reading.site
+    assert old.site
+    tree = render(replace(old.site, name=reading.site.name, file=reading.site.file), old.sha256)
+    bundle = Committed(tree, tuple(node.name for node in old.site.nodes))
+    return Before(title, old.site.name, bundle, *_facts(old, reading))
+
+
+@contextlib.contextmanager
+def _history() -> Iterator[None]:
+    """A commit that can't be had ends the command in one line."""
+    try:
+        yield
     except HistoryError as error:
         fail(str(error))
-    against = f"{ref} ({commit})" if not commit.startswith(ref) else commit
-    if raw is None:
-        return review(site, tree, {}, [], f"{against}, which does not have {path}")
-    reading = read_site(f"{ref}:{path}", raw)
-    if reading.site is None:
-        tell(reading, reading.findings, strict=False)
-        sys.exit(INVALID)
-    return _with_site(site, tree, reading, against)
 
 
 def _text(reviews: list[Review], stat: bool) -> str:
-    color = color_of(sys.stdout)
-    return "\n".join(text(found, stat, color) for found in reviews)
+    color, width = color_of(sys.stdout), width_of(sys.stdout)
+    return "\n".join(text(found, stat, color, width) for found in reviews)
 
 
 _FORMS: dict[str, Callable[[list[Review], bool], str]] = {

@@ -1,7 +1,6 @@
 """`sparkgen fit`."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,21 +8,24 @@ from typing import Any
 import click
 import yaml
 
-from generator.commands.options import INVALID, SITE
-from generator.commands.sites import read, sound, tell
+from generator.columns import columns
+from generator.commands.options import DRIFT, INVALID, SITE_OR_STDIN
+from generator.commands.sites import color_of, fail, read, refuse, tell, width_of
 from generator.diagnostics import Severity
-from generator.fit.alternatives import Alternative, alternatives
-from generator.fit.assessment import Fit, assess
-from generator.fit.table import UNKNOWN, compared, table
-from generator.pipeline import Reading
-from generator.show import as_data
+from generator.fit.alternatives import Alternative, Group, alternatives
+from generator.fit.assessment import Fit
+from generator.fit.choices import Choice, siblings
+from generator.fit.measured import HEAD, is_off, measured, rows
+from generator.fit.table import FIGURES, UNKNOWN, compared, figures, table, verdict
+from generator.site.show import as_data
 
+_CHECKPOINTS = ("OTHER CHECKPOINT", "FORMAT", *FIGURES)
 # Errors that are about memory: the figures say more than they do.
 _ABOUT_MEMORY = {"SG520", "SG523"}
 
 
 @click.command(epilog="Example: sparkgen fit sites/lab-mesh.yaml --compare")
-@SITE
+@SITE_OR_STDIN
 @click.option("--compare", is_flag=True, help="Show other layouts and KV caches too.")
 @click.option(
     "--format",
@@ -32,48 +34,87 @@ _ABOUT_MEMORY = {"SG520", "SG523"}
     default="table",
     show_default=True,
 )
-def command(site: Path, compare: bool, form: str) -> None:
+@click.option(
+    "--measured",
+    "log",
+    type=Path,
+    metavar="LOG",
+    help="Show what an engine printed at its start beside the prediction; 1 if a tenth apart.",
+)
+def command(site: Path, compare: bool, form: str, log: Path | None) -> None:
     """Print what each node holds, whether it fits, and what the cluster can hold then."""
     reading = read(site)
     errors = {f.rule for f in reading.findings if f.severity is Severity.ERROR}
-    if errors - _ABOUT_MEMORY:
-        sound([site])
+    declared = reading.declaration
+    if declared is None or errors - _ABOUT_MEMORY:
+        refuse(reading)
     tell(reading, reading.findings, strict=False)
-    _publish(reading, *_judged(reading, compare), form)
+    group = Group(declared.nodes, declared.model, declared.engine)
+    if log:
+        _beside(log, group.assess())
+        return
+    others = alternatives(group.nodes, group.model, group.engine) if compare else []
+    same = list(siblings(group)) if compare else []
+    _publish(declared.identity.name, group.assess(), others, same, form)
     if errors:
         sys.exit(INVALID)
 
 
-def _judged(reading: Reading, compare: bool) -> tuple[Fit | None, list[Alternative]]:
-    declared = reading.declaration
-    assert declared
-    assert declared.nodes
-    assert declared.model
-    assert declared.engine
-    group = (declared.nodes, declared.model, declared.engine)
-    return assess(*group), alternatives(*group) if compare else []
+def _beside(log: Path, fit: Fit | None) -> None:
+    """Print what a log says beside a prediction; exits 1 where they are far apart."""
+    try:
+        seen = measured(log.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        fail(f"{log}: {error.strerror}")
+    if seen.is_empty:
+        click.echo(f"sparkgen: {log}: no line of it says what an engine's memory holds", err=True)
+        sys.exit(INVALID)
+    if fit is None or not fit.nodes:
+        click.echo(verdict(fit)[0] if fit else UNKNOWN)
+        sys.exit(DRIFT)
+    click.echo(columns(HEAD, rows(fit, seen)))
+    if is_off(fit, seen):
+        sys.exit(DRIFT)
 
 
-def _publish(reading: Reading, fit: Fit | None, others: list[Alternative], form: str) -> None:
-    assert reading.declaration
-    assert reading.declaration.identity
-    name = reading.declaration.identity.name
+def _publish(
+    name: str, fit: Fit | None, others: list[Alternative], same: list[Choice], form: str
+) -> None:
     if form == "table":
-        click.echo(_text(name, fit, others), nl=False)
+        click.echo(_text(name, fit, others, same), nl=False)
         return
     data: dict[str, Any] = {"site": name, "memory": as_data(fit)}
     if others:
         data["alternatives"] = as_data(others)
+    if same:
+        data["checkpoints"] = [
+            {
+                "name": item.checkpoint.name,
+                "format": item.checkpoint.format,
+                "fit": as_data(item.fit),
+            }
+            for item in same
+        ]
     if form == "json":
         click.echo(json.dumps(data, indent=2))
     else:
         click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
 
 
-def _text(name: str, fit: Fit | None, others: list[Alternative]) -> str:
+def _text(name: str, fit: Fit | None, others: list[Alternative], same: list[Choice]) -> str:
     if fit is None:
         return f"{name}: {UNKNOWN}\n"
     encoding = (sys.stdout.encoding or "").lower()
-    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    text = table(name, fit, ascii_only=not encoding.startswith("utf"), color=color)
-    return f"{text}\n{compared(others)}" if others else text
+    width = width_of(sys.stdout)
+    text = table(name, fit, not encoding.startswith("utf"), color_of(sys.stdout), width)
+    parts = [text, compared(others, width) if others else "", _checkpoints(same, width)]
+    return "\n".join(filter(None, parts))
+
+
+def _checkpoints(same: list[Choice], width: int | None) -> str:
+    rows = [
+        (item.checkpoint.name, item.checkpoint.format, *figures(item.fit))
+        for item in same
+        if item.fit
+    ]
+    return columns(_CHECKPOINTS, rows, width) + "\n" if rows else ""

@@ -10,7 +10,8 @@ from generator.commands.sites import content, fail
 from generator.diagnostics import Finding, has_errors, path_text
 from generator.fixing.overwriting import OverwriteError, overwrite
 from generator.fixing.repair import Repair, repair
-from generator.formats import count, difference, visible
+from generator.reports.text import count, difference, visible
+from generator.sitefile.disk import beside
 
 
 @click.command(epilog="Example: sparkgen fix --write sites/lab-mesh.yaml")
@@ -18,7 +19,7 @@ from generator.formats import count, difference, visible
 @click.option("--write", is_flag=True, help="Write the changes to the site file.")
 def command(site: Path, write: bool) -> None:
     """Show what findings propose to change in a site file, and write it."""
-    done = repair(str(site), content(site))
+    done = repair(str(site), content(site), beside(site))
     click.echo(difference(done.before.document, done.after.document), nl=False)
     if write and done.changed and done.fewer:
         try:
@@ -41,10 +42,10 @@ def _applied(done: Repair) -> list[str]:
 
 def _left(done: Repair) -> list[str]:
     """A line for each finding that stays: its readings are in its help."""
-    asked = [f"choose one: {_told(finding)}" for finding in done.asked]
+    requested = [f"choose one: {_told(finding)}" for finding in done.requested]
     stuck = [f"to be changed by hand: {_told(finding)}" for finding in done.stuck]
     other = [f for f in done.after.findings if not f.proposals]
-    return [*asked, *stuck, *(f"nothing to propose: {_told(finding)}" for finding in other)]
+    return [*requested, *stuck, *(f"nothing to propose: {_told(finding)}" for finding in other)]
 
 
 def _told(finding: Finding) -> str:

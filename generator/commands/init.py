@@ -1,56 +1,69 @@
 """`sparkgen init`."""
 
+import json
 import re
 import sys
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import click
 
 from generator.commands import completion
-from generator.commands.sites import fail
-from generator.declaration import Kind
-from generator.starter import ENGINES, MODEL, SIZES, StarterError, kind_of, starter
-from generator.starter.survey import Survey, SurveyError, survey
+from generator.commands.options import DATA_FORM, INVALID, QUIET
+from generator.commands.sites import fail, publish, tell
+from generator.diagnostics import has_errors
+from generator.fabric.topologies import TOPOLOGIES
+from generator.fabric.topologies.kind import TopologyKind
+from generator.fit.table import verdict
+from generator.hardware import PORTS
+from generator.scaffold import ENGINES, MODEL, Starter, StarterError, kind_of, starter
+from generator.scaffold.discovery import Survey, SurveyError, survey
+from generator.scaffold.plan import Request
+from generator.sitefile.defaults import default
+from generator.sitefile.json_schema import json_schema
 
-_KINDS = {
-    "single": "one node alone",
-    "direct": "two nodes, one cable",
-    "ring": "three nodes, each on both others",
-    "switch": "two nodes or more on a switch",
-}
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_PORTS = {**{f"p{port}": (port,) for port in PORTS}, "both": PORTS}
+# As in the examples, or else beside the site file.
+_SCHEMAS = ("../schemas/site.schema.json", "site.schema.json")
 
 
 @click.command(epilog="Example: sparkgen init --kind ring --name lab sites/lab.yaml")
 @click.argument("file", required=False, type=Path)
-@click.option("--kind", type=click.Choice(list(_KINDS)), help="How the nodes are joined.")
+@click.option("--kind", type=click.Choice(list(TOPOLOGIES)), help="How the nodes are joined.")
 @click.option("--nodes", type=click.IntRange(1, 244), help="How many there are.")
 @click.option("--name", help="The name of the site.  [default: of the file, else lab]")
-@click.option("--engine", type=click.Choice(list(ENGINES)), default="vllm", show_default=True)
+@click.option("--user", help="The login on the nodes.  [default: nvidia]")
+@click.option(
+    "--engine",
+    type=click.Choice(list(ENGINES)),
+    help=f"What serves the model.  [default: {next(iter(ENGINES))}]",
+)
 @click.option(
     "--model",
-    default=MODEL,
-    show_default=True,
-    help="A model of the catalog.",
+    help=f"A model of the catalog.  [default: {MODEL}]",
     shell_complete=completion.models,
 )
+@click.option("--port", type=click.Choice(list(_PORTS)), help="The QSFP port that is cabled.")
 @click.option(
     "--from",
     "outputs",
     multiple=True,
     metavar="[NODE=]FILE",
-    help="What ibdev2netdev or ip -j addr printed on a node, which else is called like the file. "
-    "Can be given more than once.",
+    shell_complete=completion.outputs,
+    help="What ibdev2netdev or ip -j addr printed on a node, or both; without NODE it is called "
+    "like the file. Can be given more than once.",
 )
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults, and say so.")
+@QUIET
+@DATA_FORM
 def command(
     file: Path | None,
-    kind: str | None,
-    nodes: int | None,
-    name: str | None,
-    engine: str,
-    model: str,
     outputs: tuple[str, ...],
+    yes: bool,
+    quiet: bool,
+    form: str,
+    **said: Any,
 ) -> None:
     """Write a commented site file to start from, to FILE or to standard output.
 
@@ -58,22 +71,84 @@ def command(
     """
     if file and file.exists():
         fail(f"{file} is there already; init never overwrites a site file")
-    if file and not file.parent.exists():
-        fail(f"{file}: there is no folder {file.parent}; make it first")
     surveys = _surveys(outputs)
-    if kind is None and nodes is None and not surveys:
-        kind, nodes, name = _asked(name or _name(file))
-    surveys = _all(surveys, cast("Kind | None", kind), nodes)
+    if not yes and sys.stdin.isatty() and sys.stderr.isatty():
+        _ask(said, surveys, _name(file))
     try:
-        chosen = cast("Kind", kind) if kind else kind_of(surveys)
-        _fitting(chosen, len(surveys))
-        text = starter(chosen, surveys, _checked(name, file), engine, model)
+        made = starter(_request(said, surveys, file))
     except StarterError as error:
         raise click.UsageError(str(error)) from None
-    if file is None:
-        click.echo(text, nl=False)
+    refused = has_errors(made.reading.findings)
+    if file and not refused:
+        _write(file, made)
+    if form == "json":
+        found = [(made.reading, made.reading.findings)]
+        publish(form, found, rest=_data(made, file, refused))
     else:
-        _write(file, text)
+        _tell(made, file, refused, quiet)
+    if refused:
+        sys.exit(INVALID)
+
+
+def _request(said: dict[str, Any], surveys: dict[str, Survey], file: Path | None) -> Request:
+    """All that is to be known; what is said is no guess."""
+    kind, nodes = said["kind"], said["nodes"]
+    if kind is None and nodes is None and not surveys:
+        raise click.UsageError("say --kind or --nodes, or give --from; on a terminal it asks")
+    surveys = _all(surveys, kind, nodes)
+    chosen = kind or kind_of(surveys)
+    _fitting(chosen, len(surveys))
+    name = _checked(said["name"], file)
+    return Request(
+        file=str(file or f"{name}.yaml"),
+        kind=chosen,
+        surveys=surveys,
+        name=name,
+        engine=said["engine"] or next(iter(ENGINES)),
+        model=said["model"] or MODEL,
+        user=said["user"],
+        ports=_PORTS[said["port"]] if said["port"] else None,
+        schema=_schema(file),
+        said=frozenset(word for word, value in said.items() if value is not None),
+    )
+
+
+def _tell(made: Starter, file: Path | None, refused: bool, quiet: bool) -> None:
+    """What came of it: the file, what fits, what was guessed, and what comes next."""
+    tell(made.reading, made.reading.findings, strict=False)
+    if refused:
+        click.echo("nothing was written", err=True)
+        return
+    if file is None:
+        click.echo(made.text, nl=False)
+    if quiet:
+        return
+    if file is not None:
+        click.echo(f"{file} is written")
+    site = made.reading.site
+    if site and site.memory:
+        click.echo(f"{site.model.served_name}: {verdict(site.memory)[0]}", err=file is None)
+    for guess in made.guesses:
+        click.echo(f"guessed: {guess}", err=True)
+    if file is not None:
+        click.echo(f"next: {_next(made, file)}")
+
+
+def _next(made: Starter, file: Path) -> str:
+    look = "correct what was guessed, then " if made.guesses else ""
+    return f"{look}sparkgen build {file}"
+
+
+def _data(made: Starter, file: Path | None, refused: bool) -> dict[str, Any]:
+    fit = made.reading.site.memory if made.reading.site else None
+    return {
+        "written": bool(file) and not refused,
+        "file": str(file) if file else None,
+        "text": made.text,
+        "guesses": list(made.guesses),
+        "fit": verdict(fit)[0] if fit else None,
+        "next": _next(made, file) if file else None,
+    }
 
 
 def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
@@ -97,9 +172,9 @@ def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
     return found
 
 
-def _all(surveys: dict[str, Survey], kind: Kind | None, nodes: int | None) -> dict[str, Survey]:
+def _all(surveys: dict[str, Survey], kind: str | None, nodes: int | None) -> dict[str, Survey]:
     """The nodes that were asked, and as many more as there are to be."""
-    count = nodes or max(len(surveys), SIZES[kind][0] if kind else 1)
+    count = nodes or max(len(surveys), TOPOLOGIES[kind].fewest if kind else 1)
     if len(surveys) > count:
         raise click.BadParameter(f"--from names {len(surveys)} nodes", param_hint="--nodes")
     for position in range(len(surveys) + 1, count + 1):
@@ -109,26 +184,47 @@ def _all(surveys: dict[str, Survey], kind: Kind | None, nodes: int | None) -> di
     return surveys
 
 
-def _fitting(kind: Kind, count: int) -> None:
-    fewest, most = SIZES[kind]
+def _fitting(kind: str, count: int) -> None:
+    fewest, most = TOPOLOGIES[kind].fewest, TOPOLOGIES[kind].most
     if not fewest <= count <= most:
         wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         nodes = "node" if most == 1 else "nodes"
         raise StarterError(f"{kind} takes {wanted} {nodes}, not {count}")
 
 
-def _asked(name: str) -> tuple[str, int | None, str]:
-    """Kind, number of nodes and name, as somebody answers; the questions go to standard error."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError("say --kind or --nodes; on a terminal it asks")
-    for choice, meaning in _KINDS.items():
-        click.echo(f"  {choice:<7} {meaning}", err=True)
-    kind = click.prompt("How are the nodes joined", type=click.Choice(list(_KINDS)), err=True)
-    nodes = None
-    if kind == "switch":
-        size = click.IntRange(*SIZES["switch"])
-        nodes = click.prompt("How many nodes are there", type=size, err=True)
-    return kind, nodes, click.prompt("What is the site called", default=name, err=True)
+def _ask(said: dict[str, Any], surveys: dict[str, Survey], name: str) -> None:
+    """Ask for all that is not said, offering what would be taken, on standard error."""
+    if said["kind"] is None:
+        for kind, topology in TOPOLOGIES.items():
+            click.echo(f"  {kind:<7} {topology.meaning}", err=True)
+        usual = kind_of(surveys) if surveys and said["nodes"] is None else None
+        said["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(TOPOLOGIES)))
+    topology = TOPOLOGIES[said["kind"]]
+    if said["nodes"] is None and not surveys and topology.fewest < topology.most:
+        size = click.IntRange(topology.fewest, topology.most)
+        said["nodes"] = _answer("How many nodes are there", None, size)
+    if said["port"] is None and _asks_port(topology, surveys):
+        choice = click.Choice([p for p in _PORTS if topology.switched or p != "both"])
+        said["port"] = _answer("Which QSFP port of each node is cabled", next(iter(_PORTS)), choice)
+    questions = {
+        "name": ("What is the site called", name, click.STRING),
+        "user": ("Which login do the nodes have", default("user"), click.STRING),
+        "engine": ("Which engine serves", next(iter(ENGINES)), click.Choice(list(ENGINES))),
+        "model": ("Which model of the catalog", MODEL, click.STRING),
+    }
+    for key, question in questions.items():
+        if said[key] is None:
+            said[key] = _answer(*question)
+
+
+def _asks_port(topology: TopologyKind, surveys: dict[str, Survey]) -> bool:
+    """Whether a port is to be chosen, and no node told which of its own has a link."""
+    by_port = topology.same_port or topology.switched
+    return by_port and not any(found.linked for found in surveys.values())
+
+
+def _answer(question: str, usual: str | None, choice: Any) -> Any:
+    return click.prompt(question, default=usual, type=choice, err=True)
 
 
 def _checked(name: str | None, file: Path | None) -> str:
@@ -146,10 +242,20 @@ def _name(file: Path | None) -> str:
     return file.name.partition(".")[0] if file else "lab"
 
 
-def _write(file: Path, text: str) -> None:
+def _schema(file: Path | None) -> str:
+    """Where the JSON Schema lies: as for the examples if it is there, or else beside the file."""
+    beside = file.parent if file else Path("sites")
+    return next((path for path in _SCHEMAS if (beside / path).exists()), _SCHEMAS[-1])
+
+
+def _write(file: Path, made: Starter) -> None:
+    """Write the file, and beside it the schema that editors complete and check by."""
+    schema = file.parent / _SCHEMAS[-1]
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+            stream.write(made.text)
+        if made.schema == schema.name and not schema.exists():
+            schema.write_text(f"{json.dumps(json_schema(), indent=2)}\n", encoding="utf-8")
     except OSError as error:
-        fail(f"{file}: {error.strerror}")
-    click.echo(f"{file} is written; sparkgen build {file} makes its bundle")
+        fail(f"{error.filename or file}: {error.strerror}")

@@ -10,10 +10,11 @@ import click
 
 from generator.commands.options import INVALID
 from generator.commands.sites import fail
-from generator.huggingface import NoModelError, Section, section
+from generator.models.huggingface import NoModelError, Section, section
 from generator.pipeline import read_site
 
 _INDEX = "model.safetensors.index.json"
+_QUANTIZED = "hf_quant_config.json"
 
 
 @click.command(epilog="Example: sparkgen model config.json --source Qwen/Qwen3-32B")
@@ -31,8 +32,10 @@ def command(config: Path, index: Path | None, source: str | None) -> None:
     files = index or (beside if beside.is_file() else None)
     known = _json(config)
     total = _total_size(files) if files else None
+    quantized = config.with_name(_QUANTIZED)
+    packed = _json(quantized) if quantized.is_file() else None
     try:
-        text = _text(section(known, total), source or _source(config, known))
+        text = _text(section(known, total, packed), source or _source(config, known))
     except NoModelError as error:
         _refuse(config, str(error))
     site = read_site("", f"version: 1\n{text}".encode())

@@ -1,22 +1,73 @@
 """Arguments and options that several commands have, and the exit statuses."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from generator.commands import completion
 
 DRIFT, INVALID, ENVIRONMENT = 1, 3, 4
+# As a word of the command line, and as what it says stands in a finding.
+STDIN, STDIN_NAME = Path("-"), "<stdin>"
 
-SITES = click.argument(
-    "sites",
-    nargs=-1,
-    required=True,
-    metavar="SITE...",
-    type=Path,
-    shell_complete=completion.sites,
-)
-SITE = click.argument("site", metavar="SITE", type=Path, shell_complete=completion.sites)
+FOLDER = Path("sites")
+_LOCK = ".lock.yaml"
+
+
+def _stored(context: click.Context, parameter: click.Parameter, sites: Any) -> Any:
+    """The sites that are named, none of which is standard input."""
+    if STDIN in (sites if isinstance(sites, tuple) else (sites,)):
+        raise click.UsageError(
+            "name a file: only validate, fit, show and diagram read standard input"
+        )
+    return sites
+
+
+def _or_all(context: click.Context, parameter: click.Parameter, sites: tuple[Path, ...]) -> Any:
+    """The sites that are named, or else all there are; a lock is no site of its own."""
+    if context.resilient_parsing:
+        return sites
+    named = tuple(path for path in sites if not path.name.endswith(_LOCK)) or sites
+    found = named or tuple(
+        path
+        for path in sorted(FOLDER.glob("*.yaml"))
+        if not path.name.endswith(_LOCK) and not path.name.startswith(".")
+    )
+    if not found:
+        raise click.UsageError("name a site, or run it where there are sites/*.yaml")
+    return found
+
+
+def _stored_or_all(
+    context: click.Context, parameter: click.Parameter, sites: tuple[Path, ...]
+) -> Any:
+    return _or_all(context, parameter, _stored(context, parameter, sites))
+
+
+def _sites(callback: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument(
+        "sites",
+        nargs=-1,
+        metavar="[SITE]...",
+        type=Path,
+        callback=callback,
+        shell_complete=completion.sites,
+    )
+
+
+def _site(callback: Callable[..., Any] | None) -> Callable[..., Any]:
+    return click.argument(
+        "site", metavar="SITE", type=Path, callback=callback, shell_complete=completion.sites
+    )
+
+
+# Without any, sites/*.yaml. Where nothing is written beside a site, '-' is standard input.
+SITES = _sites(_stored_or_all)
+SITES_OR_STDIN = _sites(_or_all)
+SITE = _site(_stored)
+SITE_OR_STDIN = _site(None)
 FORM = click.option(
     "--format",
     "form",
@@ -25,7 +76,17 @@ FORM = click.option(
     show_default=True,
     help="Text goes to standard error, findings in another form to standard output.",
 )
+# For commands whose result is no list of findings.
+DATA_FORM = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="JSON is for scripts.",
+)
 STRICT = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing of what went well.")
 OUT = click.option(
     "--out",
     type=Path,

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from generator.editor import json_schema, reference
+from generator.sitefile.json_schema import json_schema, reference
 
 
 @click.command(epilog="Example: sparkgen schema > site.schema.json")

@@ -1,24 +1,25 @@
 """`sparkgen show`."""
 
 import json
+import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
 
+from generator.bundle.tree import Tree
 from generator.commands import completion
 from generator.commands.bundles import rendered
-from generator.commands.options import SITE
-from generator.commands.sites import sound
+from generator.commands.options import SITE_OR_STDIN
+from generator.commands.sites import read_valid, width_of
 from generator.diagnostics import did_you_mean
 from generator.pipeline import Reading
-from generator.show import plain, table
 from generator.site import Site
-from generator.tree import Tree
+from generator.site.show import plain, table
 
 
 @click.command(epilog="Example: sparkgen show sites/lab-mesh.yaml --node spark2")
-@SITE
+@SITE_OR_STDIN
 @click.option("--node", metavar="NAME", help="All of one node.", shell_complete=completion.nodes)
 @click.option(
     "--why",
@@ -37,7 +38,7 @@ def command(site: Path, node: str | None, why: str | None, form: str) -> None:
     """Print what is derived from a site: ranks, addresses, cables, environment, commands."""
     if node is not None and why is not None:
         raise click.UsageError("use --node or --why, not both")
-    (reading,) = sound([site])
+    (reading,) = read_valid([site])
     derived = reading.site
     assert derived
     if why is not None:
@@ -47,7 +48,7 @@ def command(site: Path, node: str | None, why: str | None, form: str) -> None:
     if node and node not in names:
         raise click.BadParameter(f"{node}; the nodes are {', '.join(names)}", param_hint="--node")
     if form == "table":
-        click.echo(table(derived, node), nl=False)
+        click.echo(table(derived, node, width_of(sys.stdout)), nl=False)
     else:
         _data(plain(derived, node), form)
 

@@ -5,25 +5,37 @@ from pathlib import Path
 
 import click
 
-from generator.commands.options import FORM, INVALID, SITES, STRICT
-from generator.commands.sites import publish, read, tell
-from generator.lint import lint
+from generator.commands.options import FORM, INVALID, QUIET, SITES_OR_STDIN, STRICT
+from generator.commands.policies import POLICY, policy_of
+from generator.commands.sites import distinct, publish, read, tell
+from generator.sitefile.lint import lint
 
 
 @click.command(epilog="Example: sparkgen validate --strict sites/*.yaml")
-@SITES
+@SITES_OR_STDIN
 @STRICT
+@POLICY
+@QUIET
 @FORM
-def command(sites: tuple[Path, ...], strict: bool, form: str) -> None:
-    """Check sites and write nothing."""
-    readings = [read(path) for path in sites]
+def command(
+    sites: tuple[Path, ...], strict: bool, policy_file: Path | None, quiet: bool, form: str
+) -> None:
+    """Check sites and write nothing.
+
+    Takes sites/*.yaml if none is named; '-' is standard input.
+    """
     found = []
     faulty = False
-    for reading in readings:
-        findings = [*reading.findings, *(lint(reading.document) if reading.document.root else ())]
+    paths = distinct(sites)
+    # All are read before the first is told of: one that can't be read ends the command.
+    policies = [policy_of(path, policy_file, form) for path in paths]
+    readings = [read(path, own) for path, own in zip(paths, policies, strict=True)]
+    for reading, policy in zip(readings, policies, strict=True):
+        style = list(lint(reading.document)) if reading.document.root else []
+        findings = [*reading.findings, *(policy.applied(style) if policy else style)]
         found.append((reading, findings))
         faulty |= tell(reading, findings, strict, form)
-        if form == "text" and reading.site and not findings:
+        if form == "text" and not quiet and reading.site and not findings:
             click.echo(f"{reading.document.name}: fine")
     publish(form, found)
     if faulty:

@@ -1,35 +1,44 @@
-"""The engines: each module says what its engine is told on each node, and in which words."""
+"""The engines: each module has its engine's ports, environment and command lines."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from generator.declaration import Argument, Parallel
 from generator.engines import llama_cpp, sglang, tensorrt_llm, vllm
+from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
+from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
+from generator.site.panel import Panel
+from generator.sitefile.declaration import Argument, Parallel
 
 
 class EngineModule(Protocol):
     """What a module of this package has.
 
-    The first launcher is the default. `API_KEY` names the variable that the engine reads its API's
-    key from, `USES_NCCL` says whether its ranks talk through NCCL, `SPLITS_TENSORS` whether nodes
-    can share a layer, `CACHES` has its own cache folders by variable, and `OWNED_FLAGS` the key of
-    the site file that each flag is set by. `HEALTH` is the program and the generated script that
-    ask the head whether it serves, and `HEALTH_GENERATES` the engine's own endpoint for that, if it
-    has one that proves a token.
+    `NAME` is how a site file calls it, and the first launcher is the default. `API_KEY` names the
+    variable that the engine reads its API's key from, `CACHES` has its own cache folders by
+    variable, and `OWNED_FLAGS` the key of the site file that each flag is set by. `HEALTH` is the
+    program and the generated script that ask the head whether it serves, and `HEALTH_GENERATES` the
+    engine's own endpoint for that, if it has one that proves a token. With `TLS_FLAGS` the API
+    speaks TLS. `VARIABLE_ORIGINS` says where
+    those variables come from that hold what a site file says. `PANELS` is what a dashboard shows of
+    the engine.
     """
 
-    TITLE: str
+    NAME: str
     LAUNCHERS: tuple[str, ...]
     API_PORT: int
     API_KEY: str | None
-    USES_NCCL: bool
-    SPLITS_TENSORS: bool
     CACHES: Mapping[str, str]
     HEALTH: Words
     HEALTH_GENERATES: str | None
+    TLS_FLAGS: tuple[str, ...]
     OWNED_FLAGS: Mapping[str, str]
+    VARIABLE_ORIGINS: Mapping[str, Origin]
+    PANELS: tuple[Panel, ...]
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """What the engine refuses or dies of at its start."""
 
     def default_ports(self, launcher: str, parallel: Parallel) -> Mapping[str, int]:
         """Ports that the engine opens on the head beside its API, by name."""
@@ -51,15 +60,17 @@ class EngineModule(Protocol):
     ) -> tuple[Words, ...]:
         """The program's flags, each with its values."""
 
+    def open_paths(
+        self, version: str, env: Mapping[str, str], args: Mapping[str, Argument]
+    ) -> Words:
+        """Paths of the API that do what a key should protect and ask for none, as far as known."""
+
     def options(
         self, engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
     ) -> Mapping[str, Any]:
         """Settings that the engine reads from a file; `memory` is what is known of each node's."""
 
 
-ENGINES: Mapping[str, EngineModule] = {
-    "vllm": vllm,
-    "sglang": sglang,
-    "tensorrt-llm": tensorrt_llm,
-    "llama.cpp": llama_cpp,
-}
+_MODULES: tuple[EngineModule, ...] = (vllm, sglang, tensorrt_llm, llama_cpp)
+
+ENGINES: Mapping[str, EngineModule] = {module.NAME: module for module in _MODULES}

@@ -3,16 +3,29 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from generator.catalogs.flags import FlagCatalog, Found, catalog
-from generator.declaration import Argument
+from generator.catalogs.flag_files import catalogs
+from generator.catalogs.flags import FlagCatalog, Found
 from generator.site import Words
+from generator.sitefile.declaration import Argument, Speculative
 
 
 def arguments(program: str, version: str, args: Mapping[str, Argument]) -> Iterator[Words]:
     """The words of all entries, by their names; the catalog is read only where there are some."""
-    known = catalog(program, version) if args else None
+    known = catalogs(program, version) if args else ()
     for name in sorted(args):
-        yield from words(name, args[name], known)
+        having = (each for each in known if each.find(name))
+        yield from words(name, args[name], next(having, known[0] if known else None))
+
+
+def settings(prefix: str, drafts: Speculative) -> dict[str, Argument]:
+    """The flags of speculative decoding that a site file names without their prefix."""
+    named = ((name.replace("_", "-"), value) for name, value in drafts.config.items())
+    return {
+        name if name.startswith(prefix) else f"{prefix}{name}": value
+        if isinstance(value, bool | list | dict)
+        else str(value)
+        for name, value in named
+    }
 
 
 def words(name: str, value: Argument, known: FlagCatalog | None = None) -> Iterator[Words]:

@@ -1,18 +1,15 @@
-"""The same model otherwise: split in other ways, on other nodes, with another cache or weights."""
+"""Alternatives for a model: other splits, other nodes, another KV cache, other weights."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from generator import catalogs
-from generator.architecture import Shape, shape, tensor_sizes
-from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath
-from generator.engines import ENGINES
 from generator.fit.assessment import Fit, assess
 from generator.fit.formulas import CACHED, WIDE
-
-# How each engine spells a KV cache of 8 bits.
-FP8 = {"vllm": "fp8", "sglang": "fp8_e4m3", "tensorrt-llm": "fp8", "llama.cpp": "q8_0"}
+from generator.models.architecture import Shape, shape, tensor_sizes
+from generator.records import record, replace
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
 
 # Above this the system comes too short; a context below the other is no answer to anybody.
 _MOST_UTILIZATION = 0.85
@@ -23,7 +20,7 @@ _MOST_NODES = 8
 _MOST_ON_CABLES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """Nodes, a model and an engine: what a fit is judged of."""
 
@@ -48,7 +45,7 @@ class Group:
         return replace(self, model=replace(self.model, kv_cache_dtype=dtype))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Change:
     """What to write, in words; a `value` at a `path` unless the change is of more than that."""
 
@@ -57,7 +54,7 @@ class Change:
     value: str | int | float = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Alternative:
     """Another way to run the model, and how it fits; one is the site's own.
 
@@ -79,8 +76,8 @@ def alternatives(
     groups = [own]
     if known:
         for count in (len(nodes), len(nodes) - 1, len(nodes) + 1):
-            groups += [own.split(*sizes) for sizes in _splits(known, engine, count)]
-    fp8 = FP8[engine.name]
+            groups += [own.split(*sizes) for sizes in splits(known, own, count)]
+    fp8 = ENGINE_TRAITS[engine.name].eight_bit_cache
     if _is_wide(model):
         groups = [form for group in groups for form in (group, group.cached(fp8))]
     found: dict[tuple[object, ...], Alternative] = {}
@@ -104,20 +101,20 @@ def nearest_changes(
 
 
 def _settings(own: Group, fit: Fit) -> Iterator[Change]:
-    fp8 = FP8[own.engine.name]
-    if _is_wide(own.model) and _fits(own.cached(fp8)):
+    fp8 = ENGINE_TRAITS[own.engine.name].eight_bit_cache
+    if _is_wide(own.model) and holds(own.cached(fp8)):
         yield _setting(("model", "kv_cache_dtype"), fp8)
     for hundredths in range(int(own.engine.memory_utilization * 100) + 1, 86):
         share = hundredths / 100
         engine = replace(own.engine, memory_utilization=share)
-        if share <= _MOST_UTILIZATION and _fits(replace(own, engine=engine)):
+        if share <= _MOST_UTILIZATION and holds(replace(own, engine=engine)):
             yield _setting(("engine", "memory_utilization"), share)
             break
     longest = (fit.one_context if fit.needed == 1 else fit.longest_context) or 0
     for tenths in (10, 9, 8, 7, 6, 5):
         context = longest * tenths // 10 // _CONTEXT_STEP * _CONTEXT_STEP
         model = replace(own.model, context_length=context)
-        if context >= _LEAST_CONTEXT and _fits(replace(own, model=model)):
+        if context >= _LEAST_CONTEXT and holds(replace(own, model=model)):
             yield _setting(("model", "context_length"), context)
             break
 
@@ -129,7 +126,7 @@ def _checkpoints(own: Group) -> Iterator[Change]:
         return
     smaller = [c for c in catalogs.siblings(known) if c.weight_gb and c.weight_gb < known.weight_gb]
     for other in sorted(smaller, key=lambda c: (-(c.weight_gb or 0), c.name)):
-        if _fits(replace(own, model=replace(own.model, name=other.name))):
+        if holds(replace(own, model=replace(own.model, name=other.name))):
             yield _setting(("model", "name"), other.name)
 
 
@@ -137,19 +134,30 @@ def _more_nodes(own: Group) -> Iterator[Change]:
     """The fewest nodes on which the model fits, in pipeline stages or tensor ranks."""
     known = shape(own.model)
     for count in range(len(own.nodes) + 1, _MOST_NODES + 1):
-        for tensor, pipeline in _splits(known, own.engine, count) if known else ():
-            if _fits(own.split(tensor, pipeline)):
+        for tensor, pipeline in splits(known, own, count) if known else ():
+            if holds(own.split(tensor, pipeline)):
                 sizes = {"tensor": tensor, "pipeline": pipeline}
                 words = ", ".join(f"{name}: {size}" for name, size in sizes.items() if size > 1)
                 joined = " on a switch" if count > _MOST_ON_CABLES else ""
                 yield Change(f"{count} nodes{joined} with 'parallel: {{{words}}}'")
 
 
-def _splits(known: Shape, engine: DeclaredEngine, count: int) -> Iterator[tuple[int, int]]:
+def holding(own: Group, count: int) -> Group | None:
+    """The group on so many nodes with the first split that holds the model, if any does."""
+    known = shape(own.model)
+    split = (own.split(*sizes) for sizes in splits(known, own, count)) if known else ()
+    return next((group for group in split if holds(group)), None)
+
+
+def splits(known: Shape, own: Group, count: int) -> Iterator[tuple[int, int]]:
     """Tensor and pipeline sizes of a number of nodes that the engine takes, pipeline first."""
-    for tensor in tensor_sizes(known, count) if ENGINES[engine.name].SPLITS_TENSORS else (1,):
+    traits, drafts = ENGINE_TRAITS[own.engine.name], own.model.speculative
+    stages = known.layers or count
+    if drafts and drafts.method not in traits.drafts_over_stages:
+        stages = 1
+    for tensor in tensor_sizes(known, count) if traits.splits_tensors else (1,):
         pipeline = count // tensor
-        if tensor * pipeline == count and pipeline <= (known.layers or pipeline):
+        if tensor * pipeline == count and pipeline <= stages:
             yield tensor, pipeline
 
 
@@ -157,7 +165,7 @@ def _setting(path: KeyPath, value: str | int | float) -> Change:
     return Change(f"'{path[-1]}: {value}'", path, value)
 
 
-def _fits(group: Group) -> bool:
+def holds(group: Group) -> bool:
     """Whether the model fits, with room to spare."""
     fit = group.assess()
     return fit is not None and fit.state == "fits" and not fit.tight

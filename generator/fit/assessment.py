@@ -1,23 +1,31 @@
-"""Whether a site's model fits its nodes, and what they can hold then: the result of it all."""
+"""Whether a site's model fits its nodes, and what they can hold if it does."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from generator import catalogs
-from generator.architecture import Shape, shape
-from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.speculation import has_no_weights
 from generator.fit import formulas
-from generator.fit.asked import (
-    Asked,
-    asked,
-    reserve_is_outside,
-    share_bytes,
-    spreads_experts_over_replicas,
-    uses_graphs_and_nccl,
-)
 from generator.fit.demand import Demand, Layout, Weights, demands, lacking
 from generator.fit.formulas import GB, GIB
+from generator.fit.requested import (
+    Requested,
+    requested,
+    share_bytes,
+)
+from generator.hardware import NEWER_VISIBLE_GIB
+from generator.models.architecture import Shape, known_checkpoint, shape
+from generator.origin import Origin
+from generator.records import record, replace
+from generator.sitefile.declaration import (
+    DeclaredEngine,
+    DeclaredModel,
+    DeclaredNode,
+    Parallel,
+    Speculative,
+)
 
 State = Literal["fits", "does not fit", "unknown"]
 
@@ -25,15 +33,17 @@ State = Literal["fits", "does not fit", "unknown"]
 TIGHT = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeMemory:
     """A node's memory in GiB, to two places.
 
-    `kv_room` is what remains of the engine's share for KV cache, `kv_asked` what the asked
-    sequences of the asked length take, `kv_one` what one takes, `headroom` what is left beside the
-    sequences that must have room (less than nothing if they don't), and `system` what the engine
-    leaves to the system.
+    `kv_room` is what remains of the engine's share for KV cache, `kv_requested` what the
+    requested sequences of the requested length take, `kv_one` what one takes, `headroom` what is
+    left beside the sequences that must have room (less than nothing if they don't), and `system`
+    what the engine leaves to the system.
     """
+
+    ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
     node: str
     rank: int
@@ -48,7 +58,7 @@ class NodeMemory:
     runtime_gib: float
     nccl_gib: float
     kv_room_gib: float
-    kv_asked_gib: float
+    kv_requested_gib: float
     kv_one_gib: float
     headroom_gib: float
     system_gib: float
@@ -59,18 +69,22 @@ class NodeMemory:
         return self.activations_gib + self.graphs_gib + self.runtime_gib + self.nccl_gib
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fit:
     """Whether a model fits; lengths in tokens, None where it isn't known.
 
     `needed` sequences of full length must have room from the start: one, or all with engines that
     share the cache out at once.
 
-    `longest_context` is for the asked sequences at once, `most_sequences` for the asked context,
-    both of one replica; `one_context` is the longest of a single sequence. `ceiling_tokens_s` is
-    what memory bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with
-    a full one: real speed is lower. `missing` says what isn't known.
+    `longest_context` is for the requested sequences at once, `most_sequences` for the requested
+    context, both of one replica; `one_context` is the longest of a single sequence.
+    `ceiling_tokens_s` is what memory bandwidth allows one sequence with an empty cache, and
+    `ceiling_full_tokens_s` with a full one: real speed is lower. `files_gb` are the files of the
+    model and its draft, in units of 1e9 bytes. `missing` says what isn't known. `fits_newer`: it
+    doesn't fit, and would in what newer releases show of a node whose memory was not measured.
     """
+
+    ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
     state: State
     tight: bool
@@ -86,6 +100,8 @@ class Fit:
     most_sequences: int | None
     ceiling_tokens_s: float | None
     ceiling_full_tokens_s: float | None
+    files_gb: float | None
+    fits_newer: bool = False
 
     @property
     def worst(self) -> NodeMemory:
@@ -100,14 +116,24 @@ def assess(
     known = shape(model)
     if known is None or engine.parallel.ranks != len(nodes):
         return None
-    wanted = asked(model, engine, known.max_context)
+    wanted = requested(model, engine, known.max_context)
     weights, missing = _weights(model, engine, known)
     missing += _lacking(model, known, wanted)
     layout = None if missing else _layout(known, engine, wanted)
     if weights is None or layout is None or missing:
         return _unknown(model, engine, wanted, missing)
     found = demands(known, weights, layout, wanted)
-    return _fit(nodes, model, engine, known, wanted, found)
+    fit = _fit(nodes, model, engine, known, wanted, weights, found)
+    if fit.state == "does not fit" and not all(node.measured for node in nodes):
+        newer = [_with_newer_memory(node) for node in nodes]
+        other = _fit(newer, model, engine, known, wanted, weights, found)
+        return replace(fit, fits_newer=other.state == "fits")
+    return fit
+
+
+def _with_newer_memory(node: DeclaredNode) -> DeclaredNode:
+    seen = node.visible_gib if node.measured else NEWER_VISIBLE_GIB[node.memory_gb]
+    return replace(node, visible_gib=seen)
 
 
 def _fit(
@@ -115,7 +141,8 @@ def _fit(
     model: DeclaredModel,
     engine: DeclaredEngine,
     known: Shape,
-    wanted: Asked,
+    wanted: Requested,
+    weights: Weights,
     found: list[Demand],
 ) -> Fit:
     assert wanted.context
@@ -142,6 +169,7 @@ def _fit(
         most_sequences=most,
         ceiling_tokens_s=_ceiling(found, 0, wanted.drafted),
         ceiling_full_tokens_s=_ceiling(found, wanted.context, wanted.drafted),
+        files_gb=round((weights.text + weights.vision + weights.draft) / GB, 1),
     )
 
 
@@ -154,7 +182,7 @@ class _Rank:
         index: int,
         found: list[Demand],
         engine: DeclaredEngine,
-        wanted: Asked,
+        wanted: Requested,
     ) -> None:
         sizes = engine.parallel
         self.node, self.index = node, index
@@ -162,7 +190,8 @@ class _Rank:
         self.visible = node.visible_gib * GIB
         self.share = share_bytes(self.visible, engine.memory_utilization)
         held = demand.weights + demand.draft
-        inside = 0 if reserve_is_outside(engine.name) else demand.reserve
+        outside = ENGINE_TRAITS[engine.name].reserves_outside
+        inside = 0 if outside else demand.reserve_inside
         self.left = self.share - held - inside
         self.room = self.left if wanted.pool is None else float(wanted.pool)
         self.taken = held + demand.reserve + max(0.0, self.room)
@@ -175,7 +204,7 @@ class _Rank:
         each = self.demand.sequence(context)
         return max(0, int(self.room / each)) if each else 0
 
-    def memory(self, wanted: Asked) -> NodeMemory:
+    def memory(self, wanted: Requested) -> NodeMemory:
         """The node's memory in GiB."""
         assert wanted.context
         demand, one = self.demand, self.demand.sequence(wanted.context)
@@ -193,7 +222,7 @@ class _Rank:
             runtime_gib=_gib(demand.runtime),
             nccl_gib=_gib(demand.nccl),
             kv_room_gib=_gib(max(0.0, self.room)),
-            kv_asked_gib=_gib(one * wanted.sequences),
+            kv_requested_gib=_gib(one * wanted.sequences),
             kv_one_gib=_gib(one),
             headroom_gib=_gib(self.room - one * wanted.needed),
             system_gib=_gib(self.visible - self.taken),
@@ -202,9 +231,13 @@ class _Rank:
 
 def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
     """The longest context of so many sequences at once, found by halving."""
+    room: dict[int, tuple[Demand, float]] = {}
+    for rank in ranks:
+        _, least = room.get(rank.demand.stage, (rank.demand, math.inf))
+        room[rank.demand.stage] = rank.demand, min(least, rank.room)
 
     def holds(tokens: int) -> bool:
-        return all(rank.demand.sequence(tokens) * sequences <= rank.room for rank in ranks)
+        return all(each.sequence(tokens) * sequences <= least for each, least in room.values())
 
     low, high = 0, bound
     while low < high:
@@ -215,27 +248,35 @@ def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
 
 def _ceiling(found: Sequence[Demand], tokens: int, drafted: int) -> float | None:
     """Tokens a second; drafts that are all accepted come out of one reading."""
-    read = [demand.active + demand.sequence(tokens) for demand in found if demand.active]
+    read = [size for demand in found if (size := demand.read(tokens)) is not None]
     if len(read) < len(found):
         return None
     return round(formulas.ceiling_tokens_s(read) * (1 + drafted), 1)
 
 
-def _layout(known: Shape, engine: DeclaredEngine, wanted: Asked) -> Layout | None:
+def _layout(known: Shape, engine: DeclaredEngine, wanted: Requested) -> Layout | None:
     """The split, or None if the stages that are given are not of this model."""
     sizes, layers = engine.parallel, known.layers
     assert layers
     given = wanted.stages
     if given and (len(given) != sizes.pipeline or sum(given) != layers):
         return None
-    if engine.name in ("tensorrt-llm", "llama.cpp"):
+    traits = ENGINE_TRAITS[engine.name]
+    if traits.larger_first:
         stages = formulas.first_stages_larger(layers, sizes.pipeline)
     else:
         stages = formulas.stage_sizes(layers, sizes.pipeline, given)
-    shared = spreads_experts_over_replicas(engine.name)
-    shards = sizes.tensor * (sizes.data if shared else 1)
-    groups = uses_graphs_and_nccl(engine.name)
-    return Layout(sizes.tensor, stages, sizes.data, shards, sizes.expert, groups)
+    shards = sizes.tensor * (sizes.data if traits.shares_experts else 1)
+    return Layout(
+        sizes.tensor,
+        stages,
+        sizes.data,
+        shards,
+        sizes.expert,
+        traits.uses_nccl,
+        traits.paging,
+        traits.tile,
+    )
 
 
 def _weights(
@@ -245,7 +286,8 @@ def _weights(
     missing = []
     text = vision = 0.0
     form = "bf16"
-    checkpoint = catalogs.checkpoint(model.name) if model.name else None
+    checkpoint = known_checkpoint(model)
+    whole = model.architecture is not None or bool(checkpoint and checkpoint.basis)
     if model.architecture is not None:
         text = model.architecture.get("weight_gb", 0) * GB
         form = model.architecture.get("format", form)
@@ -253,9 +295,11 @@ def _weights(
         form = checkpoint.format
         text = (checkpoint.weight_gb or 0) * GB
         vision = checkpoint.vision_gb * GB
-    if engine.name == "llama.cpp" and model.file and model.name:
+    if ENGINE_TRAITS[engine.name].reads_gguf and model.file and model.name:
         missing.append("the size of the GGUF ('source' and 'architecture' with 'weight_gb')")
-    elif not text and model.name:
+    elif not text and model.like:
+        missing.append("model.weight_gb")
+    elif not text and checkpoint and model.architecture is None:
         missing.append("the size of the checkpoint, which the catalog does not have")
     elif not text:
         missing.append("model.architecture.weight_gb")
@@ -264,13 +308,18 @@ def _weights(
     draft, elements, told = _draft(model)
     missing += told
     predicts = bool(model.speculative and model.speculative.method == "mtp")
-    return Weights(text, vision, form, draft, elements, predicts), missing
+    return Weights(text, vision, form, draft, elements, predicts, whole), missing
+
+
+def _is_own(drafts: Speculative) -> bool:
+    """Whether the model drafts by layers of its own."""
+    return drafts.method.endswith(("mtp", "eagle", "dspark")) and not drafts.source
 
 
 def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
     """Bytes of a draft model, elements that it caches a token, and what isn't known of it."""
     drafts = model.speculative
-    if drafts is None or drafts.method == "mtp":
+    if drafts is None or has_no_weights(drafts.method) or _is_own(drafts):
         return 0.0, 0.0, []
     known = catalogs.checkpoint(drafts.source) if drafts.source else None
     given = drafts.weight_gb or (known and known.weight_gb)
@@ -280,9 +329,12 @@ def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
     return given * GB, float(facts.get("kv_elements_per_token", 0)), []
 
 
-def _lacking(model: DeclaredModel, known: Shape, wanted: Asked) -> list[str]:
-    where = f"the catalog's {model.name}: " if model.name else "model.architecture."
+def _lacking(model: DeclaredModel, known: Shape, wanted: Requested) -> list[str]:
+    checkpoint = known_checkpoint(model)
+    where = f"the catalog's {checkpoint.name}: " if checkpoint else "model.architecture."
     names = [f"{where}{name}" for name in lacking(known)]
+    if known.unlike:
+        names.append(f"how much memory it takes: {known.unlike} is not modelled")
     if not wanted.context:
         names.append("model.context_length")
     if wanted.cached is None:
@@ -291,7 +343,7 @@ def _lacking(model: DeclaredModel, known: Shape, wanted: Asked) -> list[str]:
 
 
 def _unknown(
-    model: DeclaredModel, engine: DeclaredEngine, wanted: Asked, missing: Sequence[str]
+    model: DeclaredModel, engine: DeclaredEngine, wanted: Requested, missing: Sequence[str]
 ) -> Fit:
     return Fit(
         state="unknown",
@@ -308,6 +360,7 @@ def _unknown(
         most_sequences=None,
         ceiling_tokens_s=None,
         ceiling_full_tokens_s=None,
+        files_gb=None,
     )
 
 

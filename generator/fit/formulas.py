@@ -1,10 +1,11 @@
-"""Every formula of memory and speed, each with its units and who says so.
+"""Every formula for memory and speed, each with its units and its source.
 
 Sizes of models are in elements or parameters, memory is in bytes, `tensor` is the tensor parallel
 size. Nothing here knows of sites, catalogs or engines' words.
 """
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 
 GIB = 2**30
 GB = 10**9
@@ -29,6 +30,9 @@ PACKED: Mapping[str, float] = {
     "int4": (4 + 20 / 128) / 8,
 }
 
+# Formats whose experts the kernels pad to tiles.
+TILED = ("mxfp4", "fp4-fp8", "mxfp4-mxfp8")
+
 # What an element of the KV cache takes in bytes; "auto" is the model's own type, 16 bits.
 # Source: vLLM, vllm/config/cache.py and --kv-cache-dtype; SGLang, --kv-cache-dtype.
 CACHED: Mapping[str, float] = {
@@ -43,6 +47,7 @@ CACHED: Mapping[str, float] = {
     "fp8_e5m2": 1.0,
     "fp8_inc": 1.0,
     "fp8_ds_mla": 656 / 576,
+    "nvfp4_ds_mla": 656 / 576,
     "q8_0": 34 / 32,
     "q4_0": 18 / 32,
     "mxfp8": 1 + 1 / 32,
@@ -63,20 +68,34 @@ FREEZE_GIB = 113
 # Source: 1.79 GiB of memory outside PyTorch, as vLLM's profiler shows (vLLM pull request 10511).
 CONTEXT_BYTES = int(1.8 * GIB)
 
-# What captured CUDA graphs take. Source: 0.1 to 5 GiB in vLLM's logs on GB10, by batch sizes and
-# layers; eugr/spark-vllm-docker issue 396 has 4.2 % of the memory, others less than 1 GiB.
+# The same for vLLM on a GB10, where it counts what the whole system has less than before: the
+# process, its compiler and caches besides (vllm/utils/mem_utils.py, `MemorySnapshot`).
+# Source: 4 to 6 GiB remain of logs on Sparks beside weights, steps and graphs: of Qwen3.6-27B (vLLM
+# 0.24), GLM-5.3-Flash (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 47) and DeepSeek-V4-Flash.
+SYSTEM_CONTEXT_BYTES = int(4.5 * GIB)
+
+# What captured CUDA graphs take where their number isn't known. Source: SGLang's logs on GB10.
 GRAPH_BYTES = 2 * GIB
+
+# What the graphs of vLLM take: all together, and each.
+# Source: "Estimated CUDA graph memory" in logs of vLLM 0.18 to 0.27: 0.64 and 0.78 GiB for 86
+# graphs, 0.37 for 54, 0.36 for 16, 0.22 for 15 and 0.61 for 9 (issue 50780, gpustack/runner
+# pull request 251).
+_GRAPHS_SHARED_BYTES, _GRAPH_EACH_BYTES = 160 * 2**20, 6 * 2**20
 
 
 def attention_parameters(
-    hidden: int, heads: int, kv_heads: int, head: int, gated: bool
+    hidden: int, heads: tuple[int, int], head: tuple[int, int], gated: bool
 ) -> tuple[int, int]:
     """Parameters of grouped-query attention: of queries and output, and of keys and values.
 
-    A gated query projection is twice as wide.
+    `heads` are those of queries and of keys, `head` the sizes of a key's and of a value's. A gated
+    query projection is twice as wide.
     Source: Ainslie et al., "GQA"; transformers, `Qwen3NextAttention`.
     """
-    return hidden * heads * head * (3 if gated else 2), 2 * hidden * kv_heads * head
+    queries, keys = heads
+    split = hidden * queries * (head[0] * (2 if gated else 1) + head[1])
+    return split, hidden * keys * sum(head)
 
 
 def latent_parameters(
@@ -182,13 +201,14 @@ def packed_bytes(
     return min(choices, key=lambda choice: abs(choice[1] - nominal))
 
 
-def grouped_cache_elements(kv_heads: int, head: int, tensor: int) -> int:
+def grouped_cache_elements(kv_heads: int, head: int, tensor: int, value: int | None = None) -> int:
     """Elements of KV cache a token, layer and rank: a KV head is copied where there are too few.
 
-    Keys and values count KV heads, not attention heads.
-    Source: vLLM, `get_num_kv_heads`: max(1, kv_heads // tensor).
+    Keys and values count KV heads, not attention heads; a value's head may have another size.
+    Source: vLLM 0.33.0, vllm/config/model.py, `get_num_kv_heads`: max(1, kv_heads // tensor);
+    vllm/v1/kv_cache_interface.py, `AttentionSpec.state_content_size_bytes`.
     """
-    return 2 * max(1, kv_heads // tensor) * head
+    return max(1, kv_heads // tensor) * (head + (value or head))
 
 
 def latent_cache_elements(kv_rank: int, rope: int) -> int:
@@ -207,23 +227,23 @@ def indexer_cache_bytes(head: int) -> int:
     return head + 4
 
 
-def window_tokens(context: int, window: int, batched: int) -> int:
-    """Tokens that a sliding-window layer holds of a sequence while it is prefilled in chunks.
-
-    Source: vLLM, `SlidingWindowSpec.max_memory_usage_bytes`.
-    """
-    return min(context, window - 1 + batched)
-
-
-def state_bytes(state: int, keys: int, values: int, tensor: int, drafted: int) -> float:
+def state_bytes(
+    state: int, convolution: float, tensor: int, drafted: int, kernel: int = 4
+) -> float:
     """Bytes of a sequence's state in one linear-attention or Mamba layer, a rank.
 
-    The state is in 32 bits, the last three inputs of the convolution in 16; a drafted token needs a
-    state of its own.
-    Source: vLLM, `MambaStateShapeCalculator`; mamba_ssm_dtype of Qwen3.5 and Nemotron.
+    `state` and `convolution` are bytes of the state itself and of one input of the convolution,
+    which keeps all but one of its kernel's inputs and those that are drafted.
+    Source: vLLM 0.33.0, vllm/model_executor/layers/mamba/mamba_utils.py, lines 186 to 319,
+    `MambaStateShapeCalculator`: `mamba2_state_shape`, `gated_delta_net_state_shape`,
+    `kda_state_shape`.
     """
-    convolution = (2 * keys + values) * 3 * WIDE
-    return (state * 4 + convolution) * (1 + drafted) / tensor
+    return (state + convolution * (kernel - 1 + drafted)) / tensor
+
+
+def padded(size: float, tile: int) -> int:
+    """The next multiple of a tile."""
+    return ceil(size / tile) * tile
 
 
 def activation_bytes(tokens: int, hidden: int, widest: int) -> float:
@@ -235,12 +255,38 @@ def activation_bytes(tokens: int, hidden: int, widest: int) -> float:
     return tokens * WIDE * (4 * hidden + 2 * widest)
 
 
-def logits_bytes(sequences: int, vocabulary: int) -> float:
-    """Bytes of the last stage's logits: in 16 bits, in 32, and the sampler's sorted copy.
+def logits_bytes(sequences: int, vocabulary: int, sorts: bool) -> float:
+    """Bytes of the last stage's logits and of drawing a token from them.
 
-    Source: vLLM, `_dummy_sampler_run`.
+    In 16 bits and in 32, then probabilities and noise in 32; where the vocabulary is sorted, also
+    the sorted copy, its indices in 64 bits and sums.
+    Source: vLLM 0.33.0, vllm/v1/sample/ops/topk_topp_sampler.py, lines 501 to 580,
+    `apply_top_k_top_p` (Triton) and `apply_top_k_top_p_pytorch` (sorts); `_dummy_sampler_run`.
+    With 1024 sequences of gpt-oss it is what a start needs most (vLLM issues 23278 and 27508).
     """
-    return float(sequences * vocabulary * (2 + 4 + 4))
+    return float(sequences * vocabulary * (27 if sorts else 14))
+
+
+def captured_sizes(most: int) -> int:
+    """How many batch sizes up to `most` vLLM captures graphs of.
+
+    Source: vLLM 0.33.0, vllm/config/vllm.py, line 2398, `_set_cudagraph_sizes`.
+    """
+    sizes = [1, 2, 4, *range(8, 256, 8), *range(256, most + 1, 16)]
+    return sum(size <= most for size in sizes)
+
+
+def graph_bytes(mixed: int, decode: int, routed_bytes: float) -> float:
+    """Bytes that vLLM's profiler finds for graphs: of steps of any kind, and of decoding alone.
+
+    `routed_bytes` is what experts of the second largest size need: the profiler takes each further
+    graph to be as large as the second.
+    Source: vLLM 0.33.0, vllm/v1/worker/gpu_model_runner.py, lines 6268 to 6398,
+    `profile_cudagraph_memory`; issue 45178; 5.1 GiB with MiniMax-M2.7 on two GB10
+    (eugr/spark-vllm-docker issue 396).
+    """
+    each = (mixed + decode) * _GRAPH_EACH_BYTES
+    return _GRAPHS_SHARED_BYTES + each + max(0, mixed - 1) * routed_bytes
 
 
 def nccl_bytes(communicators: int) -> int:
@@ -251,16 +297,6 @@ def nccl_bytes(communicators: int) -> int:
     """
     connection = (1024 + 512 + 4800) * 1024
     return communicators * 16 * 4 * connection
-
-
-def share_of_free(share: float, visible: float, held: float) -> float:
-    """TensorRT-LLM's fraction, of what is free after load, that keeps within a share of all.
-
-    `held` are the bytes of weights and reserve, `visible` those that the GPU sees.
-    Source: TensorRT-LLM, `KvCacheConfig.free_gpu_memory_fraction`.
-    """
-    free = visible - held
-    return max(0.0, (share * visible - held) / free) if free > 0 else 0.0
 
 
 def ceiling_tokens_s(bytes_of_stages: Sequence[float]) -> float:

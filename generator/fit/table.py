@@ -1,12 +1,14 @@
-"""A fit as people read it: what it comes to, a table of nodes, a bar for each."""
+"""A fit as text: the result, a table of nodes, and a bar for each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from generator.columns import columns
 from generator.diagnostics import listed
 from generator.fit.alternatives import Alternative
 from generator.fit.assessment import Fit, NodeMemory
+from generator.hardware import NEWER_VISIBLE_GIB
+from generator.origin import Origin
+from generator.records import record
 
 Row = tuple[str, ...]
 
@@ -21,6 +23,7 @@ _PAGE_HEAD: Row = (
     "Headroom",
     "System",
 )
+FIGURES: Row = ("STATE", "HEADROOM", "LONGEST CONTEXT", "MOST SEQUENCES", "CEILING")
 _COMPARED: Row = (
     "",
     "NODES",
@@ -28,13 +31,13 @@ _COMPARED: Row = (
     "PIPELINE",
     "DATA",
     "KV CACHE",
-    "STATE",
-    "HEADROOM",
-    "LONGEST CONTEXT",
-    "MOST SEQUENCES",
-    "CEILING",
+    *FIGURES,
 )
 
+NEWER = (
+    f"in {NEWER_VISIBLE_GIB[128]} GiB, which newer releases of DGX OS show, it would fit: write "
+    "what MemTotal says as 'visible_gib'"
+)
 UNKNOWN = "unknown, for want of model.architecture"
 
 BAR_WIDTH = 60
@@ -44,9 +47,11 @@ _ASCII = "#+=-."
 _COLORS = (34, 35, 32, 36, 90)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Page:
     """A fit as the runbook of a site has it."""
+
+    ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
     head: Row
     rows: Sequence[Row]
@@ -74,14 +79,16 @@ def verdict(fit: Fit) -> list[str]:
     said = "tight" if fit.tight else fit.state
     first = f"{said}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
     lines = [f"{first} beside {_plain(fit.needed)} of {fit.context} tokens"]
+    if fit.fits_newer:
+        lines.append(NEWER)
     replica = " a replica" if fit.parallel.data > 1 else ""
     if fit.state == "fits":
         most = fit.most_sequences or 0
-        asked = f" of {fit.sequences} asked for" if most < fit.sequences else ""
+        requested = f" of {fit.sequences} asked for" if most < fit.sequences else ""
         at_once = _sequences(fit.sequences)
         lines += [
             f"longest context for {at_once}{replica}: {fit.longest_context} tokens",
-            f"most sequences of {fit.context} tokens{replica}: {most}{asked}",
+            f"most sequences of {fit.context} tokens{replica}: {most}{requested}",
         ]
     if fit.ceiling_tokens_s:
         lines.append(
@@ -91,34 +98,37 @@ def verdict(fit: Fit) -> list[str]:
     return lines
 
 
-def table(title: str, fit: Fit, ascii_only: bool, color: bool) -> str:
-    """All of it, with a bar a node."""
+def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None = None) -> str:
+    """All of it, with one bar per node, in so many columns if it can be."""
     parts = [f"{title}: {verdict(fit)[0]}"]
     if fit.nodes:
         legend = ("weights", "reserve", "KV cache asked for", "more room for it", "system")
         marks = _ASCII if ascii_only else _BLOCKS
-        keys = "  ".join(
+        wide = 2 * len(legend) + len("  ".join(legend))
+        keys = ("\n" if limit is not None and limit < wide else "  ").join(
             f"{_painted(mark, code, color)} {word}"
             for mark, word, code in zip(marks, legend, _COLORS, strict=True)
         )
         width = max(len(node.node) for node in fit.nodes)
+        size = BAR_WIDTH if limit is None else max(10, min(BAR_WIDTH, limit - width - 13))
         bars = [
-            f"{node.node.ljust(width)} {bar(node, ascii_only, color)} {node.visible_gib:.1f} GiB"
+            f"{node.node.ljust(width)} {bar(node, ascii_only, color, size)} "
+            f"{node.visible_gib:.1f} GiB"
             for node in fit.nodes
         ]
-        parts += [f"In GiB:\n\n{columns(HEAD, rows(fit))}", "\n".join([*bars, keys])]
+        parts += [f"In GiB:\n\n{columns(HEAD, rows(fit), limit)}", "\n".join([*bars, keys])]
     parts += ["\n".join(verdict(fit)[1:])] if len(verdict(fit)) > 1 else []
     return "\n\n".join(parts) + "\n"
 
 
-def bar(node: NodeMemory, ascii_only: bool, color: bool) -> str:
+def bar(node: NodeMemory, ascii_only: bool, color: bool, size: int = BAR_WIDTH) -> str:
     """One node's memory as a bar; what is beyond its end does not fit."""
-    asked = min(node.kv_asked_gib, node.kv_room_gib)
+    requested = min(node.kv_requested_gib, node.kv_room_gib)
     parts = (
         node.weights_gib + node.draft_gib,
         node.reserve_gib,
-        asked,
-        node.kv_room_gib - asked,
+        requested,
+        node.kv_room_gib - requested,
         max(0.0, node.system_gib),
     )
     marks = _ASCII if ascii_only else _BLOCKS
@@ -126,28 +136,35 @@ def bar(node: NodeMemory, ascii_only: bool, color: bool) -> str:
     filled = 0
     for mark, part, code in zip(marks, parts, _COLORS, strict=True):
         end += part
-        upto = min(BAR_WIDTH, round(end / node.visible_gib * BAR_WIDTH))
+        upto = min(size, round(end / node.visible_gib * size))
         drawn += _painted(mark * (upto - filled), code, color)
         filled = upto
     over = ">" if end > node.visible_gib * 1.005 else "|"
-    return f"|{drawn}{' ' * (BAR_WIDTH - filled)}{over}"
+    return f"|{drawn}{' ' * (size - filled)}{over}"
 
 
-def compared(found: Sequence[Alternative]) -> str:
+def compared(found: Sequence[Alternative], limit: int | None = None) -> str:
     """A table of alternatives; the site's own has a mark."""
-    return columns(_COMPARED, [_compared(item) for item in found]) + "\n"
+    return columns(_COMPARED, [_compared(item) for item in found], limit) + "\n"
 
 
 def _compared(item: Alternative) -> Row:
-    fit, sizes = item.fit, item.fit.parallel
-    known = fit.state != "unknown"
+    sizes = item.fit.parallel
     return (
         "*" if item.own else "",
         f"{item.nodes} on a switch" if item.on_switch else str(item.nodes),
         str(sizes.tensor),
         str(sizes.pipeline),
         str(sizes.data),
-        fit.kv_cache_dtype,
+        item.fit.kv_cache_dtype,
+        *figures(item.fit),
+    )
+
+
+def figures(fit: Fit) -> Row:
+    """What one fit comes to, under `FIGURES`."""
+    known = fit.state != "unknown"
+    return (
         "tight" if fit.tight else fit.state,
         f"{fit.worst.headroom_gib:.1f} GiB" if known else "?",
         str(fit.longest_context) if known else "?",
@@ -162,7 +179,7 @@ def _row(node: NodeMemory) -> Row:
         f"{node.stage} ({node.layers} layers)",
         f"{node.weights_gib + node.draft_gib:.1f}",
         f"{node.reserve_gib:.1f}",
-        f"{node.kv_asked_gib:.1f}",
+        f"{node.kv_requested_gib:.1f}",
         f"{node.kv_room_gib:.1f}",
         f"{node.headroom_gib:.1f}",
         f"{node.system_gib:.1f}",

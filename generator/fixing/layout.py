@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 
 from generator.diagnostics import KeyPath
-from generator.source import NodeLoader
+from generator.records import record
+from generator.sitefile.source import NodeLoader
 
 # Line and column, both from zero, columns in characters.
 Point = tuple[int, int]
@@ -57,7 +58,7 @@ class Entry:
         return self.key.start if self.key else self.value.start
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One step of a path: the list or mapping, and the entry in it."""
 
@@ -71,7 +72,7 @@ class Step:
 
 
 def places(text: str) -> Place:
-    """The root of a text that is sound YAML."""
+    """The root of a text that is valid YAML."""
     events = [event for event in yaml.parse(text, Loader=NodeLoader) if _is_node(event)]
     repeated = {str(event.anchor) for event in events if isinstance(event, yaml.AliasEvent)}
     return _Reader(iter(events), repeated, text.split("\n")).place()

@@ -1,4 +1,4 @@
-"""Puts new bytes in the place of a file that people own: all of them, or none."""
+"""Replaces the content of a file that people own: all of it, or nothing."""
 
 import contextlib
 import os

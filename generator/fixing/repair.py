@@ -6,34 +6,43 @@ A change counts only if reading the file again shows that it did what it was for
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from generator.diagnostics import Add, Finding, KeyPath, Proposal, Replace
+from generator.diagnostics import (
+    Add,
+    Finding,
+    KeyPath,
+    Proposal,
+    Replace,
+    Rewrite,
+    Stage,
+    weight,
+)
 from generator.fixing.layout import UnsettledError
 from generator.fixing.splicing import Splice, Splicer
 from generator.pipeline import Reading, read_site
+from generator.records import record
+from generator.sitefile import source
+from generator.sitefile.beside import Beside, nothing_beside
 
 MAX_ROUNDS = 20
 MAX_READINGS = 100
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Findings of reading and of the schemas hide what the rules would say of the same section.
-_RULES = "SG2"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Repair:
     """A site file before and after; `raw` is the text after, `fixed` what was settled on the way.
 
-    `asked` are findings that can be read in several ways, `stuck` those whose proposals could not
-    be applied, did not help, or would change what was written on the way: both are still there.
+    `requested` are findings that a person has to decide, `stuck` those whose proposals could not be
+    applied, did not help, or would change what was written on the way: both are still there.
     """
 
     before: Reading
     after: Reading
     raw: bytes
     fixed: tuple[Finding, ...]
-    asked: tuple[Finding, ...]
+    requested: tuple[Finding, ...]
     stuck: tuple[Finding, ...]
 
     @property
@@ -43,29 +52,29 @@ class Repair:
 
     @property
     def fewer(self) -> bool:
-        """Whether the file has fewer findings after than before."""
-        return len(self.after.findings) < len(self.before.findings)
+        """Whether the findings weigh less after than before: an error may become a note."""
+        return weight(self.after.findings) < weight(self.before.findings)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _State:
     raw: bytes
     reading: Reading
     fixed: tuple[Finding, ...] = ()
 
 
-def repair(name: str, raw: bytes) -> Repair:
-    """Apply all proposals that can be; the last text with fewer findings is the result."""
-    first = state = best = _State(raw, read_site(name, raw))
-    search = _Search(name)
+def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
+    """Apply all proposals that can be; the last text whose findings weigh less is the result."""
+    first = state = best = _State(raw, read_site(name, raw, beside))
+    search = _Search(name, beside)
     for _ in range(MAX_ROUNDS):
         following = search.step(state)
         if following is None:
             break
         state = following
-        if len(state.reading.findings) < len(first.reading.findings):
+        if weight(state.reading.findings) < weight(first.reading.findings):
             best = state
-    # Where no text has fewer findings, the last one may show what was hidden before.
+    # Where no text is better, the last one may show what was hidden before.
     result = state if best is first and _hiding(state.fixed) else best
     found = result.reading.findings
     return Repair(
@@ -73,28 +82,27 @@ def repair(name: str, raw: bytes) -> Repair:
         result.reading,
         result.raw,
         result.fixed,
-        asked=tuple(finding for finding in found if len(finding.proposals) > 1),
-        stuck=tuple(finding for finding in found if len(finding.proposals) == 1),
+        requested=tuple(f for f in found if f.proposals and f.correction is None),
+        stuck=tuple(f for f in found if f.correction is not None),
     )
 
 
 class _Search:
     """Goes from one text to a better one, and never back."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, beside: Beside) -> None:
         self._name = name
+        self._beside = beside
         self._readings = 0
         self._seen: set[bytes] = set()
 
     def step(self, state: _State) -> _State | None:
         """The text with all that can be fixed at once, or one finding after the other; or none."""
         self._seen.add(state.raw)
-        if state.reading.document.data is None:
-            return None
         candidates = [
             f
             for f in state.reading.findings
-            if len(f.proposals) == 1 and not _takes_back(f.proposals[0], state.fixed)
+            if f.correction is not None and not _takes_back(f.correction, state.fixed)
         ]
         splicer = Splicer(state.reading.document.text) if candidates else None
         spliced = list(_spliced(splicer, candidates)) if splicer else []
@@ -111,7 +119,7 @@ class _Search:
             return None
         self._readings += 1
         self._seen.add(raw)
-        reading = read_site(self._name, raw)
+        reading = read_site(self._name, raw, self._beside)
         fixed = [finding for finding, _ in attempt]
         if not _helped(state.reading, reading, fixed):
             return None
@@ -126,7 +134,12 @@ def _takes_back(proposal: Proposal, fixed: Iterable[Finding]) -> bool:
         for edit in finding.proposals[0]
         if isinstance(edit, Replace | Add)
     ]
-    return any(_within(edit.path, path) for edit in proposal for path in written)
+    return any(
+        _within(edit.path, path)
+        for edit in proposal
+        if not isinstance(edit, Rewrite)
+        for path in written
+    )
 
 
 def _within(one: KeyPath, other: KeyPath) -> bool:
@@ -156,17 +169,24 @@ def _apart(
 
 
 def _helped(before: Reading, after: Reading, fixed: Sequence[Finding]) -> bool:
-    """Whether the findings are gone and, unless they hid others, no more came in their place."""
+    """Whether the findings are gone and, unless they hid others, no worse came in their place."""
     if after.document.data is None:
-        return False
+        return before.document.data is None and _end_of_reading(after) > _end_of_reading(before)
     was, now = _counted(before), _counted(after)
     wanted = Counter((finding.rule, finding.message) for finding in fixed)
     gone = all(now[key] <= was[key] - count for key, count in wanted.items())
-    return gone and (_hiding(fixed) or len(after.findings) <= len(before.findings))
+    return gone and (_hiding(fixed) or weight(after.findings) <= weight(before.findings))
+
+
+def _end_of_reading(reading: Reading) -> int:
+    """The line at which a text stops to be YAML."""
+    span = source.read(reading.document.name, reading.document.text.encode()).findings[-1].span
+    return span.line if span else 0
 
 
 def _hiding(fixed: Iterable[Finding]) -> bool:
-    return all(finding.rule < _RULES for finding in fixed)
+    """Whether the findings hid what the rules say of the same sections."""
+    return all(finding.stage is Stage.READING for finding in fixed)
 
 
 def _counted(reading: Reading) -> Counter[tuple[str, str]]:

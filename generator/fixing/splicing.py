@@ -7,27 +7,32 @@ replaces, the line of a mapping in braces, the indentation of a block.
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
 
-from generator.diagnostics import Add, Data, Edit, KeyPath, Remove, Rename, Replace
-from generator.fixing.layout import Point, Step, UnsettledError, places, steps
+from generator.diagnostics import Add, Data, Edit, KeyPath, Remove, Rename, Replace, Rewrite
+from generator.fixing.layout import Place, Point, Step, UnsettledError, places, steps
+from generator.records import record
 
 _QUOTES = {"'": SingleQuotedScalarString, '"': DoubleQuotedScalarString}
 _DASH = re.compile(r"\s*-\s+")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@record
 class Splice:
     """New text in place of a stretch of the old; lines end with a newline."""
 
     start: Point
     end: Point
     text: str
+
+    def __lt__(self, other: "Splice") -> bool:
+        return (self.start, self.end, self.text) < (other.start, other.end, other.text)
 
     def overlaps(self, other: "Splice") -> bool:
         """Whether both change the same text, or the same place between two characters."""
@@ -43,8 +48,15 @@ class Splicer:
     """Makes the splices for edits of one text."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._lines = text.split("\n")
-        self._root = places(text)
+
+    @cached_property
+    def _root(self) -> Place:
+        try:
+            return places(self._text)
+        except yaml.YAMLError as error:
+            raise UnsettledError("the file is no YAML") from error
 
     def splices(self, edits: Iterable[Edit]) -> list[Splice]:
         """The changes for edits that belong together; UnsettledError where one can't be made."""
@@ -66,6 +78,8 @@ class Splicer:
                 return self._remove(steps(self._root, edit.path, edit.again))
             case Add():
                 return self._add(edit)
+            case Rewrite(span, text):
+                return Splice((span.line, span.column), (span.end_line, span.end_column), text)
 
     def _replace(self, edit: Replace) -> Splice:
         try:
@@ -215,9 +229,9 @@ def _flow(value: Data) -> Any:
 
 
 def _dumped(value: Any, offset: int) -> str:
-    yaml = YAML()
-    yaml.width = 1_000_000
-    yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
+    emitter = YAML()
+    emitter.width = 1_000_000
+    emitter.indent(mapping=2, sequence=offset + 2, offset=offset)
     stream = io.StringIO()
-    yaml.dump(value, stream)
+    emitter.dump(value, stream)
     return stream.getvalue()

@@ -1,22 +1,33 @@
-"""Findings for programs: the forms of `validate` and `check` beside text.
+"""Findings and drift, in each format that `validate` and `check` print.
 
 Each form is a pure function from remarks, which are findings that know their places, to the whole
 of what is printed on standard output, for however many sites.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
+from typing import Any
 
-from generator.reports import github, json_, sarif
 from generator.reports.remarks import Place, Remark, remarks
 
 __all__ = ["Place", "Remark", "remarks", "report"]
 
 
-def report(form: str, found: Sequence[Remark], here: PurePath) -> str:
-    """All remarks in one form: `json`, `sarif` or `github`; `here` is the current directory."""
+def report(
+    form: str,
+    found: Sequence[Remark],
+    here: PurePath,
+    rest: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """All remarks in one form: `json`, `sarif` or `github`; `here` is the current directory.
+
+    `rest` is what a command has to say in JSON beside its findings.
+    """
+    from generator.reports import github, json_, sarif
+
     if form == "json":
-        return json_.report(found)
+        return json_.report(found, rest)
     if form == "sarif":
         return sarif.report(found, here)
     return github.report(found)

@@ -1,15 +1,16 @@
 """What `check` says of a bundle on disk: which files are not what the site says."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from generator import __version__
+from generator.bundle.output import Comparison
 from generator.diagnostics import Severity
-from generator.output import Comparison
+from generator.records import record
 from generator.reports.remarks import Place, Remark
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Kind:
     """A way in which a file differs; `word` goes after `FILE is`."""
 
@@ -29,8 +30,12 @@ _EDITED = _Kind(
 )
 _LEFT_OVER = _Kind("SG804", "left over", "'sparkgen build' removes it")
 _FOREIGN = _Kind("SG805", "not of the bundle", "'sparkgen build' leaves it alone", Severity.NOTE)
-
-
+_INTERRUPTED = _Kind("SG807", "half written by an interrupted build", "run 'sparkgen build'")
+_ABANDONED = _Kind(
+    "SG808",
+    "left over",
+    "run install.sh --uninstall on its nodes if they still have it, then git rm -r",
+)
 _UNBUILT = _Kind(
     "SG801", "not built yet", "run 'sparkgen build', or say with '--out DIR' where the bundles are"
 )
@@ -43,8 +48,10 @@ def lines(comparison: Comparison, folder: Path) -> Iterator[str]:
         yield f"{kind.rule}: {folder / path}: {kind.word}{_mode(comparison, path)}{note}"
     if comparison.drifted:
         yield f"{folder.name}: {_summary(comparison)}"
-    if comparison.manifest_only:
-        yield f"note: {folder}: made by another version of sparkgen, or the site file was reworded"
+    if comparison.made_by not in ("", __version__):
+        yield f"note: {folder}: made by sparkgen {comparison.made_by}, and this is {__version__}"
+    elif comparison.manifest_only:
+        yield f"note: {folder}: the site file was reworded"
 
 
 def remarks(comparison: Comparison, folder: Path) -> Iterator[Remark]:
@@ -55,7 +62,32 @@ def remarks(comparison: Comparison, folder: Path) -> Iterator[Remark]:
         yield Remark(kind.rule, kind.severity, message, kind.help, Place(file))
 
 
+def downgrade(comparison: Comparison, folder: Path, is_forced: bool) -> str:
+    """A bundle that this version would take back."""
+    rule = "overwritten" if is_forced else "SG809"
+    return f"{rule}: {folder} was made by sparkgen {comparison.made_by}, and this is {__version__}"
+
+
+def abandoned(folder: Path, why: str) -> str:
+    """A bundle without a site, as text."""
+    return f"{_ABANDONED.rule}: {folder}: {_ABANDONED.word}, {why}; {_ABANDONED.help} {folder}"
+
+
+def abandoned_remark(folder: Path, why: str) -> Remark:
+    """The same as programs are told it."""
+    message = f"{folder} is {_ABANDONED.word}, {why}"
+    hint = f"{_ABANDONED.help} {folder}"
+    return Remark(_ABANDONED.rule, _ABANDONED.severity, message, hint, Place(str(folder)))
+
+
+def interrupted(folder: Path) -> str:
+    """What a command says that goes no further with a half-written bundle."""
+    return f"{_INTERRUPTED.rule}: {folder}: {_INTERRUPTED.word}; {_INTERRUPTED.help}"
+
+
 def _summary(comparison: Comparison) -> str:
+    if comparison.interrupted:
+        return _INTERRUPTED.help
     if not comparison.built:
         return _UNBUILT.help
     count = len([*comparison.changed, *comparison.edited, *comparison.left_over])
@@ -73,6 +105,8 @@ def _mode(comparison: Comparison, path: str) -> str:
 
 def _differences(comparison: Comparison) -> Iterator[tuple[_Kind, str]]:
     """Each kind with a path; of a bundle that is not there at all it is the folder's own."""
+    if comparison.interrupted:
+        yield _INTERRUPTED, ""
     if not comparison.built:
         yield _UNBUILT, ""
     for kind, paths in (

@@ -7,8 +7,8 @@ in packages/core/src/command.ts.
 from collections.abc import Iterable
 
 from generator.diagnostics import Severity, Span
-from generator.formats import visible
 from generator.reports.remarks import Remark
+from generator.reports.text import visible
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _TEXT = {"%": "%25", "\r": "%0D", "\n": "%0A"}

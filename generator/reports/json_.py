@@ -19,20 +19,25 @@ encoding nor a terminal gets in the way.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from generator.diagnostics import Edit, Severity, path_text
+from generator.diagnostics import Edit, Rewrite, Severity, path_text
+from generator.records import values
 from generator.reports.remarks import Place, Remark
 
 VERSION = 1
 
 
-def report(found: Sequence[Remark]) -> str:
-    """One object with every finding of every site, and how many there are."""
+def report(found: Sequence[Remark], rest: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """One object with every finding of every site, and how many there are.
+
+    `rest` comes before them.
+    """
     document = {
         "version": VERSION,
+        **rest,
         "findings": [_finding(remark) for remark in found],
         "summary": _summary(found),
     }
@@ -57,8 +62,14 @@ def _finding(remark: Remark) -> dict[str, Any]:
 
 
 def _edit(edit: Edit) -> dict[str, Any]:
-    """An edit by its name, its path, and what else it takes."""
-    return {"edit": type(edit).__name__.lower(), **asdict(edit), "path": path_text(edit.path)}
+    """An edit by its name, its path or stretch of text, and what else it takes."""
+    name = type(edit).__name__.lower()
+    if isinstance(edit, Rewrite):
+        span = edit.span
+        start = {"line": span.line + 1, "column": span.column + 1}
+        end = {"endLine": span.end_line + 1, "endColumn": span.end_column + 1}
+        return {"edit": name, **start, **end, "text": edit.text}
+    return {"edit": name, **values(edit), "path": path_text(edit.path)}
 
 
 def _start(place: Place) -> dict[str, int | None]:

@@ -1,14 +1,14 @@
-"""What programs are told: a finding together with the places that its paths stand for."""
+"""Remarks, for programs: a finding with the places that its paths stand for."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from generator.diagnostics import Finding, Proposal, Severity, Span, path_text
-from generator.formats import in_order, place
-from generator.source import Document
+from generator.diagnostics import Finding, Proposal, Rewrite, Severity, Span, path_text
+from generator.records import record
+from generator.reports.text import in_order, place
+from generator.sitefile.source import Document
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A file as the user named it and, unless all of it is meant, a path and a stretch of text."""
 
@@ -16,10 +16,18 @@ class Place:
     path: str = ""
     span: Span | None = None
 
+    @property
+    def line(self) -> int | None:
+        """The line, counted from one; None where all of the file is meant."""
+        return self.span.line + 1 if self.span else None
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Remark:
-    """One finding about one file; `related` are other places, and what they have to do with it."""
+    """One finding about one file; `related` are other places, and what they have to do with it.
+
+    `correction` are the changes of text that `fix` would make, where they were asked for.
+    """
 
     rule: str
     severity: Severity
@@ -28,6 +36,7 @@ class Remark:
     place: Place
     related: tuple[tuple[str, Place], ...] = ()
     proposals: tuple[Proposal, ...] = ()
+    correction: tuple[Rewrite, ...] = ()
 
 
 def remarks(document: Document, findings: Iterable[Finding]) -> list[Remark]:

@@ -14,12 +14,16 @@ from urllib.parse import quote
 
 from generator import __version__
 from generator.diagnostics import Span
-from generator.explain import explanations
+from generator.reports.explain import explain, explanations, page_of
 from generator.reports.remarks import Place, Remark
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
+
+# A name for the help of each rule: the project has no address of its own, and the text of the help
+# stands beside it.
+RULES = "urn:sparkgen:rules"
 
 
 def report(found: Sequence[Remark], here: PurePath) -> str:
@@ -40,9 +44,18 @@ def report(found: Sequence[Remark], here: PurePath) -> str:
 
 
 def _rule(number: str) -> dict[str, Any]:
-    """A rule with the first line of its documentation, if it has any."""
+    """A rule with its documentation, if it has any, and where the page of all rules has it."""
     known = explanations().get(number)
-    return {"id": number, "shortDescription": {"text": known.title}} if known else {"id": number}
+    if known is None:
+        return {"id": number}
+    return {
+        "id": number,
+        "shortDescription": {"text": known.title},
+        "fullDescription": {"text": known.text or known.title},
+        "helpUri": f"{RULES}:{number.lower()}",
+        "help": {"text": explain(number), "markdown": page_of(known)},
+        "defaultConfiguration": {"level": str(known.severity)},
+    }
 
 
 def _result(remark: Remark, index: int, here: PurePath) -> dict[str, Any]:
@@ -57,7 +70,22 @@ def _result(remark: Remark, index: int, here: PurePath) -> dict[str, Any]:
         result["relatedLocations"] = [
             {**_location(place, here), "message": {"text": text}} for text, place in remark.related
         ]
+    if remark.correction:
+        result["fixes"] = [_fix(remark, here)]
     return result
+
+
+def _fix(remark: Remark, here: PurePath) -> dict[str, Any]:
+    """The changes of text that `sparkgen fix` would make."""
+    replacements = [
+        {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.text}}
+        for edit in sorted(remark.correction, key=lambda edit: edit.span)
+    ]
+    changed = {"artifactLocation": {"uri": _uri(remark.place.file, here)}}
+    return {
+        "description": {"text": remark.help or remark.message},
+        "artifactChanges": [{**changed, "replacements": replacements}],
+    }
 
 
 def _location(place: Place, here: PurePath) -> dict[str, Any]:

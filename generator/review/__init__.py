@@ -1,4 +1,4 @@
-"""A change of a bundle as a reviewer is told of it: what differs, and what it costs on the nodes.
+"""A review of a change to a bundle: what differs, and what it costs on the nodes.
 
 `changes` holds what differs, `impact` what must be done about it; the other modules print a review.
 """

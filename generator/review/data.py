@@ -1,15 +1,18 @@
 """Reviews as JSON, for scripts. The format is stable: keys are added, never renamed or removed.
 
     {"version": 1,
-     "sites": [{"site", "against", "changed", "downtimeSeconds",
-                "nodes": [{"node", "state", "effect", "restarts", "todo", "files"}],
+     "sites": [{"site", "was", "against", "changed", "edits", "notes", "downtimeSeconds",
+                "headroomGib",
+                "nodes": [{"node", "was", "state", "effect", "restarts", "todo", "files"}],
                 "files": [{"path", "kind", "change", "added", "removed", "diff"}],
                 "order": [{"step", "nodes"}]}]}
 
-`state` is `new`, `changed`, `unchanged` or `removed`; `effect` is `nothing`, `files`, `reload`,
-`service`, `restart` or `links`, each with the lesser ones in it; `restarts` says that the engine
-restarts, for whatever reason; `downtimeSeconds` is how long the API may be down, null where it
-stays up.
+`state` is `new`, `changed`, `unchanged`, `renamed` or `removed`; `was` is the name until then, of
+the site empty where it is new; `edits` is what was changed in the site file; `effect` is `nothing`,
+`files`, `reload`, `service`, `restart` or `links`, each with the lesser ones in it; `restarts` says
+that the engine restarts, for whatever reason; `downtimeSeconds` is how long the API may be down,
+null where it stays up, and `headroomGib` the memory left on the fullest node before and after, null
+where it is not known.
 """
 
 import json
@@ -31,12 +34,17 @@ def document(reviews: Sequence[Review]) -> str:
 def _review(review: Review) -> dict[str, Any]:
     return {
         "site": review.name,
+        "was": review.was,
         "against": review.against,
         "changed": review.changed,
+        "edits": list(review.edits),
+        "notes": list(review.notes),
         "downtimeSeconds": review.seconds,
+        "headroomGib": list(review.headroom) if review.headroom else None,
         "nodes": [
             {
                 "node": node.name,
+                "was": node.was,
                 "state": node.state,
                 "effect": node.effect.name.lower(),
                 "restarts": node.restarts,
@@ -54,7 +62,7 @@ def _file(file: FileChange) -> dict[str, Any]:
     return {
         "path": file.path,
         "kind": file.kind,
-        "change": file.change.value,
+        "change": file.activation.text,
         "added": file.added,
         "removed": file.removed,
         "diff": "\n".join(file.lines) + "\n",

@@ -1,23 +1,121 @@
-"""A file as it was at a commit, out of git's repository: nothing is checked out or fetched."""
+"""Files as of a commit, read from git's object store: nothing is checked out or fetched."""
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
+
+from generator.bundle.committed import Content
+from generator.bundle.plan import MANIFEST
+from generator.records import record
+from generator.sitefile.beside import Beside, Limits, Source, SourceFile, nothing_beside
+
+_SYMBOLIC_LINK = "120000"
+_EXECUTABLE = "100755"
 
 
 class HistoryError(Exception):
     """The commit can't be had; the text says why, in one line."""
 
 
+@record
+class Blob:
+    """A file at a commit: the name that git gives its bytes, and whether it can be run."""
+
+    name: str
+    executable: bool
+
+
+@record
+class Snapshot:
+    """All bundles of a folder at a commit: the blobs of each by path, under the bundle's name."""
+
+    folder: Path
+    commit: str
+    bundles: dict[str, dict[str, Blob]]
+
+    def files(self, name: str) -> dict[str, Content]:
+        """The files of a bundle; none if there is no such bundle."""
+        blobs = self.bundles.get(name, {})
+        bytes_of = _contents(_existing(self.folder), {blob.name for blob in blobs.values()})
+        return {path: (bytes_of[blob.name], blob.executable) for path, blob in blobs.items()}
+
+
+def snapshot(folder: Path, ref: str) -> Snapshot:
+    """The bundles that lay in a folder at a commit; the folder itself may be gone by now."""
+    there = _existing(folder)
+    commit = _commit(there, ref)
+    below = folder.absolute().relative_to(there.absolute()).as_posix()
+    listed = _git(there, "ls-tree", "-r", "-z", commit, "--", f"./{below}").decode(errors="replace")
+    bundles: dict[str, dict[str, Blob]] = {}
+    for entry in filter(None, listed.split("\0")):
+        facts, _, path = entry.partition("\t")
+        mode, kind, name = facts.split()
+        bundle, _, inside = path.removeprefix(f"{below}/" if below != "." else "").partition("/")
+        if kind == "blob" and mode != _SYMBOLIC_LINK and inside:
+            bundles.setdefault(bundle, {})[inside] = Blob(name, mode == _EXECUTABLE)
+    whole = {name: files for name, files in bundles.items() if MANIFEST in files}
+    return Snapshot(folder, commit[:12], whole)
+
+
 def at_commit(file: Path, ref: str) -> tuple[str, bytes | None]:
     """The commit's short name, and the file's bytes there; None if it was not there yet."""
-    commit = _commit(file.parent, ref)
+    folder = _existing(file.parent)
+    commit = _commit(folder, ref)
     # The path counts from the folder that git is run in, and not from the top of the repository.
-    entry = _git(file.parent, "ls-tree", commit, "--", f"./{file.name}").split()
+    below = file.absolute().relative_to(folder.absolute()).as_posix()
+    entry = _git(folder, "ls-tree", commit, "--", f"./{below}").split()
     if not entry:
         return commit[:12], None
-    if entry[1] != b"blob" or entry[0] == b"120000":
+    if entry[1] != b"blob" or entry[0] == _SYMBOLIC_LINK.encode():
         raise HistoryError(f"{file} is not a plain file at {ref}")
-    return commit[:12], _git(file.parent, "cat-file", "blob", entry[2].decode())
+    return commit[:12], _git(folder, "cat-file", "blob", entry[2].decode())
+
+
+def beside_at_commit(file: Path, ref: str) -> Beside:
+    """Reads what lay beside a site file at a commit."""
+    return lambda path: _source_at_commit(file.parent, path, ref)
+
+
+def _source_at_commit(folder: Path, path: str, ref: str) -> Source:
+    there = _existing(folder)
+    top = (folder / path).absolute().relative_to(there.absolute()).as_posix()
+    listed = _git(there, "ls-tree", "-r", "-z", _commit(there, ref), "--", f"./{top}")
+    blobs: dict[str, Blob] = {}
+    for entry in filter(None, listed.decode(errors="replace").split("\0")):
+        facts, _, name = entry.partition("\t")
+        mode, kind, blob = facts.split()
+        if kind != "blob" or mode == _SYMBOLIC_LINK:
+            return Source(fault=f"{path} is more than plain files at {ref}")
+        blobs[name.removeprefix(top).removeprefix("/")] = Blob(blob, mode == _EXECUTABLE)
+    if not blobs:
+        return nothing_beside(path)
+    data = _contents(there, {blob.name for blob in blobs.values()})
+    limits = Limits()
+    files = []
+    for name, found in sorted(blobs.items()):
+        if fault := limits.fault(name or path, len(data[found.name])):
+            return fault
+        files.append(SourceFile(name, data[found.name], found.executable))
+    return Source(tuple(files), is_folder="" not in blobs)
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there: git is run in it."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+
+
+def _contents(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """The bytes of blobs by their names, asked for all at once."""
+    wanted = sorted(names)
+    answer = _git(folder, "cat-file", "--batch", told="".join(f"{n}\n" for n in wanted).encode())
+    found: dict[str, bytes] = {}
+    start = 0
+    for name in wanted:
+        line = answer.index(b"\n", start)
+        size = int(answer[start:line].split()[-1])
+        found[name] = answer[line + 1 : line + 1 + size]
+        start = line + size + 2
+    return found
 
 
 def _commit(folder: Path, ref: str) -> str:
@@ -29,10 +127,11 @@ def _commit(folder: Path, ref: str) -> str:
         raise HistoryError(f"git knows no commit called '{ref}'") from None
 
 
-def _git(folder: Path, *arguments: str) -> bytes:
+def _git(folder: Path, *arguments: str, told: bytes = b"") -> bytes:
     """What git answers; its complaint becomes the error."""
+    command = ("git", "-C", str(folder), *arguments)
     try:
-        done = subprocess.run(("git", "-C", str(folder), *arguments), capture_output=True)
+        done = subprocess.run(command, input=told, capture_output=True)
     except FileNotFoundError:
         raise HistoryError("git is not installed; --against asks it for the site file") from None
     if done.returncode:

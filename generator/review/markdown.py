@@ -5,12 +5,13 @@ GitHub takes 65,536 characters and refuses a longer comment; GitLab takes a mill
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from generator.render import markdown as escaped
+from generator.bundle.escaping import markdown as escaped
+from generator.records import record
 from generator.review.changes import FileChange
-from generator.review.impact import NodeReview, Review
-from generator.review.text import shown, summary
+from generator.review.impact import Review
+from generator.review.nodes import NodeReview
+from generator.review.text import headroom, shown, summary
 
 LIMIT = 65_000
 MARK = "<!-- sparkgen diff -->"
@@ -21,7 +22,7 @@ _FEWEST_LINES = 5
 _MOST_NAMES = 12
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fold:
     """Lines behind a title that opens them."""
 
@@ -75,13 +76,19 @@ def _fitted(fold: Fold, room: int) -> str:
 
 
 def _impact(review: Review) -> Iterator[str]:
-    said = f"{summary(review)}; **{review.downtime}**"
-    yield f"### {review.name}\n\nAgainst `{review.against}`: {said}.\n"
+    was = f", called {review.was} until now" if review.was not in ("", review.name) else ""
+    yield f"### {review.name}{was}\n"
+    if review.edits:
+        yield "".join(f"- {escaped(edit)}\n" for edit in review.edits)
+    facts = [summary(review), f"**{review.downtime}**", *filter(None, [headroom(review)])]
+    yield f"Against `{review.against}`: {'; '.join(facts)}.\n"
+    if review.notes:
+        yield "".join(f"> {escaped(note)}\n" for note in review.notes)
     yield "| Nodes | What must be done |\n|---|---|\n" + "".join(
         f"| {names} | {title} |\n" for title, names in _by_title(review.nodes)
     )
     yield "".join(
-        f"{number}. {escaped(step.text)}: {_names(step.nodes)}\n"
+        f"{number}. {escaped(step.text)}{f': {_names(step.nodes)}' if step.nodes else ''}\n"
         for number, step in enumerate(review.order, 1)
     )
 
@@ -100,15 +107,33 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _folds(review: Review) -> Iterator[Fold]:
+    alike: dict[tuple[str, ...], list[NodeReview]] = {}
     for node in review.nodes:
         if node.files:
-            title = f"{review.name}/{node.name}: {node.title}"
-            # All of a node that comes or goes is new or gone: its files are named, not shown.
-            listed = node.state in ("new", "removed")
-            lines = _list(node.files) if listed else _diff(node.files)
-            yield Fold(f"{title} ({_count(node.files)})", tuple(lines))
+            alike.setdefault((node.title, *_lines(node, "NODE")), []).append(node)
+    for nodes in alike.values():
+        first = nodes[0]
+        lines = _lines(first, first.name if len(nodes) == 1 else "NODE")
+        each = ", each" if len(nodes) > 1 else ""
+        title = f"{review.name}/{_names([node.name for node in nodes])}: {first.title}"
+        yield Fold(f"{title} ({_count(first.files)}{each})", lines)
     if review.files:
         yield Fold(f"{review.name}: files of no node ({_count(review.files)})", _diff(review.files))
+
+
+def _lines(node: NodeReview, folder: str) -> tuple[str, ...]:
+    """A node's diff under this name of its folder; what comes or goes as a whole is only named."""
+    listed = node.state in ("new", "removed")
+    lines = _list(node.files) if listed else _diff(node.files)
+    marks = ("+ ", "- ", "  ") if listed else ("--- a/", "+++ b/", "")
+    return tuple(_renamed(line, marks, f"{node.name}/", f"{folder}/") for line in lines)
+
+
+def _renamed(line: str, marks: Sequence[str], old: str, new: str) -> str:
+    for mark in marks:
+        if line.startswith(f"{mark}{old}"):
+            return f"{mark}{new}{line.removeprefix(mark + old)}"
+    return line
 
 
 def _diff(files: Sequence[FileChange]) -> tuple[str, ...]:
@@ -121,7 +146,8 @@ def _list(files: Sequence[FileChange]) -> tuple[str, ...]:
 
 
 def _count(files: Sequence[FileChange]) -> str:
-    return f"{len(files)} file{'s' if len(files) > 1 else ''}"
+    count = len(shown(files))
+    return f"{count} file{'s' if count > 1 else ''}"
 
 
 def _whole(fold: Fold, lines: Sequence[str]) -> str:

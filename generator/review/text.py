@@ -4,29 +4,57 @@ from collections.abc import Iterator, Sequence
 
 from generator.columns import columns
 from generator.review.changes import FileChange
-from generator.review.impact import NodeReview, Review
+from generator.review.impact import Review
+from generator.review.nodes import NodeReview
 
+_HEAD = ("NODE", "FILES", "WHAT MUST BE DONE")
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
-def text(review: Review, stat: bool = False, color: bool = False) -> str:
-    """One site's review; `stat` has a line a file in place of its diff."""
+def text(review: Review, stat: bool = False, color: bool = False, width: int | None = None) -> str:
+    """One site's review; `stat` has one line per file in place of its diff."""
     if not review.changed:
         return f"{review.name}: nothing differs from {review.against}\n"
     parts = [
-        f"{review.name} against {review.against}: {summary(review)}; {review.downtime}",
-        columns(("NODE", "FILES", "WHAT MUST BE DONE"), [_row(node) for node in review.nodes]),
+        "\n".join([f"{headline(review)}; {review.downtime}", *meaning(review)]),
+        columns(_HEAD, [_row(node) for node in review.nodes], width),
     ]
     if review.order:
         parts.append("\n".join(["In this order:", *order(review)]))
-    parts.append("\n".join(_stat(review.all_files) if stat else _diff(review.all_files, color)))
+    parts.append(
+        "\n".join(_stat(review.all_files, width) if stat else _diff(review.all_files, color))
+    )
     return "\n\n".join(parts) + "\n"
 
 
+def headline(review: Review) -> str:
+    """`lab against main (0123456789ab): 2 of 3 nodes change, 9 files`."""
+    was = f", called {review.was} until now" if review.was not in ("", review.name) else ""
+    return f"{review.name}{was} against {review.against}: {summary(review)}"
+
+
+def meaning(review: Review) -> Iterator[str]:
+    """What was changed in the site file, what that means for memory, and what to look at."""
+    yield from (f"  {edit}" for edit in review.edits)
+    if memory := headroom(review):
+        yield f"  {memory}"
+    yield from (f"note: {note}" for note in review.notes)
+
+
+def headroom(review: Review) -> str:
+    """The memory before and after, where both are known and differ."""
+    if review.headroom is None or review.headroom[0] == review.headroom[1]:
+        return ""
+    before, after = review.headroom
+    return f"memory left on the fullest node: {before:.1f} GiB -> {after:.1f} GiB"
+
+
 def summary(review: Review) -> str:
-    """`2 of 3 nodes change, 9 files`."""
+    """`2 of 3 nodes change, 9 files`; checksums and pictures of other files are not counted."""
+    if review.is_removed:
+        return "the site is gone, and its bundle is left over"
     touched = sum(node.state != "unchanged" for node in review.nodes)
-    files = len(review.all_files)
+    files = len(shown(review.all_files))
     return (
         f"{touched} of {len(review.nodes)} node{'s' if len(review.nodes) > 1 else ''} change, "
         f"{files} file{'s' if files > 1 else ''}"
@@ -36,7 +64,7 @@ def summary(review: Review) -> str:
 def order(review: Review) -> Iterator[str]:
     """The steps, numbered."""
     for number, step in enumerate(review.order, 1):
-        yield f"{number:>3}. {step.text}: {', '.join(step.nodes)}"
+        yield f"{number:>3}. {step}"
 
 
 def shown(files: Sequence[FileChange]) -> list[FileChange]:
@@ -46,7 +74,7 @@ def shown(files: Sequence[FileChange]) -> list[FileChange]:
 
 
 def _row(node: NodeReview) -> tuple[str, str, str]:
-    return node.name, str(len(node.files)), node.title
+    return node.name, str(len(shown(node.files)) if node.files else 0), node.title
 
 
 def _diff(files: Sequence[FileChange], color: bool) -> Iterator[str]:
@@ -59,9 +87,13 @@ def _colored(line: str) -> str:
     return f"\x1b[{code}m{line}\x1b[0m" if code else line
 
 
-def _stat(files: Sequence[FileChange]) -> Iterator[str]:
+def _stat(files: Sequence[FileChange], width: int | None) -> Iterator[str]:
     rows = [
-        (file.kind, file.path, f"+{file.added}", f"-{file.removed}", file.change.value)
+        (_kind(file), file.path, f"+{file.added}", f"-{file.removed}", file.activation.text)
         for file in shown(files)
     ]
-    yield columns(("", "FILE", "LINES", "", "A CHANGE OF IT NEEDS"), rows)
+    yield columns(("", "FILE", "LINES", "", "A CHANGE OF IT NEEDS"), rows, width)
+
+
+def _kind(file: FileChange) -> str:
+    return "mode" if file.is_mode_alone else file.kind

@@ -1,69 +1,95 @@
-"""The rules of the field: what a site may not say, each with its reason and its source."""
+"""The rules: what a site must not say, each with its reason and its source."""
 
 from collections.abc import Iterable
 from functools import cached_property
 
-from generator.addressing import Fabric, plan
-from generator.declaration import Declaration
-from generator.diagnostics import Finding, Severity
+from generator.diagnostics import Finding, Severity, Stage
+from generator.engines import ENGINES
+from generator.engines.startup import Verdict, start_of, verdicts
+from generator.fabric.addressing import Fabric, plan
 from generator.fit.assessment import Fit, assess
 from generator.rules import (
+    advisories,
     cabling,
+    compatibility,
+    container,
     engine,
     environment,
+    files,
     flags,
+    groups,
+    images,
     llama_cpp,
+    management,
     memory,
     model,
     nccl,
     network,
     nodes,
+    ports,
+    requirements,
     secrets,
     security,
     services,
     sglang,
-    support,
+    speculation,
+    startup,
+    switches,
     tensorrt_llm,
+    variables,
 )
-from generator.rules.flags.judgment import Judgment, judgment
+from generator.rules.flags.checking import CheckedFlags, check_flags
+from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
-from generator.source import Document
+from generator.site.complete import CompleteDeclaration, complete
+from generator.sitefile.beside import Beside, Source
+from generator.sitefile.declaration import Declaration
+from generator.sitefile.source import Document
 
-__all__ = ["MODULES", "RULES", "judge"]
+__all__ = ["MODULES", "RULES", "check"]
 
 # Each module registers its rules when it is imported.
 MODULES = (
-    *(nodes, cabling, network, environment, nccl, model, memory, support, engine),
-    *(flags, security, secrets, sglang, tensorrt_llm, llama_cpp, services),
+    *(nodes, cabling, groups, ports, network, environment, nccl, model, memory, compatibility),
+    *(engine, switches),
+    *(flags, security, secrets, startup, sglang, tensorrt_llm, llama_cpp, services, advisories),
+    variables,
+    requirements,
+    files,
+    management,
+    speculation,
+    container,
+    images,
 )
 
 # What rules ask for that is no section of the site file.
-_OWN = ("fabric", "fit", "flags", "document")
-
-# Rules that sort before this say whether the cabling has a shape that addresses can be given to.
-_SHAPE = "SG22"
+_OWN = ("fabric", "fit", "flags", "verdicts", "sources", "document")
 
 
-def judge(declaration: Declaration, document: Document) -> tuple[list[Finding], Fabric | None]:
-    """All findings of the rules, and the fabric if the cabling is sound enough to have one."""
-    facts = _Facts(declaration, document)
+def check(
+    declaration: Declaration, document: Document, beside: Beside, policy: Policy | None = None
+) -> tuple[list[Finding], CompleteDeclaration | None]:
+    """All findings of the rules, and the declaration if all that a site takes is there."""
+    facts = _Facts(declaration, document, beside)
     for rule in _in_order():
-        facts.judge(rule)
-    return waived(facts.findings, declaration.waivers, facts.judged), facts.fabric
+        facts.check(rule)
+    taken = policy.applied(facts.findings) if policy else facts.findings
+    findings = waived(taken, declaration.waivers, facts.checked)
+    return findings, complete(declaration, facts.fabric, facts.sources or {}, facts.fit)
 
 
 def _in_order() -> Iterable[Rule]:
-    """The rules by id, each after those that make it pointless."""
+    """The rules by stage and id, each after those that make it pointless."""
     ordered: dict[str, Rule] = {}
 
     def add(number: str) -> None:
         if number not in ordered:
-            for other in sorted(RULES[number].unless | RULES[number].not_beside):
+            for other in sorted(RULES[number].unless | RULES[number].suppressed_by):
                 add(other)
             ordered[number] = RULES[number]
 
-    for number in sorted(RULES):
+    for number in sorted(RULES, key=lambda number: (RULES[number].stage, number)):
         add(number)
     return ordered.values()
 
@@ -71,20 +97,21 @@ def _in_order() -> Iterable[Rule]:
 class _Facts:
     """The sections that rules ask for by name, None where they can't be had."""
 
-    def __init__(self, declaration: Declaration, document: Document) -> None:
+    def __init__(self, declaration: Declaration, document: Document, beside: Beside) -> None:
         self.declaration = declaration
+        self.beside = beside
         self.document = document
         self.findings: list[Finding] = []
-        self.judged: set[str] = set()
+        self.checked: set[str] = set()
 
-    def judge(self, rule: Rule) -> None:
+    def check(self, rule: Rule) -> None:
         """Add what a rule has to say, unless it is pointless or a section can't be had."""
         if rule.unless & {finding.rule for finding in self.findings}:
             return
         sections = [self.get(name) for name in rule.needs]
         if all(section is not None for section in sections):
-            self.judged.add(rule.id)
-            said = {finding.path for finding in self.findings if finding.rule in rule.not_beside}
+            self.checked.add(rule.id)
+            said = {finding.path for finding in self.findings if finding.rule in rule.suppressed_by}
             faults = [fault for fault in rule.check(*sections) if fault.path not in said]
             self.findings += map(rule.finding, faults)
 
@@ -93,7 +120,7 @@ class _Facts:
 
     @cached_property
     def fit(self) -> Fit | None:
-        """How the model fits the nodes, if the sections that say so are sound."""
+        """How the model fits the nodes, if the sections that decide it are valid."""
         declared = self.declaration
         if declared.nodes is None or declared.model is None or declared.engine is None:
             return None
@@ -101,15 +128,31 @@ class _Facts:
 
     @cached_property
     def fabric(self) -> Fabric | None:
-        """The addresses that would come out; first asked for when the shape has been judged."""
+        """The addresses that would come out; first asked for when the shape has been checked."""
         declared = self.declaration
         if declared.nodes is None or declared.cabling is None or declared.topology is None:
             return None
-        if any(f.rule < _SHAPE and f.severity is Severity.ERROR for f in self.findings):
+        if any(f.stage is Stage.SHAPE and f.severity is Severity.ERROR for f in self.findings):
             return None
         return plan(declared.nodes, declared.cabling, declared.topology)
 
     @cached_property
-    def flags(self) -> Judgment | None:
+    def verdicts(self) -> list[Verdict] | None:
+        """What the engine would refuse or die of at its start."""
+        model, engine = self.declaration.model, self.declaration.engine
+        if model is None or engine is None:
+            return None
+        return verdicts(ENGINES[engine.name].conditions(), start_of(engine, model))
+
+    @cached_property
+    def sources(self) -> dict[str, Source] | None:
+        """What the files beside the site file hold that it names."""
+        engine = self.declaration.engine
+        if engine is None:
+            return None
+        return {path: self.beside(path) for path in engine.sources}
+
+    @cached_property
+    def flags(self) -> CheckedFlags | None:
         """What the engine's catalog says of its flags and variables."""
-        return judgment(self.declaration.engine) if self.declaration.engine else None
+        return check_flags(self.declaration.engine) if self.declaration.engine else None

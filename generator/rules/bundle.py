@@ -1,6 +1,6 @@
-"""The rules of bundles on disk, and sparkgen's own faults. Documented here, found elsewhere.
+"""Rules about bundles on disk, and sparkgen's own faults. Documented here, checked elsewhere.
 
-The findings come from `generator.output` and the command line.
+The findings come from `generator.bundle.output` and the command line.
 """
 
 from generator.diagnostics import Severity
@@ -56,6 +56,62 @@ def name_of_two_sites() -> None:
     """Sites that are built together have names of their own.
 
     The name of a site is the name of its bundle's folder: one would overwrite the other.
+    """
+
+
+@documented("SG807")
+def half_written() -> None:
+    """A bundle is whole.
+
+    A `sparkgen build` was killed between two files: some are of the bundle before, some of the one
+    that it was writing. The next `sparkgen build` finishes it, and takes no file for one that was
+    edited by hand; until then the other commands that read the bundle go no further.
+    """
+
+
+@documented("SG808")
+def left_over_bundle() -> None:
+    """Every bundle has its site.
+
+    A site that is removed or renamed leaves its bundle behind, in the folder and on the nodes.
+    `sparkgen check` looks for the site file that the bundle's manifest names, beside the sites that
+    it is asked about; `sparkgen diff` says what the removal means on the nodes.
+    """
+
+
+@documented("SG809")
+def bundle_of_a_later_version() -> None:
+    """A bundle is not taken back to an earlier version of sparkgen.
+
+    The manifest says that a later sparkgen made it, and this one would undo what has been mended
+    since. `sparkgen build` writes nothing then: upgrade sparkgen, or let `--force` build it as it
+    is.
+    """
+
+
+@documented("SG820")
+def malformed_policy() -> None:
+    """A policy says which rules it means, what it makes of them, and why.
+
+    `policy.yaml` stands beside the folder of the sites, or is named by `--policy`:
+
+        version: 1
+        rules:
+          SG609: {level: error, reason: what runs is what was reviewed}
+          SG521: {level: off, reason: users share the cache}
+        require:
+          api_key: the office network is no friend
+
+    Levels are `error`, `warning`, `note` and `off`. What is an error stays one. `require` knows
+    `api_key`, `image_digests` and `model_revision`.
+    """
+
+
+@documented("SG821")
+def requirement_of_the_policy() -> None:
+    """A site does what its repository's policy asks for.
+
+    `policy.yaml` says why. No waiver of a site takes it back.
     """
 
 

@@ -1,9 +1,9 @@
 """Rules about cables: which ends exist, and whether the cables make the topology."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from string import digits
 
-from generator.declaration import DeclaredCable, DeclaredEngine, Endpoint, Topology
 from generator.diagnostics import (
     Add,
     Data,
@@ -14,12 +14,16 @@ from generator.diagnostics import (
     all_nearest,
     did_you_mean,
     listed,
+    misspelt,
     removal,
     replacements,
 )
+from generator.fabric.topologies import SWITCH, TOPOLOGIES, likely, without_a_switch
+from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.hardware import DAC_REACH_M, HALVES, PORTS, Half
 from generator.rules.nodes import Nodes, named
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, shape_rule
+from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, Endpoint, Topology
 
 Cabling = Sequence[DeclaredCable]
 
@@ -36,7 +40,7 @@ def _node_ends(nodes: Nodes, cable: DeclaredCable) -> list[Endpoint]:
     return [end for end in cable.endpoints if end.name in names]
 
 
-@rule("SG203", unless="SG201 SG218")
+@shape_rule("SG203", unless="SG201 SG218")
 def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """A cable ends at port p0 or p1 of a node of the list, or at a switch.
 
@@ -58,14 +62,15 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
     for cable in cabling:
         for end in _strangers(cable, names, topology):
             strangers.setdefault(end.name, []).append(end)
-    switch = next(iter(strangers)) if len(strangers) == 1 and topology.kind != "switch" else ""
+    alone = len(strangers) == 1 and not TOPOLOGIES[topology.kind].switched
+    switch = next(iter(strangers)) if alone else ""
     if switch and len(strangers[switch]) == len(cabling) > 1 and not did_you_mean(switch, names):
         yield Fault(
             f"all cables end at '{switch}', which is no node",
             ("topology", "kind"),
-            "write 'kind: switch' if it is a switch",
+            f"write 'kind: {SWITCH}' if it is a switch",
             related=(Related("first used", strangers[switch][0].path),),
-            proposals=replacements(("topology", "kind"), ["switch"]),
+            proposals=replacements(("topology", "kind"), [SWITCH]),
         )
         return
     cabled = {end.name for cable in cabling for end in cable.endpoints}
@@ -75,14 +80,19 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
             # Of names that are as near, or where none is, one that has no cable yet was meant.
             bare = sorted(names - cabled)
             near = [known for known in near if known in bare] or (bare if len(bare) == 1 else near)
+        bare_near = [node for node in nodes if node.name in near and node.name not in cabled]
+        suspects = bare_near if _misspelt(name, bare_near, names)[1] else []
         yield Fault(
             f"no node is called '{name}'",
             ends[0].path,
-            f"did you mean {listed(map(repr, near))}?" if near else _nodes_are(names),
-            related=tuple(Related("used again", end.path) for end in ends[1:]),
-            proposals=tuple(
-                tuple(Replace(end.path, f"{known}:{end.port}") for end in ends) for known in near
+            _advice(name, near, bare_near, names) + _free(near, nodes, cabling),
+            related=(
+                *(Related("used again", end.path) for end in ends[1:]),
+                *(Related(f"no cable ends at {n.name},", (*n.path, "name")) for n in suspects),
             ),
+            proposals=_readings(name, ends, near, bare_near, names),
+            # A name of another kind may have been chosen, and the cables are of before.
+            unsafe=bool(suspects) and name not in misspelt(suspects[0].name, [name]),
         )
     for cable in cabling:
         for end in _node_ends(nodes, cable):
@@ -95,6 +105,59 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
                     + "p0 is the left port, beside the RJ45; p1 the right one",
                     proposals=replacements(end.path, [f"{end.name}:{meant}"] if meant else []),
                 )
+
+
+def _free(near: Sequence[str], nodes: Nodes, cabling: Cabling) -> str:
+    """The port that no cable ends at, where there is one and no name is near."""
+    free = [] if near else _free_ports((node.name for node in nodes), cabling)
+    return f"; {free[0]} is free" if len(free) == 1 else ""
+
+
+def _advice(name: str, near: Sequence[str], bare: Nodes, names: set[str]) -> str:
+    """What to write at the cables or, where a node has none, in the list of nodes."""
+    if not near:
+        return _nodes_are(names)
+    ends, at_node = _misspelt(name, bare, names)
+    if not ends:
+        return f"write 'name: {name}' in place of 'name: {bare[0].name}', where no cable ends"
+    meant = f"did you mean {listed(map(repr, near))}"
+    return f"{meant}, or is {bare[0].name} called '{name}'?" if at_node else f"{meant}?"
+
+
+def _readings(
+    name: str, ends: Sequence[Endpoint], near: Sequence[str], bare: Nodes, names: set[str]
+) -> tuple[Proposal, ...]:
+    """The ends of cables with a name that is known, or a node without a cable with this one."""
+    at_ends = tuple(
+        tuple(Replace(end.path, f"{known}:{end.port}") for end in ends) for known in near
+    )
+    at_nodes = tuple((Replace((*node.path, "name"), name),) for node in bare)
+    ends_are, node_is = _misspelt(name, bare, names)
+    return (at_ends if ends_are else ()) + (at_nodes if node_is else ())
+
+
+def _misspelt(name: str, bare: Nodes, names: set[str]) -> tuple[bool, bool]:
+    """Whether the ends of cables may be misspelt, and the name of a node without a cable.
+
+    Names of nodes are mostly alike but for a number: one that isn't like the others is the wrong
+    one, and none of those that are counted through is.
+    """
+    if len(bare) != 1 or _are_counted(names):
+        return True, False
+    others = {_stem(known) for known in names - {bare[0].name}}
+    if len(others) != 1:
+        return True, True
+    return _stem(bare[0].name) in others, _stem(name) in others
+
+
+def _are_counted(names: set[str]) -> bool:
+    """Whether names are spark1, spark2, ... without a gap."""
+    stem = min(map(_stem, names), default="")
+    return names == {f"{stem}{number}" for number in range(1, len(names) + 1)}
+
+
+def _stem(name: str) -> str:
+    return name.rstrip(digits)
 
 
 def _meant_port(port: str) -> str:
@@ -110,7 +173,7 @@ def _meant_port(port: str) -> str:
 def _strangers(cable: DeclaredCable, names: set[str], topology: Topology) -> list[Endpoint]:
     """The ends that should be nodes and are not; on a switch one end is the switch's own."""
     strangers = [end for end in cable.endpoints if end.name not in names]
-    if topology.kind != "switch":
+    if not TOPOLOGIES[topology.kind].switched:
         return strangers
     if len(strangers) < 2:
         return []
@@ -122,7 +185,7 @@ def _nodes_are(names: set[str]) -> str:
     return f"the {'only node is' if one else 'nodes are'} {named(sorted(names))}"
 
 
-@rule("SG204", unless="SG201 SG218")
+@shape_rule("SG204", unless="SG201 SG218")
 def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
     """A QSFP port takes one cable.
 
@@ -177,12 +240,17 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
 
 
 def _free_port(end: Endpoint, nodes: Nodes, cabling: Cabling) -> str:
+    return next(iter(_free_ports([end.name] if end.name in _names(nodes) else [], cabling)), "")
+
+
+def _free_ports(names: Iterable[str], cabling: Cabling) -> list[str]:
+    """The ports of nodes that no cable ends at."""
     ends = {str(end) for cable in cabling for end in cable.endpoints}
-    ports = [f"{end.name}:{port}" for port in _PORTS if end.name in _names(nodes)]
-    return next((port for port in ports if port not in ends), "")
+    ports = [f"{name}:{port}" for name in names for port in _PORTS]
+    return [port for port in ports if port not in ends]
 
 
-@rule("SG205", unless="SG201 SG218")
+@shape_rule("SG205", unless="SG201 SG218")
 def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
     """A cable joins two machines.
 
@@ -201,8 +269,16 @@ def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
             yield Fault(
                 f"both ends of the cable are at {cable.endpoints[0].name}",
                 (*cable.path, "endpoints"),
-                "a cable joins two nodes, or a node and a switch",
+                _free_of_others(cable, nodes, cabling)
+                or "a cable joins two nodes, or a node and a switch",
             )
+
+
+def _free_of_others(cable: DeclaredCable, nodes: Nodes, cabling: Cabling) -> str:
+    """The ports of other nodes that no cable ends at."""
+    own = cable.endpoints[0].name
+    free = _free_ports((node.name for node in nodes if node.name != own), cabling)
+    return f"{listed(free)} {'is' if len(free) == 1 else 'are'} free" if 0 < len(free) <= 2 else ""
 
 
 def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
@@ -210,12 +286,12 @@ def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
     return a.name == b.name and a.name in _names(nodes)
 
 
-@rule("SG208", unless="SG201 SG203")
+@shape_rule("SG208", unless="SG201 SG203")
 def node_count(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """One node is alone, two are on a cable, three in a ring; more need a switch.
+    """One node is alone, two are on a cable, three to eight in a ring, any number on a switch.
 
-    A node has two ports: with four nodes and no switch some pair is not adjacent, and RoCE between
-    them is not routed.
+    NVIDIA joins four by a switch. Rings of four and eight are in use elsewhere, with NCCL kept to
+    neighbors; of more nobody has told.
 
     Source: NVIDIA, "Connect multiple Sparks" (ring for three, four need a switch).
 
@@ -234,22 +310,18 @@ def node_count(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
           - name: spark1
           - name: spark2
     """
-    wanted = {"single": (1, 1), "direct": (2, 2), "ring": (3, 3), "switch": (2, 244)}
-    low, high = wanted[topology.kind]
+    kind = TOPOLOGIES[topology.kind]
     count = len(nodes)
-    if low <= count <= high:
+    if kind.fewest <= count <= kind.most:
         return
-    why = ": two ports can't reach three peers, and RoCE isn't routed" if count > 3 else ""
+    fitting = likely(count)
     yield Fault(
-        f"'{topology.kind}' is for {_count(low, high)}, and there {_are(count)}{why}",
+        f"'{topology.kind}' is for {_count(kind.fewest, kind.most)}, and there {_are(count)}",
         ("topology", "kind"),
-        f"write 'kind: {_FITTING.get(count, 'switch')}'",
+        f"write {listed(repr(f'kind: {name}') for name in fitting)}",
         related=(Related("the nodes", ("nodes",)),),
-        proposals=replacements(("topology", "kind"), filter(None, [_FITTING.get(count)])),
+        proposals=replacements(("topology", "kind"), fitting),
     )
-
-
-_FITTING = {1: "single", 2: "direct", 3: "ring"}
 
 
 def _are(count: int) -> str:
@@ -262,7 +334,7 @@ def _count(low: int, high: int) -> str:
     return f"{low} to {high} nodes"
 
 
-@rule("SG218")
+@shape_rule("SG218")
 def cables_of_a_single_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """A single node has no cables.
 
@@ -278,7 +350,7 @@ def cables_of_a_single_node(nodes: Nodes, cabling: Cabling, topology: Topology) 
         topology:
           kind: single
     """
-    if topology.kind == "single" and len(nodes) == 1 and cabling:
+    if len(nodes) == TOPOLOGIES[topology.kind].most == 1 and cabling:
         yield Fault(
             "a single node has no cables",
             ("cabling",),
@@ -288,7 +360,7 @@ def cables_of_a_single_node(nodes: Nodes, cabling: Cabling, topology: Topology) 
         )
 
 
-@rule("SG213", unless="SG201 SG203 SG205 SG208")
+@shape_rule("SG213", unless="SG201 SG203 SG205 SG208")
 def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """On a switch every cable ends at the switch.
 
@@ -316,15 +388,15 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
           - endpoints: [spark1:p0, switch:1]
           - endpoints: [spark2:p0, switch:2]
     """
-    if topology.kind != "switch":
+    if not TOPOLOGIES[topology.kind].switched:
         return
     direct = [cable for cable in cabling if len(_node_ends(nodes, cable)) == 2]
     if direct and len(direct) == len(cabling):
-        fitting = _FITTING.get(len(nodes), "")
+        fitting = without_a_switch(len(nodes))
         yield Fault(
             "no cable ends at a switch",
             ("topology", "kind"),
-            f"write 'kind: {fitting}', or SWITCH:PORT at one end of each cable"
+            f"write 'kind: {fitting[0]}', or SWITCH:PORT at one end of each cable"
             if fitting
             else "write SWITCH:PORT at one end of each cable",
             related=(Related("the cables", ("cabling",)),),
@@ -339,7 +411,7 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
         )
 
 
-@rule("SG207", unless=_UNSOUND + " SG208")
+@shape_rule("SG207", unless=_UNSOUND + " SG208")
 def unconnected_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Every node of a switch has a cable to it.
 
@@ -364,7 +436,7 @@ def unconnected_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
           - endpoints: [spark1:p0, switch:1]
           - endpoints: [spark2:p0, switch:2]
     """
-    if topology.kind != "switch":
+    if not TOPOLOGIES[topology.kind].switched:
         return
     if not cabling:
         yield Fault(
@@ -373,17 +445,24 @@ def unconnected_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
             f"add 'cabling:' with '- endpoints: [{nodes[0].name}:p0, SWITCH:PORT]' for each node",
         )
         return
-    cabled = {end.name for cable in cabling for end in cable.endpoints}
+    names = _names(nodes)
+    ends = [end for cable in cabling for end in cable.endpoints]
+    cabled = {end.name for end in ends}
+    # As the others have it.
+    ports = Counter(end.port for end in ends if end.name in names)
+    switches = Counter(end.name for end in ends if end.name not in names)
+    port, switch = (next(iter(c.most_common(1)), ("", 0))[0] for c in (ports, switches))
     for node in nodes:
         if node.name not in cabled:
             yield Fault(
                 f"{node.name} has no cable",
                 (*node.path, "name"),
-                f"add '- endpoints: [{node.name}:p0, SWITCH:PORT]' to cabling",
+                f"add '- endpoints: [{node.name}:{port or 'p0'}, {switch or 'SWITCH'}:PORT]' "
+                "to cabling",
             )
 
 
-@rule("SG217", unless=_UNSOUND + " SG207 SG208")
+@shape_rule("SG217", unless=_UNSOUND + " SG207 SG208")
 def uneven_switch_ports(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All nodes cable the same ports to a switch.
 
@@ -411,7 +490,7 @@ def uneven_switch_ports(nodes: Nodes, cabling: Cabling, topology: Topology) -> I
           - endpoints: [spark1:p0, switch:1]
           - endpoints: [spark2:p0, switch:2]
     """
-    if topology.kind != "switch":
+    if not TOPOLOGIES[topology.kind].switched:
         return
     ports: dict[str, set[str]] = {node.name: set() for node in nodes}
     for cable in cabling:
@@ -437,7 +516,7 @@ def uneven_switch_ports(nodes: Nodes, cabling: Cabling, topology: Topology) -> I
             )
 
 
-@rule("SG209", unless=_UNSOUND + " SG208")
+@shape_rule("SG209", unless=_UNSOUND + " SG208")
 def missing_cable(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """The cables make the topology.
 
@@ -458,75 +537,90 @@ def missing_cable(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterato
           - endpoints: [spark2:p0, spark3:p1]
           - endpoints: [spark3:p0, spark1:p1]
     """
-    if topology.kind == "direct" and not cabling:
-        a, b = (node.name for node in nodes)
-        yield Fault(
-            f"no cable joins {a} and {b}",
-            ("topology", "kind"),
-            f"add 'cabling: [{{endpoints: [{a}:p0, {b}:p0]}}]'",
-            proposals=_first_cables((f"{a}:p0", f"{b}:p0")),
-        )
-    if topology.kind == "ring" and not cabling:
-        yield Fault(
-            "no cables join the nodes",
-            ("topology", "kind"),
-            "add 'cabling:' with a cable from p0 of each node to p1 of the next",
-            proposals=_first_cables(
-                *((f"{a}:p0", f"{b}:p1") for a, b in _ring_of([node.name for node in nodes]))
-            ),
-        )
-    elif topology.kind == "ring":
-        yield from _open_ring(nodes, cabling)
+    kind = TOPOLOGIES[topology.kind]
+    names = [node.name for node in nodes]
+    pairs = kind.pairs(names)
+    second = _second_cable(cabling) if pairs and not kind.spare_cables else None
+    if second:
+        yield second
+    elif cabling:
+        yield from _apart(kind, names, cabling)
+    elif pairs:
+        yield _no_cables(pairs, "p0" if kind.same_port else "p1")
 
 
-def _first_cables(*ends: tuple[str, str]) -> tuple[Proposal, ...]:
-    """The proposal to write the section with these cables."""
-    cables: Data = [{"endpoints": list(pair)} for pair in ends]
-    return ((Add(("cabling",), cables, after="nodes"),),)
+def _joined(cable: DeclaredCable) -> Pair:
+    first, second = cable.endpoints
+    return first.name, second.name
 
 
-def _ring_of(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each node and the next one."""
-    return zip(names, [*names[1:], names[0]], strict=True)
+def _no_cables(pairs: Sequence[Pair], port: str) -> Fault:
+    """The fault of a site without cables; `port` is where one that begins at p0 ends."""
+    cables: Data = [{"endpoints": [f"{a}:p0", f"{b}:{port}"]} for a, b in pairs]
+    (a, b), *others = pairs
+    return Fault(
+        "no cables join the nodes" if others else f"no cable joins {a} and {b}",
+        ("topology", "kind"),
+        f"add 'cabling:' with a cable from p0 of each node to {port} of the next"
+        if others
+        else f"add 'cabling: [{{endpoints: [{a}:p0, {b}:{port}]}}]'",
+        proposals=((Add(("cabling",), cables, after="nodes"),),),
+        unsafe=True,
+    )
 
 
-def _open_ring(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
-    """What keeps three nodes from being a ring: each pair of them has one cable."""
+def _second_cable(cabling: Cabling) -> Fault | None:
+    """The fault of two nodes that two cables join, where one has to."""
     joined: dict[frozenset[str], DeclaredCable] = {}
     for cable in cabling:
-        a, b = cable.endpoints
-        first = joined.setdefault(frozenset((a.name, b.name)), cable)
+        a, b = _joined(cable)
+        first = joined.setdefault(frozenset((a, b)), cable)
         if first is not cable:
-            yield Fault(
-                f"a second cable joins {a.name} and {b.name}",
+            return Fault(
+                f"a second cable joins {a} and {b}",
                 (*cable.path, "endpoints"),
                 "a ring has one cable between each two nodes",
                 related=(Related("the first one", (*first.path, "endpoints")),),
             )
-            return
-    names = [node.name for node in nodes]
-    used = {str(end) for cable in cabling for end in cable.endpoints}
-    count = len(cabling)
-    for a_name, b_name in _ring_of(names):
-        if frozenset((a_name, b_name)) in joined:
-            continue
-        first_free = next(f"{a_name}:{port}" for port in _PORTS if f"{a_name}:{port}" not in used)
-        other = "p1" if first_free.endswith("p0") else "p0"
-        ports = (other, *(port for port in _PORTS if port != other))
-        second_free = next(f"{b_name}:{port}" for port in ports if f"{b_name}:{port}" not in used)
+    return None
+
+
+def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Iterator[Fault]:
+    """The faults of nodes that the cables do not join as they should."""
+    joined = [_joined(cable) for cable in cabling]
+    if closed := kind.closed_apart(names, joined):
+        others = [name for name in names if name not in closed]
         yield Fault(
-            f"no cable joins {a_name} and {b_name}: the ring is open",
+            f"the cables join {listed(closed, 'and')} in a ring without {listed(others, 'and')}",
             ("cabling",),
-            f"add '- endpoints: [{first_free}, {second_free}]' to cabling",
+            "cable all nodes in one ring: each one to the next, and the last one to the first",
             at_key=True,
-            proposals=((Add(("cabling", count), {"endpoints": [first_free, second_free]}),),),
         )
-        used |= {first_free, second_free}
-        count += 1
+        return
+    yield from _open_gaps(kind.missing(names, joined), cabling)
 
 
-@rule("SG210", unless=_UNSOUND + " SG208 SG209")
-def ring_orientation(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
+    """The faults of nodes that lack a cable, and one from and to a free port for each."""
+    used = {str(end) for cable in cabling for end in cable.endpoints}
+    for number, (a, b) in enumerate(missing, len(cabling)):
+        first = next(f"{a}:{port}" for port in _PORTS if f"{a}:{port}" not in used)
+        ports = sorted(_PORTS, reverse=first.endswith("p0"))
+        second = next(f"{b}:{port}" for port in ports if f"{b}:{port}" not in used)
+        yield Fault(
+            f"no cable joins {a} and {b}: the ring is open",
+            ("cabling",),
+            f"add '- endpoints: [{first}, {second}]' to cabling",
+            at_key=True,
+            proposals=((Add(("cabling", number), {"endpoints": [first, second]}),),),
+            # Where a cable is plugged is seen on the machines, and its subnets come by its place.
+            unsafe=True,
+        )
+        used |= {first, second}
+
+
+@shape_rule("SG210", unless=_UNSOUND + " SG208 SG209")
+def ring_orientation(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Each cable of a ring goes from p0 of one node to p1 of the next.
 
     A ring of three closes in no other way that treats all nodes alike, and NVIDIA's setup takes no
@@ -550,7 +644,7 @@ def ring_orientation(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
           - endpoints: [spark2:p0, spark3:p1]
           - endpoints: [spark3:p0, spark1:p1]
     """
-    if topology.kind != "ring":
+    if not TOPOLOGIES[topology.kind].is_oriented(len(nodes)):
         return
     wrong = [cable for cable in cabling if len({end.port for end in cable.endpoints}) == 1]
     if not wrong:
@@ -574,7 +668,7 @@ def ring_orientation(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     )
 
 
-@rule("SG211", Severity.WARNING, unless=_UNSOUND + " SG208 SG209")
+@shape_rule("SG211", Severity.WARNING, unless=_UNSOUND + " SG208 SG209")
 def different_ports(
     cabling: Cabling, topology: Topology, engine: DeclaredEngine
 ) -> Iterator[Fault]:
@@ -594,7 +688,7 @@ def different_ports(
         cabling:
           - endpoints: [spark1:p0, spark2:p0]
     """
-    if topology.kind != "direct" or engine.launcher == "ray":
+    if not TOPOLOGIES[topology.kind].same_port or engine.launcher == "ray":
         return
     for cable in cabling:
         a, b = cable.endpoints
@@ -607,7 +701,7 @@ def different_ports(
             return
 
 
-@rule("SG212", Severity.WARNING, unless=_UNSOUND + " SG208 SG209")
+@shape_rule("SG212", Severity.WARNING, unless=_UNSOUND + " SG208 SG209")
 def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """A second cable between two nodes brings no speed.
 
@@ -624,7 +718,7 @@ def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
         cabling:
           - endpoints: [spark1:p0, spark2:p0]
     """
-    if topology.kind == "direct":
+    if TOPOLOGIES[topology.kind].spare_cables:
         for cable in cabling[1:]:
             yield Fault(
                 "a second cable between two nodes brings no speed",
@@ -658,7 +752,7 @@ def long_copper(cabling: Cabling) -> Iterator[Fault]:
             )
 
 
-@rule("SG214", Severity.WARNING, unless=_UNSOUND + " SG207 SG208")
+@shape_rule("SG214", Severity.WARNING, unless=_UNSOUND + " SG207 SG208")
 def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All cables of a port number end at one switch.
 
@@ -685,7 +779,7 @@ def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterat
           - endpoints: [spark1:p0, crs812:1]
           - endpoints: [spark2:p0, crs812:2]
     """
-    if topology.kind != "switch":
+    if not TOPOLOGIES[topology.kind].switched:
         return
     names = _names(nodes)
     ends: dict[str, list[Endpoint]] = {}

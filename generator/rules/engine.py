@@ -1,10 +1,11 @@
 """Rules about the engine, its image and its flags."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from generator import catalogs
-from generator.architecture import shape
-from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.versions import release, version
 from generator.diagnostics import (
     Add,
     KeyPath,
@@ -17,12 +18,15 @@ from generator.diagnostics import (
     misspelt,
     removal,
     renamings,
+    slips,
 )
-from generator.engines import ENGINES
+from generator.engines import ENGINES, vllm
+from generator.models.architecture import known_checkpoint, shape
 from generator.rules import splits
-from generator.rules.environment import version_tuple
 from generator.rules.registry import Fault, rule
-from generator.services import EXPORTERS, WEB_UI_PORT
+from generator.services import SERVICES
+from generator.site.service import RequestedPort
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
 
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
@@ -42,11 +46,12 @@ def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
         engine:
           name: vllm
           launcher: ray
+          image: registry.lan/vllm-ray:0.33.0
     """
     launchers = ENGINES[engine.name].LAUNCHERS
     if engine.launcher and engine.launcher not in launchers:
         yield Fault(
-            f"{ENGINES[engine.name].TITLE} has no launcher '{engine.launcher}'",
+            f"{ENGINE_TRAITS[engine.name].title} has no launcher '{engine.launcher}'",
             ("engine", "launcher"),
             f"write {listed(launchers)}",
         )
@@ -123,7 +128,7 @@ def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
             ("engine", "image"),
             f"use an image of {engine.name}, or write 'name: {known.engine}'",
         )
-    elif known.version and version_tuple(known.version) != version_tuple(engine.version):
+    elif known.version and version(known.version).public != version(engine.version).public:
         yield Fault(
             f"the image holds {known.engine} {known.version}, not {engine.version}",
             ("engine", "version"),
@@ -152,7 +157,7 @@ def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
     known = catalogs.image(engine.image)
     if not (known and known.nccl and engine.nccl):
         return
-    if version_tuple(known.nccl) != version_tuple(engine.nccl):
+    if release(known.nccl) != release(engine.nccl):
         yield Fault(
             f"the image holds NCCL {known.nccl}, not {engine.nccl}",
             ("engine", "nccl"),
@@ -160,36 +165,64 @@ def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG607", Severity.WARNING)
+@rule("SG607", unless="SG602")
 def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
     """An image for the launcher Ray has Ray inside.
 
-    The image is known to come without it.
+    vLLM itself does not need Ray, and its images have had none since 0.19: the container would end
+    at `ray start`.
 
-    Source: NVIDIA/dgx-spark-playbooks, nvidia/vllm/README.md, of the image 26.05.
+    Source: vLLM 0.19.0 and later, requirements/cuda.txt; kubernetes-sigs/lws issue 835;
+    NVIDIA/dgx-spark-playbooks, nvidia/vllm/README.md, of the image 26.05.
 
     Bad:
         engine:
           version: 0.20.1
           image: nvcr.io/nvidia/vllm:26.05-py3
           launcher: ray
-        waivers:
-          - {rule: SG630, path: engine.version, reason: Its flags have been tried}
 
     Good:
         engine:
           version: 0.20.1
           image: nvcr.io/nvidia/vllm:26.05-py3
           launcher: native
-        waivers:
-          - {rule: SG630, path: engine.version, reason: Its flags have been tried}
     """
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is False:
         yield Fault(
             "the image comes without Ray",
             ("engine", "image"),
-            "write 'launcher: native', or use an image with Ray inside",
+            f"write 'launcher: native', or name an image of your own, made with "
+            f"'FROM {engine.image}' and 'RUN pip install ray'",
+        )
+
+
+@rule("SG612", Severity.WARNING, unless="SG602")
+def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
+    """An image for the launcher Ray is known to have Ray inside.
+
+    This is SG607 where nobody has looked into the image: `docker run --rm --entrypoint ray IMAGE
+    --version` does.
+
+    Bad:
+        engine:
+          version: 0.19.0
+          image: nvcr.io/nvidia/vllm:26.04-py3
+          launcher: ray
+
+    Good:
+        engine:
+          version: 0.19.0
+          image: registry.lan/vllm-ray:0.19.0
+          launcher: ray
+    """
+    known = catalogs.image(engine.image)
+    if engine.launcher == "ray" and known and known.ray is None:
+        yield Fault(
+            "it is not known whether the image has Ray inside",
+            ("engine", "image"),
+            "write 'launcher: native', which needs none, or look into the image and say so in a "
+            "waiver",
         )
 
 
@@ -213,50 +246,50 @@ def port_of_two_services(
           port: 9000
           ports: {master: 29501}
     """
-    module = ENGINES[engine.name]
-    launcher = engine.launcher or module.LAUNCHERS[0]
-    defaults = module.default_ports(launcher, engine.parallel)
-    ports = {name: engine.ports.get(name, port) for name, port in defaults.items()}
-    ports["api"] = engine.port or module.API_PORT
-    # A port that is written is the one to change, not the default that it meets.
-    written = {*engine.ports, *(["api"] if engine.port else [])}
-    if "web_ui" in services:
-        ports["web_ui"] = services["web_ui"].get("port", WEB_UI_PORT)
-        written |= {"web_ui"} if "port" in services["web_ui"] else set()
-    if "monitoring" in services:
-        ports["node exporter"] = EXPORTERS.node_port
-        ports["GPU exporter"] = EXPORTERS.gpu_port
+    ports = _requested_ports(engine, services)
+    launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
     owners: dict[int, str] = {}
-    for name in sorted(ports, key=lambda name: name in written):
-        port, path = ports[name], _port_path(name)
-        if port in owners:
-            owner = owners[port]
+    # A port that is written is the one to change, not the default that it meets.
+    for name in sorted(ports, key=lambda name: ports[name].is_written):
+        port = ports[name]
+        if port.number in owners:
+            owner = owners[port.number]
+            place = Related(f"'{owner}'", ports[owner].path)
             yield Fault(
-                f"port {port} is that of '{owner}' and of '{name}'",
-                path,
+                f"port {port.number} is that of '{owner}' and of '{name}'",
+                port.path,
                 "give one of them another port",
-                related=(Related(f"'{owner}'", _port_path(owner)),) if owner in written else (),
+                related=(place,) if ports[owner].is_written else (),
             )
-        elif launcher == "ray" and port in _RAY_WORKERS:
+        elif launcher == "ray" and port.number in _RAY_WORKERS:
             yield Fault(
-                f"port {port} is in the range of Ray's workers, 10002 to 19999",
-                path,
+                f"port {port.number} is in the range of Ray's workers, 10002 to 19999",
+                port.path,
                 "choose one outside of it",
             )
-        owners.setdefault(port, name)
+        owners.setdefault(port.number, name)
 
 
 _RAY_WORKERS = range(10002, 20000)
 
 
-def _port_path(name: str) -> tuple[str, ...]:
-    own = {
-        "api": ("engine", "port"),
-        "web_ui": ("services", "web_ui", "port"),
-        "node exporter": ("services", "monitoring"),
-        "GPU exporter": ("services", "monitoring"),
+def _requested_ports(
+    engine: DeclaredEngine, services: Mapping[str, Settings]
+) -> dict[str, RequestedPort]:
+    """The ports that the head opens, by name: the engine's, its API's and those of services."""
+    module = ENGINES[engine.name]
+    defaults = module.default_ports(engine.launcher or module.LAUNCHERS[0], engine.parallel)
+    ports = {
+        name: RequestedPort(
+            engine.ports.get(name, port), ("engine", "ports", name), name in engine.ports
+        )
+        for name, port in defaults.items()
     }
-    return own.get(name, ("engine", "ports", name))
+    api = engine.port or module.API_PORT
+    ports["api"] = RequestedPort(api, ("engine", "port"), engine.port is not None)
+    for name, settings in services.items():
+        ports |= SERVICES[name].requested_ports(settings)
+    return ports
 
 
 @rule("SG611", unless="SG602 SG603")
@@ -273,6 +306,7 @@ def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
     Good:
         engine:
           launcher: ray
+          image: registry.lan/vllm-ray:0.33.0
           ports: {ray: 6380}
     """
     module = ENGINES[engine.name]
@@ -295,11 +329,15 @@ def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
+_COMMIT = r"(^|[-_.])[0-9a-f]{40}$"
+
+
 @rule("SG609", Severity.WARNING)
 def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
     """An image has a tag that does not move.
 
-    A tag that moves is another image tomorrow, and another one on a node that pulled later.
+    A tag that moves is another image tomorrow, and another one on a node that pulled later. One
+    that names the commit it was built from, as `nightly-` and 40 hexadecimal digits, does not.
 
     Bad:
         engine:
@@ -316,7 +354,8 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
     for path, image in images.items():
         name, _, digest = image.partition("@")
         tag = name.rsplit("/", 1)[-1].partition(":")[2]
-        if not digest and (tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag):
+        is_mutable = tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag
+        if is_mutable and not digest and not re.search(_COMMIT, tag):
             untagged = "an image without a tag is 'latest', which moves"
             pinned = f"{name.removesuffix(f':{tag}')}@sha256:..."
             yield Fault(
@@ -324,6 +363,49 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
                 path,
                 f"write a fixed tag or, better, a digest: {pinned}",
             )
+
+
+@rule("SG613", Severity.WARNING, suppressed_by="SG605 SG609")
+def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A version, or a tag that is one, is written as its engine writes it.
+
+    Numbers of a release have no zero before them, and a tag that is known ends where it ends: one
+    with a character more is no image.
+
+    Source: PEP 440, "Integer Normalization".
+
+    Bad:
+        engine:
+          name: vllm
+          version: 0.33.0
+          image: vllm/vllm-openai:v0.33.00
+
+    Good:
+        engine:
+          name: vllm
+          version: 0.33.0
+          image: vllm/vllm-openai:v0.33.0
+    """
+    held = catalogs.image(engine.image)
+    of_image = held.version if held and held.version and held.version in engine.image else ""
+    for text, place in ((engine.version, "version"), (of_image, "image")):
+        plain = re.sub(r"(^|(?<=\.))0+(?=[0-9])", "", text)
+        if plain != text:
+            yield Fault(
+                f"no release of {ENGINE_TRAITS[engine.name].title} is written '{text}'",
+                ("engine", place),
+                f"write {plain}, or the number that is meant",
+            )
+    tag = engine.image.rpartition(":")[2]
+    known = catalogs.tags(engine.image)
+    forms = {re.sub(r"[0-9]", "0", one) for one in known}
+    near = [one for one in known if re.sub(r"[0-9]", "0", tag) not in forms and slips(tag, one) < 2]
+    if near:
+        yield Fault(
+            f"no tag of this image looks like '{tag}'",
+            ("engine", "image"),
+            f"did you mean {listed(map(repr, near))}?",
+        )
 
 
 @rule("SG620", unless="SG631 SG632 SG633 SG634")
@@ -347,7 +429,7 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
     """
     flags = _flags(engine)
     if engine.args.get(flags.get(_TOOL_CHOICE, "")) is True and _TOOL_PARSER not in flags:
-        known = catalogs.checkpoint(model.name) if model.name else None
+        known = known_checkpoint(model)
         parser = known.architecture.tool_call_parser if known else None
         yield Fault(
             f"'{flags[_TOOL_CHOICE]}' without '{_TOOL_PARSER}': vLLM does not start",
@@ -382,7 +464,9 @@ def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
             tool-call-parser: openai
     """
     flags = _flags(engine)
-    if _TOOL_PARSER in flags and engine.args.get(flags.get(_TOOL_CHOICE, "")) is not True:
+    chosen = engine.args.get(flags.get(_TOOL_CHOICE, ""), False)
+    # Another word is wrong in itself, and SG639 says so.
+    if _TOOL_PARSER in flags and chosen is False:
         yield Fault(
             f"'{flags[_TOOL_PARSER]}' without '{_TOOL_CHOICE}': vLLM refuses requests with tools",
             ("engine", "args", flags[_TOOL_PARSER]),
@@ -408,5 +492,5 @@ _TOOL_PARSER = "tool-call-parser"
 
 def _flags(engine: DeclaredEngine) -> dict[str, str]:
     """The flags of vLLM by their names, as they are written: it takes '_' for '-'."""
-    known = engine.args if engine.name == "vllm" else ()
+    known = engine.args if engine.name == vllm.NAME else ()
     return {name.replace("_", "-"): name for name in known}

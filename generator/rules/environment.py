@@ -3,22 +3,21 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from generator import environment
-from generator.addressing import Fabric
-from generator.control import control_planes
-from generator.declaration import DeclaredEngine, DeclaredNode, Topology
-from generator.diagnostics import Related, Severity, removal
-from generator.engines import ENGINES
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.nccl import never_was, releases_of
+from generator.catalogs.versions import release
+from generator.derive import environment
+from generator.derive.serving import engine_of
+from generator.diagnostics import Related, Severity, listed, removal
+from generator.fabric.addressing import Fabric
+from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
-from generator.serving import engine_of
 from generator.site import Rank
+from generator.site.control_plane import control_planes
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
-RING_NCCL = (2, 30, 7)
-
-
-def version_tuple(text: str) -> tuple[int, ...]:
-    """`2.30.7-1` as numbers that compare: (2, 30, 7)."""
-    return tuple(int(part) for part in re.findall(r"\d+", text.split("-")[0]))
+# From here on NCCL can pick a port by the peer's subnet.
+SUBNET_AWARE_NCCL = (2, 30, 7)
 
 
 @rule("SG401", unless="SG203 SG208")
@@ -28,6 +27,10 @@ def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Faul
     From there on it picks the port whose subnet the peer is on; older versions ignore that and hang
     or fail at `ibv_modify_qp`. A patched build may know better: `nccl: {version: ..., patched:
     true}`.
+
+    The version is that of the library that the engine loads: ncclGetVersion of `libnccl.so.2`, for
+    which the runbook has a command. `torch.cuda.nccl.version()` is the one that PyTorch was built
+    with.
 
     Source: NCCL, `NCCL_IB_SUBNET_AWARE_ROUTING` ("for DGX Spark multi-node ring connection").
 
@@ -43,22 +46,22 @@ def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Faul
         engine:
           nccl: 2.30.7
     """
-    module = ENGINES.get(engine.name)
-    if topology.kind != "ring" or engine.nccl_patched or not (module and module.USES_NCCL):
+    needed = TOPOLOGIES[topology.kind].nccl
+    uses_nccl = ENGINE_TRAITS[engine.name].uses_nccl
+    if needed is None or engine.nccl_patched or not uses_nccl:
         return
     if engine.nccl is None:
         yield Fault(
-            "a ring needs NCCL 2.30.7, and 'engine' does not say what the image has",
+            f"a {topology.kind} needs NCCL {needed}, and 'engine' does not say what the image has",
             ("engine",),
-            "write 'nccl: VERSION', as 'python3 -c \"import torch; print("
-            "torch.cuda.nccl.version())\"' says it in the image",
+            "write 'nccl: VERSION', as ncclGetVersion of the image's libnccl.so.2 says it",
             at_key=True,
         )
-    elif version_tuple(engine.nccl) < RING_NCCL:
+    elif release(engine.nccl) < release(needed):
         yield Fault(
-            f"NCCL {engine.nccl} can't tell a ring's ports apart",
+            f"NCCL {engine.nccl} can't tell a {topology.kind}'s ports apart",
             ("engine", "nccl"),
-            "use an image with NCCL 2.30.7, the first that can, or newer",
+            f"use an image with NCCL {needed}, the first that can, or newer",
         )
 
 
@@ -73,7 +76,7 @@ def derived_variables(
         control,
         fabric.interfaces[head.name],
         topology,
-        engine_of(engine, head, control, fabric.interfaces[head.name]),
+        engine_of(engine, nodes, control, fabric.interfaces[head.name]),
         hub="",
     )
     return {name: value for group in groups for name, value in group.values.items()}
@@ -83,7 +86,7 @@ def derived_variables(
     "SG402",
     Severity.WARNING,
     unless="SG602 SG307",
-    not_beside="SG410 SG411 SG412 SG413 SG414 SG415 SG416 SG417 SG423 SG424",
+    suppressed_by="SG410 SG411 SG412 SG413 SG414 SG415 SG416 SG417 SG423 SG424 SG431 SG433",
 )
 def overridden_variable(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
@@ -130,18 +133,20 @@ def values_that_ray_copies(
           - endpoints: [spark1:p0, spark2:p1]
         engine:
           launcher: ray
+          image: registry.lan/vllm-ray:0.33.0
 
     Good:
         cabling:
           - endpoints: [spark1:p0, spark2:p0]
         engine:
           launcher: ray
+          image: registry.lan/vllm-ray:0.33.0
     """
     if engine.launcher != "ray":
         return
     controls = control_planes(nodes, fabric, topology)
     values = [
-        environment.nccl(topology.kind, fabric.interfaces[node.name], control)
+        environment.nccl(topology, len(nodes), fabric.interfaces[node.name], control)
         for node, control in zip(nodes, controls, strict=True)
     ]
     for node, own in zip(nodes, values, strict=True):
@@ -187,7 +192,7 @@ def devices_that_are_not_there(engine: DeclaredEngine) -> Iterator[Fault]:
             )
 
 
-@rule("SG427", not_beside="SG402")
+@rule("SG427", suppressed_by="SG402")
 def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
     """A rank is not given by a variable.
 
@@ -208,7 +213,7 @@ def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
             VLLM_LOGGING_LEVEL: DEBUG
     """
     for name in engine.env:
-        if _RANK.fullmatch(name):
+        if re.fullmatch(_RANK, name):
             yield Fault(
                 f"{name} differs between nodes, and 'env' is the same on all",
                 ("engine", "env", name),
@@ -218,7 +223,33 @@ def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
             )
 
 
-_RANK = re.compile(
+_RANK = (
     r"((LOCAL_|NODE_|GROUP_)?RANK|(LOCAL_)?WORLD_SIZE|VLLM_DP_RANK(_LOCAL)?|VLLM_DP_SIZE"
     r"|OMPI_COMM_WORLD_\w+|PMIX?_\w*RANK|SLURM_(PROCID|LOCALID|NODEID|NTASKS))"
 )
+
+
+@rule("SG441", Severity.WARNING)
+def nccl_that_never_was(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The version of NCCL is one that was released.
+
+    Rules go by it, and one that is a digit off lets settings pass that the library does not take.
+
+    Source: NVIDIA/nccl, its tags up to 2.30.7; of later minor versions any number is taken.
+
+    Bad:
+        engine:
+          nccl: 22.30.7
+
+    Good:
+        engine:
+          nccl: 2.30.7
+    """
+    if engine.nccl and not engine.nccl_patched and never_was(engine.nccl):
+        known = listed(releases_of(engine.nccl), "and")
+        minor = ".".join(engine.nccl.split(".")[:2])
+        yield Fault(
+            f"there is no NCCL {engine.nccl}",
+            ("engine", "nccl"),
+            f"of {minor} there are {known}" if known else "write '2.MINOR.PATCH'",
+        )

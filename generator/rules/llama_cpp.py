@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
 from generator.diagnostics import Severity, removal, replacements
-from generator.engines.llama_cpp import part
+from generator.engines.llama_cpp import NAME, is_no_part, part
+from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
-
-NAME = "llama.cpp"
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
 
 _ROOT = PurePosixPath("/")
 _IN_THE_ROOT = "the file lies in the root folder, which no container can be handed"
@@ -56,6 +55,12 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
             ("model",),
             "write 'file: /srv/models/NAME.gguf' in it, the path on the head",
             at_key=True,
+        )
+    elif is_no_part(model.file):
+        yield Fault(
+            "llama.cpp finds no parts by this name",
+            ("model", "file"),
+            "write 'NAME-00001-of-N.gguf', both numbers with five figures, as the files are called",
         )
     elif (number := part(model.file)) and number != 1:
         first = model.file.replace(f"-{number:05}-of-", "-00001-of-")
@@ -223,7 +228,7 @@ def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
           image: registry.lan/llama.cpp:0c1e570
           parallel: {pipeline: 3}
     """
-    if engine.name == NAME and topology.kind == "switch":
+    if engine.name == NAME and TOPOLOGIES[topology.kind].switched:
         yield Fault(
             "llama.cpp's workers ask for no key, and the whole switch reaches them",
             ("engine", "name"),

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from generator.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
 from generator.fit.alternatives import Change, nearest_changes
 from generator.fit.assessment import Fit, NodeMemory
 from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
+from generator.fit.table import NEWER
 from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
 _WARNED, _REFUSED = 0.85, 0.92
 _UTILIZATION = ("engine", "memory_utilization")
@@ -15,7 +16,7 @@ _SYSTEM_GIB = SYSTEM_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
 
 
-@rule("SG520", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG512 SG513 SG529 SG532 SG603")
+@rule("SG520", unless="SG222 SG501 SG503 SG504 SG506 SG510 SG511 SG512 SG513 SG529 SG532 SG603")
 def does_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -23,7 +24,8 @@ def does_not_fit(
 
     Weights, what the engine needs beside them, and the KV cache of one sequence of
     `context_length` stay within the share of visible memory that `memory_utilization` gives the
-    engine. A Spark sees 119.7 GiB unless the node says more. 'sparkgen fit' shows the arithmetic.
+    engine. A Spark sees 119.7 GiB unless the node says more; newer releases of DGX OS show 121.6.
+    'sparkgen fit' shows the arithmetic.
 
     Source: vLLM refuses to start without KV cache for one sequence; what the weights alone exceed
     ends in a node that hangs (community reports; NVIDIA/dgx-spark-playbooks issues 97 and 102).
@@ -57,16 +59,31 @@ def does_not_fit(
         f"KV cache of {count} of {fit.context} tokens {cache:.1f}"
     )
     need = worst.weights_gib + worst.draft_gib + worst.reserve_gib + cache
+    needed, given = _apart(need, worst.share_gib)
     changes = nearest_changes(nodes, model, engine, fit)
+    newer = f"; {NEWER}" if fit.fits_newer else ""
     yield Fault(
-        f"the model does not fit: {worst.node} needs {need:.1f} GiB and the engine has "
-        f"{worst.share_gib:.1f} ({parts})",
+        f"the model does not fit: {worst.node} needs {needed} GiB and the engine has "
+        f"{given} ({parts})",
         _model(model),
-        f"what fits: {listed(change.words for change in changes)}"
-        if changes
-        else "no setting, known checkpoint or split over up to 8 nodes makes it fit well",
+        (
+            f"what fits: {listed(change.words for change in changes)}"
+            if changes
+            else "no setting, known checkpoint or split over up to 8 nodes makes it fit well"
+        )
+        + newer,
         proposals=_proposals(changes),
+        unsafe=True,
     )
+
+
+def _apart(need: float, share: float) -> tuple[str, str]:
+    """Two figures in as many decimals as tell them apart."""
+    for decimals in range(1, 4):
+        texts = f"{need:.{decimals}f}", f"{share:.{decimals}f}"
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def _proposals(changes: Sequence[Change]) -> tuple[Proposal, ...]:
@@ -171,7 +188,8 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine does not take so much memory that the system cannot live.
 
     Memory is unified: what the engine takes, the system, its page cache and the desktop don't have.
-    Nodes freeze at about 113 GiB used, which is 0.94 of what is visible, the system's own included.
+    Nodes freeze at about 113 GiB used, which is 0.94 of what is visible, the system's own included;
+    0.92 and more is refused.
 
     Source: community reports (guardkit: frozen at 113 GiB, safe at 107; `NV_ERR_NO_MEMORY` from
     0.89 on).
@@ -184,13 +202,14 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         engine:
           memory_utilization: 0.8
     """
-    if engine.memory_utilization > _REFUSED:
+    if engine.memory_utilization >= _REFUSED:
         yield Fault(
             f"{engine.memory_utilization} of the memory leaves the system too little to live: "
             f"nodes freeze at about {FREEZE_GIB} GiB used",
             _UTILIZATION,
             f"write {_WARNED} or less",
             proposals=((Replace(_UTILIZATION, _WARNED),),),
+            unsafe=True,
         )
 
 
@@ -211,13 +230,14 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         engine:
           memory_utilization: 0.8
     """
-    if _WARNED < engine.memory_utilization <= _REFUSED:
+    if _WARNED < engine.memory_utilization < _REFUSED:
         yield Fault(
             f"{engine.memory_utilization} of the memory leaves the system little: nodes freeze at "
             f"about {FREEZE_GIB} GiB used",
             _UTILIZATION,
             f"write {_WARNED} or less",
             proposals=((Replace(_UTILIZATION, _WARNED),),),
+            unsafe=True,
         )
 
 
@@ -263,6 +283,7 @@ def little_for_the_system(
             _UTILIZATION,
             f"write 'memory_utilization: {enough}' or less",
             proposals=((Replace(_UTILIZATION, enough),),),
+            unsafe=True,
         )
 
 

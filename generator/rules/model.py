@@ -3,30 +3,34 @@
 from collections.abc import Iterator
 
 from generator import catalogs
-from generator.architecture import shape
-from generator.declaration import DeclaredEngine, DeclaredModel
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.versions import release, version
 from generator.diagnostics import (
-    Rename,
-    Replace,
     Severity,
     all_nearest,
     did_you_mean,
+    listed,
     misspelt,
     removal,
     replacements,
 )
+from generator.engines import vllm
+from generator.models.architecture import known_checkpoint, shape
 from generator.rules import splits
-from generator.rules.environment import version_tuple
+from generator.rules.compatibility import is_longer
 from generator.rules.registry import Fault, rule
-from generator.rules.support import is_longer
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
+
+_KINDS = ("attention_layers", "sliding_layers", "linear_layers", "mamba_layers", "expert_layers")
 
 
 @rule("SG501")
 def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
     """The catalog knows the model by its name.
 
-    The name is the last part of its Hugging Face id, in lower case. A model outside the catalog is
-    given by `source` and `architecture`.
+    The name is the last part of its Hugging Face id, in lower case, or the whole id where several
+    owners have a model of that name. A model outside the catalog is given by `source` and
+    `architecture`.
 
     Bad:
         model:
@@ -37,15 +41,76 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
           name: gpt-oss-120b
     """
     if model.name and catalogs.checkpoint(model.name) is None:
+        owned = [name for name in catalogs.checkpoint_names() if name.endswith(f"/{model.name}")]
         yield Fault(
-            f"the catalog has no model '{model.name}'",
+            f"several models of the catalog are called '{model.name}'"
+            if owned
+            else f"the catalog has no model '{model.name}'",
             ("model", "name"),
-            did_you_mean(model.name, catalogs.checkpoint_names())
+            f"write {listed(map(repr, owned))}"
+            if owned
+            else did_you_mean(model.name, catalogs.checkpoint_names())
             or "for another model write 'source: OWNER/NAME' and its 'architecture'",
             proposals=replacements(
                 ("model", "name"),
-                misspelt(model.name, all_nearest(model.name, catalogs.checkpoint_names())),
+                owned or misspelt(model.name, all_nearest(model.name, catalogs.checkpoint_names())),
             ),
+        )
+
+
+@rule("SG508")
+def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """What a model is like, and its size, go together with a source; a fixed cache is vLLM's.
+
+    `like` names a model of the catalog whose shape a `source` has; `weight_gb` and `format` are
+    then the source's own. Other engines have no flag for the size of the KV cache in bytes.
+
+    Source: vLLM, `--kv-cache-memory-bytes`.
+
+    Bad:
+        model:
+          source: example/DeepSeek-V4-Flash-int4
+          like: deepseek-v4-flahs
+          context_length: 8192
+
+    Good:
+        model:
+          source: example/DeepSeek-V4-Flash-int4
+          like: deepseek-v4-flash
+          weight_gb: 81.2
+          context_length: 8192
+    """
+    if model.like and catalogs.checkpoint(model.like) is None:
+        names = catalogs.checkpoint_names()
+        yield Fault(
+            f"the catalog has no model '{model.like}'",
+            ("model", "like"),
+            did_you_mean(model.like, names) or "write the name of one that 'sparkgen models' lists",
+            proposals=replacements(
+                ("model", "like"), misspelt(model.like, all_nearest(model.like, names))
+            ),
+        )
+    if model.like and not model.source:
+        yield Fault(
+            "'like' says what a source is like, and there is none",
+            ("model", "like"),
+            "write the model's Hugging Face id as 'source', or 'name' in place of 'like'",
+            at_key=True,
+        )
+    for key in ("weight_gb", "format"):
+        if getattr(model, key) and not model.like:
+            yield Fault(
+                f"'{key}' is the size or format of a checkpoint that is 'like' another",
+                ("model", key),
+                "write it under 'architecture', or say what the model is 'like'",
+                at_key=True,
+            )
+    if model.kv_cache_memory and not ENGINE_TRAITS[engine.name].pool_flag:
+        yield Fault(
+            f"{ENGINE_TRAITS[engine.name].title} has no flag for the size of its KV cache",
+            ("model", "kv_cache_memory"),
+            "take it out: its share of the memory decides",
+            at_key=True,
         )
 
 
@@ -98,6 +163,81 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
+@rule("SG506", unless="SG503")
+def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
+    """The kinds of a model's layers are as many as its layers.
+
+    Each layer mixes tokens in one way: attention over all of them or over a window, linear
+    attention, or Mamba. Layers that are attention and Mamba at once are counted as both, and then
+    all of them are (Falcon-H1). A model with Mamba layers may have further layers that are a
+    feed-forward part alone; others may not.
+
+    Source: arithmetic; memory computed from kinds that don't add up is wrong without a sign of it.
+
+    Bad:
+        model:
+          source: example/hybrid-1b
+          architecture:
+            {layers: 44, heads: 12, kv_heads: 2, attention_layers: 44, mamba_layers: 40,
+             mamba_num_heads: 24, mamba_head_dim: 128, ssm_state_size: 256}
+
+    Good:
+        model:
+          source: example/hybrid-1b
+          architecture:
+            {layers: 44, heads: 12, kv_heads: 2, attention_layers: 44, mamba_layers: 44,
+             mamba_num_heads: 24, mamba_head_dim: 128, ssm_state_size: 256}
+    """
+    own, known = model.architecture, shape(model)
+    if own is None or known is None or known.lacks or known.adds_up:
+        return
+    kinds = [name for name in _KINDS if own.get(name)]
+    count = sum(own[name] for name in kinds)
+    said = listed((f"{own[name]} {name}" for name in kinds), "and")
+    yield Fault(
+        f"{said} are {count} layers, and 'layers' says {own['layers']}",
+        ("model", "architecture", "layers"),
+        "count each layer once, as what it mixes tokens with; where all are attention and Mamba at "
+        "once, write both as many as 'layers'",
+    )
+
+
+@rule("SG507", unless="SG503")
+def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
+    """A shape is one that a model can have.
+
+    KV heads are shared by as many attention heads each, and a layer without a size of its heads is
+    as wide as all of them. Memory and splits are computed from these figures.
+
+    Source: Hugging Face transformers, `repeat_kv` and `hidden_size // num_attention_heads`.
+
+    Bad:
+        model:
+          source: example/model
+          architecture: {layers: 80, heads: 64, kv_heads: 5}
+
+    Good:
+        model:
+          source: example/model
+          architecture: {layers: 80, heads: 64, kv_heads: 8}
+    """
+    known = shape(model) if model.architecture is not None else None
+    if known is None or known.latent or not known.heads:
+        return
+    if known.kv_heads and known.heads % known.kv_heads:
+        yield Fault(
+            f"{known.heads} attention heads can't share {known.kv_heads} KV heads evenly",
+            ("model", "architecture", "kv_heads"),
+            "write num_key_value_heads of the model's config.json",
+        )
+    elif known.hidden_size and not known.head_dim and known.hidden_size % known.heads:
+        yield Fault(
+            f"a width of {known.hidden_size} is no multiple of {known.heads} heads",
+            ("model", "architecture", "hidden_size"),
+            "write hidden_size of the model's config.json, and 'head_dim' if it has one",
+        )
+
+
 @rule("SG504", unless="SG501 SG503")
 def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A context is no longer than the model was made for.
@@ -126,6 +266,7 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
             ("model", "context_length"),
             f"write {longest} or less",
             proposals=replacements(("model", "context_length"), [longest]),
+            unsafe=True,
         )
 
 
@@ -149,6 +290,44 @@ def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
         engine:
           parallel: {pipeline: 3}
     """
+    if not _is_own_build(engine):
+        yield from _illegal_tensor(model, engine)
+
+
+@rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603")
+def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A build of one's own divides heads as the engine does, unless a patch pads them.
+
+    This is SG510 for a version with a local part. Patches that fill up the heads of a model make
+    three tensor ranks possible; without one the engine stops at its start.
+
+    Source: vLLM, `verify_with_parallel_config`; patches of it for three DGX Sparks.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          version: 0.33.0+own
+          image: example.org/vllm:0.33.0-own
+          parallel: {tensor: 3}
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          version: 0.33.0+own
+          image: example.org/vllm:0.33.0-own
+          parallel: {pipeline: 3}
+    """
+    if _is_own_build(engine):
+        yield from _illegal_tensor(model, engine)
+
+
+def _is_own_build(engine: DeclaredEngine) -> bool:
+    return bool(version(engine.version).local)
+
+
+def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     known, size = shape(model), engine.parallel.tensor
     if known is None or not known.heads or size == 1:
         return
@@ -161,10 +340,10 @@ def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
     proposals = splits.proposals(engine.parallel, legal)
     if known.heads % size:
         message = f"{known.heads} attention heads do not divide by tensor size {size}"
-        yield Fault(message, path, advice, proposals=proposals)
+        yield Fault(message, path, advice, proposals=proposals, unsafe=True)
     elif known.kv_heads and not known.latent and known.kv_heads % size and size % known.kv_heads:
         message = f"{known.kv_heads} KV heads do not divide by tensor size {size}"
-        yield Fault(message, path, advice, proposals=proposals)
+        yield Fault(message, path, advice, proposals=proposals, unsafe=True)
 
 
 @rule("SG511", unless="SG501 SG503 SG603")
@@ -224,7 +403,7 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     """
     known, sizes = shape(model), engine.parallel
     split = sizes.tensor * sizes.pipeline > 1
-    if engine.name == "vllm" and sizes.data > 1 and split and known and known.experts == 0:
+    if engine.name == vllm.NAME and sizes.data > 1 and split and known and known.experts == 0:
         yield Fault(
             "a dense model has no data parallel ranks that span several nodes",
             ("engine", "parallel"),
@@ -263,45 +442,12 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
         )
 
 
-@rule("SG551")
-def drafts_without_model(model: DeclaredModel) -> Iterator[Fault]:
-    """EAGLE-3 and `draft` name the model that drafts; `mtp` has none.
-
-    The draft model is downloaded like the model itself. A prediction head is part of the model.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          speculative: {method: eagle3, tokens: 3}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          speculative: {method: eagle3, source: nvidia/gpt-oss-120b-Eagle3-long-context, tokens: 3}
-    """
-    drafts = model.speculative
-    if drafts and drafts.method == "mtp" and drafts.source:
-        yield Fault(
-            "'mtp' drafts with the model's own prediction head",
-            ("model", "speculative", "source"),
-            "take 'source' out",
-            at_key=True,
-        )
-    elif drafts and drafts.method != "mtp" and not drafts.source:
-        yield Fault(
-            f"'{drafts.method}' needs a draft model",
-            ("model", "speculative"),
-            "write 'source: OWNER/NAME' in it",
-            at_key=True,
-        )
-
-
 @rule("SG552", Severity.WARNING)
 def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """EAGLE-3 over pipeline stages wants vLLM 0.33 or later.
+    """EAGLE-3 over pipeline stages wants vLLM 0.30 or later.
 
     The draft model reads hidden states of layers that lie on other stages. Older versions do not
-    carry them to the last stage: they refuse to start, or fail at the first request. 0.33 does, for
+    carry them to the last stage: they refuse to start, or fail at the first request. 0.30 does, for
     some models.
 
     Source: vLLM, vllm/v1/worker/gpu/model_runner.py of 0.19.0 and pull request 50514.
@@ -325,22 +471,24 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
           parallel: {tensor: 2}
     """
     drafts, stages = model.speculative, engine.parallel.pipeline
-    if not (drafts and drafts.method == "eagle3" and engine.name == "vllm" and stages > 1):
+    if not (drafts and drafts.method == "eagle3" and engine.name == vllm.NAME and stages > 1):
         return
-    if version_tuple(engine.version) < _EAGLE3_OVER_STAGES:
+    if release(engine.version) < _EAGLE3_OVER_STAGES:
         yield Fault(
             f"vLLM {engine.version} does not run EAGLE-3 over {stages} pipeline stages",
             ("model", "speculative", "method"),
-            "split the model by 'tensor' alone, or take vLLM 0.33.0",
+            "split the model by 'tensor' alone, or take vLLM 0.30 or later",
         )
 
 
-_EAGLE3_OVER_STAGES = (0, 33)
+_EAGLE3_OVER_STAGES = (0, 30)
 
 
 @rule("SG505", Severity.NOTE, unless="SG502")
 def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
     """A model outside of the catalog comes with its architecture.
+
+    A `source` that the catalog knows is checked as its `name` is.
 
     Without it nobody can say whether heads and layers divide by the parallel sizes, whether the
     context is one that the model was made for, and whether it fits: the engine says so on the
@@ -355,19 +503,7 @@ def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
           source: example/model
           architecture: {layers: 32, heads: 32, kv_heads: 8}
     """
-    if model.source and model.architecture is None:
-        known = catalogs.checkpoint(model.source.lower())
-        if known and known.hf_id == model.source:
-            name = model.source.rsplit("/", 1)[-1].lower()
-            yield Fault(
-                f"the catalog knows '{model.source}', and all that is to be checked of it",
-                ("model", "source"),
-                f"write 'name: {name}' in place of 'source'",
-                proposals=(
-                    (Rename(("model", "source"), "name"), Replace(("model", "source"), name)),
-                ),
-            )
-            return
+    if model.source and not (model.architecture or model.like or known_checkpoint(model)):
         yield Fault(
             "without its architecture, heads, layers, context and memory can't be checked",
             ("model", "source"),

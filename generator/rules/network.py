@@ -3,29 +3,32 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from generator.addressing import FABRIC_PREFIX, Fabric, pool_subnets
-from generator.control import chosen_plane
-from generator.declaration import DeclaredCable, DeclaredEngine, Topology
 from generator.diagnostics import KeyPath, Related, Severity, replacements
+from generator.fabric.addressing import FABRIC_PREFIX, Fabric, pool_subnets
+from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import HALVES, PORTS, Half
+from generator.records import record
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
+from generator.site.control_plane import chosen_plane
+from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, DeclaredNode, Topology
 
 Cabling = Sequence[DeclaredCable]
 
 _POOL: KeyPath = ("topology", "subnet_pool")
-_SPECIAL = {
+_HOME = {
     IPv4Network("192.168.0.0/24"): "the usual network of a home router",
     IPv4Network("192.168.1.0/24"): "the usual network of a home router",
+}
+_SPECIAL = {
     IPv4Network("172.17.0.0/16"): "Docker's default bridge",
     IPv4Network("100.64.0.0/10"): "Tailscale's range",
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Use:
     """A subnet, the cable and half that it is for, and where in the site file it comes from.
 
@@ -38,18 +41,17 @@ class Use:
     place: KeyPath
 
 
-def _uses(fabric: Fabric, cabling: Cabling, topology: Topology) -> list[Use]:
+def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
     """Every half of the fabric once, by cable; the place is the pool where no cable gives it."""
     uses: dict[tuple[int, int], Use] = {}
-    for cable, declared in zip(fabric.cables, cabling, strict=True):
-        shared = cable.a.port if topology.kind == "switch" else cable.number
+    for cable, pair, declared in zip(fabric.cables, fabric.pool_pairs, cabling, strict=True):
         for half, subnet in enumerate(cable.subnets):
             given = bool(declared.subnets)
-            known = uses.get((shared, half))
+            known = uses.get((pair, half))
             if known is None or (given and known.place == _POOL):
-                place = (*declared.path, "subnets", half) if given else _POOL
+                place = (*declared.subnets_path, half) if given else _POOL
                 number = known.cable if known else cable.number
-                uses[shared, half] = Use(subnet, number, half, place)
+                uses[pair, half] = Use(subnet, number, half, place)
     return list(uses.values())
 
 
@@ -76,13 +78,14 @@ def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
             halves = "1 half" if wanted == 1 else f"{wanted} halves"
             yield Fault(
                 f"{given} for {halves} of a port",
-                (*cable.path, "subnets"),
-                f"write {'one for each half' if wanted > 1 else 'one'}, or leave 'subnets' out",
+                cable.subnets_path,
+                f"write {'one for each half' if wanted > 1 else 'one'}, "
+                f"or leave '{cable.subnets_path[-1]}' out",
             )
 
 
-@rule("SG311", unless="SG305")
-def switch_subnets_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+@rule("SG311", unless="SG305 SG316")
+def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
     """On a switch a port number has the same two subnets on every node.
 
     Otherwise the nodes are on one wire and do not meet.
@@ -107,21 +110,19 @@ def switch_subnets_differ(fabric: Fabric, cabling: Cabling, topology: Topology) 
           - {endpoints: [spark1:p0, switch:1], subnets: [10.1.0.0/24, 10.1.1.0/24]}
           - {endpoints: [spark2:p0, switch:2], subnets: [10.1.0.0/24, 10.1.1.0/24]}
     """
-    if topology.kind != "switch":
-        return
     first: dict[int, DeclaredCable] = {}
     said: set[int] = set()
-    for cable, declared in zip(fabric.cables, cabling, strict=True):
+    for cable, pair, declared in zip(fabric.cables, fabric.pool_pairs, cabling, strict=True):
         if not declared.subnets:
             continue
-        owner = first.setdefault(cable.a.port, declared)
-        if owner.subnets != declared.subnets and cable.a.port not in said:
-            said.add(cable.a.port)
+        owner = first.setdefault(pair, declared)
+        if owner.subnets != declared.subnets and pair not in said:
+            said.add(pair)
             yield Fault(
                 f"port p{cable.a.port} has other subnets here than on another node",
-                (*declared.path, "subnets"),
+                declared.subnets_path,
                 "give them once, or the same ones",
-                related=(Related("the other ones", (*owner.path, "subnets")),),
+                related=(Related("the other ones", owner.subnets_path),),
             )
 
 
@@ -144,11 +145,11 @@ def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iter
     """
     pool = topology.subnet_pool
     from_pool = [
-        cable.a.port if topology.kind == "switch" else declared.index
-        for cable, declared in zip(fabric.cables, cabling, strict=True)
+        pair
+        for pair, declared in zip(fabric.pool_pairs, cabling, strict=True)
         if not declared.subnets
     ]
-    if not from_pool or all(use.place != _POOL for use in _uses(fabric, cabling, topology)):
+    if not from_pool or all(use.place != _POOL for use in _uses(fabric, cabling)):
         return
     needed = len(HALVES) * max(from_pool) + len(topology.halves)
     held = pool_subnets(pool) if pool.prefixlen <= FABRIC_PREFIX else 0
@@ -164,8 +165,8 @@ def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iter
         )
 
 
-@rule("SG301", unless="SG303 SG305 SG311")
-def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+@rule("SG301", unless="SG303 SG305 SG311 SG316")
+def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
     """No two halves share a subnet, on one node or another cable.
 
     Two interfaces in one subnet make routes and ARP ambiguous, and NCCL's connections fail.
@@ -184,7 +185,7 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling, topology: Topology)
     """
     seen: list[Use] = []
     said: set[int] = set()
-    for use in _uses(fabric, cabling, topology):
+    for use in _uses(fabric, cabling):
         clash = next((other for other in seen if other.subnet.overlaps(use.subnet)), None)
         seen.append(use)
         # A line that was copied is one mistake, though both of its subnets clash.
@@ -201,10 +202,8 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling, topology: Topology)
         )
 
 
-@rule("SG302", unless="SG303 SG305 SG311")
-def fabric_overlaps_management(
-    fabric: Fabric, cabling: Cabling, nodes: Nodes, topology: Topology
-) -> Iterator[Fault]:
+@rule("SG302", unless="SG303 SG305 SG311 SG316")
+def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
     """Fabric and management are apart.
 
     Where they overlap, a node reaches its peers by the wrong one.
@@ -230,7 +229,7 @@ def fabric_overlaps_management(
             management: {address: 10.0.0.12/24}
     """
     managed = {n.management.address.network: n for n in reversed(nodes) if n.management}
-    uses = _uses(fabric, cabling, topology)
+    uses = _uses(fabric, cabling)
     for network, node in managed.items():
         inside = [use for use in uses if use.subnet.overlaps(network)]
         if not inside:
@@ -245,10 +244,8 @@ def fabric_overlaps_management(
         )
 
 
-@rule("SG304", unless="SG303 SG305 SG311")
-def host_out_of_subnet(
-    fabric: Fabric, cabling: Cabling, nodes: Nodes, topology: Topology
-) -> Iterator[Fault]:
+@rule("SG304", unless="SG303 SG305 SG311 SG316")
+def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
     """A node's host number is an address of every subnet that it is on.
 
     A /25 has hosts 1 to 126; host 200 would be in the next subnet.
@@ -272,9 +269,11 @@ def host_out_of_subnet(
             subnets: [10.1.0.0/25, 10.1.1.0/25]
     """
     by_name = {node.name: node for node in nodes}
-    places = {use.subnet: use.place for use in _uses(fabric, cabling, topology)}
+    places = {use.subnet: use.place for use in _uses(fabric, cabling)}
     said: set[int | KeyPath] = set()
     for cable in fabric.cables:
+        if cabling[cable.number - 1].addresses:
+            continue
         for subnet in cable.subnets:
             last = subnet.num_addresses - 2
             high = max((by_name[port.node] for port in cable.ports), key=lambda node: node.host)
@@ -289,24 +288,29 @@ def host_out_of_subnet(
             )
 
 
-@rule("SG306", Severity.WARNING, unless="SG302 SG303 SG305")
-def common_ranges(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+@rule("SG306", Severity.WARNING, unless="SG302 SG303 SG305 SG316")
+def common_ranges(
+    fabric: Fabric, cabling: Cabling, nodes: Sequence[DeclaredNode]
+) -> Iterator[Fault]:
     """The fabric keeps off ranges that something else on the node is likely to use.
 
     These are 192.168.0.0/24 and 192.168.1.0/24 of home routers, Docker's 172.17.0.0/16 and
-    Tailscale's 100.64.0.0/10.
+    Tailscale's 100.64.0.0/10. A home router's range is free where the site says which other network
+    every node is managed by.
 
     Bad:
         topology:
-          subnet_pool: 192.168.0.0/16
+          subnet_pool: 172.17.0.0/16
 
     Good:
         topology:
           subnet_pool: 10.100.0.0/16
     """
     said: set[KeyPath] = set()
-    for use in _uses(fabric, cabling, topology):
-        owner = next((who for what, who in _SPECIAL.items() if use.subnet.overlaps(what)), "")
+    is_managed = all(node.management and node.management.address for node in nodes)
+    special = _SPECIAL if is_managed else _HOME | _SPECIAL
+    for use in _uses(fabric, cabling):
+        owner = next((who for what, who in special.items() if use.subnet.overlaps(what)), "")
         if owner and use.place not in said:
             said.add(use.place)
             yield Fault(
@@ -316,7 +320,35 @@ def common_ranges(fabric: Fabric, cabling: Cabling, topology: Topology) -> Itera
             )
 
 
-@rule("SG308", unless="SG304 SG305")
+@rule("SG323", Severity.WARNING, unless="SG302 SG303 SG305")
+def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
+    """The fabric's addresses are private ones.
+
+    What a node has on an interface it looks for there: of a public range whoever owns it on the
+    Internet can't be reached any more.
+
+    Source: RFC 1918; IANA, "IPv4 Special-Purpose Address Registry".
+
+    Bad:
+        topology:
+          subnet_pool: 8.8.0.0/16
+
+    Good:
+        topology:
+          subnet_pool: 10.100.0.0/16
+    """
+    said: set[KeyPath] = set()
+    for use in _uses(fabric, cabling):
+        if use.subnet.is_global and use.place not in said:
+            said.add(use.place)
+            yield Fault(
+                f"the fabric's {use.subnet} is of public addresses",
+                use.place,
+                "write a range of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16",
+            )
+
+
+@rule("SG308", unless="SG304 SG305 SG316")
 def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All subnets of a ring have one prefix length.
 
@@ -342,9 +374,9 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
           - endpoints: [spark3:p0, spark1:p1]
             subnets: [10.1.0.0/24, 10.1.1.0/24]
     """
-    if topology.kind != "ring":
+    if TOPOLOGIES[topology.kind].reaches_all:
         return
-    uses = _uses(fabric, cabling, topology)
+    uses = _uses(fabric, cabling)
     lengths = Counter(use.subnet.prefixlen for use in uses)
     usual, _ = lengths.most_common(1)[0]
     said: set[int] = set()
@@ -352,7 +384,8 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
         if use.subnet.prefixlen != usual and use.cable not in said:
             said.add(use.cable)
             yield Fault(
-                f"{use.subnet} is a /{use.subnet.prefixlen}, and the ring's other subnets /{usual}",
+                f"{use.subnet} is a /{use.subnet.prefixlen}, "
+                f"and the {topology.kind}'s other subnets /{usual}",
                 use.place,
                 f"use /{usual} on all cables: NCCL compares addresses by one prefix length",
             )
@@ -362,7 +395,7 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
 def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Control traffic takes a network that every node is on.
 
-    On a ring no fabric interface reaches both peers, so only management is left.
+    On a ring no fabric interface reaches all peers, so only management is left.
 
     Bad:
         topology:
@@ -375,14 +408,16 @@ def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[
           control_plane: management
     """
     bare = [node for node in nodes if not node.management]
-    if topology.kind == "ring" and topology.control_plane == "fabric":
+    reaches_all = TOPOLOGIES[topology.kind].reaches_all
+    if topology.control_plane == "fabric" and not reaches_all:
+        peers = "both peers" if len(nodes) == 3 else "all peers"
         yield Fault(
-            "no fabric interface of a ring reaches both peers",
+            f"no fabric interface of a {topology.kind} reaches {peers}",
             ("topology", "control_plane"),
             "write 'control_plane: management'",
             proposals=replacements(("topology", "control_plane"), ["management"]),
         )
-    elif bare and (topology.kind == "ring" or _asks_for_management(topology)):
+    elif bare and (not reaches_all or _requests_management(nodes, topology)):
         have = "has" if len(bare) == 1 else "have"
         yield Fault(
             f"{named([node.name for node in bare])} {have} no management network, "
@@ -392,13 +427,13 @@ def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[
         )
 
 
-def _asks_for_management(topology: Topology) -> bool:
-    return topology.kind != "single" and topology.control_plane == "management"
+def _requests_management(nodes: Nodes, topology: Topology) -> bool:
+    return len(nodes) > 1 and topology.control_plane == "management"
 
 
-def _managed_control(nodes: Nodes, topology: Topology) -> bool:
+def managed_control(nodes: Nodes, topology: Topology) -> bool:
     """Whether control traffic between nodes takes the management network."""
-    return topology.kind != "single" and chosen_plane(nodes, topology) == "management"
+    return len(nodes) > 1 and chosen_plane(nodes, topology) == "management"
 
 
 @rule("SG309", unless="SG201 SG202 SG208 SG307")
@@ -425,7 +460,7 @@ def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fau
           - name: spark2
             management: {address: 10.0.0.12/24}
     """
-    if not _managed_control(nodes, topology):
+    if not managed_control(nodes, topology):
         return
     managed = [(node, node.management.address) for node in nodes if node.management]
     networks = Counter(address.network for _, address in managed)
@@ -444,11 +479,11 @@ def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fau
 
 
 @rule("SG312", unless="SG201")
-def management_on_fabric(nodes: Nodes) -> Iterator[Fault]:
-    """Management is not on a QSFP port.
+def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+    """Management is not on a QSFP port of the fabric.
 
-    The QSFP interfaces are the fabric's; sparkgen writes their netplan itself. enP7s7 is the RJ45
-    port, wlP9s9 the Wi-Fi.
+    sparkgen writes the netplan of QSFP interfaces itself, but of those that `topology.uplinks`
+    names. enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi.
 
     Bad:
         nodes:
@@ -462,17 +497,21 @@ def management_on_fabric(nodes: Nodes) -> Iterator[Fault]:
             management: {interface: enP7s7, address: 10.0.0.11/24}
           - name: spark2
     """
-    fabric = {Half(port, half).interface for port in PORTS for half in HALVES}
+    ports = {Half(port, half).interface: f"p{port}" for port in PORTS for half in HALVES}
+    uplinks = {str(end) for end in topology.uplinks}
     wrong = {
         node.management.interface: node
         for node in reversed(nodes)
-        if node.management and node.management.interface in fabric
+        if node.management
+        and node.management.interface in ports
+        and f"{node.name}:{ports[node.management.interface]}" not in uplinks
     }
     for interface, node in wrong.items():
         yield Fault(
             f"{interface} is an interface of a QSFP port, which is for the fabric",
             (*node.path, "management", "interface"),
-            "enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi",
+            "enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi; a QSFP port that leads elsewhere is named "
+            f"by 'uplinks: [\"{node.name}:{ports[interface]}\"]' in topology",
         )
 
 
@@ -500,7 +539,7 @@ def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
           - name: spark2
             management: {interface: enP7s7, address: 10.0.0.12/24}
     """
-    if not _managed_control(nodes, topology):
+    if not managed_control(nodes, topology):
         return
     by_air = [n for n in nodes if n.management and n.management.interface.startswith("wl")]
     if by_air:

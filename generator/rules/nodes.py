@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from generator.declaration import FIRST_HOST, DeclaredNode
 from generator.diagnostics import Related, Replace, listed, replacements
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, shape_rule
+from generator.sitefile.declaration import FIRST_HOST, DeclaredNode
 
 Nodes = Sequence[DeclaredNode]
 
@@ -34,7 +34,7 @@ def _repeated(
             first[value] = node
 
 
-@rule("SG201")
+@shape_rule("SG201")
 def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
     """Every node has a name of its own.
 
@@ -59,7 +59,7 @@ def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
         )
 
 
-@rule("SG202", unless="SG201")
+@shape_rule("SG202", unless="SG201")
 def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
     """Every node has a management address of its own.
 
@@ -92,7 +92,7 @@ def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
         )
 
 
-@rule("SG206", unless="SG201")
+@shape_rule("SG206", unless="SG201")
 def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
     """Every node has a host number of its own.
 
@@ -129,7 +129,8 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
                 if counted
                 else Related("first used", (*first.path, "host")),
             ),
-            # Of two that are written either may be the wrong one.
+            # Of two that are written either may be the wrong one, and any free number will do.
+            unsafe=True,
             proposals=replacements((*second.path, "host"), [free])
             + (() if counted else replacements((*first.path, "host"), [free])),
         )
@@ -171,7 +172,7 @@ def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
     )
 
 
-@rule("SG216", unless="SG201")
+@shape_rule("SG216", unless="SG201")
 def users_differ(nodes: Nodes) -> Iterator[Fault]:
     """One user logs in to all nodes.
 

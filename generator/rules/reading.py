@@ -1,7 +1,7 @@
-"""The rules of reading a site file: YAML, schema, waivers. Documented here, found elsewhere.
+"""Rules about YAML, schema and waivers. Documented here, checked elsewhere.
 
-SG00x comes from `generator.source`, SG011 from `generator.lint`, SG10x from `generator.schema`,
-SG190 from `generator.rules.waivers`.
+SG00x comes from `generator.sitefile.source`, SG011 from `generator.sitefile.lint`, SG10x from
+`generator.sitefile.schema`, SG190 from `generator.rules.waivers`.
 """
 
 from generator.diagnostics import Severity
@@ -178,6 +178,18 @@ def style() -> None:
 
     Good:
         name: lab
+    """
+
+
+@documented("SG012")
+def odd_blanks() -> None:
+    """The blanks around keys, colons and dashes are plain ones.
+
+    A page on the web or a word processor writes blanks that do not break, or that have no width.
+    They look like blanks, and to YAML they are letters. In a text such as `description` they may
+    stand.
+
+    Source: YAML 1.2.2, section 6.1 (indentation is made of spaces, U+0020).
     """
 
 

@@ -1,9 +1,10 @@
-"""What a rule is: an id, a severity, and a check that is handed the sections it names.
+"""Rules: each has an id, a severity, and a check that receives the sections it names.
 
 A check is a generator of faults. Its parameters say which sections of the declaration it needs
 (`nodes`, `cabling`, `topology`, `model`, `engine`, ..., `fabric`, the addresses that would come
-out, `fit`, what the nodes would hold, `flags`, what the engine's catalog says, and `document`, the
-file itself); it is not judged where one of them is unsound.
+out, `sources`, the files beside the site that it names, `fit`, what the nodes would hold, `flags`,
+what the engine's catalog says, `verdicts`, what would end its start, and `document`, the file
+itself); it is not judged where one of them is unsound.
 
 A rule's docstring is its documentation: the first line says the rule, the rest why and, after
 `Source:`, who says so; `Bad:` and `Good:` are pieces of site files. `sparkgen explain` prints it.
@@ -11,12 +12,13 @@ A rule's docstring is its documentation: the first line says the rule, the rest 
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 
-from generator.diagnostics import Finding, KeyPath, Proposal, Related, Severity
+from generator.diagnostics import Finding, KeyPath, Proposal, Related, Severity, Stage
+from generator.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fault:
     """What a check has to say: a finding without the rule that says it."""
 
@@ -26,16 +28,17 @@ class Fault:
     at_key: bool = False
     related: tuple[Related, ...] = ()
     proposals: tuple[Proposal, ...] = ()
+    unsafe: bool = False
 
 
 Check = Callable[..., Iterator[Fault]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """One rule; `unless` names rules that make this one pointless once they have spoken.
 
-    Those in `not_beside` do so only at the place that they have spoken of.
+    Those in `suppressed_by` do so only at the place that they have spoken of.
     """
 
     id: str
@@ -43,7 +46,8 @@ class Rule:
     check: Check
     needs: tuple[str, ...]
     unless: frozenset[str]
-    not_beside: frozenset[str]
+    suppressed_by: frozenset[str]
+    stage: Stage
 
     def finding(self, fault: Fault) -> Finding:
         """The fault as the report shows it."""
@@ -56,6 +60,8 @@ class Rule:
             fault.help,
             fault.related,
             proposals=fault.proposals,
+            stage=self.stage,
+            unsafe=fault.unsafe,
         )
 
 
@@ -65,7 +71,11 @@ DOCUMENTED: dict[str, tuple[Severity, str]] = {}
 
 
 def rule(
-    number: str, severity: Severity = Severity.ERROR, unless: str = "", not_beside: str = ""
+    number: str,
+    severity: Severity = Severity.ERROR,
+    unless: str = "",
+    suppressed_by: str = "",
+    stage: Stage = Stage.RULES,
 ) -> Callable[[Check], Check]:
     """Register a check under an id that is never used for another rule."""
 
@@ -78,11 +88,16 @@ def rule(
             check,
             needs,
             frozenset(unless.split()),
-            frozenset(not_beside.split()),
+            frozenset(suppressed_by.split()),
+            stage,
         )
         return check
 
     return register
+
+
+# A rule about whether nodes and cables have a shape that addresses can be given to.
+shape_rule = partial(rule, stage=Stage.SHAPE)
 
 
 def documented(

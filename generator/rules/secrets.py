@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generator import secrecy
-from generator.addressing import Fabric
-from generator.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.diagnostics import KeyPath, Related, removal
 from generator.engines import ENGINES
-from generator.forms import form_fault
+from generator.fabric.addressing import Fabric
 from generator.rules.environment import derived_variables
 from generator.rules.registry import Fault, rule
-from generator.source import Document
+from generator.sitefile import redaction
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.sitefile.source import Document
+from generator.sitefile.text_types import form_fault
 
 
 @rule("SG710")
@@ -30,7 +30,7 @@ def text_like_a_secret(document: Document) -> Iterator[Fault]:
         engine:
           secrets: [HF_TOKEN]
     """
-    for secret in secrecy.secrets(document):
+    for secret in redaction.secrets(document):
         if secret.looks:
             yield Fault(
                 f"this looks like {secret.looks}",
@@ -40,7 +40,7 @@ def text_like_a_secret(document: Document) -> Iterator[Fault]:
             )
 
 
-@rule("SG711", not_beside="SG710")
+@rule("SG711", suppressed_by="SG710")
 def value_of_a_secret(document: Document) -> Iterator[Fault]:
     """No key that is named like a password, a token or an API key has a value.
 
@@ -55,7 +55,7 @@ def value_of_a_secret(document: Document) -> Iterator[Fault]:
         engine:
           secrets: [WANDB_API_KEY]
     """
-    paths = (secret.path for secret in secrecy.secrets(document) if not secret.looks)
+    paths = (secret.path for secret in redaction.secrets(document) if not secret.looks)
     for path in dict.fromkeys(paths):
         yield Fault("the value of a secret stands here", path, _help(document, path))
 

@@ -1,14 +1,14 @@
 """Rules about what others can reach and read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from generator.declaration import DeclaredEngine
-from generator.diagnostics import Severity, replacements
+from generator.diagnostics import Severity
 from generator.engines import ENGINES
 from generator.rules.registry import Fault, documented, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Settings
 
 
-@rule("SG701", Severity.WARNING, unless="SG702")
+@rule("SG701", Severity.WARNING, unless="SG683")
 def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
     """An API on all interfaces asks for a key.
 
@@ -20,12 +20,11 @@ def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
 
     Good:
         engine:
-          bind: all
-          secrets: [VLLM_API_KEY]
+          bind: management
     """
     key = ENGINES[engine.name].API_KEY
     if engine.bind == "all" and key not in engine.secrets:
-        instead = "write 'bind: management'"
+        instead = "write 'proxy: true' in services in its place, or 'bind: management'"
         yield Fault(
             "the API listens on all interfaces and asks for no key",
             ("engine", "bind"),
@@ -33,32 +32,108 @@ def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG702", Severity.WARNING)
-def open_dashboard(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Ray's dashboard does not listen on all interfaces.
+@rule("SG703", Severity.WARNING)
+def public_api(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], services: Mapping[str, Settings]
+) -> Iterator[Fault]:
+    """An API on a public management network asks for a key.
 
-    It runs what it is handed, and knows no key: whoever reaches it owns the node.
+    By default it listens on the head's management address. Where that is a public one, and no
+    private one as in RFC 1918, all the world may reach it.
 
-    Source: Ray, "Security" (the dashboard and job interface are for trusted networks only).
+    Source: IANA, IPv4 Special-Purpose Address Registry.
+
+    Bad:
+        nodes:
+          - name: spark1
+            management: {address: 8.8.4.11/24}
+        topology:
+          kind: single
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+        topology:
+          kind: single
+    """
+    management, key = nodes[0].management, ENGINES[engine.name].API_KEY
+    if engine.bind not in (None, "management") or not management or key in engine.secrets:
+        return
+    if "proxy" in services:
+        return
+    if management.address.ip.is_global:
+        yield Fault(
+            f"the API listens on the public address {management.address.ip} and asks for no key",
+            ("nodes", 0, "management", "address"),
+            f"write 'secrets: [{key}]' in engine, or 'bind: local'"
+            if key
+            else "write 'proxy: true' in services, or 'bind: local' in engine",
+        )
+
+
+@rule("SG704", Severity.NOTE, unless="SG683")
+def key_of_some_paths(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], services: Mapping[str, Settings]
+) -> Iterator[Fault]:
+    """A key of vLLM protects some of its paths, and the proxy all.
+
+    It asks for the key below `/v1`, and since 0.22 below `/v2` and `/inference`. `/invocations`
+    answers like the chat does, `/scale_elastic_ep` changes the engine, and
+    `VLLM_SERVER_DEV_MODE=1` opens `/pause`, `/sleep` and more. Said where the API is open to others
+    than the head, for the releases that it was read in.
+
+    Source: vLLM 0.19 to 0.33, AuthenticationMiddleware and the routers of vllm/entrypoints.
 
     Bad:
         engine:
-          launcher: ray
-          bind: all
           secrets: [VLLM_API_KEY]
 
     Good:
         engine:
-          launcher: ray
-          bind: management
           secrets: [VLLM_API_KEY]
+        services:
+          proxy: true
     """
-    if engine.bind == "all" and engine.launcher == "ray":
+    module = ENGINES[engine.name]
+    is_local = engine.bind == "local" or not (engine.bind or nodes[0].management)
+    if is_local or "proxy" in services or module.API_KEY not in engine.secrets:
+        return
+    if paths := module.open_paths(engine.version, engine.env, engine.args):
         yield Fault(
-            "Ray's dashboard listens on all interfaces, and takes jobs from everybody",
-            ("engine", "bind"),
-            "write 'bind: management'",
-            proposals=replacements(("engine", "bind"), ["management"]),
+            f"the key does not protect {', '.join(paths)}",
+            ("engine", "secrets", engine.secrets.index(module.API_KEY)),
+            "write 'proxy: true' in services, or let in only whom you trust",
+        )
+
+
+@rule("SG705", unless="SG602")
+def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A hardened container is one of Docker's, with no login in it.
+
+    The ranks of an MPI world log in to each other's containers, and sshd needs capabilities for
+    that. Under Slurm it is pyxis that starts the containers.
+
+    Bad:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: tensorrt-llm-ssh:1.3.0rc29
+          launcher: mpi
+          container: {hardened: true}
+
+    Good:
+        engine:
+          container: {hardened: true}
+    """
+    launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
+    if engine.container.hardened and launcher in ("mpi", "slurm"):
+        why = "sshd needs capabilities" if launcher == "mpi" else "pyxis starts the containers"
+        yield Fault(
+            f"'hardened' does not go with the launcher '{launcher}': {why}",
+            ("engine", "container", "hardened"),
+            "take 'hardened' out",
+            at_key=True,
         )
 
 

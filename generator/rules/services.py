@@ -1,10 +1,17 @@
 """Rules about the services beside the engine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from generator.declaration import DeclaredModel, Settings, Topology
 from generator.diagnostics import Severity
+from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import (
+    DeclaredEngine,
+    DeclaredModel,
+    DeclaredNode,
+    Settings,
+    Topology,
+)
 
 
 @rule("SG680")
@@ -24,7 +31,7 @@ def flow_control_without_a_switch(
         services:
           qos: false
     """
-    if "qos" in services and topology.kind != "switch":
+    if "qos" in services and not TOPOLOGIES[topology.kind].switched:
         yield Fault(
             f"'qos' is for nodes on a switch, and the topology is '{topology.kind}'",
             ("services", "qos"),
@@ -64,4 +71,66 @@ def models_that_one_node_reads(
             ("services", "models"),
             "take 'models' out",
             at_key=True,
+        )
+
+
+@rule("SG682")
+def proxy_without_a_network(
+    services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]
+) -> Iterator[Fault]:
+    """The proxy listens on the head's management address.
+
+    Clients find it there. On a head without one it would serve nobody.
+
+    Bad:
+        nodes:
+          - name: spark1
+        topology:
+          kind: single
+        services:
+          proxy: true
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+        topology:
+          kind: single
+        services:
+          proxy: true
+    """
+    if "proxy" in services and not nodes[0].management:
+        yield Fault(
+            f"the proxy has no address to listen on: {nodes[0].name} has no management network",
+            ("services", "proxy"),
+            "write 'management: {address: ...}' in the first node, or take 'proxy' out",
+            at_key=True,
+        )
+
+
+@rule("SG683")
+def way_around_the_proxy(
+    services: Mapping[str, Settings], engine: DeclaredEngine
+) -> Iterator[Fault]:
+    """Behind the proxy the API listens for the head alone.
+
+    On any other address it would answer whoever does not come through the proxy.
+
+    Bad:
+        engine:
+          bind: management
+        services:
+          proxy: true
+
+    Good:
+        engine:
+          bind: local
+        services:
+          proxy: true
+    """
+    if "proxy" in services and engine.bind not in (None, "local"):
+        yield Fault(
+            f"'bind: {engine.bind}' would let clients in beside the proxy",
+            ("engine", "bind"),
+            "take 'bind' out, or write 'bind: local'",
         )

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from generator.declaration import DeclaredEngine, DeclaredModel
 from generator.diagnostics import Related
-from generator.engines import ENGINES
+from generator.engines import sglang
 from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
+from generator.sitefile.defaults import default
 
 # With data parallel attention SGLang takes the ports that follow the rendezvous.
 _DERIVED_PORTS = 6
@@ -36,7 +37,7 @@ def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
           parallel: {tensor: 2}
     """
     sizes = engine.parallel
-    if engine.name == "sglang" and sizes.data > 1:
+    if engine.name == sglang.NAME and sizes.data > 1:
         ranks = sizes.tensor * sizes.data
         yield Fault(
             "SGLang has no data parallel replicas on several nodes",
@@ -76,7 +77,7 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
           image: lmsysorg/sglang:v0.5.23
           parallel: {tensor: 2}
     """
-    if engine.name == "sglang" and model.speculative and engine.parallel.pipeline > 1:
+    if engine.name == sglang.NAME and model.speculative and engine.parallel.pipeline > 1:
         yield Fault(
             "SGLang has no speculative decoding over pipeline stages",
             ("model", "speculative"),
@@ -112,19 +113,18 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
           parallel: {tensor: 2}
           args: {attn-dp-size: 2}
     """
-    if engine.name != "sglang" or not _ATTENTION & engine.args.keys():
+    if engine.name != sglang.NAME or not _ATTENTION & engine.args.keys():
         return
-    module = ENGINES["sglang"]
-    defaults = module.default_ports("native", engine.parallel)
+    defaults = sglang.default_ports("native", engine.parallel)
     first = engine.ports.get("dist_init", defaults.get("dist_init", 0)) + 1
     last = first + _DERIVED_PORTS - 1
-    if first <= (engine.port or module.API_PORT) <= last:
+    if first <= (engine.port or sglang.API_PORT) <= last:
         yield Fault(
             f"SGLang's own processes take the ports {first} to {last}",
             ("engine", "port") if engine.port else ("engine", "ports", "dist_init"),
-            f"choose one outside of them, such as {module.API_PORT}"
+            f"choose one outside of them, such as {sglang.API_PORT}"
             if engine.port
-            else "choose another one, such as 20000",
+            else f"choose another one, such as {default('engine.ports.dist_init')}",
         )
 
 

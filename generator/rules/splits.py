@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from generator.architecture import Shape
-from generator.declaration import Parallel
 from generator.diagnostics import Edit, Proposal, Remove, Rename, Replace
+from generator.models.architecture import Shape
+from generator.sitefile.declaration import Parallel
 
 _PATH = ("engine", "parallel")
 

@@ -5,20 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator import catalogs
-from generator.catalogs.flags import FlagCatalog, catalog
-from generator.declaration import (
+from generator.catalogs.flag_files import catalog
+from generator.catalogs.flags import FlagCatalog
+from generator.diagnostics import Related, Severity, listed
+from generator.engines import tensorrt_llm
+from generator.fit.requested import requested
+from generator.models.architecture import shape
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import (
     Argument,
     DeclaredEngine,
     DeclaredModel,
     DeclaredNode,
     Settings,
 )
-from generator.diagnostics import Related, Severity, listed
-from generator.engines import tensorrt_llm
-from generator.fit.asked import asked
-from generator.rules.registry import Fault, rule
 
-NAME = "tensorrt-llm"
+NAME = tensorrt_llm.NAME
 _CONFIG = ("engine", "args", tensorrt_llm.CONFIG)
 _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 
@@ -139,6 +141,8 @@ def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode])
           image: example.org/tensorrt-llm-ssh:1.3.0rc29
           args:
             chat_template: /srv/models/template.jinja
+          files:
+            - path: /srv/models/template.jinja
     """
     if engine.name != NAME or (len(nodes) == 1 and engine.launcher != "slurm"):
         return
@@ -170,6 +174,7 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
     Bad:
         model:
           name: gpt-oss-120b
+          context_length: 8192
           served_name: gpt
         engine:
           name: tensorrt-llm
@@ -179,6 +184,7 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
     Good:
         model:
           name: gpt-oss-120b
+          context_length: 8192
           served_name: gpt
         engine:
           name: tensorrt-llm
@@ -206,6 +212,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
     Bad:
         model:
           name: gpt-oss-120b
+          context_length: 8192
           quantization: fp8
         engine:
           name: tensorrt-llm
@@ -215,6 +222,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
     Good:
         model:
           name: llama-3.3-70b-instruct-fp8
+          context_length: 8192
         engine:
           name: tensorrt-llm
           version: 1.3.0rc29
@@ -308,6 +316,7 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     Bad:
         model:
           name: gpt-oss-120b
+          context_length: 8192
           kv_cache_dtype: fp8_e4m3
         engine:
           name: tensorrt-llm
@@ -317,6 +326,7 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     Good:
         model:
           name: gpt-oss-120b
+          context_length: 8192
           kv_cache_dtype: fp8
         engine:
           name: tensorrt-llm
@@ -332,7 +342,7 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-@rule("SG669", Severity.WARNING, unless="SG603 SG636")
+@rule("SG669", Severity.WARNING, unless="SG603 SG632 SG633 SG636 SG639")
 def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """A prompt as long as the context is answered.
 
@@ -361,17 +371,20 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
           image: example.org/tensorrt-llm-ssh:1.3.0rc29
           args: {enable_chunked_prefill: true}
     """
-    if engine.name != NAME or not model.context_length:
+    known = shape(model)
+    longest = model.context_length or (known.max_context if known else None)
+    if engine.name != NAME or not longest:
         return
     section = engine.args.get(tensorrt_llm.CONFIG)
     settings = {**(section if isinstance(section, dict) else {}), **engine.args}
-    step = settings.get("max_num_tokens", asked(model, engine, None).step)
-    if settings.get("enable_chunked_prefill") is True or not isinstance(step, int):
+    given = str(settings.get("max_num_tokens", ""))
+    step = int(given) if given.isdigit() else requested(model, engine, None).step
+    if settings.get("enable_chunked_prefill") is True or step >= longest:
         return
-    if step < model.context_length:
-        yield Fault(
-            f"a prompt of more than {step} tokens is refused, whatever the context",
-            ("model", "context_length"),
-            "write 'enable_chunked_prefill: true' under 'engine.args', or there "
-            f"'max_num_tokens: {model.context_length}'",
-        )
+    yield Fault(
+        f"a prompt of more than {step} tokens is refused, whatever the context",
+        ("model", "context_length") if model.context_length else ("model",),
+        f"write 'enable_chunked_prefill: true' under 'engine.args', or there "
+        f"'max_num_tokens: {longest}'",
+        at_key=not model.context_length,
+    )

@@ -1,11 +1,20 @@
 """Waivers: warnings that a site accepts in the open, with a reason."""
 
+import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
-from generator.declaration import Waiver
-from generator.diagnostics import Finding, Related, Severity, path_text, removal
-from generator.rules.registry import RULES
+from generator.diagnostics import (
+    Finding,
+    KeyPath,
+    Related,
+    Severity,
+    listed,
+    path_text,
+    removal,
+)
+from generator.records import replace
+from generator.rules.registry import RULES, Rule
+from generator.sitefile.declaration import Waiver
 
 
 def waived(
@@ -20,26 +29,54 @@ def waived(
     if waivers is None:
         return errors
     warnings = [finding for finding in findings if finding.severity is not Severity.ERROR]
-    accepted = {(waiver.rule, waiver.path) for waiver in waivers}
-    used = accepted & {_place(finding) for finding in warnings}
-    kept = [finding for finding in warnings if _place(finding) not in accepted]
+    kept = [finding for finding in warnings if not any(_covers(w, finding) for w in waivers)]
+    # An error of the policy's says itself that a waiver does not help.
+    told = [*warnings, *(f for f in errors if f.rule in RULES and not _is_error(RULES[f.rule]))]
     unused = []
     for index, waiver in enumerate(waivers):
-        waits = waiver.rule in RULES and waiver.rule not in judged
-        if waits or (waiver.rule, waiver.path) in used:
+        if waiver.rule in RULES and waiver.rule not in judged:
             continue
+        idle = [
+            place
+            for place, path in enumerate(waiver.paths)
+            if not any(_matches(waiver.rule, path, finding) for finding in told)
+        ]
         missed = next((i for i, f in enumerate(kept) if f.rule == waiver.rule), None)
-        if missed is None:
-            unused.append(_unused(waiver, ("waivers", index)))
-        else:
+        if idle and missed is not None and not waiver.is_list:
             # The warning stands, and says that a waiver misses it: one mistake, one finding.
             note = Related("a waiver names another place", ("waivers", index, "path"))
             kept[missed] = replace(kept[missed], related=(*kept[missed].related, note))
+        elif len(idle) == len(waiver.paths):
+            unused.append(_unused(waiver, ("waivers", index)))
+        else:
+            unused += [_idle(waiver, ("waivers", index, "path", place)) for place in idle]
     return errors + kept + unused
 
 
-def _place(finding: Finding) -> tuple[str, str]:
-    return finding.rule, path_text(finding.path)
+def _is_error(rule: Rule) -> bool:
+    return rule.severity is Severity.ERROR
+
+
+def _covers(waiver: Waiver, finding: Finding) -> bool:
+    return any(_matches(waiver.rule, path, finding) for path in waiver.paths)
+
+
+def _matches(rule: str, path: str, finding: Finding) -> bool:
+    """Whether a finding is of that rule, and at that place; `*` is any text."""
+    pattern = ".*".join(map(re.escape, path.split("*")))
+    return finding.rule == rule and re.fullmatch(pattern, path_text(finding.path)) is not None
+
+
+def _idle(waiver: Waiver, path: KeyPath) -> Finding:
+    """One place of several at which there is nothing to silence."""
+    return Finding(
+        "SG190",
+        Severity.WARNING,
+        f"{waiver.rule} does not warn at {waiver.paths[int(path[-1])]}",
+        path,
+        help="take it out of the list",
+        proposals=removal(path),
+    )
 
 
 def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
@@ -49,7 +86,7 @@ def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
     elif rule.severity is Severity.ERROR:
         message, key = f"{waiver.rule} is an error, which can't be waived", "rule"
     else:
-        message, key = f"{waiver.rule} does not warn at {waiver.path}", "path"
+        message, key = f"{waiver.rule} does not warn at {listed(waiver.paths)}", "path"
     return Finding(
         "SG190",
         Severity.WARNING,
@@ -57,4 +94,6 @@ def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
         (*path, key),
         help="take the waiver out",
         proposals=removal(path),
+        # What it was for may be hidden by a slip at another place.
+        unsafe=True,
     )

@@ -1,42 +1,27 @@
-"""The services beside the engine that a site asks for, with every default filled in."""
+"""The services beside the engine: one module has everything about one service."""
 
 from collections.abc import Mapping
 
-from generator.control import LOOPBACK
-from generator.declaration import DeclaredNode, Settings
-from generator.site import Guard, Monitoring, WebUi
+from generator.services.ansible import Ansible
+from generator.services.firewall import Firewall
+from generator.services.guard import Guard
+from generator.services.models import Models
+from generator.services.monitoring import Monitoring
+from generator.services.power import Power
+from generator.services.proxy import Proxy
+from generator.services.qos import Qos
+from generator.services.ssh import Ssh
+from generator.services.web_ui import WebUi
+from generator.site.service import Service
+from generator.sitefile.declaration import DeclaredNode, Settings
 
-WEB_UI_PORT = 3000
-WEB_UI_IMAGE = "ghcr.io/open-webui/open-webui:v0.12.4"
-
-# The ports are those that the exporters have everywhere.
-EXPORTERS = Monitoring(
-    node_image="quay.io/prometheus/node-exporter:v1.9.1",
-    node_port=9100,
-    gpu_image="nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
-    gpu_port=9400,
-)
-
-# Enough for Docker, systemd and a login to act in; an engine below it has nothing to gain.
-GUARD_FLOOR_GIB = 2
-
-
-def web_ui(services: Mapping[str, Settings], head: DeclaredNode) -> WebUi | None:
-    """The chat page, on the management network, or for the head alone where there is none."""
-    if "web_ui" not in services:
-        return None
-    settings = services["web_ui"]
-    listen = head.management.address.ip if head.management else LOOPBACK
-    return WebUi(
-        settings.get("image", WEB_UI_IMAGE), str(listen), settings.get("port", WEB_UI_PORT)
-    )
+# What is left to do on a node after an installation is done in this order.
+SERVICES: Mapping[str, type[Service]] = {
+    service.NAME: service
+    for service in (Power, Proxy, WebUi, Guard, Qos, Monitoring, Firewall, Ssh, Models, Ansible)
+}
 
 
-def guard(services: Mapping[str, Settings]) -> Guard | None:
-    """The watch over each node's memory."""
-    return Guard(GUARD_FLOOR_GIB) if "guard" in services else None
-
-
-def monitoring(services: Mapping[str, Settings]) -> Monitoring | None:
-    """The exporters of each node."""
-    return EXPORTERS if "monitoring" in services else None
+def requested(services: Mapping[str, Settings], head: DeclaredNode) -> dict[str, Service]:
+    """The services that a site asks for, by name."""
+    return {name: SERVICES[name].requested(services[name], head) for name in sorted(services)}

@@ -1,139 +1,24 @@
-"""The Grafana dashboard of a site: what its engine, its nodes and its fabric say to Prometheus."""
+"""The Grafana dashboard of a site: metrics of its engine, its nodes and its fabric."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from generator.engines import ENGINES
 from generator.site import Site
+from generator.site.panel import Panel
 
 COLUMNS = 3
 _WIDTH, _HEIGHT = 8, 8
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One graph: its title, the unit as Grafana calls it, and a query a line with its legend."""
-
-    title: str
-    unit: str
-    queries: tuple[tuple[str, str], ...]
-
-
-# Each engine has names of its own for the same things.
-_ENGINES = {
-    "vllm": (
-        Panel(
-            "Requests",
-            "short",
-            (("vllm:num_requests_running", "running"), ("vllm:num_requests_waiting", "waiting")),
-        ),
-        Panel(
-            "Tokens",
-            "short",
-            (
-                ("rate(vllm:generation_tokens_total[5m])", "generated/s"),
-                ("rate(vllm:prompt_tokens_total[5m])", "read/s"),
-            ),
-        ),
-        Panel(
-            "Time to the first token",
-            "s",
-            (
-                (
-                    "histogram_quantile(0.95, sum by (le) "
-                    "(rate(vllm:time_to_first_token_seconds_bucket[5m])))",
-                    "95 %",
-                ),
-            ),
-        ),
-        Panel("KV cache", "percentunit", (("vllm:kv_cache_usage_perc", "in use"),)),
-    ),
-    "sglang": (
-        Panel(
-            "Requests",
-            "short",
-            (("sglang:num_running_reqs", "running"), ("sglang:num_queue_reqs", "waiting")),
-        ),
-        Panel("Tokens", "short", (("sglang:gen_throughput", "generated/s"),)),
-        Panel(
-            "Time to the first token",
-            "s",
-            (
-                (
-                    "histogram_quantile(0.95, sum by (le) "
-                    "(rate(sglang:time_to_first_token_seconds_bucket[5m])))",
-                    "95 %",
-                ),
-            ),
-        ),
-        Panel("KV cache", "percentunit", (("sglang:token_usage", "in use"),)),
-    ),
-    "llama.cpp": (
-        Panel(
-            "Requests",
-            "short",
-            (
-                ("llamacpp:requests_processing", "running"),
-                ("llamacpp:requests_deferred", "waiting"),
-            ),
-        ),
-        Panel(
-            "Tokens",
-            "short",
-            (
-                ("rate(llamacpp:tokens_predicted_total[5m])", "generated/s"),
-                ("rate(llamacpp:prompt_tokens_total[5m])", "read/s"),
-            ),
-        ),
-    ),
-}
-
-_NODES = (
-    Panel("Memory available", "bytes", (("node_memory_MemAvailable_bytes", "{{node}}"),)),
-    Panel("GPU", "percent", (("DCGM_FI_DEV_GPU_UTIL", "{{node}}"),)),
-    Panel("GPU power", "watt", (("DCGM_FI_DEV_POWER_USAGE", "{{node}}"),)),
-    Panel("GPU temperature", "celsius", (("DCGM_FI_DEV_GPU_TEMP", "{{node}}"),)),
-    Panel(
-        "Free disk space",
-        "bytes",
-        (('node_filesystem_avail_bytes{mountpoint="/"}', "{{node}}"),),
-    ),
-    Panel("Targets", "short", (("up", "{{job}} {{node}}"),)),
-)
-
-# RDMA passes by the kernel: interfaces do not count it, HCAs do.
-_FABRIC = (
-    Panel(
-        "RoCE received",
-        "Bps",
-        (("rate(node_infiniband_port_data_received_bytes_total[1m])", "{{node}} {{device}}"),),
-    ),
-    Panel(
-        "RoCE sent",
-        "Bps",
-        (("rate(node_infiniband_port_data_transmitted_bytes_total[1m])", "{{node}} {{device}}"),),
-    ),
-    Panel(
-        "Fabric errors",
-        "short",
-        (
-            (
-                'rate(node_network_receive_errs_total{device=~"en.*p1s0f.*"}[5m])',
-                "{{node}} {{device}}",
-            ),
-        ),
-    ),
-)
-
-
 def panels(site: Site) -> tuple[Panel, ...]:
     """What is shown, the engine first."""
-    engine = _ENGINES.get(site.engine.name, ())
-    return (*engine, *_NODES, *(_FABRIC if site.has_fabric else ()))
+    services = (panel for service in site.services.values() for panel in service.panels(site))
+    return (*ENGINES[site.engine.name].PANELS, *services)
 
 
 def dashboard(site: Site) -> str:
-    """The dashboard as Grafana imports it; it asks for the data source."""
+    """Panels of the engine's metrics, the nodes and the fabric; Grafana asks for the source."""
     content = {
         "title": site.name,
         "uid": f"sparkgen-{site.name}"[:40],

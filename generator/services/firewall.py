@@ -1,8 +1,12 @@
-"""What a node lets in: the fabric, the other nodes, and from the management network people."""
+"""What a node's firewall lets in: the fabric, other nodes, and people on the management network."""
 
 from collections.abc import Iterator
 
+from generator.activation import Activation, Effect
+from generator.records import record
 from generator.site import Node, Site
+from generator.site.entry import Entry
+from generator.site.service import Service
 
 SSH_PORT = 22
 
@@ -19,28 +23,26 @@ def rules(site: Site, node: Node) -> tuple[str, ...]:
 def _rules(site: Site, node: Node) -> Iterator[str]:
     for interface in node.interfaces:
         yield f"allow in on {interface.name} from {interface.address.network}"
+    for one, other_side in node.forwards:
+        yield f"route allow in on {one} out on {other_side}"
     for other in site.nodes:
         if other is not node and other.control.plane == "management":
             yield f"allow from {other.control.address} proto tcp"
     yield _people(node, SSH_PORT)
-    if site.monitoring:
-        yield _people(node, site.monitoring.node_port)
-        yield _people(node, site.monitoring.gpu_port)
     if node.is_head and site.engine.api.listen == "0.0.0.0":
         yield f"allow {site.engine.api.port}/tcp"
-    yield from (_people(node, port) for port in _pages(site, node))
+    yield from (_people(node, port) for port in _engine_pages(site, node))
+    for service in site.services.values():
+        yield from (_people(node, port) for port in service.opened(node))
 
 
-def _pages(site: Site, node: Node) -> Iterator[int]:
-    """The ports that listen on the node's management address."""
+def _engine_pages(site: Site, node: Node) -> Iterator[int]:
+    """The engine's ports that listen on the node's management address."""
     api, management = site.engine.api, node.management
     if not node.is_head or not management:
         return
     if api.listen == str(management.address.ip):
         yield api.port
-        yield from (port for name, port in site.engine.ports.items() if name == "dashboard")
-    if site.web_ui:
-        yield site.web_ui.port
 
 
 def _people(node: Node, port: int) -> str:
@@ -48,3 +50,27 @@ def _people(node: Node, port: int) -> str:
     if node.management:
         return f"allow from {node.management.address.network} to any port {port} proto tcp"
     return f"allow {port}/tcp"
+
+
+def _values(site: Site, node: Node) -> dict[str, object]:
+    return {"rules": rules(site, node)}
+
+
+_ACTIVATION = Activation(
+    "run firewall.sh",
+    Effect.SERVICE,
+    step="/opt/sparkgen/firewall.sh",
+    first="/opt/sparkgen/firewall.sh",
+    before="/opt/sparkgen/firewall.sh --remove",
+)
+
+
+@record
+class Firewall(Service):
+    """A script that has ufw let in what belongs, and nothing else."""
+
+    NAME = "firewall"
+    ENTRIES = (
+        Entry("etc/sparkgen/firewall.rules", _ACTIVATION, values=_values),
+        Entry("opt/sparkgen/firewall.sh", _ACTIVATION, 0o755, payload=True),
+    )

@@ -1,8 +1,21 @@
-"""What SSH between the nodes needs: who they are by which names, and from where passwords count."""
+"""SSH between the nodes: their names and keys, and from where passwords are accepted."""
 
 from ipaddress import IPv4Network
 
+from generator.activation import NOTHING, Activation, Effect
+from generator.records import record
 from generator.site import Node, Site, Words
+from generator.site.entry import Entry, several
+from generator.site.service import Service
+
+_FAIL2BAN = "systemctl restart fail2ban"
+_RELOAD = Activation(
+    "reload sshd; restart fail2ban",
+    Effect.SERVICE,
+    step=_FAIL2BAN,
+    first=_FAIL2BAN,
+    gone=_FAIL2BAN,
+)
 
 Peer = tuple[str, str, Words]
 
@@ -31,3 +44,29 @@ def trusted(site: Site, node: Node) -> Words:
     fabric = [str(interface.address.network) for interface in node.interfaces]
     others = [str(other.management.address.ip) for other in site.nodes if other.management]
     return tuple(dict.fromkeys([*fabric, *others]))
+
+
+def _values(site: Site, node: Node) -> dict[str, object]:
+    return {
+        "peers": peers(site, node),
+        "networks": networks(node),
+        "trusted": trusted(site, node),
+    }
+
+
+def _makes_keys(site: Site, node: Node) -> bool:
+    return node.is_head and several(site, node)
+
+
+@record
+class Ssh(Service):
+    """SSH between the nodes, and its hardening."""
+
+    NAME = "ssh"
+    ON_NEW_MEMBERS = "/opt/sparkgen/ssh-keys.sh"
+    ENTRIES = (
+        Entry("etc/fail2ban/jail.d/sparkgen.conf", _RELOAD, values=_values),
+        Entry("etc/ssh/ssh_config.d/40-sparkgen.conf", NOTHING, wanted=several, values=_values),
+        Entry("etc/ssh/sshd_config.d/40-sparkgen.conf", _RELOAD, values=_values),
+        Entry("opt/sparkgen/ssh-keys.sh", NOTHING, 0o755, _makes_keys, payload=True),
+    )

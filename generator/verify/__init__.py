@@ -1,1 +1,1 @@
-"""Hands a bundle on disk to the programs that read its files on a node."""
+"""Verifies a bundle on disk with the programs that read its files on a node."""

@@ -2,19 +2,19 @@
 
 import json
 import shutil
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from generator.render import CHECKSUMS, MANIFEST
+from generator.bundle.plan import CARRIED, CHECKSUMS, CONTEXT, MANIFEST
+from generator.records import record
 
 
 class BundleError(Exception):
     """The folder is no bundle, or can't be read; says why in one line."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BundleFolder:
     """A bundle on disk: `modes` are those that files get on a node, of which git keeps little."""
 
@@ -36,8 +36,15 @@ class BundleFolder:
         return tree
 
     def files(self, pattern: str) -> list[str]:
-        """Files of the bundle whose path matches, as far as they are there."""
-        listed = (path for path in self.modes if Path(path).match(pattern))
+        """Generated files of the bundle whose path matches, as far as they are there.
+
+        What is carried for the engine is people's own.
+        """
+        listed = (
+            p
+            for p in self.modes
+            if Path(p).match(pattern) and CARRIED not in p and CONTEXT not in p
+        )
         return [path for path in listed if (self.path / path).is_file()]
 
     def read(self, path: str) -> bytes:

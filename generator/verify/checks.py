@@ -1,6 +1,6 @@
-"""The checks: each hands some files of a bundle to a program, and says what that complains of.
+"""The checks: each runs a program on some files of a bundle, and reports its complaints.
 
-A check is a generator of complaints, none for a sound bundle. It raises Missing for a program that
+A check is a generator of complaints, none for a valid bundle. It raises Missing for a program that
 is not installed, and Nothing where the bundle has no such file.
 """
 
@@ -30,7 +30,7 @@ BASE_UNITS = {
     "shutdown.target": "[Unit]\n",
     "sysinit.target": "[Unit]\n",
 }
-_MACHINE_PROGRAMS = ("docker", "python3", "sh")
+_MACHINE_PROGRAMS = ("docker", "nvidia-smi", "python3", "sh", "timeout")
 _UNITS = "etc/systemd/system"
 # Without it sshd does not even read its configuration.
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
@@ -137,7 +137,8 @@ def on_a_machine(tree: Path) -> None:
     for name in _MACHINE_PROGRAMS:
         (programs / name).touch(0o755)
     (tree / "usr/sbin").mkdir()
-    (tree / "usr/sbin/dcb").touch(0o755)
+    for name in ("dcb", "iptables"):
+        (tree / "usr/sbin" / name).touch(0o755)
     (tree / "bin").symlink_to("usr/bin")
 
 

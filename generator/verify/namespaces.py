@@ -1,4 +1,4 @@
-"""A fabric on one machine: a network namespace a node, set up by what netplan makes of its file."""
+"""A fabric on one machine: one network namespace per node, configured from netplan's output."""
 
 import itertools
 import json
@@ -12,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+
+from generator.records import record
 
 PROGRAMS = ("hostname", "ip", "netplan", "ping", "sysctl", "unshare")
 MANAGEMENT = "enP7s7"
@@ -57,7 +58,7 @@ _WITHOUT_EFFECT = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Link:
     """A cable between two ports (node, number), or from one to the switch when `b` is None."""
 
@@ -65,11 +66,15 @@ class Link:
     b: Port | None = None
 
 
+Way = tuple[str, str]
+
+
 class Interface(NamedTuple):
-    """What networkd would give an interface."""
+    """What networkd would give an interface; of each route the destination and the gateway."""
 
     addresses: tuple[IPv4Interface, ...]
     mtu: int
+    routes: tuple[Way, ...] = ()
 
 
 def halves(port: int) -> tuple[str, str]:
@@ -93,28 +98,29 @@ def netplan(tree: Path, work: Path) -> dict[str, Interface]:
 
 def networkd(folder: Path) -> dict[str, Interface]:
     """Read a folder of .network and .link files; a setting that is not simulated is an error."""
-    addresses: dict[str, list[IPv4Interface]] = {}
+    networks: dict[str, tuple[list[IPv4Interface], list[Way]]] = {}
     mtus: dict[str, set[int]] = defaultdict(set)
     for file in sorted(folder.iterdir()):
-        name, given, mtu = _read(file)
+        name, addresses, ways, mtu = _read(file)
         mtus[name] |= mtu
         if file.suffix == ".network":
-            addresses[name] = given
+            networks[name] = addresses, ways
     # The renderer NetworkManager leaves .link files, and nothing that would give an address.
-    if unaddressed := mtus.keys() - addresses.keys():
+    if unaddressed := mtus.keys() - networks.keys():
         raise ValueError(f"no .network file for {', '.join(sorted(unaddressed))}")
     read = {}
-    for name, given in addresses.items():
+    for name, (addresses, ways) in networks.items():
         first, *others = mtus[name] or {UNCONFIGURED.mtu}
         if others:
             raise ValueError(f"{name} has several MTUs: {first}, {others}")
-        read[name] = Interface(tuple(given), first)
+        read[name] = Interface(tuple(addresses), first, tuple(ways))
     return read
 
 
-def _read(file: Path) -> tuple[str, list[IPv4Interface], set[int]]:
+def _read(file: Path) -> tuple[str, list[IPv4Interface], list[Way], set[int]]:
     name = ""
     addresses = []
+    destinations, gateways = [], []
     mtus = set()
     for section, key, value in _settings(file):
         match file.suffix, section, key:
@@ -122,11 +128,15 @@ def _read(file: Path) -> tuple[str, list[IPv4Interface], set[int]]:
                 name = value
             case ".network", "Network" | "Address", "Address":
                 addresses.append(IPv4Interface(value))
+            case ".network", "Route", "Destination":
+                destinations.append(value)
+            case ".network", "Route", "Gateway":
+                gateways.append(value)
             case ".network" | ".link", "Link", "MTUBytes":
                 mtus.add(int(value))
             case _ if (section, key) not in _WITHOUT_EFFECT:
                 raise ValueError(f"{file.name}: [{section}] {key}={value} is not simulated")
-    return name, addresses, mtus
+    return name, addresses, list(zip(destinations, gateways, strict=True)), mtus
 
 
 def _settings(file: Path) -> Iterator[tuple[str, str, str]]:
@@ -142,7 +152,7 @@ def _settings(file: Path) -> Iterator[tuple[str, str, str]]:
             raise ValueError(f"{file.name}: cannot read {line!r}")
 
 
-@dataclass(frozen=True)
+@record
 class Fabric:
     """Running nodes. Each of their interfaces is a veth whose far end is its plug.
 
@@ -191,7 +201,11 @@ class Fabric:
         """Send a full frame each way over every half of every cable; return what is wrong."""
         with ThreadPoolExecutor(_PARALLEL) as pool:
             lost = list(pool.map(lambda pair: self._ping(*pair), self._pairs()))
-        return [*self._misaddressed(), *itertools.chain.from_iterable(lost)]
+        return [*self._doubled(), *itertools.chain.from_iterable(lost)]
+
+    def unaddressed(self) -> set[Plug]:
+        """Return the cabled interfaces that have no address."""
+        return self._bridges.keys() - {plug for plug, _ in self._addresses()}
 
     def arp_flux(self) -> list[str]:
         """Return where a node, after the pings, sends frames for an address of another interface.
@@ -214,7 +228,7 @@ class Fabric:
             for address in self.interfaces[node][interface].addresses:
                 yield (node, interface), address
 
-    def _misaddressed(self) -> Iterator[str]:
+    def _doubled(self) -> Iterator[str]:
         # A ping cannot tell: two interfaces with one address answer, if need be to themselves.
         holders: dict[IPv4Address, list[Plug]] = defaultdict(list)
         for plug, address in self._addresses():
@@ -222,8 +236,6 @@ class Fabric:
         for ip, plugs in holders.items():
             if len(plugs) > 1:
                 yield f"{ip} is on {' and '.join(' '.join(plug) for plug in plugs)}"
-        for plug in self._bridges.keys() - itertools.chain.from_iterable(holders.values()):
-            yield f"{' '.join(plug)}: no address"
 
     def _pairs(self) -> Iterator[tuple[Plug, Plug]]:
         for a, b in self._connected():
@@ -282,12 +294,14 @@ class Fabric:
 
     def _configure(self, node: str) -> None:
         commands = ["link set lo up"]
-        for interface, (addresses, mtu) in self.interfaces[node].items():
+        ways = []
+        for interface, (addresses, mtu, routes) in self.interfaces[node].items():
             commands.append(f"link set {interface} mtu {mtu} up")
             # networkd gives no address to an interface without a carrier.
             if (node, interface) in self._bridges:
                 commands += [f"address add {address} dev {interface}" for address in addresses]
-        _ip(self.namespace(node), *commands)
+                ways += [f"route add {to} via {via} dev {interface}" for to, via in routes]
+        _ip(self.namespace(node), *commands, *ways)
         file = self.trees[node] / "etc/sysctl.d/90-sparkgen.conf"
         if file.exists():
             lines = file.read_text().splitlines()

@@ -1,21 +1,31 @@
-"""Where the lines of a bundle come from: `tracing` follows the templates, `origins` the values."""
+"""The origin of each line of a bundle: `tracing` follows templates, `origins` values."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from generator.bundle.payload import FOLDER as PAYLOAD
+from generator.bundle.payload import original
+from generator.bundle.plan import (
+    CARRIED,
+    CHECKSUMS,
+    CONTEXT,
+    MANIFEST,
+    operator_entries,
+    payload,
+)
+from generator.bundle.render import recipe
+from generator.bundle.tree import Tree
 from generator.diagnostics import KeyPath
-from generator.render import CHECKSUMS, DASHBOARD, MANIFEST, recipe
+from generator.records import record
 from generator.site import Site
-from generator.source import Document
-from generator.tree import Tree
+from generator.sitefile.source import Document
 from generator.why.origins import Origins
 from generator.why.tracing import traced
 
 TEMPLATES = "templates"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """A key of the site file, and its line from one; None where it is not written."""
 
@@ -23,7 +33,7 @@ class Source:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """Something derived that stands in a line, how it follows, and from what."""
 
@@ -32,7 +42,7 @@ class Value:
     sources: tuple[Source, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Because:
     """A line of a bundle, the places in templates or code that print it, and its values."""
 
@@ -44,10 +54,13 @@ class Because:
 
 def why(site: Site, document: Document, bundle: Tree, path: str) -> list[Because]:
     """Each line of a file of the bundle with where it comes from."""
+    lines = bundle[path].text.removesuffix("\n").split("\n")
+    if original(path) in payload():
+        place = f"{TEMPLATES}/{PAYLOAD}/{original(path)}"
+        return [Because(i, text, (f"{place}:{i}",), ()) for i, text in enumerate(lines, 1)]
     found = recipe(site, path)
     if found is None:
-        lines = bundle[path].text.removesuffix("\n").split("\n")
-        return [Because(i, text, *_made_by_code(path)) for i, text in enumerate(lines, 1)]
+        return [Because(i, text, *_made_by_code(site, path)) for i, text in enumerate(lines, 1)]
     origins = Origins(site, document.data)
     because = []
     for number, line in enumerate(traced(*found), 1):
@@ -68,12 +81,15 @@ def _sources(origins: Origins, document: Document, keys: tuple[KeyPath, ...]) ->
         yield Source(path, span.line + 1 if span else None)
 
 
-def _made_by_code(path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
+def _made_by_code(site: Site, path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
     """What writes the files that no template prints."""
     name = PurePosixPath(path).name
-    if path == DASHBOARD:
-        return ("generator/services/dashboard.py",), (
-            Value(name, "panels of the engine's metrics", ()),
-        )
+    if CARRIED in path or path.startswith(CONTEXT):
+        how = "carried byte by byte from beside the site file"
+        return ("generator/derive/files.py",), (Value(name, how, ()),)
+    made = {entry.path: entry.made for entry in operator_entries(site)}.get(path)
+    if made:
+        how = (made.__doc__ or "").partition(";")[0]
+        return (f"{made.__module__.replace('.', '/')}.py",), (Value(name, how, ()),)
     what = {CHECKSUMS: "the checksums of the node's files", MANIFEST: "what the bundle holds"}
-    return ("generator/render.py",), (Value(name, what[name], ()),)
+    return ("generator/bundle/manifest.py",), (Value(name, what[name], ()),)

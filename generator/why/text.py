@@ -1,18 +1,18 @@
-"""Where lines come from, in words: one line in full, or all of a file in short."""
+"""The origins of lines as text: one line in full, or a whole file in short."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from generator import secrecy
 from generator.diagnostics import path_text
-from generator.formats import visible
-from generator.source import Document
+from generator.reports.text import visible
+from generator.sitefile import redaction
+from generator.sitefile.source import Document
 from generator.why import Because, Source
 
 
 def line(because: Because, document: Document) -> str:
     """One line: its templates, and each value with the lines of the site file."""
-    return "\n".join(_line(because, secrecy.shown(document).split("\n"), document.name)) + "\n"
+    return "\n".join(_line(because, redaction.shown(document).split("\n"), document.name)) + "\n"
 
 
 def file(lines: Sequence[Because]) -> str:

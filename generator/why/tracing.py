@@ -1,25 +1,26 @@
-"""Prints a template as `render` does and keeps a record: each line knows where it comes from.
+"""Renders a template as `render` does, and records where each line comes from.
 
 Nothing is guessed: the templates are the real ones, with a mark before every piece that they
-print. Between two marks, every field of the site that is asked for is written down.
+print. Between two marks, every field of the site that is read is recorded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from re import compile as pattern
 from typing import Any
 
 from jinja2 import Environment, nodes
 
-from generator.render import environment
+from generator.bundle.templates import environment
+from generator.records import Record, record
 
 _MARK = pattern("\ue000([0-9]+)\ue001")
 
 
-@dataclass(frozen=True)
+@record
 class Field:
-    """A field of a derived object, as it was asked for."""
+    """A field of a derived object that was read."""
 
     owner: Any
     name: str
@@ -55,7 +56,7 @@ class Piece:
         return next((piece.fields for piece in reversed(self.around) if piece.fields), ())
 
 
-@dataclass(frozen=True)
+@record
 class Line:
     """A printed line, and the pieces that it is made of."""
 
@@ -134,9 +135,9 @@ class _Tracer:
         self.current = self.given[name] = Piece(template, line, tuple(self.stack), (name,), uses)
         return ""
 
-    def asked(self, owner: object, name: str, value: object) -> None:
-        """A field was asked for; one that only leads to others says nothing itself."""
-        if self.current and is_dataclass(owner) and not is_dataclass(value):
+    def note(self, owner: object, name: str, value: object) -> None:
+        """Note a field that is read; one that only leads to others says nothing itself."""
+        if self.current and isinstance(owner, Record) and not isinstance(value, Record):
             self.current.own.append(Field(owner, name))
 
     def _uses(self, names: Sequence[str]) -> Iterator[Piece]:
@@ -153,12 +154,12 @@ class _Tracing(Environment):
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         value = super().getattr(obj, attribute)
-        self.tracer.asked(obj, attribute, value)
+        self.tracer.note(obj, attribute, value)
         return value
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         value = super().getitem(obj, argument)
-        self.tracer.asked(obj, str(argument), value)
+        self.tracer.note(obj, str(argument), value)
         return value
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:

@@ -1,7 +1,8 @@
 """Times sparkgen as whole processes, each figure beside what it is compared with.
 
 Run it with the environment's Python: `.venv/bin/python tests/benchmarks/benchmark.py`. The two
-commands of a row run in turn, so that a machine which slows down slows both.
+commands of a row run in turn, so that a machine which slows down slows both. What is timed is the
+package as a wheel installs it, in CPU seconds, and files are in memory.
 """
 
 import os
@@ -10,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ NODES = 240
 INVALID = 3
 ROOT = Path(__file__).parents[2]
 SPARKGEN = [sys.executable, "-m", "generator"]
+# A file system in memory, where the machine has one there.
+MEMORY = Path("/dev/shm")
 LIBRARIES = [sys.executable, "-c", "import click, jinja2, cerberus, yaml"]
 CLICK = [sys.executable, "-c", "import click"]
 
@@ -53,16 +56,28 @@ def with_mistakes(site: str) -> str:
 def seconds(
     command: Sequence[str], before: Callable[[], None], status: int = 0
 ) -> tuple[float, float]:
-    """Wall seconds and peak MiB of one run, which ends with that status."""
+    """CPU seconds and peak MiB of one run, which ends with that status."""
     before()
     errors = subprocess.DEVNULL if status else None
-    start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors)
+    process = subprocess.Popen(
+        command, cwd=Path(os.environ["PYTHONPATH"]), stdout=subprocess.DEVNULL, stderr=errors
+    )
     _, ended, usage = os.wait4(process.pid, 0)
-    elapsed = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(ended)
     assert process.returncode == status, command
-    return elapsed, usage.ru_maxrss / 1024
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def installed(work: Path) -> Path:
+    """A folder that holds what a wheel does, with its modules compiled, as pip installs it."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(work)]
+    subprocess.run([*build, str(ROOT)], check=True, stdout=subprocess.DEVNULL)
+    folder = work / "installed"
+    for wheel in work.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(folder)], check=True)
+    return folder
 
 
 def compare(
@@ -93,8 +108,10 @@ def compare(
 
 def main() -> None:
     """Print every figure of the README's performance section."""
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as scratch:
         work = Path(scratch)
+        os.environ["PYTHONPATH"] = str(installed(work))
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         out, copy = work / "out", work / "copy"
         sites = [work / f"big{i}.yaml" for i in range(4)]
         for i, site in enumerate(sites):
@@ -114,11 +131,25 @@ def main() -> None:
 
         print(f"{'':52} {'sparkgen':>10} {'other':>10} {'ratio':>6}")
         mesh = ROOT / "sites" / "lab-mesh.yaml"
-        compare("build, three nodes / import of its libraries", 1.6, build(mesh), LIBRARIES, clean)
-        compare("--version / import click", 1.3, [*SPARKGEN, "--version"], CLICK)
+        small = "build, three nodes / import of its libraries"
+        compare(small, 1.5, build(mesh), LIBRARIES, clean)
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        compare(f"{small}, no cache", 1.5, build(mesh), LIBRARIES, clean)
+        del os.environ["PYTHONDONTWRITEBYTECODE"]
+        compare("--version / import click", 1.2, [*SPARKGEN, "--version"], CLICK)
         copying = ["cp", "-r", str(out), str(copy)]
         large = f"build, {NODES} nodes / cp -r"
         compare(large, 3, build(sites[0]), copying, clean, uncopy, RUNS_OF_LARGE)
+        fresh = [*SPARKGEN, "diff", str(sites[0]), "--out", str(work / "none")]
+        for label, diff in (("diff", fresh), ("diff --stat", [*fresh, "--stat"])):
+            compare(
+                f"{label}, {NODES} new nodes / build",
+                3,
+                diff,
+                build(sites[0]),
+                after=clean,
+                runs=RUNS_OF_LARGE,
+            )
         compare(
             f"validate, {NODES} nodes with 50 mistakes / without",
             2,

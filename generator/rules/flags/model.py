@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 
 from generator.catalogs.flags import Flag
-from generator.declaration import DeclaredModel
 from generator.diagnostics import Severity
-from generator.rules.flags.judgment import Judgment
+from generator.rules.flags.checking import CheckedFlags, agreed
 from generator.rules.flags.name_faults import Verdict
+from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import choice_faults
 from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredModel
 
 _KEYS = ("kv_cache_dtype", "quantization")
 
 
 @rule("SG647")
-def model_value_that_is_not_taken(flags: Judgment, model: DeclaredModel) -> Iterator[Fault]:
+def model_value_that_is_not_taken(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Fault]:
     """A quantization or a type of the KV cache is spelt as the engine spells it.
 
     vLLM 0.19 has no `nvfp4` for its cache, and no engine the quantization `fp4` that guides write:
@@ -37,10 +38,10 @@ def model_value_that_is_not_taken(flags: Judgment, model: DeclaredModel) -> Iter
 
 
 @rule("SG648", Severity.WARNING)
-def model_value_that_is_not_known(flags: Judgment, model: DeclaredModel) -> Iterator[Fault]:
+def model_value_that_is_not_known(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Fault]:
     """A quantization or a type of the KV cache is one that the engine is known to have.
 
-    A plugin may bring others. This is SG647, too, where the engine's version has no catalog.
+    A plugin may bring others. This is SG647, too, for a version between two that have a catalog.
 
     Source: the engine's own registries (schemas/engines).
 
@@ -55,13 +56,17 @@ def model_value_that_is_not_known(flags: Judgment, model: DeclaredModel) -> Iter
           kv_cache_dtype: fp8_e4m3
     """
     for number, fault in _verdicts(flags, model):
-        if number != "SG637" or not flags.is_covered:
+        if flags.is_between or (flags.is_covered and number != "SG637"):
             yield fault
 
 
-def _verdicts(flags: Judgment, model: DeclaredModel) -> Iterator[Verdict]:
+def _verdicts(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Verdict]:
+    """What every neighbour of the engine's version finds wrong."""
+    yield from agreed([_verdicts_of(known, model) for known in flags.parsers])
+
+
+def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Verdict]:
     """Of each key the first thing that is wrong with it; engine modules spell a plain fp8."""
-    known = flags.parser
     for key in _KEYS:
         value = getattr(model, key)
         owned = (name for name, its in known.owned.items() if its == f"model.{key}" and value)

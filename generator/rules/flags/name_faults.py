@@ -1,11 +1,11 @@
 """What can be wrong with the name of a flag: each with the rule that says so."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
-from generator.catalogs.flags import Found, Replacement, replacement, versions
-from generator.declaration import Argument
+from generator.catalogs.flag_files import versions
+from generator.catalogs.flags import Found
+from generator.catalogs.replacements import Replacement, replacement
 from generator.diagnostics import (
     Add,
     Data,
@@ -18,9 +18,12 @@ from generator.diagnostics import (
     removal,
     renamings,
 )
+from generator.records import replace
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.registry import Fault
-from generator.source import Document, Plain
+from generator.sitefile.declaration import Argument
+from generator.sitefile.sections import choices_at
+from generator.sitefile.source import Document, Plain
 
 Verdict = tuple[str, Fault]
 
@@ -53,7 +56,7 @@ def _moved(name: str, key: str, value: Argument) -> tuple[Proposal, ...]:
 
 
 def placed(fault: Fault, document: Document) -> Fault:
-    """A fault with its value's place in the document; a key that has one already is for people."""
+    """A fault with its value's place in the document; a key that has one already is not renamed."""
     match fault.proposals:
         case ((Remove() as out, Add() as new),):
             *parents, last = new.path
@@ -73,6 +76,10 @@ def _said_twice(fault: Fault, out: Remove, new: Add, old: Data) -> Fault:
         return replace(fault, help=f"{fault.help}, and take this out", proposals=((out,),))
     if isinstance(said, list | dict):
         return replace(fault, help=f"{fault.help}, which is there already", proposals=())
+    choices = choices_at(new.path)
+    if choices and new.value not in choices:
+        text = f"{fault.help}, which says {_word(said)}: take this out"
+        return replace(fault, help=text, proposals=((out,),))
     return replace(
         fault,
         help=f"{fault.help}, which says {_word(said)}: take this out, or write "
@@ -164,7 +171,7 @@ def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
     earlier = [v for v in holding if order.index(v) < order.index(parser.catalog.version)]
     if not earlier:
         message = f"{parser.name} has no flag '{name}' yet: {holding[0]} has it"
-        return "SG633", _fault(name, message, "take it out, or use an image with that version")
+        return "SG633", _fault(name, message, "take it out")
     near = parser.catalog.nearest(name)
     message = f"{parser.name} has no flag '{name}' any more: {earlier[-1]} had it"
     if near:

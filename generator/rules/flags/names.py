@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from generator.diagnostics import Severity
-from generator.rules.flags.judgment import Judgment
+from generator.rules.flags.checking import CheckedFlags
 from generator.rules.flags.name_faults import placed
 from generator.rules.registry import Fault, rule
-from generator.source import Document
+from generator.sitefile.source import Document
 
 
 @rule("SG604")
-def flag_of_the_generator(flags: Judgment, document: Document) -> Iterator[Fault]:
+def flag_of_the_generator(flags: CheckedFlags, document: Document) -> Iterator[Fault]:
     """A flag that sparkgen sets is not given in `args`.
 
     A setting that the site file has a key for, or that follows from the nodes, is said once. Other
@@ -30,7 +30,7 @@ def flag_of_the_generator(flags: Judgment, document: Document) -> Iterator[Fault
 
 
 @rule("SG632")
-def unknown_flag(flags: Judgment) -> Iterator[Fault]:
+def unknown_flag(flags: CheckedFlags) -> Iterator[Fault]:
     """A flag of `args` is one that the engine has.
 
     An engine ends at once over a flag that it does not know.
@@ -51,7 +51,7 @@ def unknown_flag(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG633")
-def flag_of_another_version(flags: Judgment) -> Iterator[Fault]:
+def flag_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
     """A flag of `args` is one of the engine's version, not of an earlier or later one.
 
     Guides keep flags that engines gave up; what took the place of one is said where it is known.
@@ -72,7 +72,7 @@ def flag_of_another_version(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG634")
-def abbreviated_flag(flags: Judgment) -> Iterator[Fault]:
+def abbreviated_flag(flags: CheckedFlags) -> Iterator[Fault]:
     """A flag of `args` is written out in full.
 
     A parser that completes a beginning today takes it for two flags once a new one begins with it;
@@ -94,7 +94,7 @@ def abbreviated_flag(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG635")
-def flag_under_two_names(flags: Judgment) -> Iterator[Fault]:
+def flag_under_two_names(flags: CheckedFlags) -> Iterator[Fault]:
     """A flag is given once.
 
     Of two values of one flag the engine takes the last, and says nothing.
@@ -114,7 +114,7 @@ def flag_under_two_names(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG642", Severity.WARNING)
-def deprecated_flag(flags: Judgment) -> Iterator[Fault]:
+def deprecated_flag(flags: CheckedFlags) -> Iterator[Fault]:
     """A flag of `args` is not one that the engine will drop.
 
     It works still, and ends the engine after an update.
@@ -125,10 +125,14 @@ def deprecated_flag(flags: Judgment) -> Iterator[Fault]:
         engine:
           args:
             log-config-file: /srv/logging.json
+          files:
+            - path: /srv/logging.json
 
     Good:
         engine:
           args:
             logging-config.pylogging_config_file: /srv/logging.json
+          files:
+            - path: /srv/logging.json
     """
-    yield from flags.of("SG642")
+    yield from flags.warnings("SG642")

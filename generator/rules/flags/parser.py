@@ -1,20 +1,15 @@
 """An engine's parser, as the rules ask it: its catalog, its name, and the flags sparkgen sets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from generator.catalogs.flags import FlagCatalog, Found, catalog, versions
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import catalog, catalogs, versions
+from generator.catalogs.flags import FlagCatalog, Found
 from generator.engines import ENGINES
-
-_TITLES = {
-    "vllm": "vLLM",
-    "sglang": "SGLang",
-    "tensorrt-llm": "TensorRT-LLM",
-    "llama.cpp": "llama.cpp",
-}
+from generator.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parser:
     """The parser of a version; `owned` has the site file's key of each flag sparkgen sets."""
 
@@ -45,21 +40,22 @@ class Parser:
         return keys.pop() if len(keys) == 1 else None
 
 
-def parser(engine: str, version: str) -> Parser | None:
-    """The parser of an engine's version, or of the nearest one with a catalog."""
-    return _parser(engine, version) if engine in ENGINES else None
+def parsers(engine: str, version: str) -> tuple[Parser, ...]:
+    """The parsers of an engine's version, or of its neighbours with a catalog, newest first."""
+    if engine not in ENGINES:
+        return ()
+    return tuple(_parser(engine, known) for known in catalogs(engine, version))
 
 
-def _parser(engine: str, version: str) -> Parser | None:
-    known = catalog(engine, version)
-    owned = ENGINES[engine].OWNED_FLAGS if engine in ENGINES else {}
-    return Parser(engine, _TITLES[engine], known, _canonical(owned, known)) if known else None
+def _parser(engine: str, known: FlagCatalog) -> Parser:
+    owned = _canonical(ENGINES[engine].OWNED_FLAGS, known)
+    return Parser(engine, ENGINE_TRAITS[engine].title, known, owned)
 
 
 def others(engine: str) -> list[Parser]:
     """The parsers of the newest versions of all other engines."""
-    newest = (_parser(other, versions(other)[-1]) for other in _TITLES if other != engine)
-    return [other for other in newest if other]
+    newest = {other: catalog(other, versions(other)[-1]) for other in ENGINE_TRAITS}
+    return [_parser(other, known) for other, known in newest.items() if known and other != engine]
 
 
 def of_other_versions(known: FlagCatalog) -> list[FlagCatalog]:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from generator.catalogs.flags import ANY, Flag, Found, replacement
-from generator.declaration import Argument
+from generator.catalogs.flags import ANY, Flag, Found
+from generator.catalogs.replacements import replacement
 from generator.diagnostics import (
     KeyPath,
     all_nearest,
@@ -19,29 +19,37 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
+from generator.records import replace
 from generator.rules.flags.parser import Parser, others
 from generator.rules.registry import Fault
+from generator.sitefile.declaration import Argument
 
 Verdict = tuple[str, Fault]
 # A word of a value, and where it stands.
 Item = tuple[str, KeyPath]
 
 _YES, _NO = ("1", "yes", "on", "y", "enable", "enabled"), ("0", "no", "off", "n", "disabled")
-_INTEGER = re.compile(r"[+-]?\d+")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf")
-_SUFFIXED = re.compile(r"\d+(\.\d+)?[kKmMgGtT]")
+_INTEGER = r"[+-]?\d+"
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf"
+_SUFFIXED = r"\d+(\.\d+)?[kKmMgGtT]"
 # What argparse takes for a flag where a value is expected.
-_LIKE_A_FLAG = re.compile(r"-(?!\d*\.?\d+$)[^ ]+")
+_LIKE_A_FLAG = r"-(?!\d*\.?\d+$)[^ ]+"
 # Characters of help that are still read.
 _READABLE = 240
 _WANTED = {"int": "a whole number", "float": "a number"}
 _SHOWN = {"int": "NUMBER", "float": "NUMBER", "json": "{KEY: VALUE}"}
 
 
-def value_fault(name: str, value: Argument, found: Found, parser: Parser) -> Verdict | None:
-    """The first thing that is wrong with an entry of `engine.args`, or nothing."""
+def value_fault(
+    name: str, value: Argument, found: Found, parser: Parser, is_any_choice: bool = False
+) -> Verdict | None:
+    """The first thing that is wrong with an entry of `engine.args`, or nothing.
+
+    Where any choice is one, the values that the catalog knows are not all there are.
+    """
     path: KeyPath = ("engine", "args", name)
-    return next(_faults(name, value, path, found, parser), None)
+    flag = replace(found.flag, also=(ANY,)) if is_any_choice else found.flag
+    return next(_faults(name, value, path, found._replace(flag=flag), parser), None)
 
 
 def _faults(
@@ -73,10 +81,24 @@ def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator
         message = f"'{name}' has no negation: it is off unless it is given"
         yield "SG639", Fault(message, path, "take it out", proposals=removal(path))
     elif not isinstance(value, bool):
-        meant = "false" if isinstance(value, str) and value.lower() in _NO else "true"
+        meant = "false" if isinstance(value, str) and _is_no(value) else "true"
         help_text = "take it out" if meant == "false" and not found.flag.off else ""
         message = f"'{name}' is a switch, and takes no value"
-        yield "SG639", Fault(message, path, help_text or f"write '{name}: {meant}'")
+        sure = not help_text and isinstance(value, str) and _is_truth(value)
+        proposals = replacements(path, [meant == "true"] if sure else [])
+        help_text = help_text or f"write '{name}: {meant}'"
+        yield "SG639", Fault(message, path, help_text, proposals=proposals)
+
+
+def _is_no(value: str) -> bool:
+    return value.lower() in _NO or sorted(value.lower()) == sorted("false")
+
+
+def _is_truth(value: str) -> bool:
+    """Whether a word is true or false, in another language's words or with letters turned."""
+    word = value.lower()
+    words = ("true", "false")
+    return word in (*_NO, "yes", "on", "1") or sorted(word) in [sorted(known) for known in words]
 
 
 def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
@@ -142,7 +164,7 @@ def _list(name: str, value: list[Any], path: KeyPath, flag: Flag) -> Iterator[Ve
         yield "SG640", Fault(f"'{name}' takes one value at least", path, "take it out")
     elif flag.many in ("+", "*"):
         for index, item in enumerate(value):
-            if isinstance(item, str) and _LIKE_A_FLAG.fullmatch(item):
+            if isinstance(item, str) and re.fullmatch(_LIKE_A_FLAG, item):
                 message = f"the engine would take '{item}' for a flag"
                 place = (*path, index)
                 yield "SG640", Fault(message, place, f"take it out of the values of '{name}'")
@@ -176,9 +198,9 @@ def _types(name: str, items: Iterable[Item], flag: Flag) -> Iterator[Verdict]:
 def _fits(item: str, flag: Flag) -> bool:
     if flag.type not in _WANTED or item in flag.also or ANY in flag.also:
         return True
-    if flag.suffixes and _SUFFIXED.fullmatch(item):
+    if flag.suffixes and re.fullmatch(_SUFFIXED, item):
         return True
-    return bool((_INTEGER if flag.type == "int" else _NUMBER).fullmatch(item))
+    return re.fullmatch(_INTEGER if flag.type == "int" else _NUMBER, item) is not None
 
 
 def choice_faults(flag: Flag, items: Iterable[Item], parser: Parser) -> Iterator[Verdict]:

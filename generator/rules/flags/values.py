@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from generator.diagnostics import Severity
-from generator.rules.flags.judgment import Judgment
+from generator.rules.flags.checking import CheckedFlags
 from generator.rules.registry import Fault, rule
 
 
 @rule("SG636")
-def value_of_another_type(flags: Judgment) -> Iterator[Fault]:
+def value_of_another_type(flags: CheckedFlags) -> Iterator[Fault]:
     """The value of a flag is a number or JSON where the engine reads one.
 
     Source: the engine's own parser (schemas/engines).
@@ -27,7 +27,7 @@ def value_of_another_type(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG637")
-def value_that_is_not_taken(flags: Judgment) -> Iterator[Fault]:
+def value_that_is_not_taken(flags: CheckedFlags) -> Iterator[Fault]:
     """The value of a flag is one of those that the engine takes.
 
     Source: the engine's own parser (schemas/engines).
@@ -40,13 +40,13 @@ def value_that_is_not_taken(flags: Judgment) -> Iterator[Fault]:
     Good:
         engine:
           args:
-            dtype: float16
+            dtype: bfloat16
     """
     yield from flags.errors("SG637")
 
 
 @rule("SG638", Severity.WARNING)
-def value_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
+def value_that_is_not_known(flags: CheckedFlags) -> Iterator[Fault]:
     """The value of a flag is one that the engine is known to have.
 
     The parser takes any text here, for a plugin may bring values of its own; without one the engine
@@ -57,18 +57,18 @@ def value_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
     Bad:
         engine:
           args:
-            attention-backend: FLASHINFER_V2
+            load-format: safetensor
 
     Good:
         engine:
           args:
-            attention-backend: FLASHINFER
+            load-format: safetensors
     """
-    yield from flags.of("SG638")
+    yield from flags.warnings("SG638")
 
 
 @rule("SG639")
-def switch_with_a_value(flags: Judgment) -> Iterator[Fault]:
+def switch_with_a_value(flags: CheckedFlags) -> Iterator[Fault]:
     """A switch is true or false, and a flag that takes a value has one.
 
     A switch with a value, as in `--enable-chunked-prefill true`, ends the engine: the word is one
@@ -90,7 +90,7 @@ def switch_with_a_value(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG640")
-def value_of_another_shape(flags: Judgment) -> Iterator[Fault]:
+def value_of_another_shape(flags: CheckedFlags) -> Iterator[Fault]:
     """A flag has a list where the engine takes several values, and a mapping where it takes JSON.
 
     A list is written by the flag's own arity: as words, as one word with commas, or as the flag
@@ -112,7 +112,7 @@ def value_of_another_shape(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG641")
-def key_of_no_record(flags: Judgment) -> Iterator[Fault]:
+def key_of_no_record(flags: CheckedFlags) -> Iterator[Fault]:
     """The keys of a JSON flag are those that the engine reads.
 
     Source: vLLM, the records of vllm/config.
@@ -131,7 +131,7 @@ def key_of_no_record(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG643")
-def parser_of_another_engine(flags: Judgment) -> Iterator[Fault]:
+def parser_of_another_engine(flags: CheckedFlags) -> Iterator[Fault]:
     """A parser of tool calls or of reasoning is called as this engine calls it.
 
     The engines have parsers for the same models under names of their own.

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from generator import diagnostics
-from generator.catalogs.flags import replacement, versions
+from generator.catalogs.flag_files import versions
+from generator.catalogs.replacements import replacement
 from generator.rules.flags.name_faults import Verdict
 from generator.rules.flags.parser import Parser, of_other_versions
 from generator.rules.registry import Fault
@@ -50,7 +51,7 @@ def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
         proposals = diagnostics.removal(("engine", "env", name))
         return _of("SG645", name, message, "take it out", proposals)
     message = f"{parser.name} does not read {name} yet: {holding[0]} does"
-    return _of("SG645", name, message, "take it out, or use an image with that version")
+    return _of("SG645", name, message, "take it out")
 
 
 def _nearest(name: str, parser: Parser) -> str | None:

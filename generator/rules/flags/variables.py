@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from generator.diagnostics import Severity
-from generator.rules.flags.judgment import Judgment
+from generator.rules.flags.checking import CheckedFlags
 from generator.rules.registry import Fault, rule
 
 
 @rule("SG644")
-def unknown_variable(flags: Judgment) -> Iterator[Fault]:
+def unknown_variable(flags: CheckedFlags) -> Iterator[Fault]:
     """A variable that begins as the engine's own do is one that the engine reads.
 
     vLLM only warns of one that it does not know, and starts without what was meant.
@@ -29,7 +29,7 @@ def unknown_variable(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG645")
-def variable_of_another_version(flags: Judgment) -> Iterator[Fault]:
+def variable_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
     """A variable of the engine is one that its version reads, not an earlier or later one.
 
     What took the place of one is said where it is known.
@@ -50,7 +50,7 @@ def variable_of_another_version(flags: Judgment) -> Iterator[Fault]:
 
 
 @rule("SG646", Severity.WARNING)
-def variable_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
+def variable_that_is_not_known(flags: CheckedFlags) -> Iterator[Fault]:
     """A variable of SGLang is one that it is known to read.
 
     SGLang reads its variables all over its code and in packages of their own, so that not all of
@@ -74,4 +74,4 @@ def variable_that_is_not_known(flags: Judgment) -> Iterator[Fault]:
           env:
             SGLANG_LOG_GC: 1
     """
-    yield from flags.of("SG646")
+    yield from flags.warnings("SG646")

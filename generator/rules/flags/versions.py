@@ -2,67 +2,80 @@
 
 from collections.abc import Iterator
 
-from generator.catalogs.flags import versions
-from generator.diagnostics import Severity, listed
-from generator.rules.flags.judgment import Judgment
+from generator.catalogs.versions import version
+from generator.diagnostics import Related, Severity, listed
+from generator.rules.flags.checking import CheckedFlags
 from generator.rules.registry import Fault, rule
 
-# The rules that a version without a catalog breaks as warnings.
-_ERRORS = (
-    *("SG632", "SG633", "SG634", "SG635", "SG636", "SG637"),
-    *("SG639", "SG640", "SG641", "SG643", "SG644", "SG645"),
+# Errors that speak of flags which a version is known to have, and those of what it may have.
+_OF_KNOWN_FLAGS = ("SG634", "SG635")
+_OF_OTHERS = (
+    *("SG632", "SG633", "SG636", "SG637", "SG639"),
+    *("SG640", "SG641", "SG643", "SG644", "SG645"),
 )
+_WARNINGS = ("SG638", "SG646")
 
 
-@rule("SG630", Severity.WARNING, not_beside="SG605")
-def version_without_a_catalog(flags: Judgment) -> Iterator[Fault]:
-    """The engine's version is one whose flags are known.
+@rule("SG630", Severity.NOTE)
+def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
+    """What only a build of one's own or a newer engine can have is named once.
 
-    Flags and variables are checked against the nearest version that there is a catalog of, and what
-    is wrong by that one is a warning.
+    The flags of each release of vLLM from 0.19 and of SGLang from 0.5.5 are known. A version newer
+    than all of these, an older one, or one with a local part, as `0.33.0+own`, may have more: what
+    the nearest known version lacks is taken for its own. What a build has is said under
+    `engine.own`, and then no more spoken of.
 
     Bad:
         engine:
-          version: 0.32.0
-          image: example.org/vllm:0.32.0
+          version: 0.33.0+own
+          env: {VLLM_DSPARK_TRACE: 1}
 
     Good:
         engine:
-          version: 0.33.0
+          version: 0.33.0+own
+          env: {VLLM_DSPARK_TRACE: 1}
+          own: {env: [VLLM_DSPARK_TRACE]}
     """
-    if not flags.is_covered:
-        known = flags.parser
-        yield Fault(
-            f"the flags of {known.title} {flags.version} are not known: "
-            f"those of {known.catalog.version} are taken for them",
-            ("engine", "version"),
-            f"use {listed(versions(known.engine))}, or compare with the engine's own '--help'",
-        )
+    if flags.is_covered or flags.is_between:
+        return
+    faults = [fault for number in (*_OF_OTHERS, *_WARNINGS) for fault in flags.of(number)]
+    entries = sorted({fault.path[:3] for fault in faults}, key=str)
+    if not entries:
+        return
+    names = [str(entry[-1]) for entry in entries]
+    is_own = bool(version(flags.engine.version).local)
+    instead = "list what the build has under engine.own, or " if is_own else ""
+    yield Fault(
+        f"{flags.parser.name} does not take {listed(names, 'and')} as written here: "
+        f"{flags.engine.version} may",
+        ("engine", "version"),
+        f"{instead}compare with the engine's own '--help'",
+        related=tuple(Related(str(entry[-1]), entry) for entry in entries),
+    )
 
 
 @rule("SG631", Severity.WARNING)
-def fault_by_another_version(flags: Judgment) -> Iterator[Fault]:
-    """A flag or a variable is one of the nearest version whose flags are known.
+def fault_by_both_neighbours(flags: CheckedFlags) -> Iterator[Fault]:
+    """A flag or a variable is one of the versions before and behind whose flags are known.
 
-    This is SG632 to SG645 where the version in the site file has no catalog: it may have the flag
-    all the same. A build with flags of its own is such a version, as `0.33.0+own`.
+    This is SG632 to SG645 for a version between two that have a catalog: what either of them takes
+    is right. A flag that is shortened or given twice is so in every other version too.
 
     Bad:
         engine:
-          version: 0.33.0+own
+          version: 0.26.1
+          image: example.org/vllm:0.26.1
           args:
             max-num-batched-token: 16384
-        waivers:
-          - {rule: SG630, path: engine.version, reason: It is 0.33.0 with a patch}
 
     Good:
         engine:
-          version: 0.33.0+own
+          version: 0.26.1
+          image: example.org/vllm:0.26.1
           args:
             max-num-batched-tokens: 16384
-        waivers:
-          - {rule: SG630, path: engine.version, reason: It is 0.33.0 with a patch}
     """
     if not flags.is_covered:
-        for number in _ERRORS:
+        others = _OF_OTHERS if flags.is_between else ()
+        for number in (*_OF_KNOWN_FLAGS, *others):
             yield from flags.of(number)

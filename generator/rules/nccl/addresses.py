@@ -3,22 +3,25 @@
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
 
-from generator.addressing import FABRIC_PREFIX, Fabric
-from generator.control import chosen_plane
-from generator.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.diagnostics import KeyPath, removal
+from generator.fabric.addressing import FABRIC_PREFIX, Fabric
+from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.nccl.grammar import path_of
 from generator.rules.registry import Fault, rule
+from generator.site.control_plane import chosen_plane
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
 _OUT = "take it out: NCCL takes IPv4 and finds each port's address by itself"
 
 
-@rule("SG422", unless="SG303 SG304 SG305", not_beside="SG410 SG411 SG412 SG413")
-def addresses_out_of_range(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
+@rule("SG422", unless="SG303 SG304 SG305", suppressed_by="SG410 SG411 SG412 SG413")
+def addresses_out_of_range(
+    engine: DeclaredEngine, fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
     """`NCCL_IB_ADDR_RANGE` has all addresses of the fabric in it.
 
-    It is one range for all ports. On a port without an address in it NCCL finds no GID, and the
-    connection fails.
+    It is one range for all ports that RDMA uses. On a port without an address in it NCCL finds no
+    GID, and the connection fails.
 
     Source: NCCL, `ncclIbGetGidIndex` (src/transport/net_ib/connect.cc).
 
@@ -46,7 +49,7 @@ def addresses_out_of_range(engine: DeclaredEngine, fabric: Fabric) -> Iterator[F
         f"{interface.address.ip} of {node}'s {interface.name}"
         for node, interfaces in fabric.interfaces.items()
         for interface in interfaces
-        if interface.address.ip not in wanted
+        if interface.half.half in topology.rdma_halves and interface.address.ip not in wanted
     ]
     if outside:
         more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
@@ -58,7 +61,7 @@ def addresses_out_of_range(engine: DeclaredEngine, fabric: Fabric) -> Iterator[F
         )
 
 
-@rule("SG423", unless="SG303 SG305 SG308", not_beside="SG410 SG411 SG412 SG413")
+@rule("SG423", unless="SG303 SG305 SG308", suppressed_by="SG410 SG411 SG412 SG413")
 def prefix_of_another_length(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
@@ -87,20 +90,20 @@ def prefix_of_another_length(
     """
     name = "NCCL_IB_SUBNET_PREFIX_LEN"
     value = engine.env.get(name)
-    if topology.kind != "ring" or value is None:
+    if TOPOLOGIES[topology.kind].reaches_all or value is None:
         return
     lengths = {subnet.prefixlen for cable in fabric.cables for subnet in cable.subnets}
     length = lengths.pop() if lengths else FABRIC_PREFIX
     if value != str(length):
         yield Fault(
-            f"'{name}: {value}', and the ring's subnets are /{length}",
+            f"'{name}: {value}', and the {topology.kind}'s subnets are /{length}",
             path_of(name),
             f"take it out: sparkgen sees to it that it is {length}",
             proposals=removal(path_of(name)),
         )
 
 
-@rule("SG424", not_beside="SG410 SG411 SG412 SG413")
+@rule("SG424", suppressed_by="SG410 SG411 SG412 SG413")
 def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     """On a ring NCCL picks the port by the peer's subnet.
 
@@ -127,16 +130,16 @@ def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterato
     """
     name = "NCCL_IB_SUBNET_AWARE_ROUTING"
     off = engine.env.get(name) == "0"
-    if topology.kind == "ring" and off and not engine.nccl_patched:
+    if off and not TOPOLOGIES[topology.kind].reaches_all and not engine.nccl_patched:
         yield Fault(
-            f"with '{name}: 0' NCCL can't tell a ring's ports apart",
+            f"with '{name}: 0' NCCL can't tell a {topology.kind}'s ports apart",
             path_of(name),
             "take it out: sparkgen sets it to 1",
             proposals=removal(path_of(name)),
         )
 
 
-@rule("SG425", unless="SG201 SG208", not_beside="SG410 SG411 SG412 SG413")
+@rule("SG425", unless="SG201 SG208", suppressed_by="SG410 SG411 SG412 SG413")
 def no_such_family(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:

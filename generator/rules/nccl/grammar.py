@@ -3,9 +3,8 @@
 import re
 from ipaddress import ip_network
 
-from generator.catalogs.nccl import Release
-from generator.declaration import DeclaredEngine
-from generator.rules.environment import version_tuple
+from generator.catalogs.versions import Release, release
+from generator.sitefile.declaration import DeclaredEngine
 
 # What is wrong, what to write, and the value that is meant, if it is known.
 Said = tuple[str, str, str]
@@ -28,7 +27,7 @@ def path_of(name: str) -> tuple[str, ...]:
 
 def release_of(engine: DeclaredEngine) -> Release:
     """The release in the image as numbers that compare; empty where it is not said."""
-    return version_tuple(engine.nccl or "")
+    return release(engine.nccl or "")
 
 
 def is_subnet(text: str) -> bool:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, ip_network
 
-from generator.addressing import Fabric
-from generator.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.diagnostics import Proposal, all_nearest, listed, removal, replacements
+from generator.fabric.addressing import Fabric
+from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import HALVES, PORTS, RJ45, Half
 from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks, path_of
 from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
 _DERIVED = "take it out: sparkgen derives it for each node"
 _HARDWARE = tuple(Half(port, half) for port in PORTS for half in HALVES)
@@ -74,7 +75,7 @@ def _hardware_names(variable: str) -> set[str]:
     return hcas if variable == HCAS else interfaces
 
 
-@rule("SG414", unless="SG307 SG602", not_beside="SG413")
+@rule("SG414", unless="SG307 SG602", suppressed_by="SG413")
 def name_without_address(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
@@ -170,7 +171,7 @@ def _who(lacking: Sequence[str], count: int) -> str:
     return f"{shown} {'does' if len(lacking) == 1 else 'do'} not have"
 
 
-@rule("SG415", unless="SG307 SG602", not_beside="SG413 SG414")
+@rule("SG415", unless="SG307 SG602", suppressed_by="SG413 SG414")
 def name_that_is_a_prefix(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
@@ -203,7 +204,7 @@ def name_that_is_a_prefix(
             )
 
 
-@rule("SG416", not_beside="SG413")
+@rule("SG416", suppressed_by="SG413")
 def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     """Where there are cables, NCCL uses them.
 
@@ -236,7 +237,7 @@ def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]
             )
 
 
-@rule("SG417", unless="SG307 SG602", not_beside="SG413 SG414 SG415")
+@rule("SG417", unless="SG307 SG602", suppressed_by="SG413 SG414 SG415")
 def fabric_socket_on_a_ring(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
@@ -260,7 +261,7 @@ def fabric_socket_on_a_ring(
           env:
             GLOO_SOCKET_IFNAME: enP7s7
     """
-    if topology.kind != "ring":
+    if TOPOLOGIES[topology.kind].reaches_all:
         return
     on_fabric = set[str]().union(*(names.fabric for names in _all_names(nodes, fabric)))
     for variable, name, prefix in _listed_names(engine, SOCKETS):
@@ -269,7 +270,8 @@ def fabric_socket_on_a_ring(
             right = management.interface if management else RJ45
             mark = "=" if variable.startswith("NCCL_") else ""
             yield Fault(
-                f"on a ring '{name}' reaches one peer, and {variable} needs one that reaches all",
+                f"on a {topology.kind} '{name}' reaches one peer, "
+                f"and {variable} needs one that reaches all",
                 path_of(variable),
                 f"{_DERIVED}, here {mark}{right}",
                 proposals=removal(path_of(variable)),

@@ -1,23 +1,23 @@
 """Rules about which variables NCCL reads."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from generator.catalogs.nccl import (
+    HARMLESS,
     LATEST,
     NEVER,
     REPLACED,
     SAME,
-    Release,
     is_ours,
     is_patched,
     nearest,
     parameter,
 )
-from generator.declaration import DeclaredEngine
+from generator.catalogs.versions import Release, release
 from generator.diagnostics import Proposal, Severity, listed, misspelt, removal, renamings
-from generator.rules.environment import version_tuple
 from generator.rules.nccl.grammar import path_of, release_of
 from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine
 
 
 @rule("SG410")
@@ -41,15 +41,16 @@ def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
             NCCL_IB_TC: 106
     """
     if _is_covered(engine):
-        yield from _unknown(engine, f"NCCL {engine.nccl} has no")
+        yield from _unknown(engine, f"NCCL {engine.nccl} has no", engine.env.keys() - HARMLESS)
 
 
 @rule("SG411", Severity.WARNING)
 def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """A variable of NCCL is one that some NCCL is known to read.
 
-    This is SG410 where the NCCL in the image is not said, patched, or newer than 2.30.7. A patched
-    build has names of its own: there only what looks misspelt is told.
+    This is SG410 where the NCCL in the image is not said, patched, or newer than 2.32.3. A patched
+    build has names of its own: there only what looks misspelt is told. NCCL_TIMEOUT, which guides
+    carry on from one another and nothing reads, is one everywhere.
 
     Bad:
         engine:
@@ -61,9 +62,11 @@ def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
           env:
             NCCL_DEBUG: INFO
     """
+    which = f"no NCCL up to {_written(LATEST)} has the"
     if _is_covered(engine):
+        yield from _unknown(engine, which, engine.env.keys() & HARMLESS)
         return
-    yield from _unknown(engine, f"no NCCL up to {_written(LATEST)} has the")
+    yield from _unknown(engine, which, engine.env.keys())
     for name in engine.env:
         known = parameter(name) if is_ours(name) else None
         if known and known.last < LATEST:
@@ -90,12 +93,12 @@ def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     if engine.nccl is None or not _is_covered(engine):
         return
-    release = version_tuple(engine.nccl)
+    held = release(engine.nccl)
     for name in engine.env:
         known = parameter(name) if is_ours(name) else None
-        if known and release > known.last:
+        if known and held > known.last:
             yield _given_up(name, known.last)
-        elif known and release < known.first:
+        elif known and held < known.first:
             yield Fault(
                 f"NCCL {engine.nccl} has no {name} yet: {_written(known.first)} is the first",
                 path_of(name),
@@ -109,8 +112,8 @@ def _is_covered(engine: DeclaredEngine) -> bool:
     return bool(engine.nccl) and not engine.nccl_patched and release_of(engine) <= LATEST
 
 
-def _unknown(engine: DeclaredEngine, which: str) -> Iterator[Fault]:
-    for name in engine.env:
+def _unknown(engine: DeclaredEngine, which: str, names: Collection[str]) -> Iterator[Fault]:
+    for name in (name for name in engine.env if name in names):
         if not is_ours(name) or parameter(name) or (engine.nccl_patched and is_patched(name)):
             continue
         message, near = f"{which} variable {name}", nearest(name)

@@ -1,23 +1,22 @@
-"""Rules about settings of NCCL that do no good on a Spark, and releases with known faults."""
+"""Rules about settings of NCCL that do no good on a Spark."""
 
 import re
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 
-from generator.declaration import DeclaredEngine, Topology
 from generator.diagnostics import Severity, removal
-from generator.rules.environment import RING_NCCL
+from generator.fabric.addressing import Fabric
+from generator.rules.environment import SUBNET_AWARE_NCCL
 from generator.rules.nccl.grammar import path_of, release_of
 from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine
 
-_GPU_DIRECT = re.compile(
-    r"NCCL_(NET_GDR_\w+|GDRCOPY_\w+|GDR_FLUSH_DISABLE|DMABUF_ENABLE|IB_DATA_DIRECT)"
-)
+_GPU_DIRECT = r"NCCL_(NET_GDR_\w+|GDRCOPY_\w+|GDR_FLUSH_DISABLE|DMABUF_ENABLE|IB_DATA_DIRECT)"
 # From here on NCCL finds the GID itself.
 _FINDS_GIDS = (2, 21)
-_DEADLOCK, _FIXED = (2, 28, 9), (2, 29, 3)
 
 
-@rule("SG418", Severity.WARNING, not_beside="SG410 SG411 SG412 SG413")
+@rule("SG418", Severity.WARNING, suppressed_by="SG410 SG411 SG412 SG413")
 def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
     """Nothing is set for GPUDirect RDMA, which GB10 does not have.
 
@@ -37,7 +36,7 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
             NCCL_DEBUG: INFO
     """
     for name in engine.env:
-        if _GPU_DIRECT.fullmatch(name):
+        if re.fullmatch(_GPU_DIRECT, name):
             yield Fault(
                 f"{name} has no effect: there is no GPUDirect RDMA on GB10",
                 path_of(name),
@@ -47,12 +46,13 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
             )
 
 
-@rule("SG419", Severity.WARNING, not_beside="SG410 SG411 SG412 SG413")
-def pinned_gid(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
+@rule("SG419", Severity.WARNING, suppressed_by="SG410 SG411 SG412 SG413")
+def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     """The GID index is left to NCCL.
 
     The place of an address in a device's GID table differs between devices and nodes, and moves
     when netplan is applied again. From 2.21 on NCCL finds the right one by family and RoCE version.
+    An index beside the range of the fabric's addresses was chosen with care.
 
     Source: NCCL, `ncclIbGetGidIndex` (src/transport/net_ib/connect.cc).
 
@@ -69,16 +69,37 @@ def pinned_gid(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     value = engine.env.get("NCCL_IB_GID_INDEX", "-1")
     if value == "-1" or (engine.nccl and release_of(engine) < _FINDS_GIDS):
         return
+    addresses = _address_range(fabric)
+    if _holds(engine.env.get("NCCL_IB_ADDR_RANGE", ""), addresses):
+        return
+    advice = f"; where one must be chosen, 'NCCL_IB_ADDR_RANGE: {addresses}' does it by address"
     yield Fault(
         f"a GID index of {value} is not the same address on every device, and moves",
         path_of("NCCL_IB_GID_INDEX"),
-        f"take it out; where one must be chosen, 'NCCL_IB_ADDR_RANGE: {topology.subnet_pool}' "
-        "does it by address",
+        f"take it out{advice if addresses else ''}",
         proposals=removal(path_of("NCCL_IB_GID_INDEX")),
     )
 
 
-@rule("SG420", Severity.WARNING, not_beside="SG413")
+def _address_range(fabric: Fabric) -> IPv4Network | None:
+    """The smallest network that all subnets of the fabric are in; None without a fabric."""
+    subnets = [*fabric.members]
+    if not subnets:
+        return None
+    found = min(subnets)
+    while not all(subnet.subnet_of(found) for subnet in subnets):
+        found = found.supernet()
+    return found
+
+
+def _holds(text: str, addresses: IPv4Network | None) -> bool:
+    try:
+        return addresses is not None and addresses.subnet_of(IPv4Network(text))
+    except ValueError:
+        return False
+
+
+@rule("SG420", Severity.WARNING, suppressed_by="SG413 SG432")
 def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
     """From NCCL 2.30.7 on, ports stay merged.
 
@@ -100,36 +121,10 @@ def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
             NCCL_IB_MERGE_NICS: 1
     """
     merged = engine.env.get("NCCL_IB_MERGE_NICS", "1") != "0"
-    if engine.nccl and not merged and release_of(engine) >= RING_NCCL:
+    if engine.nccl and not merged and release_of(engine) >= SUBNET_AWARE_NCCL:
         yield Fault(
             f"NCCL {engine.nccl} finds a peer's port best among merged ones",
             path_of("NCCL_IB_MERGE_NICS"),
             "take it out: it was for builds before 2.30.7",
             proposals=removal(path_of("NCCL_IB_MERGE_NICS")),
-        )
-
-
-@rule("SG421", Severity.WARNING, unless="SG401")
-def version_that_deadlocks(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The NCCL in the image is none that can deadlock on AArch64.
-
-    2.28.9 and 2.29.2 can; 2.29.3 is the first without the fault. A deadlock that is reported for
-    2.30.7
-    (issue 2334) is not told: no release is known to be without it, and a ring needs that one.
-
-    Source: NVIDIA/nccl issue 2353.
-
-    Bad:
-        engine:
-          nccl: 2.28.9
-
-    Good:
-        engine:
-          nccl: 2.29.3
-    """
-    if engine.nccl and not engine.nccl_patched and _DEADLOCK <= release_of(engine) < _FIXED:
-        yield Fault(
-            f"NCCL {engine.nccl} can deadlock on this CPU",
-            ("engine", "nccl"),
-            "use an image with NCCL 2.29.3 or newer",
         )

@@ -1,15 +1,25 @@
 """Rules about the values that NCCL reads."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from generator.catalogs.nccl import is_ours, parameter
-from generator.declaration import DeclaredEngine
-from generator.diagnostics import Data, all_nearest, listed, misspelt, replacements
+from generator.diagnostics import (
+    Data,
+    Related,
+    Severity,
+    all_nearest,
+    listed,
+    misspelt,
+    replacements,
+)
 from generator.rules.nccl.grammar import INTERFACES, Said, is_subnet, names_fault, path_of
 from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
+from generator.sitefile.text_types import PLAIN_VALUE
 
 _RANGES = {
+    "NCCL_BUFFSIZE": (1, 2**31 - 1),
     "NCCL_CROSS_NIC": (0, 2),
     "NCCL_CUMEM_ENABLE": (-2, 1),
     "NCCL_CUMEM_HOST_ENABLE": (-1, 1),
@@ -29,6 +39,13 @@ _RANGES = {
     "NCCL_IB_TIMEOUT": (0, 31),
     "NCCL_IB_USE_INLINE": (0, 1),
     "NCCL_IGNORE_CPU_AFFINITY": (0, 1),
+    "NCCL_LL128_BUFFSIZE": (1, 2**31 - 1),
+    "NCCL_LL_BUFFSIZE": (1, 2**31 - 1),
+    "NCCL_MAX_CTAS": (1, 64),
+    "NCCL_MAX_NCHANNELS": (1, 64),
+    "NCCL_MIN_CTAS": (1, 64),
+    "NCCL_MIN_NCHANNELS": (0, 64),
+    "NCCL_NTHREADS": (64, 512),
     "NCCL_NVLS_ENABLE": (0, 2),
     "NCCL_OOB_NET_ENABLE": (0, 1),
     "NCCL_P2P_DISABLE": (0, 1),
@@ -51,14 +68,14 @@ _WORDS = {
 _LISTS = ("NCCL_ALGO", "NCCL_DEBUG_SUBSYS", "NCCL_PROTO")
 # An algorithm or protocol may be for one function: `allreduce:ring`.
 _FUNCTIONS = "AllGather AllReduce Broadcast Reduce ReduceScatter"
-_INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
+_INTEGER = r"[+-]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)"
 _FLAG_WORDS = {"true": 1, "yes": 1, "on": 1, "false": 0, "no": 0, "off": 0}
 _ROCE = ("infiniband", "rdma", "roce", "verbs")
 _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-@rule("SG413", not_beside="SG410 SG411 SG412")
-def value_of_a_variable(engine: DeclaredEngine) -> Iterator[Fault]:
+@rule("SG413", suppressed_by="SG410 SG411 SG412")
+def value_of_a_variable(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """A value of NCCL's is one that it can take.
 
     Others are cut, read as something else, or make it fail when nodes connect. Whole numbers are
@@ -78,16 +95,58 @@ def value_of_a_variable(engine: DeclaredEngine) -> Iterator[Fault]:
           env:
             NCCL_IB_TIMEOUT: 22
     """
-    for name, value in engine.env.items():
-        said = _value_fault(name, value, engine)
+    own = (((*node.path, "env", name), value) for node in nodes for name, value in node.env.items())
+    shared = ((path_of(name), value) for name, value in engine.env.items())
+    for path, value in (*shared, *own):
+        said = _value_fault(str(path[-1]), value, engine)
         if said:
             message, help_text, meant = said
             right: Data = int(meant) if meant.isdigit() else meant
-            proposals = replacements(path_of(name), [right] if meant else [])
-            yield Fault(message, path_of(name), help_text, proposals=proposals)
+            proposals = replacements(path, [right] if meant else [])
+            yield Fault(message, path, help_text, proposals=proposals)
+
+
+_BOUNDS = (
+    ("NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"),
+    ("NCCL_MIN_CTAS", "NCCL_MAX_CTAS"),
+    ("NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS"),
+)
+
+
+@rule("SG440", Severity.WARNING, suppressed_by="SG413")
+def bounds_that_cross(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A least number is no larger than the most.
+
+    NCCL takes both one after the other and says nothing; what comes out is neither.
+
+    Source: NCCL, src/graph/connect.cc, `ncclMinNchannels` and `ncclMaxNchannels`.
+
+    Bad:
+        engine:
+          env:
+            NCCL_MIN_NCHANNELS: 40
+            NCCL_MAX_NCHANNELS: 8
+
+    Good:
+        engine:
+          env:
+            NCCL_MIN_NCHANNELS: 4
+            NCCL_MAX_NCHANNELS: 8
+    """
+    for low, high in _BOUNDS:
+        least, most = (engine.env.get(name, "") for name in (low, high))
+        if least.isdigit() and most.isdigit() and int(least) > int(most):
+            yield Fault(
+                f"{low} is {least}, and {high} {most}",
+                path_of(low),
+                f"write {most} or less",
+                related=(Related(high, path_of(high)),),
+            )
 
 
 def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
+    if is_ours(name) and (said := _raw_fault(name, value)):
+        return said
     known = parameter(name) if is_ours(name) else None
     if name in _RANGES or (known and known.is_integer):
         return _integer_fault(name, value)
@@ -102,10 +161,23 @@ def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
     return None
 
 
+def _raw_fault(name: str, value: str) -> Said | None:
+    """An empty variable, or one with what only a shell would take away."""
+    if not value:
+        message = f"{name} is empty, and hides what /etc/nccl.conf says"
+        return message, "take it out: NCCL has a default for what is not set", ""
+    if not PLAIN_VALUE.fits(value):
+        bare = value.strip(" '\"")
+        meant = bare if PLAIN_VALUE.fits(bare) else ""
+        message = f"NCCL takes blanks and quotes in {name} for a part of the value"
+        return message, f"write {meant}" if meant else "write it without them", meant
+    return None
+
+
 def _integer_fault(name: str, value: str) -> Said | None:
     low, high = _RANGES.get(name, (None, None))
     wanted = "write a whole number" if low is None else f"write a number from {low} to {high}"
-    found = _INTEGER.match(value)
+    found = re.match(_INTEGER, value)
     read = _strtoll(found[0]) if found else 0
     octal = found and re.match(r"[+-]?0[0-9]", value)
     if not found or found[0] != value or octal:
@@ -116,7 +188,13 @@ def _integer_fault(name: str, value: str) -> Said | None:
         if name == "NCCL_IB_TIMEOUT":
             wanted += "; 20, the default, waits 4.096 us x 2^20, some 4 s"
         return f"'{name}: {value}' is out of range: {low} to {high}", wanted, ""
+    if name == "NCCL_NTHREADS" and read % _WARP:
+        return f"'{name}: {value}' is no multiple of {_WARP}", "write 64, 128, 256 or 512", ""
     return None
+
+
+# Threads of a warp: NCCL takes the most that it can in place of what is no multiple.
+_WARP = 32
 
 
 def _strtoll(text: str) -> int:

@@ -1,0 +1,31 @@
+"""Adds to a wheel what `generator.precompiled` reads; an editable install goes without."""
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class Precompiled(BuildHookInterface[Any]):
+    """Precompiles into a folder that lasts as long as the build does."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Precompile, and say where it belongs in the wheel."""
+        if version == "editable":
+            return
+        sys.path.insert(0, self.root)
+        from generator import precompiled
+        from generator.bundle.templates import environment
+
+        self._folder = TemporaryDirectory()
+        precompiled.write(Path(self._folder.name), environment())
+        build_data["force_include"][self._folder.name] = "generator/precompiled"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what the wheel holds now."""
+        if version != "editable":
+            self._folder.cleanup()

@@ -1,0 +1,112 @@
+"""How the operator's machine reaches a site: logins to its nodes, and tunnels to what they serve.
+
+All of it goes over ssh, so that nothing need listen on more than its own address.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from generator.origin import Origin
+from generator.records import record
+from generator.site import Node, Site
+from generator.site.control_plane import LOOPBACK
+
+# DGX OS serves its dashboard to the node itself alone.
+# Source: NVIDIA/dgx-spark-playbooks, nvidia/connect-to-your-spark, "Connect with Manual SSH".
+DGX_DASHBOARD = 11000
+
+_FIRST_PORT_FOR_ALL = 1024
+_LAST_PORT = 65535
+
+
+@record
+class Login:
+    """What ssh is to know of a node; `jump` is the node that it is reached through, if any."""
+
+    ORIGIN = Origin("nodes", "how each node is reached, through the head where it must be")
+
+    node: Node
+    host: str
+    jump: str | None
+
+
+@record
+class Forward:
+    """A port of the operator's own machine that is something of a node: `local` is that port."""
+
+    ORIGIN = Origin(
+        "engine.bind engine.port engine.ports services",
+        "what people open, generator/bundle/access.py",
+    )
+
+    node: str
+    title: str
+    local: int
+    address: str
+    port: int
+
+
+def logins(site: Site) -> tuple[Login, ...]:
+    """A login for each node, by rank.
+
+    A node without a management network is reached through a head that has one, if they share a
+    subnet of the fabric; else its name must resolve where the operator is.
+    """
+    return tuple(_login(site, node) for node in site.nodes)
+
+
+def _login(site: Site, node: Node) -> Login:
+    if node.management:
+        return Login(node, str(node.management.address.ip), None)
+    if site.head.management:
+        behind = {name: address for address, name in reversed(site.head.hosts)}
+        if node.name in behind:
+            return Login(node, behind[node.name], site.head.name)
+    return Login(node, node.name, None)
+
+
+def forwards(site: Site) -> tuple[Forward, ...]:
+    """What the nodes serve to people, each on a local port that nothing else here has."""
+    taken: set[int] = set()
+    made = []
+    for node, title, address, port in _served(site):
+        local = _local(port, taken)
+        taken.add(local)
+        made.append(Forward(node, title, local, address, port))
+    return tuple(made)
+
+
+def images(site: Site) -> tuple[str, ...]:
+    """All container images that some node runs."""
+    of_services = (
+        image
+        for node in site.nodes
+        for service in site.services.values()
+        for image in service.images(node)
+    )
+    return tuple(dict.fromkeys([site.engine.image, *of_services]))
+
+
+def _served(site: Site) -> Iterator[tuple[str, str, str, int]]:
+    """Node, title, address and port of each thing that is served, what matters most first."""
+    head, api = site.head.name, site.engine.api
+    yield head, "API", _reached(api.listen), api.port
+    if "dashboard" in site.engine.ports:
+        yield head, "Ray dashboard", str(LOOPBACK), site.engine.ports["dashboard"]
+    for service in site.services.values():
+        for page in service.pages(site):
+            yield page.node, page.title, _reached(page.listen), page.port
+    for node in site.nodes:
+        yield node.name, "DGX Dashboard", str(LOOPBACK), DGX_DASHBOARD
+
+
+def _reached(listen: str) -> str:
+    """Where a node itself finds what listens there."""
+    return str(LOOPBACK) if listen == "0.0.0.0" else listen
+
+
+def _local(port: int, taken: set[int]) -> int:
+    """The same port, or the next that is free and that a user may open."""
+    wanted = port if port >= _FIRST_PORT_FOR_ALL else port + 10000
+    ports = chain(range(wanted, _LAST_PORT + 1), range(_FIRST_PORT_FOR_ALL, wanted))
+    return next(candidate for candidate in ports if candidate not in taken)

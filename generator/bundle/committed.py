@@ -1,0 +1,102 @@
+"""A bundle as it was written before, with what its manifest says of it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from generator.activation import NOTHING, RESTART
+from generator.bundle.plan import MANIFEST, activations
+from generator.bundle.tree import File, Tree, decoded
+from generator.records import record
+
+# The bytes of a file, and whether it can be run: all that git keeps of it.
+Content = tuple[bytes, bool]
+
+
+@record
+class Committed:
+    """A bundle: its files, its nodes by rank, the two ends of each cable, its site file's name.
+
+    `nodes` are in any order where that is not known. `sha256` is that of the site file, and
+    `generator` the version of sparkgen that made the bundle; both are empty where not known.
+    """
+
+    tree: Tree
+    nodes: tuple[str, ...]
+    cables: tuple[tuple[str, str], ...] = ()
+    site_file: str = ""
+    sha256: str = ""
+    generator: str = ""
+
+
+NONE = Committed({}, ())
+
+
+def bundle_of(files: Mapping[str, Content], tree: Tree) -> Committed:
+    """The bundle among these files; what neither its manifest nor the tree has is not of it."""
+    manifest = parsed(files[MANIFEST][0]) if MANIFEST in files else {}
+    listed = entries(manifest)
+    kept = {
+        path: _file(path, content, listed.get(path, {}))
+        for path, content in files.items()
+        if path in listed or path in tree or path == MANIFEST
+    }
+    folders = {path.partition("/")[0] for path in files}
+    ranks = manifest.get("nodes")
+    nodes = [name for name in ranks if name in folders] if isinstance(ranks, list) else []
+    site = manifest.get("site")
+    site = site if isinstance(site, dict) else {}
+    return Committed(
+        kept,
+        tuple(nodes) or tuple(sorted(_nodes(kept))),
+        _cables(manifest.get("cables")),
+        str(site.get("file", "")),
+        str(site.get("sha256", "")),
+        str(manifest.get("generator", "")),
+    )
+
+
+def _cables(listed: object) -> tuple[tuple[str, str], ...]:
+    pairs = listed if isinstance(listed, list) else []
+    return tuple((str(p[0]), str(p[1])) for p in pairs if isinstance(p, list) and len(p) == 2)
+
+
+def _nodes(tree: Tree) -> set[str]:
+    """Folders with a root tree in them."""
+    return {p.partition("/")[0] for p in tree if p.endswith("/SHA256SUMS") and p.count("/") == 1}
+
+
+def _file(path: str, content: Content, entry: Mapping[str, Any]) -> File:
+    data, executable = content
+    change = entry.get("change")
+    # What another version says in words of its own is taken for a restart, the safe side.
+    unknown = RESTART if change else NOTHING
+    known = activations().get(str(change), unknown)
+    return File(path, decoded(data), _mode(entry, executable), known)
+
+
+def _mode(entry: Mapping[str, Any], executable: bool) -> int:
+    """The mode that the manifest states, unless the file on disk contradicts it."""
+    try:
+        stated = int(str(entry.get("mode")), 8)
+    except ValueError:
+        stated = 0
+    plain = 0o755 if executable else 0o644
+    return stated if stated and bool(stated & 0o100) == executable else plain
+
+
+def parsed(manifest: bytes) -> Mapping[str, Any]:
+    """What a manifest holds; nothing if it can't be read."""
+    try:
+        content = json.loads(manifest)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def entries(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What a manifest says of each file."""
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        return {}
+    return {path: entry for path, entry in files.items() if isinstance(entry, dict)}

@@ -1,0 +1,1 @@
+"""The cabling as pictures: positions are computed here, templates and terminals show them."""

@@ -1,0 +1,211 @@
+"""Draws the cabling of a site: a picture with a place for everything.
+
+Nodes that are joined directly stand in a row, and each cable has a lane of its own below them.
+Nodes on a switch stand to its left and right. Each is seen from the back, where the ports are.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from generator.bundle.diagram.shapes import LIGHT, Badge, Box, Drawing, Line, Socket, Text, fitted
+from generator.fabric.addressing import Cable, Port
+from generator.hardware import PORTS
+from generator.site import Node, Site
+
+_MARGIN = 24
+_HEAD = 64
+_FOOT = 40
+_NODE = (220, 88)
+_PANEL = 60
+_SOCKET = (56, 28)
+_SOCKET_X = (78, 146)
+_RJ45 = Box(14, _PANEL, 44, _SOCKET[1])
+_PITCH = 340
+_FIRST_LANE, _LANE = 40, 46
+_ABOVE, _BELOW = 7, 16
+_CELL = _NODE[1] + _FIRST_LANE
+_ZONE = 260
+_SWITCH = 210
+_SWITCH_HEAD = 30
+_SWITCH_PORT = (8, 16)
+
+_NOTE = "Seen from the back: p0 is the left QSFP port, beside the RJ45; p1 is the right one."
+
+
+def layout(site: Site) -> Drawing:
+    """The picture of a site's cabling."""
+    picture = _Switch(site) if site.switches else _Row(site)
+    return picture.drawing()
+
+
+def lanes(cables: Sequence[Cable], column: dict[Port, int]) -> list[Cable]:
+    """Cables between nodes in a row by their lanes: the shorter, the closer to the nodes."""
+    return sorted(cables, key=lambda cable: (_length(cable, column), cable.number))
+
+
+def said(cable: Cable) -> str:
+    """What is known of a cable, its number first."""
+    length = f"{cable.length_m:g} m" if cable.length_m else ""
+    kind = (cable.kind or "").upper()
+    parts = (f"cable {cable.number}", f"{kind} {length}".strip(), cable.label or "")
+    return " \u00b7 ".join(filter(None, parts))
+
+
+def subnets(cable: Cable) -> str:
+    """A subnet for each half."""
+    return " \u00b7 ".join(map(str, cable.subnets))
+
+
+def _length(cable: Cable, column: dict[Port, int]) -> int:
+    ends = [column[port] for port in cable.ports]
+    return max(ends) - min(ends)
+
+
+def _color(number: int) -> int:
+    return (number - 1) % len(LIGHT)
+
+
+class _Picture:
+    """What both kinds of picture have in common: nodes, and how cables leave them."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.colors = {port: _color(c.number) for c in site.cables for port in c.ports}
+        self.frames: list[Box] = []
+        self.sockets: list[Socket] = []
+        self.lines: list[Line] = []
+        self.badges: list[Badge] = []
+        self.texts: list[Text] = []
+
+    def finished(self, width: int, height: int) -> Drawing:
+        title = f"{self.site.name}: how it is cabled"
+        note = Text(_NOTE, _MARGIN, height - 16, "small", muted=True)
+        width = max(width, note.box.right + _MARGIN)
+        room = width - 2 * _MARGIN
+        return Drawing(
+            title=title,
+            description=_description(self.site),
+            width=width,
+            height=height,
+            frames=tuple(self.frames),
+            sockets=tuple(self.sockets),
+            lines=tuple(self.lines),
+            badges=tuple(self.badges),
+            texts=(Text(fitted(title, "title", room), _MARGIN, 34, "title"), *self.texts, note),
+        )
+
+    def node(self, node: Node, x: int, y: int) -> Box:
+        box = Box(x, y, *_NODE)
+        room = _NODE[0] - 28
+        role = f"rank {node.rank}{', head' if node.is_head else ''}, {node.address}"
+        self.frames.append(box)
+        self.texts += [
+            Text(fitted(node.name, "name", room), x + 14, y + 22, "name"),
+            Text(role, x + 14, y + 40, "small", muted=True),
+        ]
+        self._socket("RJ45", Box(x + _RJ45.x, y + _RJ45.y, _RJ45.width, _RJ45.height), None)
+        for port in PORTS:
+            place = Box(x + _SOCKET_X[port], y + _PANEL, *_SOCKET)
+            self._socket(f"p{port}", place, self.colors.get(Port(node.name, port)))
+        return box
+
+    def badge(self, cable: Cable, x: int, top: int) -> None:
+        box = Box(x - 13, top + 5, 26, 18)
+        text = Text(str(cable.number), x, top + 18, "badge", "middle")
+        self.badges.append(Badge(box, text, _color(cable.number)))
+
+    def label(self, cable: Cable, center: int, y: int, room: int) -> None:
+        """What is known of a cable above its line, and its subnets below."""
+        for text, baseline in ((said(cable), y - _ABOVE), (subnets(cable), y + _BELOW)):
+            shown = fitted(text, "small", room)
+            self.texts.append(Text(shown, center, baseline, "small", "middle", baseline > y))
+
+    def _socket(self, name: str, box: Box, color: int | None) -> None:
+        self.sockets.append(Socket(box, color))
+        self.texts.append(Text(name, box.center, box.y + 18, "port", "middle", color is None))
+
+
+def _description(site: Site) -> str:
+    """The picture in words, for those who can't see it."""
+    cables = [f"{said(cable)}: {cable.a} to {cable.b}, {subnets(cable)}" for cable in site.cables]
+    return ". ".join([_NOTE.rstrip("."), *cables]) + "."
+
+
+class _Row(_Picture):
+    """Nodes side by side, cables in lanes below."""
+
+    def drawing(self) -> Drawing:
+        boxes = {
+            node.name: self.node(node, _MARGIN + index * _PITCH, _HEAD)
+            for index, node in enumerate(self.site.nodes)
+        }
+        column = {
+            Port(name, port): box.x + _SOCKET_X[port] + _SOCKET[0] // 2
+            for name, box in boxes.items()
+            for port in PORTS
+        }
+        ordered = lanes(self.site.cables, column)
+        for index, cable in enumerate(ordered):
+            deeper = [column[port] for other in ordered[index + 1 :] for port in other.ports]
+            y = _HEAD + _NODE[1] + _FIRST_LANE + index * _LANE
+            self._cable(cable, [column[port] for port in cable.ports], y, deeper)
+        width = 2 * _MARGIN + (len(boxes) - 1) * _PITCH + _NODE[0]
+        return self.finished(width, _HEAD + _CELL + len(ordered) * _LANE + _FOOT)
+
+    def _cable(self, cable: Cable, ends: Sequence[int], y: int, deeper: Sequence[int]) -> None:
+        """Out of one port, along a lane, into the other; the label where no other cable passes."""
+        left, right = min(ends), max(ends)
+        port, bottom = _HEAD + _PANEL + _SOCKET[1], _HEAD + _NODE[1]
+        points = ((left, port), (left, y), (right, y), (right, port))
+        self.lines.append(Line(points, _color(cable.number)))
+        for x in (left, right):
+            self.badge(cable, x, bottom)
+        stops = sorted({left, right, *(x for x in deeper if left < x < right)})
+        start, end = max(pairwise(stops), key=lambda gap: gap[1] - gap[0])
+        self.label(cable, (start + end) // 2, y, end - start - 20)
+
+
+class _Switch(_Picture):
+    """The switch in the middle, one half of the nodes on each side of it."""
+
+    def drawing(self) -> Drawing:
+        nodes = self.site.nodes
+        half = (len(nodes) + 1) // 2
+        cables = {node.name: self._cables(node) for node in nodes}
+        cell = _CELL + max(map(len, cables.values())) * _LANE
+        left, top = _MARGIN + _NODE[0] + _ZONE, _HEAD + _SWITCH_HEAD
+        switch = Box(left, _HEAD, _SWITCH, _SWITCH_HEAD + half * cell)
+        self.frames.append(switch)
+        title = fitted(", ".join(self.site.switches), "name", _SWITCH - 28)
+        self.texts.append(Text(title, switch.center, _HEAD + 22, "name", "middle"))
+        for index, node in enumerate(nodes):
+            on_left = index < half
+            x = _MARGIN if on_left else switch.right + _ZONE
+            box = self.node(node, x, top + index % half * cell)
+            self._wire(cables[node.name], box, switch, on_left)
+        return self.finished(switch.right + _ZONE + _NODE[0] + _MARGIN, switch.bottom + _FOOT)
+
+    def _cables(self, node: Node) -> list[Cable]:
+        return [cable for cable in self.site.cables if cable.a.node == node.name]
+
+    def _wire(self, cables: Sequence[Cable], box: Box, switch: Box, on_left: bool) -> None:
+        """The port that is nearer to the switch takes the upper lane, so that no two cross."""
+        near, side = (box.right, switch.x) if on_left else (box.x, switch.right)
+        ordered = sorted(cables, key=lambda cable: cable.a.port, reverse=on_left)
+        for lane, cable in enumerate(ordered):
+            x = box.x + _SOCKET_X[cable.a.port] + _SOCKET[0] // 2
+            y = box.bottom + _FIRST_LANE + lane * _LANE
+            points = ((x, box.y + _PANEL + _SOCKET[1]), (x, y), (side, y))
+            self.lines.append(Line(points, _color(cable.number)))
+            self.badge(cable, x, box.bottom)
+            self.label(cable, (near + side) // 2, y, _ZONE - 20)
+            self._switch_port(cable, side, y, on_left)
+
+    def _switch_port(self, cable: Cable, side: int, y: int, on_left: bool) -> None:
+        width, height = _SWITCH_PORT
+        place = Box(side if on_left else side - width, y - height // 2, width, height)
+        self.sockets.append(Socket(place, _color(cable.number)))
+        name = str(cable.b if len(self.site.switches) > 1 else cable.b.port)
+        shown = fitted(name, "port", _SWITCH // 2 - width - 14)
+        x = place.right + 6 if on_left else place.x - 6
+        self.texts.append(Text(shown, x, y + 4, "port", "start" if on_left else "end"))

@@ -1,0 +1,54 @@
+"""The cabling as a Mermaid graph, which forges draw where they show Markdown."""
+
+import re
+from collections.abc import Iterator
+
+from generator.bundle.diagram.layout import said
+from generator.fabric.addressing import Cable, Port, SwitchPort
+from generator.site import Site
+
+# With more of them a graph that nobody has laid out by hand is no help.
+READABLE_CABLES = 32
+
+
+def readable_graph(site: Site) -> str:
+    """The text of a graph; empty where there is too much to see anything."""
+    return graph(site) if len(site.cables) <= READABLE_CABLES else ""
+
+
+def graph(site: Site) -> str:
+    """The text of a graph. Mermaid draws 500 edges, and a site has fewer cables."""
+    return "\n".join(["graph LR", *_nodes(site), *_edges(site)]) + "\n"
+
+
+def _nodes(site: Site) -> Iterator[str]:
+    for node in site.nodes:
+        role = ", head" if node.is_head else ""
+        yield f'  n{node.rank}["{_text(node.name)}<br/>rank {node.rank}{role}"]'
+    for index, name in enumerate(site.switches):
+        yield f'  s{index}[["{_text(name)}"]]'
+
+
+def _edges(site: Site) -> Iterator[str]:
+    ids = {node.name: f"n{node.rank}" for node in site.nodes}
+    ids |= {name: f"s{index}" for index, name in enumerate(site.switches)}
+    for cable in site.cables:
+        (a, own), (b, there) = _end(cable.a), _end(cable.b)
+        label = "<br/>".join(map(_text, _label(cable, own, there)))
+        yield f'  {ids[a]} ---|"{label}"| {ids[b]}'
+
+
+def _label(cable: Cable, a: str, b: str) -> Iterator[str]:
+    yield said(cable)
+    yield f"{a} to {b}"
+    yield from map(str, cable.subnets)
+
+
+def _end(end: Port | SwitchPort) -> tuple[str, str]:
+    """What a cable ends at, and where on it."""
+    return (end.node, f"p{end.port}") if isinstance(end, Port) else (end.switch, end.port)
+
+
+def _text(value: str) -> str:
+    """A text in quotes; all that could be markup is named by its code point."""
+    return re.sub(r"[^\w .:,/()\u00b7-]", lambda found: f"#{ord(found[0])};", value)

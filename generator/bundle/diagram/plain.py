@@ -1,0 +1,65 @@
+"""The cabling as plain text: nodes in a row with a lane per cable, or a table on a switch."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from generator.bundle.diagram.layout import lanes
+from generator.fabric.addressing import Cable, Port
+from generator.hardware import PORTS
+from generator.site import Site
+from generator.site.show import cables
+
+_PITCH, _FRAME = 32, 21
+_PORT_X = (9, 15)
+
+
+def drawing(site: Site) -> str:
+    """The picture, and a table of the cables."""
+    if site.switches:
+        return f"{cables(site.cables)}\n"
+    parts = [_row(site)]
+    if site.cables:
+        parts.append(cables(site.cables))
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(site: Site) -> str:
+    """Nodes from the back, and a lane a cable below: `+` is a corner, where cables cross is `|`."""
+    left = {node.name: index * _PITCH for index, node in enumerate(site.nodes)}
+    column = {Port(name, port): x + _PORT_X[port] for name, x in left.items() for port in PORTS}
+    head = [
+        _beside(f"{node.name}, rank {node.rank}"[: _PITCH - 2] for node in site.nodes),
+        _beside("+" + "-" * (_FRAME - 2) + "+" for _ in site.nodes),
+        _beside("| RJ45 [ p0 ][ p1 ] |"[:_FRAME] for _ in site.nodes),
+        _beside("+" + "-" * (_FRAME - 2) + "+" for _ in site.nodes),
+    ]
+    return "\n".join([*head, *_lanes(lanes(site.cables, column), column)])
+
+
+def _beside(cells: Iterable[str]) -> str:
+    return "".join(cell.ljust(_PITCH) for cell in cells).rstrip()
+
+
+def _lanes(ordered: Sequence[Cable], column: dict[Port, int]) -> list[str]:
+    """Two lines a cable: the cables that go on down, then the lane itself with the number."""
+    lines = []
+    for index, cable in enumerate(ordered):
+        below = {column[port] for other in ordered[index:] for port in other.ports}
+        lines.append(_line(below, {}))
+        start, end = sorted(column[port] for port in cable.ports)
+        lane = dict.fromkeys(range(start, end + 1), "-") | {start: "+", end: "+"}
+        lane |= dict(enumerate(f" {cable.number} ", _middle(start, end, below) - 1))
+        lines.append(_line(below - {start, end}, lane))
+    return lines
+
+
+def _middle(start: int, end: int, below: Iterable[int]) -> int:
+    """The middle of the widest piece of a lane that no other cable crosses."""
+    stops = sorted({start, end, *(x for x in below if start < x < end)})
+    a, b = max(pairwise(stops), key=lambda gap: gap[1] - gap[0])
+    return (a + b) // 2
+
+
+def _line(verticals: Iterable[int], lane: dict[int, str]) -> str:
+    marks = lane | dict.fromkeys(verticals, "|")
+    return "".join(marks.get(x, " ") for x in range(max(marks) + 1))

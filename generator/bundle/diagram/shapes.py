@@ -1,0 +1,172 @@
+"""What a picture of the cabling is made of; all figures in pixels, y from the top.
+
+Text is set in a monospaced font, so that its width is known without asking a font: a character is
+about 0.6 em wide in all of the common ones, a wide one of East Asia a whole em.
+"""
+
+import unicodedata
+from typing import Literal
+
+from generator.origin import Origin
+from generator.records import record
+
+Anchor = Literal["start", "middle", "end"]
+Style = Literal["title", "name", "small", "port", "badge"]
+
+# The colors of cables, in turn: on a light and on a dark background.
+LIGHT = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf3989", "#9a6700")
+DARK = ("#58a6ff", "#f0883e", "#3fb950", "#bc8cff", "#f778ba", "#d29922")
+
+SIZES: dict[Style, int] = {"title": 16, "name": 14, "small": 11, "port": 11, "badge": 10}
+_CHARACTER_EM, _WIDE_EM = 0.61, 1.05
+# Of the size: how far letters reach above and below the line that they stand on.
+_ASCENT, _DESCENT = 0.8, 0.25
+
+
+_DRAWN = Origin("nodes cabling", "drawn from nodes and cables, generator/bundle/diagram/layout.py")
+
+
+@record
+class Box:
+    """A rectangle."""
+
+    ORIGIN = _DRAWN
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+    @property
+    def right(self) -> int:
+        """The x of its right side."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> int:
+        """The y of its lower side."""
+        return self.y + self.height
+
+    @property
+    def center(self) -> int:
+        """The x of its middle."""
+        return self.x + self.width // 2
+
+    def overlaps(self, other: "Box") -> bool:
+        """Whether the two have an area in common."""
+        return (
+            self.x < other.right
+            and other.x < self.right
+            and self.y < other.bottom
+            and other.y < self.bottom
+        )
+
+    def holds(self, other: "Box") -> bool:
+        """Whether all of the other is inside."""
+        return (
+            self.x <= other.x
+            and self.y <= other.y
+            and other.right <= self.right
+            and other.bottom <= self.bottom
+        )
+
+
+@record
+class Text:
+    """One line of text at a point of its baseline."""
+
+    ORIGIN = _DRAWN
+
+    text: str
+    x: int
+    y: int
+    style: Style
+    anchor: Anchor = "start"
+    muted: bool = False
+
+    @property
+    def box(self) -> Box:
+        """The room that it takes."""
+        size, width = SIZES[self.style], width_of(self.text, self.style)
+        left = {"start": self.x, "middle": self.x - width // 2, "end": self.x - width}[self.anchor]
+        top = self.y - round(size * _ASCENT)
+        return Box(left, top, width, round(size * (_ASCENT + _DESCENT)))
+
+
+@record
+class Socket:
+    """A port on the back of a node or on a switch; `color` is that of its cable."""
+
+    ORIGIN = _DRAWN
+
+    box: Box
+    color: int | None
+
+
+@record
+class Line:
+    """A cable, along these points, each of which is above, below or beside the one before."""
+
+    ORIGIN = _DRAWN
+
+    points: tuple[tuple[int, int], ...]
+    color: int
+
+    @property
+    def segments(self) -> tuple[Box, ...]:
+        """The straight pieces, as boxes without an area."""
+        return tuple(
+            Box(min(ax, bx), min(ay, by), abs(ax - bx), abs(ay - by))
+            for (ax, ay), (bx, by) in zip(self.points, self.points[1:], strict=False)
+        )
+
+    @property
+    def path(self) -> str:
+        """The `d` of an SVG path."""
+        return " ".join(f"{'L' if i else 'M'} {x} {y}" for i, (x, y) in enumerate(self.points))
+
+
+@record
+class Badge:
+    """A cable's number, on the cable where it leaves a port."""
+
+    ORIGIN = _DRAWN
+
+    box: Box
+    text: Text
+    color: int
+
+
+@record
+class Drawing:
+    """The whole picture; `frames` are the nodes and the switch."""
+
+    ORIGIN = _DRAWN
+
+    title: str
+    description: str
+    width: int
+    height: int
+    frames: tuple[Box, ...]
+    sockets: tuple[Socket, ...]
+    lines: tuple[Line, ...]
+    badges: tuple[Badge, ...]
+    texts: tuple[Text, ...]
+
+
+def width_of(text: str, style: Style) -> int:
+    """How wide a text is."""
+    em = sum(
+        _WIDE_EM if unicodedata.east_asian_width(character) in "WF" else _CHARACTER_EM
+        for character in text
+    )
+    return round(em * SIZES[style])
+
+
+def fitted(text: str, style: Style, room: int) -> str:
+    """The text, or as much of its beginning as there is room for."""
+    if width_of(text, style) <= room:
+        return text
+    while text and width_of(text + "\u2026", style) > room:
+        text = text[:-1]
+    return text.rstrip() + "\u2026"

@@ -1,0 +1,129 @@
+"""The folder beside a bundle that a build works in, and the journal of what it is replacing.
+
+A process can be killed between any two renames. The journal is there before the first of them and
+gone after the last. It has the checksums of all that the bundle's files can be in between: those of
+both bundles, and those of edits that the user let be overwritten. Whoever finds a journal knows
+that the bundle may be half old and half new, and the next build takes no file of it for an edit.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+# The checksums that each file of the bundle may have, by its path.
+Journal = Mapping[str, frozenset[str]]
+_JOURNAL = "journal.json"
+
+
+class BusyError(Exception):
+    """Another process is writing the same bundle."""
+
+
+class Stage:
+    """The folders for what comes and what goes, and the journal of what is between them."""
+
+    def __init__(self, root: Path, earlier: Journal | None) -> None:
+        self.new, self.old = root / "new", root / "old"
+        self._file = root / _JOURNAL
+        self._earlier = earlier
+
+    def begin(self, journal: Journal) -> None:
+        """From here on the bundle may be half old and half new."""
+        content = {path: sorted(checksums) for path, checksums in journal.items()}
+        draft = self._file.with_suffix(".draft")
+        draft.write_text(json.dumps(content))
+        draft.replace(self._file)
+
+    def undone(self) -> None:
+        """The bundle is as it was found, which may be half written already."""
+        if self._earlier is None:
+            self.done()
+        else:
+            self.begin(self._earlier)
+
+    def done(self) -> None:
+        """The bundle is whole."""
+        self._file.unlink(missing_ok=True)
+
+
+def interrupted(folder: Path) -> Journal | None:
+    """The journal of a build of this folder that did not come to its end."""
+    try:
+        content = json.loads((_root(folder) / _JOURNAL).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return {path: frozenset(checksums) for path, checksums in content.items()}
+
+
+def merged(journal: Journal, *more: Mapping[str, str]) -> Journal:
+    """A journal with more checksums, one for each path."""
+    content = {path: set(checksums) for path, checksums in journal.items()}
+    for listed in more:
+        for path, checksum in listed.items():
+            content.setdefault(path, set()).add(checksum)
+    return {path: frozenset(checksums) for path, checksums in content.items()}
+
+
+@contextlib.contextmanager
+def stage(folder: Path) -> Iterator[Stage]:
+    """A stage for one process at a time, without the files of an interrupted build.
+
+    At the end it is gone, unless the bundle is still half written. Raises BusyError and OSError.
+    """
+    root = _root(folder)
+    with _locked(root):
+        work = Stage(root, interrupted(folder))
+        _empty(work)
+        try:
+            yield work
+        finally:
+            _empty(work)
+            if not (root / _JOURNAL).exists():
+                shutil.rmtree(root, ignore_errors=True)
+
+
+def _root(folder: Path) -> Path:
+    """Beside the bundle, and so on the same file system."""
+    folder = folder.absolute()
+    return folder.with_name(f".{folder.name}.build")
+
+
+def _empty(work: Stage) -> None:
+    for path in (work.new, work.old):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """The folder, made where it is missing, and held by this process until it ends."""
+    while True:
+        root.mkdir(mode=0o755, exist_ok=True)
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _lock(handle)
+            if _is(root, handle):
+                yield
+                return
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    """Some file systems, as NFS, can't lock a folder: no second build is noticed there."""
+    with contextlib.suppress(OSError):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError from None
+
+
+def _is(root: Path, handle: int) -> bool:
+    """Whether the folder is still the one that was opened, which its last holder has removed."""
+    try:
+        return os.path.samestat(os.fstat(handle), root.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,194 @@
+"""Compares a tree with the folder of its bundle."""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from generator import __version__
+from generator.bundle.committed import Content, entries, parsed
+from generator.bundle.conflicts import is_conflicted, sides
+from generator.bundle.journal import Journal, interrupted, merged
+from generator.bundle.plan import MANIFEST
+from generator.bundle.tree import File, Tree
+from generator.catalogs.versions import version
+from generator.records import record
+
+
+class OutputError(Exception):
+    """The folder can't be read or written as it is; the text says why, in one line."""
+
+
+@record
+class Comparison:
+    """How a folder differs from a tree; paths relative to the folder, sorted.
+
+    `edited` files are neither what the tree nor what the folder's manifest says: somebody changed
+    them by hand; one in which git left a conflict is only stale. `foreign` files stand in no
+    manifest and in no tree. `manifest_only` says that the manifest differs in nothing but the
+    generator's version or the site file's checksum. `modes` has the mode on disk and that of the
+    tree, of stale or edited files that differ in nothing else. `built` says that a file of the tree
+    is there, `interrupted` that a build did not come to its end. `known` are the checksums by which
+    a file is one that sparkgen wrote, and `made_by` is the version of sparkgen that wrote the
+    folder, empty where it is not known.
+    """
+
+    missing: tuple[str, ...]
+    stale: tuple[str, ...]
+    edited: tuple[str, ...]
+    left_over: tuple[str, ...]
+    foreign: tuple[str, ...]
+    manifest_only: bool
+    exists: bool
+    built: bool
+    modes: Mapping[str, tuple[int, int]]
+    interrupted: bool
+    known: Journal
+    made_by: str
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a later sparkgen than this one wrote the folder."""
+        return bool(self.made_by) and version(self.made_by) > version(__version__)
+
+    @property
+    def drifted(self) -> bool:
+        """Whether the folder is not what the tree says."""
+        found = self.missing or self.stale or self.edited or self.left_over
+        return bool(found) or self.interrupted
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Files of the tree that writing replaces or creates."""
+        return (*self.missing, *self.stale)
+
+
+def compare(tree: Tree, folder: Path) -> Comparison:
+    """Hold a folder against a tree."""
+    found = dict(_files(folder, folder))
+    _refuse_what_is_in_the_way(tree, folder, found)
+    journal = interrupted(folder)
+    known = merged(journal or {}, *_listed(found.get(MANIFEST)))
+    missing: list[str] = []
+    stale: list[str] = []
+    edited: list[str] = []
+    modes: dict[str, tuple[int, int]] = {}
+    manifest_only = False
+    for path, file in tree.items():
+        on_disk = found.get(path)
+        if on_disk is None:
+            missing.append(path)
+        elif path == MANIFEST:
+            manifest_only = same_but_origin(_read(on_disk), file.data)
+            if not manifest_only and _read(on_disk) != file.data:
+                stale.append(path)
+        elif not _same(file, on_disk):
+            data = _read(on_disk)
+            written = is_conflicted(data) or sha256(data).hexdigest() in known.get(path, ())
+            (stale if written else edited).append(path)
+            if _read(on_disk) == file.data:
+                modes[path] = stat.S_IMODE(on_disk.stat().st_mode), file.mode
+    gone = [path for path in found if path in known and path not in tree]
+    touched = [p for p in gone if sha256(_read(found[p])).hexdigest() not in known[p]]
+    return Comparison(
+        missing=tuple(missing),
+        stale=tuple(stale),
+        edited=tuple(sorted([*edited, *touched])),
+        left_over=tuple(sorted(set(gone) - set(touched))),
+        foreign=tuple(sorted(path for path in found if path not in known and path not in tree)),
+        manifest_only=manifest_only,
+        exists=folder.exists(),
+        built=len(missing) < len(tree),
+        modes=modes,
+        interrupted=journal is not None,
+        known=known,
+        made_by=_made_by(found.get(MANIFEST)),
+    )
+
+
+def contents(folder: Path) -> dict[str, Content]:
+    """The files in a folder, which may not be there: their bytes, and whether each can be run.
+
+    Raises OutputError.
+    """
+    return {path: (_read(f), os.access(f, os.X_OK)) for path, f in _files(folder, folder)}
+
+
+def _files(folder: Path, root: Path) -> Iterator[tuple[str, Path]]:
+    """Every file below a folder; a link is refused, for what is behind it isn't the bundle's."""
+    if folder.is_symlink():
+        raise OutputError(f"{folder} is a symbolic link; a bundle is a folder of plain files")
+    if not folder.exists():
+        return
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise OutputError(f"{folder}: {error.strerror}") from error
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.is_symlink():
+            raise OutputError(f"{path} is a symbolic link; a bundle is a folder of plain files")
+        if entry.is_dir():
+            yield from _files(path, root)
+        else:
+            yield path.relative_to(root).as_posix(), path
+
+
+def _refuse_what_is_in_the_way(tree: Tree, folder: Path, found: Mapping[str, Path]) -> None:
+    """A folder where the tree has a file, or the reverse, is not ours to remove."""
+    if not folder.exists():
+        return
+    for path in tree:
+        if path not in found and (folder / path).exists():
+            raise OutputError(f"{folder / path} is a folder; the bundle has a file there")
+        for parent in parents(path):
+            if parent in found:
+                raise OutputError(f"{folder / parent} is a file; the bundle has a folder there")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror}") from error
+
+
+def _same(file: File, path: Path) -> bool:
+    """The same bytes, and a script where the tree has one; git keeps no more of a mode."""
+    return _read(path) == file.data and os.access(path, os.X_OK) == file.executable
+
+
+def _listed(manifest: Path | None) -> list[dict[str, str]]:
+    """Checksums by path, as the folder's own manifest has them; none if it can't be read.
+
+    A manifest in which git left a conflict has those of both branches.
+    """
+    if manifest is None:
+        return []
+    found = [entries(parsed(side)) for side in sides(_read(manifest))]
+    listed = [{p: str(entry.get("sha256")) for p, entry in side.items()} for side in found]
+    return [side | {MANIFEST: ""} for side in listed if side]
+
+
+def _made_by(manifest: Path | None) -> str:
+    """The version of sparkgen that wrote the folder; empty where it can't be read."""
+    generator = str(parsed(_read(manifest)).get("generator", "")) if manifest else ""
+    return generator.removeprefix("sparkgen ")
+
+
+def same_but_origin(ours: bytes, theirs: bytes) -> bool:
+    """Whether two manifests differ, and only in the generator's version or the site's checksum."""
+    if ours == theirs:
+        return False
+    a, b = dict(parsed(ours)), dict(parsed(theirs))
+    for content in (a, b):
+        content.pop("generator", None)
+        content.pop("site", None)
+    return bool(a) and a == b
+
+
+def parents(path: str) -> Iterator[str]:
+    """`a/b/c` is in `a` and `a/b`."""
+    parts = path.split("/")[:-1]
+    return ("/".join(parts[:end]) for end in range(1, len(parts) + 1))

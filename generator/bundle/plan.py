@@ -1,0 +1,164 @@
+"""What is in a bundle: every file, with its mode, what a change of it needs, and who has it.
+
+The path of a template is the path of its file; what is the same on every node of every site is no
+template but payload, and copied.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import cache
+
+from generator.activation import (
+    HOSTS,
+    LOGIN,
+    NETPLAN,
+    NOTHING,
+    RESTART,
+    ROUTES,
+    SYSCTL,
+    UNIT,
+    Activation,
+)
+from generator.services import SERVICES
+from generator.site import FILES, RAW_ENV, Node, Site
+from generator.site.entry import Entry, OperatorEntry, everywhere, several
+from generator.site.switch_setup import SwitchSetup
+
+
+def _fabric(site: Site, node: Node) -> bool:
+    return site.has_fabric
+
+
+def _routed(site: Site, node: Node) -> bool:
+    return bool(node.routes)
+
+
+def _unit(site: Site, node: Node) -> bool:
+    return not site.engine.is_slurm_job
+
+
+def _raw(site: Site, node: Node) -> bool:
+    return RAW_ENV in node.container.env_files
+
+
+def _job(site: Site, node: Node) -> bool:
+    return several(site, node) or site.engine.is_slurm_job
+
+
+def _reached(site: Site, node: Node) -> Hashable:
+    subnets = (str(interface.address.network) for interface in node.interfaces)
+    return *subnets, *(str(route.to) for route in node.routes)
+
+
+def _nccl(site: Site, node: Node) -> Hashable:
+    return tuple(node.nccl.items())
+
+
+def _secrets(site: Site, node: Node) -> bool:
+    return bool(site.engine.secrets)
+
+
+def _script(name: str) -> Callable[[Site, Node], bool]:
+    """Nodes whose container is given that script."""
+    path = f"/opt/sparkgen/{name}"
+    return lambda site, node: any(mount.path == path for mount in node.container.mounts)
+
+
+_OF_EVERY_SITE = (
+    # netplan refuses to be read by others: it may hold passwords.
+    Entry("etc/netplan/40-cx7.yaml", NETPLAN, 0o600, _fabric),
+    Entry("etc/nccl.conf", RESTART, alike=_nccl),
+    Entry("etc/profile.d/sparkgen.sh", LOGIN),
+    Entry("etc/sparkgen/container.env", RESTART),
+    Entry("etc/sparkgen/engine.env", RESTART),
+    Entry("etc/sparkgen/engine.raw.env", RESTART, wanted=_raw),
+    Entry("etc/sparkgen/hosts", HOSTS, wanted=several, alike=_reached),
+    Entry("etc/sparkgen/node.env", NOTHING),
+    Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
+    Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_fabric),
+    Entry("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_unit),
+    Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_routed),
+    Entry("opt/sparkgen/check-secrets.sh", NOTHING, 0o755, _secrets, payload=True),
+    Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_unit),
+    Entry("opt/sparkgen/container.sh", NOTHING, wanted=_unit),
+    Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _script("follow.sh"), payload=True),
+    Entry("opt/sparkgen/health.py", RESTART, 0o644, _script("health.py"), payload=True),
+    Entry("opt/sparkgen/health.sh", RESTART, 0o755, _script("health.sh"), payload=True),
+    Entry("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere),
+    Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _unit, payload=True),
+    Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _script("llama.sh"), payload=True),
+    Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _script("mpi.sh"), payload=True),
+    Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, several, payload=True),
+    Entry("opt/sparkgen/options.yaml", RESTART, 0o644, _script("options.yaml")),
+    Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _script("rank.sh"), payload=True),
+    Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _script("ray.sh"), payload=True),
+    Entry("opt/sparkgen/serve.py", RESTART, 0o644, _script("serve.py"), payload=True),
+    Entry("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _job, alike=everywhere),
+    Entry("opt/sparkgen/session.sh", RESTART, 0o755, _script("session.sh"), payload=True),
+    Entry("opt/sparkgen/ssh_config", RESTART, 0o644, _script("ssh_config")),
+    Entry("opt/sparkgen/sshd_config", RESTART, 0o644, _script("sshd_config")),
+    Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _fabric, payload=True),
+    # These stay in the folder that was copied: only etc and opt are installed.
+    Entry("install.sh", NOTHING, 0o755, payload=True),
+    Entry("owners.py", NOTHING, 0o755, _fabric, payload=True),
+    Entry("verify.sh", NOTHING, 0o755, payload=True),
+)
+
+# For the operator's machine.
+_OPERATOR_OF_EVERY_SITE = (
+    OperatorEntry("operator/airgap.sh", 0o755, payload=True),
+    OperatorEntry("operator/deploy.sh", 0o755, payload=True),
+    OperatorEntry("operator/site.env"),
+    OperatorEntry("operator/ssh_config"),
+    OperatorEntry("operator/tunnels.sh", 0o755, payload=True),
+)
+
+README = "README.md"
+CABLING = "cabling.svg"
+MANIFEST = "MANIFEST.json"
+CHECKSUMS = "SHA256SUMS"
+# What an image is built with, and where the files of people are that it is built from.
+DOCKERFILE = "operator/image/Dockerfile"
+BUILD_IMAGE = "operator/image/build.sh"
+CONTEXT = "operator/image/context/"
+# Where the files of people are that a node's folder carries.
+CARRIED = f"{FILES[1:]}/"
+
+
+def node_entries(site: Site) -> list[Entry]:
+    """The files of the nodes' folders, with those of the services that the site asks for."""
+    own = (entry for service in site.services.values() for entry in service.ENTRIES)
+    return sorted([*_OF_EVERY_SITE, *own], key=lambda entry: entry.path)
+
+
+def switch_template(setup: SwitchSetup) -> str:
+    """The template that prints the set-up of a switch."""
+    return "switches/routeros.rsc" if setup.title else "switches/checklist.md"
+
+
+def operator_entries(site: Site) -> list[OperatorEntry]:
+    """The files for the operator's machine."""
+    own = (entry for service in site.services.values() for entry in service.OPERATOR_ENTRIES)
+    return [*_OPERATOR_OF_EVERY_SITE, *own]
+
+
+@cache
+def payload() -> frozenset[str]:
+    """All files of the payload: as in `node/verify.sh` and `operator/tunnels.sh`."""
+    services = SERVICES.values()
+    own = (*_OF_EVERY_SITE, *(entry for service in services for entry in service.ENTRIES))
+    operators = (
+        entry.path
+        for entries in (_OPERATOR_OF_EVERY_SITE, *(s.OPERATOR_ENTRIES for s in services))
+        for entry in entries
+        if entry.payload
+    )
+    nodes = (f"node/{entry.path}" for entry in own if entry.payload)
+    return frozenset([BUILD_IMAGE, *nodes, *operators])
+
+
+@cache
+def activations() -> Mapping[str, Activation]:
+    """What a manifest can say of a file, by its words; in the order that it is done in."""
+    of_services = (entry for service in SERVICES.values() for entry in service.ENTRIES)
+    entries = (*_OF_EVERY_SITE, *of_services)
+    return {entry.activation.text: entry.activation for entry in entries}

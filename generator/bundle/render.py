@@ -1,0 +1,151 @@
+"""Prints a site through the templates: from a site to the tree of its bundle."""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+from generator.activation import NOTHING, RESTART
+from generator.bundle.access import forwards, images, logins
+from generator.bundle.diagram.layout import layout
+from generator.bundle.diagram.shapes import DARK, LIGHT
+from generator.bundle.manifest import checksums, manifest
+from generator.bundle.payload import copied
+from generator.bundle.plan import (
+    BUILD_IMAGE,
+    CABLING,
+    CHECKSUMS,
+    CONTEXT,
+    DOCKERFILE,
+    MANIFEST,
+    README,
+    node_entries,
+    operator_entries,
+    switch_template,
+)
+from generator.bundle.runbook import runbook
+from generator.bundle.templates import printed
+from generator.bundle.tree import File, Tree, decoded, tree
+from generator.site import CarriedFile, Node, Site
+from generator.site.entry import Entry, OperatorEntry
+from generator.site.switch_setup import SwitchSetup
+
+
+def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
+    """The whole bundle; `source_sha256` is that of the site file, for the manifest.
+
+    `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
+    """
+    files = [File(README, printed(README, **_values(site, README)), 0o644, NOTHING)]
+    files += [_operator_file(entry, site) for entry in operator_entries(site)]
+    files += [
+        File(setup.path, printed(switch_template(setup), **_switch(site, setup)), 0o644, NOTHING)
+        for setup in site.switch_setups
+    ]
+    files += _image(site)
+    if site.has_fabric:
+        files.append(File(CABLING, cabling(site), 0o644, NOTHING))
+    files += _node_folders(site, nodes or site.nodes)
+    bundle = tree(files)
+    text = manifest(site, source_sha256, bundle)
+    return tree([*files, File(MANIFEST, text, 0o644, NOTHING)])
+
+
+def _image(site: Site) -> Iterator[File]:
+    """What the image is built with, and from."""
+    if build := site.image_build:
+        yield File(DOCKERFILE, printed(DOCKERFILE, site=site), 0o644, NOTHING)
+        yield File(BUILD_IMAGE, copied(BUILD_IMAGE), 0o755, NOTHING)
+        for file in build.files:
+            mode = 0o755 if file.is_executable else 0o644
+            yield File(f"{CONTEXT}{file.path}", decoded(file.data), mode, NOTHING)
+
+
+def cabling(site: Site) -> str:
+    """The picture of the cabling, as SVG."""
+    return printed(CABLING, **_values(site, CABLING))
+
+
+def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
+    """The template that prints a file, and what it is given; None if no template does."""
+    printed_paths = {
+        entry.path for entry in operator_entries(site) if not (entry.made or entry.payload)
+    }
+    if path == DOCKERFILE and site.image_build:
+        return path, {"site": site}
+    if path in (README, CABLING, *printed_paths):
+        return path, _values(site, path)
+    setup = next((setup for setup in site.switch_setups if setup.path == path), None)
+    if setup:
+        return switch_template(setup), _switch(site, setup)
+    name, _, rest = path.partition("/")
+    node = next((node for node in site.nodes if node.name == name), None)
+    entry = next((entry for entry in node_entries(site) if entry.path == rest), None)
+    if node is None or entry is None or entry.payload:
+        return None
+    return f"node/{rest}", entry.given(site, node)
+
+
+def _values(site: Site, path: str) -> dict[str, Any]:
+    """What the template of a file of no node is given."""
+    if path == CABLING:
+        return {"site": site, "drawing": layout(site), "light": LIGHT, "dark": DARK}
+    reached = {"site": site, "logins": logins(site), "forwards": forwards(site)}
+    reached |= {"images": images(site)}
+    if path == README:
+        return reached | runbook(site)
+    return reached
+
+
+def _switch(site: Site, setup: SwitchSetup) -> dict[str, Any]:
+    return {"site": site, "switch": setup}
+
+
+def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
+    entries = node_entries(site)
+    known: dict[Hashable, str] = {}
+    for node in nodes:
+        own = [
+            _node_file(entry, site, node, known) for entry in entries if entry.is_wanted(site, node)
+        ]
+        own += [_carried(node, file) for file in node.carried]
+        yield from own
+        yield File(f"{node.name}/{CHECKSUMS}", checksums(own), 0o644, NOTHING)
+
+
+def _carried(node: Node, file: CarriedFile) -> File:
+    mode = 0o755 if file.is_executable else 0o644
+    return File(f"{node.name}{file.path}", decoded(file.data), mode, RESTART)
+
+
+def _operator_file(entry: OperatorEntry, site: Site) -> File:
+    return File(entry.path, _operator_text(entry, site), entry.mode, NOTHING)
+
+
+def _operator_text(entry: OperatorEntry, site: Site) -> str:
+    if entry.payload:
+        return copied(entry.path)
+    if make := entry.made:
+        return make(site)
+    return printed(entry.path, **_values(site, entry.path))
+
+
+def _shared_text(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> str:
+    """What a node has in common with others, printed for the first of them."""
+    assert entry.alike
+    key = entry.path, entry.alike(site, node)
+    if key not in known:
+        known[key] = _text(entry, site, node)
+    return known[key]
+
+
+def _text(entry: Entry, site: Site, node: Node) -> str:
+    if entry.payload:
+        return copied(f"node/{entry.path}")
+    return printed(f"node/{entry.path}", **entry.given(site, node))
+
+
+def _node_file(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> File:
+    text = _shared_text(entry, site, node, known) if entry.alike else _text(entry, site, node)
+    activation = entry.activation
+    if activation is NOTHING and any(m.path == f"/{entry.path}" for m in node.container.mounts):
+        activation = RESTART
+    return File(f"{node.name}/{entry.path}", text, entry.mode, activation)

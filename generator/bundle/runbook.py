@@ -1,0 +1,60 @@
+"""What the runbook of a site is printed with, and whose parts it is made of.
+
+Below `templates/readme` each topology, launcher, engine and service has a folder of its own. The
+runbook takes the same part, such as `trouble.md.j2`, out of each folder that has it.
+"""
+
+from math import ceil
+from typing import Any
+
+from generator.bundle.diagram.mermaid import readable_graph
+from generator.fit.table import page
+from generator.origin import Origin
+from generator.records import record
+from generator.services import models
+from generator.site import Site
+
+_GIGABITS_A_SECOND = 1
+
+# Ports whose owners say who must reach them.
+_DESCRIBED_PORTS = ("dashboard", "ray", "rpc", "ssh")
+
+
+@record
+class Download:
+    """A model's size in GB, and how many minutes it takes at 1 Gb/s."""
+
+    ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
+
+    gigabytes: int
+    minutes: int
+
+
+def runbook(site: Site) -> dict[str, Any]:
+    """What the templates of the runbook are given beside the site."""
+    return {
+        "owners": owners(site),
+        "graph": readable_graph(site),
+        "memory": page(site.memory),
+        "download": download(site),
+        "copies": models.copies(site, site.head) if site.model.downloads else (),
+        "described_ports": _DESCRIBED_PORTS,
+    }
+
+
+def owners(site: Site) -> tuple[str, ...]:
+    """The folders of what the site is made of, in the order of their parts in a section."""
+    return (
+        f"topologies/{site.kind}",
+        f"launchers/{site.engine.launcher}",
+        f"engines/{site.engine.name}",
+        *(f"services/{name}" for name in site.services),
+    )
+
+
+def download(site: Site) -> Download | None:
+    """What the files of the model and its draft have, None if that is not known."""
+    if not site.memory or not site.memory.files_gb:
+        return None
+    gigabytes = ceil(site.memory.files_gb)
+    return Download(gigabytes, ceil(gigabytes * 8 / _GIGABITS_A_SECOND / 60))

@@ -1,0 +1,123 @@
+"""Writes a tree into a folder: all of it or nothing, and only what differs."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from generator.bundle.journal import BusyError, Journal, Stage, interrupted, merged, stage
+from generator.bundle.output import Comparison, OutputError, parents
+from generator.bundle.plan import MANIFEST
+from generator.bundle.tree import File, Tree
+
+
+def write(tree: Tree, folder: Path, comparison: Comparison) -> None:
+    """Make the folder what the tree says, or leave it as it was; foreign files stay.
+
+    Everything is staged beside the folder first. A failure in the middle, an interrupt too, is
+    undone; what a kill leaves half written, the next call finishes. Raises OutputError.
+    """
+    paths = [*comparison.changed, *(path for path in comparison.edited if path in tree)]
+    if comparison.manifest_only:
+        paths.append(MANIFEST)
+    gone = [*comparison.left_over, *(path for path in comparison.edited if path not in tree)]
+    earlier = interrupted(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _exact_modes(), stage(folder) as work:
+            work.new.mkdir(mode=0o755)
+            _write_files(work.new, [tree[path] for path in paths])
+            if comparison.exists:
+                with _replacing(work, _journal(tree, folder, comparison)) as moves:
+                    _replace(moves, work, folder, paths, gone)
+                _prune(folder, {*gone, *(earlier or ())})
+            else:
+                work.new.rename(folder)
+            work.done()
+    except BusyError as error:
+        raise OutputError(f"{folder} is being written by another process") from error
+    except OSError as error:
+        place = error.filename or folder
+        left = "nothing was changed" if interrupted(folder) == earlier else "run it again"
+        raise OutputError(f"{place}: {error.strerror or error}; {left}") from error
+
+
+def _journal(tree: Tree, folder: Path, comparison: Comparison) -> Journal:
+    """The checksums that files may have until the folder is what the tree says."""
+    coming = {path: sha256(file.data).hexdigest() for path, file in tree.items()}
+    edits = {path: sha256((folder / path).read_bytes()).hexdigest() for path in comparison.edited}
+    return merged(comparison.known, coming, edits)
+
+
+def _replace(moves: "_Moves", work: Stage, folder: Path, paths: list[str], gone: list[str]) -> None:
+    for path in [*paths, *gone]:
+        if (folder / path).exists():
+            moves.move(folder / path, work.old / path)
+    for path in paths:
+        moves.move(work.new / path, folder / path)
+
+
+@contextlib.contextmanager
+def _exact_modes() -> Iterator[None]:
+    """The umask is the user's, the modes of a bundle are not."""
+    mask = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(mask)
+
+
+def _write_files(root: Path, files: list[File]) -> None:
+    for parent in sorted({folder for file in files for folder in parents(file.path)}):
+        Path(root, parent).mkdir(mode=0o755)
+    for file in files:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        # A large bundle is thousands of small files, for which a stream is dear.
+        opened = os.open(f"{root}/{file.path}", flags, file.mode)
+        try:
+            data = memoryview(file.data)
+            while data:
+                data = data[os.write(opened, data) :]
+        finally:
+            os.close(opened)
+
+
+class _Moves:
+    """Renames, and the folders made for them, that can be taken back."""
+
+    def __init__(self) -> None:
+        self._back: list[Callable[[], object]] = []
+
+    def move(self, source: Path, target: Path) -> None:
+        for folder in reversed(target.parents):
+            if not folder.exists():
+                folder.mkdir(mode=0o755)
+                self._back.append(folder.rmdir)
+        source.rename(target)
+        self._back.append(partial(target.rename, source))
+
+    def undo(self) -> None:
+        for step in reversed(self._back):
+            step()
+
+
+@contextlib.contextmanager
+def _replacing(work: Stage, journal: Journal) -> Iterator[_Moves]:
+    """Moves that are taken back, all of them, where one fails; a journal speaks of them before."""
+    work.begin(journal)
+    moves = _Moves()
+    try:
+        yield moves
+    except BaseException:
+        moves.undo()
+        work.undone()
+        raise
+
+
+def _prune(folder: Path, gone: set[str]) -> None:
+    """Remove the folders that became empty, the deepest first."""
+    for parent in sorted({parent for path in gone for parent in parents(path)}, reverse=True):
+        with contextlib.suppress(OSError):  # not empty
+            (folder / parent).rmdir()

@@ -1,0 +1,233 @@
+"""What each engine is like, as data: how it uses memory, how its settings are called, what it runs.
+
+Whoever asks for the property of an engine asks here, and not for the engine's name.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from generator.catalogs.versions import Release, release
+
+
+class BatchDefaults(NamedTuple):
+    """From a release on: the most tokens of one step, and the most sequences at once."""
+
+    since: Release
+    tokens: int
+    sequences: int
+
+
+class Start(NamedTuple):
+    """The version and image that a new site file starts with.
+
+    `launcher` and `ranks_image` are for several nodes, where they are others; `is_made` says that
+    nobody publishes the image of so many, and the runbook how it is made. Nobody would do without
+    `args`.
+    """
+
+    version: str
+    image: str
+    launcher: str = ""
+    ranks_image: str = ""
+    is_made: bool = False
+    args: Mapping[str, str] = MappingProxyType({})
+
+
+class Paging(NamedTuple):
+    """An engine whose layers of all kinds share one pool of blocks: since when it does what.
+
+    `caches_states`: prefixes of models with recurrent layers are cached unless switched off.
+    `two_steps`: windows have room for all steps under way. `packs`: pages of several sizes lie side
+    by side and aren't padded to one another. `counts_graphs`: graphs are part of the engine's
+    share. `draws_unsorted`: tokens are drawn without a sorted copy of the vocabulary.
+    """
+
+    caches_states: Release
+    two_steps: Release
+    packs: Release
+    counts_graphs: Release
+    draws_unsorted: Release
+
+
+class EngineTraits(NamedTuple):
+    """What an engine is like; flags by their names without dashes, empty where there is none.
+
+    `batches` are its defaults on a GB10, oldest first. `step_flag` sets the tokens of a step,
+    `eager_flag` switches graphs off, `pool_flag` fixes the size of the KV cache, and
+    `settings_flag` names a file of settings that sparkgen writes. `stage_variable` gives the layers
+    of each pipeline stage. `eight_bit_cache` is a KV cache of 8 bits as the engine spells it.
+
+    `allocates_all`: the cache of all sequences is allocated at the start, and not shared as they
+    grow. `captures_graphs`: of many sizes. `reserves_outside`: activations and graphs come out of
+    what the engine's fraction leaves. `shares_experts`: replicas share the experts of a model,
+    spread or sliced. `larger_first`: layers that don't divide make the first stages larger, and not
+    the middle ones.
+
+    `finest_blocks` are the fewest columns that a scale of FP8 blocks may stand for where a slice
+    cuts through one, from a release on; None where that is not known.
+    `drafts_over_stages` are the methods of speculative decoding that go with pipeline stages.
+
+    `delta_kernels` is the first release with kernels of its own for gated delta layers on a GB10,
+    `nvfp4_kernels` the first whose NVFP4 is right there; None where it is not known to matter.
+    `startup_since` is the oldest release whose checks at the start are known.
+
+    `names_parsers`: models' parsers are known by its names for them. `locks_metrics`: they need the
+    API's key too. `is_built_for_ranks`: no registry has an image that runs on several nodes.
+
+    `context_flags` set how many ranks share the KV cache of a sequence. `exchanges` are the flags
+    that choose how ranks hand experts or a cache to one another, each with the values by which they
+    gather and reduce, and not all send to all. `rings_reported`: it runs on rings of four or more.
+
+    `paging` is how one pool of blocks is shared by layers of several kinds, None where each kind
+    has its own; then windows are rounded up to `window_cells` tokens. `tile` are the multiples to
+    which kernels of 4 bit experts pad their input and their inside.
+    """
+
+    title: str
+    batches: tuple[BatchDefaults, ...]
+    step_flag: str
+    eight_bit_cache: str
+    other_names: tuple[str, ...] = ()
+    eager_flag: str = ""
+    pool_flag: str = ""
+    settings_flag: str = ""
+    stage_variable: str = ""
+    splits_tensors: bool = True
+    drafts_over_stages: tuple[str, ...] = ("eagle3", "draft", "mtp")
+    uses_nccl: bool = True
+    reads_gguf: bool = False
+    allocates_all: bool = False
+    captures_graphs: bool = True
+    reserves_outside: bool = False
+    shares_experts: bool = False
+    larger_first: bool = False
+    finest_blocks: tuple[tuple[Release, int | None], ...] = ()
+    delta_kernels: Release | None = None
+    nvfp4_kernels: Release | None = None
+    startup_since: Release = ()
+    context_flags: tuple[str, ...] = ()
+    exchanges: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    rings_reported: bool = False
+    names_parsers: bool = False
+    locks_metrics: bool = False
+    is_built_for_ranks: bool = False
+    paging: Paging | None = None
+    window_cells: int = 1
+    tile: tuple[int, int] = (1, 1)
+    start: Start | None = None
+
+    def batch(self, version: str) -> BatchDefaults:
+        """The defaults of a version."""
+        return [batch for batch in self.batches if batch.since <= release(version)][-1]
+
+    def finest_block(self, version: str) -> int | None:
+        """The fewest columns of a scale of FP8 blocks that a version takes, if that is known."""
+        found = [least for since, least in self.finest_blocks if since <= release(version)]
+        return found[-1] if found else None
+
+
+# Sources: vLLM 0.19.0 and 0.33.0, `get_batch_defaults` (the GB10 is a small GPU from 0.33 on) and
+# `FusedMoEParallelConfig.flatten_tp_across_dp_and_pcp`; pull requests 38423 and 55715. SGLang
+# 0.5.23: mem_fraction_static = (weights + KV cache pool) / memory. TensorRT-LLM, `pp_layers`; pull
+# request 19376. llama.cpp: `--ctx-size` is the sum over the slots, layers are rounded to devices,
+# and RPC is a protocol of its own.
+ENGINE_TRAITS: Mapping[str, EngineTraits] = {
+    "vllm": EngineTraits(
+        title="vLLM",
+        batches=(BatchDefaults((), 8192, 1024), BatchDefaults((0, 33), 2048, 256)),
+        step_flag="max-num-batched-tokens",
+        eager_flag="enforce-eager",
+        pool_flag="kv-cache-memory-bytes",
+        stage_variable="VLLM_PP_LAYER_PARTITION",
+        eight_bit_cache="fp8",
+        shares_experts=True,
+        drafts_over_stages=(
+            *("eagle", "eagle3", "mtp", "dspark", "dflash"),
+            *("ngram", "ngram_gpu", "suffix"),
+        ),
+        # Finer from some release after 0.19 on, certainly in 0.33: `refine_fp8_moe_block_shape`.
+        finest_blocks=(((), 128), ((0, 20), None), ((0, 33), 32)),
+        delta_kernels=(0, 30),
+        nvfp4_kernels=(0, 20),
+        startup_since=(0, 19),
+        context_flags=("decode-context-parallel-size",),
+        exchanges={
+            "all2all-backend": ("allgather_reducescatter", "naive"),
+            "dcp-comm-backend": ("ag_rs",),
+        },
+        rings_reported=True,
+        names_parsers=True,
+        # vLLM 0.22.1, 0.25.1, 0.27.1 and 0.29.0: `is_prefix_caching_supported` (config/model.py),
+        # `max_in_flight_tokens` (config/vllm.py), `_get_packed_kv_cache_groups` (kv_cache_utils.py;
+        # issue 54703 shows it in 0.28.1). The releases between those two are taken as the newer.
+        # Graphs: gpu_worker.py, line 700. Drawing: topk_topp_sampler.py has Triton in 0.19.0.
+        paging=Paging(
+            caches_states=(0, 26),
+            two_steps=(0, 26),
+            packs=(0, 28),
+            counts_graphs=(0, 21),
+            draws_unsorted=(0, 17),
+        ),
+        # vLLM 0.33.0, fused_moe/oracle/mxfp4.py, lines 426 and 865: Marlin on a GB10.
+        tile=(256, 128),
+        start=Start("0.33.0", "vllm/vllm-openai:v0.33.0"),
+    ),
+    "sglang": EngineTraits(
+        title="SGLang",
+        batches=(BatchDefaults((), 8192, 256),),
+        step_flag="chunked-prefill-size",
+        eager_flag="disable-cuda-graph",
+        stage_variable="SGLANG_PP_LAYER_PARTITION",
+        eight_bit_cache="fp8_e4m3",
+        reserves_outside=True,
+        drafts_over_stages=(),
+        finest_blocks=(((), 128),),
+        startup_since=(0, 5, 5),
+        context_flags=("dcp-size", "decode-context-parallel-size"),
+        exchanges={
+            "dcp-comm-backend": ("ag_rs",),
+            "moe-a2a-backend": ("none",),
+            "speculative-moe-a2a-backend": ("none",),
+        },
+        rings_reported=True,
+        start=Start("0.5.23", "lmsysorg/sglang:v0.5.23-cu130"),
+    ),
+    "tensorrt-llm": EngineTraits(
+        title="TensorRT-LLM",
+        other_names=("tensorrt", "trt-llm", "trtllm"),
+        batches=(BatchDefaults((), 8192, 64),),
+        step_flag="max_num_tokens",
+        settings_flag="config",
+        eight_bit_cache="fp8",
+        larger_first=True,
+        delta_kernels=(1, 4),
+        startup_since=(1, 2, 1),
+        start=Start(
+            "1.3.0rc29",
+            "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29",
+            launcher="mpi",
+            ranks_image="tensorrt-llm-ssh:1.3.0rc29",
+            is_made=True,
+            args={"enable_chunked_prefill": "true"},
+        ),
+    ),
+    "llama.cpp": EngineTraits(
+        title="llama.cpp",
+        other_names=("llama-cpp", "llamacpp"),
+        batches=(BatchDefaults((), 512, 1),),
+        step_flag="ubatch-size",
+        eight_bit_cache="q8_0",
+        splits_tensors=False,
+        uses_nccl=False,
+        reads_gguf=True,
+        allocates_all=True,
+        captures_graphs=False,
+        # llama.cpp, src/llama-kv-cache-iswa.cpp: the window and a step, padded.
+        window_cells=256,
+        larger_first=True,
+        locks_metrics=True,
+        is_built_for_ranks=True,
+        start=Start("0.5.0-dev", "llama.cpp-rpc:0c1e57098", is_made=True),
+    ),
+}

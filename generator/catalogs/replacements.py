@@ -1,0 +1,45 @@
+"""What to write in place of names that a program has no more, or never had."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+from generator.resources import SCHEMAS
+
+
+class Replacement(NamedTuple):
+    """What to write in place of a name that a program has no more, or never had.
+
+    `gone` is the first version of a catalog without it, "earlier" where it was gone before them
+    all, "deprecated" where it is still there, and "-" where it never was.
+    """
+
+    gone: str
+    instead: str
+
+    @property
+    def is_needless(self) -> bool:
+        """Whether nothing is to be written in its place."""
+        return self.instead.startswith("take it out")
+
+    @property
+    def word(self) -> str:
+        """The one word that takes its place and means the same, if there is one."""
+        found = re.fullmatch(r"write '?([A-Za-z0-9_.-]+)'?", self.instead)
+        return found[1] if found else ""
+
+
+def replacement(program: str, name: str) -> Replacement | None:
+    """What to write in place of a flag, `--flag=value` or a variable, if that is known."""
+    return _replacements().get((program, name.replace("_", "-")))
+
+
+@cache
+def _replacements() -> Mapping[tuple[str, str], Replacement]:
+    lines = (SCHEMAS / "replaced.tsv").read_text("utf-8").splitlines()
+    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {
+        (program, name.replace("_", "-")): Replacement(gone, instead)
+        for program, name, gone, instead in rows
+    }

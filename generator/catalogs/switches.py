@@ -1,0 +1,40 @@
+"""Switches whose set-up is known: the names of their ports at 200 Gb/s, and how large a frame is.
+
+Source: MikroTik, "MikroTik wired interface compatibility" (QSFP56 and QSFP56-DD) and "MTU in
+RouterOS"; a CRS804 with eight Sparks is reported with an L2 MTU of 9500.
+"""
+
+from collections.abc import Mapping
+
+from generator.records import record
+
+ROUTEROS = "RouterOS"
+# The first release with lossless queues for RoCE, and the first that maps DSCP by itself
+# (MikroTik, "Quality of Service").
+LOSSLESS, OWN_MAP = "7.17", "7.23"
+
+
+@record
+class SwitchModel:
+    """A model of switch; `l2mtu` in bytes is what all of its ports are set to."""
+
+    title: str
+    ports: tuple[str, ...]
+    l2mtu: int = 9500
+
+
+def _halves(cages: int) -> tuple[str, ...]:
+    """A 400G cage is two ports of 200 Gb/s, at its first and its fifth lane."""
+    return tuple(f"qsfp56-dd-{cage}-{lane}" for cage in range(1, cages + 1) for lane in (1, 5))
+
+
+SWITCHES: Mapping[str, SwitchModel] = {
+    "crs804": SwitchModel("MikroTik CRS804", _halves(4)),
+    "crs812": SwitchModel("MikroTik CRS812", ("qsfp56-1-1", "qsfp56-2-1", *_halves(2))),
+}
+
+
+def known(model: str) -> SwitchModel | None:
+    """The switch that a model's name begins with, as in `crs804-4ddq-hrm`."""
+    name = model.lower()
+    return next((found for key, found in SWITCHES.items() if name.startswith(key)), None)

@@ -1,0 +1,94 @@
+"""Versions as they compare: those of engines and of NCCL, in the order of PEP 440.
+
+`0.33.0.dev1 < 0.33.0a1 < 0.33.0rc1 < 0.33.0 < 0.33.0+own < 0.33.0.post1`.
+"""
+
+import math
+import re
+from functools import cache
+from typing import NamedTuple
+
+Release = tuple[int, ...]
+
+# How PEP 440 orders what a version may lack: no pre-release stands behind every one, except that a
+# development release of a final version stands before them all.
+_FINAL, _FIRST = ("~", 0), ("", 0)
+_NO_POST, _NO_DEV = -1, math.inf
+
+_PRE = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
+
+_PEP_440 = (
+    r"(?i)v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)"
+    r"(?:[-_.]?(?P<pre>alpha|beta|preview|pre|rc|a|b|c)[-_.]?(?P<pre_number>\d*))?"
+    r"(?P<post>-(?P<plain_post>\d+)|[-_.]?(?:post|rev|r)[-_.]?(?P<post_number>\d*))?"
+    r"(?P<dev>[-_.]?dev[-_.]?(?P<dev_number>\d*))?"
+    r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?"
+)
+
+
+class Version(NamedTuple):
+    """A version, which compares as PEP 440 says; the release without trailing zeros."""
+
+    epoch: int
+    release: Release
+    pre: tuple[str, int]
+    post: int
+    dev: float
+    local: tuple[tuple[int, str], ...]
+
+    @property
+    def public(self) -> "Version":
+        """The version that a build of one's own was made from."""
+        return self._replace(local=())
+
+
+@cache
+def version(text: str) -> Version:
+    """Parse a version.
+
+    What PEP 440 does not know, such as the `py3` of `25.11-py3`, is taken for a local part, so that
+    any two texts compare.
+    """
+    found = re.match(_PEP_440, text.strip())
+    if not found:
+        return Version(0, (), _FINAL, _NO_POST, _NO_DEV, _local(text))
+    numbers = [int(part) for part in found["release"].split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    rest = found["local"] or text.strip()[found.end() :]
+    return Version(
+        int(found["epoch"] or 0),
+        tuple(numbers),
+        _pre(found),
+        _post(found),
+        int(found["dev_number"] or 0) if found["dev"] else _NO_DEV,
+        _local(rest),
+    )
+
+
+def is_version(text: str) -> bool:
+    """Whether a text is a version as PEP 440 has them."""
+    return re.fullmatch(_PEP_440, text) is not None
+
+
+def release(text: str) -> Release:
+    """The release that a version belongs to, or leads up to: (0, 33) for `0.33.0rc1+own`."""
+    return version(text).release
+
+
+def _pre(found: re.Match[str]) -> tuple[str, int]:
+    if found["pre"]:
+        word = found["pre"].lower()
+        return _PRE.get(word, word), int(found["pre_number"] or 0)
+    return _FIRST if found["dev"] and not found["post"] else _FINAL
+
+
+def _post(found: re.Match[str]) -> int:
+    number = found["plain_post"] or found["post_number"] or 0
+    return int(number) if found["post"] else _NO_POST
+
+
+def _local(text: str) -> tuple[tuple[int, str], ...]:
+    """Its segments; a number stands behind every word."""
+    segments = re.findall(r"[a-z0-9]+", text.lower())
+    return tuple((int(word), "") if word.isdigit() else (-1, word) for word in segments)

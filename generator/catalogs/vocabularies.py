@@ -1,0 +1,35 @@
+"""Vocabularies of tokens that engines fetch from the internet where they are not in a folder.
+
+Source: openai-harmony, src/tiktoken_ext/public_encodings.rs, and tiktoken,
+tiktoken_ext/openai_public.py.
+"""
+
+from typing import NamedTuple
+
+# Names the folder that they are read from in place of the internet.
+VARIABLE = "TIKTOKEN_ENCODINGS_BASE"
+
+
+class Vocabulary(NamedTuple):
+    """A file, and the checksum that its readers ask for."""
+
+    file: str
+    sha256: str
+
+    @property
+    def url(self) -> str:
+        """Where it comes from."""
+        return f"https://openaipublic.blob.core.windows.net/encodings/{self.file}"
+
+
+# What gpt-oss's format of conversations, harmony, is read and written with.
+HARMONY = (
+    Vocabulary(
+        "o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+    ),
+    Vocabulary(
+        "cl100k_base.tiktoken", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+    ),
+)
+# The reasoning parser of models that speak it.
+HARMONY_PARSER = "openai_gptoss"

@@ -1,0 +1,26 @@
+"""`sparkgen lsp`."""
+
+from pathlib import Path
+
+import click
+
+from generator.commands.sites import fail
+from generator.pipeline import Reading, read_site
+from generator.sitefile.disk import beside
+
+
+@click.command(epilog="Example: sparkgen lsp (as the server that an editor starts)")
+def command() -> None:
+    """Answer an editor over standard input: findings, their rules, and changes that mend them.
+
+    It speaks the Language Server Protocol, and needs the extra 'lsp'.
+    """
+    try:
+        from generator.editors.server import server
+    except ImportError:
+        fail("the language server needs pygls: pip install 'sparkgen[lsp]'")
+    server(_read).start_io()
+
+
+def _read(path: str, text: str) -> Reading:
+    return read_site(path, text.encode(), beside(Path(path)))

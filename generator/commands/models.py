@@ -1,0 +1,130 @@
+"""`sparkgen models`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from generator import catalogs
+from generator.columns import columns
+from generator.commands import completion
+from generator.commands.options import DATA_FORM
+from generator.commands.sites import read_valid, width_of
+from generator.diagnostics import did_you_mean
+from generator.fit.alternatives import Group
+from generator.fit.choices import COUNTS, Choice, choices, fitting
+
+Row = tuple[str, ...]
+_HEAD: Row = ("MODEL", "FORMAT", "GB", "CONTEXT", "NODES", "ENGINES", "PARSERS")
+_FITTING: Row = ("MODEL", "FORMAT", "GB", "PARALLEL", "LEFT", "LONGEST CONTEXT", "SEQUENCES")
+
+
+@click.command(epilog="Example: sparkgen models qwen3 --fits sites/lab-mesh.yaml")
+@click.argument("word", default="", shell_complete=completion.models)
+@click.option(
+    "--fits",
+    "site",
+    type=Path,
+    metavar="SITE",
+    help="Only what this site's nodes and engine hold, in its context.",
+    shell_complete=completion.sites,
+)
+@DATA_FORM
+def command(word: str, site: Path | None, form: str) -> None:
+    """List the models of the catalog that a WORD is about, and on how many nodes each fits."""
+    if site is None:
+        found, head, row = list(choices(word)), _HEAD, _row
+    else:
+        found, head, row = list(fitting(_group(site), word)), _FITTING, _fitting_row
+    if form == "json":
+        document = {"version": 1, "models": [_data(choice) for choice in found]}
+        click.echo(json.dumps(document, indent=2))
+    elif found:
+        click.echo(columns(head, [row(choice) for choice in found], width_of(sys.stdout)))
+        click.echo(f"\n{_legend(site)}", err=True)
+    else:
+        near = did_you_mean(word, catalogs.checkpoint_names())
+        what = "of the catalog" if site is None else f"that fits {site}"
+        click.echo(
+            f"no model {what} has '{word}' in its name or format; {near}".rstrip("; "), err=True
+        )
+
+
+def _group(site: Path) -> Group:
+    (reading,) = read_valid([site])
+    assert reading.declaration
+    declared = reading.declaration
+    return Group(declared.nodes, declared.model, declared.engine)
+
+
+def _row(choice: Choice) -> Row:
+    known = choice.checkpoint
+    return (
+        known.name,
+        known.format,
+        _number(known.weight_gb),
+        _number(known.max_context),
+        _nodes(choice),
+        ", ".join(choice.engines),
+        ", ".join(choice.parsers) or "-",
+    )
+
+
+def _nodes(choice: Choice) -> str:
+    if choice.nodes:
+        return str(choice.nodes)
+    return "?" if choice.unknown else f"over {COUNTS[-1]}"
+
+
+def _fitting_row(choice: Choice) -> Row:
+    known, fit = choice.checkpoint, choice.fit
+    assert fit
+    sizes = {"tensor": fit.parallel.tensor, "pipeline": fit.parallel.pipeline}
+    return (
+        known.name,
+        known.format,
+        _number(known.weight_gb),
+        ", ".join(f"{name}: {size}" for name, size in sizes.items() if size > 1) or "-",
+        f"{fit.worst.headroom_gib:.1f} GiB",
+        _number(fit.one_context),
+        _number(fit.most_sequences),
+    )
+
+
+def _legend(site: Path | None) -> str:
+    if site is None:
+        return (
+            "NODES hold one sequence of 32768 tokens, with a switch from four on; '?' is not known."
+            "\nGGUF files for llama.cpp are in no catalog: 'sparkgen init --engine llama.cpp'."
+        )
+    return "SEQUENCES of the site's context fit at once, and one of the longest."
+
+
+def _data(choice: Choice) -> dict[str, Any]:
+    """The format is stable: keys are added, never renamed or removed."""
+    known, fit = choice.checkpoint, choice.fit
+    return {
+        "name": known.name,
+        "source": known.hf_id,
+        "model": known.architecture.name,
+        "format": known.format,
+        "weightGb": known.weight_gb,
+        "context": known.max_context,
+        "gated": known.gated,
+        "engines": list(choice.engines),
+        "toolCallParser": known.architecture.tool_call_parser,
+        "reasoningParser": known.architecture.reasoning_parser,
+        "known": not choice.unknown,
+        "nodes": choice.nodes,
+        "tensor": fit.parallel.tensor if fit else None,
+        "pipeline": fit.parallel.pipeline if fit else None,
+        "headroomGib": fit.worst.headroom_gib if fit else None,
+        "longestContext": fit.one_context if fit else None,
+        "mostSequences": fit.most_sequences if fit else None,
+    }
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else str(value)

@@ -1,0 +1,182 @@
+"""Derives a site from a valid declaration: ranks, addresses, environment, command lines."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from ipaddress import IPv4Network
+from typing import TypedDict
+
+from generator import services
+from generator.catalogs.advisories import advisories
+from generator.derive import environment, files
+from generator.derive.container import TIMES, container
+from generator.derive.files import home
+from generator.derive.image import image_build
+from generator.derive.serving import engine_of, model_of
+from generator.derive.switches import switch_setups
+from generator.fabric.addressing import Fabric, FabricInterface, Port
+from generator.fabric.routes import Route, routes
+from generator.fabric.topologies import TOPOLOGIES
+from generator.fit.assessment import Fit
+from generator.hardware import HALVES
+from generator.site import Bandwidth, Engine, HostEntry, Model, Node, Rank, Site
+from generator.site.complete import CompleteDeclaration
+from generator.site.control_plane import control_planes, links
+from generator.site.service import Service
+from generator.sitefile.declaration import (
+    DeclaredEngine,
+    DeclaredNode,
+    Topology,
+)
+
+# NVIDIA's own threshold for a healthy cable.
+LINK_GBIT_S = 184
+# Of a half both ways at once: a healthy one has 213, a degraded one 119 or 26, and no error counts
+# it (measured by a fleet of eight in a ring).
+HALF_GBIT_S = 190
+TEST_NCCL = "2.30.7"
+
+
+def derive(declared: CompleteDeclaration, file: str) -> Site:
+    """The site of a declaration without errors; `file` is the site file's name."""
+    identity, topology, fabric = declared.identity, declared.topology, declared.fabric
+    beside = services.requested(declared.services, declared.nodes[0])
+    return Site(
+        name=identity.name,
+        file=file,
+        description=identity.description,
+        kind=topology.kind,
+        mtu=fabric.mtu,
+        renderer=topology.renderer,
+        subnets=tuple(fabric.members),
+        cables=fabric.cables,
+        switch_setups=switch_setups(topology, fabric, declared.services),
+        uplinks=tuple(Port(end.name, int(end.port[1:])) for end in topology.uplinks),
+        **_group(declared, beside),
+        services=beside,
+        bandwidth=_bandwidth(topology, len(declared.nodes)),
+        times=TIMES,
+        test_nccl=_test_nccl(declared.engine),
+        image_build=image_build(declared.engine, declared.sources),
+        advisories=tuple(one for one in advisories() if one.kernel or one.driver),
+    )
+
+
+def _test_nccl(engine: DeclaredEngine) -> str:
+    """The release that the bandwidth test is built with; a patched build is in no repository.
+
+    NCCL's tags have the number of the package behind the version: v2.30.7-1.
+    """
+    release = TEST_NCCL if engine.nccl_patched else engine.nccl or TEST_NCCL
+    return release if "-" in release else f"{release}-1"
+
+
+def _bandwidth(topology: Topology, nodes: int) -> Bandwidth:
+    nccl = TOPOLOGIES[topology.kind].bus_bandwidth(nodes)
+    used = [half for half in topology.halves if half in topology.rdma_halves]
+    return Bandwidth(
+        nccl * len(used) / len(HALVES),
+        round(LINK_GBIT_S * len(topology.halves) / len(HALVES)),
+        HALF_GBIT_S,
+    )
+
+
+class _Group(TypedDict):
+    nodes: tuple[Node, ...]
+    model: Model
+    engine: Engine
+    memory: Fit | None
+
+
+def _group(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> _Group:
+    """Nodes that serve one model together, in the order of their ranks."""
+    nodes, fabric, topology = declared.nodes, declared.fabric, declared.topology
+    controls = control_planes(nodes, fabric, topology)
+    model = model_of(declared.model, declared.source)
+    at_head = (nodes, controls[0], fabric.interfaces[nodes[0].name])
+    engine = engine_of(declared.engine, *at_head, is_behind_proxy="proxy" in beside)
+    hosts = _hosts(nodes, fabric)
+    ways = _routes(topology, nodes, fabric)
+    shared = links(nodes, fabric, controls)
+    memory = declared.memory
+    of_services = {name: value for s in beside.values() for name, value in s.nccl().items()}
+    members = []
+    for index, (node, control) in enumerate(zip(nodes, controls, strict=True)):
+        head = controls[0].address
+        rank = Rank(index, len(nodes), control.address, head, shared, node.visible_gib)
+        interfaces = fabric.interfaces[node.name]
+        hub = declared.model.cache or f"{home(node.user)}/.cache/huggingface"
+        read = None if model.file else hub
+        groups = environment.derived(
+            *(rank, control, interfaces, topology, engine, read, of_services),
+            has_vocabularies=bool(model.vocabularies),
+        )
+        variables = environment.with_overrides(groups, {**declared.engine.env, **node.env})
+        members.append(
+            Node(
+                name=node.name,
+                rank=index,
+                host=node.host,
+                user=node.user,
+                model_path=node.model_path,
+                memory_gb=node.memory_gb,
+                visible_gib=node.visible_gib,
+                management=node.management,
+                interfaces=interfaces,
+                control=control,
+                link=shared[index - 1] if index else None,
+                nccl=environment.nccl_part(variables),
+                environment=environment.plain_part(variables),
+                raw_environment=environment.raw_part(variables),
+                login=environment.login_part(variables),
+                container=container(
+                    *(rank, engine, model, declared.engine.args, hub, bool(interfaces), memory),
+                    tuple(files.mounts(declared.engine.given_files, node.name)),
+                    declared.engine.container,
+                    node.model_path,
+                    files.script(declared.engine),
+                ),
+                hosts=hosts(interfaces, ways.get(node.name, ())),
+                routes=ways.get(node.name, ()),
+                carried=files.carried(declared.engine.given_files, declared.sources, node.name),
+                placed=files.placed(declared.engine.files, node.name),
+            )
+        )
+    return {"nodes": tuple(members), "model": model, "engine": engine, "memory": memory}
+
+
+def _routes(
+    topology: Topology, nodes: Sequence[DeclaredNode], fabric: Fabric
+) -> Mapping[str, tuple[Route, ...]]:
+    """The routes of each node, none where the site asks for none."""
+    if not topology.routes:
+        return {}
+    names = [node.name for node in nodes]
+    return routes(fabric, TOPOLOGIES[topology.kind].order(names, fabric.pairs))
+
+
+def _hosts(
+    nodes: Sequence[DeclaredNode], fabric: Fabric
+) -> Callable[[Sequence[FabricInterface], Sequence[Route]], tuple[HostEntry, ...]]:
+    """Names and addresses that a node can reach; nodes on the same subnets share one list."""
+    management = tuple(
+        (str(node.management.address.ip), node.name) for node in nodes if node.management
+    )
+    bare = {node.name for node in nodes if not node.management}
+
+    @cache
+    def reachable(subnets: tuple[IPv4Network, ...]) -> tuple[HostEntry, ...]:
+        peers = [peer for subnet in subnets for peer in fabric.members[subnet]]
+        first = {peer.node: peer.address for peer in reversed(peers)}
+        return (
+            *management,
+            *((first[node.name], node.name) for node in nodes if node.name in first.keys() & bare),
+            *((peer.address, f"{peer.node}.{peer.half}") for peer in peers),
+        )
+
+    def entries(
+        interfaces: Sequence[FabricInterface], ways: Sequence[Route]
+    ) -> tuple[HostEntry, ...]:
+        across = tuple((str(route.to), f"{route.node}.{route.half}") for route in ways)
+        return reachable(tuple(i.address.network for i in interfaces)) + across
+
+    return entries

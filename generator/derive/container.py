@@ -1,0 +1,109 @@
+"""What Docker is told on a node: the same for the Compose file and for a start by hand."""
+
+from collections.abc import Iterator, Mapping
+
+from generator.derive import environment
+from generator.engines import ENGINES
+from generator.fit.assessment import Fit
+from generator.site import Container, Engine, Health, Model, Mount, Rank, Times
+from generator.sitefile.declaration import Argument, DeclaredContainer
+
+CONTAINER_ENV = "/etc/sparkgen/container.env"
+
+# A cap, not a reservation; shared memory of 64 GB has been reported to wedge unified-memory hosts.
+SHM_GIB = 16
+
+# RDMA pins the memory that it works on, which takes the capability and has no bound.
+_RDMA = ("/dev/infiniband",)
+CAPABILITIES = ("IPC_LOCK",)
+SECURITY_OPTIONS = ("no-new-privileges:true",)
+ULIMITS = {"memlock": -1, "stack": 64 << 20, "nofile": 1 << 20}
+LOG_SIZE, LOG_FILES = "50m", 5
+
+# A large model takes up to fifteen minutes to load. A node waits ten for cables and peers, which
+# covers the boot of the others, and five starts that all fail late end within their interval.
+TIMES = Times(fabric=600, join=900, load=1200, start=780, stop=120, restart=30, burst=5)
+STOP_SECONDS = 60
+
+
+def container(
+    rank: Rank,
+    engine: Engine,
+    model: Model,
+    args: Mapping[str, Argument],
+    hub: str,
+    has_fabric: bool,
+    memory: Fit | None,
+    files: tuple[Mount, ...],
+    own: DeclaredContainer,
+    model_path: str | None,
+    prepare: str | None,
+) -> Container:
+    """The container of a rank; `hub` is the node's Hugging Face cache, `files` what it reads."""
+    module = ENGINES[engine.name]
+    first = ("bash", prepare) if prepare else ()
+    program, *rest = first + module.entrypoint(rank, engine)
+    return Container(
+        image=engine.image,
+        entrypoint=program,
+        command=(tuple(rest), *module.flags(rank, engine, model, args)),
+        options=module.options(engine, model, args, memory),
+        mounts=(*_mounts(rank, engine, model, hub, model_path), *files),
+        devices=tuple(dict.fromkeys((*(_RDMA if has_fabric else ()), *own.devices))),
+        env_files=engine.env_files,
+        cache_variables=tuple(environment.caches(engine)),
+        shm_size_gib=own.shm_gib or SHM_GIB,
+        memory_gib=own.memory_gib,
+        capabilities=CAPABILITIES,
+        dropped=("ALL",) if own.hardened else (),
+        security_options=SECURITY_OPTIONS,
+        ulimits=ULIMITS | dict(own.ulimits),
+        log_size=LOG_SIZE,
+        log_files=LOG_FILES,
+        stop_seconds=STOP_SECONDS,
+        health=_health(engine) if _is_asked(rank, engine) else None,
+    )
+
+
+def _mounts(
+    rank: Rank, engine: Engine, model: Model, hub: str, model_path: str | None
+) -> Iterator[Mount]:
+    for path in ENGINES[engine.name].reads(rank, model, hub):
+        # Where nothing is downloaded there may be no cache.
+        is_spare = path == hub and not model.downloads
+        place = model_path if model_path and path == model.source else path
+        yield Mount(place, read_only=True, inside=path, may_be_made=is_spare)
+    cache = environment.ENGINE_CACHE
+    yield Mount(cache, read_only=False, inside=cache, may_be_made=True)
+    yield _generated(environment.NCCL_CONF)
+    yield _generated(CONTAINER_ENV)
+    for script in ENGINES[engine.name].scripts(rank, engine):
+        yield _generated(script)
+    if _is_asked(rank, engine):
+        yield _generated(ENGINES[engine.name].HEALTH[-1])
+
+
+def _generated(path: str) -> Mount:
+    return Mount(path, read_only=True, inside=path)
+
+
+def _is_asked(rank: Rank, engine: Engine) -> bool:
+    """Whether Docker asks the rank if it serves: the head, unless another runs the container."""
+    return rank.is_head and not engine.is_slurm_job
+
+
+def _health(engine: Engine) -> Health:
+    module = ENGINES[engine.name]
+    return Health(
+        url=engine.api.own_url,
+        key=engine.key,
+        generates=module.HEALTH_GENERATES,
+        test=("CMD", *module.HEALTH),
+        start_seconds=TIMES.load,
+        # A dead rank shows within a minute: one pause and one question that gets no answer. That
+        # leaves a busy engine as long as possible for the one token.
+        interval_seconds=15,
+        answer_seconds=40,
+        timeout_seconds=44,
+        retries=1,
+    )

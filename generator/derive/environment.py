@@ -1,0 +1,199 @@
+"""The environment of a node: which interface, address and RoCE device each program is told.
+
+Every value is the node's own, from the same fabric that netplan is written from.
+"""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+
+from generator.catalogs.vocabularies import VARIABLE
+from generator.engines import ENGINES
+from generator.fabric.addressing import FabricInterface
+from generator.fabric.topologies import TOPOLOGIES
+from generator.origin import Origin
+from generator.site import ControlPlane, Engine, Rank, Variables
+from generator.sitefile.declaration import Topology
+from generator.sitefile.text_types import PLAIN_VALUE
+
+CONTROL_PLANE = "control plane"
+
+# What the engine writes, kept over restarts; outside the container each user has folders of
+# their own.
+ENGINE_CACHE = "/var/cache/sparkgen"
+NCCL_CONF = "/etc/nccl.conf"
+CACHES = {
+    "HF_HOME": "huggingface",
+    "TRITON_CACHE_DIR": "triton",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+}
+
+_CONTROL = Origin(
+    "topology.control_plane|topology.kind {node}.management",
+    "control traffic takes the management network on a ring, else the fabric's first half",
+)
+_CACHED = Origin("", "caches are kept over restarts")
+# Of the variables that are derived here; what a topology, a service or an engine adds it declares.
+ORIGINS: Mapping[str, Origin] = {
+    "NCCL_NET": Origin("cabling", "fail, rather than fall back to sockets in silence"),
+    "NCCL_IB_DISABLE": Origin("cabling", "RDMA is on where there is a fabric"),
+    "NCCL_IB_HCA": Origin(
+        "{cable} topology.rdma_halves", "exactly the RoCE devices of the node's cabled ports"
+    ),
+    "NCCL_SOCKET_IFNAME": _CONTROL,
+    "GLOO_SOCKET_IFNAME": _CONTROL,
+    "TP_SOCKET_IFNAME": _CONTROL,
+    "UCX_NET_DEVICES": _CONTROL,
+    "OMPI_MCA_btl_tcp_if_include": _CONTROL,
+    "MASTER_ADDR": Origin(
+        "topology.control_plane|topology.kind nodes[0].management", "the head's address"
+    ),
+    "HF_HUB_CACHE": Origin(
+        "model.cache|{node}.user|defaults.user|user", "models are read there, caches kept apart"
+    ),
+    "HF_HUB_OFFLINE": Origin("", "nothing is downloaded while it serves"),
+    VARIABLE: Origin(
+        "model.cache|{node}.user|defaults.user|user",
+        "harmony's vocabularies lie beside the models: engines would fetch them at each start",
+    ),
+    **dict.fromkeys(CACHES, _CACHED),
+    **{name: _CACHED for module in ENGINES.values() for name in module.CACHES},
+}
+
+
+def derived(
+    rank: Rank,
+    control: ControlPlane,
+    interfaces: Sequence[FabricInterface],
+    topology: Topology,
+    engine: Engine,
+    hub: str | None,
+    of_services: Mapping[str, str] = {},
+    has_vocabularies: bool = False,
+) -> list[Variables]:
+    """A rank's environment before the site file's own values.
+
+    `hub` is the Hugging Face cache, None where the engine is given a file in place of it;
+    `of_services` are the NCCL variables of the services beside the engine.
+    """
+    own = ENGINES[engine.name].environment(rank, engine)
+    groups = [
+        Variables(
+            "NCCL, the same as in /etc/nccl.conf",
+            nccl(topology, rank.count, interfaces, control, of_services),
+        ),
+        Variables(CONTROL_PLANE, control_plane(control, rank.head)),
+        Variables(engine.title, own),
+        Variables(
+            "caches are kept here"
+            if hub is None
+            else "models are read from here, caches kept there",
+            _folders(hub, engine, has_vocabularies),
+        ),
+    ]
+    alone = rank.count == 1
+    return [g for g in groups if g.values and not (alone and g.title == CONTROL_PLANE)]
+
+
+def _folders(hub: str | None, engine: Engine, has_vocabularies: bool) -> Mapping[str, str]:
+    """The cache of models is mounted read-only and nothing is fetched; all else has its own."""
+    models = {} if hub is None else {"HF_HUB_CACHE": f"{hub}/hub"}
+    if hub is not None and has_vocabularies:
+        models[VARIABLE] = f"{hub}/tiktoken"
+    return models | {"HF_HUB_OFFLINE": "1"} | caches(engine)
+
+
+def caches(engine: Engine) -> dict[str, str]:
+    """Folders of what the engine keeps over restarts, by the variable that names each."""
+    names = {**CACHES, **ENGINES[engine.name].CACHES}
+    return {variable: f"{ENGINE_CACHE}/{name}" for variable, name in names.items()}
+
+
+def nccl(
+    topology: Topology,
+    nodes: int,
+    interfaces: Sequence[FabricInterface],
+    control: ControlPlane,
+    of_services: Mapping[str, str] = {},
+) -> dict[str, str]:
+    """NCCL's settings on a node, for nccl.conf and the container alike.
+
+    `NCCL_NET=IB` makes NCCL fail where it would fall back to sockets in silence. A leading `=`
+    matches names exactly; without it they are prefixes (NCCL, src/misc/socket.cc and
+    src/transport/net_ib). The GID index is left alone: it differs between nodes and moves.
+    """
+    if not interfaces:
+        return {"NCCL_IB_DISABLE": "1"}
+    hcas = [i.hca for i in interfaces if i.half.half in topology.rdma_halves]
+    values = {
+        "NCCL_NET": "IB",
+        "NCCL_IB_DISABLE": "0",
+        "NCCL_IB_HCA": "=" + ",".join(f"{hca}:1" for hca in hcas),
+        "NCCL_SOCKET_IFNAME": f"={control.interface}",
+    }
+    prefix = interfaces[0].address.network.prefixlen
+    return values | dict(of_services) | TOPOLOGIES[topology.kind].nccl_settings(nodes, prefix)
+
+
+def control_plane(control: ControlPlane, head: IPv4Address) -> dict[str, str]:
+    """The same interface for Gloo, PyTorch, UCX and Open MPI; only NCCL knows the leading `=`."""
+    return {
+        "GLOO_SOCKET_IFNAME": control.interface,
+        "TP_SOCKET_IFNAME": control.interface,
+        "UCX_NET_DEVICES": control.interface,
+        "OMPI_MCA_btl_tcp_if_include": control.interface,
+        "MASTER_ADDR": str(head),
+    }
+
+
+def login_part(groups: Sequence[Variables]) -> dict[str, str]:
+    """What of an environment jobs are told that a person starts by hand: the control plane."""
+    return next((dict(group.values) for group in groups if group.title == CONTROL_PLANE), {})
+
+
+def nccl_part(groups: Sequence[Variables]) -> dict[str, str]:
+    """What of an environment NCCL reads, which is what nccl.conf says."""
+    return {
+        name: value
+        for group in groups
+        for name, value in group.values.items()
+        if name.startswith("NCCL_")
+    }
+
+
+def with_overrides(groups: Sequence[Variables], own: Mapping[str, str]) -> tuple[Variables, ...]:
+    """The groups with the site's own values: in place where a name is derived, else at the end."""
+    derived = {name for group in groups for name in group.values}
+    merged = [
+        Variables(group.title, {name: own.get(name, value) for name, value in group.values.items()})
+        for group in groups
+    ]
+    rest = {name: own[name] for name in sorted(own) if name not in derived}
+    return tuple(merged) + ((Variables("set in the site file", rest),) if rest else ())
+
+
+def is_raw(value: str) -> bool:
+    """Whether Compose would read another value in an environment file than Docker does.
+
+    Compose takes quotes, `$`, `#` and backslashes in such a file for syntax, and trims blanks
+    (compose-go, dotenv); Docker takes all behind the first `=` as it stands (docker/cli,
+    pkg/kvfile).
+    """
+    return not PLAIN_VALUE.fits(value)
+
+
+def plain_part(groups: Sequence[Variables]) -> tuple[Variables, ...]:
+    """The groups with those values alone that every reader of an environment file reads alike."""
+    kept = (
+        Variables(
+            group.title, {name: text for name, text in group.values.items() if not is_raw(text)}
+        )
+        for group in groups
+    )
+    return tuple(group for group in kept if group.values)
+
+
+def raw_part(groups: Sequence[Variables]) -> dict[str, str]:
+    """The values that are left out there."""
+    return {
+        name: value for group in groups for name, value in group.values.items() if is_raw(value)
+    }

@@ -1,0 +1,45 @@
+"""Files that the engine reads besides the model: carried in the bundle, or put there by people."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from generator.site import CarriedFile, Mount, PlacedFile
+from generator.sitefile.beside import Source
+from generator.sitefile.declaration import DeclaredEngine, DeclaredFile
+
+
+def mounts(files: Iterable[DeclaredFile], node: str) -> Iterator[Mount]:
+    """How a node's container gets them."""
+    for file in files:
+        if file.is_on(node):
+            yield Mount(file.place, read_only=True, inside=file.inside)
+
+
+def carried(
+    files: Iterable[DeclaredFile], sources: Mapping[str, Source], node: str
+) -> tuple[CarriedFile, ...]:
+    """The files of a node's folder, each once."""
+    found = {
+        path: CarriedFile(path, each.data, each.is_executable)
+        for file in files
+        if file.source and file.is_on(node)
+        for each in sources[file.source].files
+        for path in [f"{file.place}/{each.path}" if each.path else file.place]
+    }
+    return tuple(found.values())
+
+
+def placed(files: Iterable[DeclaredFile], node: str) -> tuple[PlacedFile, ...]:
+    """What must lie on a node already."""
+    return tuple(
+        PlacedFile(file.path, file.sha256) for file in files if file.path and file.is_on(node)
+    )
+
+
+def script(engine: DeclaredEngine) -> str | None:
+    """The script that prepares the container, where it lies in there."""
+    return engine.given_files[-1].inside if engine.prepare else None
+
+
+def home(user: str) -> str:
+    """The folder of a login."""
+    return "/root" if user == "root" else f"/home/{user}"

@@ -1,0 +1,46 @@
+"""An image that is built on a node: its context, and the checksum of all that it is made of."""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+
+from generator.site import CarriedFile, ImageBuild
+from generator.sitefile.beside import Source
+from generator.sitefile.declaration import DeclaredEngine
+
+# Where mods look for their own files, as spark-vllm-docker has them.
+MODS = "/workspace/mods"
+# Each command ends the build if any part of it fails.
+_SHELL = ("/bin/bash", "-euo", "pipefail", "-c")
+
+
+def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageBuild | None:
+    """What the image is built from, unless it comes from elsewhere."""
+    image = engine.derived
+    if image is None:
+        return None
+    named = dict.fromkeys([*(source for source, _ in image.copies), *image.mods])
+    files = tuple(
+        CarriedFile(f"{source}/{each.path}" if each.path else source, each.data, each.is_executable)
+        for source in named
+        for each in sources[source].files
+    )
+    mods = tuple((mod, f"{MODS}/{mod.rsplit('/', 1)[-1]}") for mod in image.mods)
+    commands = [f"cd {place} && WORKSPACE_DIR=$PWD bash ./run.sh" for _, place in mods]
+    return ImageBuild(
+        name=engine.image,
+        base=image.base,
+        files=files,
+        copies=(*image.copies, *mods),
+        mods=image.mods,
+        run=tuple((*_SHELL, command) for command in (*commands, *image.run)),
+        inputs=_checksum(engine, files),
+    )
+
+
+def _checksum(engine: DeclaredEngine, files: tuple[CarriedFile, ...]) -> str:
+    image = engine.derived
+    assert image
+    told: list[object] = [image.base, image.copies, image.mods, image.run]
+    told += [(file.path, file.is_executable, sha256(file.data).hexdigest()) for file in files]
+    return sha256(json.dumps(told).encode()).hexdigest()

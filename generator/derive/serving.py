@@ -1,0 +1,110 @@
+"""The model and the engine of a serving group, with every default filled in."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.catalogs import Checkpoint
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.vocabularies import HARMONY, HARMONY_PARSER
+from generator.derive.environment import is_raw
+from generator.engines import ENGINES
+from generator.fabric.addressing import FabricInterface
+from generator.models.architecture import known_checkpoint
+from generator.site import ENGINE_ENV, RAW_ENV, SECRETS_ENV, Api, ControlPlane, Engine, Model
+from generator.site.control_plane import LOOPBACK
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+from generator.sitefile.defaults import default
+
+
+def model_of(declared: DeclaredModel, source: str) -> Model:
+    """The model by the name that the engine downloads and serves it under, its `source`."""
+    checkpoint = known_checkpoint(declared)
+    architecture = declared.architecture or {}
+    return Model(
+        source=source,
+        served_name=declared.served_name or source.rsplit("/", 1)[-1].lower(),
+        format=checkpoint.format if checkpoint else None,
+        revision=declared.revision,
+        context_length=declared.context_length,
+        max_sequences=declared.max_sequences,
+        kv_cache_dtype=declared.kv_cache_dtype,
+        quantization=declared.quantization,
+        speculative=declared.speculative,
+        file=declared.file,
+        gated=checkpoint.gated if checkpoint else architecture.get("gated", False),
+        kv_cache_memory=declared.kv_cache_memory,
+        vocabularies=HARMONY if not declared.file and _speaks_harmony(checkpoint) else (),
+    )
+
+
+def _speaks_harmony(checkpoint: Checkpoint | None) -> bool:
+    return checkpoint is not None and checkpoint.architecture.reasoning_parser == HARMONY_PARSER
+
+
+def engine_of(
+    declared: DeclaredEngine,
+    nodes: Sequence[DeclaredNode],
+    control: ControlPlane,
+    interfaces: Sequence[FabricInterface],
+    *,
+    is_behind_proxy: bool = False,
+) -> Engine:
+    """The engine with its defaults: launcher, ports, and where the API listens."""
+    module, traits = ENGINES[declared.name], ENGINE_TRAITS[declared.name]
+    launcher = declared.launcher or module.LAUNCHERS[0]
+    defaults = module.default_ports(launcher, declared.parallel)
+    listen, host = _listen(
+        "local" if is_behind_proxy else declared.bind, nodes[0], control, interfaces
+    )
+    return Engine(
+        name=declared.name,
+        title=traits.title,
+        version=declared.version,
+        image=declared.image,
+        nccl=declared.nccl,
+        launcher=launcher,
+        api=Api(
+            listen, host, declared.port or module.API_PORT, _has_tls(declared, module.TLS_FLAGS)
+        ),
+        ports={name: declared.ports.get(name, port) for name, port in defaults.items()},
+        parallel=declared.parallel,
+        memory_utilization=declared.memory_utilization,
+        key=module.API_KEY if module.API_KEY in declared.secrets else None,
+        uses_nccl=traits.uses_nccl,
+        secrets=declared.secrets,
+        env_files=tuple(_env_files(declared, nodes)),
+        is_derived=declared.derived is not None,
+    )
+
+
+def _has_tls(declared: DeclaredEngine, flags: Sequence[str]) -> bool:
+    """Whether the engine is given all that it needs for it."""
+    given = {name.replace("_", "-") for name in declared.args}
+    return bool(flags) and given.issuperset(flags)
+
+
+def _env_files(declared: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[str]:
+    """The later ones win."""
+    yield ENGINE_ENV
+    own = (value for node in nodes for value in node.env.values())
+    if any(map(is_raw, (*declared.env.values(), *own))):
+        yield RAW_ENV
+    if declared.secrets:
+        yield SECRETS_ENV
+
+
+def _listen(
+    bind: str | None,
+    head: DeclaredNode,
+    control: ControlPlane,
+    interfaces: Sequence[FabricInterface],
+) -> tuple[str, str]:
+    """Where the API listens, and where clients find it: on management unless told otherwise.
+
+    On a node without management it is not open to anybody else.
+    """
+    management = str(head.management.address.ip) if head.management else ""
+    fabric = str(interfaces[0].address.ip) if interfaces else ""
+    if bind == "all":
+        return "0.0.0.0", management or str(control.address)
+    address = {"fabric": fabric, "local": ""}.get(bind or default("engine.bind"), management)
+    return address or str(LOOPBACK), address or str(LOOPBACK)

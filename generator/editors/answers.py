@@ -1,0 +1,151 @@
+"""Findings in the words of the Language Server Protocol.
+
+Columns of findings count characters. What an editor counts is agreed upon when it connects, and
+`Codec` turns one into the other.
+
+Source: microsoft.github.io/language-server-protocol, version 3.17.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lsprotocol import types
+from pygls.workspace import PositionCodec
+
+from generator.diagnostics import (
+    Add,
+    Finding,
+    Proposal,
+    Remove,
+    Rename,
+    Replace,
+    Severity,
+    Span,
+    path_text,
+)
+from generator.fixing.splicing import Splicer
+from generator.fixing.text_edits import text_edits
+from generator.pipeline import Reading
+from generator.reports.explain import explanations, page_of
+from generator.reports.text import place
+from generator.resources import SCHEMAS
+
+# The page of all rules, as it is installed.
+_RULES_PAGE = (SCHEMAS / "rules.md").as_uri()
+
+_SEVERITIES = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.NOTE: types.DiagnosticSeverity.Information,
+}
+
+
+class Answers:
+    """What is to be said of one text."""
+
+    def __init__(self, uri: str, reading: Reading, codec: PositionCodec) -> None:
+        self._uri = uri
+        self._reading = reading
+        self._codec = codec
+        self._lines = reading.document.text.split("\n")
+
+    def diagnostics(self) -> list[types.Diagnostic]:
+        """All findings, each at its place."""
+        return [self._diagnostic(finding) for finding in self._reading.findings]
+
+    def hover(self, position: types.Position) -> types.Hover | None:
+        """The documentation of the rules that speak of a place."""
+        at = self._codec.position_from_client_units(self._lines, position)
+        rules = {
+            finding.rule: None
+            for finding in self._reading.findings
+            if _holds(place(self._reading.document, finding), at.line, at.character)
+        }
+        pages = [text for rule in rules for text in _page(rule)]
+        content = types.MarkupContent(types.MarkupKind.Markdown, "\n".join(pages))
+        return types.Hover(content) if pages else None
+
+    def actions(self, lines: range) -> list[types.CodeAction]:
+        """The changes that findings on these lines propose."""
+        document = self._reading.document
+        splicer = Splicer(document.text)
+        return [
+            action
+            for finding in self._reading.findings
+            if place(document, finding).line in lines
+            for action in self._actions(finding, splicer)
+        ]
+
+    def _diagnostic(self, finding: Finding) -> types.Diagnostic:
+        related = [
+            types.DiagnosticRelatedInformation(
+                types.Location(self._uri, self._range(span)), other.text
+            )
+            for other in finding.related
+            if (span := self._reading.document.locate(other.path))
+        ]
+        return types.Diagnostic(
+            range=self._range(place(self._reading.document, finding)),
+            message="\n".join(filter(None, (finding.message, finding.help))),
+            severity=_SEVERITIES[finding.severity],
+            code=finding.rule,
+            code_description=types.CodeDescription(f"{_RULES_PAGE}#{finding.rule.lower()}"),
+            source="sparkgen",
+            related_information=related,
+        )
+
+    def _actions(self, finding: Finding, splicer: Splicer) -> Iterator[types.CodeAction]:
+        for proposal in finding.proposals:
+            edits = text_edits(splicer, proposal)
+            if edits:
+                changed = [types.TextEdit(self._range(edit.span), edit.text) for edit in edits]
+                yield types.CodeAction(
+                    title=_title(finding, proposal),
+                    kind=types.CodeActionKind.QuickFix,
+                    diagnostics=[self._diagnostic(finding)],
+                    is_preferred=finding.correction is not None,
+                    edit=types.WorkspaceEdit({self._uri: changed}),
+                )
+
+    def _range(self, span: Span) -> types.Range:
+        own = types.Range(
+            types.Position(span.line, span.column),
+            types.Position(span.end_line, span.end_column),
+        )
+        return self._codec.range_to_client_units(self._lines, own)
+
+
+def _holds(span: Span, line: int, column: int) -> bool:
+    start, end = (span.line, span.column), (span.end_line, span.end_column)
+    return start <= (line, column) <= end
+
+
+def _page(rule: str) -> Iterator[str]:
+    known = explanations().get(rule)
+    if known:
+        yield f"### {rule}: {known.title}\n\n{page_of(known)}"
+
+
+def _title(finding: Finding, proposal: Proposal) -> str:
+    """What a change does: the help, unless that speaks of several."""
+    if len(finding.proposals) == 1 and finding.help:
+        return finding.help
+    return ", ".join(_words(proposal)) or finding.help or finding.message
+
+
+def _words(proposal: Proposal) -> Iterable[str]:
+    for edit in proposal:
+        match edit:
+            case Replace(path, value):
+                yield f"write '{value}' at {path_text(path)}"
+            case Rename(_, key):
+                yield f"write '{key}'"
+            case Remove(path):
+                yield f"take {path_text(path)} out"
+            case Add(path):
+                yield f"add {path_text(path)}"
+
+
+def is_site(lines: Sequence[str], sections: Iterable[str]) -> bool:
+    """Whether a text is meant to be a site: two of its lines at the margin begin a section."""
+    heads = {line.split(":")[0] for line in lines if ":" in line}
+    return len(heads & set(sections)) > 1

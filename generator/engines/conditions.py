@@ -1,0 +1,101 @@
+"""Conditions that many settings share: one needs another, two don't go together, and the like.
+
+Each function makes a check for a `Condition` of generator/engines/startup.py.
+"""
+
+from collections.abc import Callable, Collection
+
+from generator.engines.startup import Refusal, Start
+
+Check = Callable[[Start], Refusal | None]
+
+
+def needs(name: str, other: str, example: str = "true") -> Check:
+    """A setting is nothing without another one."""
+
+    def check(start: Start) -> Refusal | None:
+        if not start.is_given(name) or start.is_given(other):
+            return None
+        return start.refuse(
+            name, f"'{name}' needs '{other}'", f"write '{other}: {example}' beside it"
+        )
+
+    return check
+
+
+def excludes(name: str, *others: str) -> Check:
+    """A setting does not go with others."""
+
+    def check(start: Start) -> Refusal | None:
+        found = next((other for other in others if start.is_given(other)), "")
+        if not start.is_given(name) or not found:
+            return None
+        return start.refuse(name, f"'{name}' does not go with '{found}'", "keep one of the two")
+
+    return check
+
+
+def without_stages(name: str) -> Check:
+    """A setting does not go with pipeline stages."""
+
+    def check(start: Start) -> Refusal | None:
+        if not start.is_given(name) or start.sizes.pipeline == 1:
+            return None
+        return start.refuse(
+            name,
+            f"'{name}' does not go with pipeline stages",
+            "take it out, or split the model by 'tensor' alone",
+        )
+
+    return check
+
+
+def without_drafts(name: str, methods: Collection[str] = ("eagle3", "mtp", "draft")) -> Check:
+    """A setting does not go with some methods of speculative decoding."""
+
+    def check(start: Start) -> Refusal | None:
+        if not start.is_given(name) or start.method not in methods:
+            return None
+        return start.refuse(
+            name,
+            f"'{name}' does not go with drafts by '{start.method}'",
+            "take one of the two out",
+        )
+
+    return check
+
+
+def within(name: str, least: float, most: float | None = None, *keys: str) -> Check:
+    """A number has bounds."""
+
+    def check(start: Start) -> Refusal | None:
+        number = start.number(name, *keys)
+        if number is None or (least <= number and (most is None or number <= most)):
+            return None
+        shown = keys[-1] if keys else name
+        bounds = f"is {least:g} at least" if most is None else f"lies from {least:g} to {most:g}"
+        return start.refuse(name, f"'{shown}' {bounds}", "take it out", *keys)
+
+    return check
+
+
+def one_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str) -> Check:
+    """A value is one of some; `why` goes after it in the message."""
+
+    def check(start: Start) -> Refusal | None:
+        word = start.word(name, *keys)
+        if not word or word in words:
+            return None
+        return start.refuse(name, f"{word} {why}", remedy, *keys)
+
+    return check
+
+
+def none_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str) -> Check:
+    """A value is none of some; `why` goes after it in the message."""
+
+    def check(start: Start) -> Refusal | None:
+        word = start.word(name, *keys)
+        return start.refuse(name, f"{word} {why}", remedy, *keys) if word in words else None
+
+    return check

@@ -1,0 +1,205 @@
+"""llama.cpp: `llama-server` on the head, which hands layers to `ggml-rpc-server` on the workers.
+
+Flags and environment names are those of llama.cpp 0.5.0-dev, commit 0c1e57098 (common/arg.cpp,
+tools/rpc/rpc-server.cpp, ggml/src/ggml-rpc). Its parsers take a flag and its value as two words.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from generator.catalogs.speculation import method_of
+from generator.engines.arguments import arguments, settings
+from generator.engines.llama_cpp.panels import PANELS as PANELS
+from generator.engines.startup import Condition
+from generator.fit.assessment import Fit
+from generator.origin import Origin
+from generator.site import Engine, Model, Rank, Words
+from generator.sitefile.declaration import Argument, Parallel, Speculative
+from generator.sitefile.defaults import default
+
+NAME = "llama.cpp"
+LAUNCHERS: tuple[str, ...] = ("native",)
+API_PORT = 8080
+API_KEY: str | None = "LLAMA_API_KEY"
+CACHES: Mapping[str, str] = {"LLAMA_CACHE": "llama.cpp"}
+HEALTH: Words = ("bash", "/opt/sparkgen/health.sh")
+HEALTH_GENERATES: str | None = None
+# With these the API speaks TLS.
+TLS_FLAGS: tuple[str, ...] = ("ssl-cert-file", "ssl-key-file")
+
+LLAMA_SCRIPT = "/opt/sparkgen/llama.sh"
+FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
+
+# Flags that the site file has a key for, or that only the generator can know.
+VARIABLE_ORIGINS: Mapping[str, Origin] = {}
+OWNED_FLAGS: Mapping[str, str] = {
+    "model": "model.file",
+    "hf-repo": "model.file",
+    "model-url": "model.file",
+    "docker-repo": "model.file",
+    "alias": "model.served_name",
+    "ctx-size": "model.context_length",
+    "parallel": "model.max_sequences",
+    "cache-type-k": "model.kv_cache_dtype",
+    "cache-type-v": "model.kv_cache_dtype",
+    "spec-type": "model.speculative",
+    "spec-draft-model": "model.speculative",
+    "spec-draft-hf": "model.speculative",
+    "spec-draft-n-max": "model.speculative",
+    "fit-target": "engine.memory_utilization",
+    "split-mode": "engine.parallel",
+    "host": "engine.bind",
+    "port": "engine.port",
+    "api-key": "engine.secrets (LLAMA_API_KEY)",
+    "hf-token": "engine.secrets (HF_TOKEN)",
+    "rpc": "",
+    "api-prefix": "",
+    "offline": "",
+}
+
+_PART = r"-(\d{5})-of-(\d{5})\.gguf$"
+# What was to be such a name: a figure more or less, another word.
+_NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"
+_MIB = 1024
+
+
+def conditions() -> tuple[Condition, ...]:
+    """What the engine refuses or dies of at its start; imported where that is asked for."""
+    from generator.engines.llama_cpp.startup import CONDITIONS
+
+    return CONDITIONS
+
+
+def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
+    """The port of each worker."""
+    return {"rpc": default("engine.ports.rpc")} if parallel.ranks > 1 else {}
+
+
+def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
+    """Nothing: what llama.cpp is told stands in its command."""
+    return {}
+
+
+def entrypoint(rank: Rank, engine: Engine) -> Words:
+    """A script finds the programs, and the workers; one more ends a worker whose head is gone."""
+    if rank.is_head:
+        return ("bash", LLAMA_SCRIPT, "llama-server")
+    return ("bash", FOLLOW_SCRIPT, "bash", LLAMA_SCRIPT, "ggml-rpc-server")
+
+
+def scripts(rank: Rank, engine: Engine) -> Words:
+    """Both of them."""
+    return (LLAMA_SCRIPT,) if rank.is_head else (FOLLOW_SCRIPT, LLAMA_SCRIPT)
+
+
+def part(file: str) -> int:
+    """Which part of a model a GGUF file is, from 1 on; 0 for a whole one."""
+    found = re.search(_PART, file)
+    return int(found[1]) if found else 0
+
+
+def is_no_part(file: str) -> bool:
+    """Whether a file has nearly the name of a part, or that of one which can't be."""
+    found = re.search(_PART, file)
+    if found:
+        return not 1 <= int(found[1]) <= int(found[2])
+    return re.search(_NEARLY_PART, file) is not None
+
+
+def reads(rank: Rank, model: Model, hub: str) -> Words:
+    """The head alone opens files: it hands the workers their layers.
+
+    Whole folders: a model may have several parts, and a file that is missing would be made a folder
+    by Docker. In the cache of Hugging Face there are links, so that is read whole.
+    """
+    draft = model.speculative.source if model.speculative else None
+    files = [PurePosixPath(file) for file in (model.file, draft) if file and rank.is_head]
+    folders = (hub if file.is_relative_to(hub) else str(file.parent) for file in files)
+    return tuple(dict.fromkeys(folders))
+
+
+def flags(
+    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
+) -> tuple[Words, ...]:
+    """All is said to the head; a worker listens where the head reaches it over a cable or switch.
+
+    `ggml-rpc-server` asks nobody for a key.
+    """
+    if rank.is_head:
+        return tuple(_serve(rank, engine, model, args))
+    link = rank.links[rank.index - 1]
+    return (("--host", str(link.worker)), ("--port", str(engine.ports["rpc"])))
+
+
+def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
+    """None is known."""
+    return ()
+
+
+def options(
+    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+) -> Mapping[str, Any]:
+    """All is said on the command line."""
+    return {}
+
+
+def _serve(
+    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
+) -> Iterator[Words]:
+    assert model.file, "a rule sees to it that the file is named"
+    yield ("--model", model.file)
+    yield ("--alias", model.served_name)
+    yield ("--host", engine.api.listen)
+    yield ("--port", str(engine.api.port))
+    yield ("--offline",)
+    if rank.links:
+        port = engine.ports["rpc"]
+        yield ("--rpc", ",".join(f"{link.worker}:{port}" for link in rank.links))
+        yield ("--split-mode", "layer")
+    yield from _memory(rank, engine, model)
+    if model.speculative:
+        yield from _speculative(model.speculative, engine.version)
+    # Direct reads: what mmap leaves in the page cache would count as used memory.
+    if "load-mode" not in args:
+        yield ("--load-mode", "dio")
+    if "metrics" not in args:
+        yield ("--metrics",)
+    yield from arguments(NAME, engine.version, args)
+
+
+def _memory(rank: Rank, engine: Engine, model: Model) -> Iterator[Words]:
+    """What stays free on each node, and a KV cache for all sequences at their full length.
+
+    `--ctx-size` is the sum over the slots (`--parallel`), which share it evenly.
+    """
+    free = (1 - engine.memory_utilization) * rank.visible_gib
+    yield ("--fit-target", str(round(free * _MIB)))
+    if model.context_length:
+        yield ("--ctx-size", str(model.context_length * (model.max_sequences or 1)))
+    if model.max_sequences:
+        yield ("--parallel", str(model.max_sequences))
+    if (dtype := model.kv_cache_dtype) and dtype != "auto":
+        yield ("--cache-type-k", dtype)
+        yield ("--cache-type-v", dtype)
+
+
+def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
+    known = method_of(NAME, drafts.method)
+    kind = known.spelled if known else drafts.method
+    yield ("--spec-type", kind)
+    if drafts.source:
+        yield ("--spec-draft-model", drafts.source)
+    if drafts.tokens:
+        yield (_LENGTHS.get(kind, "--spec-draft-n-max"), str(drafts.tokens))
+    yield from arguments(NAME, release, settings("spec-", drafts))
+
+
+# How many tokens drafts from the text itself have.
+_LENGTHS = {
+    "ngram-simple": "--spec-ngram-simple-size-m",
+    "ngram-map-k": "--spec-ngram-map-k-size-m",
+    "ngram-map-k4v": "--spec-ngram-map-k4v-size-m",
+    "ngram-mod": "--spec-ngram-mod-n-max",
+}

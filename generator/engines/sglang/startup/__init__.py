@@ -1,0 +1,23 @@
+"""What SGLang refuses or dies of at its start.
+
+Source: the wheel of 0.5.23; a condition's release is the first whose wheel has its message.
+"""
+
+from generator.engines.sglang.startup import (
+    attention,
+    drafts,
+    exchange,
+    parallel,
+    scheduler,
+    serving,
+)
+from generator.engines.startup import Condition
+
+CONDITIONS: tuple[Condition, ...] = (
+    *parallel.CONDITIONS,
+    *exchange.CONDITIONS,
+    *drafts.CONDITIONS,
+    *scheduler.CONDITIONS,
+    *attention.CONDITIONS,
+    *serving.CONDITIONS,
+)

@@ -1,0 +1,327 @@
+"""SGLang's attention, KV cache and kernels on a GB10, which has compute capability 12.1."""
+
+from generator.engines.sglang.startup.pages import PAGES as _PAGES
+from generator.engines.startup import Condition, Effect, Refusal, Start
+
+_FLAGS = ("attention-backend", "prefill-attention-backend", "decode-attention-backend")
+_CACHE = ("model", "kv_cache_dtype")
+_RUNNER = "moe-runner-backend"
+_ELSEWHERE = {
+    "fa3": "compute capability 8.0 to 9.0",
+    "cutedsl_mla": "compute capability 10.0",
+    "hpc_ops": "compute capability 9.0",
+    "flashmla": "compute capability 9.0 and 10.0",
+    "cutlass_mla": "compute capability 10.0",
+}
+_LATENT, _PLAIN = ("trtllm_mla", "cutedsl_mla"), ("trtllm_mha", "hpc_ops")
+# The backends that a kind of model runs with, where that is not most of them.
+_OF_KIND = {
+    "gpt_oss": ("triton", "trtllm_mha", "fa3", "fa4", "ascend", "aiter", "intel_xpu"),
+    "llama4": ("fa3", "aiter", "triton", "trtllm_mha", "ascend", "intel_xpu"),
+    "qwen3_next": ("triton", "trtllm_mha", "flashinfer"),
+    "qwen3_5": ("triton", "trtllm_mha", "flashinfer"),
+    "qwen3_5_moe": ("triton", "trtllm_mha", "flashinfer"),
+    "gemma4": ("trtllm_mha", "triton", "fa4", "ascend", "intel_xpu", "intel_amx", "aiter"),
+}
+# Those that a kind does not run with.
+_NOT_OF_KIND = {
+    "olmo2": "flashinfer",
+    "olmo3": "flashinfer",
+    "lfm2": "triton",
+    "lfm2_moe": "triton",
+}
+_DETERMINISTIC = ("ascend", "fa3", "fa4", "flashinfer", "intel_xpu", "triton")
+# What recurrent layers are: their states are kept in a radix cache of their own.
+_RECURRENT = ("qwen3_next", "qwen3_5", "qwen3_5_moe", "nemotron_h", "kimi_linear", "falcon_h1")
+_METHODS = {
+    "nvfp4": ("modelopt_fp4", "modelopt", "modelopt_mixed", "compressed-tensors"),
+    "fp8-block128": ("fp8", "w8a8_fp8", "compressed-tensors"),
+    "fp8": ("fp8", "w8a8_fp8", "modelopt", "modelopt_fp8", "compressed-tensors", "fbgemm_fp8"),
+    "awq-int4": ("awq", "awq_marlin", "moe_wna16", "compressed-tensors"),
+    "gptq-int4": ("gptq", "gptq_marlin", "moe_wna16", "compressed-tensors"),
+    "mxfp4": ("mxfp4", "quark"),
+}
+
+
+def _for_another_gpu(start: Start) -> Refusal | None:
+    for flag in _FLAGS:
+        name = start.word(flag)
+        if name in _ELSEWHERE:
+            return start.refuse(
+                flag,
+                f"{name} is for {_ELSEWHERE[name]}, and a GB10 has 12.1",
+                "write flashinfer or triton",
+            )
+    return None
+
+
+def _for_another_attention(start: Start) -> Refusal | None:
+    if start.known is None:
+        return None
+    for flag in _FLAGS:
+        name = start.word(flag)
+        if name in _ELSEWHERE:
+            continue
+        if name in _LATENT and not start.known.latent:
+            return start.refuse(
+                flag,
+                f"{name} is for latent attention (MLA), which the model has not",
+                "take it out",
+            )
+        if name in _PLAIN and start.known.latent:
+            return start.refuse(
+                flag, f"{name} has no latent attention (MLA), which the model has", "take it out"
+            )
+    return None
+
+
+def _of_the_kind(start: Start) -> Refusal | None:
+    known = _OF_KIND.get(start.model_type)
+    for flag in _FLAGS if known else ():
+        name = start.word(flag)
+        if name and known and name not in known and name not in _ELSEWHERE:
+            here = [other for other in known if other in ("triton", "trtllm_mha", "flashinfer")]
+            return start.refuse(
+                flag, f"{name} does not run models of this kind", f"write {' or '.join(here)}"
+            )
+    return None
+
+
+def _not_of_the_kind(start: Start) -> Refusal | None:
+    refused = _NOT_OF_KIND.get(start.model_type)
+    if refused and start.word("attention-backend") == refused:
+        other = "triton" if refused == "flashinfer" else "flashinfer"
+        return start.refuse(
+            "attention-backend", f"{refused} does not run models of this kind", f"write {other}"
+        )
+    return None
+
+
+def _contexts_of_prompts(start: Start) -> Refusal | None:
+    flag = next((name for name in reversed(_FLAGS[:2]) if start.word(name)), "")
+    if flag and start.word(flag) == "trtllm_mha" and start.count("attn-cp-size") > 1:
+        return start.refuse(
+            flag, "on a GB10 trtllm_mha reads no prompts in context ranks", "write flashinfer"
+        )
+    return None
+
+
+def _contexts_of_a_kind(start: Start) -> Refusal | None:
+    strategy, kind = start.word("cp-strategy"), start.model_type
+    if not start.is_on("enable-prefill-cp"):
+        return None
+    if kind in ("deepseek_v32", "deepseek_v4") and strategy == "zigzag":
+        return start.refuse("cp-strategy", "the model has no 'zigzag'", "write interleave")
+    if kind.startswith("mimo_v2") and strategy not in ("", "zigzag"):
+        return start.refuse("cp-strategy", f"the model has no '{strategy}'", "write zigzag")
+    return None
+
+
+def _contexts_of_nemotron(start: Start) -> Refusal | None:
+    if start.model_type == "nemotron_h" and start.count("attn-cp-size") > 1:
+        return start.refuse(
+            "attn-cp-size", "models of the kind nemotron_h have no context ranks", "take it out"
+        )
+    return None
+
+
+def _decoded_by_flashkda(start: Start) -> Refusal | None:
+    name = "linear-attn-decode-backend"
+    if start.word(name) == "flashkda":
+        return start.refuse(name, "flashkda reads prompts alone", "write triton, or take it out")
+    return None
+
+
+def _verified_states(start: Start) -> Refusal | None:
+    name = "linear-attn-verify-backend"
+    if start.word(name) == "flashinfer" and start.word("mamba-ssm-dtype") != "bfloat16":
+        return start.refuse(
+            name,
+            "on a GB10 FlashInfer verifies states in bfloat16",
+            "write 'mamba-ssm-dtype: bfloat16' beside it",
+        )
+    return None
+
+
+def _deterministic(start: Start) -> Refusal | None:
+    name, flag = start.word("attention-backend"), "enable-deterministic-inference"
+    if start.is_on(flag) and name and name not in _DETERMINISTIC and name not in _ELSEWHERE:
+        return start.refuse(
+            "attention-backend", f"{name} is not deterministic", "write flashinfer or triton"
+        )
+    return None
+
+
+def _kernels_of_products(start: Start) -> Refusal | None:
+    for flag, wrong in (
+        ("fp4-gemm-backend", ("flashinfer_trtllm",)),
+        ("fp8-gemm-backend", ("flashinfer_trtllm", "deep_gemm")),
+    ):
+        if start.word(flag) in wrong:
+            said = f"{start.word(flag)} is made for other GPUs than a GB10"
+            return start.refuse(flag, said, "take it out: SGLang chooses one that runs")
+    return None
+
+
+def _snapped_pages(start: Start) -> Refusal | None:
+    page, pages = start.number("page-size"), _PAGES.get(start.word("attention-backend"))
+    if page is None or not pages or page in pages:
+        return None
+    shown = " or ".join(map(str, pages))
+    said = f"{start.word('attention-backend')} has pages of {shown}, and takes {pages[-1]}"
+    return start.refuse("page-size", said, f"write {shown}")
+
+
+def _states_without_buffer(start: Start) -> Refusal | None:
+    name = "mamba-radix-cache-strategy"
+    if start.word(name) != "no_buffer" or start.model_type not in _RECURRENT:
+        return None
+    if start.count("page-size") > 1:
+        return start.refuse("page-size", "'no_buffer' is for pages of 1", "write 1")
+    if start.word("attention-backend") == "trtllm_mha":
+        return start.refuse(name, "'no_buffer' does not go with trtllm_mha", "write extra_buffer")
+    if not start.is_on("disable-overlap-schedule"):
+        return start.refuse(
+            name,
+            "'no_buffer' does not overlap steps",
+            "write 'disable-overlap-schedule: true' beside it, or extra_buffer",
+        )
+    return None
+
+
+def _cache_of_latent(start: Start) -> Refusal | None:
+    dtype = start.model.kv_cache_dtype or "auto"
+    if "trtllm_mla" in map(start.word, _FLAGS) and dtype not in (
+        "auto",
+        "fp8",
+        "fp8_e4m3",
+        "bf16",
+        "bfloat16",
+    ):
+        return Refusal(f"trtllm_mla has no KV cache in {dtype}", _CACHE, "write fp8_e4m3")
+    return None
+
+
+def _prompts_in_eight_bits(start: Start) -> Refusal | None:
+    dtype = start.model.kv_cache_dtype
+    flag = (
+        "prefill-attention-backend"
+        if start.word("prefill-attention-backend")
+        else "attention-backend"
+    )
+    if start.word(flag) == "trtllm_mha" and dtype in ("fp8", "fp8_e4m3"):
+        return start.refuse(
+            flag,
+            "on a GB10 trtllm_mha reads no prompts with a KV cache in fp8_e4m3",
+            "write 'decode-attention-backend: trtllm_mha' and another 'prefill-attention-backend'",
+        )
+    return None
+
+
+def _four_bits(start: Start) -> Refusal | None:
+    backend = start.word("decode-attention-backend") or start.word("attention-backend")
+    if start.model.kv_cache_dtype == "nvfp4" and backend != "trtllm_mha":
+        return Refusal(
+            "a KV cache in nvfp4 is for the decode backend trtllm_mha",
+            _CACHE,
+            "write fp8_e4m3, or 'decode-attention-backend: trtllm_mha' under engine.args",
+        )
+    if "prefill-kv-cache-dequant-dtype" in start.flags and start.model.kv_cache_dtype != "nvfp4":
+        return start.refuse(
+            "prefill-kv-cache-dequant-dtype", "it is for a KV cache in nvfp4", "take it out"
+        )
+    return None
+
+
+def _cache_of_deepseek(start: Start) -> Refusal | None:
+    dtype = start.model.kv_cache_dtype or "auto"
+    if start.model_type in ("deepseek_v32", "deepseek_v4") and dtype not in (
+        *("auto", "fp8", "fp8_e4m3", "bf16", "bfloat16"),
+    ):
+        return Refusal(
+            f"the model has no KV cache in {dtype}", _CACHE, "write fp8_e4m3 or bfloat16"
+        )
+    return None
+
+
+def _states(start: Start) -> Refusal | None:
+    name = "linear-attn-decode-backend"
+    if start.word(name) == "flashinfer" and start.word("mamba-ssm-dtype") != "bfloat16":
+        return start.refuse(
+            name,
+            "on a GB10 FlashInfer decodes states in bfloat16",
+            "write 'mamba-ssm-dtype: bfloat16' beside it",
+        )
+    return None
+
+
+def _other_method(start: Start) -> Refusal | None:
+    method, known = start.model.quantization, _METHODS.get(start.form)
+    if method == "nvfp4_online":
+        said = "nvfp4_online has no kernels for a GB10"
+    elif method and known and method not in known:
+        said = f"the checkpoint is packed in {start.form}, and not for '{method}'"
+    else:
+        return None
+    remedy = "take it out: the checkpoint says itself how it is quantized"
+    return Refusal(said, ("model", "quantization"), remedy)
+
+
+def _runner_of_other_gpus(start: Start) -> Refusal | None:
+    name = start.word(_RUNNER)
+    if name.startswith("flashinfer_trtllm") or name == "flashinfer_cutedsl":
+        return start.refuse(
+            _RUNNER, f"{name} has no kernels for a GB10", "take it out, or write flashinfer_cutlass"
+        )
+    return None
+
+
+def _runner_of_another_form(start: Start) -> Refusal | None:
+    packed = start.form.startswith(("awq", "gptq", "int4", "mxfp4"))
+    if start.word(_RUNNER) == "flashinfer_cutlass" and packed:
+        return start.refuse(
+            _RUNNER, f"flashinfer_cutlass computes no experts in {start.form}", "take it out"
+        )
+    return None
+
+
+def _multiple_items(start: Start) -> Refusal | None:
+    backends = {start.word(flag) for flag in _FLAGS} - {""}
+    if start.is_on("enable-mis") and backends - {"flashinfer"}:
+        return start.refuse(
+            "enable-mis",
+            "'enable-mis' is flashinfer's alone",
+            "write 'attention-backend: flashinfer'",
+        )
+    return None
+
+
+_HOOK, _CACHES = "sglang/srt/arg_groups/attention_hook.py", "sglang/srt/arg_groups/kv_cache_hook.py"
+_REGISTRY = "sglang/srt/layers/attention/attention_registry.py"
+_MODEL, _MOE = "sglang/srt/configs/model_config.py", "sglang/srt/arg_groups/moe_hook.py"
+
+CONDITIONS = (
+    Condition(_for_another_gpu, f"{_REGISTRY}:243"),
+    Condition(_for_another_attention, f"{_REGISTRY}:97"),
+    Condition(_of_the_kind, "sglang/srt/arg_groups/model_hook.py:519"),
+    Condition(_not_of_the_kind, "sglang/srt/arg_groups/model_hook.py:694"),
+    Condition(_contexts_of_prompts, f"{_HOOK}:233", (0, 5, 19)),
+    Condition(_contexts_of_a_kind, "sglang/srt/arg_groups/parallel_hook.py:120", (0, 5, 20)),
+    Condition(_contexts_of_nemotron, "sglang/srt/arg_groups/parallel_hook.py:77", (0, 5, 21)),
+    Condition(_decoded_by_flashkda, f"{_HOOK}:319", (0, 5, 15)),
+    Condition(_verified_states, f"{_HOOK}:373", (0, 5, 17)),
+    Condition(_deterministic, "sglang/srt/arg_groups/overrides.py:1119"),
+    # Which kernels there are stands in other packages' binaries.
+    Condition(_kernels_of_products, ""),
+    Condition(_snapped_pages, "sglang/srt/arg_groups/overrides.py:1146", effect=Effect.DIFFERS),
+    Condition(_states_without_buffer, "sglang/srt/arg_groups/mamba_hook.py:155", (0, 5, 14)),
+    Condition(_cache_of_latent, "sglang/srt/arg_groups/overrides.py:1215"),
+    Condition(_prompts_in_eight_bits, f"{_HOOK}:218", (0, 5, 19)),
+    Condition(_four_bits, f"{_CACHES}:41", (0, 5, 21)),
+    Condition(_cache_of_deepseek, "sglang/srt/arg_groups/overrides.py:907"),
+    Condition(_states, f"{_HOOK}:319", (0, 5, 10)),
+    Condition(_other_method, f"{_MODEL}:2143"),
+    Condition(_runner_of_other_gpus, "sglang/srt/arg_groups/overrides.py:1516"),
+    Condition(_runner_of_another_form, f"{_MOE}:81", (0, 5, 6)),
+    Condition(_multiple_items, f"{_HOOK}:573", (0, 5, 11)),
+)

@@ -1,0 +1,138 @@
+"""Speculative decoding in SGLang, and what it does not go with."""
+
+from generator.engines.startup import Condition, Effect, Refusal, Start
+
+_METHOD = ("model", "speculative", "method")
+# Kinds of models that are known to have no prediction layers.
+_NOT_PREDICTING = (
+    *("llama", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gpt_oss", "mistral", "mistral3"),
+    *("mixtral", "minimax_m2", "gemma2", "gemma3"),
+)
+
+
+def _without_prediction(start: Start) -> Refusal | None:
+    if start.method == "mtp" and start.model_type in _NOT_PREDICTING:
+        return Refusal(
+            "the model has no layers that predict tokens, which 'mtp' drafts with",
+            _METHOD,
+            "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
+        )
+    return None
+
+
+def _own_drafts(start: Start) -> Refusal | None:
+    if start.model_type == "deepseek_v4" and start.method in ("eagle3", "draft"):
+        return Refusal("the model drafts by its own layers alone", _METHOD, "write 'method: mtp'")
+    return None
+
+
+def _draft_with_attention_data(start: Start) -> Refusal | None:
+    if start.method == "draft" and start.count("attn-dp-size") > 1:
+        return start.refuse(
+            "attn-dp-size",
+            "a draft model does not go with data parallel attention",
+            "take one of the two out",
+        )
+    return None
+
+
+def _draft_with_mixed_chunks(start: Start) -> Refusal | None:
+    if start.method == "draft" and start.is_on("enable-mixed-chunk"):
+        return start.refuse(
+            "enable-mixed-chunk",
+            "a draft model does not go with mixed chunks",
+            "take one of the two out",
+        )
+    return None
+
+
+def _mixed_chunks_switched_off(start: Start) -> Refusal | None:
+    if start.method in ("eagle3", "mtp") and start.is_on("enable-mixed-chunk"):
+        return start.refuse(
+            "enable-mixed-chunk",
+            "with speculative decoding mixed chunks are switched off",
+            "take it out",
+        )
+    return None
+
+
+def _verified_blocks(start: Start) -> Refusal | None:
+    name = "speculative-use-block-verification"
+    if start.is_on(name) and start.method not in ("eagle3", "mtp"):
+        return start.refuse(name, f"'{name}' is for drafts by EAGLE", "take it out")
+    return None
+
+
+def _sampled_rejection(start: Start) -> Refusal | None:
+    name = "speculative-use-rejection-sampling"
+    if not start.is_on(name):
+        return None
+    if start.method not in ("eagle3", "mtp"):
+        return start.refuse(name, f"'{name}' is for drafts by EAGLE", "take it out")
+    for other in ("speculative-accept-threshold-single", "speculative-accept-threshold-acc"):
+        if start.number(other) not in (None, 1):
+            return start.refuse(
+                other, f"'{other}' does not go with '{name}'", "keep one of the two"
+            )
+    return None
+
+
+def _draft_window(start: Start) -> Refusal | None:
+    window, sink = (
+        start.number("speculative-draft-window-size"),
+        start.number("speculative-draft-sink-size"),
+    )
+    if window is not None and window <= 0:
+        return start.refuse(
+            "speculative-draft-window-size", "a window has 1 token at least", "take it out"
+        )
+    if sink is not None and (sink < 0 or window is None):
+        return start.refuse(
+            "speculative-draft-sink-size",
+            "a sink belongs to a window",
+            "write 'speculative-draft-window-size' beside it",
+        )
+    return None
+
+
+def _draft_with_flexible_attention(start: Start) -> Refusal | None:
+    backend = start.word("attention-backend")
+    if start.method and backend in ("flex_attention", "hpc_ops"):
+        return start.refuse(
+            "attention-backend", f"{backend} verifies no drafts", "write flashinfer or triton"
+        )
+    return None
+
+
+def _drafts_with_other_caches(start: Start) -> Refusal | None:
+    for name in ("enable-lmcache", "weight-cache-mode"):
+        if start.method and name in start.flags and not start.is_off(name):
+            return start.refuse(
+                name, f"'{name}' does not go with speculative decoding", "take one out"
+            )
+    return None
+
+
+def _draft_with_adapters(start: Start) -> Refusal | None:
+    if start.method == "draft" and start.is_on("enable-lora"):
+        return start.refuse(
+            "enable-lora", "adapters do not go with a draft model", "take one of the two out"
+        )
+    return None
+
+
+_SPECULATIVE = "sglang/srt/arg_groups/speculative_hook.py"
+
+CONDITIONS = (
+    Condition(_without_prediction, f"{_SPECULATIVE}:1115"),
+    Condition(_own_drafts, "sglang/srt/arg_groups/deepseek_v4_hook.py:149", (0, 5, 16)),
+    Condition(_draft_with_attention_data, f"{_SPECULATIVE}:1082"),
+    Condition(_draft_with_mixed_chunks, "sglang/srt/arg_groups/validation_hook.py:230", (0, 5, 19)),
+    Condition(_mixed_chunks_switched_off, f"{_SPECULATIVE}:1103", effect=Effect.DIFFERS),
+    Condition(_verified_blocks, f"{_SPECULATIVE}:177", (0, 5, 22)),
+    Condition(_sampled_rejection, f"{_SPECULATIVE}:1216", (0, 5, 14)),
+    Condition(_draft_window, f"{_SPECULATIVE}:205", (0, 5, 12)),
+    Condition(_draft_with_flexible_attention, "sglang/srt/arg_groups/attention_hook.py:161"),
+    Condition(_drafts_with_other_caches, "sglang/srt/arg_groups/kv_cache_hook.py:450", (0, 5, 21)),
+    Condition(_draft_with_adapters, "sglang/srt/arg_groups/lora_hook.py:260", (0, 5, 6)),
+)

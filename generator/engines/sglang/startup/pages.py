@@ -1,0 +1,12 @@
+"""Sizes of pages of a KV cache, in tokens."""
+
+from collections.abc import Mapping
+
+# Backends that have pages of these sizes alone; others are changed to the last one.
+PAGES: Mapping[str, tuple[int, ...]] = {
+    "flashmla": (64,),
+    "trtllm_mla": (32, 64),
+    "cutedsl_mla": (32, 64),
+    "trtllm_mha": (16, 32, 64, 128),
+    "fa4": (128,),
+}

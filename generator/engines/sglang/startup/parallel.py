@@ -1,0 +1,209 @@
+"""How SGLang lets tensor ranks be divided again: by requests, by contexts and by experts."""
+
+from generator.engines.startup import Condition, Effect, Refusal, Start
+
+_DATA, _CONTEXT, _DECODE = "attn-dp-size", "attn-cp-size", "dcp-size"
+_EXPERTS, _EXCHANGE = "moe-dp-size", "moe-a2a-backend"
+
+
+def _attention_data(start: Start) -> Refusal | None:
+    size, tensor = start.count(_DATA), start.sizes.tensor
+    if size < 1 or tensor % size:
+        return start.refuse(
+            _DATA, f"'{_DATA}' {size} does not divide tensor size {tensor}", "write a divisor of it"
+        )
+    return None
+
+
+def _attention_context(start: Start) -> Refusal | None:
+    size, data, tensor = start.count(_CONTEXT), start.count(_DATA), start.sizes.tensor
+    if size > 1 and tensor % (size * max(1, data)):
+        return start.refuse(
+            _CONTEXT,
+            f"'{_CONTEXT}' {size} times '{_DATA}' {data} does not divide tensor size {tensor}",
+            "write a divisor of the tensor size",
+        )
+    return None
+
+
+def _prefill_context(start: Start) -> Refusal | None:
+    if start.is_on("enable-prefill-cp") and not start.word("cp-strategy"):
+        return start.refuse(
+            "enable-prefill-cp",
+            "context parallelism has a strategy",
+            "write 'cp-strategy' beside it",
+        )
+    return None
+
+
+def _decode_context(start: Start) -> Refusal | None:
+    size = start.count(_DECODE)
+    if size < 1:
+        return start.refuse(_DECODE, "a size is 1 at least", "take it out")
+    if size > 1 and start.is_on("enable-prefill-cp"):
+        return start.refuse(
+            _DECODE, f"'{_DECODE}' does not go with 'enable-prefill-cp'", "keep one of the two"
+        )
+    backend = start.word("dcp-comm-backend")
+    if backend in ("a2a", "fi_a2a") and size == 1:
+        return start.refuse(
+            "dcp-comm-backend", f"'{backend}' needs a '{_DECODE}' above 1", "take it out"
+        )
+    if backend == "fi_a2a":
+        return start.refuse(
+            "dcp-comm-backend",
+            "'fi_a2a' exchanges over NVLink, and none joins two nodes",
+            "write a2a",
+        )
+    return None
+
+
+def _expert_data(start: Start) -> Refusal | None:
+    size, tensor = start.count(_EXPERTS), start.sizes.tensor
+    if size == 1:
+        return None
+    if size < 1 or tensor % size:
+        return start.refuse(
+            _EXPERTS, f"'{_EXPERTS}' {size} does not divide tensor size {tensor}", "write a divisor"
+        )
+    if start.sizes.pipeline > 1:
+        return start.refuse(_EXPERTS, f"'{_EXPERTS}' has no pipeline stages", "take it out")
+    if start.sizes.expert:
+        return start.refuse(
+            _EXPERTS,
+            f"all {tensor} ranks share the experts, and none is left for '{_EXPERTS}' {size}",
+            "take it out, or 'expert: true'",
+        )
+    if start.count(_CONTEXT) != size:
+        return start.refuse(
+            _EXPERTS, f"'{_EXPERTS}' and '{_CONTEXT}' are the same", "write both alike"
+        )
+    return None
+
+
+def _dense_layers(start: Start) -> Refusal | None:
+    size = start.number("moe-dense-tp-size")
+    if size is not None and size not in (1, start.sizes.tensor):
+        return start.refuse(
+            "moe-dense-tp-size",
+            "dense layers are whole or split as all others",
+            "write 1, or take it out",
+        )
+    return None
+
+
+def _delayed_stages(start: Start) -> Refusal | None:
+    if start.sizes.pipeline > 1 and "min-free-slots-delay" in start.flags:
+        return start.refuse(
+            "min-free-slots-delay", "'min-free-slots-delay' has no pipeline stages", "take it out"
+        )
+    if start.count("pp-max-micro-batch-size") < 1:
+        return start.refuse("pp-max-micro-batch-size", "a size is 1 at least", "take it out")
+    return None
+
+
+def _runner_of_whole_experts(start: Start) -> Refusal | None:
+    runner = start.word("moe-runner-backend")
+    if not start.sizes.expert or start.sizes.tensor == 1:
+        return None
+    sliced = runner == "cutlass" and start.form.startswith(("fp8", "mxfp8"))
+    if sliced or (runner == "triton_kernel" and start.model_type == "gpt_oss"):
+        return start.refuse(
+            "moe-runner-backend", f"'{runner}' computes slices of experts alone", "take it out"
+        )
+    return None
+
+
+def _balance_of_one(start: Start) -> Refusal | None:
+    spread = start.sizes.expert or start.word(_EXCHANGE) not in ("", "none")
+    if start.is_on("enable-eplb") and not (spread and start.sizes.tensor > 1):
+        return start.refuse(
+            "enable-eplb",
+            "'enable-eplb' balances experts that are spread over the ranks",
+            "write 'expert: true' under engine.parallel, or take it out",
+        )
+    return None
+
+
+def _dispatch_without_exchange(start: Start) -> Refusal | None:
+    name = "ep-dispatch-algorithm"
+    if start.word(name) in ("static", "lp") and start.word(_EXCHANGE) in ("", "none"):
+        return start.refuse(name, f"'{name}' needs an exchange, '{_EXCHANGE}'", "take it out")
+    return None
+
+
+def _exchange_of_other_gpus(start: Start) -> Refusal | None:
+    backend = start.word(_EXCHANGE)
+    if backend in ("megamoe", "flashinfer_megamoe"):
+        return start.refuse(_EXCHANGE, f"'{backend}' has no kernels for a GB10", "take it out")
+    return None
+
+
+def _experts_by_exchange(start: Start) -> Refusal | None:
+    backend = start.word(_EXCHANGE)
+    if backend not in ("", "none") and not start.sizes.expert and start.sizes.tensor > 1:
+        return start.refuse(
+            _EXCHANGE,
+            f"with '{backend}' the experts are spread over the ranks, whatever the site says",
+            "write 'expert: true' under engine.parallel",
+        )
+    return None
+
+
+def _head_of_attention_data(start: Start) -> Refusal | None:
+    data = start.count(_DATA)
+    for name in ("enable-dp-lm-head", "enable-tp-lm-head-all-to-all"):
+        if start.is_on(name) and data == 1 and not start.is_on("enable-dp-attention"):
+            return start.refuse(
+                name, f"'{name}' needs data parallel attention", f"write '{_DATA}', or take it out"
+            )
+    return None
+
+
+def _first_gpu(start: Start) -> Refusal | None:
+    for name, least in (("base-gpu-id", 0), ("gpu-id-step", 1)):
+        number = start.number(name)
+        if number is not None and number < least:
+            return start.refuse(name, f"'{name}' is {least} at least", "take it out")
+    return None
+
+
+def _parallel_norms(start: Start) -> Refusal | None:
+    name = "enable-layernorm-sp"
+    if not start.is_on(name):
+        return None
+    if (
+        start.sizes.tensor == 1
+        or start.sizes.pipeline > 1
+        or start.method
+        or start.count(_DATA) > 1
+    ):
+        return start.refuse(
+            name,
+            f"'{name}' is for tensor ranks alone: no stages, drafts or data parallel attention",
+            "take it out",
+        )
+    return None
+
+
+_PARALLEL = "sglang/srt/arg_groups/parallel_hook.py"
+_VALIDATION = "sglang/srt/arg_groups/validation_hook.py"
+_MOE = "sglang/srt/arg_groups/moe_hook.py"
+
+CONDITIONS = (
+    Condition(_attention_data, f"{_PARALLEL}:286", (0, 5, 22)),
+    Condition(_attention_context, f"{_PARALLEL}:159", (0, 5, 9)),
+    Condition(_prefill_context, f"{_PARALLEL}:152", (0, 5, 14)),
+    Condition(_decode_context, f"{_PARALLEL}:244", (0, 5, 15)),
+    Condition(_expert_data, f"{_PARALLEL}:172", (0, 5, 9)),
+    Condition(_dense_layers, f"{_VALIDATION}:207"),
+    Condition(_delayed_stages, f"{_VALIDATION}:165", (0, 5, 11)),
+    Condition(_runner_of_whole_experts, f"{_MOE}:161", (0, 5, 9)),
+    Condition(_balance_of_one, f"{_PARALLEL}:791"),
+    Condition(_dispatch_without_exchange, f"{_PARALLEL}:783", (0, 5, 17)),
+    Condition(_exchange_of_other_gpus, f"{_MOE}:336", (0, 5, 12)),
+    Condition(_experts_by_exchange, _MOE, effect=Effect.DIFFERS),
+    Condition(_head_of_attention_data, "sglang/srt/arg_groups/overrides.py:1425", (0, 5, 18)),
+    Condition(_first_gpu, f"{_VALIDATION}:204"),
+    Condition(_parallel_norms, "sglang/srt/arg_groups/layernorm_sp_hook.py:129", (0, 5, 19)),
+)

@@ -1,0 +1,227 @@
+"""What an engine refuses or dies of at its start, as conditions on what a site asks of it.
+
+The conditions of an engine stand with the engine. Each has the line of the engine's code that it
+comes from and the versions where it holds; rules turn them into findings.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from generator import catalogs
+from generator.catalogs.engines import ENGINE_TRAITS, BatchDefaults
+from generator.catalogs.flag_files import catalogs as flag_catalogs
+from generator.catalogs.versions import Release, release, version
+from generator.diagnostics import KeyPath
+from generator.models.architecture import Shape, known_checkpoint, shape
+from generator.records import record
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
+
+_NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?)([kKmM]?)")
+_POWERS = {"": 1, "k": 1000, "m": 1000**2, "K": 1024, "M": 1024**2}
+
+
+class Given(NamedTuple):
+    """An entry of `engine.args`: its name as it is written, and its value."""
+
+    written: str
+    value: Any
+
+
+class Refusal(NamedTuple):
+    """What is wrong, where, and what to write; `renamed` is the key that a misspelt one is."""
+
+    message: str
+    path: KeyPath
+    help: str
+    renamed: str = ""
+
+
+class Effect(Enum):
+    """What comes of it: the engine doesn't serve, or serves otherwise than it was asked to."""
+
+    FAILS = "fails"
+    DIFFERS = "differs"
+
+
+# What a check finds: nothing, one thing, or several.
+Found = Refusal | Iterable[Refusal] | None
+
+
+class Condition(NamedTuple):
+    """A check, the line that it comes from (none where it was inferred), and where it holds.
+
+    It holds from the release `since` on, up to and without `until`.
+    """
+
+    check: "Callable[[Start], Found]"
+    source: str
+    since: Release = ()
+    until: Release | None = None
+    effect: Effect = Effect.FAILS
+
+    def holds(self, text: str) -> bool:
+        """Whether a version has it."""
+        return self.since <= release(text) and (self.until is None or release(text) < self.until)
+
+
+@record
+class Start:
+    """What an engine is started with; `flags` by their full names, without dashes.
+
+    `model_type` is what the model's config.json calls its kind and `form` how the weights are
+    packed, empty where that is not known.
+    """
+
+    engine: DeclaredEngine
+    model: DeclaredModel
+    known: Shape | None
+    model_type: str
+    form: str
+    flags: Mapping[str, Given]
+
+    @property
+    def sizes(self) -> Parallel:
+        """How the model is split."""
+        return self.engine.parallel
+
+    @property
+    def method(self) -> str:
+        """How drafts are made; empty without speculative decoding."""
+        return self.model.speculative.method if self.model.speculative else ""
+
+    @property
+    def drafted(self) -> int:
+        """Tokens that are drafted at a time."""
+        return (self.model.speculative.tokens or 0) if self.model.speculative else 0
+
+    @property
+    def batch(self) -> BatchDefaults:
+        """The engine's defaults of a step."""
+        return ENGINE_TRAITS[self.engine.name].batch(self.engine.version)
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether the image is known to be a publisher's own, without additions."""
+        return (
+            catalogs.image(self.engine.image) is not None and not version(self.engine.version).local
+        )
+
+    def value(self, name: str, *keys: str) -> Any:
+        """The value of a flag, or of a key of its JSON; None where it is not given."""
+        value = self.flags[name].value if name in self.flags else None
+        for key in keys:
+            dotted = self.flags.get(f"{name}.{key}")
+            value = value.get(key) if isinstance(value, dict) else None
+            value = dotted.value if dotted else value
+        return value
+
+    def word(self, name: str, *keys: str) -> str:
+        """The same as text, empty where it is not given."""
+        value = self.value(name, *keys)
+        return "" if value is None or isinstance(value, (bool, list, dict)) else str(value)
+
+    def number(self, name: str, *keys: str) -> float | None:
+        """The same as a number, with the suffixes that engines read."""
+        found = _NUMBER.fullmatch(self.word(name, *keys))
+        return float(found[1]) * _POWERS[found[2]] if found else None
+
+    def numbers(self, name: str, *keys: str) -> tuple[float, ...]:
+        """A list of numbers, empty where it is none."""
+        value = self.value(name, *keys)
+        words = value.replace(",", " ").split() if isinstance(value, str) else value
+        found = [
+            _NUMBER.fullmatch(str(word)) for word in (words if isinstance(words, list) else ())
+        ]
+        return tuple(float(each[1]) * _POWERS[each[2]] for each in found if each)
+
+    def count(self, name: str, otherwise: int = 1) -> int:
+        """A flag's number as a whole one."""
+        number = self.number(name)
+        return otherwise if number is None else int(number)
+
+    def is_on(self, name: str, *keys: str) -> bool:
+        """Whether a switch is given and on."""
+        return self.value(name, *keys) in (True, "true", "True")
+
+    def is_off(self, name: str, *keys: str) -> bool:
+        """Whether a switch is given and off."""
+        return self.value(name, *keys) in (False, "false", "False")
+
+    def is_given(self, name: str) -> bool:
+        """Whether a setting is there, and not off or nothing."""
+        return self.value(name) not in (None, False, "false", "False", "none", "0", 0)
+
+    def variable(self, name: str) -> bool | None:
+        """A variable that is a switch; None where it is not given."""
+        value = self.engine.env.get(name)
+        return None if value is None else value.strip().lower() in ("1", "true")
+
+    def refuse_variable(self, name: str, message: str, remedy: str) -> Refusal:
+        """A refusal that points at a variable."""
+        return Refusal(message, ("engine", "env", name), remedy)
+
+    def refuse(self, name: str, message: str, remedy: str, *keys: str) -> Refusal:
+        """A refusal that points at a flag, or at a key of its JSON."""
+        if keys and (dotted := self.flags.get(f"{name}.{keys[0]}")):
+            return Refusal(message, ("engine", "args", dotted.written), remedy)
+        written = self.flags[name].written if name in self.flags else name
+        return Refusal(message, ("engine", "args", written, *keys), remedy)
+
+
+def start_of(engine: DeclaredEngine, model: DeclaredModel) -> Start:
+    """What a site starts an engine with."""
+    checkpoint = known_checkpoint(model)
+    given = model.architecture or {}
+    facts = checkpoint.architecture.facts if checkpoint else given
+    return Start(
+        engine=engine,
+        model=model,
+        known=shape(model),
+        model_type=str(facts.get("model_type", "")),
+        form=checkpoint.format if checkpoint else str(given.get("format", "")),
+        flags=_flags(engine),
+    )
+
+
+def _flags(engine: DeclaredEngine) -> dict[str, Given]:
+    """The entries of `args` by the full names of their flags; a negation is the flag, off."""
+    known = flag_catalogs(engine.name, engine.version) if engine.args else ()
+    flags = {}
+    for written, value in engine.args.items():
+        found = next((found for each in known if (found := each.find(written))), None)
+        name = found.flag.name if found else written
+        if found and found.is_off and isinstance(value, bool):
+            value = not value
+        flags[f"{name}.{found.key}" if found and found.key else name] = Given(written, value)
+    return flags
+
+
+class Verdict(NamedTuple):
+    """A refusal, and how sure it is: whether this version's own code says so."""
+
+    refusal: Refusal
+    effect: Effect
+    is_certain: bool
+
+
+def verdicts(conditions: Sequence[Condition], start: Start) -> list[Verdict]:
+    """What the conditions that hold for the engine's version have to say.
+
+    Nothing is certain of a version that is older than those that were read, nor of a build of one's
+    own, which may have a patch.
+    """
+    text = start.engine.version
+    read = ENGINE_TRAITS[start.engine.name].startup_since <= release(text)
+    is_own = bool(version(text).local)
+    return [
+        Verdict(refusal, condition.effect, bool(condition.source) and read and not is_own)
+        for condition in conditions
+        if condition.holds(text)
+        for refusal in _several(condition.check(start))
+    ]
+
+
+def _several(found: Found) -> Iterable[Refusal]:
+    return (found,) if isinstance(found, Refusal) else found or ()

@@ -1,0 +1,38 @@
+"""The keys that TensorRT-LLM's options file has, by version.
+
+A line of `schemas/tensorrt-llm-options.tsv` has a key, the minor releases with it, its type, and
+the words that it takes, if they are a closed list. Nothing is read before the first question.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+from generator.catalogs.versions import release
+from generator.resources import SCHEMAS
+
+
+class Key(NamedTuple):
+    """A setting: its type as pydantic has it, and its words, empty where any will do."""
+
+    type: str
+    choices: tuple[str, ...]
+
+
+@cache
+def keys(version: str) -> Mapping[str, Key]:
+    """The settings of a version, by their path; those of every kind of a section together."""
+    wanted = "1.2" if release(version) < (1, 3) else "1.3"
+    lines = (SCHEMAS / "tensorrt-llm-options.tsv").read_text("utf-8").splitlines()
+    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {
+        re.sub(r"\[[^]]*\]", "", path): Key(kind, tuple(choices.split(",")) if choices else ())
+        for path, versions, kind, choices in rows
+        if wanted in versions.split()
+    }
+
+
+def sections(version: str) -> frozenset[str]:
+    """The settings that have settings of their own which are known."""
+    return frozenset(path.rpartition(".")[0] for path in keys(version) if "." in path)

@@ -1,0 +1,123 @@
+"""What TensorRT-LLM makes of a model: its stages, its ranks, its drafts."""
+
+from generator import catalogs
+from generator.engines.startup import Condition, Effect, Refusal, Start
+
+_METHOD = ("model", "speculative", "method")
+# Kinds of models that are known to have no prediction layers.
+_NOT_PREDICTING = (
+    *("llama", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gpt_oss", "mistral", "mistral3"),
+    *("mixtral", "minimax_m2", "gemma2", "gemma3"),
+)
+
+
+def _without_prediction(start: Start) -> Refusal | None:
+    if start.method == "mtp" and start.model_type in _NOT_PREDICTING:
+        return Refusal(
+            "the model has no layers that predict tokens, which 'mtp' drafts with",
+            _METHOD,
+            "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
+        )
+    return None
+
+
+def _prediction_with_windows(start: Start) -> Refusal | None:
+    windows = start.known.sliding_layers if start.known else 0
+    if start.method == "mtp" and windows and start.model_type not in _NOT_PREDICTING:
+        return Refusal(
+            "'mtp' does not go with layers of a sliding window, which the model has",
+            _METHOD,
+            "take 'speculative' out",
+        )
+    return None
+
+
+def _layers_of_stages(start: Start) -> Refusal | None:
+    layers = start.value("config", "pp_partition")
+    if not isinstance(layers, list) or not all(str(layer).isdigit() for layer in layers):
+        return None
+    stages, known = start.sizes.pipeline, start.known.layers if start.known else None
+    total = sum(int(str(layer)) for layer in layers)
+    if len(layers) != stages or (known and total != known):
+        return start.refuse(
+            "config",
+            f"'pp_partition' is not a number of layers for each of {stages} stages"
+            + (f", {known} in all" if known else ""),
+            "take it out: the engine splits layers evenly",
+            "pp_partition",
+        )
+    return None
+
+
+def _experts_of_ranks(start: Start) -> Refusal | None:
+    sizes = [start.number("config", f"moe_{kind}_parallel_size") for kind in ("tensor", "cluster")]
+    spread = start.sizes.tensor if start.sizes.expert else None
+    tensor, cluster = (int(size) if size is not None and size > 0 else None for size in sizes)
+    if tensor is None and cluster is None:
+        return None
+    product = (tensor or 1) * (cluster or 1) * (spread or 1)
+    if start.sizes.tensor % product or (tensor and spread and product != start.sizes.tensor):
+        key = "moe_tensor_parallel_size" if tensor else "moe_cluster_parallel_size"
+        return start.refuse(
+            "config",
+            f"the parallel sizes of experts do not make tensor size {start.sizes.tensor}",
+            "take it out: 'engine.parallel.expert' says whether experts are spread",
+            key,
+        )
+    return None
+
+
+def _context_ranks(start: Start) -> Refusal | None:
+    if start.count("context_parallel_size") > 1:
+        return start.refuse(
+            "context_parallel_size",
+            "context parallel ranks need GPUs of their own, and all nodes have a rank",
+            "take it out: tensor and pipeline make the number of nodes",
+        )
+    if (start.number("config", "context_parallel_size") or 1) > 1:
+        return start.refuse(
+            "config",
+            "context parallel ranks need GPUs of their own, and all nodes have a rank",
+            "take it out: tensor and pipeline make the number of nodes",
+            "context_parallel_size",
+        )
+    return None
+
+
+def _latent_prefixes(start: Start) -> Refusal | None:
+    latent = start.known and start.known.latent
+    if latent and start.is_on("config", "kv_cache_config", "enable_block_reuse"):
+        return start.refuse(
+            "config",
+            "on a GB10 latent attention (MLA) uses no block again",
+            "take it out",
+            *("kv_cache_config", "enable_block_reuse"),
+        )
+    return None
+
+
+def _vocabulary_of_the_draft(start: Start) -> Refusal | None:
+    drafts = start.model.speculative
+    known = catalogs.checkpoint(drafts.source) if drafts and drafts.source else None
+    own = start.known.vocab_size if start.known else None
+    other = known.architecture.facts.get("vocab_size") if known else None
+    if start.method == "draft" and own and other and own != other:
+        return Refusal(
+            f"the draft model has a vocabulary of {other} words, and the model one of {own}",
+            ("model", "speculative", "source"),
+            "choose a smaller model of the same family",
+        )
+    return None
+
+
+_EXECUTOR = "tensorrt_llm/_torch/pyexecutor"
+
+CONDITIONS = (
+    Condition(_without_prediction, "tensorrt_llm/_torch/speculative"),
+    Condition(_prediction_with_windows, f"{_EXECUTOR}/_util.py, validate_feature_combination"),
+    Condition(_layers_of_stages, "tensorrt_llm/mapping.py, pp_layers"),
+    Condition(_experts_of_ranks, "tensorrt_llm/mapping.py"),
+    Condition(_context_ranks, "tensorrt_llm/mapping.py"),
+    Condition(_latent_prefixes, f"{_EXECUTOR}/py_executor_creator.py", effect=Effect.DIFFERS),
+    Condition(_vocabulary_of_the_draft, ""),
+)

@@ -1,0 +1,111 @@
+"""The options file: every key and every value is one that its class has."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.diagnostics import all_nearest, did_you_mean, listed, misspelt
+from generator.engines.startup import Condition, Refusal, Start
+from generator.engines.tensorrt_llm.startup.keys import Key, keys, sections
+
+CONFIG = "config"
+# Set by sparkgen, and refused by a rule of its own.
+_OWNED = ("speculative_config", "kv_cache_config.dtype", "kv_cache_config.free_gpu_memory_fraction")
+
+_BOUNDS = {
+    "int>0": lambda number: number >= 1,
+    "int>=0": lambda number: number >= 0,
+    "int>=1": lambda number: number >= 1,
+    "float>=0": lambda number: number >= 0,
+    "float 0..1": lambda number: 0 <= number <= 1,
+}
+_WANTED = {
+    "int>0": "a whole number above 0",
+    "int>=0": "a whole number of 0 or more",
+    "int>=1": "a whole number above 0",
+    "float>=0": "a number of 0 or more",
+    "float 0..1": "a number from 0 to 1",
+    "int": "a whole number",
+    "bool": "true or false",
+}
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE]-?\d+)?")
+
+
+def settings(start: Start) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All that stands under `config`, each with its path."""
+    yield from _within(start.value(CONFIG), ())
+
+
+def _within(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield (*path, str(name)), inner
+            yield from _within(inner, (*path, str(name)))
+
+
+def _unknown_keys(start: Start) -> Iterator[Refusal]:
+    version = start.engine.version
+    known, parents = keys(version), sections(version)
+    for path, _ in settings(start):
+        name, parent = ".".join(path), ".".join(path[:-1])
+        if name in known or (parent and parent not in parents) or path[0] in _OWNED:
+            continue
+        beside = [key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == parent]
+        help_text = (
+            did_you_mean(path[-1], beside) or f"take it out: {_title(start)} has no such key"
+        )
+        where = f"'{parent}'" if parent else "TensorRT-LLM's options file"
+        refusal = start.refuse(CONFIG, f"{where} has no key '{path[-1]}'", help_text, *path)
+        sure = misspelt(path[-1], all_nearest(path[-1], beside))
+        yield refusal._replace(renamed=sure[0] if len(sure) == 1 else "")
+
+
+def _wrong_values(start: Start) -> Iterator[Refusal]:
+    known = keys(start.engine.version)
+    for path, value in settings(start):
+        key = known.get(".".join(path))
+        if key and value is not None and ".".join(path) not in _OWNED and _is_wrong(key, value):
+            wanted = listed(key.choices) if key.choices else _WANTED.get(key.type, "")
+            yield start.refuse(
+                CONFIG,
+                f"'{path[-1]}' takes {wanted}, not '{_shown(value)}'",
+                f"write {wanted}",
+                *path,
+            )
+
+
+def _is_wrong(key: Key, value: Any) -> bool:
+    if key.choices:
+        words = value if isinstance(value, list) else [value]
+        return any(str(word) not in key.choices for word in words)
+    if key.type == "bool":
+        return not isinstance(value, bool) and str(value).lower() not in ("true", "false", "0", "1")
+    if key.type == "int" or key.type in _BOUNDS:
+        return not _is_number(value, key.type)
+    return False
+
+
+def _is_number(value: Any, kind: str) -> bool:
+    if isinstance(value, (bool, list, Mapping)) or not _NUMBER.fullmatch(str(value)):
+        return False
+    number = float(str(value))
+    whole = kind.startswith("float") or number.is_integer()
+    return whole and (kind not in _BOUNDS or _BOUNDS[kind](number))
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _title(start: Start) -> str:
+    return f"TensorRT-LLM {start.engine.version}"
+
+
+_ARGUMENTS = "tensorrt_llm/llmapi/llm_args.py, StrictBaseModel"
+
+CONDITIONS = (
+    # No file of exactly 1.3.0rc29 was to be had: a key may have come or gone.
+    Condition(_unknown_keys, _ARGUMENTS, until=(1, 3)),
+    Condition(_unknown_keys, "", since=(1, 3)),
+    Condition(_wrong_values, _ARGUMENTS),
+)

@@ -1,0 +1,278 @@
+"""vLLM: `vllm serve` on every rank (native), or on the head of a Ray cluster (ray).
+
+Flags and environment names are those of vLLM 0.19 to 0.33 (vllm/engine/arg_utils.py,
+vllm/config/parallel.py, vllm/envs.py).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.catalogs.speculation import method_of
+from generator.catalogs.versions import release
+from generator.engines.arguments import arguments
+from generator.engines.startup import Condition
+from generator.engines.vllm import routes
+from generator.engines.vllm.panels import PANELS as PANELS
+from generator.fit.assessment import Fit
+from generator.origin import Origin
+from generator.site import Engine, Model, Rank, Words
+from generator.sitefile.declaration import Argument, Parallel, Speculative
+from generator.sitefile.defaults import default
+
+NAME = "vllm"
+LAUNCHERS: tuple[str, ...] = ("native", "ray")
+API_PORT = 8000
+API_KEY: str | None = "VLLM_API_KEY"
+CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
+# Where FlashInfer's tuning is kept, and the releases that keep it on rank 0 alone.
+TUNING = "VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR"
+_ONE_TUNER = ((0, 27, 1), (0, 32))
+HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
+HEALTH_GENERATES: str | None = None
+# With these the API speaks TLS.
+TLS_FLAGS: tuple[str, ...] = ("ssl-certfile",)
+
+RAY_SCRIPT = "/opt/sparkgen/ray.sh"
+# The secret that Ray asks for from 2.52 on: whoever reaches it runs what they like.
+RAY_TOKEN = "RAY_AUTH_TOKEN"
+FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
+
+# Flags that the site file has a key for, or that only the generator can know.
+VARIABLE_ORIGINS: Mapping[str, Origin] = {
+    "VLLM_HOST_IP": Origin(
+        "topology.control_plane|topology.kind {node}.management",
+        "the node's address on the control plane",
+    ),
+}
+OWNED_FLAGS: Mapping[str, str] = {
+    "model": "model.name",
+    "served-model-name": "model.served_name",
+    "revision": "model.revision",
+    "max-model-len": "model.context_length",
+    "max-num-seqs": "model.max_sequences",
+    "kv-cache-dtype": "model.kv_cache_dtype",
+    "quantization": "model.quantization",
+    "speculative-config": "model.speculative",
+    "spec-method": "model.speculative",
+    "spec-model": "model.speculative",
+    "spec-tokens": "model.speculative",
+    "gpu-memory-utilization": "engine.memory_utilization",
+    "tensor-parallel-size": "engine.parallel.tensor",
+    "pipeline-parallel-size": "engine.parallel.pipeline",
+    "data-parallel-size": "engine.parallel.data",
+    "enable-expert-parallel": "engine.parallel.expert",
+    "distributed-executor-backend": "engine.launcher",
+    "data-parallel-backend": "engine.launcher",
+    "host": "engine.bind",
+    "port": "engine.port",
+    "master-port": "engine.ports.master",
+    "data-parallel-rpc-port": "engine.ports.data_parallel_rpc",
+    "api-key": "engine.secrets (VLLM_API_KEY)",
+    "hf-token": "engine.secrets (HF_TOKEN)",
+    "master-addr": "",
+    "nnodes": "",
+    "node-rank": "",
+    "headless": "",
+    "data-parallel-address": "",
+    "data-parallel-rank": "",
+    "data-parallel-start-rank": "",
+    "data-parallel-size-local": "",
+}
+
+
+def conditions() -> tuple[Condition, ...]:
+    """What the engine refuses or dies of at its start; imported where that is asked for."""
+    from generator.engines.vllm.startup import CONDITIONS
+
+    return CONDITIONS
+
+
+def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
+    """Ports of the head: Ray's, or the torch world's, or that of replicas of a whole model each.
+
+    vLLM takes a dense model's replicas out of a torch world, so they never share one.
+    """
+    if launcher == "ray":
+        return {name: default(f"engine.ports.{name}") for name in ("ray", "dashboard")}
+    if parallel.data > 1 and parallel.tensor * parallel.pipeline == 1:
+        return {"data_parallel_rpc": default("engine.ports.data_parallel_rpc")}
+    return {"master": default("engine.ports.master")} if parallel.ranks > 1 else {}
+
+
+def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
+    """The node's own address, which vLLM would guess: it binds its message queues there.
+
+    A large model takes longer to load than the ten minutes that vLLM waits for its ranks. Ray's
+    memory monitor counts the page cache as used and kills workers on unified memory. A folder that
+    only the container has is empty at each start, on every node.
+    """
+    values = {
+        "VLLM_HOST_IP": str(rank.address),
+        "VLLM_ENGINE_READY_TIMEOUT_S": "1800",
+        "RAY_memory_monitor_refresh_ms": "0",
+    }
+    if tunes_anew(engine.version, engine.parallel):
+        values[TUNING] = "/tmp/flashinfer-autotune"
+    if engine.launcher == "ray" and engine.parallel.data > 1 and _split(engine):
+        values["VLLM_RAY_DP_PACK_STRATEGY"] = "span"
+    if engine.launcher == "ray" and RAY_TOKEN in engine.secrets:
+        values["RAY_AUTH_MODE"] = "token"
+    return values
+
+
+def tunes_anew(text: str, parallel: Parallel) -> bool:
+    """Whether FlashInfer's tuning may not outlive the container.
+
+    From 0.27.1 up to 0.31 rank 0 alone writes it: at the next start rank 0 has it, the others tune,
+    and all wait for each other. Source: vllm-project/vllm issues 52291, 54618, 57423 and 57635.
+    """
+    return parallel.ranks > 1 and _ONE_TUNER[0] <= release(text) < _ONE_TUNER[1]
+
+
+def entrypoint(rank: Rank, engine: Engine) -> Words:
+    """Under Ray a script starts Ray first; a native follower ends when its head is gone."""
+    if engine.launcher == "ray":
+        return ("bash", RAY_SCRIPT)
+    if _follows(rank, engine):
+        return ("bash", FOLLOW_SCRIPT, "vllm", "serve")
+    return ("vllm", "serve")
+
+
+def scripts(rank: Rank, engine: Engine) -> Words:
+    """What of that is generated."""
+    if engine.launcher == "ray":
+        return (RAY_SCRIPT,)
+    return (FOLLOW_SCRIPT,) if _follows(rank, engine) else ()
+
+
+def reads(rank: Rank, model: Model, hub: str) -> Words:
+    """Every rank reads its share itself."""
+    return (hub, *model.folders)
+
+
+def flags(
+    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
+) -> tuple[Words, ...]:
+    """The same engine flags on every rank; only the API's address is the head's alone."""
+    if engine.launcher == "ray":
+        if not rank.is_head:
+            return ()
+        return (("vllm", "serve"), *_serve(rank, engine, model, args))
+    return tuple(_serve(rank, engine, model, args))
+
+
+def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
+    """What the key leaves open, as of the releases that it was read in."""
+    return routes.open_paths(version, env, args)
+
+
+def options(
+    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+) -> Mapping[str, Any]:
+    """All is said on the command line."""
+    return {}
+
+
+def _split(engine: Engine) -> bool:
+    """Whether one copy of the model spans several nodes."""
+    return engine.parallel.tensor * engine.parallel.pipeline > 1
+
+
+def _follows(rank: Rank, engine: Engine) -> bool:
+    """Whether the rank is part of a world, or of replicas, that a port of the head stands for."""
+    return not rank.is_head and engine.launcher == "native"
+
+
+def _serve(
+    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
+) -> Iterator[Words]:
+    yield (model.source,)
+    yield (f"--served-model-name={model.served_name}",)
+    if rank.is_head:
+        yield (f"--host={engine.api.listen}",)
+        yield (f"--port={engine.api.port}",)
+    yield from _parallel(rank, engine)
+    yield from _model(engine, model)
+    yield from arguments(NAME, engine.version, args)
+
+
+def _parallel(rank: Rank, engine: Engine) -> Iterator[Words]:
+    sizes = engine.parallel
+    if rank.count == 1:
+        return
+    yield (f"--tensor-parallel-size={sizes.tensor}",)
+    yield (f"--pipeline-parallel-size={sizes.pipeline}",)
+    if sizes.data > 1:
+        yield (f"--data-parallel-size={sizes.data}",)
+    if sizes.expert:
+        yield ("--enable-expert-parallel",)
+    if engine.launcher == "ray":
+        yield from _ray(rank, engine)
+    elif "master" in engine.ports:
+        yield from _world(rank, engine)
+    else:
+        yield from _replicas(rank, engine)
+
+
+def _ray(rank: Rank, engine: Engine) -> Iterator[Words]:
+    """Ray places the ranks; of whole copies of a model the head takes one, its local size."""
+    yield ("--distributed-executor-backend=ray",)
+    if engine.parallel.data > 1:
+        yield ("--data-parallel-backend=ray",)
+        yield (f"--data-parallel-address={rank.head}",)
+        if not _split(engine):
+            yield ("--data-parallel-size-local=1",)
+
+
+def _world(rank: Rank, engine: Engine) -> Iterator[Words]:
+    """One torch world over all nodes, met at the head's master port."""
+    yield (f"--nnodes={rank.count}",)
+    yield (f"--node-rank={rank.index}",)
+    yield (f"--master-addr={rank.head}",)
+    yield (f"--master-port={engine.ports['master']}",)
+    if not rank.is_head:
+        yield ("--headless",)
+
+
+def _replicas(rank: Rank, engine: Engine) -> Iterator[Words]:
+    """A whole copy of the model on each node, behind the head's one API.
+
+    The head is given no start rank: 0 would count as one (vllm/engine/arg_utils.py).
+    """
+    yield ("--data-parallel-size-local=1",)
+    if not rank.is_head:
+        yield (f"--data-parallel-start-rank={rank.index}",)
+    yield (f"--data-parallel-address={rank.head}",)
+    yield (f"--data-parallel-rpc-port={engine.ports['data_parallel_rpc']}",)
+    if not rank.is_head:
+        yield ("--headless",)
+
+
+def _model(engine: Engine, model: Model) -> Iterator[Words]:
+    yield (f"--gpu-memory-utilization={engine.memory_utilization}",)
+    if model.kv_cache_memory:
+        yield (f"--kv-cache-memory-bytes={int(model.kv_cache_memory * 2**30)}",)
+    if model.revision:
+        yield (f"--revision={model.revision}",)
+    if model.context_length:
+        yield (f"--max-model-len={model.context_length}",)
+    if model.max_sequences:
+        yield (f"--max-num-seqs={model.max_sequences}",)
+    if model.kv_cache_dtype:
+        yield (f"--kv-cache-dtype={model.kv_cache_dtype}",)
+    if model.quantization:
+        yield (f"--quantization={model.quantization}",)
+    if model.speculative:
+        yield (f"--speculative-config={_speculative(model.speculative)}",)
+
+
+def _speculative(drafts: Speculative) -> str:
+    """The JSON of vllm/config/speculative.py, the same in all versions, unlike `--spec-model`."""
+    known = method_of(NAME, drafts.method)
+    config: dict[str, Any] = {"method": known.spelled if known else drafts.method}
+    if drafts.tokens:
+        config["num_speculative_tokens"] = drafts.tokens
+    if drafts.source:
+        config["model"] = drafts.source
+    return json.dumps(config | dict(sorted(drafts.config.items())))

@@ -1,0 +1,44 @@
+"""What vLLM's API answers without its key.
+
+Read in the wheels of 0.19.0 to 0.33.0: `AuthenticationMiddleware`, and whatever calls
+`include_router` (vllm/entrypoints). A later release may guard all of it.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from generator.catalogs.versions import version as parsed
+from generator.sitefile.declaration import Argument
+
+_FIRST_UNREAD = "0.34"
+# /v2 and /inference are guarded from here on.
+_GUARDS_MORE = "0.22"
+_SCORES = "0.20"
+
+_ALWAYS = ("/invocations", "/tokenize", "/detokenize", "/scale_elastic_ep")
+_IN_DEVELOPMENT = ("/pause", "/sleep", "/collective_rpc", "/update_weights")
+
+
+def open_paths(
+    version: str, env: Mapping[str, str], args: Mapping[str, Argument]
+) -> tuple[str, ...]:
+    """The paths that matter: not those that only tell whether the engine is well."""
+    if parsed(version).public >= parsed(_FIRST_UNREAD):
+        return ()
+    return tuple(_open_paths(version, env, args))
+
+
+def _open_paths(
+    version: str, env: Mapping[str, str], args: Mapping[str, Argument]
+) -> Iterator[str]:
+    public = parsed(version).public
+    yield from _ALWAYS
+    if public >= parsed(_SCORES):
+        yield "/generative_scoring"
+    if public < parsed(_GUARDS_MORE):
+        yield "/inference/v1/generate"
+    if env.get("VLLM_SERVER_DEV_MODE") == "1":
+        yield from _IN_DEVELOPMENT
+    if args.get("enable-tokenizer-info-endpoint") is True:
+        yield "/tokenizer_info"
+    if "profiler-config" in args:
+        yield "/start_profile"

@@ -1,0 +1,28 @@
+"""What vLLM refuses or dies of at its start. Source: the wheels of 0.19.0 and 0.33.0."""
+
+from generator.engines.startup import Condition
+from generator.engines.vllm.startup import (
+    attention,
+    drafts,
+    kinds,
+    parallel,
+    quantization,
+    runners,
+    scheduler,
+    serving,
+    states,
+    transfer,
+)
+
+CONDITIONS: tuple[Condition, ...] = (
+    *parallel.CONDITIONS,
+    *drafts.CONDITIONS,
+    *kinds.CONDITIONS,
+    *scheduler.CONDITIONS,
+    *attention.CONDITIONS,
+    *quantization.CONDITIONS,
+    *runners.CONDITIONS,
+    *states.CONDITIONS,
+    *serving.CONDITIONS,
+    *transfer.CONDITIONS,
+)

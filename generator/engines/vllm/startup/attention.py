@@ -1,0 +1,267 @@
+"""vLLM's attention and KV cache on a GB10, which has compute capability 12.1."""
+
+from collections.abc import Mapping
+
+from generator.engines.conditions import one_of
+from generator.engines.startup import Condition, Effect, Refusal, Start
+
+_BACKEND, _CACHE = "attention-backend", ("model", "kv_cache_dtype")
+_AUTOMATIC = "take it out: vLLM chooses one that runs"
+
+# Made for other compute capabilities: 9.0, 10.x, or other makers' GPUs.
+_ELSEWHERE = frozenset(
+    (
+        *("CUTLASS_MLA", "FLASHINFER_MLA", "TOKENSPEED_MLA", "FLASH_ATTN_MLA", "FLASHMLA"),
+        *("FLASHMLA_SPARSE", "FLASHINFER_MLA_SPARSE", "HPC_ATTN", "TRITON_FLASH_ATTN"),
+    )
+)
+_OWN_ATTENTION = "deepseek_v4"
+_FOREIGN = ("ROCM_", "XPU_", "CPU_")
+_HEAD_SIZES = {"FLASHINFER": (64, 128, 256, 512), "B12X": (64, 128, 192, 256)}
+_PLAIN = ("FLASH_ATTN", "FLASHINFER", "TRITON_ATTN", "FLEX_ATTENTION", "B12X")
+_PREFILL_ELSEWHERE = ("FLASHINFER", "TRTLLM_RAGGED", "TOKENSPEED")
+# The KV caches that a backend reads on a GB10.
+_WIDE = ("auto", "float16", "bfloat16")
+_EIGHT = ("fp8", "fp8_e4m3")
+_CACHES: Mapping[str, tuple[str, ...]] = {
+    "FLASH_ATTN": _WIDE,
+    "FLEX_ATTENTION": _WIDE,
+    "FLASHINFER": (*_WIDE, *_EIGHT, "fp8_e5m2", "nvfp4"),
+    "TRITON_ATTN": (
+        *(*_WIDE, *_EIGHT, "fp8_e5m2"),
+        *("int4_per_token_head", "int8_per_token_head", "fp8_per_token_head"),
+    ),
+    "B12X": ("auto", "bfloat16", *_EIGHT),
+    "TRITON_MLA": (*_WIDE, *_EIGHT),
+    "FLASHINFER_MLA_SPARSE_SM120": ("auto", "bfloat16", *_EIGHT, "fp8_ds_mla"),
+}
+# Caches that one backend alone reads, where the site names none that does.
+_OWN = {"turboquant_": "TURBOQUANT", "ultraquant_": "ULTRAQUANT"}
+# What encoders of images run with.
+_ENCODERS = ("FLASH_ATTN", "TRITON_ATTN", "TORCH_SDPA", "FLASHINFER")
+
+
+def _asked(start: Start) -> str:
+    return (start.word(_BACKEND) or start.word("attention-config", "backend")).upper()
+
+
+def _backend(start: Start) -> str:
+    """That of a model with the usual attention: the DeepSeek V4 family has classes of its own."""
+    return "" if start.model_type.startswith(_OWN_ATTENTION) else _asked(start)
+
+
+def _refuse(start: Start, message: str, remedy: str = _AUTOMATIC) -> Refusal:
+    if _BACKEND in start.flags:
+        return start.refuse(_BACKEND, message, remedy)
+    return start.refuse("attention-config", message, remedy, "backend")
+
+
+def _has_sinks(start: Start) -> bool:
+    return start.model_type == "gpt_oss"
+
+
+def _is_latent(start: Start) -> bool | None:
+    return start.known.latent if start.known else None
+
+
+def _for_another_gpu(start: Start) -> Refusal | None:
+    name = _asked(start)
+    if name in _ELSEWHERE or name.endswith("_SPARSE_SM90") or name.startswith(_FOREIGN):
+        return _refuse(start, f"{name} has no kernels for a GB10")
+    return None
+
+
+def _for_another_attention(start: Start) -> Refusal | None:
+    name, latent = _backend(start), _is_latent(start)
+    if latent is True and name in _PLAIN:
+        return _refuse(start, f"{name} has no latent attention (MLA), which the model has")
+    if latent is False and "MLA" in name and name not in _ELSEWHERE:
+        return _refuse(start, f"{name} is for latent attention (MLA), which the model has not")
+    return None
+
+
+def _sinks(start: Start) -> Refusal | None:
+    if _has_sinks(start) and _backend(start) == "FLASH_ATTN":
+        return _refuse(
+            start,
+            "FLASH_ATTN has no attention sinks on a GB10, and the model has them",
+            "write TRITON_ATTN, or take it out",
+        )
+    return None
+
+
+def _tiny_heads(start: Start) -> Refusal | None:
+    size = start.known.head_dim if start.known else None
+    if size and size < 32 and _backend(start) == "TRITON_ATTN":
+        return _refuse(start, f"TRITON_ATTN has no heads of {size} elements")
+    return None
+
+
+def _half_floats_of_b12x(start: Start) -> Refusal | None:
+    if _backend(start) == "B12X" and start.word("dtype") in ("float16", "half", "float32"):
+        return _refuse(
+            start, f"B12X computes in bfloat16, and the site asks for {start.word('dtype')}"
+        )
+    return None
+
+
+def _head_size(start: Start) -> Refusal | None:
+    name, size = _backend(start), start.known.head_dim if start.known else None
+    if not size or _is_latent(start):
+        return None
+    sizes = _HEAD_SIZES.get(name)
+    if (sizes and size not in sizes) or (name == "FLASH_ATTN" and (size % 8 or size > 256)):
+        return _refuse(start, f"{name} has no heads of {size} elements")
+    return None
+
+
+def _latent_prefill(start: Start) -> Refusal | None:
+    name = start.word("attention-config", "mla_prefill_backend").upper()
+    if name in _PREFILL_ELSEWHERE:
+        return start.refuse(
+            "attention-config",
+            f"{name} reads no prompts on a GB10",
+            "take it out",
+            "mla_prefill_backend",
+        )
+    return None
+
+
+def _version_of_flash_attention(start: Start) -> Refusal | None:
+    if start.word("attention-config", "flash_attn_version") in ("3", "4"):
+        return start.refuse(
+            "attention-config",
+            "a GB10 runs version 2 of FlashAttention, whatever is asked for",
+            "take it out",
+            "flash_attn_version",
+        )
+    return None
+
+
+def _cache_of_the_backend(start: Start) -> Refusal | None:
+    dtype, name = start.model.kv_cache_dtype or "", _backend(start)
+    if not dtype or not name:
+        return None
+    own = next((owner for prefix, owner in _OWN.items() if dtype.startswith(prefix)), "")
+    if own and name != own:
+        said, remedy = f"a KV cache in {dtype} is {own}'s alone", f"write {own}, or take it out"
+        return _refuse(start, said, remedy)
+    if not own and name in _CACHES and dtype not in _CACHES[name]:
+        reads = [other for other, types in _CACHES.items() if dtype in types and "MLA" not in other]
+        others = f", or write {' or '.join(reads)}" if reads and not _is_latent(start) else ""
+        said = f"{name} has no KV cache in {dtype.partition('_e')[0]} on a GB10"
+        return _refuse(start, said, f"take it out{others}")
+    return None
+
+
+def _cache_of_other_gpus(start: Start) -> Refusal | None:
+    dtype = start.model.kv_cache_dtype or ""
+    if dtype.startswith("octave_"):
+        return Refusal(f"a KV cache in {dtype} is for GPUs of AMD", _CACHE, "write fp8")
+    return None
+
+
+def _five_bit_mantissas(start: Start) -> Refusal | None:
+    if start.model.kv_cache_dtype != "fp8_e5m2":
+        return None
+    if start.form.startswith("fp8"):
+        said = "a KV cache in fp8_e5m2 does not go with weights in fp8"
+    elif _is_latent(start):
+        said = "latent attention (MLA) has no KV cache in fp8_e5m2"
+    else:
+        return None
+    return Refusal(said, _CACHE, "write fp8")
+
+
+def _small_floats(start: Start) -> Refusal | None:
+    dtype, known = start.model.kv_cache_dtype or "", start.known
+    if dtype in ("nvfp4_4over6", "nvfp4_ds_mla"):
+        return Refusal(f"a GB10 has no KV cache in {dtype}", _CACHE, "write fp8")
+    if dtype != "nvfp4":
+        return None
+    if _is_latent(start):
+        return Refusal("latent attention (MLA) has no KV cache in nvfp4", _CACHE, "write fp8")
+    if _has_sinks(start) or (known and known.head_dim == 64):
+        return Refusal(
+            "on a GB10 a KV cache in nvfp4 is for heads of more than 64 elements, without sinks",
+            _CACHE,
+            "write fp8",
+        )
+    return None
+
+
+def _cache_of_another_type(start: Start) -> Refusal | None:
+    cached, dtype = start.model.kv_cache_dtype, start.word("dtype").replace("half", "float16")
+    types = {"float16", "bfloat16"}
+    if {cached, dtype} == types:
+        said = f"the KV cache is {cached}, and the model {dtype}"
+        return Refusal(said, _CACHE, "take one of the two out")
+    return None
+
+
+def _sparse_attention(start: Start) -> Refusal | None:
+    if start.known and start.known.indexer and start.known.latent:
+        return Refusal(
+            f"vLLM {start.engine.version} has no sparse attention on a GB10, which the model is of",
+            ("engine", "version"),
+            "take vLLM 0.24 or later",
+        )
+    return None
+
+
+def _sparse_backend(start: Start) -> Refusal | None:
+    name = _backend(start)
+    sparse = start.known and start.known.indexer and start.known.latent
+    if (
+        sparse
+        and "MLA" in name
+        and name not in _ELSEWHERE
+        and name != "FLASHINFER_MLA_SPARSE_SM120"
+    ):
+        return _refuse(start, f"{name} has no sparse attention on a GB10, and the model has it")
+    return None
+
+
+def _block_size(start: Start) -> Refusal | None:
+    size = start.number("block-size")
+    if size is not None and _backend(start) == "B12X" and size not in (64, 128):
+        return start.refuse("block-size", "B12X has blocks of 64 and of 128", "write 64 or 128")
+    if size is not None and size % 16:
+        return start.refuse(
+            "block-size", "no backend has blocks of such a size", "write a multiple of 16"
+        )
+    return None
+
+
+_BACKENDS, _VLLM = "vllm/v1/attention", "vllm/config/vllm.py"
+_NEWER = (0, 33)
+
+CONDITIONS = (
+    Condition(_for_another_gpu, "vllm/platforms/cuda.py:443"),
+    Condition(_for_another_attention, f"{_BACKENDS}/backend.py:314"),
+    Condition(_sinks, f"{_BACKENDS}/backends/flash_attn.py:452"),
+    Condition(_tiny_heads, f"{_BACKENDS}/backends/triton_attn.py:379"),
+    Condition(_half_floats_of_b12x, f"{_BACKENDS}/backends/b12x.py:225", (0, 30)),
+    Condition(
+        one_of(
+            "mm-encoder-attn-backend",
+            (*_ENCODERS, *map(str.lower, _ENCODERS)),
+            "runs no encoders of images",
+            f"write {', '.join(_ENCODERS)}, or take it out",
+        ),
+        "vllm/platforms/cuda.py:545",
+    ),
+    Condition(_head_size, f"{_BACKENDS}/backends/flashinfer.py:691"),
+    Condition(_latent_prefill, f"{_BACKENDS}/backends/mla/prefill", (0, 21)),
+    Condition(
+        _version_of_flash_attention, f"{_BACKENDS}/backends/fa_utils.py:120", effect=Effect.DIFFERS
+    ),
+    Condition(_cache_of_the_backend, f"{_BACKENDS}/backends/flash_attn.py:438"),
+    Condition(_cache_of_other_gpus, f"{_BACKENDS}/backends/rocm_octave_attn.py:95", _NEWER),
+    Condition(_five_bit_mantissas, "vllm/model_executor/layers/attention/attention.py:205"),
+    Condition(_small_floats, f"{_BACKENDS}/backends/flashinfer.py:667", (0, 32)),
+    Condition(_cache_of_another_type, f"{_VLLM}:1505", _NEWER),
+    Condition(_sparse_attention, f"{_BACKENDS}/backends/mla", until=(0, 24)),
+    Condition(_sparse_backend, f"{_BACKENDS}/backends/mla/flashinfer_mla_sparse.py:164", (0, 24)),
+    Condition(_block_size, f"{_BACKENDS}/backend.py"),
+)

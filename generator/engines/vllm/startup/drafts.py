@@ -1,0 +1,168 @@
+"""Speculative decoding in vLLM: which methods a model has, and what they do not go with."""
+
+from generator import catalogs
+from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.engines.vllm.startup.kinds import lacks_eagle3
+
+_SPECULATIVE = ("model", "speculative")
+_METHOD = (*_SPECULATIVE, "method")
+
+# What 0.19 takes for EAGLE-3, as part of the kind.
+_WITH_EAGLE3 = ("llama", "qwen", "minicpm", "gpt_oss", "hunyuan", "afmoe", "nemotron_h", "deepseek")
+
+
+def _other_prediction(start: Start) -> Refusal | None:
+    if start.method == "mtp" and start.model_type == "deepseek_v41":
+        return Refusal(
+            "the model's own drafts are of the method 'dspark', not 'mtp'",
+            _METHOD,
+            "take 'speculative' out",
+        )
+    return None
+
+
+def _eagle_of_another_kind(start: Start) -> Refusal | None:
+    kind = start.model_type
+    listed = any(name in kind for name in _WITH_EAGLE3)
+    if start.method == "eagle3" and kind and not listed and lacks_eagle3(start) is not True:
+        return Refusal(
+            f"vLLM {start.engine.version} has no EAGLE-3 for models of the kind {kind}",
+            _METHOD,
+            "take vLLM 0.22 or later, or take 'speculative' out",
+        )
+    return None
+
+
+def _draft_over_stages(start: Start) -> Refusal | None:
+    if start.method == "draft" and start.sizes.pipeline > 1:
+        return Refusal(
+            "a draft model does not run over pipeline stages: the last stage loads it, and it "
+            "waits for the others",
+            _METHOD,
+            "split the model by 'tensor' alone, or take 'speculative' out",
+        )
+    return None
+
+
+def _vocabulary_of_the_draft(start: Start) -> Refusal | None:
+    drafts = start.model.speculative
+    known = catalogs.checkpoint(drafts.source) if drafts and drafts.source else None
+    own = start.known.vocab_size if start.known else None
+    other = known.architecture.facts.get("vocab_size") if known else None
+    if start.method == "draft" and own and other and own != other:
+        return Refusal(
+            f"the draft model has a vocabulary of {other} words, and the model one of {own}",
+            (*_SPECULATIVE, "source"),
+            "choose a smaller model of the same family",
+        )
+    return None
+
+
+def _draft_of_shorter_contexts(start: Start) -> Refusal | None:
+    drafts, context = start.model.speculative, start.model.context_length
+    known = catalogs.checkpoint(drafts.source) if drafts and drafts.source else None
+    most = known.max_context if known else None
+    if start.method != "draft" or not most or not context or context <= most:
+        return None
+    return Refusal(
+        f"the draft model was made for {most} tokens, and the context is cut to that",
+        ("model", "context_length"),
+        f"write {most} or less",
+    )
+
+
+def _no_room_beside_drafts(start: Start) -> Refusal | None:
+    step, name = start.number("max-num-batched-tokens"), "max-num-batched-tokens"
+    if step is not None and start.drafted and step <= start.drafted:
+        return start.refuse(
+            name,
+            f"a step of {step:.0f} tokens has no room beside {start.drafted} drafted ones",
+            f"write {start.drafted + 1} or more",
+        )
+    return None
+
+
+def _graphs_of_drafts(start: Start) -> Refusal | None:
+    sizes = start.numbers("cudagraph-capture-sizes") or start.numbers(
+        "compilation-config", "cudagraph_capture_sizes"
+    )
+    width = start.drafted + 1
+    if not start.drafted or not sizes or start.is_on("enforce-eager") or width <= max(sizes):
+        return None
+    flag = "cudagraph-capture-sizes" in start.flags
+    keys = () if flag else ("cudagraph_capture_sizes",)
+    return start.refuse(
+        "cudagraph-capture-sizes" if flag else "compilation-config",
+        f"a sequence has {width} tokens in a step with drafts, and the largest graph "
+        f"{max(sizes):.0f}",
+        f"write a size of {width} or more",
+        *keys,
+    )
+
+
+def _graphs_of_drafts_in_the_first(start: Start) -> Refusal | None:
+    is_first = start.variable("VLLM_USE_V2_MODEL_RUNNER") is False
+    return _graphs_of_drafts(start) if is_first else None
+
+
+def _too_few_tokens_for_adapters(start: Start) -> Refusal | None:
+    tokens = _step(start)
+    sequences = _sequences(start)
+    wanted = sequences * (start.drafted + 1)
+    if start.drafted and start.is_on("enable-lora") and tokens < wanted:
+        return Refusal(
+            f"with adapters {sequences} sequences of {start.drafted} drafted tokens need a step of "
+            f"{wanted} tokens, and it has {tokens}",
+            _SPECULATIVE,
+            f"write 'max-num-batched-tokens: {wanted}' under engine.args, or fewer 'max_sequences'",
+        )
+    return None
+
+
+def _shared_caches(start: Start) -> Refusal | None:
+    if start.is_on("kv-sharing-fast-prefill") and start.method in ("eagle3", "mtp"):
+        return start.refuse(
+            "kv-sharing-fast-prefill",
+            f"'kv-sharing-fast-prefill' does not go with drafts by '{start.method}'",
+            "take one of the two out",
+        )
+    return None
+
+
+def _counted_without_drafts(start: Start) -> Refusal | None:
+    said = start.word("per-request-spec-decode-metrics")
+    if said not in ("", "none") and not start.method:
+        return start.refuse(
+            "per-request-spec-decode-metrics",
+            "'per-request-spec-decode-metrics' counts drafts, and none are made",
+            "take it out",
+        )
+    return None
+
+
+def _step(start: Start) -> int:
+    return start.count("max-num-batched-tokens", start.batch.tokens)
+
+
+def _sequences(start: Start) -> int:
+    return start.model.max_sequences or start.batch.sequences
+
+
+_SPECULATION = "vllm/config/speculative.py"
+
+CONDITIONS = (
+    Condition(_other_prediction, f"{_SPECULATION}:1479", (0, 30)),
+    Condition(_eagle_of_another_kind, f"{_SPECULATION}:795", until=(0, 22)),
+    Condition(_draft_over_stages, "vllm/v1/worker/gpu/spec_decode/standalone_ar/speculator.py"),
+    Condition(_vocabulary_of_the_draft, f"{_SPECULATION}:2049"),
+    Condition(
+        _draft_of_shorter_contexts, "vllm/config/vllm.py:3018", (0, 33), None, Effect.DIFFERS
+    ),
+    Condition(_no_room_beside_drafts, "vllm/config/vllm.py:2372", (0, 28)),
+    # From 0.23 on the second model runner, which has no such limit, runs some models by default.
+    Condition(_graphs_of_drafts, "vllm/config/compilation.py:1556", until=(0, 23)),
+    Condition(_graphs_of_drafts_in_the_first, "vllm/config/compilation.py:1556", (0, 23)),
+    Condition(_too_few_tokens_for_adapters, "vllm/engine/arg_utils.py:2721"),
+    Condition(_shared_caches, "vllm/config/vllm.py:2023"),
+    Condition(_counted_without_drafts, "vllm/config/vllm.py:1738", (0, 29)),
+)

@@ -1,0 +1,174 @@
+"""What vLLM's class of a model can, and what is refused because it can't.
+
+A line of `schemas/vllm-kinds.tsv` is a kind of model, by the model_type of its config.json.
+Of a kind that is not there nothing is known, and nothing is said.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+from generator.catalogs.versions import Release, release
+from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.resources import SCHEMAS
+
+_METHOD = ("model", "speculative", "method")
+# The first release whose classes were not read.
+_UNREAD = (0, 34)
+_NEVER: Release = (10**6,)
+
+
+class Kind(NamedTuple):
+    """Since which release a class has adapters, EAGLE-3, it over stages, and prediction layers."""
+
+    adapters: Release
+    eagle3: Release
+    stages: Release
+    prediction: Release
+    images: bool
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """By model_type."""
+    lines = (SCHEMAS / "vllm-kinds.tsv").read_text("utf-8").splitlines()
+    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {
+        name: Kind(
+            _since(adapters), _since(eagle3), _since(stages), _since(drafts), images == "yes"
+        )
+        for name, adapters, eagle3, stages, drafts, images in rows
+    }
+
+
+def _since(text: str) -> Release:
+    return _NEVER if text == "-" else release(text)
+
+
+def kind(start: Start) -> Kind | None:
+    """That of a site's model, if it is known."""
+    return kinds().get(start.model_type)
+
+
+def lacks_eagle3(start: Start) -> bool | None:
+    """Whether the model's class has no EAGLE-3; None where the class is not known."""
+    known = kind(start)
+    return None if known is None else known.eagle3 > _version(start)
+
+
+def _version(start: Start) -> Release:
+    return release(start.engine.version)
+
+
+def _title(start: Start) -> str:
+    return f"vLLM {start.engine.version}"
+
+
+def _later(start: Start, since: Release) -> str:
+    """What to write where a later release has it."""
+    if since == _NEVER or since <= _version(start):
+        return "take it out"
+    return f"take vLLM {'.'.join(map(str, since))} or later"
+
+
+def _without_prediction(start: Start) -> Refusal | None:
+    known = kind(start)
+    if start.method != "mtp" or known is None or known.prediction <= _version(start):
+        return None
+    if known.prediction != _NEVER:
+        said = f"{_title(start)} does not load the model's layers that predict tokens"
+        return Refusal(said, _METHOD, _later(start, known.prediction))
+    return Refusal(
+        "the model has no layers that predict tokens, which 'mtp' drafts with",
+        _METHOD,
+        "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
+    )
+
+
+def _without_eagle3(start: Start) -> Refusal | None:
+    known = kind(start)
+    if start.method != "eagle3" or known is None or not lacks_eagle3(start):
+        return None
+    later = f"{_later(start, known.eagle3)}, or" if known.eagle3 != _NEVER else ""
+    other = " 'mtp'" if known.prediction <= _version(start) else " 'draft'"
+    return Refusal(
+        f"{_title(start)} has no EAGLE-3 for models of the kind {start.model_type}",
+        _METHOD,
+        f"{later} write 'method:{other}', or take 'speculative' out".strip(),
+    )
+
+
+def _eagle3_over_stages(start: Start) -> Refusal | None:
+    known, stages = kind(start), start.sizes.pipeline
+    if start.method != "eagle3" or stages == 1 or known is None:
+        return None
+    if known.eagle3 > _version(start) or known.stages <= _version(start):
+        return None
+    return Refusal(
+        f"vLLM does not run EAGLE-3 over {stages} pipeline stages for models of this kind",
+        _METHOD,
+        "split the model by 'tensor' alone, or take 'speculative' out",
+    )
+
+
+def _prediction_by_transformers(start: Start) -> Refusal | None:
+    known = kind(start)
+    if start.word("model-impl") == "transformers" and start.method == "mtp" and known:
+        return (
+            start.refuse(
+                "model-impl",
+                "the implementation by Transformers has no 'mtp' for models that take images",
+                "take it out",
+            )
+            if known.images
+            else None
+        )
+    return None
+
+
+def _without_adapters(start: Start) -> Refusal | None:
+    known = kind(start)
+    if not start.is_on("enable-lora") or known is None or known.adapters <= _version(start):
+        return None
+    return start.refuse(
+        "enable-lora",
+        f"{_title(start)} has no adapters for models of the kind {start.model_type}",
+        _later(start, known.adapters),
+    )
+
+
+def _adapters_of_images(start: Start) -> Refusal | None:
+    known, name = kind(start), "default-mm-loras"
+    if name in start.flags and known and not known.images:
+        return start.refuse(name, "the model takes no images", "take it out")
+    return None
+
+
+def _limits_of_images(start: Start) -> Refusal | None:
+    known, name = kind(start), "limit-mm-per-prompt"
+    if name in start.flags and known and not known.images:
+        return start.refuse(name, "the model takes no images: nothing is limited", "take it out")
+    return None
+
+
+_SPECULATION = "vllm/config/speculative.py"
+
+CONDITIONS = (
+    Condition(_without_prediction, f"{_SPECULATION}:1499", until=_UNREAD),
+    Condition(_without_eagle3, "vllm/v1/worker/gpu_model_runner.py:5236", until=_UNREAD),
+    Condition(
+        _eagle3_over_stages,
+        "vllm/v1/worker/gpu/spec_decode/eagle/eagle3_utils.py:57",
+        (0, 30),
+        _UNREAD,
+    ),
+    Condition(_prediction_by_transformers, f"{_SPECULATION}:1391", (0, 33)),
+    Condition(_without_adapters, "vllm/config/lora.py:150", until=_UNREAD),
+    Condition(_adapters_of_images, "vllm/engine/arg_utils.py:2686", until=_UNREAD),
+    Condition(
+        _limits_of_images,
+        "vllm/config/multimodal.py",
+        until=_UNREAD,
+        effect=Effect.DIFFERS,
+    ),
+)

@@ -1,0 +1,224 @@
+"""vLLM's scheduler and graphs: tokens of a step against contexts and sequences, sizes of graphs."""
+
+import re
+
+from generator.engines.startup import Condition, Refusal, Start
+
+_STEP, _GRAPHS = "max-num-batched-tokens", "compilation-config"
+
+
+def _step_below_context(start: Start) -> Refusal | None:
+    step, context = start.number(_STEP), start.model.context_length
+    if step and context and step < context and start.is_off("enable-chunked-prefill"):
+        return start.refuse(
+            _STEP,
+            f"a prompt is read in one step, which has {step:.0f} tokens, and may be {context} long",
+            f"write {context}, or let prompts be read in parts: take 'enable-chunked-prefill' out",
+        )
+    return None
+
+
+def _step_below_sequences(start: Start) -> Refusal | None:
+    step, sequences = start.count(_STEP, start.batch.tokens), start.model.max_sequences
+    if sequences is None or step >= sequences:
+        return None
+    if _STEP in start.flags:
+        how = f"write {sequences} or more, or fewer 'max_sequences' under 'model'"
+        return start.refuse(
+            _STEP, f"a step of {step} tokens has no room for {sequences} sequences", how
+        )
+    return Refusal(
+        f"a step has {step} tokens by default, and no room for {sequences} sequences",
+        ("model", "max_sequences"),
+        f"write {step} or less, or '{_STEP}: {sequences}' under engine.args",
+    )
+
+
+def _active_above_all(start: Start) -> Refusal | None:
+    active = start.number("max-num-active-seqs")
+    if active is not None and active > _sequences(start):
+        return start.refuse(
+            "max-num-active-seqs",
+            f"{active:.0f} active sequences of {_sequences(start)} in all",
+            f"write {_sequences(start)} or less",
+        )
+    return None
+
+
+def _threshold_above_context(start: Start) -> Refusal | None:
+    threshold, context = start.number("long-prefill-token-threshold"), start.model.context_length
+    if threshold and context and threshold > context:
+        return start.refuse(
+            "long-prefill-token-threshold",
+            f"prompts are called long from {threshold:.0f} tokens on, and have {context} at most",
+            f"write {context} or less",
+        )
+    return None
+
+
+def _partial_prefills(start: Start) -> Refusal | None:
+    most, name = start.count("max-num-partial-prefills"), "max-num-partial-prefills"
+    if most > 1 and start.is_off("enable-chunked-prefill"):
+        return start.refuse(name, f"'{name}' needs prompts that are read in parts", "take it out")
+    if start.count("max-long-partial-prefills") > most:
+        return start.refuse(
+            "max-long-partial-prefills",
+            f"more long prompts at once than prompts ({most})",
+            f"write {most} or less",
+        )
+    return None
+
+
+def _aligned_blocks(start: Start) -> Refusal | None:
+    block, step = start.number("block-size"), start.count(_STEP, start.batch.tokens)
+    if start.word("mamba-cache-mode") != "align":
+        return None
+    if block and block > step:
+        return start.refuse(
+            "block-size",
+            f"'mamba-cache-mode: align' needs steps of a block, and they have {step} tokens",
+            f"write {step} or less",
+        )
+    threshold = start.number("long-prefill-token-threshold")
+    if block and threshold and threshold < block:
+        return start.refuse(
+            "long-prefill-token-threshold",
+            "'mamba-cache-mode: align' needs a threshold of a block at least",
+            f"write {block:.0f} or more",
+        )
+    return None
+
+
+def _mamba_blocks(start: Start) -> Refusal | None:
+    if "mamba-block-size" in start.flags and start.is_off("enable-prefix-caching"):
+        return start.refuse(
+            "mamba-block-size",
+            "'mamba-block-size' is the size of cached prefixes, and none are cached",
+            "take it out, or 'enable-prefix-caching: false'",
+        )
+    return None
+
+
+def _said_twice(start: Start) -> Refusal | None:
+    pairs = (
+        ("cudagraph-capture-sizes", _GRAPHS, "cudagraph_capture_sizes"),
+        ("max-cudagraph-capture-size", _GRAPHS, "max_cudagraph_capture_size"),
+        ("attention-backend", "attention-config", "backend"),
+        ("enable-flashinfer-autotune", "kernel-config", "enable_flashinfer_autotune"),
+    )
+    for flag, config, key in pairs:
+        if flag in start.flags and start.value(config, key) is not None:
+            return start.refuse(
+                flag, f"'{flag}' and '{key}' of '{config}' are the same", "keep one"
+            )
+    return None
+
+
+def _largest_graph(start: Start) -> Refusal | None:
+    sizes, largest = (
+        start.value("cudagraph-capture-sizes"),
+        start.number("max-cudagraph-capture-size"),
+    )
+    if sizes == []:
+        return start.refuse("cudagraph-capture-sizes", "no size of a graph", "take it out")
+    numbers = start.numbers("cudagraph-capture-sizes")
+    most = int(max(numbers, default=0))
+    if most and largest is not None and largest != most:
+        return start.refuse(
+            "max-cudagraph-capture-size",
+            f"the largest graph is one of {largest:.0f} tokens, and of {most} by its list",
+            "take it out: the list says it",
+        )
+    return None
+
+
+def _pieces_without_compiling(start: Start) -> Refusal | None:
+    mode = start.word(_GRAPHS, "cudagraph_mode").upper()
+    uncompiled = start.word("optimization-level") == "0" or start.word(_GRAPHS, "mode") in (
+        "0",
+        "NONE",
+    )
+    if "PIECEWISE" in mode and uncompiled:
+        return start.refuse(
+            _GRAPHS,
+            f"'cudagraph_mode: {mode}' needs the model compiled, and it isn't",
+            "write FULL_DECODE_ONLY or NONE",
+            "cudagraph_mode",
+        )
+    return None
+
+
+def _custom_operators(start: Start) -> Refusal | None:
+    said = start.value(_GRAPHS, "custom_ops")
+    if not isinstance(said, list):
+        return None
+    words = [str(word) for word in said]
+    both = {word[1:] for word in words if word[:1] == "+"} & {
+        word[1:] for word in words if word[:1] == "-"
+    }
+    if {"all", "none"} <= set(words) or both:
+        return start.refuse(
+            _GRAPHS, "an operator is switched on and off", "keep one of the two", "custom_ops"
+        )
+    return None
+
+
+def _syntax_of_operators(start: Start) -> Refusal | None:
+    said = start.value(_GRAPHS, "custom_ops")
+    wrong = [
+        str(word)
+        for word in (said if isinstance(said, list) else ())
+        if word not in ("all", "none") and not re.fullmatch(r"[+-]\w.*", str(word))
+    ]
+    if wrong:
+        return start.refuse(
+            _GRAPHS,
+            f"'{wrong[0]}' is not the word for an operator",
+            f"write '+{wrong[0]}' or '-{wrong[0]}'",
+            "custom_ops",
+        )
+    return None
+
+
+def _compiler(start: Start) -> Refusal | None:
+    name = start.word(_GRAPHS, "backend")
+    compiled = start.word(_GRAPHS, "mode") in ("", "3", "VLLM_COMPILE")
+    if name and compiled and name not in ("eager", "inductor") and not _is_uncompiled(start):
+        return start.refuse(
+            _GRAPHS,
+            f"pieces are not compiled by '{name}'",
+            "write inductor or eager, or take it out",
+            "backend",
+        )
+    return None
+
+
+def _is_uncompiled(start: Start) -> bool:
+    return start.word("optimization-level") in ("0", "1") or start.is_on("enforce-eager")
+
+
+def _sequences(start: Start) -> int:
+    return start.model.max_sequences or start.batch.sequences
+
+
+_SCHEDULER, _VLLM, _COMPILATION = (
+    "vllm/config/scheduler.py",
+    "vllm/config/vllm.py",
+    "vllm/config/compilation.py",
+)
+
+CONDITIONS = (
+    Condition(_step_below_context, f"{_SCHEDULER}:322"),
+    Condition(_step_below_sequences, f"{_SCHEDULER}:332"),
+    Condition(_active_above_all, f"{_SCHEDULER}:342", (0, 31)),
+    Condition(_threshold_above_context, f"{_SCHEDULER}:356"),
+    Condition(_partial_prefills, _SCHEDULER, until=(0, 27)),
+    Condition(_aligned_blocks, f"{_VLLM}:3415"),
+    Condition(_mamba_blocks, f"{_VLLM}:3449"),
+    Condition(_said_twice, "vllm/engine/arg_utils.py:2730"),
+    Condition(_largest_graph, f"{_VLLM}:2561"),
+    Condition(_pieces_without_compiling, f"{_VLLM}:2171"),
+    Condition(_syntax_of_operators, f"{_COMPILATION}:1014"),
+    Condition(_compiler, f"{_COMPILATION}:1040"),
+    Condition(_custom_operators, f"{_COMPILATION}:1023"),
+)

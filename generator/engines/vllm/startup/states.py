@@ -1,0 +1,106 @@
+"""vLLM's states of recurrent layers: Mamba, gated delta nets and the like."""
+
+from generator.engines.conditions import excludes, within
+from generator.engines.startup import Condition, Refusal, Start
+
+_REPLAY, _KERNELS, _BUFFER = "use-replayssm", "mamba-backend", "replayssm-buffer-len"
+# The kinds whose classes replay states.
+_REPLAYED = ("nemotron_h", "kimi_k3", "kimi_linear")
+
+
+def _rounded_states(start: Start) -> Refusal | None:
+    name = "enable-mamba-cache-stochastic-rounding"
+    if not start.is_on(name):
+        return None
+    if start.word("mamba-ssm-cache-dtype") != "float16":
+        return start.refuse(
+            name,
+            f"'{name}' needs states in float16",
+            "write 'mamba-ssm-cache-dtype: float16' beside it",
+        )
+    if start.word(_KERNELS).lower() in ("", "triton"):
+        return start.refuse(
+            name,
+            f"on a GB10 '{name}' is FlashInfer's alone",
+            "write 'mamba-backend: flashinfer' beside it",
+        )
+    return None
+
+
+def _algorithm_of_states(start: Start) -> Refusal | None:
+    name = "mamba-ssu-algorithm"
+    if name in start.flags and start.word(_KERNELS).lower() != "flashinfer":
+        return start.refuse(
+            name,
+            f"'{name}' is for FlashInfer's kernels",
+            "write 'mamba-backend: flashinfer' beside it",
+        )
+    return None
+
+
+def _whole_images(start: Start) -> Refusal | None:
+    name = "disable-chunked-mm-input"
+    if start.is_on(name) and start.word("mamba-cache-mode") == "align":
+        return start.refuse(
+            name, "'mamba-cache-mode: align' needs images that are read in parts", "take it out"
+        )
+    return None
+
+
+def _replayed_by_another_kind(start: Start) -> Refusal | None:
+    if start.is_on(_REPLAY) and start.model_type and start.model_type not in _REPLAYED:
+        return start.refuse(
+            _REPLAY, f"models of the kind {start.model_type} replay no states", "take it out"
+        )
+    return None
+
+
+def _replayed_by_triton(start: Start) -> Refusal | None:
+    plain = start.is_on(_REPLAY) and not start.method and start.model_type == "nemotron_h"
+    if plain and start.word(_KERNELS).lower() in ("", "triton"):
+        if start.variable("VLLM_USE_V2_MODEL_RUNNER") is not True:
+            return None
+        return start.refuse(
+            _REPLAY,
+            "Triton's kernels replay no states in the second model runner",
+            "write 'mamba-backend: flashinfer' beside it",
+        )
+    return None
+
+
+def _replayed_drafts(start: Start) -> Refusal | None:
+    if not start.is_on(_REPLAY) or not start.method or start.model_type != "nemotron_h":
+        return None
+    if start.word(_KERNELS).lower() != "flashinfer":
+        return start.refuse(
+            _REPLAY,
+            "with drafts states are replayed by FlashInfer alone",
+            "write 'mamba-backend: flashinfer' beside it",
+        )
+    length = start.number(_BUFFER)
+    if length is not None and length < start.drafted + 1:
+        return start.refuse(
+            _BUFFER,
+            f"{start.drafted} drafted tokens do not fit into a buffer of {length:.0f}",
+            f"write {start.drafted + 1} or more",
+        )
+    return None
+
+
+def _long_replay(start: Start) -> Refusal | None:
+    replayed = start.is_on(_REPLAY) and start.word(_KERNELS).lower() == "flashinfer"
+    return within(_BUFFER, 1, 16)(start) if replayed else None
+
+
+_MAMBA, _VLLM = "vllm/config/mamba.py", "vllm/config/vllm.py"
+
+CONDITIONS = (
+    Condition(_rounded_states, f"{_MAMBA}:98"),
+    Condition(_algorithm_of_states, f"{_MAMBA}:77", (0, 27)),
+    Condition(_whole_images, f"{_VLLM}:3415"),
+    Condition(_replayed_by_another_kind, f"{_VLLM}:3476", (0, 29), (0, 34)),
+    Condition(_replayed_by_triton, f"{_VLLM}:3532", (0, 30)),
+    Condition(_replayed_drafts, f"{_VLLM}:3510", (0, 32)),
+    Condition(_long_replay, f"{_VLLM}:3480", (0, 32)),
+    Condition(excludes(_REPLAY, "kv-transfer-config"), f"{_VLLM}:3545", (0, 27)),
+)

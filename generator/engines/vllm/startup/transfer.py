@@ -1,0 +1,188 @@
+"""What vLLM hands to other processes: parts of the KV cache, and which experts were chosen."""
+
+from generator.diagnostics import did_you_mean
+from generator.engines.startup import Condition, Effect, Refusal, Start
+
+_TRANSFER, _EXPERTS = "kv-transfer-config", "enable-return-routed-experts"
+_CONTEXT = "decode-context-parallel-size"
+# Of all releases from 0.19 to 0.33.
+_CONNECTORS = (
+    "DecodeBenchConnector",
+    "ExampleConnector",
+    "ExampleHiddenStatesConnector",
+    "FlexKVConnectorV1",
+    "HF3FSKVConnector",
+    "HiSparseConnector",
+    "LMCacheConnectorV1",
+    "LMCacheMPConnector",
+    "MoRIIOConnector",
+    "MooncakeConnector",
+    "MooncakeStoreConnector",
+    "MultiConnector",
+    "NixlConnector",
+    "NixlPullConnector",
+    "NixlPushConnector",
+    "OffloadingConnector",
+    "P2pNcclConnector",
+    "SimpleCPUOffloadConnector",
+)
+_ONE_CACHE = ("ExampleConnector", "FlexKVConnectorV1", "HF3FSKVConnector", "LMCacheConnectorV1")
+_ROLES = ("kv_producer", "kv_consumer", "kv_both")
+
+
+def _role(start: Start) -> Refusal | None:
+    role = start.word(_TRANSFER, "kv_role")
+    if role and role not in _ROLES:
+        return start.refuse(
+            _TRANSFER, f"'{role}' is no role", f"write {' or '.join(_ROLES)}", "kv_role"
+        )
+    if start.word(_TRANSFER, "kv_connector") and not role:
+        return start.refuse(
+            _TRANSFER,
+            "a connector has a role",
+            "write 'kv_role: kv_both' beside it",
+            "kv_connector",
+        )
+    return None
+
+
+def _encoder_role(start: Start) -> Refusal | None:
+    name = "ec-transfer-config"
+    if start.word(name, "ec_connector") and not start.word(name, "ec_role"):
+        return start.refuse(
+            name, "a connector has a role", "write 'ec_role: ROLE' beside it", "ec_connector"
+        )
+    return None
+
+
+def _growing_segments(start: Start) -> Refusal | None:
+    name, connector = "PYTORCH_CUDA_ALLOC_CONF", start.word(_TRANSFER, "kv_connector")
+    moved = "expandable_segments:True" in start.engine.env.get(name, "")
+    pinned = start.is_on("enable-cumem-allocator") or start.is_on("enable-sleep-mode")
+    if connector and moved and not pinned:
+        return Refusal(
+            f"{connector} registers memory, and expandable segments move it",
+            ("engine", "env", name),
+            "take it out",
+        )
+    return None
+
+
+def _unknown_connector(start: Start) -> Refusal | None:
+    name = start.word(_TRANSFER, "kv_connector")
+    if not name or name in _CONNECTORS or start.word(_TRANSFER, "kv_connector_module_path"):
+        return None
+    return start.refuse(
+        _TRANSFER,
+        f"vLLM has no connector '{name}'",
+        did_you_mean(name, _CONNECTORS) or "write 'kv_connector_module_path' beside it",
+        "kv_connector",
+    )
+
+
+def _several_caches(start: Start) -> Refusal | None:
+    name, flag = start.word(_TRANSFER, "kv_connector"), "disable-hybrid-kv-cache-manager"
+    if name in _ONE_CACHE and start.is_off(flag):
+        return start.refuse(
+            flag,
+            f"{name} has no caches of several kinds",
+            f"take it out, or write '{flag}: true'",
+        )
+    return None
+
+
+def _contexts_over_ranks(start: Start) -> Refusal | None:
+    size, name = start.count(_CONTEXT), start.word(_TRANSFER, "kv_connector")
+    if name != "NixlConnector" or size == 1:
+        return None
+    if size != start.sizes.tensor:
+        said = f"NixlConnector takes caches on one rank or on all {start.sizes.tensor}"
+        return start.refuse(_CONTEXT, said, f"write {start.sizes.tensor}, or take it out")
+    if start.known and not start.known.latent:
+        said = "NixlConnector hands over spread caches of latent attention (MLA) alone"
+        return start.refuse(_CONTEXT, said, "take it out")
+    return None
+
+
+def _sparse_cache_in_memory(start: Start) -> Refusal | None:
+    if start.word(_TRANSFER, "kv_connector") != "HiSparseConnector":
+        return None
+    size = start.number(_TRANSFER, "kv_connector_extra_config", "host_pool_gib")
+    if size is None or size <= 0:
+        return start.refuse(
+            _TRANSFER,
+            "HiSparseConnector has a pool in host memory",
+            "write 'kv_connector_extra_config: {host_pool_gib: GIB}' beside it",
+            "kv_connector",
+        )
+    if start.known and start.known.indexer is None:
+        said = "HiSparseConnector is for sparse attention, which the model has not"
+    elif start.sizes.pipeline > 1 or start.count(_CONTEXT) > 1:
+        said = "HiSparseConnector has neither stages nor context ranks"
+    else:
+        return None
+    return start.refuse(_TRANSFER, said, "take it out", "kv_connector")
+
+
+def _experts_without_prefixes(start: Start) -> Refusal | None:
+    if not start.is_on(_EXPERTS):
+        return None
+    if start.is_off("enable-prefix-caching"):
+        said = f"'{_EXPERTS}' keeps them with the cached prefixes"
+        return start.refuse("enable-prefix-caching", said, "take one of the two out")
+    connector = start.word(_TRANSFER, "kv_connector")
+    if connector.startswith(("Nixl", "MoRIIO")) or connector == "MooncakeConnector":
+        return start.refuse(_EXPERTS, f"'{_EXPERTS}' does not go with {connector}", "take it out")
+    return None
+
+
+def _unsized_offload(start: Start) -> Refusal | None:
+    name = "kv-offloading-backend"
+    if name in start.flags and "kv-offloading-size" not in start.flags:
+        return start.refuse(
+            name, "nothing is offloaded without a size", "write 'kv-offloading-size: GIB' beside it"
+        )
+    return None
+
+
+def _experts_returned(start: Start) -> Refusal | None:
+    if not start.is_on(_EXPERTS):
+        return None
+    if start.sizes.pipeline > 1 or start.count("decode-context-parallel-size") > 1:
+        return start.refuse(
+            _EXPERTS, f"'{_EXPERTS}' has neither stages nor context ranks", "take it out"
+        )
+    if start.known and start.known.experts == 0:
+        return start.refuse(_EXPERTS, "the model has no experts", "take it out")
+    return None
+
+
+def _offload_group(start: Start) -> Refusal | None:
+    group, inside = start.number("offload-group-size"), start.number("offload-num-in-group")
+    if group is not None and inside is not None and inside > group:
+        return start.refuse(
+            "offload-num-in-group",
+            f"{inside:.0f} layers of a group of {group:.0f}",
+            f"write {group:.0f} or less",
+        )
+    step = start.number("offload-prefetch-step")
+    if step is not None and step < 1:
+        return start.refuse("offload-prefetch-step", "a step is 1 at least", "write 1 or more")
+    return None
+
+
+_FACTORY = "vllm/distributed/kv_transfer/kv_connector/factory.py"
+
+CONDITIONS = (
+    Condition(_role, "vllm/config/kv_transfer.py:115"),
+    Condition(_encoder_role, "vllm/config/ec_transfer.py:85"),
+    Condition(_growing_segments, "vllm/config/vllm.py:1291", (0, 21)),
+    Condition(_unknown_connector, f"{_FACTORY}:128", until=(0, 34)),
+    Condition(_several_caches, f"{_FACTORY}:57", until=(0, 34)),
+    Condition(_contexts_over_ranks, "vllm/config/vllm.py:1582", (0, 30)),
+    Condition(_sparse_cache_in_memory, "vllm/config/vllm.py:1885", (0, 30)),
+    Condition(_experts_without_prefixes, "vllm/config/vllm.py:1204", (0, 31)),
+    Condition(_unsized_offload, "vllm/config/vllm.py:1157", effect=Effect.DIFFERS),
+    Condition(_experts_returned, "vllm/config/vllm.py:1204", (0, 30)),
+    Condition(_offload_group, "vllm/config/offload.py:102"),
+)

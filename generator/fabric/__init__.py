@@ -1,0 +1,1 @@
+"""The fabric: which address every half of a cabled port has."""

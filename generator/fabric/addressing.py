@@ -1,0 +1,260 @@
+"""Assigns an address to each half of every cabled port.
+
+The plan is total: it is made for faulty sites too, so that the rules can judge the addresses that
+would come out. Only every endpoint must resolve and no port be used twice.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Interface, IPv4Network
+
+from generator.fabric.topologies import TOPOLOGIES
+from generator.fabric.topologies.kind import Pair
+from generator.hardware import HALVES, Half
+from generator.origin import Origin, origins
+from generator.records import record
+from generator.sitefile.declaration import DeclaredCable, DeclaredNode, Topology
+
+FABRIC_PREFIX = 24
+_HOSTS_IN_SUBNET = 1 << (32 - FABRIC_PREFIX)
+
+
+@record
+class Peer:
+    """A node that answers on an interface: its half of a port there, the address, its cable.
+
+    A large switch has a hundred thousand peers, so the address is the text that is printed.
+    """
+
+    ORIGIN = Origin("{cable} {peer}.host", "a neighbor's half on the same subnet")
+
+    node: str
+    half: Half
+    address: str
+    cable: int
+
+
+@record
+class FabricInterface:
+    """One addressed half of a cabled port of a node; `mtu` in bytes."""
+
+    ORIGIN = Origin("{cable}.endpoints", "each port that a cable ends at has two halves")
+    ORIGINS = origins(
+        address=Origin(
+            "{cable}.addresses|{cable}.subnets|topology.subnet_pool {node}.host",
+            "a cable's half takes its own subnet, or the pool's next; a node its host number on it",
+        ),
+        mtu=Origin("topology.mtu|topology.kind", "9000, but 1500 on a switch"),
+        ping_size=Origin(
+            "topology.mtu|topology.kind",
+            "the MTU less 28 bytes of headers: a ping that fills a frame",
+        ),
+    )
+
+    half: Half
+    address: IPv4Interface
+    mtu: int
+    cable: int
+    peers: tuple[Peer, ...]
+
+    @property
+    def name(self) -> str:
+        """The Ethernet interface."""
+        return self.half.interface
+
+    @property
+    def hca(self) -> str:
+        """The RoCE device."""
+        return self.half.hca
+
+    @property
+    def ping_size(self) -> int:
+        """Payload of a ping that fills a frame: MTU less 20 bytes of IPv4 and 8 of ICMP header."""
+        return self.mtu - 28
+
+
+@record
+class Port:
+    """A port of a node."""
+
+    ORIGIN = Origin("{cable}.endpoints")
+
+    node: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.node}:p{self.port}"
+
+
+@record
+class SwitchPort:
+    """A port of a switch, in the switch's own words."""
+
+    ORIGIN = Origin("{cable}.endpoints")
+
+    switch: str
+    port: str
+
+    def __str__(self) -> str:
+        return f"{self.switch}:{self.port}"
+
+
+@record
+class Cable:
+    """A cable with both ends resolved.
+
+    `subnets` holds one subnet per addressed half, `addresses` for each of the `ports` one address
+    per half. `number` counts from 1, as on the cable's label.
+    """
+
+    ORIGIN = Origin("{cable}", "cables are numbered in the order of the list")
+    ORIGINS = origins(
+        subnets=Origin(
+            "{cable}.addresses|{cable}.subnets|topology.subnet_pool topology.halves",
+            "a cable's half takes its own subnet, or the pool's next; a node its host number on it",
+        ),
+    )
+
+    number: int
+    a: Port
+    b: Port | SwitchPort
+    subnets: tuple[IPv4Network, ...]
+    addresses: tuple[tuple[IPv4Interface, ...], ...]
+    kind: str | None
+    length_m: float | None
+    label: str | None
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """Its ends on nodes."""
+        return (self.a, self.b) if isinstance(self.b, Port) else (self.a,)
+
+
+@record
+class Fabric:
+    """Cables by number, each node's interfaces by port and half, and who is on each subnet.
+
+    `pool_pairs` says of each cable which pair of the pool's subnets it takes; cables of one pair
+    share their subnets. `mtu` is in bytes.
+    """
+
+    cables: tuple[Cable, ...]
+    pool_pairs: tuple[int, ...]
+    interfaces: Mapping[str, tuple[FabricInterface, ...]]
+    members: Mapping[IPv4Network, tuple[Peer, ...]]
+    mtu: int
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The nodes that a cable joins each."""
+        return tuple((c.a.node, c.b.node) for c in self.cables if isinstance(c.b, Port))
+
+
+def plan(
+    nodes: Sequence[DeclaredNode], cabling: Sequence[DeclaredCable], topology: Topology
+) -> Fabric:
+    """The fabric of a site."""
+    names = {node.name for node in nodes}
+    kind = TOPOLOGIES[topology.kind]
+    mtu = topology.mtu or kind.mtu
+    pairs = tuple(kind.pool_pair(cable.index, _node_end(cable, names).port) for cable in cabling)
+    # Of a pair that several cables give subnets, those of the first one count.
+    placed = [*zip(pairs, cabling, strict=True)]
+    given = {pair: cable.subnets for pair, cable in reversed(placed) if cable.subnets}
+    hosts = {node.name: node.host for node in nodes}
+    cables = tuple(
+        _cable(cable, hosts, given.get(pair) or _from_pool(pair, topology))
+        for pair, cable in placed
+    )
+    members = _members(cables)
+    found: dict[str, list[FabricInterface]] = {name: [] for name in hosts}
+    for cable in cables:
+        for port, addresses in zip(cable.ports, cable.addresses, strict=True):
+            found[port.node] += _interfaces(port, addresses, cable, members, mtu)
+    return Fabric(
+        cables=cables,
+        pool_pairs=pairs,
+        interfaces={name: tuple(sorted(own, key=lambda i: i.half)) for name, own in found.items()},
+        members=members,
+        mtu=mtu,
+    )
+
+
+def pool_subnets(pool: IPv4Network) -> int:
+    """How many fabric subnets a pool holds."""
+    return 1 << max(0, FABRIC_PREFIX - pool.prefixlen)
+
+
+def pool_subnet(pool: IPv4Network, index: int) -> IPv4Network:
+    """The /24 of that index; past the end of the pool it is the next one all the same."""
+    base = int(pool.network_address) + index * _HOSTS_IN_SUBNET
+    return IPv4Network((base % (1 << 32), FABRIC_PREFIX), strict=False)
+
+
+def _from_pool(pair: int, topology: Topology) -> tuple[IPv4Network, ...]:
+    """Pair i is subnets 2i and 2i+1 of the pool."""
+    return tuple(pool_subnet(topology.subnet_pool, 2 * pair + half) for half in topology.halves)
+
+
+def _node_end(cable: DeclaredCable, names: set[str]) -> Port:
+    end = next(end for end in cable.endpoints if end.name in names)
+    return Port(end.name, int(end.port[1:]))
+
+
+def _cable(
+    cable: DeclaredCable, hosts: Mapping[str, int], subnets: tuple[IPv4Network, ...]
+) -> Cable:
+    """Both ends in an order of their own: the order of the two endpoints means nothing."""
+    ends = [end for end in cable.endpoints if end.name in hosts]
+    own = dict(zip(ends, zip(*cable.addresses, strict=False), strict=False))
+    ends.sort(key=lambda end: (end.port, end.name))
+    switches = [SwitchPort(e.name, e.port) for e in cable.endpoints if e.name not in hosts]
+    ports = [Port(end.name, int(end.port[1:])) for end in ends]
+    return Cable(
+        number=cable.index + 1,
+        a=ports[0],
+        b=ports[1] if len(ports) == 2 else switches[0],
+        subnets=subnets,
+        addresses=tuple(
+            own.get(end) or tuple(_address(subnet, hosts[end.name]) for subnet in subnets)
+            for end in ends
+        ),
+        kind=cable.kind,
+        length_m=cable.length_m,
+        label=cable.label,
+    )
+
+
+def _members(cables: Iterable[Cable]) -> dict[IPv4Network, tuple[Peer, ...]]:
+    """Who is on each subnet, by cable and port."""
+    members: dict[IPv4Network, list[Peer]] = {}
+    for cable in cables:
+        for half, subnet in zip(HALVES, cable.subnets, strict=False):
+            members.setdefault(subnet, []).extend(
+                Peer(port.node, Half(port.port, half), str(own[half].ip), cable.number)
+                for port, own in zip(cable.ports, cable.addresses, strict=True)
+                if half < len(own)
+            )
+    return {subnet: tuple(peers) for subnet, peers in members.items()}
+
+
+def _interfaces(
+    port: Port,
+    addresses: Sequence[IPv4Interface],
+    cable: Cable,
+    members: Mapping[IPv4Network, Sequence[Peer]],
+    mtu: int,
+) -> Iterator[FabricInterface]:
+    """The addressed halves of one end of a cable."""
+    for half, subnet, address in zip(HALVES, cable.subnets, addresses, strict=False):
+        yield FabricInterface(
+            half=Half(port.port, half),
+            address=address,
+            mtu=mtu,
+            cable=cable.number,
+            peers=tuple(peer for peer in members[subnet] if peer.node != port.node),
+        )
+
+
+def _address(subnet: IPv4Network, host: int) -> IPv4Interface:
+    value = (int(subnet.network_address) + host) % (1 << 32)
+    return IPv4Interface((value, subnet.prefixlen))

@@ -1,0 +1,59 @@
+"""The groups of ranks that an engine makes, and whether cables alone join each of them.
+
+Ranks are numbered with the tensor sizes innermost, then the stages, then the replicas: so do vLLM
+(`initialize_model_parallel`), SGLang and TensorRT-LLM.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from generator.fabric.topologies.kind import Pair
+from generator.records import record
+from generator.sitefile.declaration import Parallel
+
+
+@record
+class Group:
+    """Ranks that a communicator of NCCL joins, in its order."""
+
+    kind: str
+    ranks: tuple[int, ...]
+
+
+def groups(sizes: Parallel, context: int, shared_experts: bool) -> Iterator[Group]:
+    """Every group of more than one rank.
+
+    `context` ranks share the KV cache of a sequence, and all replicas the experts if these are
+    shared.
+    """
+    tensor, stages, replicas = sizes.tensor, sizes.pipeline, sizes.data
+    of_replica = tensor * stages
+    starts = range(0, sizes.ranks, tensor)
+    for start in starts:
+        yield from _group("tensor", range(start, start + tensor))
+    for first in range(0, sizes.ranks, of_replica):
+        for rank in range(first, first + tensor):
+            yield from _group("pipeline", range(rank, first + of_replica, tensor))
+    for rank in range(of_replica):
+        yield from _group("data", range(rank, sizes.ranks, of_replica))
+    for first in range(0, of_replica, tensor) if replicas > 1 and shared_experts else ():
+        members = (rank + first for rank in starts[::stages])
+        yield from _group("expert", [r for start in members for r in range(start, start + tensor)])
+    for start in range(0, sizes.ranks, context) if 1 < context < tensor else ():
+        yield from _group("context", range(start, start + context))
+
+
+def gap(members: Sequence[str], joined: Collection[Pair]) -> Pair | None:
+    """The first two of a group that NCCL would connect and no cable joins, if there are any.
+
+    NCCL makes a ring of a communicator's ranks in their order (src/graph/connect.cc): each is
+    connected to the next one, and the last one to the first.
+    """
+    known = {frozenset(pair) for pair in joined}
+    following = [*members[1:], members[0]]
+    pairs = zip(members, following, strict=True)
+    return next((pair for pair in pairs if frozenset(pair) not in known), None)
+
+
+def _group(kind: str, ranks: Sequence[int]) -> Iterator[Group]:
+    if len(ranks) > 1:
+        yield Group(kind, tuple(ranks))

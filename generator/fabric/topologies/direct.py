@@ -1,0 +1,38 @@
+"""Two nodes and a cable between them."""
+
+from collections.abc import Collection, Sequence
+
+from generator.fabric.topologies.kind import Pair, TopologyKind
+from generator.sitefile.declaration import Plane
+
+
+class Direct(TopologyKind):
+    """Two nodes; a second cable works and brings nothing."""
+
+    fewest = most = usual = 2
+    meaning = "two nodes, one cable"
+    mtu = 9000
+    control_plane: Plane = "fabric"
+    same_port = True
+    spare_cables = True
+
+    def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
+        """Both nodes."""
+        first, second = names
+        return ((first, second),)
+
+    def missing(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[Pair]:
+        """Both nodes, unless a cable joins them."""
+        return () if joined else self.pairs(names)
+
+    def bus_bandwidth(self, nodes: int) -> float:
+        """NVIDIA's threshold (dgx-spark-playbooks, spark_cluster_setup.py), rounded down."""
+        return 21.8
+
+    def summary(self, nodes: int) -> str:
+        """`2 nodes, joined directly,`."""
+        return f"{nodes} nodes, joined directly,"
+
+    def description(self, nodes: int) -> str:
+        """`Two Sparks on a cable`."""
+        return "Two Sparks on a cable"

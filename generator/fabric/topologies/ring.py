@@ -1,0 +1,143 @@
+"""Nodes in a ring: each has a cable to the next one, and the last one to the first."""
+
+from collections.abc import Collection, Sequence
+
+from generator.fabric.topologies.kind import Pair, TopologyKind
+from generator.origin import Origin, origins
+from generator.sitefile.declaration import Plane
+
+# In a ring of three, everybody is a neighbor.
+_TRIANGLE = 3
+# What NCCL compares of two addresses unless told (src/transport/net_ib/connect.cc).
+_COMPARED_BITS = 24
+_LAZY = Origin("topology.kind nodes", "else NCCL connects trees at the start, across the ring")
+
+
+class Ring(TopologyKind):
+    """Three to eight nodes; each of the two ports of one leads to another neighbor.
+
+    From four on most nodes are no neighbors, and RDMA is not routed. Stock NCCL works there if it
+    connects none but neighbors: with rings alone, which each communicator connects when it first
+    uses them. Measured with NCCL 2.28.9 on four, six and eight nodes.
+    """
+
+    fewest, most = _TRIANGLE, 8
+    # NVIDIA joins four by a switch.
+    usual = _TRIANGLE
+    meaning = "three to eight nodes, each on two others"
+    mtu = 9000
+    # No fabric interface reaches all peers.
+    control_plane: Plane = "management"
+    reaches_all = False
+    nccl = "2.30.7"
+    nccl_origins = origins(
+        NCCL_NET_PLUGIN=Origin("topology.kind", "a ring's peers are found by NCCL's own transport"),
+        NCCL_IB_SUBNET_AWARE_ROUTING=Origin("topology.kind", "a ring's peer is behind one port"),
+        NCCL_IB_SUBNET_PREFIX_LEN=Origin("cabling", "NCCL compares 24 bits unless told"),
+        NCCL_ALGO=Origin("topology.kind nodes", "a tree would lead to nodes that no cable reaches"),
+        NCCL_RUNTIME_CONNECT=_LAZY,
+        NCCL_CUMEM_ENABLE=_LAZY,
+        NCCL_CUMEM_HOST_ENABLE=Origin("topology.kind nodes", "containers have no say over NUMA"),
+    )
+
+    def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
+        """Each node and the next one."""
+        return tuple(zip(names, [*names[1:], names[0]], strict=True))
+
+    def missing(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[Pair]:
+        """The ends of open chains, from one to the next, in the order of the names.
+
+        None where the cables close a ring.
+        """
+        chains = _chains(names, joined)
+        ends = [(chain[-1], following[0]) for chain, following in _each_and_next(chains)]
+        usual = self.pairs(names)
+        turned = [(b, a) if (b, a) in usual else (a, b) for a, b in ends]
+        return tuple(sorted(turned, key=lambda pair: names.index(pair[0])))
+
+    def closed_apart(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
+        """The nodes of the first ring that leaves some out."""
+        open_ones = {name for chain in _chains(names, joined) for name in chain}
+        rings = (_walk(name, names, joined) for name in names if name not in open_ones)
+        return next((along for along in rings if len(along) < len(names)), ())
+
+    def order(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
+        """From the first node towards the earlier of its two neighbors, and around.
+
+        Empty unless the cables close one ring of all nodes.
+        """
+        along = _walk(names[0], names, joined)
+        is_closed = len(joined) == len(names) == len(along)
+        return along if is_closed and not _chains(names, joined) else ()
+
+    def is_oriented(self, nodes: int) -> bool:
+        """Three nodes are treated alike in no other way, and NVIDIA's set-up takes no other."""
+        return nodes == _TRIANGLE
+
+    def nccl_settings(self, nodes: int, prefix: int) -> dict[str, str]:
+        """A peer is behind one of two ports: NCCL picks it by subnet, from 2.30.7 on.
+
+        From four nodes on a tree, or the connections that NCCL makes at the start unless memory is
+        managed by cuMem, would lead to nodes that no cable reaches (src/init.cc, `runtimeConn`;
+        src/graph/tuning.cc). cuMem for the host's memory asks for NUMA, which a container without
+        SYS_NICE has not (NCCL, "Runtime and MPI issues").
+        """
+        values = {"NCCL_NET_PLUGIN": "none", "NCCL_IB_SUBNET_AWARE_ROUTING": "1"}
+        if prefix != _COMPARED_BITS or nodes > _TRIANGLE:
+            values["NCCL_IB_SUBNET_PREFIX_LEN"] = str(prefix)
+        return values | (_NEIGHBORS_ALONE if nodes > _TRIANGLE else {})
+
+    def bus_bandwidth(self, nodes: int) -> float:
+        """NVIDIA's threshold for three (dgx-spark-playbooks, spark_cluster_setup.py).
+
+        For more there is none: 20 to 24 GB/s were measured on four and eight, and half of that over
+        one half of each cable.
+        """
+        return 10.0 if nodes == _TRIANGLE else 18.0
+
+    def summary(self, nodes: int) -> str:
+        """`3 nodes in a ring of 3 cables`."""
+        return f"{nodes} nodes in a ring of {nodes} cables"
+
+    def description(self, nodes: int) -> str:
+        """`Three Sparks in a ring`."""
+        return f"{_WORDS[nodes]} Sparks in a ring"
+
+
+_WORDS = {3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven", 8: "Eight"}
+
+_NEIGHBORS_ALONE = {
+    "NCCL_ALGO": "Ring",
+    "NCCL_RUNTIME_CONNECT": "1",
+    "NCCL_CUMEM_ENABLE": "1",
+    "NCCL_CUMEM_HOST_ENABLE": "0",
+}
+
+
+def _chains(names: Sequence[str], joined: Collection[Pair]) -> list[tuple[str, ...]]:
+    """The nodes along the cables of each chain that is open; one without a cable is one, too."""
+    chains: list[tuple[str, ...]] = []
+    for name in names:
+        is_end = len(_neighbors(name, names, joined)) < 2
+        if is_end and not any(name in chain for chain in chains):
+            chains.append(_walk(name, names, joined))
+    return chains
+
+
+def _walk(start: str, names: Sequence[str], joined: Collection[Pair]) -> tuple[str, ...]:
+    """The nodes from one on, each a neighbor of the one before, until there is none left."""
+    order = [start]
+    while following := [n for n in _neighbors(order[-1], names, joined) if n not in order]:
+        order.append(following[0])
+    return tuple(order)
+
+
+def _neighbors(name: str, names: Sequence[str], joined: Collection[Pair]) -> list[str]:
+    found = {other for pair in joined if name in pair for other in pair if other != name}
+    return sorted(found, key=names.index)
+
+
+def _each_and_next(
+    chains: Sequence[tuple[str, ...]],
+) -> Sequence[tuple[tuple[str, ...], tuple[str, ...]]]:
+    return list(zip(chains, [*chains[1:], *chains[:1]], strict=True))

@@ -1,0 +1,38 @@
+"""Nodes on a switch."""
+
+from collections.abc import Sequence
+
+from generator.fabric.topologies.kind import TopologyKind
+from generator.sitefile.declaration import Plane
+
+
+class Switch(TopologyKind):
+    """Two nodes or more; a port number of all of them is one network."""
+
+    fewest, most = 2, 244
+    usual = most
+    meaning = "two nodes or more on a switch"
+    # Every port of the switch must agree, and this is what a switch has before it is set up.
+    mtu = 1500
+    control_plane: Plane = "fabric"
+    switched = True
+
+    def pool_pair(self, cable: int, port: int) -> int:
+        """The port's number, whether or not the other port is cabled."""
+        return port
+
+    def preparations(self, mtu: int, before: int | None) -> Sequence[str]:
+        """All ports of the switch carry what the nodes send."""
+        return () if mtu == before else (f"set the MTU of every switch port to {mtu}",)
+
+    def bus_bandwidth(self, nodes: int) -> float:
+        """NVIDIA's threshold (dgx-spark-playbooks, spark_cluster_setup.py), rounded down."""
+        return 21.8
+
+    def summary(self, nodes: int) -> str:
+        """`4 nodes on a switch`."""
+        return f"{nodes} nodes on a switch"
+
+    def description(self, nodes: int) -> str:
+        """`4 Sparks on a switch`."""
+        return f"{nodes} Sparks on a switch"

@@ -1,0 +1,235 @@
+"""What a rank caches of a sequence: pages of each kind of layers, and the pools that hold them.
+
+Line numbers are of vLLM 0.33.0 unless another release is named.
+"""
+
+from collections.abc import Iterator
+from math import ceil
+
+from generator.catalogs.engines import Paging
+from generator.fit import formulas
+from generator.fit.formulas import CACHED, WIDE
+from generator.fit.kinds import Kinds
+from generator.fit.paging import Pages, Pool, pool
+from generator.fit.requested import Requested
+from generator.models.architecture import Compressed, Recurrent, Shape
+from generator.records import record
+
+# Tokens of a block: the default, that of latent caches, and of DeepSeek-V4.
+# Source: vllm/config/cache.py, DEFAULT_BLOCK_SIZE; FlashMLA's 64; models/deepseek_v4/attention.py.
+_BLOCK, _LATENT_BLOCK, _COMPRESSED_BLOCK = 16, 64, 256
+
+# What blocks of hybrid models are multiples of: kernels of attention, and those of latent caches.
+# Source: vllm/platforms/interface.py, `_align_hybrid_block_size`.
+_KERNEL_BLOCK, _LATENT_KERNEL_BLOCK = 16, 128
+
+
+@record
+class Cache:
+    """The KV cache of a rank; `under_way` are tokens scheduled and not settled yet."""
+
+    pages: tuple[Pages, ...]
+    pools: tuple[Pool, ...]
+    under_way: int
+
+    def sequence(self, tokens: int) -> int:
+        """Bytes that one sequence of so many tokens takes."""
+        return sum(pool.sequence(tokens, self.under_way) for pool in self.pools)
+
+    def read(self, tokens: int) -> float:
+        """Bytes that are read for the next token of a sequence."""
+        return sum(_read(pages, tokens) for pages in self.pages)
+
+
+def _read(pages: Pages, tokens: int) -> float:
+    if pages.kind in ("state", "ring"):
+        return pages.layers * pages.page
+    kept = min(tokens, pages.window) if pages.kind == "window" else tokens
+    return pages.layers * pages.page * kept / pages.block
+
+
+@record
+class Split:
+    """Which layers of a model a rank has: their kinds here and in all, and the tensor ranks.
+
+    `drafts` counts layers of a draft here, `draft_elements` what a draft model caches a token.
+    """
+
+    here: Kinds
+    all: Kinds
+    tensor: int
+    pipeline: int
+    drafts: int
+    draft_elements: float
+
+
+def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | None) -> Cache:
+    """The cache of a rank; without `paging` each kind of layers has a pool of its own."""
+    if paging is None:
+        kinds = tuple(_apart(shape, split, requested))
+        return Cache(kinds, tuple(pool([pages], packed=False) for pages in kinds), requested.step)
+    under_way = requested.step
+    if requested.version >= paging.two_steps:
+        under_way *= split.pipeline + 1 if split.pipeline > 1 else 2
+    kinds = tuple(_paged(shape, split, requested))
+    packed = shape.compressed is not None or _is_pooled(shape)
+    one = pool(kinds, packed, tuples=requested.version < paging.packs)
+    return Cache(kinds, (one,), under_way)
+
+
+def _is_pooled(shape: Shape) -> bool:
+    return shape.indexer is not None and shape.indexer.pooled > 1
+
+
+def _apart(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
+    """Kinds of layers where each is allocated for itself, by the token."""
+    if shape.compressed:
+        yield from _compressed(shape.compressed, split)
+        return
+    token = _tokens_of_layers(shape, split, requested)
+    for kind, (here, everywhere, size) in token.items():
+        if not here:
+            continue
+        if kind == "window":
+            block, window = requested.window_cells, shape.sliding_window or 0
+            page = ceil(block * size)
+            yield Pages("window", here, everywhere, block, page, window, spare=0)
+        else:
+            yield Pages("full", here, everywhere, 1, ceil(size))
+    if shape.recurrent and split.here.recurrent:
+        state = _state_bytes(shape.recurrent, split.tensor, requested)
+        yield Pages("state", split.here.recurrent, split.all.recurrent, 1, state)
+
+
+def _paged(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
+    """Kinds of layers as vLLM describes them to its pool.
+
+    Source: vllm/platforms/interface.py, `_align_hybrid_block_size`: with states, the block is made
+    as long as a state is large, and the state padded to it. `MambaSpec.max_memory_usage_bytes`
+    (kv_cache_interface.py): two states and the drafted ones where prefixes are cached.
+    """
+    if shape.compressed:
+        yield from _compressed(shape.compressed, split)
+        return
+    token = _tokens_of_layers(shape, split, requested)
+    latent = shape.mla is not None
+    block = requested.block or (_LATENT_BLOCK if latent else _BLOCK)
+    state = 0
+    if shape.recurrent:
+        state = _state_bytes(shape.recurrent, split.tensor, requested)
+        kernel = max(_LATENT_KERNEL_BLOCK if latent else _KERNEL_BLOCK, requested.block or 0)
+        block = max(block, kernel * ceil(state / (kernel * token["full"][2])))
+    for kind, (here, everywhere, size) in token.items():
+        if not everywhere:
+            continue
+        page = ceil(block * size)
+        if kind == "window":
+            yield Pages("window", here, everywhere, block, page, shape.sliding_window or 0)
+        elif kind == "index" and shape.indexer and shape.indexer.pooled > 1:
+            yield Pages("full", here, everywhere, block, page, pads=False)
+            yield _tail(shape.indexer.head, shape.indexer.pooled, here, everywhere, requested)
+        else:
+            yield Pages("full", here, everywhere, block, page, pads=not latent)
+    if shape.recurrent:
+        count = (2 if requested.caches_prefixes else 1) + requested.drafted
+        page = max(state, ceil(block * token["full"][2]))
+        yield Pages("state", split.here.recurrent, split.all.recurrent, block, page, blocks=count)
+
+
+def _tokens_of_layers(
+    shape: Shape, split: Split, requested: Requested
+) -> dict[str, tuple[int, int, float]]:
+    """By kind: layers here, layers in all, and bytes a token and layer on a rank."""
+    assert requested.cached is not None
+    here, everywhere = split.here, split.all
+    full = _token_bytes(shape, split.tensor, requested)
+    found = {
+        "full": (here.attention + split.drafts, everywhere.attention + split.drafts, full),
+        "window": (here.sliding, everywhere.sliding, _window_bytes(shape, split.tensor, requested)),
+    }
+    if shape.indexer:
+        entry = formulas.indexer_cache_bytes(shape.indexer.head) / shape.indexer.pooled
+        found["index"] = (here.indexed, everywhere.indexed, entry)
+    if split.draft_elements:
+        found["draft"] = (1, 1, split.draft_elements * requested.cached / split.tensor)
+    return found
+
+
+def _token_bytes(shape: Shape, tensor: int, requested: Requested) -> float:
+    """Bytes of KV cache a token and full layer on one rank.
+
+    Source: `AttentionSpec.unpadded_page_size_bytes` (kv_cache_interface.py); of latent caches
+    `MLAAttentionSpec`, and 656 bytes for `fp8_ds_mla` (attention/backends/mla/flashmla_sparse.py).
+    """
+    each = requested.cached
+    assert each is not None
+    assert shape.layers
+    layers = shape.attention_layers or shape.layers
+    if shape.cache_bytes:
+        return shape.cache_bytes / layers
+    if shape.cache_elements:
+        copies = 1.0 if shape.latent else max(1 / tensor, 1 / (shape.kv_heads or 1))
+        return shape.cache_elements / layers * copies * each
+    if shape.mla:
+        elements = formulas.latent_cache_elements(shape.mla.kv_rank, shape.mla.cached_rope)
+        sparse = shape.indexer is not None and each == CACHED["fp8"]
+        return elements * (CACHED["fp8_ds_mla"] if sparse else each)
+    heads, head = shape.global_kv_heads or shape.kv_heads, shape.global_head_dim or shape.head_dim
+    assert heads
+    assert head
+    return formulas.grouped_cache_elements(heads, head, tensor, shape.value_dim) * each
+
+
+def _window_bytes(shape: Shape, tensor: int, requested: Requested) -> float:
+    if not shape.sliding_layers or not shape.kv_heads or not shape.head_dim:
+        return _token_bytes(shape, tensor, requested)
+    assert requested.cached is not None
+    heads, head = shape.kv_heads, shape.head_dim
+    elements = formulas.grouped_cache_elements(heads, head, tensor, shape.value_dim)
+    return elements * requested.cached
+
+
+def _state_bytes(recurrent: Recurrent, tensor: int, requested: Requested) -> int:
+    each = requested.state_bytes or recurrent.state_bytes
+    convolution = (2 * recurrent.keys + recurrent.values) * WIDE
+    size = formulas.state_bytes(recurrent.state * each, convolution, tensor, requested.drafted)
+    return ceil(size)
+
+
+def _tail(head: int, pooled: int, here: int, everywhere: int, requested: Requested) -> Pages:
+    """The keys of a pool that isn't full yet, in 16 bits beside their weights: one block.
+
+    Source: vllm/models/glm5next/common/attention.py, `Glm5NextTailCache.get_kv_cache_spec`.
+    """
+    pools = ceil((pooled + requested.drafted) / pooled)
+    ring = pooled * (1 << (pools - 1).bit_length())
+    return Pages("ring", here, everywhere, ring, int(ring * 2 * head * WIDE), pads=False)
+
+
+def _compressed(shape: Compressed, split: Split) -> Iterator[Pages]:
+    """DeepSeek-V4's compressed attention: windows everywhere, entries of every 4 or 128 tokens.
+
+    An entry has 448 bytes without positions, 128 with them and 8 of scales; pages are multiples of
+    576 bytes. The state of compression is in 32 bits: keys and scores, twice where windows overlap.
+    Source: vllm/models/deepseek_v4/attention.py, `get_kv_cache_spec` (two of them), compressor.py,
+    `CompressorStateCache`, and v1/attention/backends/mla/sparse_swa.py, `DeepseekV4SWACache`.
+    """
+    share = split.here.attention / split.all.attention if split.all.attention else 1
+    entry, index = shape.head + shape.rope + 8, shape.index_head + 4
+    every = _COMPRESSED_BLOCK
+
+    def pages(kind: str, layers: int, block: int, size: int, window: int = 0) -> Pages:
+        padded = ceil(size / 576) * 576
+        here = ceil(layers * share)
+        if kind == "window":
+            return Pages("window", here, layers, block, padded, window, pads=False)
+        return Pages("full", here, layers, block, padded, pads=False)
+
+    windows = split.all.attention + split.drafts
+    yield pages("full", shape.fours, every, every // 4 * entry)
+    yield pages("full", shape.fours, every, every // 4 * index)
+    yield pages("full", shape.rest, every, every // 128 * entry)
+    yield pages("window", windows, 64, 64 * entry, shape.window)
+    yield pages("window", shape.fours, 4, 4 * 2 * 2 * shape.head * 4, 2 * 4)
+    yield pages("window", shape.fours, 4, 4 * 2 * 2 * shape.index_head * 4, 2 * 4)
+    yield pages("window", shape.rest, 8, 8 * 2 * shape.head * 4, 128)

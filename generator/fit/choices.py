@@ -1,0 +1,115 @@
+"""The models of the catalog: which of them a number of nodes can hold, and how."""
+
+from collections.abc import Iterator
+
+from generator import catalogs
+from generator.catalogs import Checkpoint
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.fit.alternatives import Group, holding
+from generator.fit.assessment import Fit
+from generator.models.architecture import known_checkpoint
+from generator.records import record, replace
+from generator.sitefile.declaration import declare
+
+# What most people have: a node, a cable, a ring, a switch of four or eight ports.
+COUNTS = (1, 2, 3, 4, 8)
+CONTEXT_LENGTH = 32768
+
+
+@record
+class Choice:
+    """A checkpoint, and how it fits on the nodes that hold it; None where none of them do.
+
+    `unknown` says that too little is known of it.
+    """
+
+    checkpoint: Checkpoint
+    nodes: int | None
+    fit: Fit | None
+    unknown: bool = False
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Engines that read its files, those first that somebody advises settings for."""
+        advised = self.checkpoint.architecture.advised
+        readers = (name for name, traits in ENGINE_TRAITS.items() if not traits.reads_gguf)
+        return tuple(sorted(readers, key=lambda name: name not in advised))
+
+    @property
+    def parsers(self) -> tuple[str, ...]:
+        """What its publisher advises: a parser of tool calls, and one of reasoning."""
+        known = self.checkpoint.architecture
+        named = {"tool": known.tool_call_parser, "reasoning": known.reasoning_parser}
+        return tuple(f"{use}: {name}" for use, name in named.items() if name)
+
+
+def choices(word: str = "") -> Iterator[Choice]:
+    """Each checkpoint that a word is about, and the fewest nodes that hold it.
+
+    One sequence has room for the usual context, or for all that the model knows.
+    """
+    for known in _named(word):
+        group = _usual(known)
+        held = (holding(group, count) for count in COUNTS)
+        if found := next(filter(None, held), None):
+            yield _choice(known, found)
+        else:
+            fit = group.assess()
+            yield Choice(known, None, None, unknown=fit is None or fit.state == "unknown")
+
+
+def fitting(own: Group, word: str = "") -> Iterator[Choice]:
+    """The checkpoints that a site's nodes hold, with its own split or else another one."""
+    for known in _named(word):
+        longest = known.max_context or CONTEXT_LENGTH
+        model = replace(
+            own.model,
+            name=known.name,
+            source=None,
+            architecture=None,
+            file=None,
+            speculative=None,
+            context_length=min(own.model.context_length or longest, longest),
+        )
+        held = holding(replace(own, model=model), len(own.nodes))
+        if held:
+            yield _choice(known, held)
+
+
+def siblings(own: Group) -> Iterator[Choice]:
+    """Other checkpoints of a site's model, in its own split."""
+    known = known_checkpoint(own.model)
+    for other in catalogs.siblings(known) if known else ():
+        group = replace(own, model=replace(own.model, name=other.name, source=None))
+        if other != known and (fit := group.assess()):
+            yield Choice(other, len(own.nodes), fit, unknown=fit.state == "unknown")
+
+
+def _choice(known: Checkpoint, held: Group) -> Choice:
+    return Choice(known, len(held.nodes), held.assess())
+
+
+def _named(word: str) -> Iterator[Checkpoint]:
+    """The checkpoints whose name, publisher or format has the word in it."""
+    for name in catalogs.checkpoint_names():
+        known = catalogs.checkpoint(name)
+        if known and word.lower() in f"{known.hf_id} {known.format}".lower():
+            yield known
+
+
+def _usual(known: Checkpoint) -> Group:
+    """A site that says nothing but the model and an engine."""
+    name, start = next((name, t.start) for name, t in ENGINE_TRAITS.items() if t.start)
+    context = min(known.max_context or CONTEXT_LENGTH, CONTEXT_LENGTH)
+    declared = declare(
+        {
+            "nodes": [{"name": "spark1"}],
+            "model": {"name": known.name, "context_length": context},
+            "engine": {"name": name, "version": start.version, "image": start.image},
+        },
+        (),
+    )
+    assert declared.nodes
+    assert declared.model
+    assert declared.engine
+    return Group(declared.nodes, declared.model, declared.engine)

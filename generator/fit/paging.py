@@ -1,0 +1,222 @@
+"""The blocks of vLLM's KV cache: how layers of several kinds share one pool, and what that costs.
+
+All sizes of pages are in bytes, of blocks and windows in tokens. Line numbers are of vLLM 0.33.0,
+`vllm/v1/core/kv_cache_utils.py` (utils) and `vllm/v1/kv_cache_interface.py` (interface), unless
+another release is named.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Literal
+
+from generator.records import record, replace
+
+Kind = Literal["full", "window", "state", "ring"]
+
+# Up to this many more layers of one kind, the other kinds are padded to them.
+# Source: utils, `_get_kv_cache_groups_uniform_page_size`.
+_PADDED_UP_TO = 1.5
+
+
+@record
+class Pages:
+    """What layers of one kind cache: a page of `page` bytes for each `block` tokens and layer.
+
+    `layers` are those of one rank, `all_layers` those of the model, which decide on the groups.
+    A window holds `window` tokens and what is under way; a state is `blocks` pages whatever the
+    length. `pads` is false of pages that may not be made larger (latent caches). `spare` blocks of
+    a window are held besides, since it need not begin with a block.
+    """
+
+    kind: Kind
+    layers: int
+    all_layers: int
+    block: int
+    page: int
+    window: int = 0
+    blocks: int = 1
+    pads: bool = True
+    spare: int = 1
+
+    def held(self, tokens: int, under_way: int) -> int:
+        """Blocks of one sequence in one layer.
+
+        Source: interface, `max_memory_usage_bytes` of `FullAttentionSpec`, `SlidingWindowSpec`,
+        `MambaSpec` and `CircularBufferSpec`.
+        """
+        if self.kind == "full":
+            return ceil(tokens / self.block)
+        if self.kind == "window":
+            held = min(self.window - 1 + under_way, tokens)
+            return ceil(held / self.block) + self.spare
+        return self.blocks
+
+
+@record
+class Group:
+    """Layers that share a table of blocks; `count` groups are alike."""
+
+    count: int
+    pages: tuple[Pages, ...]
+
+    def held(self, tokens: int, under_way: int) -> int:
+        """Blocks of one sequence in all groups like this one."""
+        return self.count * max(pages.held(tokens, under_way) for pages in self.pages)
+
+
+@record
+class Pool:
+    """One pool of blocks of `block_bytes` each, from which all groups take theirs."""
+
+    block_bytes: int
+    groups: tuple[Group, ...]
+
+    def blocks(self, tokens: int, under_way: int) -> int:
+        """Blocks of one sequence of so many tokens."""
+        return sum(group.held(tokens, under_way) for group in self.groups)
+
+    def sequence(self, tokens: int, under_way: int) -> int:
+        """Bytes of one sequence of so many tokens."""
+        return self.block_bytes * self.blocks(tokens, under_way)
+
+
+def pool(kinds: Sequence[Pages], packed: bool, tuples: bool = False) -> Pool:
+    """The pool of these kinds of layers.
+
+    `packed` lays pages of different size side by side in a block, as backends with an indexer do;
+    `tuples` is how releases before 0.29 did that.
+    Source: utils, `get_kv_cache_groups`.
+    """
+    kept = tuple(pages for pages in kinds if pages.all_layers)
+    if len(kept) <= 1 or _is_one_type(kept):
+        return Pool(sum(p.layers * p.page for p in kept), (Group(1, kept),) if kept else ())
+    if packed:
+        return _tuples(kept) if tuples else _packed(kept)
+    return _uniform(_unified(kept))
+
+
+def _is_one_type(kinds: Sequence[Pages]) -> bool:
+    """Whether all need as many blocks: then a block holds all layers.
+
+    Source: interface, `UniformTypeKVCacheSpecs.is_uniform_type`.
+    """
+    first = kinds[0]
+    return all(
+        (p.kind, p.block, p.window) == (first.kind, first.block, first.window) for p in kinds
+    )
+
+
+def _unified(kinds: Sequence[Pages]) -> tuple[Pages, ...]:
+    """Pages of one size: by longer blocks where that comes out even, by padding elsewhere.
+
+    Source: utils, `unify_kv_cache_spec_page_size`.
+    """
+    largest = max(pages.page for pages in kinds)
+
+    def unified(pages: Pages) -> Pages:
+        if pages.kind in ("full", "window") and not largest % pages.page:
+            times = largest // pages.page
+            return replace(pages, page=largest, block=pages.block * times)
+        return replace(pages, page=largest)
+
+    return tuple(unified(pages) for pages in kinds)
+
+
+def _uniform(kinds: Sequence[Pages]) -> Pool:
+    """Groups of as many layers as the rarest kind has; a block is a page of each layer of a group.
+
+    Source: utils, `_get_kv_cache_groups_uniform_page_size`, which deals layers out by turns so that
+    each pipeline stage has as many of every group.
+    """
+    counts = [pages.all_layers for pages in kinds]
+    size = max(counts) if max(counts) < min(counts) * _PADDED_UP_TO else min(counts)
+    groups = tuple(Group(ceil(pages.all_layers / size), (pages,)) for pages in kinds)
+    most = max(ceil(pages.layers / ceil(pages.all_layers / size)) for pages in kinds)
+    return Pool(most * kinds[0].page, groups)
+
+
+def _packed(kinds: Sequence[Pages]) -> Pool:
+    """Pages of several sizes side by side; states and windows split until they fit the block.
+
+    Source: utils, `_get_packed_kv_cache_groups` and `_get_kv_cache_bytes_per_block`.
+    """
+    buckets = _buckets(kinds)
+    mixed = [bucket for bucket in buckets if _is_balanced(bucket) and len(bucket) > 1]
+    least = max((_most_layers(bucket) for bucket in mixed), default=0)
+    repeats = 0
+    if least:
+        repeats = _least_padding([_most_layers(b) for b in buckets if _is_balanced(b)], least)
+
+    def parts(bucket: Sequence[Pages]) -> int:
+        return ceil(_most_layers(bucket) / repeats) if repeats and _is_balanced(bucket) else 1
+
+    def splits(bucket: Sequence[Pages]) -> bool:
+        return bucket[0].kind in ("state", "ring") or (not repeats and bucket[0].kind == "window")
+
+    anchor = max(
+        _widest(bucket, _layers(bucket) if splits(bucket) else parts(bucket)) for bucket in buckets
+    )
+    groups, sizes = [], []
+    for bucket in buckets:
+        count = parts(bucket)
+        if splits(bucket):
+            count = max(count, ceil(_layers(bucket) / max(1, anchor // bucket[0].page)))
+        groups.append(Group(count, tuple(bucket)))
+        sizes.append(sum(ceil(pages.layers / count) * pages.page for pages in bucket))
+    return Pool(max(sizes), tuple(groups))
+
+
+def _tuples(kinds: Sequence[Pages]) -> Pool:
+    """As `_packed`, of the releases up to 0.28: all pages are padded to those of full attention.
+
+    Source: vLLM 0.25.1, kv_cache_utils.py, `_get_kv_cache_groups_uniform_groups` and
+    `_max_memory_usage_bytes_from_groups`.
+    """
+    buckets = sorted(_buckets(kinds), key=lambda bucket: bucket[0].kind != "full")
+    most = [_most_layers(bucket) for bucket in buckets]
+    repeats = _least_padding(most, most[0])
+    groups = tuple(
+        Group(ceil(count / repeats), tuple(bucket))
+        for count, bucket in zip(most, buckets, strict=True)
+    )
+    size = sum({pages.page for pages in buckets[0]})
+    widest = max(ceil(max(pages.layers for pages in group.pages) / group.count) for group in groups)
+    return Pool(widest * size, groups)
+
+
+def _buckets(kinds: Sequence[Pages]) -> list[list[Pages]]:
+    """Kinds that need the same blocks."""
+    found: list[list[Pages]] = []
+    for pages in kinds:
+        same = next((bucket for bucket in found if _is_one_type((*bucket, pages))), None)
+        if same is None:
+            found.append([pages])
+        else:
+            same.append(pages)
+    return found
+
+
+def _layers(bucket: Sequence[Pages]) -> int:
+    return sum(pages.all_layers for pages in bucket)
+
+
+def _most_layers(bucket: Sequence[Pages]) -> int:
+    sizes = {pages.page for pages in bucket}
+    return max(sum(p.all_layers for p in bucket if p.page == size) for size in sizes)
+
+
+def _is_balanced(bucket: Sequence[Pages]) -> bool:
+    return len({pages.all_layers for pages in bucket}) == 1
+
+
+def _widest(bucket: Sequence[Pages], parts: int) -> int:
+    return sum(ceil(pages.all_layers / parts) * pages.page for pages in bucket)
+
+
+def _least_padding(counts: Sequence[int], least: int) -> int:
+    """The size of a group by which the fewest layers are padded, the largest of such.
+
+    Source: utils, `_approximate_gcd`.
+    """
+    sizes = range(max(1, least), max(max(counts), least) + 1)
+    return min(sizes, key=lambda size: (sum(-count % size for count in counts), -size))

@@ -1,0 +1,117 @@
+"""The parameters of a layer of each kind, and how tensor ranks hold them."""
+
+from generator.fit import formulas
+from generator.fit.kinds import count_kinds
+from generator.models.architecture import MAMBA, Compressed, Recurrent, Shape
+from generator.records import record
+
+
+@record
+class Heads:
+    """Parameters of a layer's attention, by how a rank holds them."""
+
+    split: int
+    keys_values: int
+    whole: int
+    kv_heads: int
+
+    @property
+    def all(self) -> int:
+        """Parameters of all ranks together."""
+        return self.split + self.keys_values + self.whole
+
+    def on_rank(self, tensor: int) -> float:
+        """Parameters on one rank: KV heads are copied where there are fewer than ranks."""
+        copied = max(1 / tensor, 1 / self.kv_heads)
+        return self.split / tensor + self.keys_values * copied + self.whole
+
+
+@record
+class Parts:
+    """Parameters of a layer's parts; `window` is attention of a layer with a window."""
+
+    attention: Heads
+    window: Heads
+    recurrent: int
+    dense: int
+    shared: int
+    router: int
+    experts: int
+
+
+def parts(shape: Shape) -> Parts | None:
+    """Parameters of each part of a layer, if all its sizes are known."""
+    hidden, moe = shape.hidden_size, shape.moe
+    assert hidden
+    window = _grouped(shape, shape.kv_heads, shape.head_dim, shared_values=False)
+    attention = _attention(shape)
+    dense = formulas.feed_forward_parameters(hidden, shape.intermediate_size or 0)
+    if attention is None or (not dense and _needs_dense(shape)):
+        return None
+    if shape.experts and (moe is None or moe.size is None or moe.width is None):
+        return None
+    experts = shared = router = 0
+    if moe and moe.size and moe.width:
+        experts = moe.count * formulas.feed_forward_parameters(moe.width, moe.size, moe.matrices)
+        shared = formulas.feed_forward_parameters(hidden, moe.shared, moe.matrices)
+        shared += 2 * hidden * moe.width if moe.width != hidden else 0
+        router = hidden * moe.count
+    recurrent = _recurrent(hidden, shape.recurrent)
+    return Parts(attention, window or attention, recurrent, dense, shared, router, experts)
+
+
+def _attention(shape: Shape) -> Heads | None:
+    """Attention of a layer that attends to all tokens."""
+    hidden, heads, mla = shape.hidden_size, shape.heads, shape.mla
+    assert hidden
+    if shape.compressed:
+        return _compressed(hidden, heads or 1, shape.compressed)
+    if mla is None:
+        kv_heads = shape.global_kv_heads or shape.kv_heads
+        head = shape.global_head_dim or shape.head_dim
+        return _grouped(shape, kv_heads, head, shape.shared_values)
+    if not (heads and mla.q_rank and mla.nope is not None and mla.value):
+        return None
+    sizes = (mla.nope, mla.rope, mla.value)
+    split, whole = formulas.latent_parameters(hidden, heads, (mla.q_rank, mla.kv_rank), sizes)
+    if shape.indexer:
+        index = shape.indexer
+        whole += formulas.indexer_parameters(hidden, mla.q_rank, index.heads, index.head)
+    return Heads(split, 0, whole, 1)
+
+
+def _grouped(
+    shape: Shape, kv_heads: int | None, head: int | None, shared_values: bool
+) -> Heads | None:
+    if not (shape.heads and kv_heads and head and shape.hidden_size):
+        return None
+    split, kv = formulas.attention_parameters(
+        shape.hidden_size,
+        (shape.heads, kv_heads),
+        (head, shape.value_dim or head),
+        shape.gated_attention,
+    )
+    return Heads(split, kv // 2 if shared_values else kv, 0, kv_heads)
+
+
+def _compressed(hidden: int, heads: int, sizes: Compressed) -> Heads:
+    """Compressed attention: queries and output by ranks of their own, one head of keys.
+
+    Source: vLLM, vllm/models/deepseek_v4/attention.py, `DeepseekV4Attention`.
+    """
+    wide = heads * sizes.head
+    split = wide * (sizes.q_rank + sizes.o_rank) + sizes.o_groups * sizes.o_rank * hidden
+    return Heads(split, 0, hidden * (sizes.q_rank + sizes.head), 1)
+
+
+def _recurrent(hidden: int, recurrent: Recurrent | None) -> int:
+    if recurrent is None:
+        return 0
+    count = formulas.mamba_parameters if recurrent.kind == MAMBA else formulas.delta_parameters
+    return count(hidden, recurrent.keys, recurrent.values)
+
+
+def _needs_dense(shape: Shape) -> bool:
+    """Whether some layers have a feed-forward part that is no experts."""
+    assert shape.layers
+    return count_kinds(shape, 0, shape.layers).dense > 0

@@ -1,0 +1,153 @@
+"""What the engine is asked to hold, in its own words and by its own defaults."""
+
+import re
+from collections.abc import Mapping
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.versions import Release, release
+from generator.fit.formulas import CACHED, GIB, captured_sizes
+from generator.records import record
+from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredModel
+
+_MOST_CAPTURED = 512
+_STATES: Mapping[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+@record
+class Requested:
+    """What is requested; lengths in tokens, `cached` in bytes an element of KV cache.
+
+    `step` is the most tokens of one step, `running` the most sequences that the engine runs at
+    once, `sequences` those that the site asks for, `needed` those that must have room from the
+    start. `pool` is a fixed size of the KV cache in bytes;
+    `stages` are the layers of each pipeline stage where they are given. `block` are the tokens of
+    a block of the cache where they are given; `caches_prefixes` whether states of models with
+    recurrent layers are kept for prefixes. `graphs` are how many are captured: of steps of any
+    kind, and of decoding; None where that is not known. `largest` is the largest batch captured.
+    `window_cells` are what windows are rounded up to, in tokens.
+    """
+
+    context: int | None
+    sequences: int
+    needed: int
+    running: int
+    step: int
+    cached: float | None
+    drafted: int
+    eager: bool
+    text_only: bool
+    pool: int | None
+    stages: tuple[int, ...]
+    version: Release = ()
+    block: int | None = None
+    caches_prefixes: bool = False
+    graphs: tuple[int, int] | None = None
+    largest: int = 0
+    reserves_graphs: bool = True
+    sorts: bool = True
+    state_bytes: int | None = None
+    window_cells: int = 1
+
+
+def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None) -> Requested:
+    """What a site asks for; `longest` is the model's own context, which is the default."""
+    traits, args = ENGINE_TRAITS[engine.name], engine.args
+    defaults = traits.batch(engine.version)
+    drafted = (model.speculative.tokens or 0) if model.speculative else 0
+    running = model.max_sequences or defaults.sequences
+    largest = _largest_captured(engine, running * (1 + drafted))
+    return Requested(
+        context=model.context_length or longest,
+        sequences=model.max_sequences or 1,
+        needed=(model.max_sequences or 1) if traits.allocates_all else 1,
+        running=running,
+        step=_number(args, traits.step_flag) or defaults.tokens,
+        cached=CACHED.get((model.kv_cache_dtype or "auto").lower()),
+        drafted=drafted,
+        eager=args.get(traits.eager_flag) is True or not traits.captures_graphs,
+        text_only=args.get("language-model-only") is True,
+        pool=_pool(model, args, traits.pool_flag),
+        stages=given_stages(engine) or (),
+        version=release(engine.version),
+        block=_number(args, "block-size") if traits.paging else None,
+        caches_prefixes=_caches_prefixes(engine),
+        graphs=_graphs(largest, running) if traits.paging else None,
+        largest=largest,
+        reserves_graphs=_reserves_graphs(engine),
+        sorts=_sorts(engine),
+        window_cells=traits.window_cells,
+        state_bytes=_STATES.get(str(args.get("mamba-ssm-cache-dtype", ""))),
+    )
+
+
+def _sorts(engine: DeclaredEngine) -> bool:
+    """Whether the whole vocabulary is sorted to draw a token."""
+    paging = ENGINE_TRAITS[engine.name].paging
+    return paging is not None and release(engine.version) < paging.draws_unsorted
+
+
+def _largest_captured(engine: DeclaredEngine, rows: int) -> int:
+    """The largest batch of which a graph is captured, in tokens.
+
+    Source: vLLM, vllm/config/vllm.py, `_set_cudagraph_sizes`: twice the sequences, at most 512.
+    """
+    given = _number(engine.args, "max-cudagraph-capture-size")
+    listed = re.findall(r"\d+", str(engine.args.get("cudagraph-capture-sizes", "")))
+    if listed:
+        return max(map(int, listed))
+    return given or min(2 * rows, _MOST_CAPTURED)
+
+
+def _graphs(largest: int, running: int) -> tuple[int, int]:
+    return captured_sizes(largest), captured_sizes(min(largest, running))
+
+
+def _reserves_graphs(engine: DeclaredEngine) -> bool:
+    """Whether graphs come out of the engine's share, and not out of what it leaves."""
+    paging = ENGINE_TRAITS[engine.name].paging
+    if paging is None:
+        return True
+    said = engine.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
+    return said == "1" if said in ("0", "1") else release(engine.version) >= paging.counts_graphs
+
+
+def _pool(model: DeclaredModel, args: Mapping[str, Argument], flag: str) -> int | None:
+    if flag and model.kv_cache_memory:
+        return int(model.kv_cache_memory * GIB)
+    return _number(args, flag)
+
+
+def _caches_prefixes(engine: DeclaredEngine) -> bool:
+    """Whether prefixes of models with recurrent layers are cached: said, or by default."""
+    paging, args = ENGINE_TRAITS[engine.name].paging, engine.args
+    if paging is None or args.get("no-enable-prefix-caching") is True:
+        return False
+    if "enable-prefix-caching" in args:
+        return args["enable-prefix-caching"] is True
+    return release(engine.version) >= paging.caches_states
+
+
+def share_bytes(visible: float, utilization: float) -> float:
+    """Bytes of a node that the engine may take in all; `visible` in bytes.
+
+    vLLM and SGLang take a fraction of all; TensorRT-LLM's share of free memory and what llama.cpp
+    leaves free are converted from one.
+    Source: vLLM, `request_memory`; SGLang, `profile_max_num_token`; TensorRT-LLM, `KvCacheConfig`;
+    llama.cpp, `--fit-target`.
+    """
+    return visible * utilization
+
+
+def given_stages(engine: DeclaredEngine) -> tuple[int, ...] | None:
+    """Layers of each pipeline stage as a variable gives them; None if none does, or not so."""
+    text = engine.env.get(ENGINE_TRAITS[engine.name].stage_variable, "")
+    return tuple(map(int, text.split(","))) if re.fullmatch(r"\d+(,\d+)*", text) else None
+
+
+def _number(args: Mapping[str, Argument], flag: str) -> int | None:
+    """A flag's number as engines read it: 16384, 16k, 8G or 8GiB."""
+    said = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG])?(i?[bB])?", str(args.get(flag, "")))
+    if not said:
+        return None
+    powers = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "K": 1024, "M": 1024**2, "G": GIB}
+    return int(float(said[1]) * powers[said[2] or ""])

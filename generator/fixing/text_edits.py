@@ -1,0 +1,26 @@
+"""What findings propose as changes of text, for programs that make them themselves."""
+
+from collections.abc import Iterable, Iterator
+
+from generator.diagnostics import Finding, Proposal, Rewrite, Span
+from generator.fixing.layout import UnsettledError
+from generator.fixing.splicing import Splicer
+from generator.sitefile.source import Document
+
+TextEdits = tuple[Rewrite, ...]
+
+
+def corrections(document: Document, findings: Iterable[Finding]) -> Iterator[TextEdits]:
+    """The changes that `fix` would make for each finding; none where it would make none."""
+    splicer = Splicer(document.text)
+    for finding in findings:
+        yield text_edits(splicer, finding.correction) if finding.correction else ()
+
+
+def text_edits(splicer: Splicer, proposal: Proposal) -> TextEdits:
+    """A proposal as changes of text; none where one of its edits can't be made."""
+    try:
+        splices = splicer.splices(proposal)
+    except UnsettledError:
+        return ()
+    return tuple(Rewrite(Span(*one.start, *one.end), one.text) for one in splices)

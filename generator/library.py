@@ -1,0 +1,85 @@
+"""What a program that builds on sparkgen may use: `import generator`.
+
+    site_file = generator.read("sites/lab.yaml")
+    for finding in site_file.findings:
+        print(finding.rule, finding.place.line, finding.message)
+    for path, file in site_file.tree().items():
+        print(path, len(file.data))
+
+Nothing here writes, prints or ends the process. What this module names stays; all else in the
+package may change with any version.
+"""
+
+import os
+from pathlib import Path
+
+from generator.bundle.render import render
+from generator.bundle.tree import File, Tree
+from generator.diagnostics import Severity, has_errors
+from generator.pipeline import Reading, read_site
+from generator.records import record
+from generator.reports.remarks import Place, Remark, remarks
+from generator.reports.text import text
+from generator.site import Site
+from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.disk import beside, contents
+
+__all__ = [
+    "File",
+    "Finding",
+    "Place",
+    "Severity",
+    "Site",
+    "SiteFile",
+    "Tree",
+    "parse",
+    "read",
+]
+
+Finding = Remark
+
+
+@record
+class SiteFile:
+    """A site file that was read; `reading` is sparkgen's own view of it, which may change."""
+
+    reading: Reading
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that is to be said of it, in the order of its lines."""
+        return tuple(remarks(self.reading.document, self.reading.findings))
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether no finding is an error."""
+        return not has_errors(self.reading.findings)
+
+    @property
+    def site(self) -> Site | None:
+        """The derived site: ranks, addresses, environments, commands; None with an error."""
+        return self.reading.site
+
+    def report(self) -> str:
+        """The findings as `sparkgen validate` prints them, empty if there are none."""
+        return text(self.reading.document, self.reading.findings)
+
+    def tree(self) -> Tree:
+        """The files of the bundle by path; raises ValueError with the findings on an error."""
+        if self.reading.site is None:
+            raise ValueError(self.report())
+        return render(self.reading.site, self.reading.sha256)
+
+
+def read(path: str | os.PathLike[str]) -> SiteFile:
+    """Read a site file and what it names beside it; raises OSError if it can't be read."""
+    file = Path(path)
+    return SiteFile(read_site(str(file), contents(file), beside(file)))
+
+
+def parse(
+    content: str | bytes, name: str = "site.yaml", files: Beside = nothing_beside
+) -> SiteFile:
+    """Read the content of a site file; `name` is what findings call it."""
+    raw = content.encode() if isinstance(content, str) else content
+    return SiteFile(read_site(name, raw, files))

@@ -1,0 +1,410 @@
+"""The shape of a site's model, from the catalog or as the site file gives it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator import catalogs
+from generator.catalogs import Checkpoint
+from generator.records import record, replace
+from generator.sitefile.declaration import DeclaredModel
+
+Facts = Mapping[str, Any]
+
+# Kinds of layers that keep a state of fixed size in place of a cache that grows, and their sizes.
+GATED_DELTA, KIMI_DELTA, MAMBA = "gated_delta", "kimi_delta", "mamba"
+WIDE_STATE = 4
+_GATED_DELTA = ("linear_key_heads", "linear_key_dim", "linear_value_heads", "linear_value_dim")
+_COMPRESSED = (
+    "sliding_window",
+    "qk_rope_head_dim",
+    "index_head_dim",
+    "q_lora_rank",
+    "o_lora_rank",
+    "o_groups",
+)
+_MAMBA = ("mamba_layers", "mamba_num_heads", "mamba_head_dim", "ssm_state_size")
+
+
+@record
+class Latent:
+    """Multi-head latent attention (MLA): ranks and parts of a head, in elements.
+
+    `cached_rope` is what is cached of positions, which engines pad.
+    """
+
+    kv_rank: int
+    rope: int
+    q_rank: int | None
+    nope: int | None
+    value: int | None
+    cached_rope: int = 0
+
+
+@record
+class Recurrent:
+    """Layers that keep a state a sequence; sizes in elements.
+
+    `keys` and `values` are the widths of all key and value heads together, `state` is the size of
+    the state of one layer, `state_bytes` what an element of it takes.
+    """
+
+    kind: str
+    layers: int
+    keys: int
+    values: int
+    state: int
+    state_bytes: int = WIDE_STATE
+
+
+@record
+class Indexer:
+    """Sparse attention's index of keys, kept whole on every rank; `head` in elements.
+
+    An entry stands for `pooled` tokens.
+    """
+
+    layers: int
+    heads: int
+    head: int
+    pooled: int = 1
+
+
+@record
+class Compressed:
+    """DeepSeek-V4's attention: every layer has a window, some also entries of several tokens.
+
+    `fours` are the layers with an entry and an index for every 4 tokens, `rest` those with one for
+    every 128; sizes in elements.
+    """
+
+    fours: int
+    rest: int
+    window: int
+    head: int
+    rope: int
+    index_head: int
+    q_rank: int
+    o_rank: int
+    o_groups: int
+
+
+@record
+class Experts:
+    """Layers of experts; sizes are the width inside one expert, in elements.
+
+    `matrices` of an expert are three (gate, up, down) or two; `width` is that of its input, which
+    is the model's own unless a latent projection stands before it.
+    """
+
+    layers: int
+    count: int
+    chosen: int | None
+    size: int | None
+    shared: int
+    matrices: int
+    width: int | None
+
+
+@record
+class Shape:
+    """What decides how a model can be split and what it takes; None is unknown.
+
+    No experts is a dense model. A latent KV cache (MLA) is kept whole on every tensor rank, so its
+    heads need not divide. Sizes are in elements, contexts and windows in tokens. `cache_elements`
+    is what all layers cache a token, where it was given rather than left to be computed, and
+    `cache_bytes` the same of a cache of one type only. `host_tables` are tables beside the layers
+    that engines may keep on disk. `lacks` names the sizes that a group of them is incomplete by.
+
+    Layers that attend to all tokens may have other heads (`global_kv_heads`, `global_head_dim`),
+    and one projection for keys and values (`shared_values`); `value_dim` is the size of a value's
+    head where it isn't that of a key's. `unlike` is what of the model isn't modelled.
+    """
+
+    layers: int | None
+    heads: int | None
+    kv_heads: int | None
+    max_context: int | None
+    experts: int | None
+    latent: bool
+    max_context_yarn: int | None = None
+    hidden_size: int | None = None
+    head_dim: int | None = None
+    vocab_size: int | None = None
+    tied_embeddings: bool = False
+    gated_attention: bool = False
+    intermediate_size: int | None = None
+    attention_layers: int | None = None
+    sliding_layers: int = 0
+    sliding_window: int | None = None
+    cache_elements: int | None = None
+    cache_bytes: int | None = None
+    mla: Latent | None = None
+    recurrent: Recurrent | None = None
+    indexer: Indexer | None = None
+    moe: Experts | None = None
+    host_tables: bool = False
+    lacks: tuple[str, ...] = ()
+    global_kv_heads: int | None = None
+    global_head_dim: int | None = None
+    shared_values: bool = False
+    value_dim: int | None = None
+    compressed: Compressed | None = None
+    unlike: str = ""
+
+    @property
+    def mixers(self) -> int:
+        """Layers that mix tokens, by kind; a layer that is of two kinds counts twice."""
+        recurrent = self.recurrent.layers if self.recurrent else 0
+        return (self.attention_layers or 0) + self.sliding_layers + recurrent
+
+    @property
+    def layers_alone(self) -> int:
+        """Layers that are a feed-forward part and nothing else; only models with Mamba have any."""
+        has_states = self.recurrent is not None and self.recurrent.kind == MAMBA
+        return max(0, (self.layers or 0) - self.mixers) if has_states else 0
+
+    @property
+    def has_both(self) -> bool:
+        """Whether all layers are attention and Mamba at once (Falcon-H1)."""
+        attention = (self.attention_layers or 0) + self.sliding_layers
+        recurrent = self.recurrent.layers if self.recurrent else 0
+        return attention == recurrent == self.layers
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the kinds of layers are as many as the layers; true where they aren't known."""
+        if not self.layers or self.attention_layers is None or self.has_both:
+            return True
+        fewer_experts = self.moe is None or self.moe.layers <= (self.layers_alone or self.layers)
+        return self.mixers + self.layers_alone == self.layers and fewer_experts
+
+
+def shape(model: DeclaredModel) -> Shape | None:
+    """The shape of a model of the catalog, or the one given inline; None if neither is there."""
+    if model.architecture is not None:
+        return _inline(model.architecture)
+    checkpoint = known_checkpoint(model)
+    return known_shape(checkpoint) if checkpoint else None
+
+
+def known_checkpoint(model: DeclaredModel) -> Checkpoint | None:
+    """The catalog's checkpoint of a name, or of a source that comes without an architecture.
+
+    Of a source that is like one of the catalog, that with the source's own id, size and format.
+    """
+    if model.like and (base := catalogs.checkpoint(model.like)):
+        return replace(
+            base,
+            hf_id=model.source or base.hf_id,
+            format=model.format or base.format,
+            weight_gb=model.weight_gb,
+            vision_gb=0.0,
+            basis="observed",
+        )
+    if model.name:
+        return catalogs.checkpoint(model.name)
+    known = catalogs.checkpoint(model.source) if model.source and not model.architecture else None
+    return known if known and known.hf_id.lower() == (model.source or "").lower() else None
+
+
+def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:
+    """Tensor sizes up to `most` that divide attention heads, and divide or copy KV heads."""
+    heads, kv = known.heads, known.kv_heads
+    return tuple(
+        size
+        for size in range(1, most + 1)
+        if not (heads and heads % size)
+        and (known.latent or not kv or not kv % size or not size % kv)
+    )
+
+
+def known_shape(checkpoint: Checkpoint) -> Shape:
+    """The shape of a checkpoint of the catalog."""
+    known, facts = checkpoint.architecture, checkpoint.architecture.facts
+    attention, moe = facts.get("attention", {}), facts.get("moe", {})
+    attention_layers = attention.get("kv_layers", known.layers)
+    own = _layers_of_their_own(known.layers, attention)
+    by_heads = known.head_dim or "kv_lora_rank" in attention
+    return Shape(
+        layers=known.layers,
+        heads=known.heads,
+        kv_heads=known.kv_heads,
+        max_context=checkpoint.max_context,
+        experts=known.experts or (0 if known.layers else None),
+        latent=attention.get("kv_replicated", False),
+        max_context_yarn=facts.get("max_context_yarn"),
+        hidden_size=known.hidden_size,
+        head_dim=known.head_dim,
+        vocab_size=facts.get("vocab_size"),
+        tied_embeddings=facts.get("tied_embeddings", False),
+        gated_attention=attention.get("output_gate", False),
+        intermediate_size=moe.get("dense_intermediate", facts.get("intermediate_size")),
+        attention_layers=attention_layers,
+        sliding_layers=attention.get("sliding_layers", 0),
+        sliding_window=attention.get("sliding_window"),
+        cache_elements=None if by_heads else facts.get("kv_elements_per_token"),
+        cache_bytes=attention.get("kv_bytes_per_token"),
+        mla=_latent(attention),
+        recurrent=_recurrent(attention),
+        indexer=_indexer(attention, attention_layers),
+        moe=_experts(moe, known.layers, known.hidden_size, own),
+        host_tables="ngram_tables" in facts or "engram_tables" in facts,
+        global_kv_heads=attention.get("global_kv_heads"),
+        global_head_dim=attention.get("global_head_dim"),
+        shared_values=attention.get("shared_values", False),
+        value_dim=attention.get("value_head_dim"),
+        compressed=_compressed(known.head_dim, attention),
+        unlike=attention.get("not_modelled", ""),
+    )
+
+
+def _inline(own: Facts) -> Shape:
+    """The shape that a site file gives, in the words of its schema."""
+    layers = own["layers"]
+    moe = {
+        "experts": own.get("experts"),
+        "top_k": own.get("experts_per_token"),
+        "intermediate": own.get("expert_intermediate_size"),
+        "shared": own.get("shared_experts", 0),
+        "shared_intermediate": own.get("shared_intermediate_size"),
+        "first_dense": own.get("dense_layers", 0),
+        "matrices": own.get("expert_matrices", 3),
+        "latent": own.get("expert_latent_size"),
+    }
+    states = own.get("linear_layers", 0) + own.get("mamba_layers", 0)
+    others = own.get("sliding_layers", 0) + states
+    attention = own.get("attention_layers", max(0, layers - others))
+    return Shape(
+        layers=layers,
+        heads=own["heads"],
+        kv_heads=own["kv_heads"],
+        max_context=own.get("max_context"),
+        experts=own.get("experts", 0),
+        latent="kv_lora_rank" in own or "layers_by_4" in own,
+        max_context_yarn=own.get("max_context_yarn"),
+        hidden_size=own.get("hidden_size"),
+        head_dim=own.get("head_dim"),
+        vocab_size=own.get("vocab_size"),
+        tied_embeddings=own.get("tied_embeddings", False),
+        gated_attention=own.get("output_gate", False),
+        intermediate_size=own.get("intermediate_size"),
+        attention_layers=attention,
+        sliding_layers=own.get("sliding_layers", 0),
+        sliding_window=own.get("sliding_window"),
+        cache_elements=own.get("kv_elements_per_token"),
+        mla=_latent(own),
+        recurrent=_recurrent(own),
+        indexer=_indexer(own, attention),
+        moe=_experts(moe, layers, own.get("hidden_size"), own.get("expert_layers"))
+        if own.get("experts")
+        else None,
+        lacks=tuple(_lacking(own)),
+        global_kv_heads=own.get("global_kv_heads"),
+        global_head_dim=own.get("global_head_dim"),
+        shared_values=own.get("shared_values", False),
+        value_dim=own.get("value_head_dim"),
+        compressed=_compressed(own.get("head_dim"), own),
+        unlike=own.get("not_modelled", ""),
+    )
+
+
+def _lacking(own: Facts) -> Iterator[str]:
+    """Keys that a group of sizes needs and the site file doesn't give."""
+    groups = (
+        ("sliding_layers", ("sliding_window",)),
+        ("linear_layers", ("kda_heads", "kda_head_dim") if "kda_heads" in own else _GATED_DELTA),
+        ("mamba_layers", _MAMBA),
+        ("layers_by_4", ("head_dim", *_COMPRESSED)),
+    )
+    for key, needed in groups:
+        if own.get(key):
+            yield from (name for name in needed if name not in own)
+
+
+def _latent(facts: Facts) -> Latent | None:
+    if "kv_lora_rank" not in facts:
+        return None
+    return Latent(
+        facts["kv_lora_rank"],
+        facts.get("qk_rope_head_dim", 0),
+        facts.get("q_lora_rank"),
+        facts.get("qk_nope_head_dim"),
+        facts.get("v_head_dim"),
+        facts.get("cached_rope_dim", facts.get("qk_rope_head_dim", 0)),
+    )
+
+
+def _compressed(head: int | None, facts: Facts) -> Compressed | None:
+    counts = facts.get("compress_ratio_counts") or {
+        4: facts.get("layers_by_4", 0),
+        128: facts.get("layers_by_128", 0),
+    }
+    sizes = _all(facts, *_COMPRESSED)
+    if not head or not sizes or not any(counts.values()):
+        return None
+    window, rope, index, queries, output, groups = sizes
+    fours, rest = counts.get(4, 0), counts.get(128, 0)
+    return Compressed(fours, rest, window, head, rope, index, queries, output, groups)
+
+
+def _recurrent(facts: Facts) -> Recurrent | None:
+    """Gated delta rule, its form in Kimi's linear attention, or Mamba 2; None without its sizes."""
+    wide = facts.get("state_dtype_bytes", WIDE_STATE)
+    if kda := _all(facts, "linear_layers", "kda_heads", "kda_head_dim"):
+        layers, heads, head = kda
+        return Recurrent(KIMI_DELTA, layers, heads * head, heads * head, heads * head * head, wide)
+    if sizes := _all(facts, "linear_layers", *_GATED_DELTA):
+        layers, keys, key, values, value = sizes
+        return Recurrent(
+            GATED_DELTA, layers, keys * key, values * value, values * key * value, wide
+        )
+    if sizes := _all(facts, *_MAMBA):
+        layers, heads, head, state = sizes
+        inner, keys = heads * head, facts.get("n_groups", 1) * state
+        return Recurrent(MAMBA, layers, keys, inner, inner * state, wide)
+    return None
+
+
+def _all(facts: Facts, *names: str) -> tuple[int, ...]:
+    """The facts of these names, or nothing if one of them is not there."""
+    found = tuple(facts[name] for name in names if facts.get(name))
+    return found if len(found) == len(names) else ()
+
+
+def _indexer(facts: Facts, layers: int | None) -> Indexer | None:
+    if "index_head_dim" not in facts or layers is None:
+        return None
+    if "compress_ratio_counts" in facts or "layers_by_4" in facts:
+        return None  # Its index is one of several tokens, and part of the compressed cache.
+    return Indexer(
+        facts.get("index_layers", layers),
+        facts.get("index_heads", 1),
+        facts["index_head_dim"],
+        facts.get("index_kpool", 1),
+    )
+
+
+def _layers_of_their_own(layers: int | None, attention: Facts) -> int | None:
+    """Layers of experts alone: a model with Mamba layers has no other in them."""
+    if layers is None or "mamba_layers" not in attention:
+        return None
+    own: int = attention["kv_layers"] + attention["mamba_layers"]
+    return layers - own if own < layers else None
+
+
+def _experts(
+    facts: Facts, layers: int | None, width: int | None, own: int | None
+) -> Experts | None:
+    if not facts.get("experts") or layers is None:
+        return None
+    shared, size = facts.get("shared") or 0, facts.get("intermediate")
+    inside = facts.get("shared_intermediate") or (shared * size if size else 0)
+    return Experts(
+        layers=max(0, layers - facts.get("first_dense", 0)) if own is None else own,
+        count=facts["experts"],
+        chosen=facts.get("top_k"),
+        size=size,
+        shared=inside if shared else 0,
+        matrices=facts.get("matrices", 3),
+        width=facts.get("latent") or width,
+    )

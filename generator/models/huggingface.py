@@ -1,0 +1,417 @@
+"""A Hugging Face config.json as the `architecture` of a site file, and what it does not say.
+
+Known families: Llama, Mistral, Qwen 2 to 3.6, gpt-oss, DeepSeek and Kimi (MLA), GLM, MiniMax,
+Nemotron-H, Gemma. Key names are those of transformers' `configuration_*.py`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.models.layer_kinds import (
+    DENSE,
+    EXPERTS,
+    FULL,
+    LINEAR,
+    MAMBA,
+    WINDOW,
+    LayerKinds,
+    layer_kinds,
+    pattern_length,
+)
+from generator.models.unread import not_modelled, unread
+from generator.records import record
+
+Config = Mapping[str, Any]
+Value = int | float | str | bool
+
+# Where models of several parts keep that of text.
+_TEXT = ("text_config", "llm_config", "language_config", "thinker_config")
+
+# The same size under the names of several families; the first that is there is taken.
+_SIZES: Mapping[str, tuple[str, ...]] = {
+    "layers": ("num_hidden_layers", "n_layer", "num_layers"),
+    "heads": ("num_attention_heads", "n_head"),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads"),
+    "hidden_size": ("hidden_size", "n_embd"),
+    "vocab_size": ("vocab_size",),
+    "max_context": ("max_position_embeddings", "n_positions", "max_seq_len"),
+}
+_EXPERTS: Mapping[str, tuple[str, ...]] = {
+    "experts": ("n_routed_experts", "num_experts", "num_local_experts"),
+    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "top_k_experts"),
+    "expert_intermediate_size": ("moe_intermediate_size", "expert_intermediate_size"),
+    "expert_latent_size": ("moe_latent_size", "routed_expert_hidden_size"),
+}
+_LATENT = ("kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
+_LINEAR: Mapping[str, str] = {
+    "linear_key_heads": "linear_num_key_heads",
+    "linear_key_dim": "linear_key_head_dim",
+    "linear_value_heads": "linear_num_value_heads",
+    "linear_value_dim": "linear_value_head_dim",
+}
+_KDA: Mapping[str, tuple[str, ...]] = {"kda_heads": ("num_heads",), "kda_head_dim": ("head_dim",)}
+_MAMBA: Mapping[str, tuple[str, ...]] = {
+    "mamba_num_heads": ("mamba_num_heads", "mamba_n_heads"),
+    "mamba_head_dim": ("mamba_head_dim", "mamba_d_head"),
+    "ssm_state_size": ("ssm_state_size", "mamba_d_state"),
+    "n_groups": ("n_groups", "mamba_n_groups"),
+}
+# Types of a recurrent state by what config.json calls them, and the families where it is that of
+# the model unless said. Source: vLLM, `_mamba_state_dtype`, `kda_state_dtype` (mamba_utils.py).
+_STATES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
+_WIDE_STATES = ("nemotron_h", "qwen3_5", "kimi_linear", "glm5_next")
+_INDEXER: Mapping[str, str] = {
+    "index_head_dim": "index_head_dim",
+    "index_heads": "index_n_heads",
+    "index_kpool": "index_kpool",
+}
+
+# Families whose query projection is twice as wide, and those whose head is the embedding again.
+_GATED = ("qwen3_next", "qwen3_5", "qwen4")
+_TIED = ("gemma",)
+
+
+# NVIDIA's names of formats. Source: modelopt/torch/export/quant_utils.py.
+_MODELOPT: Mapping[str, str] = {
+    "NVFP4": "nvfp4",
+    "NVFP4_AWQ": "nvfp4",
+    "W4A16_NVFP4": "nvfp4",
+    "FP8": "fp8",
+    "FP8_PB_WO": "fp8-block128",
+    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
+    "MIXED_PRECISION": "nvfp4-mixed",
+    "MXFP8": "mxfp8",
+    "W4A16_AWQ": "awq-int4",
+}
+
+
+class NoModelError(Exception):
+    """The file is no config.json of a language model; the text says why."""
+
+
+@record
+class Section:
+    """Sizes by the keys of a site file, and sentences about what the files do not say."""
+
+    architecture: Mapping[str, Value]
+    remarks: tuple[str, ...]
+
+
+def section(config: object, total_size: object = None, quantized: object = None) -> Section:
+    """The architecture of a config.json; `total_size` in bytes is that of the weights' index.
+
+    `quantized` is what hf_quant_config.json says, where there is one. Raises NoModelError.
+    """
+    if not isinstance(config, Mapping):
+        raise NoModelError("it holds no object")
+    text = next((config[key] for key in _TEXT if isinstance(config.get(key), Mapping)), config)
+    reader = _Reader(text)
+    sizes = reader.sizes()
+    remarks = [*_remarks(config, text, sizes), *_strange(reader.kinds)]
+    form, doubt = _form(config, text, quantized)
+    found: dict[str, Value] = {**sizes, "format": form}
+    if kind := config.get("model_type"):
+        found["model_type"] = str(kind)
+    if doubt:
+        remarks.append(doubt)
+    if why := not_modelled(text, sizes) or (reader.kinds.source if reader.kinds.unknown else ""):
+        found["not_modelled"] = why
+        remarks.append(f"{why}: what it does to memory is not modelled: whether it fits is unknown")
+    remarks += unread(text)
+    if total_size is None:
+        remarks.append(
+            "weight_gb: the size of the *.safetensors files in GB (1e9 bytes), which is total_size "
+            "of model.safetensors.index.json; without it nobody can say whether the model fits"
+        )
+    elif not isinstance(total_size, int) or isinstance(total_size, bool) or total_size <= 0:
+        raise NoModelError("total_size of the index is not a number of bytes")
+    else:
+        found["weight_gb"] = max(0.01, round(total_size / 1e9, 2))
+    return Section(found, tuple(remarks))
+
+
+def _strange(kinds: LayerKinds) -> Iterator[str]:
+    for name in kinds.unknown:
+        yield f"{kinds.source}: layers of the kind '{name}' are not known"
+
+
+def _form(config: Config, text: Config, quantized: object) -> tuple[str, str]:
+    """The format by either file; that of its own is NVIDIA's, and says more."""
+    inside = quantized.get("quantization") if isinstance(quantized, Mapping) else None
+    said = inside or config.get("quantization_config") or text.get("quantization_config")
+    form, doubt = _format(said)
+    if text.get("expert_dtype") == "fp4" and form.startswith("fp8"):
+        return "fp4-fp8", doubt
+    return form, doubt
+
+
+class _Reader:
+    """The sizes of one config; a size that is there and no number is an error."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.kind = str(config.get("model_type", ""))
+        self.kinds = LayerKinds(0, {})
+
+    def sizes(self) -> dict[str, Value]:
+        """All sizes by the keys of a site file."""
+        found = {key: self.first(names) for key, names in _SIZES.items()}
+        length = pattern_length(self.config)
+        for key in ("layers", "heads", "hidden_size"):
+            if not found[key] and not (key == "layers" and length):
+                raise NoModelError(f"'{_SIZES[key][0]}' is missing")
+        layers, heads, hidden = length or found["layers"], found["heads"], found["hidden_size"]
+        assert layers
+        assert heads
+        assert hidden
+        self.kinds = layer_kinds(self.config, layers)
+        found |= {"layers": layers, "kv_heads": found["kv_heads"] or heads}
+        if self.get("kv_lora_rank") is None:
+            found["head_dim"] = self.first(("head_dim", "attention_head_dim")) or hidden // heads
+        flags = {"tied_embeddings": self._is_tied(), "output_gate": self._is_gated()}
+        experts = self._experts(layers)
+        return {
+            **{key: size for key, size in found.items() if size is not None},
+            **{key: True for key, on in flags.items() if on},
+            **self._dense(experts),
+            **self._latent(),
+            **self._attention(layers),
+            **self._other_heads(),
+            **self._states(),
+            **self._compressed(layers),
+            **experts,
+            **self._own_blocks(heads, found.get("head_dim") or 0),
+        }
+
+    def get(self, name: str) -> int | None:
+        """A size by its own name."""
+        value = self.config.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise NoModelError(f"'{name}' is not a whole number")
+        return value
+
+    def first(self, names: tuple[str, ...]) -> int | None:
+        """A size by the first of its names that is there."""
+        return next((size for name in names if (size := self.get(name)) is not None), None)
+
+    def _is_tied(self) -> bool:
+        return bool(self.config.get("tie_word_embeddings", self.kind.startswith(_TIED)))
+
+    def _is_gated(self) -> bool:
+        return bool(self.config.get("attn_output_gate", self.kind.startswith(_GATED)))
+
+    def _experts(self, layers: int) -> dict[str, Value]:
+        found = {key: self.first(names) for key, names in _EXPERTS.items()}
+        if not found["experts"] or self.config.get("enable_moe_block") is False:
+            return {}
+        found["expert_intermediate_size"] = found["expert_intermediate_size"] or self.get(
+            "intermediate_size"
+        )
+        shared = self.first(
+            (
+                "moe_shared_expert_intermediate_size",
+                "shared_expert_intermediate_size",
+                "shared_intermediate_size",
+                "share_expert_dim",
+            )
+        )
+        count = self.first(("n_shared_experts", "num_shared_experts")) or (1 if shared else None)
+        if self.config.get("enable_moe_block") is True:
+            # Gemma 4: a dense part beside the experts of each layer.
+            count, shared = 1, self.get("intermediate_size")
+        if self.kind.startswith("llama4"):
+            count, shared = 1, found["expert_intermediate_size"]
+        found |= {
+            "shared_experts": count,
+            "shared_intermediate_size": shared if count else None,
+            "dense_layers": self._dense_layers(layers),
+        }
+        if self.kinds[EXPERTS]:
+            found |= {"expert_layers": self.kinds[EXPERTS], "expert_matrices": 2}
+        return {key: size for key, size in found.items() if size}
+
+    def _dense_layers(self, layers: int) -> int | None:
+        """Layers without experts: the first ones, or each that is no multiple of a step."""
+        step = self.get("interleave_moe_layer_step") or self.get("decoder_sparse_step") or 1
+        listed = _entries(self.config, "mlp_only_layers")
+        frequency = _entries(self.config, "moe_layer_freq")
+        if frequency:
+            return sum(1 for each in frequency[:layers] if each == 0)
+        if types := _entries(self.config, "mlp_layer_types"):
+            return types[:layers].count("dense")
+        alternate = layers - layers // step if step > 1 else 0
+        return self.get("first_k_dense_replace") or alternate + len(listed)
+
+    def _dense(self, experts: Mapping[str, Value]) -> dict[str, Value]:
+        """The width of layers without experts, if there are any."""
+        size = self.first(("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"))
+        has_dense = not experts or "dense_layers" in experts or bool(self.kinds[DENSE])
+        return {"intermediate_size": size} if size and has_dense else {}
+
+    def _latent(self) -> dict[str, Value]:
+        if self.get("kv_lora_rank") is None:
+            own = self.get("v_head_dim")
+            return {"value_head_dim": own} if own and own != self.get("head_dim") else {}
+        found = {name: self.get(name) for name in _LATENT}
+        found |= {key: self.get(name) for key, name in _INDEXER.items()}
+        if types := _entries(self.config, "indexer_types"):
+            found["index_layers"] = types.count("full")
+        return {key: size for key, size in found.items() if size is not None}
+
+    def _attention(self, layers: int) -> dict[str, Value]:
+        kinds, found = self.kinds, dict[str, int | None]()
+        if kinds[MAMBA] or kinds.unknown:
+            found["attention_layers"] = kinds[FULL]
+        if kinds[MAMBA]:
+            found["mamba_layers"] = kinds[MAMBA]
+            found |= {key: self.first(names) for key, names in _MAMBA.items()}
+        if kinds[LINEAR]:
+            found["linear_layers"] = kinds[LINEAR]
+            inside = self.config.get("linear_attn_config")
+            if isinstance(inside, Mapping):
+                own = _Reader(inside)
+                found |= {key: own.first(names) for key, names in _KDA.items()}
+            else:
+                found |= {key: self.get(name) for key, name in _LINEAR.items()}
+        window = self.first(("sliding_window", "sliding_window_size", "attention_chunk_size"))
+        if kinds[WINDOW] and window and self.config.get("use_sliding_window") is not False:
+            found |= {"sliding_layers": kinds[WINDOW], "sliding_window": window}
+        return {key: size for key, size in found.items() if size is not None}
+
+    def _other_heads(self) -> dict[str, Value]:
+        """Heads that differ by the kind of layer; those of the window go by the plain names."""
+        found: dict[str, Value] = {}
+        if size := self.get("global_head_dim"):
+            found["global_head_dim"] = size
+        if heads := self.get("num_global_key_value_heads"):
+            found["global_kv_heads"] = heads
+        if self.config.get("attention_k_eq_v") is True:
+            found["shared_values"] = True
+        if self.kinds[WINDOW] and (heads := self.get("swa_num_key_value_heads")):
+            found |= {"global_kv_heads": self.get("num_key_value_heads") or heads}
+            found["kv_heads"] = heads
+        return found
+
+    def _states(self) -> dict[str, Value]:
+        """What an element of a recurrent state takes, where it isn't 32 bits."""
+        if not (self.kinds[MAMBA] or self.kinds[LINEAR]):
+            return {}
+        said = self.config.get("mamba_ssm_dtype") or self.config.get("mamba_ssm_cache_dtype")
+        unsaid = 4 if self.kind.startswith(_WIDE_STATES) else 2
+        if isinstance(self.config.get("linear_attn_config"), Mapping):
+            unsaid = 4
+        size = _STATES.get(str(said).removeprefix("torch."), unsaid)
+        return {"state_dtype_bytes": size} if size < 4 else {}
+
+    def _compressed(self, layers: int) -> dict[str, Value]:
+        """DeepSeek-V4: which layers have an entry for every 4 or 128 tokens.
+
+        The list has a ratio for the layer that predicts tokens too.
+        """
+        ratios = _entries(self.config, "compress_ratios")[:layers]
+        names = ("q_lora_rank", "qk_rope_head_dim", "o_lora_rank", "o_groups", "index_head_dim")
+        if not ratios or not set(map(str, ratios)) <= {"0", "4", "128"}:
+            return {}
+        found = {name: self.get(name) for name in (*names, "sliding_window")}
+        found |= {"layers_by_4": ratios.count(4), "layers_by_128": ratios.count(128)}
+        return {key: size for key, size in found.items() if size is not None}
+
+    def _own_blocks(self, heads: int, head: int) -> dict[str, Value]:
+        """Nemotron's models with a layout of their own for each layer: heads of each, added up.
+
+        Source: transformers' remote code of Llama-Nemotron, `BlockConfig.attention`.
+        """
+        parts = [
+            block.get("attention")
+            for block in _entries(self.config, "block_configs")
+            if isinstance(block, Mapping)
+        ]
+        groups = [part.get("n_heads_in_group") for part in parts if isinstance(part, Mapping)]
+        kv = [heads // size for size in groups if isinstance(size, int) and size > 0]
+        if not kv:
+            return {}
+        elements = 2 * head * sum(kv)
+        return {
+            "kv_heads": max(kv),
+            "attention_layers": len(parts),
+            "kv_elements_per_token": elements,
+        }
+
+
+def _entries(config: Config, name: str) -> list[Any]:
+    """The entries of a list; none where there is none."""
+    value = config.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterator[str]:
+    """What there is in the file that the section has no key for, or only nearly."""
+    window = text.get("sliding_window") and text.get("use_sliding_window") is not False
+    has_experts = "experts" in sizes
+    doubts = {
+        "vocab_size: the file does not say it": "vocab_size" not in sizes,
+        "max_context: the file does not say it": "max_context" not in sizes,
+        "experts_per_token: the file does not say it; without it there is no decode ceiling": (
+            has_experts and "experts_per_token" not in sizes
+        ),
+        "the weights of what sees or hears are part of weight_gb and of the text layers here": (
+            "vision_config" in config or "audio_config" in config
+        ),
+        "weight_gb holds the layers that predict further tokens too, if the files have them": (
+            text.get("num_nextn_predict_layers")
+            or text.get("mtp_num_hidden_layers")
+            or text.get("num_mtp_modules")
+        ),
+        "block_configs: layers differ: weights are split evenly over them": (
+            bool(_entries(text, "block_configs"))
+        ),
+        "hidden_size_per_layer_input: its table is counted among the layers": bool(
+            text.get("hidden_size_per_layer_input")
+        ),
+        "sliding_window: which layers have it the file does not say; none is counted so": (
+            window and not {"sliding_layers", "layers_by_4"} & {*sizes}
+        ),
+        "linear_layers: which layers are linear the file does not say": (
+            "linear_num_value_heads" in text and "linear_layers" not in sizes
+        ),
+    }
+    return (remark for remark, is_so in doubts.items() if is_so)
+
+
+def _format(quantized: object) -> tuple[str, str]:
+    """How the weights are packed, and what is doubtful about it."""
+    if not isinstance(quantized, Mapping):
+        return "bf16", ""
+    method = str(quantized.get("quant_method", "")).lower()
+    algorithm = str(quantized.get("quant_algo", "")).upper()
+    if method == "compressed-tensors":
+        return _compressed(quantized)
+    if method.startswith("modelopt") or algorithm:
+        forms = _MODELOPT
+        return _known(forms.get(algorithm), method or algorithm)
+    if method == "fp8":
+        return ("fp8-block128" if quantized.get("weight_block_size") else "fp8"), ""
+    if quantized.get("bits", quantized.get("w_bit", 4)) != 4:
+        return _known(None, f"{method} with {quantized.get('bits')} bits")
+    forms = {"gptq": "gptq-int4", "awq": "awq-int4", "mxfp4": "mxfp4"}
+    autoround = "int4-autoround" if method.replace("_", "-").endswith("auto-round") else None
+    return _known(forms.get(method, autoround), method)
+
+
+def _compressed(quantized: Config) -> tuple[str, str]:
+    form = str(quantized.get("format", ""))
+    forms = {
+        "nvfp4-pack-quantized": "nvfp4",
+        "mxfp4-pack-quantized": "mxfp4",
+        "float-quantized": "fp8",
+        "pack-quantized": "int4",
+    }
+    return _known(forms.get(form), form or "compressed-tensors")
+
+
+def _known(form: str | None, said: str) -> tuple[str, str]:
+    if form:
+        return form, ""
+    return "bf16", f"format: '{said}' is not known; weight_gb counts, the split of it is as of bf16"

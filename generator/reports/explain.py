@@ -1,0 +1,213 @@
+"""The rules' docstrings as documentation, for a terminal and in Markdown."""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from textwrap import dedent, fill, indent
+from typing import Any
+
+from generator.catalogs.advisories import Advisory, advisories
+from generator.diagnostics import Severity
+from generator.records import record, values
+from generator.rules import bundle, reading
+from generator.rules.advisories import SUBJECTS
+from generator.rules.registry import DOCUMENTED, RULES
+
+__all__ = [
+    "GROUPS",
+    "MODULES",
+    "Explanation",
+    "explain",
+    "explain_advisory",
+    "explanations",
+    "listing",
+    "markdown",
+]
+
+# These register what they document when they are imported.
+MODULES = (reading, bundle)
+
+# By the first digit of a rule's id.
+GROUPS: Mapping[str, str] = {
+    "0": "YAML",
+    "1": "schema",
+    "2": "nodes, cabling and topology",
+    "3": "addresses and network",
+    "4": "NCCL and environment",
+    "5": "model and memory",
+    "6": "engine and flags",
+    "7": "secrets and security",
+    "8": "bundle, drift and policy",
+    "9": "a fault of sparkgen's own",
+}
+_WIDTH = 80
+_PAGE_WIDTH = 100
+
+
+@record
+class Explanation:
+    """What is known of a rule; `bad` and `good` are pieces of site files, empty if it has none."""
+
+    rule: str
+    severity: Severity
+    title: str
+    text: str
+    source: str
+    bad: str
+    good: str
+
+
+@cache
+def explanations() -> Mapping[str, Explanation]:
+    """Every rule's explanation, by id."""
+    documents = {rule.id: (rule.severity, rule.check.__doc__ or "") for rule in RULES.values()}
+    documents |= DOCUMENTED
+    return {rule: parse(rule, *documents[rule]) for rule in sorted(documents)}
+
+
+def parse(rule: str, severity: Severity, docstring: str) -> Explanation:
+    """A docstring taken apart: title, text, and `Source:`, `Bad:` and `Good:` if it has them."""
+    title, _, rest = inspect.cleandoc(docstring).partition("\n")
+    text, *parts = re.split(r"^(Source|Bad|Good):", rest, flags=re.MULTILINE)
+    named = dict(zip(parts[::2], parts[1::2], strict=True))
+    return Explanation(
+        rule,
+        severity,
+        title.removesuffix("."),
+        text.strip(),
+        named.get("Source", "").strip(),
+        _example(named.get("Bad", "")),
+        _example(named.get("Good", "")),
+    )
+
+
+def _example(part: str) -> str:
+    return dedent(part.strip("\n")).rstrip() + "\n" if part else ""
+
+
+def explain(rule: str) -> str:
+    """One rule as a terminal shows it."""
+    known = explanations()[rule]
+    blocks = [fill(f"{rule} ({known.severity}): {known.title}", _WIDTH), *_prose(known, _WIDTH)]
+    blocks += [f"{name}:\n\n{indent(example, '    ')}" for name, example in _examples(known)]
+    return "\n\n".join(block.rstrip("\n") for block in blocks) + "\n"
+
+
+def explain_advisory(number: str) -> str:
+    """One advisory as a terminal shows it."""
+    (known,) = (entry for entry in advisories() if entry.id == number)
+    return "\n\n".join(fill(text, _WIDTH) for text in _about(known)) + "\n"
+
+
+def listing() -> str:
+    """All rules, one a line, in their groups."""
+    return "\n".join(
+        f"SG{digit}xx: {name}\n"
+        + "".join(f"  {one.rule}  {one.severity:<8} {one.title}\n" for one in _group(digit))
+        for digit, name in GROUPS.items()
+    )
+
+
+def data(number: str) -> dict[str, Any]:
+    """Rules and advisories for a script: those of that number, or all without one.
+
+    The format is stable: keys are added, never renamed or removed.
+    """
+    return {
+        "version": 1,
+        "rules": [
+            {**values(one), "severity": str(one.severity)}
+            for one in explanations().values()
+            if number in ("", one.rule)
+        ],
+        "advisories": [
+            {
+                "advisory": entry.id,
+                "date": str(entry.date),
+                "subject": _named(entry),
+                "effect": entry.effect,
+                "remedy": entry.remedy,
+                "source": entry.source,
+            }
+            for entry in advisories()
+            if number in ("", entry.id)
+        ],
+    }
+
+
+def markdown() -> str:
+    """The page of all rules, in Markdown."""
+    return _PREFACE + "".join(
+        f"\n## SG{digit}xx: {name}\n" + "".join(map(_section, _group(digit)))
+        for digit, name in GROUPS.items()
+    )
+
+
+def page_of(known: Explanation) -> str:
+    """A rule as the page of all rules has it, without its heading."""
+    return "\n\n".join(_blocks(known)) + "\n"
+
+
+def _section(known: Explanation) -> str:
+    heading = f'<a id="{known.rule.lower()}"></a>\n\n### {known.rule}: {known.title}'
+    return "".join(f"\n{block}\n" for block in [heading, *_blocks(known)])
+
+
+def _blocks(known: Explanation) -> Iterator[str]:
+    yield f"Severity: {known.severity}."
+    yield from _prose(known, _PAGE_WIDTH)
+    yield from (f"{name}:\n\n```yaml\n{example}```" for name, example in _examples(known))
+
+
+def _group(digit: str) -> Iterator[Explanation]:
+    return (known for rule, known in explanations().items() if rule[2] == digit)
+
+
+def _prose(known: Explanation, width: int) -> Iterator[str]:
+    """The paragraphs of a rule, its source as the last one."""
+    source = f"Source: {known.source}" if known.source else ""
+    for paragraph in [*known.text.split("\n\n"), source]:
+        if paragraph:
+            yield fill(paragraph, width, break_long_words=False, break_on_hyphens=False)
+    for entry in advisories(*SUBJECTS[known.rule]) if known.rule in SUBJECTS else ():
+        yield fill(" ".join(_about(entry)), width, break_long_words=False, break_on_hyphens=False)
+
+
+def _about(entry: Advisory) -> Iterator[str]:
+    """What an advisory says, in paragraphs."""
+    yield f"{entry.id} ({entry.date}): {_named(entry)} {entry.effect}."
+    yield f"To do: {entry.remedy}."
+    yield f"Source: {entry.source}."
+
+
+def _named(entry: Advisory) -> str:
+    """What is faulty: `vllm >=0.27.1, <0.32 on 2 nodes or more`."""
+    names = {
+        "os": f"DGX OS {', '.join(entry.os)}",
+        "nccl": f"NCCL {entry.nccl}",
+        "engine": f"{entry.engine} {entry.version}",
+        "image": f"each of the images {', '.join(entry.images)}",
+        "node": f"kernel {entry.kernel}" if entry.kernel else f"driver {entry.driver}",
+    }
+    many = f" on {entry.nodes} nodes or more" if entry.nodes > 1 else ""
+    return names[entry.subject] + many
+
+
+def _examples(known: Explanation) -> Iterator[tuple[str, str]]:
+    return ((name, text) for name, text in (("Bad", known.bad), ("Good", known.good)) if text)
+
+
+_PREFACE = """\
+# Rules
+
+Printed by `sparkgen explain --docs` from the rules' own docstrings; not to be edited. `sparkgen
+explain SG204` prints one of them.
+
+An error stops the build. A warning does so under `--strict`; a site accepts one in the open, with a
+reason, in its `waivers`. A number is never used for another rule.
+
+An example is the piece of a site file that matters. What it leaves out is sound: one node if its
+topology is `single`, three in a closed ring if it is `ring`, four on a switch if it is `switch`,
+and two on a cable otherwise.
+"""

@@ -1,0 +1,143 @@
+"""Findings as text, with the lines of the document that they are about."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from generator.diagnostics import Finding, KeyPath, Severity, Span, path_text
+from generator.sitefile import redaction
+from generator.sitefile.source import Document
+
+_COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
+# What a terminal is spared: a file that is wrong throughout, and a line or a value without end.
+_MOST_FINDINGS = 1000
+_MOST_CHARACTERS = 400
+_BEFORE, _SHOWN = 60, 160
+
+
+def in_order(document: Document, findings: Iterable[Finding]) -> list[Finding]:
+    """The findings as a reader meets them: by line, column and rule."""
+    return sorted(findings, key=lambda f: (place(document, f), f.rule, f.message))
+
+
+def text(
+    document: Document, findings: Iterable[Finding], color: bool = False, strict: bool = False
+) -> str:
+    """Every finding with its snippet and caret, then a line that counts them.
+
+    Where `strict` makes warnings stop the command, and no error does, the line says so.
+    """
+    ordered = in_order(document, findings)
+    if not ordered:
+        return ""
+    lines = redaction.shown(document).split("\n")
+    shown = ordered[:_MOST_FINDINGS]
+    blocks = ["\n".join(_finding(document, lines, f, color)) for f in shown]
+    if len(shown) < len(ordered):
+        blocks.append(f"... and {len(ordered) - len(shown)} more")
+    severities = {finding.severity for finding in ordered}
+    stopped = strict and Severity.WARNING in severities and Severity.ERROR not in severities
+    why = "; with --strict a warning is an error" if stopped else ""
+    return "\n\n".join([*blocks, f"{count(ordered)} in {_plain(document.name)}{why}"]) + "\n"
+
+
+def count(findings: Iterable[Finding]) -> str:
+    """`2 errors, 1 warning`."""
+    totals = dict.fromkeys(Severity, 0)
+    for finding in findings:
+        totals[finding.severity] += 1
+    return ", ".join(
+        f"{total} {severity}{'s' if total > 1 else ''}"
+        for severity, total in totals.items()
+        if total
+    )
+
+
+def difference(before: Document, after: Document) -> str:
+    """A unified diff of two texts of a site file, without the secrets that stand in them."""
+    from difflib import unified_diff
+
+    old, new = (redaction.shown(document).splitlines(keepends=True) for document in (before, after))
+    name = _plain(before.name)
+    return "".join(map(_ended, unified_diff(old, new, name, name)))
+
+
+def _ended(line: str) -> str:
+    """A line of a diff as `patch` reads it."""
+    text = "\t".join(map(visible, line.removesuffix("\n").split("\t")))
+    return f"{text}\n" if line.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
+
+
+def place(document: Document, finding: Finding) -> Span:
+    """Where a finding points: at its own span, or at the key or value of its path."""
+    span = finding.span or document.locate(finding.path, finding.at_key)
+    return span or Span(0, 0, 0, 0)
+
+
+def _finding(document: Document, lines: list[str], finding: Finding, color: bool) -> Iterator[str]:
+    span = place(document, finding)
+    title = f"{finding.severity}[{finding.rule}]"
+    if color:
+        title = f"\x1b[1;{_COLORS[finding.severity]}m{title}\x1b[0m"
+    yield f"{title}: {_plain(finding.message)}"
+    yield f" --> {_plain(document.name)}:{_point(span)}{_path(finding.path)}"
+    gutter = " " * len(str(span.line + 1))
+    # What the site as a whole lacks has no line to show.
+    if (finding.path or finding.span) and span.line < len(lines) and lines[span.line].strip():
+        source, caret = _snippet(lines[span.line], span)
+        yield f"{gutter} |"
+        yield f"{span.line + 1} | {source}"
+        yield f"{gutter} | {caret}"
+    for related in finding.related:
+        other = document.locate(related.path) or Span(0, 0, 0, 0)
+        yield f"{gutter} = note: {_plain(related.text)} at {_point(other)}{_path(related.path)}"
+    yield f"{gutter} = help: {_help(finding)}"
+
+
+def _help(finding: Finding) -> str:
+    """What to write, and where there is more to read."""
+    more = f"run 'sparkgen explain {finding.rule}'"
+    if not finding.help:
+        return more
+    return f"{_plain(finding.help)}{' ' if finding.help.endswith('?') else '; '}{more}"
+
+
+def _point(span: Span) -> str:
+    return f"{span.line + 1}:{span.column + 1}"
+
+
+def _path(path: KeyPath) -> str:
+    return f" ({_plain(path_text(path))})" if path else ""
+
+
+def _plain(text: str) -> str:
+    """A text of any length and characters as a terminal can be given it."""
+    return visible(text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "...")
+
+
+def visible(text: str) -> str:
+    """A text with escapes for what can't be seen, and for what could take over a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _snippet(line: str, span: Span) -> tuple[str, str]:
+    """The source line, or what is around the span, and carets under exactly the span."""
+    line = line.rstrip()
+    end = span.end_column if span.end_line == span.line else len(line)
+    first = max(0, span.column - _BEFORE) if len(line) > _SHOWN else 0
+    last = first + _SHOWN
+    head, tail = "..." if first else "", "..." if len(line) > last else ""
+    before = visible(head + line[first : span.column])
+    marked = visible(line[span.column : min(end, last)])
+    rest = visible(line[max(end, span.column) : last] + tail)
+    return before + marked + rest, " " * _width(before) + "^" * max(1, _width(marked))
+
+
+def _width(text: str) -> int:
+    """Columns that a terminal takes for a visible text."""
+    return sum(
+        2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+        if not unicodedata.combining(character)
+    )

@@ -1,0 +1,83 @@
+"""Cables that people move: which, from where to where."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from generator.records import record
+from generator.site import Site
+
+
+@record
+class Plugged:
+    """A cable as it lies: its number, its label if it has one, and where both ends are."""
+
+    number: int
+    label: str | None
+    ends: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"cable {self.number}{f' ({self.label})' if self.label else ''}"
+
+    @property
+    def place(self) -> str:
+        """`spark1:p0 to spark2:p1`."""
+        return " to ".join(self.ends)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """What its ends are at, the switch among them."""
+        return tuple(end.partition(":")[0] for end in self.ends)
+
+
+def cables_of(site: Site) -> tuple[Plugged, ...]:
+    """The cables of a site."""
+    return tuple(Plugged(c.number, c.label, (str(c.a), str(c.b))) for c in site.cables)
+
+
+def listed_cables(pairs: Sequence[tuple[str, str]]) -> tuple[Plugged, ...]:
+    """The cables that a manifest lists, which has no labels."""
+    return tuple(Plugged(number, None, pair) for number, pair in enumerate(pairs, 1))
+
+
+def under_new_names(cables: Sequence[Plugged], names: Mapping[str, str]) -> tuple[Plugged, ...]:
+    """The cables as they are called after nodes got other names."""
+    ends = (tuple(_named(end, names) for end in cable.ends) for cable in cables)
+    return tuple(
+        Plugged(cable.number, cable.label, (a, b))
+        for cable, (a, b) in zip(cables, ends, strict=True)
+    )
+
+
+def moves(before: Sequence[Plugged], after: Sequence[Plugged]) -> Iterator[tuple[str, Plugged]]:
+    """What is done with each cable that is new, gone or elsewhere, and the cable."""
+    stay = {frozenset(cable.ends) for cable in before} & {frozenset(cable.ends) for cable in after}
+    gone = [cable for cable in before if frozenset(cable.ends) not in stay]
+    for cable in after:
+        if frozenset(cable.ends) in stay:
+            continue
+        old = next((one for one in gone if _is_same(one, cable)), None)
+        if old is None:
+            yield f"plug {cable} in: {cable.place}", cable
+        else:
+            gone.remove(old)
+            yield f"move {cable}: {old.place} -> {cable.place}", cable
+    for cable in gone:
+        yield f"unplug {cable}: {cable.place}", cable
+
+
+def pulled(before: Sequence[Plugged], after: Sequence[Plugged]) -> frozenset[str]:
+    """The nodes and switches at which a cable is pulled that lies there now."""
+    stay = {frozenset(cable.ends) for cable in after}
+    gone = (cable for cable in before if frozenset(cable.ends) not in stay)
+    return frozenset(node for cable in gone for node in cable.nodes)
+
+
+def _is_same(old: Plugged, new: Plugged) -> bool:
+    """Whether it is one cable: by its label, or by an end that stays where it is."""
+    if old.label or new.label:
+        return old.label == new.label
+    return bool(set(old.ends) & set(new.ends))
+
+
+def _named(end: str, names: Mapping[str, str]) -> str:
+    node, separator, port = end.partition(":")
+    return f"{names.get(node, node)}{separator}{port}"

@@ -1,0 +1,68 @@
+"""What somebody changed in a site file, a line for each value: `model.context_length: 1 -> 2`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from generator.reports.text import visible
+
+_LONGEST = 60
+# Lists whose items are known by a key of their own.
+_NAMED = ("name", "rule", "label")
+
+
+def edits(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """The values that differ, by their keys; comments and the order of keys are none."""
+    return tuple(_mapping(before, after, ""))
+
+
+def _mapping(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[str]:
+    for key in dict.fromkeys([*before, *after]):
+        place = f"{path}.{key}" if path else str(key)
+        if key not in after:
+            yield f"{visible(place)}: {_shown(before[key])} is gone"
+        elif key not in before:
+            yield f"{visible(place)}: {_shown(after[key])} is new"
+        else:
+            yield from _value(before[key], after[key], place)
+
+
+def _value(before: Any, after: Any, place: str) -> Iterator[str]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _mapping(before, after, place)
+    elif (old := _by_name(before)) and (new := _by_name(after)):
+        yield from _mapping(old, new, place)
+    elif before != after:
+        yield f"{visible(place)}: {_shown(before)} -> {_shown(after)}"
+
+
+def _by_name(items: Any) -> dict[str, Any] | None:
+    """The items of a list by what names each; None if something has no name, or one of another."""
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        return None
+    if not all(isinstance(item, Mapping) for item in items):
+        return None
+    names = [_name(item) for item in items]
+    if None in names or len(set(names)) < len(names):
+        return None
+    return {str(name): item for name, item in zip(names, items, strict=True)}
+
+
+def _name(item: Mapping[str, Any]) -> str | None:
+    ends = item.get("endpoints")
+    if isinstance(ends, Sequence) and not isinstance(ends, str):
+        return " - ".join(str(end) for end in ends)
+    return next((str(item[key]) for key in _NAMED if key in item), None)
+
+
+def _shown(value: Any) -> str:
+    """A value on one line, cut where it is long."""
+    text = visible(_flow(value))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_flow(item) for item in value) + "]"
+    return str(value)

@@ -1,0 +1,118 @@
+"""The bundles that a change starts from: those of a folder, or those of a folder at a commit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from generator.bundle.committed import Committed, Content, bundle_of
+from generator.bundle.output import contents
+from generator.bundle.plan import MANIFEST
+from generator.records import record
+from generator.review.history import Snapshot
+from generator.site import Site
+
+
+class End(Protocol):
+    """Bundles by the names of their sites."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The bundles that there are."""
+
+    def files(self, name: str) -> Mapping[str, Content]:
+        """The files of one; none if it is not there."""
+
+    def title(self, name: str) -> str:
+        """What a bundle is called."""
+
+
+@record
+class Folder:
+    """The bundles below a folder, as they are now."""
+
+    out: Path
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The folders with a manifest."""
+        return sorted(path.parent.name for path in self.out.glob(f"*/{MANIFEST}"))
+
+    def files(self, name: str) -> Mapping[str, Content]:
+        """What lies in the folder; raises OutputError."""
+        return contents(self.out / name)
+
+    def title(self, name: str) -> str:
+        """`out/lab`."""
+        return str(self.out / name)
+
+
+@record
+class Commit:
+    """The bundles below a folder, as they were at a commit."""
+
+    ref: str
+    snapshot: Snapshot
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The folders with a manifest."""
+        return sorted(self.snapshot.bundles)
+
+    def files(self, name: str) -> Mapping[str, Content]:
+        """What lay in the folder; raises HistoryError."""
+        return self.snapshot.files(name)
+
+    def title(self, name: str) -> str:
+        """`main (0123456789ab)`."""
+        commit = self.snapshot.commit
+        return f"{self.ref} ({commit})" if not commit.startswith(self.ref) else commit
+
+
+def abandoned(end: End, asked: Mapping[str, Path]) -> dict[str, Committed]:
+    """The bundles whose site file is no more, or has another site in it by now.
+
+    `asked` has the sites that the question is about, by name, with their files.
+    """
+    files = {path.resolve() for path in asked.values()}
+    folders = {path.parent for path in files}
+    found = {}
+    for name in end.names:
+        if name not in asked:
+            bundle = bundle_of(end.files(name), {})
+            places = (place for folder in folders for place in _places(folder, bundle.site_file))
+            if all(place in files for place in places):
+                found[name] = bundle
+    return found
+
+
+def _places(folder: Path, name: str) -> Iterator[Path]:
+    """Where a file of that name is, in the folder of a site or in one beside it."""
+    yield from (place for place in folder.parent.glob(f"*/{name}") if name)
+
+
+def reason(bundle: Committed, asked: Mapping[str, Path]) -> str:
+    """Why a bundle has no site: its file is gone, or another site's by now."""
+    here = {path.name: (path, name) for name, path in asked.items()}
+    if bundle.site_file in here:
+        path, name = here[bundle.site_file]
+        return f"for {path} is the site {name}"
+    folders = {path.parent for path in asked.values()}
+    return f"for there is no {' or '.join(str(f / bundle.site_file) for f in sorted(folders))}"
+
+
+def origin(site: Site, file: Path, end: End, spare: Mapping[str, Committed]) -> str | None:
+    """The bundle that was the site's: by its name, by its file's, or with the same nodes."""
+    if site.name in end.names:
+        return site.name
+    named = (name for name, bundle in spare.items() if bundle.site_file == file.name)
+    alike = (name for name, bundle in spare.items() if _has_nodes_of(bundle, site))
+    return next(named, next(alike, None))
+
+
+def _has_nodes_of(bundle: Committed, site: Site) -> bool:
+    """Whether the nodes have the same names and are reached at the same addresses."""
+    logins = bundle.tree.get("operator/ssh_config")
+    known = set(logins.text.split()) if logins else set()
+    return set(bundle.nodes) == {node.name for node in site.nodes} and all(
+        str(node.address) in known for node in site.nodes if node.management
+    )

@@ -1,0 +1,265 @@
+"""What people do about a change, in the order of the runbook.
+
+Fetch and copy while the old engine still serves; stop, the head first; move cables; install; make
+keys; check the fabric; start, the head last.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from generator.activation import Activation, Effect
+from generator.bundle.escaping import sh
+from generator.bundle.plan import activations
+from generator.bundle.tree import Tree
+from generator.records import record
+from generator.review.cables import Plugged, cables_of, moves
+from generator.review.changes import FileChange
+from generator.review.nodes import NodeReview
+from generator.site import Node, Site
+
+
+@record
+class Step:
+    """One thing to do, on these nodes in this order; on none where it is done elsewhere."""
+
+    text: str
+    nodes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.text}: {', '.join(self.nodes)}" if self.nodes else self.text
+
+
+@record
+class Change:
+    """All that the steps follow from.
+
+    `before` has the bundle with nodes under their new names, and `members` its nodes by rank;
+    `old` is its site, None where that is not known. `cables` are those that lie until then.
+    """
+
+    site: Site
+    before: Tree
+    members: Sequence[str]
+    old: Site | None
+    cables: Sequence[Plugged]
+    nodes: Sequence[NodeReview]
+    restarts: bool
+
+    def named(self, state: str) -> tuple[str, ...]:
+        """The nodes that are new, removed, renamed, changed or unchanged."""
+        return tuple(node.name for node in self.nodes if node.state == state)
+
+    @cached_property
+    def given(self) -> Mapping[str, Sequence[str]]:
+        """What containers were given until then, by the name of the node."""
+        texts: dict[str, list[str]] = {}
+        for path, file in self.before.items():
+            node, _, rest = path.partition("/")
+            if rest in ("etc/sparkgen/engine.env", "etc/sparkgen/engine.raw.env") or (
+                rest.startswith("opt/sparkgen/") and rest.endswith((".yaml", ".sbatch", ".env"))
+            ):
+                texts.setdefault(node, []).append(file.text)
+        return texts
+
+    @property
+    def touched(self) -> tuple[NodeReview, ...]:
+        """The nodes with a folder to install, in the order of a start."""
+        by_name = {node.name: node for node in self.nodes if node.files}
+        ranks = (node.name for node in self.site.start_order)
+        return tuple(by_name[name] for name in ranks if name in by_name)
+
+
+def order(change: Change) -> Iterator[Step]:
+    """All steps."""
+    touched = change.touched
+    moved = list(moves(change.cables, cables_of(change.site)))
+    yield from _by_hand(change)
+    yield from _fetches(change)
+    if touched:
+        yield Step("copy the folder (operator/deploy.sh --run)", tuple(n.name for n in touched))
+    yield from (Step(text) for text in _preparations(change))
+    if change.restarts:
+        yield Step("stop the engine, the head first", tuple(change.members))
+    yield from _grouped((node, _ahead(node.files)) for node in touched)
+    if gone := change.named("removed"):
+        yield Step("install.sh --uninstall", gone)
+    yield from (Step(text) for text, _ in moved)
+    yield from _grouped((node, node.steps) for node in touched)
+    yield from _keys(change)
+    if moved or any(n.effect is Effect.LINKS and n.state != "removed" for n in change.nodes):
+        all_nodes = tuple(node.name for node in change.site.nodes)
+        yield Step("check the fabric: wait-fabric.sh 10", all_nodes)
+    if change.restarts or change.named("new"):
+        names = tuple(node.name for node in change.site.start_order)
+        yield Step(f"start the engine{', the head last' if len(names) > 1 else ''}", names)
+
+
+def _by_hand(change: Change) -> Iterator[Step]:
+    """What no file of a bundle does, and the steps after it need: logins, management addresses."""
+    old = {node.name: node for node in change.old.nodes} if change.old else {}
+    known = [(node, old[node.name]) for node in change.site.nodes if node.name in old]
+    logins: dict[str, list[str]] = {}
+    for node, before in known:
+        if node.user != before.user:
+            logins.setdefault(node.user, []).append(node.name)
+    for user, names in logins.items():
+        yield Step(f"see that {user} is a login, with sudo and Docker", tuple(names))
+    for node, before in known:
+        now, then = node.management, before.management
+        if now and then and now.address != then.address:
+            yield Step(f"change the management address to {now.address} by hand", (node.name,))
+
+
+def node_steps(files: Sequence[FileChange], renamed: bool) -> Iterator[str]:
+    """What is done on a node once its folder is copied."""
+    if files:
+        yield f"install.sh {'--set-hostname ' if renamed else ''}--apply"
+    kinds: dict[Activation, set[str]] = {}
+    for file in files:
+        kinds.setdefault(file.activation, set()).add(file.kind)
+    for activation in activations().values():
+        if activation in kinds and (step := _step(activation, kinds[activation])):
+            yield step
+
+
+def _step(activation: Activation, kinds: set[str]) -> str:
+    """A first start in place of a restart, and neither of what is gone."""
+    if kinds == {"added"}:
+        return activation.first
+    return activation.gone if kinds == {"removed"} else activation.step
+
+
+def _ahead(files: Iterable[FileChange]) -> tuple[str, ...]:
+    removed = {file.activation for file in files if file.kind == "removed"}
+    return tuple(one.before for one in activations().values() if one.before and one in removed)
+
+
+def _grouped(steps: Iterable[tuple[NodeReview, Sequence[str]]]) -> Iterator[Step]:
+    """Nodes that do the same do it in one step."""
+    by_text: dict[str, list[str]] = {}
+    for node, texts in steps:
+        if texts:
+            by_text.setdefault("; ".join(texts), []).append(node.name)
+    yield from (Step(text, tuple(names)) for text, names in by_text.items())
+
+
+def _preparations(change: Change) -> Sequence[str]:
+    """What the fabric asks for ahead of its nodes: of its switches, or of the topology."""
+    if not change.site.has_fabric:
+        return ()
+    if change.site.switch_setups:
+        before_by_name = {s.name: s for s in change.old.switch_setups} if change.old else {}
+        return [
+            f"run {setup.path} on {setup.name}, in Safe Mode"
+            if setup.title
+            else f"set {setup.name} up as {setup.path} says"
+            for setup in change.site.switch_setups
+            if before_by_name.get(setup.name) != setup
+        ]
+    files = (change.before.get(f"{name}/etc/netplan/40-cx7.yaml") for name in change.members)
+    found = (re.search(r"mtu: (\d+)", file.text) for file in files if file)
+    before = next((int(mtu[1]) for mtu in found if mtu), None)
+    return change.site.topology.preparations(change.site.mtu, before)
+
+
+def _fetches(change: Change) -> Iterator[Step]:
+    """What is fetched while the old engine still serves, on nodes that have not had it."""
+    site, given = change.site, change.given
+    if pulling := _without(site.nodes, given, site.engine.image):
+        image = sh(site.engine.image)
+        built = f"build and load the image first: {image}"
+        yield Step(
+            built if site.engine.is_built_here else f"fetch the image first: docker pull {image}",
+            pulling,
+        )
+    beside: dict[str, list[Node]] = {}
+    for service in site.services.values():
+        for node in site.nodes:
+            for image in service.images(node):
+                beside.setdefault(image, []).append(node)
+    for image, nodes in beside.items():
+        if pulling := _without(nodes, given, image):
+            yield Step(f"fetch the image first: docker pull {sh(image)}", pulling)
+    yield from _models(site, given)
+
+
+def _models(site: Site, given: Mapping[str, Sequence[str]]) -> Iterator[Step]:
+    model = site.model
+    for source in model.downloads:
+        revision = model.revision if source == model.source else None
+        words = (source, *((revision,) if revision else ()))
+        command = sh(("hf", "download", *" --revision ".join(words).split()))
+        for hub, names in site.hubs.items():
+            nodes = [node for node in site.nodes if node.name in names]
+            if new := _without(nodes, given, *words):
+                yield Step(f"fetch the model first: {command}", new)
+            had = [node for node in nodes if node.name not in new]
+            if moved := _without(had, given, hub):
+                yield Step(f"fetch or move the model first, into {sh(hub)}: {command}", moved)
+    for path in (*model.folders, *model.files):
+        readers = site.nodes if path in model.folders else (site.head,)
+        if copying := _without(readers, given, path):
+            yield Step(f"copy the model first: {sh(path)}", copying)
+
+
+def _without(
+    nodes: Iterable[Node], given: Mapping[str, Sequence[str]], *texts: str
+) -> tuple[str, ...]:
+    """The nodes of whose services none was given these words until now."""
+    words = [re.compile(rf"(?<![\w./:-]){re.escape(text)}(?![\w.:-])") for text in texts]
+    return tuple(
+        node.name
+        for node in nodes
+        if not all(any(word.search(text) for text in given.get(node.name, ())) for word in words)
+    )
+
+
+def _keys(change: Change) -> Iterator[Step]:
+    """Keys and secrets that people make."""
+    site, new = change.site, change.named("new")
+    joined = bool(new or change.named("renamed"))
+    is_led_by_another = bool(change.members) and change.members[0] != site.head.name
+    if secrets := site.engine.secrets:
+        known = change.old.engine.secrets if change.old else secrets
+        added = [name for name in secrets if name not in known]
+        if new:
+            yield Step(f"write {', '.join(secrets)} into /etc/sparkgen/secrets.env", new)
+        if added:
+            there = tuple(node.name for node in site.nodes if node.name not in new)
+            yield Step(f"write {', '.join(added)} into /etc/sparkgen/secrets.env", there)
+    beside = _of_services(site)
+    if added := [name for name in beside if not change.old or name not in _of_services(change.old)]:
+        yield Step(f"write {', '.join(added)} into /etc/sparkgen/secrets.env", (site.head.name,))
+    all_nodes = tuple(node.name for node in site.nodes)
+    keys = [key for node in site.nodes for key in node.container.keys]
+    if keys and (joined or is_led_by_another or _without(site.nodes, change.given, keys[0])):
+        yield Step("make the keys of MPI, as README.md says", all_nodes)
+    for service in site.services.values():
+        is_asked_anew = change.old is not None and service.NAME not in change.old.services
+        is_due = joined or is_led_by_another or is_asked_anew
+        if service.ON_NEW_MEMBERS and is_due and len(all_nodes) > 1:
+            yield Step(service.ON_NEW_MEMBERS, (site.head.name,))
+
+
+def renamed_nodes(site: Site, old: Site | None) -> Mapping[str, str]:
+    """The new name by the old one of nodes that are reached at the same address as before."""
+    if old is None:
+        return {}
+    names = {node.name for node in site.nodes}
+    before = {node.name for node in old.nodes}
+    by_address = {
+        node.management.address.ip: node.name
+        for node in site.nodes
+        if node.management and node.name not in before
+    }
+    return {
+        node.name: by_address[node.management.address.ip]
+        for node in old.nodes
+        if node.management and node.name not in names and node.management.address.ip in by_address
+    }
+
+
+def _of_services(site: Site) -> tuple[str, ...]:
+    """Secrets of the head's services, which the engine does not have."""
+    return tuple(name for name in site.secrets(site.head) if name not in site.engine.secrets)

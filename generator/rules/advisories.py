@@ -1,0 +1,101 @@
+"""Rules that report what `schemas/advisories.yaml` knows about a site."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.catalogs.advisories import Advisory, advisories, named, within
+from generator.diagnostics import KeyPath, Severity
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
+from generator.sitefile.source import Document
+
+# What the entries are about that each rule tells.
+SUBJECTS = {"SG229": ("os",), "SG421": ("nccl",), "SG689": ("engine", "image")}
+
+
+@rule("SG229", Severity.WARNING)
+def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
+    """The release of DGX OS on the nodes is none that wants something done first.
+
+    Said where the site says which release that is, in `defaults.os` or a node's `os`; verify.sh
+    looks at the kernel and the driver themselves. Once it is done, a waiver says so.
+
+    Source: `schemas/advisories.yaml`, entry by entry.
+
+    Bad:
+        defaults:
+          os: 7.6.0
+
+    Good:
+        defaults:
+          os: 7.5.0
+    """
+    releases: dict[KeyPath, str] = {}
+    for node in nodes:
+        if node.os:
+            own = "os" in document.data["nodes"][node.index]
+            releases[(*node.path, "os") if own else ("defaults", "os")] = node.os
+    for path, release in releases.items():
+        for entry in advisories(*SUBJECTS["SG229"]):
+            if named(entry.os, release):
+                yield _fault(f"DGX OS {release}", entry, path)
+
+
+@rule("SG421", Severity.WARNING, unless="SG401")
+def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The NCCL in the image is none with a known fault.
+
+    A deadlock that is reported for 2.30.7 (issue 2334) is not told: no release is known to be
+    without it, and a ring needs that one.
+
+    Source: `schemas/advisories.yaml`, entry by entry.
+
+    Bad:
+        engine:
+          nccl: 2.28.9
+
+    Good:
+        engine:
+          nccl: 2.29.3
+    """
+    if not engine.nccl or engine.nccl_patched:
+        return
+    for entry in advisories(*SUBJECTS["SG421"]):
+        if within(entry.nccl, engine.nccl) and _has_engine(entry, engine):
+            yield _fault(f"NCCL {engine.nccl}", entry, ("engine", "nccl"))
+
+
+@rule("SG689", Severity.WARNING, suppressed_by="SG609")
+def engine_with_a_fault(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+    """The engine and its image are none with a known fault.
+
+    A build of one's own is taken for the version that it was made from.
+
+    Source: `schemas/advisories.yaml`, entry by entry.
+
+    Bad:
+        engine:
+          image: vllm/vllm-openai:glm53-flash
+
+    Good:
+        engine:
+          image: vllm/vllm-openai:v0.33.0
+    """
+    for entry in advisories(*SUBJECTS["SG689"]):
+        if len(nodes) < entry.nodes or not _has_engine(entry, engine):
+            continue
+        if entry.subject == "image" and named(entry.images, engine.image):
+            yield _fault(f"the image {engine.image}", entry, ("engine", "image"))
+        elif entry.subject == "engine":
+            what = f"{entry.engine} {engine.version}"
+            yield _fault(what, entry, ("engine", "version"))
+
+
+def _has_engine(entry: Advisory, engine: DeclaredEngine) -> bool:
+    """Whether the engine is one that an entry is about, which may be any."""
+    avoided = entry.unless and all(engine.args.get(f) == v for f, v in entry.unless.items())
+    right = entry.engine in (None, engine.name) and within(entry.version, engine.version)
+    return right and not avoided
+
+
+def _fault(what: str, entry: Advisory, path: KeyPath) -> Fault:
+    return Fault(f"{what} {entry.effect} ({entry.id})", path, entry.remedy)

@@ -1,0 +1,370 @@
+"""Rules about what an engine makes of a model: its format, its layers, its stages, its license."""
+
+from collections.abc import Iterator
+from math import gcd
+
+from generator import catalogs
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.versions import release
+from generator.diagnostics import KeyPath, Remove, Replace, Severity, listed
+from generator.engines import vllm
+from generator.fit.requested import (
+    given_stages,
+)
+from generator.models.architecture import GATED_DELTA, known_checkpoint, shape
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
+
+_BLOCK = 128
+
+_TOKENS = {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}
+_LONGER = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"}
+_ROPE_FLAGS = ("hf-overrides", "json-model-override-args", "rope-scaling")
+
+
+@rule("SG526", Severity.WARNING, unless="SG501 SG503")
+def context_made_longer(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A context beyond what the model was made for is asked for in the open, and costs quality.
+
+    The engine's override takes it, and answers to long prompts get worse. A context that YaRN
+    makes, under the engine's flags, is what it is for: nothing is said of it.
+
+    Source: Qwen's model cards, "Processing Long Texts"; vLLM, `VLLM_ALLOW_LONG_MAX_MODEL_LEN`.
+
+    Bad:
+        model:
+          name: qwen3-30b-a3b-fp8
+          context_length: 65536
+        engine:
+          env: {VLLM_ALLOW_LONG_MAX_MODEL_LEN: 1}
+
+    Good:
+        model:
+          name: qwen3-30b-a3b-fp8
+          context_length: 40960
+    """
+    known = shape(model)
+    longest = known.max_context if known else None
+    is_made = _has_yarn(engine) or not is_longer(engine)
+    if longest and model.context_length and model.context_length > longest and not is_made:
+        yarn = known.max_context_yarn if known else None
+        made = f", or {yarn} with YaRN" if yarn else ""
+        yield Fault(
+            f"a context of {model.context_length} tokens, and the model was made for "
+            f"{longest}{made}",
+            ("model", "context_length"),
+            f"write {longest} or less, unless long prompts are what it is for",
+        )
+
+
+def is_longer(engine: DeclaredEngine) -> bool:
+    """Whether YaRN or the engine's override of the model's context is asked for."""
+    allowed = any(engine.env.get(name, "").lower() in ("1", "true") for name in _LONGER)
+    return allowed or any("rope" in f"{flag} {engine.args[flag]}" for flag in _rope_flags(engine))
+
+
+def _has_yarn(engine: DeclaredEngine) -> bool:
+    return any("yarn" in str(engine.args[flag]).lower() for flag in _rope_flags(engine))
+
+
+def _rope_flags(engine: DeclaredEngine) -> Iterator[str]:
+    return (flag for flag in _ROPE_FLAGS if flag in engine.args)
+
+
+@rule("SG527", Severity.NOTE, unless="SG501 SG503")
+def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A format is one whose kernels are known to be right on a GB10.
+
+    CUTLASS's kernels for NVFP4 were not made for compute capability 12.1: with images of vLLM up to
+    0.19 some models in NVFP4 answered garbage without an error, or stopped with an illegal
+    instruction, while others were deployed with them. Marlin's kernels are right, and INT4 (AWQ,
+    GPTQ) uses them anyway.
+
+    Source: NVIDIA/cutlass issue 3096; vLLM issue 30163 and pull request 38423.
+
+    Bad:
+        model:
+          name: qwen3-30b-a3b-nvfp4
+        engine:
+          version: 0.19.0
+          image: vllm/vllm-openai:v0.19.0
+
+    Good:
+        model:
+          name: qwen3-30b-a3b-nvfp4
+        engine:
+          version: 0.19.0
+          image: vllm/vllm-openai:v0.19.0
+          args:
+            moe-backend: marlin
+    """
+    first = ENGINE_TRAITS[engine.name].nvfp4_kernels
+    old = first is not None and release(engine.version) < first
+    if old and _form(model).startswith("nvfp4") and not _uses_marlin(engine):
+        known = shape(model)
+        marlin = (
+            "'moe-backend: marlin' under engine.args"
+            if known and known.experts
+            else "'VLLM_NVFP4_GEMM_BACKEND: marlin' under engine.env"
+        )
+        others = [f"write 'name: {name}'" for name in _int4(model)][:1]
+        ways = [f"write {marlin}", *others]
+        yield Fault(
+            "some models in NVFP4 answered garbage on a GB10 with vLLM before 0.20, and others did "
+            f"not: this is {engine.version}",
+            _place(model),
+            f"read its answers before it serves; where they are wrong, {listed(ways)}",
+        )
+
+
+def _uses_marlin(engine: DeclaredEngine) -> bool:
+    flags = (engine.args.get("moe-backend"), engine.args.get("linear-backend"))
+    return "marlin" in (*flags, engine.env.get("VLLM_NVFP4_GEMM_BACKEND"))
+
+
+def _int4(model: DeclaredModel) -> Iterator[str]:
+    """Names of the same model's checkpoints in INT4."""
+    known = known_checkpoint(model)
+    siblings = catalogs.siblings(known) if known else ()
+    return (other.name for other in siblings if "int4" in other.format)
+
+
+@rule("SG528", Severity.NOTE, unless="SG501 SG503 SG511 SG529 SG603")
+def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """Pipeline stages differ by one layer at most.
+
+    The largest stage needs the most memory and time, and the others wait for it. It can be meant:
+    the first stage has the embedding, the last one the head.
+
+    Source: vLLM, vllm/distributed/utils.py, `get_pp_indices`.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+        engine:
+          parallel: {pipeline: 2}
+          env: {VLLM_PP_LAYER_PARTITION: "20,16"}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+        engine:
+          parallel: {pipeline: 2}
+          env: {VLLM_PP_LAYER_PARTITION: "18,18"}
+    """
+    stages = given_stages(engine)
+    if stages and max(stages) - min(stages) > 1:
+        yield Fault(
+            f"the largest stage has {max(stages)} layers and the smallest {min(stages)}",
+            ("engine", "env", ENGINE_TRAITS[engine.name].stage_variable),
+            "'sparkgen fit' shows what each node holds",
+        )
+
+
+@rule("SG529", unless="SG501 SG503 SG603")
+def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """Layers that are given for the stages are those of the model, a number a stage.
+
+    The engine refuses to start otherwise.
+
+    Source: vLLM, vllm/distributed/utils.py, `get_pp_indices`.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+        engine:
+          parallel: {pipeline: 2}
+          env: {VLLM_PP_LAYER_PARTITION: "20,20"}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+        engine:
+          parallel: {pipeline: 2}
+          env: {VLLM_PP_LAYER_PARTITION: "18,18"}
+    """
+    variable, known = ENGINE_TRAITS[engine.name].stage_variable, shape(model)
+    if variable not in engine.env:
+        return
+    stages, count = given_stages(engine) or (), engine.parallel.pipeline
+    layers = known.layers if known else None
+    if len(stages) != count or (layers and sum(stages) != layers):
+        yield Fault(
+            f"{variable} is not a number of layers for each of {_counted(count, 'stage')}"
+            + (f", {layers} in all" if layers else ""),
+            ("engine", "env", variable),
+            "leave it out: the engine splits layers evenly",
+            proposals=((Remove(("engine", "env", variable)),),),
+        )
+
+
+@rule("SG530", Severity.WARNING, unless="SG501 SG503")
+def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A model whose download wants a token has one among the secrets.
+
+    Engines run offline; the model is downloaded before the first start, on the nodes, and its
+    publisher lets only those have it who accepted the license. The bundle's README reads the token
+    from where the secrets are.
+
+    Source: huggingface.co, "Gated models".
+
+    Bad:
+        model:
+          name: llama-3.1-8b-instruct
+
+    Good:
+        model:
+          name: llama-3.1-8b-instruct
+        engine:
+          secrets: [HF_TOKEN]
+    """
+    if model.name and model.file:
+        return  # The catalog's publisher is not the one of the GGUF file.
+    checkpoint = known_checkpoint(model)
+    gated = checkpoint.gated if checkpoint else (model.architecture or {}).get("gated", False)
+    if gated and not _TOKENS & set(engine.secrets) and not (model.source or "").startswith("/"):
+        yield Fault(
+            "the model is gated: its download wants a token, and no secret is one",
+            _place(model),
+            "write 'secrets: [HF_TOKEN]' under 'engine'",
+        )
+
+
+@rule("SG531", Severity.WARNING, unless="SG501 SG503")
+def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """Gated delta layers have kernels of their own on a GB10.
+
+    Three of four layers of Qwen3-Next, 3.5 and 3.6 are of this kind. FlashInfer has kernels for
+    compute capability 12.x since 0.6.13, and vLLM uses them from 0.30 on; before, and under
+    TensorRT-LLM up to 1.3, prompts are read by slower ones, or the start fails.
+
+    Source: vLLM pull request 55715; NVIDIA/TensorRT-LLM issue 15634 and pull request 19376.
+
+    Bad:
+        model:
+          name: qwen3.6-35b-a3b-fp8
+        engine:
+          version: 0.19.0
+          image: vllm/vllm-openai:v0.19.0
+
+    Good:
+        model:
+          name: qwen3.6-35b-a3b-fp8
+    """
+    known, fixed = shape(model), ENGINE_TRAITS[engine.name].delta_kernels
+    delta = known and known.recurrent and known.recurrent.kind == GATED_DELTA
+    if delta and fixed and release(engine.version) < fixed:
+        later = ".".join(map(str, fixed))
+        yield Fault(
+            f"the model's gated delta layers are slow on a GB10 with {engine.name} "
+            f"{engine.version}: it has no kernels for them",
+            ("engine", "version"),
+            f"take {engine.name} {later} or later",
+        )
+
+
+@rule("SG532", unless="SG501 SG503 SG510 SG603")
+def divided_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A slice of an expert in FP8 has whole blocks of scales.
+
+    A scale stands for 128 columns. Where a tensor size cuts through them the engine doesn't load
+    the model; experts that are spread over the ranks are not cut.
+
+    Source: vLLM issues 17569, 25292 and 54178; from 0.33 on vLLM divides blocks down to 32 columns
+    (`refine_fp8_moe_block_shape`).
+
+    Bad:
+        topology:
+          kind: switch
+        model:
+          name: qwen3-30b-a3b-fp8
+        engine:
+          version: 0.19.0
+          image: vllm/vllm-openai:v0.19.0
+          parallel: {tensor: 4}
+
+    Good:
+        topology:
+          kind: switch
+        model:
+          name: qwen3-30b-a3b-fp8
+        engine:
+          version: 0.19.0
+          image: vllm/vllm-openai:v0.19.0
+          parallel: {tensor: 4, expert: true}
+    """
+    known, sizes = shape(model), engine.parallel
+    if _form(model) != "fp8-block128" or sizes.expert or not known or not known.moe:
+        return
+    inside, hidden = known.moe.size, known.hidden_size
+    shards = sizes.tensor * (sizes.data if ENGINE_TRAITS[engine.name].shares_experts else 1)
+    if inside and hidden and shards > 1 and not _loads(engine, inside, shards, hidden):
+        yield Fault(
+            f"experts of {inside} columns in {shards} slices cut through FP8 scales of {_BLOCK}",
+            ("engine", "parallel"),
+            "write 'expert: true', which spreads whole experts, or another tensor size",
+            proposals=((Replace(("engine", "parallel", "expert"), True),),),
+        )
+
+
+def _loads(engine: DeclaredEngine, inside: int, shards: int, hidden: int) -> bool:
+    """Whether the engine takes a slice of so many columns."""
+    if inside % shards == 0 and inside // shards % _BLOCK == 0:
+        return True
+    finest = ENGINE_TRAITS[engine.name].finest_block(engine.version)
+    if finest is None:
+        return True
+    return inside % shards == 0 and gcd(_BLOCK, inside // shards, hidden) >= finest
+
+
+def _form(model: DeclaredModel) -> str:
+    """How the weights are packed."""
+    checkpoint = known_checkpoint(model)
+    given = (model.architecture or {}).get("format", "")
+    return checkpoint.format if checkpoint else str(given)
+
+
+def _place(model: DeclaredModel) -> KeyPath:
+    return ("model", "name" if model.name else "source")
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+@rule("SG676", Severity.NOTE, unless="SG501 SG603")
+def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
+    """FlashInfer's tuning is kept over restarts.
+
+    In vLLM 0.27.1 up to 0.31 rank 0 alone writes the results of the tuning. At the next start it
+    reads them while the other nodes tune, and all wait for each other. So with several nodes they
+    are written to a folder that ends with the container, and each start tunes again, on all nodes.
+
+    Source: vllm-project/vllm issues 52291, 54618, 57423 and 57635; 0.32.0 has a file for each rank.
+
+    Bad:
+        nodes:
+          - name: spark1
+          - name: spark2
+        engine:
+          version: 0.29.0
+          image: example.org/vllm:0.29.0
+          parallel: {tensor: 2}
+
+    Good:
+        nodes:
+          - name: spark1
+          - name: spark2
+        engine:
+          version: 0.33.0
+          image: example.org/vllm:0.33.0
+          parallel: {tensor: 2}
+    """
+    off = engine.args.get("enable-flashinfer-autotune") is False
+    if engine.name == vllm.NAME and vllm.tunes_anew(engine.version, engine.parallel) and not off:
+        yield Fault(
+            f"vLLM {engine.version} keeps FlashInfer's tuning on rank 0 alone, so each start tunes "
+            "again, minutes long",
+            ("engine", "version"),
+            "take vLLM 0.32 or later, which keeps it",
+        )

@@ -1,0 +1,109 @@
+"""Rules about what the engine's container is given."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.diagnostics import listed, removal
+from generator.engines import vllm
+from generator.fabric.addressing import Fabric
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+
+
+@rule("SG685")
+def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
+    """The memory that RDMA pins has no limit.
+
+    Queues and buffers are registered with the network card, and a limit below what they take ends
+    the start of NCCL with `ibv_create_cq` or `ibv_reg_mr` out of memory.
+
+    Source: ibv_reg_mr(3) of rdma-core, RLIMIT_MEMLOCK.
+
+    Bad:
+        engine:
+          container:
+            ulimits: {memlock: 8589934592}
+
+    Good:
+        engine:
+          container:
+            ulimits: {nofile: 1048576}
+    """
+    limit = engine.container.ulimits.get("memlock", -1)
+    if limit != -1 and fabric.cables:
+        path = ("engine", "container", "ulimits", "memlock")
+        yield Fault(
+            f"RDMA pins more memory than {limit} bytes",
+            path,
+            "take it out: sparkgen sets none",
+            proposals=removal(path),
+        )
+
+
+@rule("SG686", unless="SG602 SG603 SG651 SG652")
+def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
+    """Experts are spread over as many ranks as the engine can.
+
+    SGLang and TensorRT-LLM spread them over a divisor of the tensor size, vLLM over all ranks that
+    share a layer: tensor times data.
+
+    Source: vLLM, FusedMoEParallelConfig; SGLang, --ep-size; TensorRT-LLM, moe_expert_parallel_size.
+
+    Bad:
+        engine:
+          parallel: {tensor: 2, expert: 3}
+
+    Good:
+        engine:
+          parallel: {tensor: 2, expert: 2}
+    """
+    sizes = engine.parallel
+    over = sizes.experts_over
+    if over is None or over == 1:
+        return
+    title = ENGINE_TRAITS[engine.name].title
+    path = ("engine", "parallel", "expert")
+    if engine.name == vllm.NAME and over != sizes.tensor * sizes.data:
+        every = sizes.tensor * sizes.data
+        yield Fault(
+            f"{title} spreads experts over all {every} ranks that share a layer, not over {over}",
+            path,
+            "write true",
+        )
+    elif engine.name != vllm.NAME and sizes.tensor % over:
+        fitting = [n for n in range(2, sizes.tensor + 1) if sizes.tensor % n == 0]
+        yield Fault(
+            f"experts over {over} ranks do not divide tensor size {sizes.tensor}",
+            path,
+            f"write {listed(map(str, fitting))}" if fitting else "take it out",
+        )
+
+
+@rule("SG687")
+def folder_of_one_node(model: DeclaredModel, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+    """A node's own place of the model stands for the folder that `model.source` names.
+
+    The container sees it there, so that all ranks are given one path. A model of the hub is read
+    from its cache, which `model.cache` and the node's login say.
+
+    Bad:
+        nodes:
+          - name: spark1
+          - name: spark2
+            model_path: /mnt/models/gpt-oss-120b
+
+    Good:
+        nodes:
+          - name: spark1
+          - name: spark2
+    """
+    if model.source and model.source.startswith("/"):
+        return
+    for node in nodes:
+        if node.model_path:
+            yield Fault(
+                "the model is one of the hub, and has no folder that this could stand for",
+                (*node.path, "model_path"),
+                "write 'source: /srv/models/NAME' under 'model', where the other nodes have it",
+            )
+            return

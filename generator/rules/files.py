@@ -1,0 +1,433 @@
+"""Rules about files that the engine is given besides the model."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import PurePosixPath
+
+from generator.derive.environment import ENGINE_CACHE, NCCL_CONF
+from generator.derive.files import home
+from generator.diagnostics import (
+    Add,
+    KeyPath,
+    Proposal,
+    Related,
+    Replace,
+    did_you_mean,
+    listed,
+    removal,
+)
+from generator.records import record
+from generator.rules.registry import Fault, rule
+from generator.sitefile.beside import Source
+from generator.sitefile.declaration import (
+    FILES,
+    DeclaredEngine,
+    DeclaredFile,
+    DeclaredModel,
+    DeclaredNode,
+)
+from generator.sitefile.text_types import FORMS
+
+_FILES: KeyPath = ("engine", "files")
+# What the kernel makes up, and what a container has of its own.
+_NO_FILES = ("/dev", "/proc", "/sys")
+
+# What is wrong with the flag or the variable itself.
+_SAID = "SG602 SG604 SG620 SG621 " + " ".join(f"SG{number}" for number in range(630, 649))
+
+
+def _path(file: DeclaredFile, *keys: str) -> KeyPath:
+    return (*_FILES, file.index, *keys)
+
+
+@rule("SG690")
+def entry_without_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
+    """An entry of `files` says where its file is: beside the site file, or on the nodes.
+
+    Bad:
+        engine:
+          files:
+            - target: /opt/nccl/libnccl.so.2
+
+    Good:
+        engine:
+          files:
+            - path: /srv/nccl/libnccl.so.2
+              target: /opt/nccl/libnccl.so.2
+    """
+    for file in engine.files:
+        if not file.source and not file.path:
+            yield Fault(
+                "neither 'source' nor 'path' says which file this is",
+                _path(file),
+                "write 'source:' and a path beside the site file, or 'path:' and one on the nodes",
+            )
+
+
+@rule("SG691")
+def source_that_cannot_be_read(
+    engine: DeclaredEngine, sources: Mapping[str, Source]
+) -> Iterator[Fault]:
+    """A source is a file, or a folder of files, in the folder of the site file or below it.
+
+    It is carried in the bundle byte by byte, so a bundle is made of the site file and of these
+    files alone: links that lead out of the folder, devices and pipes are refused, and so is a file
+    of more than 1 MiB. What is larger is put on the nodes, and named by `path`.
+
+    Bad:
+        engine:
+          files:
+            - source: files/missing.jinja
+
+    Good:
+        engine:
+          files:
+            - path: /srv/templates/template.jinja
+    """
+    for path, named in _of_images(engine):
+        if fault := sources[named].fault:
+            yield Fault(fault, path, sources[named].help or _HAVE_IT)
+    for file in engine.files:
+        if not file.source:
+            continue
+        source = sources[file.source]
+        if source.fault:
+            yield Fault(source.fault, _path(file, "source"), source.help or _HAVE_IT)
+        elif file.sha256 and source.is_folder:
+            yield Fault(
+                "a checksum is that of one file, and this is a folder",
+                _path(file, "sha256"),
+                "take it out: the manifest of the bundle has one for each file",
+                proposals=removal(_path(file, "sha256")),
+            )
+        elif file.sha256 and (now := sha256(source.files[0].data).hexdigest()) != file.sha256:
+            yield Fault(
+                f"{file.source} has another checksum",
+                _path(file, "sha256"),
+                f"if the file is the right one, write {now}",
+            )
+
+
+def _of_images(engine: DeclaredEngine) -> Iterator[tuple[KeyPath, str]]:
+    """The sources of a derived image, and the script that prepares the container."""
+    if engine.prepare:
+        yield ("engine", "prepare"), engine.prepare
+    if image := engine.derived:
+        for index, (source, _) in enumerate(image.copies):
+            yield ("engine", "image", "files", index, "source"), source
+        for index, mod in enumerate(image.mods):
+            yield ("engine", "image", "mods", index), mod
+
+
+_HAVE_IT = "put it beside the site file, or write 'path:' for a file that lies on the nodes"
+
+
+@rule("SG692")
+def two_files_at_one_place(
+    engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
+) -> Iterator[Fault]:
+    """Each file has a place of its own in the container.
+
+    Of two mounts at one place the later one hides the other. A place inside something that is
+    mounted read-only is refused by Docker: it would have to make the file to mount over there.
+
+    Bad:
+        engine:
+          files:
+            - {source: files/a.jinja, target: /opt/chat.jinja}
+            - {source: files/b.jinja, target: /opt/chat.jinja}
+
+    Good:
+        engine:
+          files:
+            - {source: files/a.jinja, target: /opt/a.jinja}
+            - {source: files/b.jinja, target: /opt/b.jinja}
+    """
+    yield from _same_places(engine)
+    for file in engine.files:
+        for node in nodes:
+            taken = [NCCL_CONF, ENGINE_CACHE, *_of_the_model(model, node)]
+            if file.is_on(node.name) and (hit := _within(file.inside, taken)):
+                key = "target" if file.target else "path" if file.path else "source"
+                yield Fault(
+                    f"{file.inside} is {'' if file.inside == hit else 'inside '}{hit}, which is "
+                    "mounted already",
+                    _path(file, key),
+                    "leave the entry out" if file.path and not file.target else "another 'target'",
+                )
+                break
+
+
+def _same_places(engine: DeclaredEngine) -> Iterator[Fault]:
+    for file in engine.files:
+        for other in engine.files[: file.index]:
+            if not _share_nodes(file, other):
+                continue
+            key = "target" if file.target else "path" if file.path else "source"
+            if _within(file.inside, [other.inside]) or _within(other.inside, [file.inside]):
+                yield Fault(
+                    f"{file.inside} is taken by another entry of 'files'"
+                    if file.inside == other.inside
+                    else f"{file.inside} and {other.inside} lie in one another",
+                    _path(file, key),
+                    "give it a 'target' of its own",
+                    related=(Related("the other one", _path(other)),),
+                )
+                break
+            if file.source != other.source and file.place == other.place:
+                yield Fault(
+                    f"{file.source} and {other.source} are both carried to {file.place}",
+                    _path(file, "source"),
+                    "rename one of them",
+                    related=(Related("the other one", _path(other)),),
+                )
+                break
+
+
+def _share_nodes(one: DeclaredFile, other: DeclaredFile) -> bool:
+    return not one.nodes or not other.nodes or bool(set(one.nodes) & set(other.nodes))
+
+
+@rule("SG693", unless="SG201")
+def file_of_an_unknown_node(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode]
+) -> Iterator[Fault]:
+    """The nodes that have a file are nodes of the site.
+
+    Bad:
+        engine:
+          files:
+            - {source: files/chat.jinja, nodes: [spark9]}
+
+    Good:
+        engine:
+          files:
+            - {source: files/chat.jinja, nodes: [spark1]}
+    """
+    names = [node.name for node in nodes]
+    for file in engine.files:
+        for index, name in enumerate(file.nodes):
+            if name not in names:
+                yield Fault(
+                    f"there is no node '{name}'",
+                    (*_path(file, "nodes"), index),
+                    did_you_mean(name, names) or f"the nodes are {listed(names, 'and')}",
+                )
+
+
+@rule("SG694")
+def no_file_at_all(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A file is a file or a folder: no device, and nothing that the kernel makes up.
+
+    Bad:
+        engine:
+          files:
+            - path: /dev/gdrdrv
+
+    Good:
+        engine:
+          files:
+            - path: /srv/tables
+    """
+    for file in engine.files:
+        for key, place in (("path", file.path), ("target", file.target)):
+            if place and _within(place, _NO_FILES):
+                yield Fault(
+                    f"{place} is no file, and is not mounted as one",
+                    _path(file, key),
+                    "write it under 'devices' of 'engine.container'"
+                    if place.startswith("/dev/")
+                    else "take it out: the container has its own",
+                    proposals=removal(_path(file)),
+                )
+
+
+@record
+class _Named:
+    """A path that an argument or variable names, and where it stands in the site file."""
+
+    path: str
+    key: KeyPath
+    text: str
+
+
+@rule("SG695", suppressed_by=f"SG402 SG413 {_SAID}")
+def path_that_is_not_in_the_container(
+    engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
+) -> Iterator[Fault]:
+    """A file that an argument or a variable names is there in the container.
+
+    The engine sees its image, the model's cache or folder, and what `files` lists; of the node's
+    own folders it sees nothing. A chat template that isn't there ends the start, a library in
+    `LD_PRELOAD` is left out with a warning that nobody reads.
+
+    Paths below /usr and the like are the image's. So may be those below /opt and the folders that
+    images work in: what a known image has there is not known, and nothing is said of it.
+
+    Bad:
+        engine:
+          args:
+            chat-template: /srv/templates/chat.jinja
+
+    Good:
+        engine:
+          args:
+            chat-template: /srv/templates/chat.jinja
+          files:
+            - path: /srv/templates/chat.jinja
+    """
+    told: set[str] = set()
+    for named in _named(engine):
+        if named.path in told:
+            continue
+        missing = [node.name for node in nodes if not _is_there(named.path, engine, model, node)]
+        if missing:
+            told.add(named.path)
+            yield _uncovered(named, engine, missing if len(missing) < len(nodes) else [])
+
+
+@rule("SG696", suppressed_by=_SAID)
+def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A file that an argument names has its whole path.
+
+    A path that begins elsewhere than at / is looked for in the folder that the image works in.
+
+    Bad:
+        engine:
+          args:
+            chat-template: unsloth.jinja
+
+    Good:
+        engine:
+          args:
+            chat-template: /opt/sparkgen/files/unsloth.jinja
+          files:
+            - source: files/unsloth.jinja
+    """
+    # A script or a mod may put it into the folder that the image works in.
+    changed = engine.prepare or (engine.derived and (engine.derived.mods or engine.derived.run))
+    for key, text in () if changed else _texts(engine.args, ("engine", "args")):
+        name = str(key[2])
+        if re.fullmatch(_RELATIVE, text) and _is_read(name):
+            source = text.removeprefix("./").removeprefix("~/")
+            yield Fault(
+                f"'{text}' is no whole path, and no file of the container",
+                key,
+                f"write '{FILES}/{source.removeprefix('files/')}', and the file under 'files'",
+                proposals=_carry(engine, key, source),
+            )
+
+
+# The end of a name tells a file from a name, an id or a template as text.
+_RELATIVE = (
+    r"(\./|~/)?([A-Za-z0-9._@+-]+/)*[A-Za-z0-9._@+-]+"
+    r"\.(jinja2?|json|ya?ml|toml|py|so(\.[0-9]+)*|pem|crt|key|txt|csv|model)"
+)
+# Words in names of what is written, of the path of an address, of a repository's file, or of what
+# is imported: vLLM takes `module.attribute` as middleware, `module:Class` as a logits processor.
+_NO_READER = (
+    r"(?i)(^|[-_])(cache|tmp|tmpdir|temp|logs?|dumps?|profil\w*|traces?|output|out|save|records?|"
+    r"storage|workspace|state|debug|crash|metrics|uds|sock(et)?|endpoints?|url|uri|routes?|prefix|"
+    r"root[-_]path|hf[-_](file|repo)|middleware|logits[-_]processors?|cls)([-_]|$)"
+)
+_OF_IMAGES = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl", "/etc/pki", "/etc/hosts"),
+    *("/opt", "/app", "/workspace", "/vllm-workspace", "/sgl-workspace", *_NO_FILES),
+)
+_TEMPORARY = ("/tmp", "/run", "/var/tmp")
+
+
+def _is_read(name: str) -> bool:
+    """Whether a name is not one of something that is written, or no file."""
+    return re.search(_NO_READER, name) is None or "config" in name.lower()
+
+
+def _named(engine: DeclaredEngine) -> Iterator[_Named]:
+    """All whole paths that the engine is told to read."""
+    values = (*_texts(engine.args, ("engine", "args")), *_texts(engine.env, ("engine", "env")))
+    for key, text in values:
+        if not _is_read(str(key[2])):
+            continue
+        for part in _parts(text):
+            if FORMS["path"].fits(part) and not _is_of_the_image(part):
+                yield _Named(part, key, text)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The words of a list as variables have it, behind a name of their own; or those of JSON."""
+    if text.startswith(("{", "[")):
+        try:
+            yield from (part for _, inner in _texts(json.loads(text), ()) for part in _parts(inner))
+        except (ValueError, RecursionError):
+            return
+    elif "://" not in text:
+        yield from (part.rpartition("=")[2] for part in re.split(r"[:,; ]", text))
+
+
+def _texts(value: object, key: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """All texts in a value, by the place that a finding is about."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            if _is_read(str(name)):
+                yield from _texts(item, (*key, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*key, index))
+
+
+def _is_of_the_image(path: str) -> bool:
+    """Whether an image may have it, or it is made while the engine runs."""
+    is_made = bool(_within(path, _TEMPORARY)) and not PurePosixPath(path).suffix
+    return is_made or (bool(_within(path, _OF_IMAGES)) and not _within(path, [FILES]))
+
+
+def _is_there(path: str, engine: DeclaredEngine, model: DeclaredModel, node: DeclaredNode) -> bool:
+    given = [file.inside for file in engine.given_files if file.is_on(node.name)]
+    given += [target for _, target in engine.derived.copies] if engine.derived else []
+    return bool(_within(path, [*given, *_of_the_model(model, node), ENGINE_CACHE, NCCL_CONF]))
+
+
+def _of_the_model(model: DeclaredModel, node: DeclaredNode) -> list[str]:
+    """What of the node is mounted for the model's sake."""
+    drafts = model.speculative.source if model.speculative else None
+    cache = model.cache or f"{home(node.user)}/.cache/huggingface"
+    return [
+        cache,
+        *(path for path in (model.source, model.file, drafts) if path and path[0] == "/"),
+    ]
+
+
+def _within(path: str, folders: Sequence[str]) -> str:
+    """The folder that a path is or lies in, or nothing."""
+    return next((f for f in folders if path == f or path.startswith(f"{f}/")), "")
+
+
+def _uncovered(named: _Named, engine: DeclaredEngine, missing: Sequence[str]) -> Fault:
+    where = f" on {listed(missing, 'and')}" if missing else ""
+    return Fault(
+        f"{named.path} is not in the container{where}: only the image, the model and 'files' are",
+        named.key,
+        "take 'nodes' out of its entry, or name them all"
+        if missing
+        else f"add '- path: {named.path}' under 'files' if it lies on the nodes",
+        proposals=() if missing else ((_entry(engine, {"path": named.path}),),),
+    )
+
+
+def _carry(engine: DeclaredEngine, key: KeyPath, source: str) -> tuple[Proposal, ...]:
+    if not FORMS["source_path"].fits(source):
+        return ()
+    whole = Replace(key, f"{FILES}/{source.removeprefix('files/')}")
+    known = any(file.source == source for file in engine.files)
+    return ((whole,) if known else (whole, _entry(engine, {"source": source})),)
+
+
+def _entry(engine: DeclaredEngine, entry: dict[str, str]) -> Add:
+    """One entry more of `files`."""
+    if not engine.files:
+        return Add(_FILES, [dict(entry)])
+    return Add((*_FILES, len(engine.files)), dict(entry))

@@ -1,0 +1,171 @@
+"""What the catalogs of the engine's version say of `engine.args` and `engine.env`.
+
+An entry breaks one rule at most: of the flag's name, else of the shape of its value, else of the
+value itself. Between two versions with catalogs it breaks a rule if it does so by both.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import is_between, is_covered
+from generator.catalogs.replacements import replacement
+from generator.diagnostics import KeyPath, Related, replacements
+from generator.records import record
+from generator.rules.flags import name_faults, variable_faults
+from generator.rules.flags.name_faults import Verdict
+from generator.rules.flags.parser import Parser, parsers
+from generator.rules.flags.value_faults import value_fault
+from generator.rules.registry import Fault
+from generator.sitefile.declaration import Argument, DeclaredEngine
+
+
+@record
+class CheckedFlags:
+    """The faults of flags and variables by the rule that they break.
+
+    `parsers` are those of the engine's version, or of its neighbours with a catalog, newest first.
+    """
+
+    engine: DeclaredEngine
+    parsers: tuple[Parser, ...]
+    faults: Mapping[str, list[Fault]]
+
+    @property
+    def parser(self) -> Parser:
+        """The parser that findings name."""
+        return self.parsers[0]
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the engine's version itself has a catalog."""
+        return is_covered(self.engine.name, self.engine.version)
+
+    @property
+    def is_between(self) -> bool:
+        """Whether it is a release between two versions with catalogs."""
+        return is_between(self.engine.name, self.engine.version)
+
+    def of(self, rule: str) -> Iterator[Fault]:
+        """The faults that break a rule."""
+        return iter(self.faults.get(rule, ()))
+
+    def errors(self, rule: str) -> Iterator[Fault]:
+        """The same, where the catalog is sure of them."""
+        return self.of(rule) if self.is_covered else iter(())
+
+    def warnings(self, rule: str) -> Iterator[Fault]:
+        """The same, where the catalogs know enough of the version to doubt them."""
+        return self.of(rule) if self.is_covered or self.is_between else iter(())
+
+
+def check_flags(engine: DeclaredEngine) -> CheckedFlags | None:
+    """What is wrong with an engine's flags and variables; None where nothing is known of it."""
+    known = parsers(engine.name, engine.version)
+    if not known:
+        return None
+    faults: dict[str, list[Fault]] = defaultdict(list)
+    verdicts = (
+        *agreed([_flags(engine, each) for each in known]),
+        *agreed([variable_faults.faults(_variables(engine), each) for each in known]),
+    )
+    for rule, fault in verdicts:
+        faults[rule].append(fault)
+    return CheckedFlags(engine, known, faults)
+
+
+def agreed(said: Sequence[Iterable[Verdict]]) -> Iterator[Verdict]:
+    """What the first says of entries that no other takes; what is deprecated is taken still."""
+    first, *others = ({_entry(verdict): verdict for verdict in verdicts} for verdicts in said)
+    for entry, verdict in first.items():
+        rules = [other[entry][0] if entry in other else "" for other in others]
+        if all(rules) and (verdict[0] == "SG642" or "SG642" not in rules):
+            yield verdict
+
+
+def _entry(verdict: Verdict) -> KeyPath:
+    return verdict[1].path[:3]
+
+
+def _variables(engine: DeclaredEngine) -> Mapping[str, str]:
+    """The variables, but for those that the build is said to have."""
+    return {name: value for name, value in engine.env.items() if name not in engine.own.env}
+
+
+def _flags(engine: DeclaredEngine, known: Parser) -> Iterator[Verdict]:
+    first: dict[tuple[str, str], str] = {}
+    for name, value in engine.args.items():
+        # Settings of a file that the flag names, which sparkgen writes.
+        if isinstance(value, dict) and name == ENGINE_TRAITS[known.engine].settings_flag:
+            continue
+        found = known.catalog.find(name)
+        own = (found.flag.name, found.key) if found else (name, "")
+        verdict = _flag(name, value, known, engine)
+        if own in first and (verdict is None or verdict[0] == "SG642"):
+            yield _twice(name, first[own])
+        elif verdict:
+            yield verdict
+        first.setdefault(own, name)
+
+
+def _flag(name: str, value: Argument, known: Parser, engine: DeclaredEngine) -> Verdict | None:
+    found, key = known.catalog.find(name), known.owning_key(name)
+    if key == _SPECULATION and _speculates_otherwise(engine):
+        key = None
+    if key is not None:
+        return _bad_value(name, value, known) or name_faults.owned(name, key, value)
+    if engine.own.has_flag(name):
+        return None
+    if found is None:
+        return name_faults.unknown(name, known)
+    if found.is_short:
+        return name_faults.short(name, found)
+    verdict = value_fault(name, value, found, known, _is_own_parser(name, value, engine))
+    if verdict is None and found.flag.deprecated is not None:
+        return name_faults.deprecated(name, found, known)
+    return verdict
+
+
+_SPECULATION = "model.speculative"
+# Where flags name the method, and the methods that the key of the site file has.
+_METHODS = ("spec-method", "speculative-algorithm", "speculative-config.method")
+_SAYABLE = r"(?i)eagle3|draft_model|standalone|nextn|(\w+_)?mtp"
+
+
+def _speculates_otherwise(engine: DeclaredEngine) -> bool:
+    """Whether flags ask for a method of speculation that the key has no word for."""
+    args = {name.replace("_", "-"): value for name, value in engine.args.items()}
+    config = args.get("speculative-config")
+    named = [config.get("method")] if isinstance(config, dict) else []
+    named += [args.get(name) for name in _METHODS]
+    return any(isinstance(m, str) and not re.fullmatch(_SAYABLE, m) for m in named)
+
+
+def _is_own_parser(name: str, value: Argument, engine: DeclaredEngine) -> bool:
+    """Whether a value names a parser that the build or a plugin beside it brings along."""
+    kind = name.replace("_", "-").partition("-")[0]
+    plugins = (f"{kind}-parser-plugin", f"{kind}_parser_plugin")
+    return value in engine.own.parsers or any(plugin in engine.args for plugin in plugins)
+
+
+def _bad_value(name: str, value: Argument, known: Parser) -> Verdict | None:
+    """A flag that sparkgen sets, with a value that no engine takes: to move it is not enough."""
+    found = known.catalog.find(name)
+    instead = found and replacement(known.engine, f"{found.flag.names[0]}={value}")
+    if not instead:
+        return None
+    message = f"{known.name} has no '{value}' for '{name}'"
+    path = ("engine", "args", name)
+    proposals = replacements(path, [instead.word] if instead.word else [])
+    return "SG637", Fault(message, path, instead.instead, proposals=proposals)
+
+
+def _twice(name: str, first: str) -> Verdict:
+    return "SG635", Fault(
+        f"'{name}' and '{first}' are the same flag",
+        ("engine", "args", name),
+        "keep one of the two",
+        at_key=True,
+        related=(Related(f"'{first}'", ("engine", "args", first)),),
+    )

@@ -1,0 +1,302 @@
+"""Rules about who talks to whom where most nodes are no neighbors: on a ring of four or more."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.diagnostics import Related, Severity, listed, removal, replacements
+from generator.fabric.addressing import Fabric
+from generator.fabric.groups import Group, gap, groups
+from generator.fabric.topologies import TOPOLOGIES
+from generator.fabric.topologies.kind import Pair
+from generator.models.architecture import shape
+from generator.rules import splits
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import (
+    DeclaredEngine,
+    DeclaredModel,
+    Parallel,
+    Topology,
+)
+
+# Engine and sizes are in order.
+_LAYOUT = "SG602 SG603"
+
+
+def _names(nodes: Nodes) -> list[str]:
+    return [node.name for node in nodes]
+
+
+def _has_strangers(nodes: Nodes, fabric: Fabric, topology: Topology) -> bool:
+    """Whether some of the nodes can't reach each other over the fabric."""
+    pairs = len(nodes) * (len(nodes) - 1) // 2
+    return not TOPOLOGIES[topology.kind].reaches_all and len(fabric.pairs) < pairs
+
+
+def _context(engine: DeclaredEngine) -> int:
+    """How many ranks share the KV cache of a sequence."""
+    flags = ENGINE_TRAITS[engine.name].context_flags
+    sizes = [str(engine.args[flag]) for flag in flags if flag in engine.args]
+    return int(sizes[0]) if sizes and sizes[0].isdigit() else 1
+
+
+def _all_groups(engine: DeclaredEngine, model: DeclaredModel) -> list[Group]:
+    """The groups that the engine makes for its sizes."""
+    known = shape(model)
+    has_experts = known is None or known.experts != 0
+    shared = ENGINE_TRAITS[engine.name].shares_experts and has_experts
+    return list(groups(engine.parallel, _context(engine), shared))
+
+
+def _broken(
+    names: Sequence[str], found: Iterable[Group], joined: Sequence[Pair]
+) -> tuple[Group, Pair] | None:
+    """The first group that cables alone do not join, and the two of it that none does."""
+    for group in found:
+        if missing := gap([names[rank] for rank in group.ranks], joined):
+            return group, missing
+    return None
+
+
+@rule("SG219", unless=_LAYOUT)
+def group_without_cables(
+    engine: DeclaredEngine,
+    model: DeclaredModel,
+    nodes: Nodes,
+    fabric: Fabric,
+    topology: Topology,
+) -> Iterator[Fault]:
+    """Each group of ranks is the whole ring in the order of its cables, or one cable.
+
+    RDMA is not routed, so NCCL can join no others. It makes a ring of a group's ranks in their
+    order. An engine makes groups for its tensor, pipeline, data, expert and context sizes; vLLM
+    uses each at the start. Tensor parallel over all nodes works, and so does pipeline parallel. A
+    part of the ring does not, nor a product of sizes, but for tensor 2 by pipeline 2 on four nodes
+    that are listed in the order 1, 2, 4, 3 of the cables.
+
+    Source: NCCL, `connectRings` (src/graph/connect.cc); measured with NCCL 2.28.9 on four, six and
+    eight nodes.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 2, pipeline: 2}
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 4}
+    """
+    if not _has_strangers(nodes, fabric, topology) or not ENGINE_TRAITS[engine.name].uses_nccl:
+        return
+    names, found = _names(nodes), _all_groups(engine, model)
+    broken = _broken(names, found, fabric.pairs)
+    if broken is None:
+        return
+    group, (a, b) = broken
+    members = listed([names[rank] for rank in group.ranks], "and")
+    message = f"the {group.kind} group {members} has no cable from {a} to {b}"
+    along = TOPOLOGIES[topology.kind].order(names, fabric.pairs)
+    orders = [order for order in _orders(along) if not _broken(order, found, fabric.pairs)]
+    if orders:
+        yield _listed_otherwise(message, orders[0])
+    elif group.kind == "context":
+        yield _shared_by_others(message, engine, model)
+    else:
+        whole = groups(Parallel(tensor=len(nodes)), 1, False)
+        splits_found = (
+            [] if _broken(names, whole, fabric.pairs) else _whole_splits(len(nodes), model)
+        )
+        yield _split_otherwise(message, engine.parallel, splits_found)
+
+
+def _orders(along: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Other orders of the nodes with the same head: along the cables, and back and forth."""
+    yield along
+    if len(along) == 4:
+        yield along[0], along[1], along[3], along[2]
+
+
+def _listed_otherwise(message: str, order: Sequence[str]) -> Fault:
+    return Fault(
+        message,
+        ("nodes",),
+        f"list the nodes in the order {listed(order, 'and')}",
+        at_key=True,
+        related=(Related("the sizes", ("engine", "parallel")),),
+    )
+
+
+def _shared_by_others(message: str, engine: DeclaredEngine, model: DeclaredModel) -> Fault:
+    """A cache is shared by as many ranks at the most as hold copies of one KV head."""
+    known = shape(model)
+    heads = 1 if known is None or known.latent else known.kv_heads or 1
+    flags = ENGINE_TRAITS[engine.name].context_flags
+    place = ("engine", "args", next(flag for flag in flags if flag in engine.args))
+    tensor = engine.parallel.tensor
+    sizes = [size for size in (2, tensor) if size * heads <= tensor]
+    return Fault(
+        message,
+        place,
+        f"write {listed(map(str, sizes))}" if sizes else "take it out",
+        proposals=replacements(place, sizes) or removal(place),
+    )
+
+
+def _split_otherwise(message: str, sizes: Parallel, found: Sequence[Mapping[str, int]]) -> Fault:
+    return Fault(
+        message,
+        ("engine", "parallel"),
+        f"write {listed(repr(splits.shown(split)) for split in found)}"
+        if found
+        else "split the model over all nodes alike, along the cables",
+        at_key=True,
+        proposals=splits.proposals(sizes, found),
+    )
+
+
+def _whole_splits(count: int, model: DeclaredModel) -> list[Mapping[str, int]]:
+    """The splits of one kind over all nodes that the model can be cut into."""
+    sizes: list[Mapping[str, int]] = [{"tensor": count}, {"pipeline": count}]
+    known = shape(model)
+    legal = splits.legal_splits(Parallel(tensor=count), known) if known else sizes
+    return [split for split in sizes if split in legal]
+
+
+@rule("SG220", Severity.WARNING, unless=_LAYOUT + " SG219 SG223")
+def layout_nobody_reports(
+    engine: DeclaredEngine,
+    model: DeclaredModel,
+    nodes: Nodes,
+    fabric: Fabric,
+    topology: Topology,
+) -> Iterator[Fault]:
+    """On a ring of four or more the model is split by tensors, as others run it.
+
+    That is in use at a dozen places, with vLLM and SGLang. Other layouts that keep to the cables
+    should work, as NCCL's source has it, and nobody has said that they do.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {pipeline: 4}
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 4}
+    """
+    traits = ENGINE_TRAITS[engine.name]
+    if not _has_strangers(nodes, fabric, topology) or not traits.uses_nccl:
+        return
+    where = f"on a {topology.kind} of {len(nodes)}"
+    if not traits.rings_reported:
+        yield Fault(
+            f"nobody has reported {traits.title} {where}", ("engine", "name"), _ONCE_IT_RUNS
+        )
+    elif engine.parallel.tensor < len(nodes):
+        tensor = {"tensor": len(nodes)}
+        in_use = f"'{splits.shown(tensor)}' is what others run; "
+        yield Fault(
+            f"nobody has reported this layout {where}",
+            ("engine", "parallel"),
+            (in_use if tensor in _whole_splits(len(nodes), model) else "") + _ONCE_IT_RUNS,
+            at_key=True,
+        )
+
+
+_ONCE_IT_RUNS = "waive this once it runs, and tell others"
+
+
+@rule("SG223", unless="SG602")
+def ray_on_a_long_ring(
+    engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """On a ring of four or more Ray does not start the ranks.
+
+    It numbers them as it likes, and there they have to follow the cables.
+
+    Source: eugr/spark-vllm-docker, docs/NETWORKING.md (meshes take no Ray).
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          launcher: ray
+          image: registry.lan/vllm-ray:0.33.0
+          parallel: {tensor: 4}
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          launcher: native
+          parallel: {tensor: 4}
+    """
+    if engine.launcher == "ray" and _has_strangers(nodes, fabric, topology):
+        yield Fault(
+            f"Ray numbers the ranks as it likes; on a {topology.kind} they follow the cables",
+            ("engine", "launcher"),
+            "write 'launcher: native'",
+            proposals=replacements(("engine", "launcher"), ["native"]),
+        )
+
+
+@rule("SG224")
+def all_to_all_on_a_long_ring(
+    engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """On a ring of four or more no rank sends to all others.
+
+    An all-to-all, by which some back ends spread experts or share a KV cache, connects ranks that
+    no cable joins. Those that gather and reduce keep to neighbors.
+
+    Source: NCCL, src/enqueue.cc (send and receive are no collectives); it ends with error 110 of
+    `ibv_modify_qp`.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23-cu130
+          nccl: 2.30.7
+          args:
+            moe-a2a-backend: deepep
+          parallel: {tensor: 4, expert: true}
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23-cu130
+          nccl: 2.30.7
+          args:
+            moe-a2a-backend: none
+          parallel: {tensor: 4, expert: true}
+    """
+    if not _has_strangers(nodes, fabric, topology):
+        return
+    for flag, keeps in ENGINE_TRAITS[engine.name].exchanges.items():
+        value = engine.args.get(flag)
+        if isinstance(value, str) and value not in keeps:
+            place = ("engine", "args", flag)
+            yield Fault(
+                f"by '{flag}: {value}' each rank sends to all others, which no cables join",
+                place,
+                f"write {listed(keeps)}, or take it out",
+                proposals=replacements(place, keeps) + removal(place),
+            )

@@ -1,0 +1,108 @@
+"""Rules about an image that is built here, and about what runs before the engine."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from generator.diagnostics import Severity
+from generator.rules.registry import Fault, rule
+from generator.sitefile.beside import Source
+from generator.sitefile.declaration import DeclaredEngine
+
+
+@rule("SG697", unless="SG691")
+def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
+    """A mod is a folder with a run.sh.
+
+    It is run in that folder while the image is built, with `WORKSPACE_DIR` set to it.
+
+    Source: spark-vllm-docker, mods/.
+
+    Bad:
+        engine:
+          image:
+            name: own:1
+            from: vllm/vllm-openai:v0.33.0
+            mods: [files/template.jinja]
+
+    Good:
+        engine:
+          image:
+            name: own:1
+            from: vllm/vllm-openai:v0.33.0
+            files: [{source: files/template.jinja, target: /opt/template.jinja}]
+    """
+    for index, mod in enumerate(engine.derived.mods if engine.derived else ()):
+        if "run.sh" not in [file.path for file in sources[mod].files]:
+            yield Fault(
+                f"{mod} is no folder with a run.sh",
+                ("engine", "image", "mods", index),
+                "name the folder that holds run.sh, or write a file under 'files'",
+            )
+
+
+@rule("SG698", unless="SG691")
+def script_without_the_engine(
+    engine: DeclaredEngine, sources: Mapping[str, Source]
+) -> Iterator[Fault]:
+    """A script that prepares the container becomes the engine in the end.
+
+    It is given the engine's command, and runs each time that the container starts. Without `exec`
+    the engine would not hear that it is to stop.
+
+    Bad:
+        engine:
+          prepare: files/prepare.sh
+
+    Good:
+        engine:
+          files:
+            - source: files/patch.py
+              target: /opt/patch.py
+    """
+    if engine.prepare and _lines(engine, sources)[-1:] != ['exec "$@"']:
+        yield Fault(
+            f"{engine.prepare} does not end in 'exec \"$@\"'",
+            ("engine", "prepare"),
+            "write 'exec \"$@\"' as its last line: that starts the engine",
+        )
+
+
+@rule("SG699", Severity.WARNING, unless="SG691 SG698")
+def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
+    """A script that prepares the container fetches nothing.
+
+    It runs at each start, on each node: what it fetches may have moved meanwhile, differ between
+    nodes, or be out of reach. An image that is built once has it for good.
+
+    Bad:
+        engine:
+          prepare: files/downloads.sh
+
+    Good:
+        engine:
+          image:
+            name: own:1
+            from: vllm/vllm-openai:v0.33.0
+            run: ["pip install ray==2.55.0"]
+    """
+    if not engine.prepare:
+        return
+    words = [word for line in _lines(engine, sources) for word in re.split(r"[\s;&|()]+", line)]
+    found = next((word for word in words if re.fullmatch(_FETCHING, word)), "")
+    if found:
+        yield Fault(
+            f"{engine.prepare} calls {found} at every start, on every node",
+            ("engine", "prepare"),
+            "write it under 'run' of 'engine.image', as {name: NAME:TAG, from: IMAGE, run: [...]}",
+        )
+
+
+_FETCHING = r"(.*/)?(pip3?|apt|apt-get|wget|curl|git|uv)"
+
+
+def _lines(engine: DeclaredEngine, sources: Mapping[str, Source]) -> list[str]:
+    """The lines of the script that are no comments."""
+    files = sources[engine.prepare].files if engine.prepare else ()
+    text = files[0].data.decode(errors="replace") if files else ""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]

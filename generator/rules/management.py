@@ -1,0 +1,136 @@
+"""Rules about how the management network of each node is described."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from generator.diagnostics import KeyPath, Related, Severity, listed, replacements, slips
+from generator.hardware import HALVES, PORTS, RJ45, WIFI, Half
+from generator.rules.network import managed_control
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredNode, Topology
+from generator.sitefile.source import Document
+
+_NAMES = (RJ45, WIFI, *(Half(port, half).interface for port in PORTS for half in HALVES))
+
+
+@rule("SG320", unless="SG201 SG208 SG307")
+def misspelt_interface_of_control(
+    nodes: Nodes, topology: Topology, document: Document
+) -> Iterator[Fault]:
+    """Where control traffic takes management, its interface is one that a Spark has.
+
+    Sockets are bound to the interface by name. Every Spark has the same six: enP7s7, wlP9s9 and
+    those of the QSFP ports; a name that is one letter off is none of them. Names are case
+    sensitive.
+
+    Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX-7 interfaces.
+
+    Bad:
+        topology:
+          control_plane: management
+        nodes:
+          - name: spark1
+            management: {interface: enp7s7, address: 10.0.0.11/24}
+          - name: spark2
+            management: {interface: enP7s7, address: 10.0.0.12/24}
+
+    Good:
+        topology:
+          control_plane: management
+        nodes:
+          - name: spark1
+            management: {interface: enP7s7, address: 10.0.0.11/24}
+          - name: spark2
+            management: {interface: enP7s7, address: 10.0.0.12/24}
+    """
+    if managed_control(nodes, topology):
+        yield from _misspelt(nodes, document)
+
+
+@rule("SG321", Severity.WARNING, unless="SG320 SG201")
+def misspelt_interface(nodes: Nodes, document: Document) -> Iterator[Fault]:
+    """The management interface is one that a Spark has, or is named like none of them.
+
+    Every Spark has the same six; a name that is one letter off is hardly that of another card.
+
+    Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX-7 interfaces.
+
+    Bad:
+        nodes:
+          - name: spark1
+            management: {interface: enP7s77, address: 10.0.0.11/24}
+          - name: spark2
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {interface: enP7s7, address: 10.0.0.11/24}
+          - name: spark2
+    """
+    yield from _misspelt(nodes, document)
+
+
+def _misspelt(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
+    """Each name once for each place that it is written at."""
+    said: set[KeyPath] = set()
+    for node in nodes:
+        name = node.management.interface if node.management else RJ45
+        place = _written(node, document)
+        if name in _NAMES or place in said:
+            continue
+        near = [known for known in _NAMES if slips(name.lower(), known.lower()) <= 1]
+        if near:
+            said.add(place)
+            yield Fault(
+                f"no Spark has an interface '{name}'",
+                place,
+                f"did you mean {listed(map(repr, near))}?",
+                proposals=replacements(place, near),
+            )
+
+
+def _written(node: DeclaredNode, document: Document) -> KeyPath:
+    """Where the name of the interface stands: with the node, or with what holds for all nodes."""
+    own = document.data["nodes"][node.index].get("management", {})
+    above: KeyPath = node.path if "interface" in own else ("defaults",)
+    return (*above, "management", "interface")
+
+
+@rule("SG322", Severity.WARNING, unless="SG309 SG201")
+def networks_without_gateway(nodes: Nodes) -> Iterator[Fault]:
+    """Nodes that are managed in different networks have gateways.
+
+    Without one nobody who reaches the first node reaches the other, and a digit that is off looks
+    just like that.
+
+    Bad:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+            management: {address: 10.0.1.12/24}
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {address: 10.0.0.11/24}
+          - name: spark2
+            management: {address: 10.0.0.12/24}
+    """
+    managed = [(node, node.management) for node in nodes if node.management]
+    if len(managed) < 2:
+        return
+    networks = Counter(management.address.network for _, management in managed)
+    usual = networks.most_common(1)[0][0]
+    first = next(node for node, management in managed if management.address.network == usual)
+    for node, management in managed:
+        if management.address.network != usual and management.gateway is None:
+            place = ("management", "address")
+            yield Fault(
+                f"{node.name} is in {management.address.network} without a gateway, "
+                f"and {first.name} in {usual}",
+                (*node.path, *place),
+                f"write an address of {usual}, or the gateway of its own network",
+                related=(Related(f"{first.name}'s address", (*first.path, *place)),),
+            )

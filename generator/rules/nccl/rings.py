@@ -1,0 +1,182 @@
+"""Rules about settings of NCCL that a ring does not work with."""
+
+import re
+from collections.abc import Iterator
+
+from generator.diagnostics import Severity, removal, replacements
+from generator.fabric.addressing import Fabric, Port
+from generator.fabric.topologies import TOPOLOGIES
+from generator.rules.nccl.grammar import path_of
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, Topology
+
+_FAULTY = "SG410 SG411 SG412 SG413"
+_MERGE, _CROSS = "NCCL_IB_MERGE_NICS", "NCCL_CROSS_NIC"
+
+
+@rule("SG431", unless="SG208", suppressed_by=_FAULTY)
+def connections_across_a_ring(
+    engine: DeclaredEngine, nodes: Nodes, topology: Topology
+) -> Iterator[Fault]:
+    """On a ring of four or more NCCL connects neighbors alone.
+
+    Trees lead across the ring, and NCCL connects them at the start, whatever `NCCL_ALGO` says,
+    unless it manages memory by cuMem and connects at run time. A patched build that connects no
+    trees may do without the last two.
+
+    Source: NCCL 2.30.7, src/init.cc (`runtimeConn`) and src/graph/tuning.cc; measured with 2.28.9.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 4}
+          env:
+            NCCL_CUMEM_ENABLE: 0
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 4}
+          env:
+            NCCL_CUMEM_ENABLE: 1
+    """
+    needed = TOPOLOGIES[topology.kind].nccl_settings(len(nodes), 0)
+    for name, value in engine.env.items():
+        if name in needed and _leads_across(name, value, engine.nccl_patched):
+            yield Fault(
+                f"with '{name}: {value}' NCCL connects nodes that no cable joins",
+                path_of(name),
+                f"take it out: sparkgen sets it to {needed[name]}",
+                proposals=removal(path_of(name)),
+            )
+
+
+def _leads_across(name: str, value: str, patched: bool) -> bool:
+    if name == "NCCL_ALGO":
+        return not re.fullmatch(r"((\w+:)?ring;?)+", value, re.IGNORECASE)
+    return not patched and name in ("NCCL_CUMEM_ENABLE", "NCCL_RUNTIME_CONNECT") and value == "0"
+
+
+@rule("SG432", unless="SG208", suppressed_by=_FAULTY)
+def unmerged_ports_of_a_ring(
+    engine: DeclaredEngine, fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """On a ring, ports that are not merged have cables of one kind, and `NCCL_CROSS_NIC` fits them.
+
+    Unmerged, NCCL does not pick a port by the peer's subnet. It sends by the port that it receives
+    on, which is right where each cable joins p0 and p1; with `NCCL_CROSS_NIC: 1` by the other one,
+    which is right where each joins the same port of both nodes. Merged, any cabling is right. A
+    patched build may have a way of its own.
+
+    Source: NCCL 2.30.7, src/transport/net_ib/connect.cc and src/graph/search.cc.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_IB_MERGE_NICS: 0
+            NCCL_CROSS_NIC: 1
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_CROSS_NIC: 1
+    """
+    is_merged = engine.env.get(_MERGE) != "0"
+    if is_merged or TOPOLOGIES[topology.kind].reaches_all or engine.nccl_patched:
+        return
+    ports = {cable.a.port == cable.b.port for cable in fabric.cables if isinstance(cable.b, Port)}
+    crosses = engine.env.get(_CROSS) == "1"
+    if ports == {crosses}:
+        return
+    more = f" and '{_CROSS}: 1'" if crosses else ""
+    yield Fault(
+        f"with '{_MERGE}: 0'{more} NCCL takes the wrong port of the cables here",
+        path_of(_MERGE),
+        "take it out: merged ports work with any cabling",
+        proposals=removal(path_of(_MERGE)),
+    )
+
+
+@rule("SG433", Severity.WARNING, suppressed_by=_FAULTY)
+def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
+    """NCCL is not told to manage the host's memory by cuMem in a container.
+
+    That asks for NUMA, which Docker keeps from a container without the capability SYS_NICE, and
+    sparkgen's has none. Nothing is lost: one rank per node shares no memory.
+
+    Source: NCCL, "Runtime and MPI issues" (cuMem host allocations).
+
+    Bad:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_CUMEM_HOST_ENABLE: 1
+
+    Good:
+        engine:
+          nccl: 2.30.7
+          env:
+            NCCL_CUMEM_HOST_ENABLE: 0
+    """
+    name = "NCCL_CUMEM_HOST_ENABLE"
+    if engine.env.get(name) == "1":
+        yield Fault(
+            f"'{name}: 1' asks for NUMA, which the container has not",
+            path_of(name),
+            "take it out, or write 0",
+            proposals=replacements(path_of(name), [0]) + removal(path_of(name)),
+        )
+
+
+@rule("SG434", Severity.WARNING, unless="SG208", suppressed_by=_FAULTY)
+def files_that_steer_nccl(
+    engine: DeclaredEngine, nodes: Nodes, topology: Topology
+) -> Iterator[Fault]:
+    """On a ring of four or more no file or plugin tells NCCL what to connect.
+
+    A tuner may choose trees, and a file of a graph or a topology another order of ports: both lead
+    to nodes that no cable reaches. Rings in use elsewhere have none of them.
+
+    Source: NCCL, `NCCL_TUNER_PLUGIN`, `NCCL_GRAPH_FILE` and `NCCL_TOPO_FILE`.
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 4}
+          env:
+            NCCL_GRAPH_FILE: /opt/graph.xml
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 4}
+    """
+    if "NCCL_ALGO" not in TOPOLOGIES[topology.kind].nccl_settings(len(nodes), 0):
+        return
+    for name in engine.env:
+        if name in _STEERING and engine.env[name] != "none":
+            yield Fault(
+                f"'{name}' may have NCCL connect nodes that no cable joins",
+                path_of(name),
+                "take it out",
+                proposals=removal(path_of(name)),
+                unsafe=True,
+            )
+
+
+_STEERING = ("NCCL_TUNER_PLUGIN", "NCCL_ALGO_PLUGIN", "NCCL_GRAPH_FILE", "NCCL_TOPO_FILE")

@@ -1,0 +1,178 @@
+"""A repository's policy: what it makes an error, what does not interest it, and what it asks for.
+
+It is judged like a site file, with places and help; what it makes of a site's findings comes after
+the rules and before the waivers, so that a site can't waive what its repository asks for.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from generator.diagnostics import Finding, KeyPath, Severity, did_you_mean, has_errors
+from generator.engines import ENGINES
+from generator.records import record, replace
+from generator.rules.registry import DOCUMENTED, RULES
+from generator.site import Site
+from generator.sitefile import source
+from generator.sitefile.source import Document
+
+NAME = "policy.yaml"
+MALFORMED, REQUIRED = "SG820", "SG821"
+_OFF = "off"
+_LEVELS: Mapping[str, Severity | None] = {
+    "error": Severity.ERROR,
+    "warning": Severity.WARNING,
+    "note": Severity.NOTE,
+    _OFF: None,
+}
+
+
+@record
+class Level:
+    """What a policy makes of a rule: a severity, None for nothing at all; and why."""
+
+    severity: Severity | None
+    reason: str
+
+
+@record
+class Policy:
+    """What a repository asks for, by rule and by the name of a requirement, each with a reason."""
+
+    name: str
+    levels: Mapping[str, Level]
+    required: Mapping[str, str]
+
+    def applied(self, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings as this repository takes them."""
+        return [taken for finding in findings if (taken := self._taken(finding)) is not None]
+
+    def lacking(self, site: Site) -> Iterator[Finding]:
+        """What it asks for and a site does not do."""
+        for name, reason in self.required.items():
+            for message, path, help_text in REQUIREMENTS[name](site):
+                why = f"{message}, and {self.name} asks for one ({reason})"
+                yield Finding(REQUIRED, Severity.ERROR, why, path, help=help_text)
+
+    def _taken(self, finding: Finding) -> Finding | None:
+        level = self.levels.get(finding.rule)
+        if level is None or finding.severity is Severity.ERROR:
+            return finding
+        if level.severity is None:
+            return None
+        help_text = f"{finding.help}; {self.name} makes it {_a(level.severity)} ({level.reason})"
+        return replace(finding, severity=level.severity, help=help_text.removeprefix("; "))
+
+
+Lack = tuple[str, KeyPath, str]
+
+
+def _api_key(site: Site) -> Iterator[Lack]:
+    key = ENGINES[site.engine.name].API_KEY
+    if site.engine.key is None and site.engine.api.listen != "127.0.0.1":
+        way = f"write 'secrets: [{key}]' under 'engine'" if key else "write 'bind: local'"
+        yield "the API asks for no key", ("engine",), way
+
+
+def _image_digests(site: Site) -> Iterator[Lack]:
+    images: dict[str, KeyPath] = {site.engine.image: ("engine", "image")}
+    for name, service in site.services.items():
+        for node in site.nodes:
+            images |= dict.fromkeys(service.images(node), ("services", name))
+    for image, path in images.items():
+        if "@sha256:" not in image:
+            yield f"the image {image} has no digest", path, f"write {image}@sha256:..."
+
+
+def _model_revision(site: Site) -> Iterator[Lack]:
+    if site.model.revision is None:
+        yield "the model has no revision", ("model",), "write 'revision: COMMIT', of its repository"
+
+
+# Each by the name that a policy asks for it by.
+REQUIREMENTS: Mapping[str, Callable[[Site], Iterator[Lack]]] = {
+    "api_key": _api_key,
+    "image_digests": _image_digests,
+    "model_revision": _model_revision,
+}
+
+
+def read_policy(name: str, raw: bytes) -> tuple[Document, list[Finding], Policy | None]:
+    """What a policy says, or else all that is wrong with it."""
+    document = source.read(name, raw)
+    findings = list(document.findings)
+    if document.data is None:
+        return document, findings, None
+    findings += _faults(document.data)
+    if has_errors(findings):
+        return document, findings, None
+    data: dict[str, Any] = document.data
+    levels = {
+        rule: Level(_LEVELS[str(said["level"])], str(said["reason"]))
+        for rule, said in data.get("rules", {}).items()
+    }
+    required = {what: str(reason) for what, reason in data.get("require", {}).items()}
+    return document, findings, Policy(name, levels, required)
+
+
+def _faults(data: Any) -> Iterator[Finding]:
+    if not isinstance(data, dict):
+        yield _fault("a policy has the keys 'version', 'rules' and 'require'", ())
+        return
+    for key in data.keys() - {"version", "rules", "require"}:
+        near = did_you_mean(key, ("version", "rules", "require"))
+        yield _fault(f"a policy has no key '{key}'", (key,), near, at_key=True)
+    if str(data.get("version", "")) != "1":
+        yield _fault("the version of a policy is 1", ("version",), "write 'version: 1'")
+    for key, check in (("rules", _of_a_rule), ("require", _of_a_requirement)):
+        said = data.get(key, {})
+        if not isinstance(said, dict):
+            yield _fault(f"'{key}' holds names, each with what is said of it", (key,))
+            continue
+        for name, value in said.items():
+            yield from check(name, value, (key, name))
+
+
+def _of_a_rule(name: str, said: Any, path: KeyPath) -> Iterator[Finding]:
+    severity = _severity(name)
+    if severity is None:
+        near = did_you_mean(name, RULES) or "see 'sparkgen explain --list'"
+        yield _fault(f"no rule about a site is called '{name}'", path, near, at_key=True)
+    elif severity is Severity.ERROR:
+        yield _fault(f"{name} is an error wherever it is said", path, "take it out", at_key=True)
+    if not isinstance(said, dict) or {*said} != {"level", "reason"}:
+        example = "{level: error, reason: ...}"
+        yield _fault("a rule has a level and a reason", path, f"write '{name}: {example}'")
+        return
+    if str(said["level"]) not in _LEVELS:
+        levels = ", ".join(_LEVELS)
+        yield _fault(f"there is no level '{said['level']}'", (*path, "level"), f"one of: {levels}")
+    if not _is_text(said["reason"]):
+        yield _fault("a reason is a sentence", (*path, "reason"), "say why")
+
+
+def _of_a_requirement(name: str, reason: Any, path: KeyPath) -> Iterator[Finding]:
+    if name not in REQUIREMENTS:
+        near = did_you_mean(name, REQUIREMENTS)
+        known = f"one of: {', '.join(REQUIREMENTS)}"
+        yield _fault(f"nothing called '{name}' can be asked for", path, near or known, at_key=True)
+    if not _is_text(reason):
+        yield _fault("a requirement has a reason", path, f"write '{name}: ' and why")
+
+
+def _severity(rule: str) -> Severity | None:
+    """The severity of a rule about sites; what is about bundles is not a policy's."""
+    if rule in RULES:
+        return RULES[rule].severity
+    return DOCUMENTED[rule][0] if rule in DOCUMENTED and rule < "SG8" else None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _fault(message: str, path: KeyPath, help_text: str = "", at_key: bool = False) -> Finding:
+    return Finding(MALFORMED, Severity.ERROR, message, path, at_key=at_key, help=help_text)
+
+
+def _a(severity: Severity) -> str:
+    return f"an {severity}" if severity is Severity.ERROR else f"a {severity}"

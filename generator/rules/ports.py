@@ -1,0 +1,173 @@
+"""Rules about ports that are no part of the fabric, and about addresses beyond its plan."""
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Interface
+
+from generator.diagnostics import KeyPath, Related, all_nearest, did_you_mean, removal, replacements
+from generator.fabric.addressing import Fabric, Peer
+from generator.fabric.routes import is_routed
+from generator.hardware import PORTS
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredCable, Endpoint, Topology
+
+Cabling = Sequence[DeclaredCable]
+
+_PORTS = tuple(f"p{port}" for port in PORTS)
+
+
+@rule("SG225", unless="SG201 SG203")
+def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+    """An uplink is a QSFP port of a node that no cable of the fabric ends at.
+
+    sparkgen writes nothing about it: neither addresses, nor RDMA devices, nor routes.
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+        topology:
+          uplinks: ["spark1:p0"]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+        topology:
+          uplinks: ["spark1:p1"]
+    """
+    known = [f"{node.name}:{port}" for node in nodes for port in _PORTS]
+    cabled = {str(end): end for cable in cabling for end in cable.endpoints}
+    seen: dict[str, Endpoint] = {}
+    for end in topology.uplinks:
+        name = str(end)
+        if name not in known:
+            free = [port for port in known if port not in cabled]
+            yield Fault(
+                f"'{name}' is no port of a node",
+                end.path,
+                did_you_mean(name, free) or "write NODE:p0 or NODE:p1",
+                proposals=replacements(end.path, all_nearest(name, free)),
+            )
+        elif name in cabled:
+            yield Fault(
+                f"a cable of the fabric ends at {name}",
+                end.path,
+                "take it out: a port is the fabric's or leads elsewhere",
+                related=(Related("the cable", cabled[name].path),),
+                proposals=removal(end.path),
+                unsafe=True,
+            )
+        elif name in seen:
+            yield Fault(
+                f"{name} is named twice",
+                end.path,
+                "take it out",
+                related=(Related("first named", seen[name].path),),
+                proposals=removal(end.path),
+            )
+        seen.setdefault(name, end)
+
+
+@rule("SG316", unless="SG203 SG305")
+def addresses_of_a_cable(nodes: Nodes, cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
+    """A cable that gives addresses gives one to each end that is a node, in one subnet per half.
+
+    The first list is of half 0, the second of half 1; in each the ends stand in the order of
+    `endpoints`. The end at a switch has none.
+
+    Bad:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+            addresses: [[10.1.0.1/24, 10.1.1.2/24], [10.1.2.1/24, 10.1.2.2/24]]
+
+    Good:
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+            addresses: [[10.1.0.1/24, 10.1.0.2/24], [10.1.2.1/24, 10.1.2.2/24]]
+    """
+    names = {node.name for node in nodes}
+    for cable in cabling:
+        ends = [end for end in cable.endpoints if end.name in names]
+        if not cable.addresses:
+            continue
+        for half, addresses in enumerate(cable.addresses):
+            place = (*cable.path, "addresses", half)
+            if len(addresses) != len(ends):
+                yield Fault(
+                    f"{_count(len(addresses))} for {_ends(len(ends))}",
+                    place,
+                    f"write one for {' and one for '.join(map(str, ends))}",
+                )
+                return
+            yield from _unlike(addresses, place)
+    yield from _taken_twice(cabling, fabric)
+
+
+def _count(addresses: int) -> str:
+    return "1 address" if addresses == 1 else f"{addresses} addresses"
+
+
+def _ends(ends: int) -> str:
+    return "an end that is a node" if ends == 1 else f"{ends} ends that are nodes"
+
+
+def _unlike(addresses: Sequence[IPv4Interface], place: KeyPath) -> Iterator[Fault]:
+    """The fault of two ends of a half that do not meet."""
+    first, *others = addresses
+    for index, other in enumerate(others, 1):
+        if other.network != first.network:
+            yield Fault(
+                f"{other} and {first} are not in one subnet",
+                (*place, index),
+                "both ends of a half are in one subnet, and each half has its own",
+                related=(Related("the other end", (*place, 0)),),
+            )
+
+
+def _taken_twice(cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
+    """The faults of addresses that two interfaces would have."""
+    said: set[int] = set()
+    for members in fabric.members.values():
+        first: dict[str, Peer] = {}
+        for peer in members:
+            owner = first.setdefault(peer.address, peer)
+            written = [c for c in (peer.cable, owner.cable) if cabling[c - 1].addresses]
+            if owner is peer or not written or written[0] in said:
+                continue
+            said.add(written[0])
+            yield Fault(
+                f"{owner.node} and {peer.node} both have the address {peer.address}",
+                _last_place(cabling[written[0] - 1], peer),
+                "give each end an address of its own",
+            )
+
+
+def _last_place(cable: DeclaredCable, peer: Peer) -> KeyPath:
+    """Where a cable says an address, the last time if it does so twice."""
+    texts = [str(address.ip) for address in cable.addresses[peer.half.half]]
+    index = max(index for index, text in enumerate(texts) if text == peer.address)
+    return (*cable.path, "addresses", peer.half.half, index)
+
+
+@rule("SG317", unless="SG208 SG209")
+def needless_routes(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+    """Routes lead across a ring of four nodes or more.
+
+    In all other topologies each node reaches the others' addresses by itself.
+
+    Bad:
+        topology:
+          kind: direct
+          routes: true
+
+    Good:
+        topology:
+          kind: direct
+    """
+    if topology.routes and not is_routed(topology.kind, len(nodes)):
+        yield Fault(
+            "no node is further away than a neighbor",
+            ("topology", "routes"),
+            "take it out: routes lead across a ring of four nodes or more",
+            at_key=True,
+            proposals=removal(("topology", "routes")),
+        )

@@ -1,0 +1,29 @@
+"""Rules about the sparkgen that a site needs."""
+
+from collections.abc import Iterator
+
+from generator import __version__
+from generator.catalogs.versions import version
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import Identity
+
+
+@rule("SG191")
+def version_of_sparkgen(identity: Identity) -> Iterator[Fault]:
+    """The sparkgen that reads a site is as late as the site requires.
+
+    An earlier one would call a later bundle stale, and take back what has been mended since.
+
+    Bad:
+        requires: ">=999.0"
+
+    Good:
+        requires: ">=0.1"
+    """
+    least = identity.requires.removeprefix(">=").strip()
+    if least and version(__version__) < version(least):
+        yield Fault(
+            f"the site requires sparkgen {least} or later, and this is {__version__}",
+            ("requires",),
+            "upgrade sparkgen",
+        )

@@ -1,0 +1,347 @@
+"""Rules about speculative decoding: its method, and what that takes."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.speculation import PREFIXES, Method, method_of, methods
+from generator.diagnostics import (
+    KeyPath,
+    all_nearest,
+    did_you_mean,
+    listed,
+    misspelt,
+    removal,
+    replacements,
+)
+from generator.engines import tensorrt_llm, vllm
+from generator.engines.tensorrt_llm.startup.keys import keys
+from generator.rules.flags.checking import CheckedFlags
+from generator.rules.flags.parser import Parser
+from generator.rules.flags.value_faults import value_fault
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Speculative
+
+_PATH: KeyPath = ("model", "speculative")
+
+
+@rule("SG553")
+def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A method of speculative decoding is one that the engine has in this version.
+
+    The engines' own spellings are taken as well: NEXTN is `mtp`, STANDALONE and draft_model are
+    `draft`.
+
+    Source: vLLM, vllm/config/speculative.py; SGLang, --speculative-algorithm; TensorRT-LLM,
+    tensorrt_llm/llmapi/llm_args.py; llama.cpp, docs/speculative.md.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          speculative: {method: medusa, source: example/heads, tokens: 3}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          speculative: {method: ngram, tokens: 4}
+    """
+    drafts = model.speculative
+    if not drafts:
+        return
+    known = method_of(engine.name, drafts.method)
+    if known and known.is_in(engine.version):
+        return
+    title, words = ENGINE_TRAITS[engine.name].title, methods(engine.name, engine.version)
+    near = [] if known else all_nearest(drafts.method, words)
+    yield Fault(
+        f"{title} {engine.version} has no method '{drafts.method}'",
+        (*_PATH, "method"),
+        did_you_mean(drafts.method, near) or f"it has {listed(words, 'and')}",
+        proposals=replacements((*_PATH, "method"), misspelt(drafts.method, near)),
+    )
+
+
+@rule("SG551", unless="SG553")
+def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A method that drafts with another model names it, and others name none.
+
+    The draft model is downloaded like the model itself. A prediction head is part of the model, and
+    n-grams are found in the text.
+
+    Bad:
+        model:
+          name: llama-3.1-70b-instruct-fp8
+          speculative: {method: eagle3, tokens: 3}
+
+    Good:
+        model:
+          name: llama-3.1-70b-instruct-fp8
+          speculative: {method: eagle3, source: example/eagle3-of-the-model, tokens: 3}
+    """
+    drafts = model.speculative
+    known = method_of(engine.name, drafts.method) if drafts else None
+    if not drafts or not known:
+        return
+    if known.source == "none" and drafts.source:
+        yield Fault(
+            "'mtp' drafts with the model's own prediction head"
+            if drafts.method == "mtp"
+            else f"'{drafts.method}' drafts without a model",
+            (*_PATH, "source"),
+            "take 'source' out",
+            at_key=True,
+        )
+    elif known.source == "needed" and not drafts.source:
+        yield Fault(
+            f"'{drafts.method}' needs a draft model",
+            _PATH,
+            "write 'source: OWNER/NAME' in it",
+            at_key=True,
+        )
+
+
+@rule("SG554", unless="SG553")
+def numbers_of_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """The numbers of drafts are those that the method has, and fit together.
+
+    `tokens` are drafted at a time. SGLang's drafts can be a tree of `steps` levels with `topk`
+    branches at each: there `tokens` are the ones that it verifies, its
+    `--speculative-num-draft-tokens`, and no more than the tree has: topk + (steps - 1) x topk x
+    topk, and the one before them. Without branches it verifies one token more than it drafts.
+
+    Source: SGLang, sglang/srt/arg_groups/speculative_hook.py and speculative/eagle_utils.py.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          speculative: {method: ngram}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          speculative: {method: ngram, tokens: 4}
+    """
+    drafts = model.speculative
+    known = method_of(engine.name, drafts.method) if drafts else None
+    if not drafts or not known:
+        return
+    if known.tokens == "needed" and drafts.tokens is None:
+        yield Fault(
+            f"'{drafts.method}' does not say how many tokens are drafted",
+            _PATH,
+            "write 'tokens: 3' in it",
+            at_key=True,
+        )
+    yield from _tree(drafts, known, engine)
+
+
+def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Iterator[Fault]:
+    given = {"topk": drafts.topk, "steps": drafts.steps}
+    if not known.tree:
+        for key, value in given.items():
+            if value is not None:
+                title = ENGINE_TRAITS[engine.name].title
+                yield Fault(
+                    f"'{drafts.method}' of {title} has no '{key}'",
+                    (*_PATH, key),
+                    "take it out",
+                    at_key=True,
+                    proposals=removal((*_PATH, key)),
+                )
+        return
+    topk, steps, tokens = drafts.topk or 1, drafts.steps, drafts.tokens
+    if topk > 1 and steps is None:
+        yield Fault("a tree of drafts has levels", (*_PATH, "topk"), "write 'steps: 5' beside it")
+    elif topk > 1 and steps and tokens and tokens - 1 > (most := topk + (steps - 1) * topk**2):
+        yield Fault(
+            f"a tree of {steps} levels with {topk} branches has {most} tokens, and one before them",
+            (*_PATH, "tokens"),
+            f"write {most + 1} or less",
+        )
+    elif topk == 1 and steps and tokens and tokens not in (steps, steps + 1):
+        yield Fault(
+            f"without branches {steps} levels are {steps} tokens",
+            (*_PATH, "tokens"),
+            f"write {steps}, or 'topk' for a tree",
+            proposals=replacements((*_PATH, "tokens"), [steps]),
+        )
+
+
+@rule("SG555", unless="SG553")
+def settings_of_drafts(
+    model: DeclaredModel, engine: DeclaredEngine, flags: CheckedFlags
+) -> Iterator[Fault]:
+    """The keys of `config` are those that the engine has for speculative decoding.
+
+    vLLM's are the keys of `--speculative-config`, TensorRT-LLM's those of `speculative_config`;
+    SGLang's and llama.cpp's are their flags without `speculative-` and `spec-` in front.
+
+    Source: the engine's own parser (schemas/engines); vLLM, vllm/config/speculative.py.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          speculative: {method: ngram, tokens: 4, config: {prompt_lookup_maximum: 4}}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          speculative: {method: ngram, tokens: 4, config: {prompt_lookup_max: 4}}
+    """
+    drafts = model.speculative
+    known = method_of(engine.name, drafts.method) if drafts else None
+    if not drafts or not known or not (flags.is_covered or flags.is_between):
+        return
+    for key, value in drafts.config.items():
+        faults = [_setting(key, value, drafts, engine, parser) for parser in flags.parsers]
+        if all(faults) and faults[0]:
+            yield faults[0]
+    if engine.name == vllm.NAME:
+        yield from _together(drafts.config, engine)
+
+
+def _setting(
+    key: str, value: Any, drafts: Speculative, engine: DeclaredEngine, parser: Parser
+) -> Fault | None:
+    """What is wrong with a key by one catalog of the engine."""
+    path = (*_PATH, "config", key)
+    if key in _OWNED:
+        help_text = f"use the key model.speculative.{_OWNED[key]}"
+        return Fault(f"'{key}' is set by sparkgen", path, help_text, at_key=True)
+    if engine.name == vllm.NAME:
+        return _json_key(key, value, path, parser)
+    if engine.name == tensorrt_llm.NAME:
+        return _option(key, path, engine)
+    name = setting_flag(engine.name, key)
+    found = parser.catalog.find(name)
+    if found is None:
+        prefix = PREFIXES[engine.name]
+        names = [flag.name for flag in parser.catalog.flags() if flag.name.startswith(prefix)]
+        near = did_you_mean(name, names).replace(prefix, "")
+        return Fault(
+            f"{parser.name} has no flag '{name}'", path, near or "take it out", at_key=True
+        )
+    if parser.owned.get(found.flag.name) == "model.speculative":
+        help_text = "use the keys of model.speculative for it"
+        return Fault(f"'{key}' is set by sparkgen", path, help_text, at_key=True)
+    word = value if isinstance(value, bool | str | list | dict) else str(value)
+    verdict = value_fault(name, word, found, parser, False)
+    return Fault(verdict[1].message, path, verdict[1].help) if verdict else None
+
+
+_OWNED = {
+    "method": "method",
+    "decoding_type": "method",
+    "model": "source",
+    "speculative_model": "source",
+    "speculative_model_dir": "source",
+    "num_speculative_tokens": "tokens",
+    "max_draft_len": "tokens",
+    "num_nextn_predict_layers": "tokens",
+}
+
+
+def setting_flag(engine: str, key: str) -> str:
+    """The flag behind a key of `config`."""
+    plain, prefix = key.replace("_", "-"), PREFIXES[engine]
+    return plain if plain.startswith(prefix) else f"{prefix}{plain}"
+
+
+def _json_key(key: str, value: Any, path: KeyPath, parser: Parser) -> Fault | None:
+    found = parser.catalog.find("speculative-config")
+    fields = [name for name in (found.flag.fields if found else ()) if name not in _REFUSED]
+    if fields and key not in fields:
+        near = all_nearest(key, fields)
+        return Fault(
+            f"'speculative-config' of {parser.name} has no key '{key}'",
+            path,
+            did_you_mean(key, near) or f"it has {listed(fields, 'and')}",
+            at_key=True,
+        )
+    for pattern, wanted, fits in _KINDS:
+        if value is not None and re.fullmatch(pattern, key) and not fits(value):
+            return Fault(f"'{key}' takes {wanted}", path, _EXAMPLE.get(wanted, ""))
+    return None
+
+
+# Keys that the engine fills in itself, or always refuses.
+_REFUSED = (
+    *("tensor_parallel_size", "target_model_config", "target_parallel_config"),
+    *("draft_model_config", "draft_parallel_config"),
+)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+_EXAMPLE = {"true or false": "write true", "a whole number above 0": "write 4"}
+
+# Patterns of names, and what such keys take.
+_KINDS = (
+    (
+        r"enforce_eager|disable_\w+|use_\w+|parallel_drafting|enable_\w+|index_share\w+",
+        "true or false",
+        lambda value: isinstance(value, bool),
+    ),
+    (
+        r"draft_tensor_parallel_size|max_model_len|prompt_lookup_(max|min)|dspark_draft_topk|"
+        r"suffix_decoding_max_tree_depth",
+        "a whole number above 0",
+        lambda value: _is_whole(value) and value > 0,
+    ),
+    (
+        r"suffix_decoding_max_cached_requests",
+        "a whole number of 0 or more",
+        lambda value: _is_whole(value) and value >= 0,
+    ),
+    (
+        r"suffix_decoding_max_spec_factor",
+        "a number of 0 or more",
+        lambda value: _is_number(value) and value >= 0,
+    ),
+    (r"suffix_decoding_min_token_prob", "a number from 0 to 1", _is_share),
+    (
+        r"draft_sample_method",
+        "greedy or probabilistic",
+        lambda value: value in ("greedy", "probabilistic"),
+    ),
+)
+
+
+def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fault]:
+    """Keys of vLLM's that do not go with one another, or with the split of the model."""
+    low, high = config.get("prompt_lookup_min"), config.get("prompt_lookup_max")
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        yield Fault(
+            f"'prompt_lookup_min' is {low}, and 'prompt_lookup_max' {high}",
+            (*_PATH, "config", "prompt_lookup_min"),
+            f"write {high} or less",
+        )
+    size, tensor = config.get("draft_tensor_parallel_size"), engine.parallel.tensor
+    if _is_whole(size) and size not in (1, tensor):
+        yield Fault(
+            f"a draft model is split into {tensor} parts like the model, or not at all",
+            (*_PATH, "config", "draft_tensor_parallel_size"),
+            listed(f"write {each}" for each in dict.fromkeys((1, tensor))),
+        )
+
+
+def _option(key: str, path: KeyPath, engine: DeclaredEngine) -> Fault | None:
+    known = keys(engine.version)
+    names = [
+        name.rpartition(".")[2] for name in known if re.match(r"speculative_config(\[|\.)", name)
+    ]
+    if key in names or not names:
+        return None
+    near = did_you_mean(key, names) or "take it out"
+    return Fault(f"'speculative_config' has no key '{key}'", path, near, at_key=True)

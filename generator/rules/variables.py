@@ -1,0 +1,53 @@
+"""Rules about variables that are neither NCCL's nor the engine's by their first word."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from generator.catalogs import nccl
+from generator.catalogs.variables import COMMON, RAY, of_ray
+from generator.diagnostics import Severity, all_nearest, listed, misspelt, renamings
+from generator.rules.flags.parser import parsers
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine
+
+
+@rule("SG428", Severity.WARNING)
+def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A variable is not a near miss of one that a program reads.
+
+    Nothing reads a variable whose name is misspelt, and nothing says so: what it was to set keeps
+    its default.
+
+    Source: NCCL's parameters, the engine's own variables, and those that PyTorch, CUDA, OpenMP,
+    Hugging Face, Triton, UCX and Ray document or read (schemas, generator/catalogs/variables.py).
+
+    Bad:
+        engine:
+          env:
+            PYTORCH_CUAD_ALLOC_CONF: expandable_segments:True
+
+    Good:
+        engine:
+          env:
+            PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True
+    """
+    catalogs = [parser.catalog for parser in parsers(engine.name, engine.version)]
+    prefixes = {catalog.prefix for catalog in catalogs if catalog.prefix}
+    read = chain.from_iterable(catalog.variables for catalog in catalogs)
+    known: frozenset[str] | None = None
+    for name in engine.env:
+        if name in COMMON or nccl.is_ours(name) or name.startswith(tuple(prefixes)):
+            continue
+        known = known or COMMON.union(nccl.names(), read)
+        readable = known | of_ray() if name.startswith(RAY) else known
+        if name in readable:
+            continue
+        near = [word for word in all_nearest(name, sorted(readable)) if misspelt(name, [word])]
+        if near:
+            yield Fault(
+                f"no program is known to read {name}",
+                ("engine", "env", name),
+                f"did you mean {listed(map(repr, near))}?",
+                at_key=True,
+                proposals=renamings(("engine", "env", name), near),
+            )

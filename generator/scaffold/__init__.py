@@ -1,0 +1,194 @@
+"""A site file to start from: what is known of a cluster, as text that validates."""
+
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from itertools import chain
+
+from generator import catalogs
+from generator.bundle.templates import printed
+from generator.catalogs.advice import advised_flags
+from generator.catalogs.engines import ENGINE_TRAITS, Start
+from generator.diagnostics import did_you_mean, weight
+from generator.fabric.topologies import TOPOLOGIES
+from generator.hardware import PORTS, RJ45
+from generator.pipeline import Reading, read_site
+from generator.records import record, replace
+from generator.scaffold.discovery import Survey
+from generator.scaffold.guessing import guesses
+from generator.scaffold.plan import Plan, PlannedCable, PlannedNode, Request
+from generator.sitefile.declaration import FIRST_HOST
+from generator.sitefile.defaults import default
+
+MODEL = "gpt-oss-120b"
+CONTEXT_LENGTH = 32768
+# Where the example of a file of weights is, on the head.
+MODEL_FILES = "/srv/models"
+OTHER_POOLS = (IPv4Network("172.28.0.0/16"), IPv4Network("10.200.0.0/16"))
+# Where the examples of addresses are while no node says where it is itself.
+EXAMPLES = IPv4Network("10.0.0.0/24")
+# The engines that a start is offered with: version and image.
+ENGINES: Mapping[str, Start] = {
+    name: traits.start for name, traits in ENGINE_TRAITS.items() if traits.start
+}
+
+
+class StarterError(Exception):
+    """No site file can be made of that; says why in one line."""
+
+
+@record
+class Starter:
+    """A site file to start from: its text, what it says, and what in it is only a guess."""
+
+    text: str
+    reading: Reading
+    schema: str
+    guesses: tuple[str, ...]
+
+
+def starter(request: Request) -> Starter:
+    """A site file of what is asked for; it has no site where that can't be."""
+    surveys, engine = request.plugged, request.engine
+    known = catalogs.checkpoint(request.model)
+    if known is None:
+        near = did_you_mean(request.model, catalogs.checkpoint_names())
+        raise StarterError(
+            f"no model of the catalog is called '{request.model}'; "
+            f"{near or 'sparkgen models lists them'}"
+        )
+    start, several = ENGINES[engine], len(surveys) > 1
+    plan = Plan(
+        kind=request.kind,
+        name=request.name,
+        user=request.user or default("user"),
+        schema=request.schema,
+        nodes=tuple(_nodes(surveys)),
+        cables=tuple(_cables(request.kind, surveys)),
+        model=known.name,
+        file=f"{MODEL_FILES}/{known.name}.gguf" if ENGINE_TRAITS[engine].reads_gguf else "",
+        context_length=min(known.max_context or CONTEXT_LENGTH, CONTEXT_LENGTH),
+        engine=engine,
+        version=start.version,
+        image=(several and start.ranks_image) or start.image,
+        is_image_made=start.is_made and (several or not start.ranks_image),
+        launcher=start.launcher if several else "",
+        pool=_pool(surveys.values()),
+        layout="",
+        args={**start.args, **_args(engine, start.version, known.architecture)},
+    )
+    text, reading = _best(plan, request.file)
+    return Starter(text, reading, plan.schema, tuple(guesses(request, plan)))
+
+
+def kind_of(surveys: Mapping[str, Survey]) -> str:
+    """The kind that so many nodes are joined by, if nobody says otherwise."""
+    for name, kind in TOPOLOGIES.items():
+        if len(surveys) <= kind.usual:
+            return name
+    raise StarterError(f"{len(surveys)} nodes; a {name} takes up to {kind.most}")
+
+
+def _best(plan: Plan, file: str) -> tuple[str, Reading]:
+    """The text with the layout of the fewest findings, tensor parallel among equals."""
+    made = []
+    for layout in _layouts(len(plan.nodes)):
+        text = printed("site.yaml", plan=replace(plan, layout=layout))
+        reading = read_site(file, text.encode())
+        if not reading.findings:
+            return text, reading
+        made.append((text, reading))
+    return min(made, key=lambda pair: weight(pair[1].findings))
+
+
+def _layouts(count: int) -> Iterator[str]:
+    for tensor in (size for size in range(count, 0, -1) if count % size == 0):
+        sizes = {"tensor": tensor, "pipeline": count // tensor}
+        yield ", ".join(f"{name}: {size}" for name, size in sizes.items() if size > 1 or count == 1)
+    yield f"data: {count}"
+
+
+def _nodes(surveys: Mapping[str, Survey]) -> Iterator[PlannedNode]:
+    known = [found.address for found in surveys.values() if found.address]
+    network = known[0].network if known else EXAMPLES
+    taken = {address.ip for address in known}
+    for index, (name, found) in enumerate(surveys.items()):
+        address = found.address
+        if address is None:
+            free = _free(network, FIRST_HOST + index, taken)
+            if free is None:
+                raise StarterError(f"{network} has no address for {name}: give --from for it too")
+            taken.add(free)
+            address = IPv4Interface((free, network.prefixlen))
+        yield PlannedNode(name, found.interface or RJ45, str(address), found.address is not None)
+
+
+def _free(network: IPv4Network, host: int, taken: Container[IPv4Address]) -> IPv4Address | None:
+    """A network's host of this number, or else its first one that is not taken."""
+    wanted = (network[host],) if host < network.num_addresses - 1 else ()
+    hosts = chain(wanted, network.hosts())
+    return next((address for address in hosts if address not in taken), None)
+
+
+def _cables(kind: str, surveys: Mapping[str, Survey]) -> Iterator[PlannedCable]:
+    names, topology = list(surveys), TOPOLOGIES[kind]
+    told = [found for found in surveys.values() if found.linked]
+    for a, b in topology.pairs(names):
+        # A node of which nothing is known is plugged like the other one.
+        used = [_first(surveys[name], *told) for name in (a, b)] if topology.same_port else (0, 1)
+        yield _cable(surveys, (a, used[0]), (b, used[1]))
+    if topology.switched:
+        common = _common(list(surveys.values()))
+        for index, (name, port) in enumerate((n, p) for n in names for p in common):
+            yield PlannedCable(f"{name}:p{port}", f"switch:{index + 1}", _down(surveys, name, port))
+
+
+def _cable(surveys: Mapping[str, Survey], *ends: tuple[str, int]) -> PlannedCable:
+    a, b = (f"{name}:p{port}" for name, port in ends)
+    down = [_down(surveys, name, port) for name, port in ends]
+    return PlannedCable(a, b, " and ".join(filter(None, down)))
+
+
+def _down(surveys: Mapping[str, Survey], name: str, port: int) -> str:
+    linked = surveys[name].linked
+    return "" if linked is None or port in linked else f"{name}:p{port}"
+
+
+def _first(*found: Survey) -> int:
+    """The left port, unless only the right one has a link; of the first node that has any."""
+    return min(next((each.linked for each in found if each.linked), PORTS))
+
+
+def _common(found: Sequence[Survey]) -> list[int]:
+    """The ports that have a link on every node; the left one if there is none."""
+    told = [each.linked for each in found if each.linked is not None]
+    common = set(PORTS).intersection(*told) if told else {PORTS[0]}
+    return sorted(common) or [PORTS[0]]
+
+
+def _pool(found: Iterable[Survey]) -> IPv4Network:
+    """The first pool that nobody's management network is in."""
+    used = [each.address.network for each in found if each.address]
+    usual = IPv4Network(default("topology.subnet_pool"))
+    free = (
+        pool
+        for pool in (usual, *OTHER_POOLS)
+        if not any(pool.overlaps(network) for network in used)
+    )
+    return next(free, usual)
+
+
+def _args(engine: str, version: str, architecture: catalogs.Architecture) -> dict[str, str]:
+    """The flags that are advised for the model, and its parsers, where the engine calls them so."""
+    flags = advised_flags(architecture, engine, version)
+    args = {name: json.dumps(value).strip('"') for name, value in flags.items()}
+    if not ENGINE_TRAITS[engine].names_parsers:
+        return args
+    if architecture.tool_call_parser:
+        args |= {
+            "enable-auto-tool-choice": "true",
+            "tool-call-parser": architecture.tool_call_parser,
+        }
+    if architecture.reasoning_parser:
+        args |= {"reasoning-parser": architecture.reasoning_parser}
+    return args

@@ -1,0 +1,95 @@
+"""Discovers a node's interfaces from the output of `ibdev2netdev` and `ip -j addr`."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Interface
+from typing import Any
+
+from generator.hardware import HALVES, PORTS, RJ45, Half
+from generator.records import record
+
+# mlnx-tools, ibdev2netdev: `rocep1s0f0 port 1 ==> enp1s0f0np0 (Up)`, with -v the port's state too.
+# Its last line has no end, so that another program's output may follow on it.
+_DEVICE = re.compile(r"port \d+(?: \([^)\n]*\))? ==> (\S+) \((Up|Down)\)")
+# A prompt such as `[nvidia@spark1 ~]$` is none.
+_LIST = re.compile(r"\[(?=\s*[\[\]{\"])")
+_PORT_OF = {Half(port, half).interface: port for port in PORTS for half in HALVES}
+# Interfaces of containers and overlays: nobody logs in through them.
+_VIRTUAL = re.compile(r"(lo|docker|br-|veth|virbr|cni|flannel|tailscale|tun|tap|wg|zt)")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
+
+
+class SurveyError(Exception):
+    """A text that is neither program's output, or of another machine; says so in one line."""
+
+
+@record
+class Survey:
+    """What is known of a node: its management network, and the ports that have a link.
+
+    None is what the text does not say.
+    """
+
+    interface: str | None = None
+    address: IPv4Interface | None = None
+    linked: frozenset[int] | None = None
+
+    def __or__(self, other: "Survey") -> "Survey":
+        """Both together; the second one has the last word."""
+        return Survey(
+            other.interface or self.interface,
+            other.address or self.address,
+            self.linked if other.linked is None else other.linked,
+        )
+
+
+def survey(text: str) -> Survey:
+    """What the output of either program says, or of both in any order."""
+    devices = [(match[1], match[2] == "Up") for match in _DEVICE.finditer(text)]
+    lists = _LIST.search(text)
+    if not devices and not lists:
+        raise SurveyError("neither the output of ibdev2netdev nor of ip -j addr")
+    found = Survey(linked=_linked(devices)) if devices else Survey()
+    return found | _addresses(text[lists.start() :]) if lists else found
+
+
+def _addresses(text: str) -> Survey:
+    try:
+        said, _ = json.JSONDecoder().raw_decode(text)
+        # With a filter, ip prints an empty object for each link that it leaves out.
+        links = [link for link in said if link and isinstance(link, dict)]
+        linked = _linked((str(link["ifname"]), _has_carrier(link)) for link in links)
+        management = sorted(_management(links), key=lambda found: _preference(found[0]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise SurveyError("not what ip -j addr prints") from None
+    interface, address = management[0] if management else (None, None)
+    return Survey(interface, address, linked)
+
+
+def _has_carrier(link: dict[str, Any]) -> bool:
+    return "LOWER_UP" in link.get("flags", ())
+
+
+def _management(links: Iterable[dict[str, Any]]) -> Iterator[tuple[str, IPv4Interface]]:
+    """Addresses that somebody may reach the node at, on interfaces that are no QSFP port."""
+    for link in links:
+        name = link["ifname"]
+        if name in _PORT_OF or _VIRTUAL.match(name) or not _NAME.fullmatch(name):
+            continue
+        for info in link.get("addr_info", ()):
+            if info.get("family") == "inet" and info.get("scope") == "global":
+                yield name, IPv4Interface(f"{info['local']}/{info['prefixlen']}")
+
+
+def _preference(name: str) -> tuple[bool, bool, str]:
+    """The RJ45 before any other cable, and a cable before Wi-Fi."""
+    return name != RJ45, name.startswith("wl"), name
+
+
+def _linked(states: Iterable[tuple[str, bool]]) -> frozenset[int]:
+    """Ports with a link on one half at least."""
+    known = [(name, up) for name, up in states if name in _PORT_OF]
+    if not known:
+        raise SurveyError("no QSFP interface of a DGX Spark in it, such as enp1s0f0np0")
+    return frozenset(_PORT_OF[name] for name, up in known if up)

@@ -1,0 +1,50 @@
+"""What in a new site file nobody said and no node told: somebody has to look at it."""
+
+from collections.abc import Iterator
+
+from generator.diagnostics import listed
+from generator.scaffold.plan import Plan, Request
+
+_FEW = 3
+
+
+def guesses(request: Request, plan: Plan) -> Iterator[str]:
+    """Each as a sentence without its end."""
+    chosen = [
+        f"{word} {value}"
+        for word, value in (
+            ("kind", plan.kind),
+            ("engine", plan.engine),
+            ("model", plan.model),
+            ("user", plan.user),
+        )
+        if word not in request.said
+    ]
+    if chosen:
+        yield f"{listed(chosen, 'and')}, for nobody said otherwise"
+    examples = [node.name for node in plan.nodes if not node.is_known]
+    if examples:
+        yield f"the management addresses of {_named(examples, plan)}, which are examples"
+    if plan.cables:
+        yield from _cabling(request, plan)
+    if plan.file:
+        yield f"the path of the model's file on {plan.nodes[0].name}, {plan.file}"
+
+
+def _cabling(request: Request, plan: Plan) -> Iterator[str]:
+    untold = [name for name, found in request.plugged.items() if found.linked is None]
+    if untold and "ports" not in request.said:
+        yield f"the ports that are cabled on {_named(untold, plan)}"
+    both = [name for name, found in request.plugged.items() if len(found.linked or ()) > 1]
+    if both and plan.topology.same_port:
+        yield f"that the cable is in p0, for both ports of {_named(both, plan)} have a link"
+    if plan.topology.switched:
+        yield "the switch's name and the numbers of its ports"
+    elif len(plan.nodes) > 2:
+        yield "which node is next to which, and at which end of a cable p0 is"
+
+
+def _named(names: list[str], plan: Plan) -> str:
+    """Nodes by their names, unless all of many are meant."""
+    count = len(plan.nodes)
+    return f"all {count} nodes" if len(names) == count > _FEW else listed(names, "and")

@@ -1,0 +1,42 @@
+"""The watch over each node's memory, which ends the engine before the node freezes."""
+
+from typing import Self
+
+from generator.activation import DROP_IN, service_restart
+from generator.origin import Origin
+from generator.records import record
+from generator.site.entry import Entry
+from generator.site.service import Service
+from generator.sitefile.declaration import DeclaredNode, Settings
+
+# Enough for Docker, systemd and a login to act in; an engine below it has nothing to gain.
+FLOOR_GIB = 2
+
+_RESTART = service_restart("sparkgen-guard", "the guard")
+
+
+@record
+class Guard(Service):
+    """What of a node's memory must be left: below it the engine is killed."""
+
+    ORIGIN = Origin("services.guard", "when memory counts as short, generator/services/")
+
+    NAME = "guard"
+    ENTRIES = (
+        Entry("etc/systemd/system/sparkgen-guard.service", _RESTART),
+        Entry("etc/systemd/system/ssh.service.d/sparkgen.conf", DROP_IN),
+        Entry("etc/systemd/system/system.slice.d/sparkgen.conf", DROP_IN),
+        Entry("opt/sparkgen/guard.py", _RESTART, payload=True),
+    )
+
+    floor_gib: int
+
+    @property
+    def floor_kib(self) -> int:
+        """The floor in the unit of /proc/meminfo."""
+        return self.floor_gib << 20
+
+    @classmethod
+    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
+        """The same floor everywhere."""
+        return cls(FLOOR_GIB)

@@ -1,0 +1,37 @@
+"""Models that the head fetches once and copies to the other nodes."""
+
+from generator.activation import NOTHING
+from generator.origin import Origin
+from generator.records import record
+from generator.site import Node, Site
+from generator.site.entry import Entry
+from generator.site.service import Service
+
+
+def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
+    """The login and the hub of each other node, at the first address of the fabric that it has."""
+    near = {peer.node: peer.address for i in reversed(node.interfaces) for peer in i.peers}
+    return tuple(
+        (f"{other.user}@{near.get(other.name, other.address)}", other.env["HF_HUB_CACHE"])
+        for other in site.nodes
+        if other is not node
+    )
+
+
+def _on_head(site: Site, node: Node) -> bool:
+    return node.is_head and not site.model.file
+
+
+@record
+class Models(Service):
+    """One download, and a copy to each other node over the fabric."""
+
+    ORIGIN = Origin("services.models", "the nodes that models are copied to, generator/services/")
+
+    NAME = "models"
+    ENTRIES = (Entry("opt/sparkgen/models.sh", NOTHING, 0o755, _on_head, payload=True),)
+
+    @staticmethod
+    def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
+        """Where the models of the node are copied to, which is nowhere but from the head."""
+        return copies(site, node) if _on_head(site, node) else ()

@@ -1,0 +1,32 @@
+"""A bound on the GPU's clock, and so on the power that it draws."""
+
+from typing import Self
+
+from generator.activation import service_restart
+from generator.origin import Origin
+from generator.records import record
+from generator.site.entry import Entry
+from generator.site.service import Service
+from generator.sitefile.declaration import DeclaredNode, Settings
+
+
+@record
+class Power(Service):
+    """The highest clock of the GPU, in MHz, set at each boot: the driver forgets it."""
+
+    ORIGIN = Origin("services.power")
+
+    NAME = "power"
+    ENTRIES = (
+        Entry(
+            "etc/systemd/system/sparkgen-power.service",
+            service_restart("sparkgen-power", "the bound on the GPU's clock"),
+        ),
+    )
+
+    clock_mhz: int
+
+    @classmethod
+    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
+        """The same bound everywhere: the slowest node decides how fast all are."""
+        return cls(settings["clock_mhz"])

@@ -1,0 +1,42 @@
+"""Priority flow control on a switch."""
+
+from collections.abc import Mapping
+
+from generator.activation import service_restart
+from generator.origin import Origin, origins
+from generator.records import record
+from generator.site import Node, Site
+from generator.site.entry import Entry
+from generator.site.service import Service
+
+# RoCE as switches take it: DSCP 26 is priority 3, which may be paused. The traffic class that NCCL
+# is told has the two bits of ECN below it, here "capable" (RFC 3168).
+DSCP = 26
+PRIORITY = 3
+ECT_0 = 2
+
+
+def _marks(site: Site, node: Node) -> dict[str, object]:
+    return {"dscp": DSCP, "priority": PRIORITY}
+
+
+@record
+class Qos(Service):
+    """Lossless RoCE: the nodes mark its packets, and let the switch pause them."""
+
+    NAME = "qos"
+    ENTRIES = (
+        Entry(
+            "etc/systemd/system/sparkgen-qos.service",
+            service_restart("sparkgen-qos", "priority flow control"),
+            values=_marks,
+        ),
+    )
+
+    NCCL_ORIGINS = origins(
+        NCCL_IB_TC=Origin("services.qos", "NCCL marks its packets as the switch expects them")
+    )
+
+    def nccl(self) -> Mapping[str, str]:
+        """The mark on NCCL's packets."""
+        return {"NCCL_IB_TC": str(DSCP << 2 | ECT_0)}

@@ -1,0 +1,724 @@
+"""The derived site: every decision made and every number computed, so that templates only print."""
+
+import re
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+from generator.catalogs.advisories import Advisory
+from generator.catalogs.engines import ENGINE_TRAITS, EngineTraits
+from generator.catalogs.vocabularies import Vocabulary
+from generator.fabric.addressing import Cable, FabricInterface, Port, SwitchPort
+from generator.fabric.routes import Route
+from generator.fabric.topologies import TOPOLOGIES
+from generator.fabric.topologies.kind import TopologyKind
+from generator.fit.assessment import Fit
+from generator.origin import Origin, origins
+from generator.records import record
+from generator.site.switch_setup import SwitchSetup
+from generator.sitefile.declaration import FILES as FILES
+from generator.sitefile.declaration import Management, Parallel, Speculative
+
+if TYPE_CHECKING:
+    from generator.site.service import Service
+
+Words = tuple[str, ...]
+
+# The environment of the engine: what all readers read alike, what only Docker does, and secrets.
+ENGINE_ENV = "/etc/sparkgen/engine.env"
+RAW_ENV = "/etc/sparkgen/engine.raw.env"
+SECRETS_ENV = "/etc/sparkgen/secrets.env"
+HostEntry = tuple[str, str]
+# What of a head is watched, and the address and port at which that is seen.
+Watched = tuple[Literal["rank", "replicas", "machine"], IPv4Address, int]
+
+_RANK = Origin("nodes", "ranks follow the order of the list; the first node is the head")
+_SETTINGS = Origin("engine", "the environment, generator/derive/environment.py")
+_ROUTES = Origin("topology.routes", "on a ring of four or more, where the site asks for them")
+_TIMES = Origin("", "times that hold for every site, generator/derive/container.py")
+_MOUNTS = Origin(
+    "model.cache|{node}.user|defaults.user|user model engine",
+    "what the engine reads and writes, generator/derive/container.py",
+)
+# Ports of an engine that its workers listen on.
+_OF_WORKERS = ("rpc", "ssh")
+
+_PART = r"-(\d{5})-of-(\d{5})\.gguf$"
+
+
+@record
+class ControlPlane:
+    """Where bootstrap and control traffic of a node goes; local is a single node's loopback."""
+
+    ORIGIN = Origin(
+        "topology.control_plane|topology.kind {node}.management",
+        "control traffic takes the management network on a ring, else the fabric's first half",
+    )
+
+    plane: Literal["management", "fabric", "local"]
+    interface: str
+    address: IPv4Address
+    network: IPv4Network
+
+
+@record
+class Variables:
+    """A group of environment variables and what they are for."""
+
+    ORIGIN = _SETTINGS
+
+    title: str
+    values: Mapping[str, str]
+
+
+@record
+class Mount:
+    """A folder or file of the node, at `inside` in the container.
+
+    What `may_be_made` is a folder that Docker makes where it is missing; all else must be there.
+    """
+
+    ORIGIN = _MOUNTS
+
+    path: str
+    read_only: bool
+    inside: str
+    may_be_made: bool = False
+
+
+@record
+class CarriedFile:
+    """A file that the bundle carries, as it lies beside the site file; `path` is on the node."""
+
+    ORIGIN = Origin("engine.files", "carried from beside the site file")
+
+    path: str
+    data: bytes
+    is_executable: bool
+
+
+@record
+class ImageBuild:
+    """An image that is built on a node, from the files of the folder `operator/image`.
+
+    `copies` are paths in that folder and in the image, `mods` folders in both with a run.sh.
+    `inputs` is the checksum of all that it is made of, which the image has as a label.
+    """
+
+    ORIGIN = Origin("engine.image")
+
+    name: str
+    base: str
+    files: tuple[CarriedFile, ...]
+    copies: tuple[tuple[str, str], ...]
+    mods: Words
+    run: tuple[Words, ...]
+    inputs: str
+
+
+@record
+class PlacedFile:
+    """A file or folder that people put on the node, and its checksum where that is known."""
+
+    ORIGIN = Origin("engine.files")
+
+    path: str
+    sha256: str | None
+
+
+@record
+class Container:
+    """What Docker runs on a node, by Compose or by hand.
+
+    `command` is grouped as it is printed: one flag with its values a line. `options` are settings
+    that the engine reads from a file. `cache_variables` name the folders that only the container
+    has. `env_files` are in Docker's own form, `compose_env_files` those of them that Compose reads
+    alike. `ulimits` are both soft and hard; `log_size` is of each of the `log_files`.
+    """
+
+    ORIGIN = Origin("engine", "what Docker is told, generator/derive/container.py")
+    ORIGINS = origins(
+        command=Origin("model engine", "the engine's command line, generator/engines/"),
+        devices=Origin(
+            "cabling engine.container.devices", "RDMA devices only where there is a fabric"
+        ),
+        dropped=Origin("engine.container.hardened"),
+        env_files=Origin("engine.secrets", "values that are secret stay on the node"),
+        health=_RANK,
+        image=Origin("engine.image"),
+        memory_gib=Origin("engine.container.memory"),
+        mounts=_MOUNTS,
+        shm_size_gib=Origin("engine.container.shm", "64 GB have wedged unified-memory hosts"),
+        ulimits=Origin("engine.container.ulimits", "RDMA pins the memory that it works on"),
+    )
+
+    image: str
+    entrypoint: str
+    command: tuple[Words, ...]
+    options: Mapping[str, Any]
+    mounts: tuple[Mount, ...]
+    devices: Words
+    env_files: Words
+    cache_variables: Words
+    shm_size_gib: int
+    memory_gib: int | None
+    capabilities: Words
+    dropped: Words
+    security_options: Words
+    ulimits: Mapping[str, int]
+    log_size: str
+    log_files: int
+    stop_seconds: int
+    health: "Health | None"
+
+    @property
+    def compose_env_files(self) -> Words:
+        """The files that Compose reads as Docker does."""
+        return tuple(file for file in self.env_files if file != RAW_ENV)
+
+    @property
+    def keys(self) -> Words:
+        """Files that a person makes on the node for the SSH of MPI."""
+        names = {"ssh_config": "known_hosts", "sshd_config": "authorized_keys"}
+        mounted = {PurePosixPath(mount.path).name for mount in self.mounts}
+        own = [names[name] for name in names if name in mounted]
+        return tuple(f"/etc/sparkgen/mpi/{name}" for name in ("key", *own) if own)
+
+    @property
+    def pyxis_mounts(self) -> str:
+        """Mounts and devices as pyxis, Slurm's plugin for containers, takes them."""
+        mounts = [
+            f"{mount.path}:{mount.inside}{':ro' if mount.read_only else ''}"
+            for mount in self.mounts
+        ]
+        return ",".join([*mounts, *(f"{device}:{device}" for device in self.devices)])
+
+
+@record
+class Health:
+    """How the head's container is checked for health; times in seconds.
+
+    `key` names the variable with the API's key, None where the engine knows none. `generates` is
+    the engine's own endpoint that proves a token, None where the check asks for one itself.
+    """
+
+    ORIGIN = _TIMES
+    ORIGINS = origins(
+        test=_RANK,
+        url=Origin("engine.bind engine.port", "how the head is asked whether it serves"),
+    )
+
+    url: str
+    key: str | None
+    generates: str | None
+    test: Words
+    start_seconds: int
+    interval_seconds: int
+    answer_seconds: int
+    timeout_seconds: int
+    retries: int
+
+
+@record
+class Times:
+    """How long things may take, in seconds, and how often a start may fail."""
+
+    ORIGIN = _TIMES
+
+    fabric: int
+    join: int
+    load: int
+    start: int
+    stop: int
+    restart: int
+    burst: int
+
+    @property
+    def burst_interval(self) -> int:
+        """Long enough that starts which fail late count too: else they would go on for ever."""
+        return self.burst * (self.start + self.load + self.restart + self.stop)
+
+
+@record
+class Link:
+    """A subnet of the fabric that a worker shares with rank 0: the address of each on it."""
+
+    ORIGIN = Origin("topology.kind|nodes", "two nodes of a ring, and the cable between them")
+
+    head: IPv4Address
+    worker: IPv4Address
+
+
+@record
+class Node:
+    """One machine of the site, with all that its folder of the bundle says."""
+
+    ORIGIN = Origin("{node}")
+    ORIGINS = origins(
+        carried=Origin("engine.files", "carried from beside the site file"),
+        placed=Origin("engine.files"),
+        environment=_SETTINGS,
+        raw_environment=Origin("engine.env", "values that Compose would read as syntax"),
+        hosts=Origin("nodes cabling", "the names and addresses that the node reaches"),
+        interfaces=Origin("{cable}.endpoints", "each port that a cable ends at has two halves"),
+        is_head=_RANK,
+        login=_SETTINGS,
+        memory_gb=Origin("{node}.memory_gb|defaults.memory_gb"),
+        model_path=Origin("{node}.model_path"),
+        name=Origin("{node}.name"),
+        nccl=_SETTINGS,
+        rank=_RANK,
+        forwards=_ROUTES,
+        routes=_ROUTES,
+        ssh=Origin("{node}.user|defaults.user|user {node}.management"),
+        user=Origin("{node}.user|defaults.user|user"),
+        visible_gib=Origin(
+            "{node}.visible_gib|defaults.visible_gib|{node}.memory_gb|defaults.memory_gb",
+            "what CUDA sees of the memory, generator/hardware.py",
+        ),
+    )
+
+    name: str
+    rank: int
+    host: int
+    user: str
+    model_path: str | None
+    memory_gb: int
+    visible_gib: float
+    management: Management | None
+    interfaces: tuple[FabricInterface, ...]
+    control: ControlPlane
+    link: Link | None
+    nccl: Mapping[str, str]
+    environment: tuple[Variables, ...]
+    raw_environment: Mapping[str, str]
+    login: Mapping[str, str]
+    container: Container
+    hosts: tuple[HostEntry, ...]
+    routes: tuple[Route, ...]
+    carried: tuple[CarriedFile, ...]
+    placed: tuple[PlacedFile, ...]
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the node is rank 0 and serves the API."""
+        return self.rank == 0
+
+    @property
+    def address(self) -> IPv4Address:
+        """Where a person reaches the node."""
+        return self.management.address.ip if self.management else self.control.address
+
+    @property
+    def ssh(self) -> str:
+        """What `ssh` is told: without a management network the node's name must resolve."""
+        return f"{self.user}@{self.management.address.ip if self.management else self.name}"
+
+    def routes_from(self, interface: FabricInterface) -> tuple[Route, ...]:
+        """The routes that begin at an interface."""
+        return tuple(route for route in self.routes if route.interface == interface.name)
+
+    @property
+    def forwards(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of interfaces, in and out, between which the routes of others lead."""
+        if not self.routes:
+            return ()
+        return tuple(
+            (one.name, other.name)
+            for one in self.interfaces
+            for other in self.interfaces
+            if one.half.half == other.half.half and one.half.port != other.half.port
+        )
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment without its groups."""
+        grouped = {name: text for group in self.environment for name, text in group.values.items()}
+        return grouped | dict(self.raw_environment)
+
+
+@record
+class Model:
+    """The model as the engine is to serve it; lengths in tokens, None is the engine's default."""
+
+    ORIGIN = Origin("model")
+    ORIGINS = origins(
+        context_length=Origin("model.context_length"),
+        max_sequences=Origin("model.max_sequences"),
+        served_name=Origin(
+            "model.served_name|model.source|model.name", "the last part of the model's id"
+        ),
+        source=Origin("model.source|model.name", "the catalog has the Hugging Face id"),
+        vocabularies=Origin("model.source|model.name", "what harmony is read and written with"),
+    )
+
+    source: str
+    served_name: str
+    format: str | None
+    revision: str | None
+    context_length: int | None
+    max_sequences: int | None
+    kv_cache_dtype: str | None
+    quantization: str | None
+    speculative: Speculative | None
+    file: str | None
+    gated: bool
+    vocabularies: tuple[Vocabulary, ...] = ()
+    kv_cache_memory: float | None = None
+
+    @property
+    def folders(self) -> Words:
+        """Folders of the nodes that the model, and the draft model, are read from."""
+        return tuple(source for source in self._sources if source.startswith("/"))
+
+    @property
+    def downloads(self) -> Words:
+        """What of the two is in the Hugging Face cache, by its id."""
+        return tuple(source for source in self._sources if not source.startswith("/"))
+
+    @property
+    def files(self) -> Words:
+        """The GGUF files that are read in place of those: of the model, all parts, and the draft's.
+
+        A part is called `NAME-00001-of-00003.gguf`.
+        """
+        if not self.file:
+            return ()
+        draft = self.speculative.source if self.speculative else None
+        return (*_parts(self.file), *((draft,) if draft else ()))
+
+    @property
+    def file_folder(self) -> str:
+        """The folder that the GGUF file is in."""
+        return str(PurePosixPath(self.file or "").parent)
+
+    @property
+    def file_pattern(self) -> str:
+        """What the names of the GGUF file's parts have in common, or its own name."""
+        return re.sub(_PART, r"-*-of-\2.gguf", PurePosixPath(self.file or "").name)
+
+    @property
+    def repository(self) -> str | None:
+        """The Hugging Face id that a GGUF file is from; the catalog knows none of those."""
+        return None if self.format or self.source.startswith("/") else self.source
+
+    @property
+    def _sources(self) -> Words:
+        if self.file:
+            return ()
+        draft = self.speculative.source if self.speculative else None
+        return (self.source, draft) if draft else (self.source,)
+
+
+def _parts(file: str) -> Words:
+    """All files of a model, of which this is the first or the only one."""
+    found = re.search(_PART, file)
+    if not found:
+        return (file,)
+    stem, count = file[: found.start()], found[2]
+    return tuple(f"{stem}-{part:05}-of-{count}.gguf" for part in range(1, int(count) + 1))
+
+
+@record
+class Api:
+    """Where the engine answers: the address it listens on, and the one that clients use."""
+
+    ORIGIN = Origin(
+        "services.proxy|engine.bind|nodes[0].management",
+        "the API listens on the head's management address unless engine.bind says otherwise",
+    )
+    ORIGINS = origins(
+        has_tls=Origin("engine.args", "whether the engine is given a certificate"),
+        port=Origin("engine.port", "the engine's own port unless the site says another"),
+        url=Origin(
+            "services.proxy|engine.bind|nodes[0].management engine.port",
+            "the API listens on the head's management address unless engine.bind says otherwise",
+        ),
+    )
+
+    listen: str
+    host: str
+    port: int
+    has_tls: bool = False
+
+    @property
+    def scheme(self) -> str:
+        """How it is spoken to."""
+        return "https" if self.has_tls else "http"
+
+    @property
+    def url(self) -> str:
+        """The base address for clients."""
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+    @property
+    def own_url(self) -> str:
+        """The base address for programs on the head itself."""
+        host = "127.0.0.1" if self.listen == "0.0.0.0" else self.listen
+        return f"{self.scheme}://{host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs on the head itself reach it."""
+        return IPv4Address(self.listen).is_loopback
+
+
+@record
+class Engine:
+    """The engine with all its choices made.
+
+    `key` names the secret with the API's key, None where the site has none.
+    """
+
+    ORIGIN = Origin("engine")
+    ORIGINS = origins(
+        env_files=Origin("engine.secrets engine.env", "values that are secret stay on the node"),
+        image=Origin("engine.image"),
+        is_derived=Origin("engine.image", "whether it is built from another"),
+        is_pinned=Origin("engine.image", "whether the image is named by its digest"),
+        launcher=Origin("engine.launcher|engine.name", "the engine's first one by default"),
+        memory_utilization=Origin("engine.memory_utilization"),
+        nccl=Origin("engine.nccl"),
+        ports=Origin("engine.ports|engine.name", "the engine's own unless the site differs"),
+        secrets=Origin("engine.secrets"),
+        title=Origin("engine.name", "the engine's name as people write it"),
+        traits=Origin("engine.name", "what the engine is like, generator/catalogs/engines.py"),
+        version=Origin("engine.version"),
+    )
+
+    name: str
+    title: str
+    version: str
+    image: str
+    nccl: str | None
+    launcher: str
+    api: Api
+    ports: Mapping[str, int]
+    parallel: Parallel
+    memory_utilization: float
+    key: str | None
+    uses_nccl: bool
+    secrets: Words
+    env_files: Words
+    is_derived: bool
+
+    @property
+    def rendezvous(self) -> int | None:
+        """The port of the head at which ranks meet, open for as long as rank 0 lives."""
+        return self.ports.get("master") or self.ports.get("dist_init")
+
+    @property
+    def replicas(self) -> int | None:
+        """The port at which the head waits for replicas, until all of them have loaded."""
+        return self.ports.get("data_parallel_rpc")
+
+    @property
+    def is_slurm_job(self) -> bool:
+        """Whether Slurm starts the containers, so that no unit of systemd does."""
+        return self.launcher == "slurm"
+
+    @property
+    def traits(self) -> EngineTraits:
+        """What the engine is like, whatever the site says."""
+        return ENGINE_TRAITS[self.name]
+
+    @property
+    def squashfs(self) -> str:
+        """Where nodes keep the image for pyxis."""
+        return f"/var/lib/sparkgen/{self.name}-{self.version}.sqsh"
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the image is named by its digest, which cannot move."""
+        return "@" in self.image
+
+    @property
+    def is_built_here(self) -> bool:
+        """Whether no registry is known to have the image: it is built on a node, and copied."""
+        return self.is_derived or "/" not in self.image
+
+
+@record
+class Bandwidth:
+    """What a healthy fabric gives: GB/s of NCCL bus bandwidth, Gb/s of one cable.
+
+    `half_gbit_s` is of one half, both ways at once.
+    """
+
+    ORIGIN = Origin(
+        "topology.kind topology.halves", "NVIDIA's thresholds for a healthy fabric of this kind"
+    )
+
+    nccl_gb_s: float
+    link_gbit_s: int
+    half_gbit_s: int
+
+
+@record
+class Site:
+    """A whole site; nodes by rank, cables by number.
+
+    `test_nccl` is the NCCL release, 2.30.7-1, that the bandwidth test is built with on the nodes.
+    `advisories` are those that only a node itself can tell whether they are about it.
+    """
+
+    ORIGIN = Origin("")
+    ORIGINS = origins(
+        both_halves=Origin("topology.halves", "one half alone gives about 100 Gb/s"),
+        cables=Origin("cabling"),
+        description=Origin("description"),
+        file=Origin("", "the name of the site file"),
+        has_fabric=Origin("cabling", "whether there are cables"),
+        hubs=Origin("model.cache|user", "the folder that each node's engine reads models from"),
+        kind=Origin("topology.kind"),
+        mtu=Origin("topology.mtu|topology.kind", "9000, but 1500 on a switch"),
+        name=Origin("name"),
+        nodes=_RANK,
+        placed=Origin("engine.files"),
+        renderer=Origin("topology.renderer"),
+        switches=Origin("cabling", "what the cables end at beside the nodes"),
+        topology=Origin("topology.kind"),
+        start_order=Origin("nodes", "workers before the head"),
+        test_nccl=Origin("engine.nccl"),
+        image_build=Origin("engine.image", "what the image is built from"),
+        advisories=Origin("", "those that are about a kernel or a driver"),
+        switch_setups=Origin("topology.switches"),
+        uplinks=Origin("topology.uplinks"),
+        workers=_RANK,
+    )
+
+    name: str
+    file: str
+    description: str
+    kind: str
+    mtu: int
+    renderer: str | None
+    subnets: tuple[IPv4Network, ...]
+    cables: tuple[Cable, ...]
+    uplinks: tuple[Port, ...]
+    switch_setups: tuple[SwitchSetup, ...]
+    nodes: tuple[Node, ...]
+    model: Model
+    engine: Engine
+    services: Mapping[str, "Service"]
+    memory: Fit | None
+    bandwidth: Bandwidth
+    times: Times
+    test_nccl: str
+    image_build: ImageBuild | None
+    advisories: tuple[Advisory, ...]
+
+    @property
+    def head(self) -> Node:
+        """Rank 0."""
+        return self.nodes[0]
+
+    @property
+    def workers(self) -> tuple[Node, ...]:
+        """All ranks above 0."""
+        return self.nodes[1:]
+
+    @property
+    def start_order(self) -> tuple[Node, ...]:
+        """Workers before the head, which waits for them the shortest time that way."""
+        return (*self.workers, self.head)
+
+    @property
+    def image_is_built(self) -> bool:
+        """Whether the nodes build their image, for no registry has one that does."""
+        built = self.engine.traits.is_built_for_ranks and bool(self.workers)
+        return self.engine.is_built_here or built
+
+    @property
+    def hubs(self) -> dict[str, Words]:
+        """Names of nodes by the folder that their engine reads models from, in order of ranks."""
+        folders = dict.fromkeys(node.env["HF_HUB_CACHE"] for node in self.nodes)
+        return {
+            folder: tuple(node.name for node in self.nodes if node.env["HF_HUB_CACHE"] == folder)
+            for folder in folders
+        }
+
+    @staticmethod
+    def is_roots(folder: str) -> bool:
+        """Whether root must make a folder for who downloads: it lies in nobody's home."""
+        return not folder.startswith(("/home/", "/root/"))
+
+    def watched(self, node: Node) -> tuple[Watched, ...]:
+        """What tells a worker that its head is gone, where it watches anything of it."""
+        head, engine = self.head.control.address, self.engine
+        if port := engine.rendezvous:
+            return (("rank", head, port),)
+        if port := engine.replicas:
+            return (("replicas", head, port),)
+        if node.link and (port := engine.ports.get("rpc")):
+            return (("machine", node.link.head, port),)
+        return ()
+
+    def listeners(self, node: Node) -> dict[str, int]:
+        """Ports that programs of the bundle take on a node, by name.
+
+        llama.cpp's workers listen for the head, MPI's too; all else is on the head alone.
+        """
+        services = (service.listeners(node) for service in self.services.values())
+        beside = {name: port for ports in services for name, port in ports.items()}
+        return self._engine_listeners(node) | beside
+
+    def secrets(self, node: Node) -> Words:
+        """The names that must have a value in a node's secrets.env."""
+        beside = (name for service in self.services.values() for name in service.secrets(node))
+        return tuple(dict.fromkeys([*self.engine.secrets, *beside]))
+
+    def _engine_listeners(self, node: Node) -> dict[str, int]:
+        ports = self.engine.ports.items()
+        if not node.is_head:
+            return {name: port for name, port in ports if name in _OF_WORKERS}
+        own = {name: port for name, port in ports if name not in _OF_WORKERS}
+        return {"api": self.engine.api.port} | own
+
+    @property
+    def placed(self) -> dict[PlacedFile, Words]:
+        """The files that people put on nodes, and the names of these."""
+        files = dict.fromkeys(file for node in self.nodes for file in node.placed)
+        return {file: tuple(n.name for n in self.nodes if file in n.placed) for file in files}
+
+    @property
+    def topology(self) -> TopologyKind:
+        """What its kind of topology says of itself."""
+        return TOPOLOGIES[self.kind]
+
+    @property
+    def switches(self) -> Words:
+        """The names of the switches that cables end at."""
+        return tuple(sorted({c.b.switch for c in self.cables if isinstance(c.b, SwitchPort)}))
+
+    @property
+    def has_fabric(self) -> bool:
+        """Whether nodes are joined by QSFP cables."""
+        return bool(self.cables)
+
+    @property
+    def both_halves(self) -> bool:
+        """Whether every cable carries both halves: one alone gives about 100 Gb/s."""
+        return all(len(cable.subnets) == 2 for cable in self.cables)
+
+
+@record
+class Rank:
+    """One rank of a serving group; `head` is the address at which the others find rank 0.
+
+    `links` are those of all workers, in the order of their ranks; `visible_gib` is what the GPU
+    sees, in GiB.
+    """
+
+    index: int
+    count: int
+    address: IPv4Address
+    head: IPv4Address
+    links: tuple[Link, ...] = ()
+    visible_gib: float = 0.0
+
+    @property
+    def is_head(self) -> bool:
+        """Whether this is rank 0."""
+        return self.index == 0

@@ -1,0 +1,57 @@
+"""Entries of a bundle's plan: a file before it is printed."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from generator.activation import Activation
+from generator.records import record
+from generator.site import Node, Site
+
+
+@record
+class Entry:
+    """A file of each node's folder; nodes of which `alike` says the same have the same text.
+
+    `values` are what its template prints beside the site and the node. `payload` has no template:
+    it is the same on every node of every site.
+    """
+
+    path: str
+    activation: Activation
+    mode: int = 0o644
+    wanted: Callable[[Site, Node], bool] | None = None
+    alike: Callable[[Site, Node], Hashable] | None = None
+    payload: bool = False
+    values: Callable[[Site, Node], dict[str, object]] | None = None
+
+    def is_wanted(self, site: Site, node: Node) -> bool:
+        """Whether the node has the file."""
+        return self.wanted is None or self.wanted(site, node)
+
+    def given(self, site: Site, node: Node) -> dict[str, Any]:
+        """What the template is given."""
+        more = self.values(site, node) if self.values else {}
+        return {"site": site, "node": node, **more}
+
+
+@record
+class OperatorEntry:
+    """A file for the operator's machine; `made` writes it where no template does.
+
+    `payload` is the same for every site.
+    """
+
+    path: str
+    mode: int = 0o644
+    made: Callable[[Site], str] | None = None
+    payload: bool = False
+
+
+def everywhere(site: Site, node: Node) -> Hashable:
+    """The same for all nodes of a site."""
+    return None
+
+
+def several(site: Site, node: Node) -> bool:
+    """Whether the site has more than one node."""
+    return len(site.nodes) > 1

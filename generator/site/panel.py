@@ -1,0 +1,11 @@
+"""What a dashboard shows of an engine, a node or a service."""
+
+from typing import NamedTuple
+
+
+class Panel(NamedTuple):
+    """One graph: its title, the unit as Grafana calls it, and each query with its legend."""
+
+    title: str
+    unit: str
+    queries: tuple[tuple[str, str], ...]

@@ -1,0 +1,97 @@
+"""The interface of a service beside the engine.
+
+Each module of `generator.services` has a subclass, which is at the same time the record that a
+site has of the service, with every default filled in. Whatever a service does not have it leaves
+to the answers here, which are empty.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Self
+
+from generator.diagnostics import KeyPath
+from generator.origin import Origin
+from generator.records import record
+from generator.site import Node, Site
+from generator.site.entry import Entry, OperatorEntry
+from generator.site.panel import Panel
+from generator.sitefile.declaration import DeclaredNode, Settings
+
+
+@record
+class Page:
+    """Something that people open in a browser: the node that serves it, and where it listens."""
+
+    node: str
+    title: str
+    listen: str
+    port: int
+
+
+@record
+class RequestedPort:
+    """A port before a site is derived, the key that sets it, and whether that key is written."""
+
+    number: int
+    path: KeyPath
+    is_written: bool
+
+
+class Service:
+    """A service that a site asks for.
+
+    `NAME` is its key under `services`. `ENTRIES` are its files on the nodes, `OPERATOR_ENTRIES`
+    those on the operator's machine. `NCCL_ORIGINS` says of each variable that `nccl` sets why.
+    `ON_NEW_MEMBERS` is run on the head once a node has joined the others.
+    """
+
+    __slots__ = ()
+
+    NAME: ClassVar[str]
+    ENTRIES: ClassVar[tuple[Entry, ...]] = ()
+    OPERATOR_ENTRIES: ClassVar[tuple[OperatorEntry, ...]] = ()
+    NCCL_ORIGINS: ClassVar[Mapping[str, Origin]] = {}
+    ON_NEW_MEMBERS: ClassVar[str] = ""
+
+    @classmethod
+    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
+        """The service with these settings, and defaults for all others."""
+        return cls()
+
+    @classmethod
+    def requested_ports(cls, settings: Settings) -> Mapping[str, RequestedPort]:
+        """The ports that it takes on the head, by the name that findings call each."""
+        return {}
+
+    @classmethod
+    def of(cls, site: Site) -> Self | None:
+        """The site's record of this service, None if the site does not ask for it."""
+        found = site.services.get(cls.NAME)
+        return found if isinstance(found, cls) else None
+
+    def nccl(self) -> Mapping[str, str]:
+        """Variables of NCCL that it sets where there is a fabric."""
+        return {}
+
+    def listeners(self, node: Node) -> Mapping[str, int]:
+        """The ports on a node that nobody else may have, by name."""
+        return {}
+
+    def secrets(self, node: Node) -> Iterable[str]:
+        """The names of what it reads from the node's secrets.env."""
+        return ()
+
+    def images(self, node: Node) -> Iterable[str]:
+        """The container images that it runs on a node."""
+        return ()
+
+    def opened(self, node: Node) -> Iterable[int]:
+        """The ports of a node that people and other machines reach from the management network."""
+        return ()
+
+    def pages(self, site: Site) -> Iterable[Page]:
+        """What people open in a browser."""
+        return ()
+
+    def panels(self, site: Site) -> Iterable[Panel]:
+        """What the dashboard shows of it."""
+        return ()

@@ -1,0 +1,131 @@
+"""The derived site for people and programs: a table, or plain data for JSON and YAML."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from generator.columns import columns
+from generator.fabric.addressing import Cable
+from generator.fit import table as fit_table
+from generator.fit.assessment import Fit
+from generator.records import Record, values
+from generator.site import Node, Site, Variables
+
+
+def plain(site: Site, node: str | None = None) -> dict[str, Any]:
+    """The site as dicts, lists and scalars; one node of it if a name is given."""
+    data: dict[str, Any] = as_data(site)
+    if node:
+        data["nodes"] = [item for item in data["nodes"] if item["name"] == node]
+    return data
+
+
+def as_data(value: Any) -> Any:
+    """A record as what JSON and YAML have: dicts, lists and scalars."""
+    if isinstance(value, Record):
+        return {name: as_data(held) for name, held in values(value).items()}
+    if isinstance(value, Mapping):
+        return {str(key): as_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_data(item) for item in value]
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def table(site: Site, node: str | None = None, width: int | None = None) -> str:
+    """Nodes, addresses and cables of the site, or all of one node."""
+    if node:
+        return _node(next(item for item in site.nodes if item.name == node), width)
+    parts = [
+        f"{site.name}: {site.kind}, {len(site.nodes)} node{'s' if len(site.nodes) > 1 else ''}, "
+        f"{site.engine.title} {site.engine.version} ({site.engine.launcher}), "
+        f"{site.model.served_name} at {site.engine.api.url}",
+        _nodes(site.nodes, width),
+    ]
+    if site.has_fabric:
+        parts += [_interfaces(site.nodes, width), cables(site.cables, width)]
+    if site.memory:
+        parts.append(_memory(site.memory, width))
+    return "\n\n".join(parts) + "\n"
+
+
+def _nodes(nodes: Iterable[Node], width: int | None) -> str:
+    rows = [
+        (
+            str(node.rank),
+            node.name,
+            str(node.management.address) if node.management else "-",
+            f"{node.control.interface} {node.control.address}",
+            node.ssh,
+            f"{node.memory_gb} GB",
+        )
+        for node in nodes
+    ]
+    return columns(("RANK", "NODE", "MANAGEMENT", "CONTROL PLANE", "LOGIN", "MEMORY"), rows, width)
+
+
+def _interfaces(nodes: Iterable[Node], width: int | None) -> str:
+    rows = [
+        (
+            node.name,
+            f"p{interface.half.port}",
+            interface.name,
+            interface.hca,
+            str(interface.address),
+            str(interface.mtu),
+            str(interface.cable),
+        )
+        for node in nodes
+        for interface in node.interfaces
+    ]
+    return columns(("NODE", "PORT", "INTERFACE", "HCA", "ADDRESS", "MTU", "CABLE"), rows, width)
+
+
+def cables(found: Iterable[Cable], width: int | None = None) -> str:
+    """The cables with all that is known of them."""
+    rows = [
+        (
+            str(cable.number),
+            str(cable.a),
+            str(cable.b),
+            ", ".join(map(str, cable.subnets)),
+            (cable.kind or "-").upper(),
+            f"{cable.length_m:g} m" if cable.length_m else "-",
+            cable.label or "-",
+        )
+        for cable in found
+    ]
+    return columns(("CABLE", "FROM", "TO", "SUBNETS", "KIND", "LENGTH", "LABEL"), rows, width)
+
+
+def _memory(fit: Fit, width: int | None) -> str:
+    nodes = [columns(fit_table.HEAD, fit_table.rows(fit), width)] if fit.nodes else []
+    return "\n\n".join([*nodes, f"Memory in GiB: {fit_table.verdict(fit)[0]}"])
+
+
+def _node(node: Node, width: int | None) -> str:
+    container = node.container
+    command = [container.entrypoint, *(" ".join(words) for words in container.command)]
+    mounts = [
+        f"{mount.path}{f' at {mount.inside}' if mount.inside != mount.path else ''}"
+        f"{' (read-only)' if mount.read_only else ''}"
+        for mount in container.mounts
+    ]
+    groups = [
+        f"# {group.title}\n" + "\n".join(f"{name}={value}" for name, value in group.values.items())
+        for group in (
+            *node.environment,
+            Variables("raw, as Docker reads them", node.raw_environment),
+        )
+        if group.values
+    ]
+    parts = [f"{node.name}, rank {node.rank}", _nodes([node], width)]
+    if node.interfaces:
+        parts.append(_interfaces([node], width))
+    if node.hosts:
+        parts.append(columns(("ADDRESS", "HOST"), node.hosts, width))
+    parts += groups
+    parts.append(
+        "\n".join(("# container", f"image {container.image}", *map("mount {}".format, mounts)))
+    )
+    return "\n\n".join([*parts, "\n  ".join(command)]) + "\n"

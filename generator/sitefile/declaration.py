@@ -1,0 +1,555 @@
+"""A site file as typed records with the defaults filled in, and nothing derived yet.
+
+A section that the schema found fault with is None, so that a rule which needs it is not judged.
+"""
+
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Interface, IPv4Network
+from typing import Any, Literal
+
+from generator.catalogs.speculation import canonical
+from generator.diagnostics import Add, Finding, KeyPath, nearest
+from generator.hardware import VISIBLE_GIB
+from generator.origin import Origin, origins
+from generator.records import record
+from generator.sitefile.defaults import default
+
+Plane = Literal["management", "fabric"]
+
+FIRST_HOST = 11
+
+Scalar = bool | str
+Argument = Scalar | list[Any] | dict[str, Any]
+Settings = Mapping[str, Any]
+
+
+@record
+class Identity:
+    """The name of the site, what it is for, and which sparkgen may build it: `>=0.3`, or empty."""
+
+    name: str
+    description: str
+    requires: str
+
+
+@record
+class Management:
+    """A node's place on the network that people use; sparkgen never configures it."""
+
+    ORIGIN = Origin("{node}.management")
+    ORIGINS = origins(
+        gateway=Origin("{node}.management.gateway|defaults.management.gateway"),
+        interface=Origin(
+            "{node}.management.interface|defaults.management.interface|{node}.management"
+        ),
+    )
+
+    interface: str
+    address: IPv4Interface
+    gateway: str | None
+
+
+@record
+class DeclaredNode:
+    """One node; `host` is its host number on every fabric subnet, `visible_gib` in GiB.
+
+    `measured`: what is visible is written, and not taken to be the lower of two counts.
+    """
+
+    index: int
+    name: str
+    management: Management | None
+    host: int
+    memory_gb: int
+    visible_gib: float
+    user: str
+    os: str | None = None
+    measured: bool = True
+    env: Mapping[str, str] = {}
+    model_path: str | None = None
+
+    @property
+    def path(self) -> KeyPath:
+        """Where the node stands in the site file."""
+        return ("nodes", self.index)
+
+
+@record
+class Endpoint:
+    """One end of a cable as written, `NAME:PORT`: a node's port, or one of a switch."""
+
+    name: str
+    port: str
+    path: KeyPath
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.port}"
+
+
+@record
+class DeclaredCable:
+    """One cable as written; `length_m` in meters.
+
+    `addresses` are of each half those of the ends that are nodes; `subnets` are then theirs.
+    """
+
+    index: int
+    endpoints: tuple[Endpoint, Endpoint]
+    subnets: tuple[IPv4Network, ...]
+    addresses: tuple[tuple[IPv4Interface, ...], ...]
+    kind: str | None
+    length_m: float | None
+    label: str | None
+
+    @property
+    def path(self) -> KeyPath:
+        """Where the cable stands in the site file."""
+        return ("cabling", self.index)
+
+    @property
+    def subnets_path(self) -> KeyPath:
+        """Where its subnets are given, if they are."""
+        return (*self.path, "addresses" if self.addresses else "subnets")
+
+
+@record
+class DeclaredSwitch:
+    """A switch that cables end at: its model, and the release of its system."""
+
+    name: str
+    model: str
+    os: str | None
+
+    @property
+    def path(self) -> KeyPath:
+        """Where it stands in the site file."""
+        return ("topology", "switches", self.name)
+
+
+@record
+class Topology:
+    """How the nodes are joined; `mtu` and `control_plane` are None where the kind decides."""
+
+    kind: str
+    subnet_pool: IPv4Network
+    mtu: int | None
+    control_plane: Plane | None
+    renderer: str | None
+    halves: tuple[int, ...]
+    rdma_halves: tuple[int, ...]
+    uplinks: tuple[Endpoint, ...]
+    routes: bool
+    switches: tuple[DeclaredSwitch, ...]
+
+
+@record
+class Speculative:
+    """Speculative decoding: `tokens` drafted at a time, by a `source` or without one.
+
+    `topk` and `steps` are those of a tree of drafts, `config` what else the engine has.
+    `weight_gb` is the size of the source's checkpoint in GB.
+    """
+
+    ORIGIN = Origin("model.speculative")
+
+    method: str
+    source: str | None
+    tokens: int | None
+    weight_gb: float | None = None
+    topk: int | None = None
+    steps: int | None = None
+    config: Mapping[str, Any] = {}
+
+
+@record
+class DeclaredModel:
+    """The model section; a `name` of the catalog or a `source` of its own.
+
+    A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` in GiB.
+    """
+
+    name: str | None
+    source: str | None
+    architecture: Mapping[str, Any] | None
+    revision: str | None
+    served_name: str | None
+    context_length: int | None
+    max_sequences: int | None
+    kv_cache_dtype: str | None
+    quantization: str | None
+    speculative: Speculative | None
+    cache: str | None
+    file: str | None
+    like: str | None = None
+    weight_gb: float | None = None
+    format: str | None = None
+    kv_cache_memory: float | None = None
+
+
+@record
+class Parallel:
+    """How the model is split over ranks; `expert` adds nothing to the product.
+
+    Experts are spread `experts_over` so many ranks, where that is not all that share a layer.
+    """
+
+    ORIGIN = Origin("engine.parallel", "how the model is split over the ranks")
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    expert: bool = False
+    experts_over: int | None = None
+
+    @property
+    def ranks(self) -> int:
+        """Ranks that the split needs: one GPU, so one node, each."""
+        return self.tensor * self.pipeline * self.data
+
+
+@record
+class OwnBuild:
+    """What only a build of one's own has: flags without dashes, variables, and parsers."""
+
+    flags: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    parsers: tuple[str, ...] = ()
+
+    def has_flag(self, name: str) -> bool:
+        """Whether it has the flag, or the one whose key of JSON a dotted name is."""
+        spelled = (name.replace("_", "-"), name.partition(".")[0].replace("_", "-"))
+        return any(flag.replace("_", "-") in spelled for flag in self.flags)
+
+
+@record
+class DerivedImage:
+    """An image that is built on a node: `copies` are sources and their places in it."""
+
+    base: str
+    copies: tuple[tuple[str, str], ...] = ()
+    mods: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+
+
+@record
+class DeclaredContainer:
+    """What the container is given beside what is derived; sizes in GiB, None where not written."""
+
+    memory_gib: int | None = None
+    shm_gib: int | None = None
+    ulimits: Mapping[str, int] = {}
+    devices: tuple[str, ...] = ()
+    hardened: bool = False
+
+
+# Where a node has the files that a bundle carries.
+FILES = "/opt/sparkgen/files"
+
+
+@record
+class DeclaredFile:
+    """A file, or a folder of files, that the engine reads.
+
+    Either `source`, a path beside the site file, or `path`, one on the nodes. `nodes` is empty
+    where all have it.
+    """
+
+    index: int
+    source: str | None
+    path: str | None
+    target: str | None
+    nodes: tuple[str, ...]
+    sha256: str | None
+
+    @property
+    def place(self) -> str:
+        """Where it lies on a node."""
+        return self.path or f"{FILES}/{(self.source or '').removeprefix('files/')}"
+
+    @property
+    def inside(self) -> str:
+        """Where it lies in the container."""
+        return self.target or self.place
+
+    def is_on(self, node: str) -> bool:
+        """Whether a node has it."""
+        return not self.nodes or node in self.nodes
+
+
+@record
+class DeclaredEngine:
+    """The engine section; None where the engine's own default holds."""
+
+    name: str
+    version: str
+    image: str
+    nccl: str | None
+    nccl_patched: bool
+    launcher: str | None
+    port: int | None
+    ports: Mapping[str, int]
+    bind: str | None
+    parallel: Parallel
+    memory_utilization: float
+    args: Mapping[str, Argument]
+    env: Mapping[str, str]
+    secrets: tuple[str, ...]
+    own: OwnBuild = OwnBuild()
+    files: tuple[DeclaredFile, ...] = ()
+    container: DeclaredContainer = DeclaredContainer()
+    derived: DerivedImage | None = None
+    prepare: str | None = None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The paths beside the site file that it names."""
+        own = [file.source for file in self.files if file.source]
+        own += [self.prepare] if self.prepare else []
+        if image := self.derived:
+            own += [*(source for source, _ in image.copies), *image.mods]
+        return tuple(dict.fromkeys(own))
+
+    @property
+    def given_files(self) -> tuple[DeclaredFile, ...]:
+        """Its files, and the script that prepares its container."""
+        if not self.prepare:
+            return self.files
+        return (*self.files, DeclaredFile(len(self.files), self.prepare, None, None, (), None))
+
+
+@record
+class Waiver:
+    """A warning that is accepted at these places, or patterns of places."""
+
+    rule: str
+    paths: tuple[str, ...]
+    reason: str
+    is_list: bool
+
+
+@record
+class Declaration:
+    """The sections of a site file; None for one that the schema found fault with.
+
+    `services` has those that are requested, with the settings of each.
+    """
+
+    identity: Identity | None
+    nodes: tuple[DeclaredNode, ...] | None
+    cabling: tuple[DeclaredCable, ...] | None
+    topology: Topology | None
+    model: DeclaredModel | None
+    engine: DeclaredEngine | None
+    services: Mapping[str, Settings] | None
+    waivers: tuple[Waiver, ...] | None
+
+
+_OPTIONAL = {"defaults", "cabling", "services", "waivers", "user", "description", "requires"}
+
+
+def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration:
+    """The typed records of checked data; `findings` are what reading and the schema said of it."""
+    invalid = _invalid(findings)
+
+    def valid(*keys: str) -> bool:
+        return all(key not in invalid and (key in data or key in _OPTIONAL) for key in keys)
+
+    return Declaration(
+        identity=_identity(data) if valid("name", "description", "requires") else None,
+        nodes=_nodes(data) if valid("nodes", "defaults", "user") else None,
+        cabling=_cabling(data.get("cabling", ())) if valid("cabling") else None,
+        topology=_topology(data["topology"]) if valid("topology") else None,
+        model=_model(data["model"]) if valid("model") else None,
+        engine=_engine(data["engine"]) if valid("engine") else None,
+        services=_services(data.get("services", {})) if valid("services") else None,
+        waivers=tuple(map(_waiver, data.get("waivers", ()))) if valid("waivers") else None,
+    )
+
+
+def _invalid(findings: Iterable[Finding]) -> set[str | int | None]:
+    """The sections that something is wrong with, or that lack a key which stands elsewhere.
+
+    One under a misspelt name is not a missing one.
+    """
+    found = [finding for finding in findings if finding.path]
+    edits = (edit for f in found for proposal in f.proposals for edit in proposal)
+    paths = [f.path for f in found] + [edit.path for edit in edits if isinstance(edit, Add)]
+    misspelt = (str(path[0]) for path in paths if len(path) == 1)
+    return {path[0] for path in paths} | {nearest(word, _OPTIONAL) for word in misspelt}
+
+
+def _waiver(item: Mapping[str, Any]) -> Waiver:
+    paths = item["path"]
+    is_list = isinstance(paths, list)
+    return Waiver(item["rule"], tuple(paths) if is_list else (paths,), item["reason"], is_list)
+
+
+def _services(items: Mapping[str, Any]) -> dict[str, Settings]:
+    """The requested services, each with its settings."""
+    return {name: own if isinstance(own, dict) else {} for name, own in items.items() if own}
+
+
+def _identity(data: Mapping[str, Any]) -> Identity:
+    return Identity(data["name"], data.get("description", ""), data.get("requires", ""))
+
+
+def _nodes(data: Mapping[str, Any]) -> tuple[DeclaredNode, ...]:
+    defaults = {"user": data.get("user", default("user"))} | data.get("defaults", {})
+    return tuple(_node(i, item, defaults) for i, item in enumerate(data["nodes"]))
+
+
+def _node(index: int, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> DeclaredNode:
+    item = {**defaults, **own}
+    management = None
+    if "management" in own:
+        merged = {**defaults.get("management", {}), **own["management"]}
+        management = Management(
+            merged.get("interface", default("nodes.management.interface")),
+            IPv4Interface(merged["address"]),
+            merged.get("gateway"),
+        )
+    memory = item.get("memory_gb", default("nodes.memory_gb"))
+    return DeclaredNode(
+        index=index,
+        name=item["name"],
+        management=management,
+        host=item.get("host", FIRST_HOST + index),
+        memory_gb=memory,
+        visible_gib=item.get("visible_gib", VISIBLE_GIB[memory]),
+        user=item["user"],
+        os=item.get("os"),
+        measured="visible_gib" in item,
+        env=item.get("env", {}),
+        model_path=item.get("model_path"),
+    )
+
+
+def _endpoint(text: str, path: KeyPath) -> Endpoint:
+    name, _, port = text.partition(":")
+    return Endpoint(name, port, path)
+
+
+def _cabling(items: Iterable[Mapping[str, Any]]) -> tuple[DeclaredCable, ...]:
+    return tuple(_cable(i, item) for i, item in enumerate(items))
+
+
+def _cable(index: int, item: Mapping[str, Any]) -> DeclaredCable:
+    first, second = (
+        _endpoint(text, ("cabling", index, "endpoints", end))
+        for end, text in enumerate(item["endpoints"])
+    )
+    addresses = tuple(
+        tuple(IPv4Interface(text) for text in half) for half in item.get("addresses", ())
+    )
+    subnets = tuple(IPv4Network(text) for text in item.get("subnets", ()))
+    return DeclaredCable(
+        index=index,
+        endpoints=(first, second),
+        subnets=tuple(half[0].network for half in addresses) or subnets,
+        addresses=addresses,
+        kind=item.get("kind"),
+        length_m=item.get("length_m"),
+        label=item.get("label"),
+    )
+
+
+def _topology(item: Mapping[str, Any]) -> Topology:
+    return Topology(
+        kind=item["kind"],
+        subnet_pool=IPv4Network(item.get("subnet_pool", default("topology.subnet_pool"))),
+        mtu=item.get("mtu"),
+        control_plane=item.get("control_plane"),
+        renderer=item.get("renderer"),
+        halves=_halves(item, "halves"),
+        rdma_halves=_halves(item, "rdma_halves"),
+        uplinks=tuple(
+            _endpoint(text, ("topology", "uplinks", index))
+            for index, text in enumerate(item.get("uplinks", ()))
+        ),
+        routes=item.get("routes", default("topology.routes")),
+        switches=tuple(
+            DeclaredSwitch(name, own["model"], own.get("os"))
+            for name, own in item.get("switches", {}).items()
+        ),
+    )
+
+
+def _halves(item: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    return (0,) if item.get(key, default(f"topology.{key}")) == "first" else (0, 1)
+
+
+def _model(item: Mapping[str, Any]) -> DeclaredModel:
+    values = {key: item.get(key) for key in DeclaredModel.__match_args__}
+    if drafts := values["speculative"]:
+        own = {key: drafts.get(key) for key in Speculative.__match_args__}
+        own |= {"method": canonical(drafts["method"]), "config": drafts.get("config", {})}
+        values["speculative"] = Speculative(**own)
+    return DeclaredModel(**values)
+
+
+def _engine(item: Mapping[str, Any]) -> DeclaredEngine:
+    nccl, image = item.get("nccl"), item["image"]
+    patched = isinstance(nccl, dict) and nccl.get("patched", default("engine.nccl.patched"))
+    return DeclaredEngine(
+        name=item["name"],
+        version=item["version"],
+        image=image["name"] if isinstance(image, dict) else image,
+        nccl=nccl["version"] if isinstance(nccl, dict) else nccl,
+        nccl_patched=patched,
+        launcher=item.get("launcher"),
+        port=item.get("port"),
+        ports=item.get("ports", {}),
+        bind=item.get("bind"),
+        parallel=_parallel(item.get("parallel", {})),
+        memory_utilization=item.get("memory_utilization", default("engine.memory_utilization")),
+        args=item.get("args", {}),
+        env=item.get("env", {}),
+        secrets=tuple(item.get("secrets", ())),
+        own=_own_build(item.get("own", {})),
+        files=tuple(_file(index, each) for index, each in enumerate(item.get("files", ()))),
+        container=_container(item.get("container", {})),
+        derived=_derived(image) if isinstance(image, dict) else None,
+        prepare=item.get("prepare"),
+    )
+
+
+def _derived(item: Mapping[str, Any]) -> DerivedImage:
+    return DerivedImage(
+        item["from"],
+        tuple((file["source"], file["target"]) for file in item.get("files", ())),
+        tuple(item.get("mods", ())),
+        tuple(item.get("run", ())),
+    )
+
+
+def _container(item: Mapping[str, Any]) -> DeclaredContainer:
+    memory, shm = (
+        int(item[key].removesuffix("g")) if key in item else None for key in ("memory", "shm")
+    )
+    devices, hardened = tuple(item.get("devices", ())), item.get("hardened", False)
+    return DeclaredContainer(memory, shm, item.get("ulimits", {}), devices, hardened)
+
+
+def _file(index: int, item: Mapping[str, Any]) -> DeclaredFile:
+    return DeclaredFile(
+        index,
+        item.get("source"),
+        item.get("path"),
+        item.get("target"),
+        tuple(item.get("nodes", ())),
+        item.get("sha256"),
+    )
+
+
+def _own_build(item: Mapping[str, Any]) -> OwnBuild:
+    return OwnBuild(*(tuple(item.get(key, ())) for key in OwnBuild.__match_args__))
+
+
+def _parallel(sizes: Mapping[str, Any]) -> Parallel:
+    tensor, pipeline, data, expert = (
+        sizes.get(key, default(f"engine.parallel.{key}"))
+        for key in ("tensor", "pipeline", "data", "expert")
+    )
+    over = None if isinstance(expert, bool) else expert
+    # Spread over one rank is not spread at all.
+    return Parallel(tensor, pipeline, data, expert is True or (over or 1) > 1, over)

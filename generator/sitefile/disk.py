@@ -1,0 +1,109 @@
+"""Reads site files and what they name from disk: regular files only, and of a bounded size."""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from generator.sitefile.beside import (
+    MAX_FILE_BYTES,
+    NAME,
+    Beside,
+    Limits,
+    Source,
+    SourceFile,
+    nothing_beside,
+)
+from generator.sitefile.source import MAX_BYTES
+
+
+def contents(path: Path) -> bytes:
+    """The bytes of a site file, at most one more than a site file may have.
+
+    Raises OSError, for what is no regular file too: a FIFO would wait for its writer.
+    """
+    return _read(path, MAX_BYTES)[0]
+
+
+def beside(site: Path) -> Beside:
+    """Reads what lies in the folder of a site file, or below it."""
+    return lambda path: _source(site.absolute().parent, path)
+
+
+class _Refusal(Exception):  # noqa: N818 (it carries an answer)
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+
+def _source(folder: Path, path: str) -> Source:
+    top = folder / path
+    if not os.path.lexists(top):
+        return nothing_beside(path)
+    try:
+        home = folder.resolve(strict=True)
+        if top.is_dir():
+            _refuse_links_out(top, home, path)
+            files = tuple(_below(top, home, path, Limits()))
+            fault = "" if files else f"{path} is a folder without files"
+            return Source(files, is_folder=True, fault=fault)
+        return Source((_file(top, home, path, "", Limits()),))
+    except _Refusal as refusal:
+        return refusal.source
+    except OSError as error:
+        return Source(fault=f"{path} can't be read: {error.strerror}")
+
+
+def _below(folder: Path, home: Path, shown: str, limits: Limits) -> Iterator[SourceFile]:
+    """All files in a folder and in those in it, by path."""
+    for path in sorted(_walk(folder, shown)):
+        yield _file(folder / path, home, f"{shown}/{path}", path, limits)
+
+
+def _walk(folder: Path, shown: str, below: str = "") -> Iterator[str]:
+    with os.scandir(folder / below) as entries:
+        for entry in entries:
+            path = f"{below}/{entry.name}" if below else entry.name
+            if not re.fullmatch(NAME, entry.name):
+                said = f"{shown} has a file whose name is not of letters, digits and '._@+-'"
+                raise _Refusal(Source(fault=said, help="rename it"))
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(folder, shown, path)
+            elif entry.is_symlink() and entry.is_dir():
+                raise _Refusal(Source(fault=f"{shown}/{path} is a link to a folder"))
+            else:
+                yield path
+
+
+def _file(file: Path, home: Path, shown: str, path: str, limits: Limits) -> SourceFile:
+    _refuse_links_out(file, home, shown)
+    try:
+        data, mode = _read(file, MAX_FILE_BYTES)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise _Refusal(Source(fault=f"{shown} is not a regular file")) from error
+        raise
+    if fault := limits.fault(shown, len(data)):
+        raise _Refusal(fault)
+    return SourceFile(path, data, bool(mode & 0o100))
+
+
+def _refuse_links_out(file: Path, home: Path, shown: str) -> None:
+    if not file.resolve(strict=True).is_relative_to(home):
+        raise _Refusal(
+            Source(fault=f"{shown} is a link out of the site file's folder", help="copy it there")
+        )
+
+
+def _read(path: Path, most: int) -> tuple[bytes, int]:
+    """The bytes of a regular file, at most one more than it may have, and its mode."""
+    with open(path, "rb", opener=_opened) as stream:
+        mode = os.fstat(stream.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return stream.read(most + 1), mode
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)

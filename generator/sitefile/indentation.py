@@ -1,0 +1,154 @@
+"""Slips in what stands before the first key of a line: blanks, tabs, dashes, or a section's key."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from generator.diagnostics import Rewrite
+from generator.sitefile.sections import section_keys
+from generator.sitefile.slips import (
+    Slip,
+    is_content,
+    neighbours,
+    stretch,
+    width,
+)
+
+_KEY = re.compile(r"([A-Za-z_][\w.-]*):(?: |$)")
+# How far above where libyaml gave up a line is looked for that does not fit, or has no dash.
+_FAR, _NEAR = 12, 5
+
+
+def slips(lines: list[str], at: int) -> Iterator[Slip]:
+    """What may be wrong near a line, the likeliest first."""
+    yield from _tabs(lines)
+    content = [n for n in range(at, -1, -1) if n == at or is_content(lines[n])][:_FAR]
+    for number in content[:_NEAR]:
+        yield from _dashes(lines, number)
+    yield from _missing_section(lines, at)
+    widths = [slip for number in content for slip in _widths(lines, number)]
+    usual = Counter(width(line) for line in lines if is_content(line))
+    yield from sorted(widths, key=lambda slip: -usual[len(slip.edits[0].text)])
+
+
+def _tabs(lines: list[str]) -> Iterator[Slip]:
+    """Tabs that indent: each is two blanks, or four or eight, or as many as the line above has."""
+    tabbed = {
+        number: re.match(r"[ \t]*", line)
+        for number, line in enumerate(lines)
+        if is_content(line) and "\t" in line[: len(line) - len(line.lstrip())]
+    }
+    if not tabbed:
+        return
+    first = min(tabbed)
+    around = neighbours(lines, first)
+    near = [width(lines[n]) for n in around if n not in tabbed]
+    for wide in dict.fromkeys((2, 4, 8, *(w for w in near if w))):
+        edits = []
+        for number, found in tabbed.items():
+            blanks = found[0].replace("\t", " " * wide) if found else ""
+            edits.append(Rewrite(stretch(number, 0, len(found[0]) if found else 0), blanks))
+        column = lines[first].index("\t")
+        place = stretch(first, column, column + 1)
+        yield Slip(place, "", "indent with blanks", tuple(edits))
+
+
+def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
+    """An entry of a list whose dash has no blank behind it, or is not there."""
+    line = lines[number]
+    if found := re.match(r" *(-)(?=[^\s-])", line):
+        column = found.end(1)
+        yield Slip(
+            stretch(number, column - 1, column),
+            "a '-' without a blank after it",
+            "write '- ' before every entry",
+            (Rewrite(stretch(number, column, column), " "),),
+        )
+    for other in _list_lines(lines, number):
+        column, own = width(lines[other]), width(line)
+        if own in (column, column + 2) and line[own : own + 1].isalpha():
+            yield Slip(
+                stretch(number, own, own + 1),
+                "an entry of a list without its '-'",
+                f"write '- {line.strip().split(':')[0]}: ...'",
+                (Rewrite(stretch(number, column, own), "- "),),
+            )
+
+
+def _list_lines(lines: list[str], number: int) -> Iterator[int]:
+    """The nearest lines above and below that begin an entry of a list."""
+    for numbers in (range(number - 1, -1, -1), range(number + 1, len(lines))):
+        found = next((n for n in numbers if _begins_entry(lines[n])), None)
+        if found is not None:
+            yield found
+
+
+def _begins_entry(line: str) -> bool:
+    return line.lstrip(" ").startswith("- ")
+
+
+def _missing_section(lines: list[str], at: int) -> Iterator[Slip]:
+    """Lines of a section that is not there: its key stood above them."""
+    there = {line.split(":")[0] for line in lines if line[:1].isalpha()}
+    start = at
+    while start and lines[start - 1].startswith((" ", "-", "#")):
+        start -= 1
+    starts = (n for n in (start, at) if lines[n].startswith((" ", "-")))
+    for first in dict.fromkeys(starts):
+        block = _block(lines, first)
+        names = {name for line in block for name in _KEY.findall(line)}
+        for section in _likeliest(names, there):
+            yield Slip(
+                stretch(first, 0, len(lines[first])),
+                f"the key '{section}' is missing above what stands under it",
+                f"write '{section}:' on a line of its own before this one",
+                (Rewrite(stretch(first, 0, 0), f"{section}:\n"),),
+            )
+
+
+def _block(lines: list[str], first: int) -> Iterator[str]:
+    for line in lines[first:]:
+        if line[:1].isalpha():
+            return
+        yield line
+
+
+def _likeliest(names: set[str], there: set[str]) -> list[str]:
+    """Sections that are not there and have such keys, those with most of them first."""
+    shared = {
+        section: len(names & keys)
+        for section, keys in section_keys().items()
+        if section not in there and names & keys
+    }
+    return sorted(shared, key=lambda section: -shared[section])
+
+
+def _widths(lines: list[str], number: int) -> Iterator[Slip]:
+    """A line that begins in another column than the lines around it."""
+    line = lines[number]
+    own = width(line)
+    around = neighbours(lines, number)
+    known = {width(lines[n]): n for n in reversed(around)}
+    for wide in dict.fromkeys((*known, *(_behind_dash(lines[n]) for n in around), 0)):
+        if wide != own:
+            help_text = f"indent the line by {wide} blank{'' if wide == 1 else 's'}"
+            help_text = help_text if wide else "write the line without blanks before it"
+            yield Slip(
+                stretch(number, 0, max(1, own)),
+                "the line begins in another column than those around it",
+                f"{help_text}{_where(known.get(wide), number)}",
+                (Rewrite(stretch(number, 0, own), " " * wide),),
+            )
+
+
+def _behind_dash(line: str) -> int:
+    """The column that keys of a list's entry stand in, or of a section's."""
+    found = re.match(r" *(- +)*", line)
+    inner = len(found[0]) if found else 0
+    return inner if inner != width(line) else inner + 2
+
+
+def _where(other: int | None, number: int) -> str:
+    if other is None:
+        return ""
+    return f", as the one {'above' if other < number else 'below'}"

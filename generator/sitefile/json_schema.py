@@ -1,0 +1,361 @@
+"""The site format for editors and readers: a JSON Schema and a reference page, from the schemas.
+
+What the JSON Schema refuses, sparkgen refuses. What it can't say, such as host bits in a subnet, it
+lets pass and leaves to `sparkgen validate`.
+
+An editor gets values as YAML reads them, sparkgen texts as they are written: the version 0.20 is a
+number to an editor. So where a text may look like a number, or like true, the JSON Schema takes
+those as well.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from generator import catalogs
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import catalog, versions
+from generator.diagnostics import listed
+from generator.hardware import PORTS
+from generator.sitefile.sections import SECTIONS, site_schema
+from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
+from generator.sitefile.text_types import ARGUMENT_TEXT, FORMS, Form
+
+Rules = Mapping[str, Any]
+JsonSchema = dict[str, Any]
+
+_TYPES = {
+    "string": "string",
+    "integer": "integer",
+    "float": "number",
+    "boolean": "boolean",
+    "list": "array",
+    "dict": "object",
+}
+_SCALARS = ["boolean", "string", "number"]
+_NUMBERS = ("1", "1.5")
+
+
+def json_schema() -> JsonSchema:
+    """The JSON Schema (2020-12) of a site file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": "Printed by 'sparkgen schema' from sparkgen's own schemas; not to be edited.",
+        "title": "sparkgen site file",
+        "description": "One DGX Spark cluster: nodes, cables, model and engine.",
+        **_value({"type": "dict", "schema": site_schema()}),
+        "allOf": list(_conditions()),
+        "$defs": {
+            "argument": _argument(),
+            "json": _json(),
+            **{name: {"enum": list(words)} for name, words in _suggestions().items()},
+        },
+    }
+
+
+def _suggestions() -> Mapping[str, Sequence[str]]:
+    """What editors propose beside any text: models, images and parsers that are known."""
+    return {
+        "models": catalogs.checkpoint_names(),
+        "images": catalogs.image_names(),
+        "tool-parsers": _choices("tool-call-parser", "tool_parser"),
+        "reasoning-parsers": _choices("reasoning-parser", "reasoning_parser"),
+    }
+
+
+def _choices(*flags: str) -> list[str]:
+    """The words of a flag in the newest version of each engine that has it."""
+    found: set[str] = set()
+    for engine in ENGINE_TRAITS:
+        known = versions(engine)
+        newest = catalog(engine, known[-1]) if known else None
+        for flag in newest.flags() if newest else ():
+            if flag.name in flags:
+                found.update(flag.choices or flag.known)
+    return sorted(found)
+
+
+# By the form of the text.
+_SUGGESTED = {"model_name": "models", "image": "images"}
+_SUGGESTED_FLAGS = {
+    "tool-call-parser": "tool-parsers",
+    "tool_call_parser": "tool-parsers",
+    "tool_parser": "tool-parsers",
+    "reasoning-parser": "reasoning-parsers",
+    "reasoning_parser": "reasoning-parsers",
+}
+
+
+def _suggested(name: str, free: JsonSchema) -> JsonSchema:
+    """A value that editors have words for, and that may be another one."""
+    return {"anyOf": [{"$ref": f"#/$defs/{name}"}, free]}
+
+
+def _conditions() -> Iterator[JsonSchema]:
+    """What one section asks of another, as far as a schema can say it."""
+    node_port = {"pattern": f":({'|'.join(f'p{port}' for port in PORTS)})$"}
+    ends = {"items": {"properties": {"endpoints": {"items": node_port}}}}
+    no_switch = {"type": "string", "not": {"const": "switch"}}
+    yield _when("topology", "kind", no_switch, {"properties": {"cabling": ends}})
+    for kind, (fewest, most) in _NODES.items():
+        counted = {"nodes": {"minItems": fewest, "maxItems": most}}
+        yield _when("topology", "kind", {"const": kind}, {"properties": counted})
+    named = {"anyOf": [{"required": ["name"]}, {"required": ["source"]}]}
+    yield {"properties": {"model": {"if": {"type": "object"}, "then": named}}}
+    readers = [name for name, traits in ENGINE_TRAITS.items() if traits.reads_gguf]
+    with_file = {"properties": {"model": {"required": ["file"]}}}
+    without = {"properties": {"model": {"properties": {"file": False}}}}
+    yield _when("engine", "name", {"enum": readers}, with_file)
+    yield _when("engine", "name", {"type": "string", "not": {"enum": readers}}, without)
+
+
+# How many nodes a topology joins.
+_NODES = {"single": (1, 1), "direct": (2, 2), "ring": (3, 8)}
+
+
+def _when(section: str, key: str, value: JsonSchema, then: JsonSchema) -> JsonSchema:
+    """What holds where a key of a section is there and has such a value."""
+    inner = {"properties": {key: value}, "required": [key]}
+    return {"if": {"properties": {section: inner}, "required": [section]}, "then": then}
+
+
+def _value(rules: Rules) -> JsonSchema:
+    """The JSON Schema of a value with these rules."""
+    if rules.get("check_with") == "argument":
+        return {"$ref": "#/$defs/argument"}
+    kinds = _kinds(rules)
+    types = _types(kinds, rules)
+    return {
+        **_annotations(rules.get("meta", {})),
+        "type": types if len(types) > 1 else types[0],
+        **_limits(kinds, rules),
+        **(_pattern(FORMS[rules["check_with"]]) if "check_with" in rules else {}),
+        **({"items": _value(rules["schema"])} if "list" in kinds else {}),
+        **(_members(rules) if "dict" in kinds else {}),
+    }
+
+
+def _annotations(meta: Mapping[str, Any]) -> JsonSchema:
+    """What an editor shows and proposes: description with unit, default, example."""
+    unit = f" Unit: {meta['unit']}." if "unit" in meta else ""
+    return {
+        **({"description": meta["description"] + unit} if "description" in meta else {}),
+        **({"default": meta["default"]} if "default" in meta else {}),
+        **({"examples": [meta["example"]]} if "example" in meta else {}),
+    }
+
+
+def _kinds(rules: Rules) -> list[str]:
+    kinds = rules["type"]
+    return [kinds] if isinstance(kinds, str) else kinds
+
+
+def _types(kinds: Iterable[str], rules: Rules) -> list[str]:
+    """The types that an editor may see, a text without quotes read as YAML reads it."""
+    types = [_TYPES[kind] for kind in kinds]
+    form = FORMS.get(rules.get("check_with", ""))
+    if form and any(form.fits(number) for number in _NUMBERS):
+        types.append("number")
+    if form and form.fits("true"):
+        types.append("boolean")
+    return types
+
+
+def _limits(kinds: Iterable[str], rules: Rules) -> JsonSchema:
+    """Choices, range and length."""
+    counted = "Items" if "list" in kinds else "Length"
+    keywords = {
+        "allowed": "enum",
+        "min": "minimum",
+        "max": "maximum",
+        "minlength": f"min{counted}",
+        "maxlength": f"max{counted}",
+    }
+    return {keyword: rules[rule] for rule, keyword in keywords.items() if rule in rules}
+
+
+def _pattern(form: Form) -> JsonSchema:
+    # The second is what the YAML language server says in place of the pattern.
+    return {"pattern": f"^({form.pattern})$", "patternErrorMessage": f"must be {form.wanted}"}
+
+
+def _members(rules: Rules) -> JsonSchema:
+    """The keys of a mapping: those that it has, or any of a form."""
+    if "schema" not in rules:
+        free = _value(rules["valuesrules"])
+        is_of_flags = rules["valuesrules"].get("check_with") == "argument"
+        flags = {flag: _suggested(name, free) for flag, name in _SUGGESTED_FLAGS.items()}
+        return {
+            "propertyNames": _pattern(FORMS[rules["keysrules"]["check_with"]]),
+            **({"properties": flags} if is_of_flags else {}),
+            "additionalProperties": free,
+        }
+    members: Mapping[str, Rules] = rules["schema"]
+    required = [key for key, own in members.items() if own.get("required")]
+    excluded = {key: own["excludes"] for key, own in members.items() if "excludes" in own}
+    return {
+        "properties": {key: {"title": key, **_member(own)} for key, own in members.items()},
+        **({"required": required} if required else {}),
+        "additionalProperties": False,
+        **({"dependentSchemas": _without(excluded)} if excluded else {}),
+    }
+
+
+def _member(rules: Rules) -> JsonSchema:
+    """The value of a key, with what editors propose for it."""
+    made = _value(rules)
+    if words := _SUGGESTED.get(rules.get("check_with", "")):
+        kept: JsonSchema = {
+            name: made.pop(name) for name in ("description", "examples") if name in made
+        }
+        return {**kept, **_suggested(words, made)}
+    return made
+
+
+def _without(excluded: Mapping[str, str]) -> JsonSchema:
+    """For each key, that the one which it excludes is not there."""
+    return {key: {"properties": {other: False}} for key, other in excluded.items()}
+
+
+def _argument() -> JsonSchema:
+    """A value of `engine.args`, as `forms.argument_fault` has it."""
+    word = {"type": _SCALARS, **_pattern(ARGUMENT_TEXT)}
+    return {**_json(), "type": [*_SCALARS, "array", "object"], "items": word}
+
+
+def _json() -> JsonSchema:
+    """Anything that becomes part of a JSON argument."""
+    text = _pattern(ARGUMENT_TEXT)
+    inner = {"$ref": "#/$defs/json"}
+    return {**text, "items": inner, "propertyNames": text, "additionalProperties": inner}
+
+
+_PREFACE = f"""\
+# The site file
+
+Printed by `sparkgen schema --docs` from the schemas in this folder; edit those.
+
+A site file is one YAML mapping with the keys below. Editors complete, explain and check it as you
+type if its first line names the JSON Schema beside this page (`sparkgen schema` prints it):
+
+```yaml
+# yaml-language-server: $schema=../schemas/site.schema.json
+```
+
+## How it is read
+
+- Values mean what they mean in YAML 1.2. Only `true`, `True` and `TRUE` are true, and `false`
+  likewise; `no`, `on`, `22:22`, `0755` and MAC addresses are text.
+- Where a text is wanted, it is kept as written, with or without quotes: `version: 0.20` is not 0.2.
+- A number has no quotes, no leading zeros, and no `_` or `,` between its digits.
+- An empty value, `~` and `null` are errors outside of a JSON argument: leave a key out, and its
+  default holds.
+- A key that is unknown or written twice is an error, and so are tabs in indentation, tags, merge
+  keys (`<<`) and a second document.
+- Anchors and aliases work. Nothing is taken from the environment or from another file.
+- The file is UTF-8, at most {MAX_BYTES // 1024**2} MiB long and {MAX_DEPTH} levels deep.
+
+`sparkgen validate` knows more than an editor: which cables make a ring, which subnets overlap, into
+how many parts a model can be split. To an editor 0.20 is a number: it lets numbers, `true` and
+`false` pass wherever a text may look like them.
+"""
+_HEAD = "| key | type | default | unit | description | example |\n|---|---|---|---|---|---|\n"
+
+
+def reference() -> str:
+    """The reference page of the site format, in Markdown."""
+    schema = site_schema()
+    top = [
+        _row(f"[`{key}`](#{key})" if key in SECTIONS else f"`{key}`", rules)
+        for key, rules in schema.items()
+    ]
+    sections = (_section(key, schema[key]) for key in SECTIONS)
+    return "\n".join([_PREFACE, "## All keys and sections\n", _table(top), *sections])
+
+
+def _section(name: str, rules: Rules) -> str:
+    """One section of a site file: what it is, and a table of its keys."""
+    entry = rules["schema"] if rules["type"] == "list" else rules
+    need = "Required" if rules.get("required") else "Optional"
+    intro = f"{rules['meta']['description']} {need}: {_wanted(rules)} with these keys."
+    return f"## {name}\n\n{intro}\n\n{_table(_rows(entry['schema']))}"
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> str:
+    return _HEAD + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
+def _rows(members: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, ...]]:
+    """A row for every key, and for the keys inside of it."""
+    for key, rules in members.items():
+        yield _row(f"`{path}{key}`", rules)
+        if "dict" in _kinds(rules):
+            yield from _rows(rules.get("schema", {}), f"{path}{key}.")
+            yield from _rows(rules.get("valuesrules", {}).get("schema", {}), f"{path}{key}.*.")
+        entry = rules.get("schema", {}) if "list" in _kinds(rules) else {}
+        if entry.get("type") == "dict":
+            yield from _rows(entry["schema"], f"{path}{key}.")
+
+
+def _row(key: str, rules: Rules) -> tuple[str, ...]:
+    meta = rules["meta"]
+    default = "required" if rules.get("required") else _code(meta, "default")
+    unit, example = meta.get("unit", ""), _code(meta, "example")
+    return key, _wanted(rules), default, unit, meta["description"], example
+
+
+def _code(meta: Mapping[str, Any], key: str) -> str:
+    """A value as it can be written on one line of a site file."""
+    if key not in meta:
+        return ""
+    value = meta[key]
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
+def _wanted(rules: Rules) -> str:
+    """What a value must be, in words."""
+    if "allowed" in rules:
+        return listed(f"`{choice}`" for choice in rules["allowed"])
+    return listed(_WORDS[kind](rules) for kind in _kinds(rules))
+
+
+def _text(rules: Rules) -> str:
+    form = FORMS.get(rules.get("check_with", ""))
+    wanted = form.wanted.replace("`", r"\`") if form else "text"
+    return ", ".join(filter(None, (wanted, _length(rules, "characters"))))
+
+
+def _range(rules: Rules) -> str:
+    return f", {rules['min']} to {rules['max']}" if "min" in rules else ""
+
+
+def _list(rules: Rules) -> str:
+    if "schema" not in rules:
+        return "a list"
+    entries = _length(rules, "entries") or "entries"
+    return f"a list of {entries}, each {_wanted(rules['schema'])}"
+
+
+def _length(rules: Rules, parts: str) -> str:
+    low, high = rules.get("minlength"), rules.get("maxlength")
+    if not high:
+        return ""
+    count = f"{high}" if low == high else f"{low} to {high}" if low else f"at most {high}"
+    return f"{count} {parts}"
+
+
+def _mapping(rules: Rules) -> str:
+    if "keysrules" not in rules:
+        return "a mapping"
+    key, value = _wanted(rules["keysrules"]), _wanted(rules["valuesrules"])
+    return f"a mapping; each key {key}; each value {value}"
+
+
+_WORDS = {
+    "string": _text,
+    "integer": lambda rules: f"a whole number{_range(rules)}",
+    "float": lambda rules: f"a number{_range(rules)}",
+    "boolean": lambda rules: "`true` or `false`",
+    "list": _list,
+    "dict": _mapping,
+}

@@ -1,0 +1,277 @@
+"""Findings SG1xx, each from an error that Cerberus reports."""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+import cerberus
+
+from generator.diagnostics import (
+    Add,
+    Finding,
+    KeyPath,
+    Proposal,
+    Related,
+    Remove,
+    Severity,
+    Stage,
+    all_nearest,
+    listed,
+    misspelt,
+    removal,
+    renamings,
+    replacements,
+)
+from generator.sitefile import aliases
+from generator.sitefile.key_rules import (
+    KINDS,
+    example_of,
+    flow_text,
+    key_name,
+    keys_at,
+    place_name,
+    quoted,
+    rules_at,
+    section_of,
+    smallest_value,
+    types_of,
+)
+from generator.sitefile.meanings import (
+    in_plain_characters,
+    json_text,
+    meant_key,
+    meant_value,
+    unwrapped,
+    wrapped,
+)
+from generator.sitefile.text_types import FORM_HELP, valid_text
+from generator.sitefile.validation import as_typed, is_valid
+from generator.sitefile.values import value_at
+
+UNKNOWN = cerberus.errors.UNKNOWN_FIELD.code
+
+REQUIRED = cerberus.errors.REQUIRED_FIELD.code
+
+
+def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
+    """The finding of an error that Cerberus reports."""
+    if error.code == UNKNOWN:
+        return _unknown_key(error, path, value_at(data, path[:-1]))
+    if error.code == REQUIRED:
+        return _missing_key(path, len(value_at(data, ("nodes",)) or ()))
+    made = _BY_RULE.get(error.rule, _form_fault)(error, path)
+    return made if made.at_key else in_plain_characters(made, error.value)
+
+
+def fault(rule: str, message: str, path: KeyPath, **more: Any) -> Finding:
+    """An error of a stage before all rules."""
+    return Finding(rule, Severity.ERROR, message, path, stage=Stage.READING, **more)
+
+
+def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Finding:
+    every = keys_at(path[:-1])
+    key = str(path[-1])
+    # What is there already can't be meant, unless nothing else is.
+    known = [name for name in every if name not in siblings]
+    is_known = bool(aliases.meant(key, known) or misspelt(key, all_nearest(key, known)))
+    if (said := aliases.said(key)) and not is_known:
+        return fault(
+            said.rule,
+            f"unknown key '{path[-1]}'",
+            path,
+            at_key=True,
+            help=said.help,
+            proposals=removal(path) if said.is_needless else (),
+        )
+    known = known if all_nearest(key, known) or aliases.meant(key, known) else every
+    meant = aliases.meant(key, known)
+    near = [meant] if meant else all_nearest(key, known)
+    near = [name for name in near if len(near) > 1 and name.startswith(key)] or near
+    sure = [meant] if meant else misspelt(key, near)
+    # What another section calls exactly so, and takes, is no misspelt key that would not take it.
+    home = "" if meant else section_of(key, path[:-1])
+    is_here = any(is_valid((*path[:-1], name), error.value) for name in sure)
+    home = "" if is_here or (sure and not is_valid((home, key), error.value)) else home
+    sure = [] if home else sure
+    near = [] if home else near
+    under = f"write it under '{home}'" if home else ""
+    elsewhere = "" if near or not known else under or aliases.elsewhere(key)
+    if meant == "endpoints" and key.lower() not in ("ends", "endpoints"):
+        near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
+    help_text = (
+        f"did you mean {listed(map(repr, near))}?"
+        if near
+        else elsewhere or f"the keys here are {listed(every, 'and')}"
+    )
+    return fault(
+        "SG101",
+        f"unknown key '{path[-1]}'",
+        path,
+        at_key=True,
+        help=help_text,
+        proposals=_move(path, home, error) if home else renamings(path, sure),
+    )
+
+
+def _move(path: KeyPath, home: str, error: Any) -> tuple[Proposal, ...]:
+    """The proposal to move a key with its value to its section."""
+    place = (home, str(path[-1]))
+    return ((Remove(path), Add(place, as_typed(error.value, rules_at(place)))),)
+
+
+_MOST_OF_A_RING = 8
+
+
+def _kinds_of(nodes: int) -> tuple[str, ...]:
+    """The topologies that so many nodes can have."""
+    few = {1: ("single", "switch"), 2: ("direct", "switch")}
+    return few.get(nodes, ("ring", "switch") if nodes <= _MOST_OF_A_RING else ("switch",))
+
+
+def _missing_key(path: KeyPath, nodes: int) -> Finding:
+    key = str(path[-1])
+    message = f"the key '{key}' is missing"
+    if path[:-1]:
+        message += f" in {place_name(path[:-1])}"
+    rules = rules_at(path)
+    help_text = f"write '{key}: {flow_text(smallest_value(rules))}'"
+    if path[:2] == ("model", "architecture"):
+        # Any number would be a guess.
+        help_text = f"write '{key}: N' from the model's config.json, as 'sparkgen model' reads it"
+    elif path == ("topology", "kind"):
+        help_text = f"write 'kind: {listed(_kinds_of(nodes))}'"
+    only = rules.get("allowed", ())
+    return fault(
+        "SG102",
+        message,
+        path[:-1],
+        at_key=True,
+        help=help_text,
+        proposals=((Add(path, only[0]),),) if len(only) == 1 else (),
+    )
+
+
+def _wrong_kind(error: Any, path: KeyPath) -> Finding:
+    types = types_of({"type": error.constraint})
+    wanted = listed(KINDS[kind] for kind in types)
+    message = f"{quoted(path, error.value)} must be {wanted}"
+    help_text, meant = (
+        meant_value(types, error.value)
+        or unwrapped(types, error.value)
+        or json_text(path, error.value)
+        or wrapped(path, error.value)
+        or (
+            example_of(path),
+            None,
+        )
+    )
+    proposals = () if meant is None else replacements(path, [meant])
+    # Before a zero another figure may be missing.
+    unsafe = isinstance(error.value, str) and bool(re.match("[+-]?0[0-9]", error.value))
+    return fault("SG103", message, path, help=help_text, proposals=proposals, unsafe=unsafe)
+
+
+def _empty(error: Any, path: KeyPath) -> Finding:
+    subject = place_name(path)
+    help_text = example_of(path)
+    if not help_text and "boolean" in types_of(rules_at(path)):
+        help_text = "write true or false"
+    proposals = () if help_text else removal(path)
+    message = f"{subject} is empty"
+    return fault(
+        "SG108",
+        message,
+        path,
+        at_key=True,
+        help=help_text or "leave it out",
+        proposals=proposals,
+        # The value may be what is missing.
+        unsafe=True,
+    )
+
+
+def _not_allowed(error: Any, path: KeyPath) -> Finding:
+    allowed = [str(choice) for choice in error.constraint]
+    choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
+    word = str(error.value)
+    meant = aliases.choice(word, allowed, rules_at(path).get("meta", {}).get("also", {}))
+    near = [meant] if meant else all_nearest(word, allowed)
+    guess = f"did you mean {listed(map(repr, near))}?" if near else ""
+    help_text = "; ".join(filter(None, (choices, guess)))
+    sure = allowed if len(allowed) == 1 else [meant] if meant else misspelt(word, near)
+    return fault(
+        "SG104",
+        f"{quoted(path, error.value)} is not allowed",
+        path,
+        help=help_text,
+        proposals=replacements(path, [c for c in error.constraint if str(c) in sure]),
+    )
+
+
+def _out_of_range(error: Any, path: KeyPath) -> Finding:
+    rules = rules_at(path)
+    unit = rules.get("meta", {}).get("unit", "")
+    bounds = f"{rules['min']} to {rules['max']}"
+    message = f"{quoted(path, error.value)} is out of range: {bounds}"
+    message += f" ({unit})" if unit else ""
+    if unit == "fraction" and rules["max"] < error.value < 100:
+        share = error.value / 100
+        help_text = f"write {share:g}"
+        return fault("SG105", message, path, help=help_text, proposals=replacements(path, [share]))
+    return fault("SG105", message, path, help=example_of(path))
+
+
+def _wrong_length(error: Any, path: KeyPath) -> Finding:
+    rules, count = rules_at(path), len(error.value)
+    low, high = rules.get("minlength"), rules.get("maxlength")
+    bounds = f"{low}" if low == high else f"{low} to {high}" if low else f"at most {high}"
+    one, many = (
+        ("character", "characters") if isinstance(error.value, str) else ("entry", "entries")
+    )
+    message = (
+        f"'{key_name(path)}' has {count or 'no'} {one if count == 1 else many}; it takes {bounds}"
+    )
+    return fault("SG107", message, path, help=example_of(path))
+
+
+def _excluded(error: Any, path: KeyPath) -> Finding:
+    other = str(types_of({"type": error.constraint})[0])
+    return fault(
+        "SG109",
+        f"'{path[-1]}' and '{other}' exclude each other",
+        path,
+        at_key=True,
+        related=(Related("the other one", (*path[:-1], other)),),
+        help="keep one of the two",
+        proposals=(*removal(path), *removal((*path[:-1], other))),
+    )
+
+
+def _form_fault(error: Any, path: KeyPath) -> Finding:
+    is_key = "keysrules" in error.schema_path
+    if is_key:
+        meant = meant_key(path)
+        message = f"the name '{path[-1]}' {error.info[0]}"
+        help_text = f"write '{meant}'" if meant else ""
+        proposals = renamings(path, filter(None, [meant]))
+    else:
+        meant = valid_text(rules_at(path).get("check_with", ""), error.value)
+        message = f"{quoted(path, error.value)} {error.info[0]}"
+        form = rules_at(path).get("check_with", "")
+        help_text = f"write '{meant}'" if meant else example_of(path) or FORM_HELP.get(form, "")
+        if meant and meant == f"{error.value}/24":
+            help_text += ", or with the prefix length that your network has"
+        proposals = replacements(path, filter(None, [meant]))
+    return fault("SG106", message, path, at_key=is_key, help=help_text, proposals=proposals)
+
+
+_BY_RULE = {
+    "type": _wrong_kind,
+    "nullable": _empty,
+    "allowed": _not_allowed,
+    "min": _out_of_range,
+    "max": _out_of_range,
+    "minlength": _wrong_length,
+    "maxlength": _wrong_length,
+    "excludes": _excluded,
+}

@@ -1,0 +1,114 @@
+"""The schema at a place of a site file, and how that place is called in a message."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from generator.diagnostics import (
+    KeyPath,
+)
+from generator.sitefile.sections import site_schema
+
+KINDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "float": "a number",
+    "boolean": "true or false",
+    "list": "a list",
+    "dict": "a mapping of keys to values",
+}
+
+
+def types_of(rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """The types that a key takes."""
+    types = rules.get("type", ())
+    return (types,) if isinstance(types, str) else tuple(types)
+
+
+def rules_of_key(rules: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The rules of a key of a mapping."""
+    known: Mapping[str, Any] = rules.get("schema", {}).get(key) or rules.get("valuesrules", {})
+    return known
+
+
+def section_of(key: str, place: KeyPath) -> str:
+    """The section that a key has its place in, where one alone has it."""
+    homes = [
+        section
+        for section, rules in site_schema().items()
+        if rules.get("type") == "dict" and key in rules.get("schema", {}) and (section,) != place
+    ]
+    return homes[0] if len(homes) == 1 else ""
+
+
+def smallest_value(rules: Mapping[str, Any]) -> Any:
+    """The example of a key, or one made of what its section can't be without."""
+    if "example" in rules.get("meta", {}):
+        return rules["meta"]["example"]
+    inner = rules["schema"]
+    if rules["type"] == "list":
+        return [smallest_value(inner)]
+    wanted = [key for key in inner if inner[key].get("required")] or [next(iter(inner))]
+    return {key: smallest_value(inner[key]) for key in wanted}
+
+
+def flow_text(value: Any) -> str:
+    """A value as it is written on one line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {flow_text(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow_text, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    # YAML takes such a text for the start of a block, unless it is quoted.
+    return f'"{value}"' if str(value).startswith(">") else str(value)
+
+
+def is_of_type(types: tuple[str, ...], value: Any) -> bool:
+    """Whether a value has one of these types."""
+    kinds = {"string": (str,), "integer": (int,), "float": (float, int), "boolean": (bool,)}
+    return any(type(value) in kinds.get(kind, ()) for kind in types)
+
+
+LONGEST = 60
+
+
+def quoted(path: KeyPath, value: Any) -> str:
+    """The value as it was written, with the key that it is for."""
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, list | dict) or len(shown) > LONGEST or not shown.isprintable():
+        return place_name(path) if path else "'site'"
+    return f"'{key_name(path)}: {shown}'" if isinstance(path[-1], str) else f"'{shown}'"
+
+
+def key_name(path: KeyPath) -> str:
+    """The last name in a path."""
+    return next((part for part in reversed(path) if isinstance(part, str)), "site")
+
+
+def place_name(path: KeyPath) -> str:
+    """A place as a message calls it."""
+    if isinstance(path[-1], int):
+        return f"entry {path[-1] + 1} of '{key_name(path)}'"
+    return f"'{path[-1]}'"
+
+
+def rules_at(path: KeyPath) -> Mapping[str, Any]:
+    """The rules of the schema at a place."""
+    rules: Mapping[str, Any] = {"schema": site_schema()}
+    for part in path:
+        rules = rules.get("schema", {}) if isinstance(part, int) else rules_of_key(rules, part)
+    return rules
+
+
+def keys_at(path: KeyPath) -> list[str]:
+    """The keys that the schema has at a place."""
+    return list(rules_at(path).get("schema", {}))
+
+
+def example_of(path: KeyPath) -> str:
+    """An example of what to write at a place, if there is one."""
+    rules = rules_at(path)
+    if "schema" not in rules and "example" not in rules.get("meta", {}):
+        return ""
+    key = f"{path[-1]}: " if isinstance(path[-1], str) else ""
+    return f"for example '{key}{flow_text(smallest_value(rules))}'"

@@ -1,0 +1,80 @@
+"""Sections whose own key is gone, so that their keys stand at the end of the section above."""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Protocol
+
+from generator.diagnostics import Finding, KeyPath, Rewrite, Severity, Span, Stage
+from generator.records import record
+from generator.sitefile.sections import entry_keys, section_keys
+from generator.sitefile.source import Document
+
+
+@record
+class LostSection:
+    """A section without its own key; `path` is that of its first key, and `line` its place."""
+
+    name: str
+    path: KeyPath
+    line: int
+
+    @property
+    def finding(self) -> Finding:
+        """The one mistake behind all that is wrong with the keys."""
+        return Finding(
+            "SG102",
+            Severity.ERROR,
+            f"the key '{self.name}' is missing above what stands under it",
+            self.path,
+            at_key=True,
+            help=f"write '{self.name}:' on a line of its own before this one",
+            span=Span(self.line, 0, self.line, 1),
+            proposals=((Rewrite(Span(self.line, 0, self.line, 0), f"{self.name}:\n"),),),
+            stage=Stage.READING,
+        )
+
+    def explains(self, path: KeyPath) -> bool:
+        """Whether what is wrong there is only that the section's key is gone."""
+        if path == (self.name,):
+            return True
+        if path[:1] != self.path[:1]:
+            return False
+        # Of a list all entries from the first one on are the section's.
+        first, entry = self.path[1], path[1] if len(path) > 1 else None
+        if isinstance(first, int) and isinstance(entry, int):
+            return entry >= first
+        return path[-1] in section_keys()[self.name]
+
+
+class Explanation(Protocol):
+    """A mistake behind which others are none."""
+
+    def explains(self, path: KeyPath) -> bool:
+        """Whether it is all that is wrong there."""
+
+
+def is_explained(found: Iterable[Explanation], path: KeyPath) -> bool:
+    """Whether one of these is all that is wrong there."""
+    return any(one.explains(path) for one in found)
+
+
+def lost_sections(
+    missing: Collection[str], unknown: Iterable[KeyPath], document: Document
+) -> Iterator[LostSection]:
+    """Those of the missing sections whose keys are unknown, or written twice, in another one."""
+    unknown = list(unknown)
+    twice = {finding.path: finding.span for finding in document.findings if finding.rule == "SG003"}
+    strays = [path for path in (*unknown, *twice) if len(path) in (2, 3)]
+    for section in missing:
+        keys = section_keys().get(section, frozenset())
+        own = [path for path in strays if path[-1] in keys]
+        # One key may be a slip; a section brings all that it can't be without, or several.
+        needed = _needed(section)
+        alone = not needed and [*missing] == [section] and any(path in unknown for path in own)
+        if own and (needed <= {path[-1] for path in own} if needed else alone or len(own) > 1):
+            spans = ((twice.get(path) or document.locate(path, at_key=True), path) for path in own)
+            line, path = min((span.line, path) for span, path in spans if span)
+            yield LostSection(section, path, line)
+
+
+def _needed(section: str) -> set[str | int]:
+    return {key for key, rules in entry_keys(section).items() if rules.get("required")}

@@ -1,0 +1,120 @@
+"""What was meant by a value of another kind, and what to write for it."""
+
+import json
+import re
+from typing import Any
+
+from generator.diagnostics import (
+    Data,
+    Finding,
+    KeyPath,
+    replacements,
+)
+from generator.records import replace
+from generator.sitefile.key_rules import LONGEST, flow_text, is_of_type, rules_at, types_of
+from generator.sitefile.source import Plain
+from generator.sitefile.text_types import form_fault
+from generator.sitefile.validation import is_valid
+
+# What a word processor writes for quotes and dashes.
+_TYPOGRAPHIC = str.maketrans(
+    dict.fromkeys("\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u2033", "")
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
+    | {"\u00a0": " "}
+)
+
+
+def in_plain_characters(finding: Finding, value: Any) -> Finding:
+    """A value with characters of a word processor: they are named, and the plain ones proposed."""
+    plain = value.translate(_TYPOGRAPHIC).strip() if isinstance(value, str) else value
+    if plain == value or not plain or not plain.isascii():
+        return finding
+    odd = next((letter for letter in value if letter.translate(_TYPOGRAPHIC) != letter), None)
+    if odd is None:
+        return finding
+    meaning: Any = Plain(plain).meaning()
+    data = meaning if is_of_type(types_of(rules_at(finding.path)), meaning) else str(plain)
+    return replace(
+        finding,
+        help=f"U+{ord(odd):04X} is not a plain character; write {plain}",
+        proposals=replacements(finding.path, [data]),
+    )
+
+
+def json_text(path: KeyPath, value: Any) -> tuple[str, Data] | None:
+    """JSON that is meant for a variable: to YAML it is a mapping, or a list."""
+    is_variable = rules_at(path).get("check_with") == "environment_value"
+    if not is_variable or not isinstance(value, dict | list):
+        return None
+    text = json.dumps(value)
+    quoted = "'" + text.replace("'", "''") + "'"
+    short = len(quoted) <= LONGEST
+    return f"write {quoted}" if short else "write the JSON in quotes, as a text", text
+
+
+def unwrapped(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
+    """The only entry of a list, where its key takes a value of that kind."""
+    if not isinstance(value, list) or len(value) != 1 or "list" in types:
+        return None
+    (entry,) = value
+    meaning: Any = Plain(entry).meaning() if isinstance(entry, str) else entry
+    meaning = str(entry) if "string" in types else meaning
+    if not is_of_type(types, meaning):
+        return None
+    return f"write {flow_text(meaning)} without brackets", meaning
+
+
+def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
+    """A mapping of the one key that it can't be without, where its value alone is written."""
+    inner = rules_at(path).get("schema", {})
+    pair = re.fullmatch(r"([\w.-]+)(:| *= *| +)(\S.*)", value) if isinstance(value, str) else None
+    if pair and pair[1] in inner:
+        missing = "a blank" if pair[2] == ":" else "a colon and a blank"
+        return f"write '{pair[1]}: {pair[3]}', with {missing}", {pair[1]: pair[3]}
+    wanted = [key for key in inner if isinstance(inner[key], dict) and inner[key].get("required")]
+    wanted = wanted or [key for key in inner if key == "name"]
+    if len(wanted) != 1 or rules_at(path).get("type") != "dict":
+        return None
+    kind = {"string": str, "list": list}.get(inner[wanted[0]]["type"], ())
+    if not isinstance(value, kind) or len(flow_text(value)) > LONGEST:
+        return None
+    if not is_valid(path, {wanted[0]: value}):
+        return None
+    return f"write '{flow_text({wanted[0]: value})}'", {wanted[0]: value}
+
+
+def _number(text: str) -> int | float | None:
+    """A number as people write it: 128k, 131,072, 80 %."""
+    if found := re.fullmatch(r"([0-9]{1,6})[kK]", text):
+        return int(found[1]) * 1024
+    if re.fullmatch(r"[0-9]{1,3}([,_' ][0-9]{3}){1,5}", text):
+        return int(re.sub(r"[,_' ]", "", text))
+    if found := re.fullmatch(r"([0-9]{1,2}) ?%", text):
+        return int(found[1]) / 100
+    return None
+
+
+def meant_value(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
+    """What to write for a text that should be something else, and its value."""
+    if not isinstance(value, str):
+        return None
+    if "boolean" in types and value.lower() in ("yes", "on", "no", "off"):
+        flag = value.lower() in ("yes", "on")
+        return f"write {'true' if flag else 'false'}", flag
+    if {"integer", "float"} & set(types) and (number := _number(value)) is not None:
+        return f"write {number}", number
+    # Without quotes it would be no text by now.
+    meaning = Plain(value).meaning()
+    if meaning is not None and is_of_type(types, meaning) and len(value) < LONGEST:
+        return f"write {value} without quotes", meaning
+    bare = value.lstrip("+-").lstrip("0")
+    if {"integer", "float"} & set(types) and bare.isdigit() and value.lstrip("+-")[0] == "0":
+        return f"a leading zero is octal to some readers; write {bare}", int(bare)
+    return None
+
+
+def meant_key(path: KeyPath) -> str:
+    """The name as it was meant: a flag without its dashes, a variable with '_'."""
+    form, key = rules_at(path[:-1])["keysrules"]["check_with"], str(path[-1])
+    meant = (key.lstrip("-"), key.replace("-", "_"), key.rstrip(":"))
+    return next((name for name in meant if not form_fault(form, name)), "")

@@ -1,0 +1,218 @@
+"""Keys at another place than their own: under another section, at no section, without a dash."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import yaml
+
+from generator.diagnostics import (
+    Add,
+    Finding,
+    KeyPath,
+    Proposal,
+    Remove,
+    Rewrite,
+    Severity,
+    Span,
+    Stage,
+)
+from generator.records import record
+from generator.sitefile.sections import SECTIONS, entry_keys, section_keys
+from generator.sitefile.source import Document, Plain
+
+Fits = Callable[[KeyPath, Any], bool]
+
+
+@record
+class Misplaced:
+    """A key at another place than its own, and what is wrong only because of that."""
+
+    finding: Finding
+    explained: frozenset[KeyPath]
+
+    def explains(self, path: KeyPath) -> bool:
+        """Whether what is wrong there is only that the key is at another place."""
+        return any(path[: len(own)] == own for own in self.explained)
+
+
+def misplaced(document: Document, unknown: Iterable[KeyPath], fits: Fits) -> Iterator[Misplaced]:
+    """What is written twice because one of the two belongs elsewhere, and what lost its section."""
+    twice = [finding for finding in document.findings if finding.rule == "SG003"]
+    yield from _entries_without_dash(document, twice)
+    for finding in twice:
+        yield from _moved(document, finding, fits)
+    yield from _beside_another(document, fits)
+    yield from _outdented(document, [path for path in unknown if len(path) == 1])
+
+
+def _said(
+    message: str, help_text: str, path: KeyPath, edits: Proposal, rule: str, span: Span | None
+) -> Finding:
+    return Finding(
+        rule,
+        Severity.ERROR,
+        message,
+        path,
+        at_key=True,
+        help=help_text,
+        span=span,
+        proposals=(edits,),
+        stage=Stage.READING,
+    )
+
+
+def _moved(document: Document, twice: Finding, fits: Fits) -> Iterator[Misplaced]:
+    """A key that one section has twice, and another that can't be without it not at all."""
+    if len(twice.path) != 2:
+        return
+    section, key = str(twice.path[0]), str(twice.path[1])
+    written = _values(document.root, section, key)
+    for other in SECTIONS:
+        own = document.data.get(other)
+        known = section_keys()[other]
+        if other == section or not isinstance(own, dict) or key in own or key not in known:
+            continue
+        here, there = (section, key), (other, key)
+        ways = [
+            (stays, moves)
+            for stays, moves in (written, written[::-1])
+            if fits(here, stays) and fits(there, moves)
+        ]
+        if len(ways) != 1 or (other == "model" and "source" in own):
+            continue
+        value = ways[0][1]
+        is_second = ways[0] == tuple(written)
+        yield Misplaced(
+            _said(
+                f"'{key}: {value}' stands under '{section}', and '{other}' has no '{key}'",
+                f"write it under '{other}'",
+                here,
+                (Remove(here, again=is_second), Add(there, str(value))),
+                "SG101",
+                twice.span if is_second else None,
+            ),
+            frozenset({here, there}),
+        )
+
+
+def _beside_another(document: Document, fits: Fits) -> Iterator[Misplaced]:
+    """A key beside one that excludes it, where another section can't be without it."""
+    for section in SECTIONS:
+        own = document.data.get(section)
+        rules = entry_keys(section)
+        for key in own if isinstance(own, dict) else ():
+            rivals = [other for other in own if rules.get(other, {}).get("excludes") == key]
+            for other in SECTIONS if rivals else ():
+                lacking = document.data.get(other)
+                needed = entry_keys(other).get(key, {}).get("required")
+                if not needed or not isinstance(lacking, dict) or key in lacking:
+                    continue
+                here, there = (section, key), (other, key)
+                if fits(there, own[key]):
+                    yield Misplaced(
+                        _said(
+                            f"'{key}: {own[key]}' stands under '{section}', "
+                            f"and '{other}' has no '{key}'",
+                            f"write it under '{other}'",
+                            here,
+                            (Remove(here), Add(there, str(own[key]))),
+                            "SG101",
+                            None,
+                        ),
+                        frozenset({here, there, *((section, rival) for rival in rivals)}),
+                    )
+
+
+def _values(root: Any, section: str, key: str) -> list[Any]:
+    """What a section has under a key that it has twice."""
+    found = [value for name, value in root.value if name.value == section]
+    pairs = found[0].value if found and isinstance(found[0], yaml.MappingNode) else ()
+    nodes = [value for name, value in pairs if name.value == key]
+    return [Plain(n.value) for n in nodes if isinstance(n, yaml.ScalarNode)][:2]
+
+
+def _entries_without_dash(document: Document, twice: list[Finding]) -> Iterator[Misplaced]:
+    """An entry of a list that has all keys of the next one too: the dash before that is gone."""
+    lines = document.text.split("\n")
+    entries = dict.fromkeys(f.path[:2] for f in twice if len(f.path) == 3)
+    for entry in entries:
+        own = [f for f in twice if f.path[:2] == entry]
+        first = min((f.span for f in own if f.span), default=None)
+        data = document.data.get(entry[0])
+        if first is None or not isinstance(data, list) or not isinstance(entry[1], int):
+            continue
+        begins, key = next(iter(data[entry[1]])), lines[first.line][first.column : first.end_column]
+        before = lines[first.line][: first.column]
+        if key != begins or before.strip() or len(before) < 2 or _is_line_twice(lines, first):
+            continue
+        place = Span(first.line, first.column - 2, first.line, first.column)
+        yield Misplaced(
+            _said(
+                f"an entry of '{entry[0]}' without its '-'",
+                f"write '- {key}: ...'",
+                (*entry, key),
+                (Rewrite(place, "- "),),
+                "SG003",
+                first,
+            ),
+            frozenset({entry}),
+        )
+
+
+def _is_line_twice(lines: list[str], span: Span) -> bool:
+    """Whether the line stands there already, so that it was copied by mistake."""
+    text = lines[span.line].strip()
+    return any(line.strip().removeprefix("- ") == text for line in lines[: span.line])
+
+
+def _outdented(document: Document, unknown: Iterable[KeyPath]) -> Iterator[Misplaced]:
+    """Keys of a section that has none, at the margin below it."""
+    lines = document.text.split("\n")
+    keys = list(document.data)
+    for section in SECTIONS:
+        if section not in document.data or document.data[section] not in ("", None):
+            continue
+        head = document.locate((section,), at_key=True)
+        own = [path for path in unknown if _plain(path) in section_keys()[section]]
+        places = [document.locate(path, at_key=True) for path in own]
+        if head is None or not own or keys.index(own[0][0]) != keys.index(section) + 1:
+            continue
+        first = next(place for place in places if place)
+        numbers = [
+            n for place in places if place for n in range(place.line, _end(lines, place.line))
+        ]
+        yield Misplaced(
+            _said(
+                *_words(section, str(own[0][0])),
+                (section,),
+                tuple(_indented(lines, n) for n in numbers),
+                "SG101",
+                first,
+            ),
+            frozenset({(section,), *own}),
+        )
+
+
+def _words(section: str, key: str) -> tuple[str, str]:
+    """What is wrong and what to write."""
+    if key.startswith("-"):
+        return "a '-' without a blank after it", "write '- ' before every entry"
+    return f"'{key}' stands beside '{section}', and not under it", "indent the line by 2 blanks"
+
+
+def _plain(path: KeyPath) -> str:
+    """The key, without a dash that has no blank behind it."""
+    return str(path[0]).removeprefix("-")
+
+
+def _indented(lines: list[str], number: int) -> Rewrite:
+    """A line under its section: by two blanks, or behind its dash by one."""
+    is_entry = re.match(r"-\S", lines[number]) is not None
+    return Rewrite(Span(number, int(is_entry), number, int(is_entry)), " " if is_entry else "  ")
+
+
+def _end(lines: list[str], first: int) -> int:
+    """The line after a key at the margin and what stands under it."""
+    below = range(first + 1, len(lines))
+    return next((n for n in below if lines[n][:1].strip()), first + 1)

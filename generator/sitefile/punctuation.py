@@ -1,0 +1,164 @@
+"""Slips in quotes, brackets, commas and colons."""
+
+import re
+from collections.abc import Iterator
+
+from generator.diagnostics import Rewrite, Span
+from generator.sitefile.sections import all_keys
+from generator.sitefile.slips import Slip, code, content_above, is_content, stretch
+from generator.sitefile.source import Plain
+
+_QUOTE = re.compile(r"(?:: +|- +|[\[{,] *)(['\"])")
+_KEY = r"[A-Za-z_][\w.-]*"
+_PAIR = re.compile(rf" *(?:- +)*({_KEY})(:(?=[^\s/:])|:: *| *[:=] *| +)(?=\S)")
+_HEAD = re.compile(rf" *(?:- +)*({_KEY})\s*(?:#.*)?")
+_BETWEEN = re.compile(r"(?<=[\w\]}'\"]) +(?=[\w'\"\[{])")
+_OPENING = {"[": "]", "{": "}"}
+_CLOSING = {closing: opening for opening, closing in _OPENING.items()}
+
+
+def slips(lines: list[str], at: int) -> Iterator[Slip]:
+    """What may be wrong near a line, the likeliest first."""
+    above = content_above(lines, at)
+    near = [at] if above is None else [at, above]
+    yield from _quotes(lines, at)
+    for number in near:
+        yield from _colons(lines, number)
+    for number in near:
+        yield from _texts(lines, number)
+    for number in near:
+        yield from _brackets(lines, number)
+        yield from _commas(lines, number)
+
+
+def _quotes(lines: list[str], at: int) -> Iterator[Slip]:
+    """A value whose quote is not closed on its line: the end of the value closes it."""
+    for number in range(at + 1):
+        line = lines[number]
+        for found in _QUOTE.finditer(line) if is_content(line) else ():
+            start, mark = found.start(1), found[1]
+            if mark in line[start + 1 :]:
+                continue
+            opened = stretch(number, start, start + 1)
+            other = "'" if mark == '"' else '"'
+            column = start + _length(line, start)
+            if line[column - 1] == other and column - 1 > start:
+                wrong = stretch(number, column - 1, column)
+                yield Slip(
+                    opened,
+                    f"a quote is opened by {mark} and closed by {other}",
+                    f"write {mark} at both ends",
+                    (Rewrite(wrong, mark),),
+                )
+                yield from _without_quotes(opened, line[start + 1 : column - 1], Rewrite(wrong, ""))
+                continue
+            yield Slip(
+                opened,
+                "a quote is not closed",
+                "write the second quote",
+                (Rewrite(stretch(number, column, column), mark),),
+            )
+            yield from _without_quotes(opened, line[start + 1 : column])
+
+
+def _without_quotes(opened: Span, value: str, *more: Rewrite) -> Iterator[Slip]:
+    """What is a number, or true or false, without the quote may have been meant as such."""
+    if not isinstance(Plain(value).meaning(), str):
+        edits = (Rewrite(opened, ""), *more)
+        yield Slip(opened, "a quote is not closed", f"write {value} without quotes", edits)
+
+
+def _length(line: str, start: int) -> int:
+    """How far a value goes that begins at a column: to a comma or bracket, or to a comment."""
+    in_flow = re.search(r"[\[{]", line[:start])
+    end = re.search(r"[,\]}]|\s#|$" if in_flow else r"\s+#|\s*$", line[start:])
+    return end.start() if end else 0
+
+
+def _colons(lines: list[str], number: int) -> Iterator[Slip]:
+    """A key without its colon, or with something else between it and its value."""
+    line = lines[number]
+    pair, head = _PAIR.match(line), _HEAD.fullmatch(line)
+    if pair and pair[2].strip(" ") != ":":
+        yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a colon and a blank")
+    elif pair and not pair[2].endswith(" "):
+        yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a blank")
+    elif head and head[1] in all_keys():
+        key = stretch(number, head.start(1), head.end(1))
+        end = stretch(number, head.end(1), head.end(1))
+        text = f"write '{head[1]}:', with a colon"
+        yield Slip(key, "a key without its ':'", text, (Rewrite(end, ":"),))
+
+
+def _texts(lines: list[str], number: int) -> Iterator[Slip]:
+    """A text without quotes that has a colon and a blank in it."""
+    line = code(lines[number])
+    found = re.fullmatch(rf" *(?:- +)*{_KEY}: +([^'\"\[{{|>&*!%@`\s-][^\"]*)", line)
+    if found and ": " in f"{found[1]} ":
+        start, end = found.start(1), found.end(1)
+        text = stretch(number, start, end)
+        yield Slip(
+            text,
+            "a text with ': ' in it needs quotes",
+            "write quotes around the text",
+            (Rewrite(text, f'"{found[1]}"'),),
+        )
+
+
+def _colon(number: int, pair: re.Match[str], help_text: str) -> Slip:
+    between = Rewrite(stretch(number, pair.start(2), pair.end(2)), ": ")
+    key = stretch(number, pair.start(1), pair.end(1))
+    return Slip(key, "a key without ': ' after it", help_text, (between,))
+
+
+def _brackets(lines: list[str], number: int) -> Iterator[Slip]:
+    """A bracket or brace that is not closed on its line, wherever its end may be."""
+    line = code(lines[number])
+    opened = _unclosed(line)
+    if opened is None:
+        return
+    mark = line[opened]
+    closing = _OPENING[mark]
+    ends = [place.start() for place in re.finditer(r",|[\]}]|$", line) if place.start() > opened]
+    for column in reversed(ends):
+        yield Slip(
+            stretch(number, opened, opened + 1),
+            f"a '{mark}' is not closed",
+            f"write '{closing}'{_before(line, column)}",
+            (Rewrite(stretch(number, column, column), closing),),
+        )
+
+
+def _unclosed(line: str) -> int | None:
+    """The column of the only bracket that is not closed by its own kind."""
+    stack: list[int] = []
+    left: list[int] = []
+    for column, letter in enumerate(line):
+        if letter in _OPENING:
+            stack.append(column)
+        elif letter in _CLOSING:
+            while stack and line[stack[-1]] != _CLOSING[letter]:
+                left.append(stack.pop())
+            if not stack:
+                return None
+            stack.pop()
+    left += stack
+    return left[0] if len(left) == 1 else None
+
+
+def _before(line: str, column: int) -> str:
+    return f" before '{line[column:].split()[0][:12]}'" if line[column:].strip() else ""
+
+
+def _commas(lines: list[str], number: int) -> Iterator[Slip]:
+    """A comma that is missing between two entries in brackets or braces."""
+    line = code(lines[number])
+    start = re.search(r"[\[{]", line)
+    for blank in _BETWEEN.finditer(line, start.end()) if start else ():
+        key = re.match(rf"{_KEY}(?=:)", line[blank.end() :])
+        yield Slip(
+            stretch(number, blank.start(), blank.end()),
+            "a ',' is missing between two entries",
+            f"write ',' before '{key[0]}'" if key else "write ',' between them",
+            (Rewrite(stretch(number, blank.start(), blank.start()), ","),),
+        )

@@ -1,0 +1,204 @@
+"""What in a site file looks like a secret, and how a report keeps it to itself.
+
+A secret that was written into a site file must not also stand in a terminal, a log or a report.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import yaml
+
+from generator.diagnostics import Finding, KeyPath, Related
+from generator.records import record, replace
+from generator.sitefile.source import Document, Plain
+
+MASK = "********"
+
+# What the makers of tokens and keys begin them with.
+_SHAPES = {
+    "a Hugging Face token": r"\bhf_[A-Za-z0-9]{20,}",
+    "an NVIDIA API key": r"\bnvapi-[A-Za-z0-9_-]{16,}",
+    "a GitHub token": r"\b(gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})",
+    "a GitLab token": r"\bglpat-[A-Za-z0-9_-]{16,}",
+    "an API key": r"\bsk-[A-Za-z0-9_-]{20,}",
+    "a Slack token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+    "an AWS key": r"\b(AKIA|ASIA)[A-Z0-9]{16}\b",
+    "a Google API key": r"\bAIza[A-Za-z0-9_-]{35}",
+    "a JSON Web Token": r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*",
+    "a private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----"
+    r"(?s:.*?)(-----END [A-Z0-9 ]{0,50}-----|\Z)",
+    "an address with a password": r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:[^\s/@]{1,200}@",
+}
+_ANY_SHAPE = "|".join(_SHAPES.values())
+
+# Keys whose values are secrets. Many a number is counted per token, and a file may hold a secret.
+_SECRET_KEY = r"(?i)PASSWORD|PASSWD|PASSPHRASE|(^|_)SECRET(_|$)|API_?KEY|ACCESS_KEY|PRIVATE_KEY"
+_TOKEN_KEY = r"(?i)(^|_)TOKEN$"
+_REFERENCE_KEY = r"(?i)_(FILE|PATH|DIR|NAME|ID|LENGTH|COUNT)$"
+# In a JSON flag of the engine a token is one of the model's vocabulary, but for these.
+_CREDENTIAL_KEY = r"(?i)(^|_)(HF|AUTH|ACCESS|API|BEARER|REFRESH|SESSION)_TOKEN$|^TOKEN$"
+_JSON_FLAG = ("engine", "args")
+# A key and its value in a file that is no YAML.
+_LINE = r"""(?<![A-Za-z0-9_-])([A-Za-z0-9_-]+)["']?[ \t]*[:=][ \t]*(\S[^\n]*)"""
+
+
+@record
+class Secret:
+    """A text that looks like a secret: what it looks like, and where it stands."""
+
+    looks: str
+    path: KeyPath
+    at_key: bool
+    node: yaml.ScalarNode
+
+
+def secrets(document: Document) -> Iterator[Secret]:
+    """All texts of a site file that look like secrets, keys too; a repeated alias counts once."""
+    search = _Search(shapes=re.search(_ANY_SHAPE, document.text) is not None)
+    return search.walk(document.root, (), named=False) if document.root else iter(())
+
+
+class _Search:
+    """A walk through a document; most have no text of a secret's shape, and only keys count."""
+
+    def __init__(self, shapes: bool) -> None:
+        self._shapes = shapes
+        self._seen: set[tuple[int, bool]] = set()
+
+    def walk(self, node: yaml.Node, path: KeyPath, named: bool) -> Iterator[Secret]:
+        """The secrets in a node; one that is `named` is the value of a secret's key."""
+        if (id(node), named) in self._seen:
+            return
+        self._seen.add((id(node), named))
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                yield from self._pair(key, value, path)
+        elif isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                # Of a list of secrets it is the list that is wrong.
+                yield from self.walk(item, path if named else (*path, index), named)
+        elif isinstance(node, yaml.ScalarNode):
+            looks = self._shape(node.value)
+            if looks or (named and _is_value(path, node)):
+                self._seen |= {(id(node), False), (id(node), True)}
+                yield Secret(looks, path, False, node)
+
+    def _pair(self, key: yaml.Node, value: yaml.Node, path: KeyPath) -> Iterator[Secret]:
+        name = key.value if isinstance(key, yaml.ScalarNode) else ""
+        if isinstance(key, yaml.ScalarNode) and (looks := self._shape(name)):
+            yield Secret(looks, (*path, name), True, key)
+        named = _is_secret_key(name) and not _is_vocabulary(path, name)
+        yield from self.walk(value, (*path, name), named)
+
+    def _shape(self, text: str) -> str:
+        if not self._shapes or not re.search(_ANY_SHAPE, text):
+            return ""
+        return next(looks for looks, pattern in _SHAPES.items() if re.search(pattern, text))
+
+
+def shown(document: Document) -> str:
+    """The text of a site file as a report may quote it: asterisks in place of every secret."""
+    text = re.sub(_ANY_SHAPE, _blank, document.text)
+    if document.root is None:
+        return re.sub(_LINE, _blank_line, text)
+    found = list(secrets(document))
+    for word in _words(found):
+        text = text.replace(word, re.sub(r"\S", "*", word))
+    lines = text.split("\n")
+    hidden: dict[int, list[str]] = {}
+    for secret in found:
+        start, end = secret.node.start_mark, secret.node.end_mark
+        for number in range(start.line, min(end.line + 1, len(lines))):
+            line = hidden.get(number) or hidden.setdefault(number, list(lines[number]))
+            first = start.column if number == start.line else 0
+            last = end.column if number == end.line else len(line)
+            line[first:last] = [c if c.isspace() else "*" for c in line[first:last]]
+    for number, line in hidden.items():
+        lines[number] = "".join(line)
+    return "\n".join(lines)
+
+
+def concealed(document: Document, findings: Iterable[Finding]) -> list[Finding]:
+    """The findings without a secret in their words.
+
+    Where one tells of a secret, the others at that place are silent: what is to be done with it is
+    to take it out.
+    """
+    found = list(secrets(document))
+    places = {secret.path for secret in found}
+    words = _words(found)
+    told = {finding.path for finding in findings if finding.rule in _TELLING} & places
+    return [
+        _concealed(document, finding, words)
+        for finding in findings
+        if finding.path not in told or finding.rule in _TELLING
+    ]
+
+
+_TELLING = ("SG710", "SG711")
+# What is without a shape of its own is looked for word by word; nobody has this many passwords.
+_MOST_WORDS = 100
+
+
+def _words(found: Iterable[Secret]) -> list[str]:
+    """Secrets without a shape of their own, wherever they are repeated; the longest first."""
+    named = {secret.node.value for secret in found if not secret.looks}
+    return sorted((word for word in named if len(word) > 3), key=len, reverse=True)[:_MOST_WORDS]
+
+
+def _concealed(document: Document, finding: Finding, words: Iterable[str]) -> Finding:
+    def plain(text: str) -> str:
+        for word in words:
+            text = text.replace(word, MASK)
+        return re.sub(_ANY_SHAPE, MASK, text)
+
+    path = _plain_path(finding.path)
+    # A key that is a secret can't be looked up by another name.
+    span = finding.span if path == finding.path else document.locate(finding.path, finding.at_key)
+    worded = repr(finding.proposals)
+    return replace(
+        finding,
+        proposals=finding.proposals if plain(worded) == worded else (),
+        message=plain(finding.message),
+        path=path,
+        help=plain(finding.help),
+        related=tuple(Related(plain(r.text), _plain_path(r.path)) for r in finding.related),
+        span=span,
+    )
+
+
+def _plain_path(path: KeyPath) -> KeyPath:
+    return tuple(re.sub(_ANY_SHAPE, MASK, part) if isinstance(part, str) else part for part in path)
+
+
+def _is_secret_key(name: str) -> bool:
+    name = name.replace("-", "_").replace(".", "_")
+    secret = re.search(_SECRET_KEY, name) or re.search(_TOKEN_KEY, name)
+    return bool(secret) and not re.search(_REFERENCE_KEY, name)
+
+
+def _is_vocabulary(path: KeyPath, name: str) -> bool:
+    """Whether a key is of a JSON flag, dotted or not, and names a token of a vocabulary."""
+    *flags, key = name.replace("-", "_").split(".") if path == _JSON_FLAG else (*path[2:], name)
+    is_token = bool(re.search(_TOKEN_KEY, str(key))) and not re.search(_CREDENTIAL_KEY, str(key))
+    return path[:2] == _JSON_FLAG and bool(flags) and is_token
+
+
+def _is_value(path: KeyPath, node: yaml.ScalarNode) -> bool:
+    """Whether there is a secret at all: not a flag, nothing, or a number that a token takes."""
+    meaning = Plain(node.value).meaning() if not node.style else node.value
+    if meaning is None or meaning == "" or isinstance(meaning, bool):
+        return False
+    key = next(part for part in reversed(path) if isinstance(part, str)).replace("-", "_")
+    return isinstance(meaning, str) or not re.search(_TOKEN_KEY, key)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"\S", "*", match[0])
+
+
+def _blank_line(match: re.Match[str]) -> str:
+    if not _is_secret_key(match[1]):
+        return match[0]
+    start = match.start(2) - match.start()
+    return match[0][:start] + re.sub(r"\S", "*", match[2])

@@ -1,0 +1,62 @@
+"""A slip in a text that is no YAML, and the text without it."""
+
+import re
+from collections.abc import Iterable
+
+from generator.diagnostics import Rewrite, Span
+from generator.records import record
+
+
+@record
+class Slip:
+    """What may be wrong at a place, what to do, and the edits that do it.
+
+    Without a message, what libyaml says of the place is said.
+    """
+
+    span: Span
+    message: str
+    help: str
+    edits: tuple[Rewrite, ...]
+
+
+def edited(lines: list[str], edits: Iterable[Rewrite]) -> str:
+    """The text with the edits made in it."""
+    text = list(lines)
+    for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
+        span = edit.span
+        before, after = text[span.line][: span.column], text[span.end_line][span.end_column :]
+        text[span.line : span.end_line + 1] = [f"{before}{edit.text}{after}"]
+    return "\n".join(text)
+
+
+def stretch(line: int, start: int, end: int) -> Span:
+    """A stretch of one line."""
+    return Span(line, start, line, end)
+
+
+def is_content(line: str) -> bool:
+    """Whether a line has more than blanks and a comment."""
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def code(line: str) -> str:
+    """A line without its comment and the blanks at its end."""
+    return re.sub(r"(^|\s)#.*", "", line).rstrip()
+
+
+def content_above(lines: list[str], number: int) -> int | None:
+    """The number of the next line above that has content."""
+    return next((n for n in range(number - 1, -1, -1) if is_content(lines[n])), None)
+
+
+def neighbours(lines: list[str], number: int) -> list[int]:
+    """The numbers of the next lines above and below that have content."""
+    above = content_above(lines, number)
+    below = next((n for n in range(number + 1, len(lines)) if is_content(lines[n])), None)
+    return [n for n in (above, below) if n is not None]
+
+
+def width(line: str) -> int:
+    """By how many blanks a line is indented."""
+    return len(line) - len(line.lstrip(" "))

@@ -1,0 +1,475 @@
+"""Parses the text of a site file into data that knows the place of every key and value.
+
+Scalars keep the text that was written until a schema says what they are to be, so that `no`,
+`22:22`, `0755`, `26.10` and a MAC address never turn into something else on the way.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import yaml
+
+from generator.diagnostics import (
+    Finding,
+    KeyPath,
+    Proposal,
+    Related,
+    Remove,
+    Replace,
+    Rewrite,
+    Severity,
+    Span,
+    Stage,
+)
+from generator.records import record
+
+MAX_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 40
+MAX_VALUES = 500_000
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+# A number with a leading zero is octal to YAML 1.1 and decimal to 1.2: it stays text, and a schema
+# that wants a number says so. Eighteen digits fit every integer that a site file can mean.
+_INTEGER = r"[-+]?(0|[1-9][0-9]{0,17})"
+_RADIX = r"0o[0-7]{1,18}|0x[0-9a-fA-F]{1,15}"
+_FLOAT = r"[-+]?([0-9]{1,18}\.[0-9]*|\.[0-9]+|[0-9]{1,18}(?=[eE]))([eE][-+]?[0-9]{1,3})?"
+# What YAML refuses, and what only some readers take for the end of a line.
+_FORBIDDEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
+# libyaml's words, and ours: what is wrong, and what to do.
+_PROBLEMS = {
+    "mapping values are not allowed in this context": (
+        "a ':' where no key can stand",
+        "indent the keys of a mapping alike; put quotes around a text that has ': ' in it",
+    ),
+    "could not find expected ':'": ("a key without ': ' after it", "write 'KEY: VALUE'"),
+    "did not find expected key": (
+        "this does not fit the keys before it",
+        "indent the keys of a mapping alike; put quotes around a text with special characters",
+    ),
+    "did not find expected '-' indicator": (
+        "this does not fit the entries before it",
+        "start every entry with '- ', and indent its keys alike",
+    ),
+    "block sequence entries are not allowed in this context": (
+        "a list can't start here",
+        "start every entry on a line of its own",
+    ),
+    "did not find expected ',' or ']'": (
+        "a '[' is not closed",
+        "write ']', or a ',' between entries",
+    ),
+    "did not find expected ',' or '}'": ("a '{' is not closed", "write '}', or a ',' between keys"),
+    "found unexpected end of stream": ("a quote is not closed", "write the second quote"),
+    "found character that cannot start any token": (
+        "a text can't start with this character",
+        "put quotes around the text",
+    ),
+    "did not find expected node content": (
+        "a text can't start with this character",
+        "write what belongs before it, as in NODE:PORT, or put quotes around the text",
+    ),
+    "did not find expected alphabetic or numeric character": (
+        "'*' starts an alias, and '&' an anchor",
+        "put quotes around the text",
+    ),
+    "found unknown escape character": (
+        "an unknown escape in double quotes",
+        "write '\\\\' for a backslash, or use single quotes",
+    ),
+    "did not find expected <document start>": (
+        "more text after the end of the document",
+        "take it out, or indent it to where it belongs",
+    ),
+    "second occurrence": (
+        "two anchors have one name",
+        "give each anchor a name of its own",
+    ),
+    "found undefined alias": (
+        "an alias without an anchor",
+        "put quotes around a text that starts with '*'",
+    ),
+}
+# Messages about what began before the place where libyaml gave up.
+_OPENED = ("a key without", "a '[' is", "a '{' is", "a quote is", "'*' starts")
+
+
+class Plain(str):
+    """A scalar without quotes: text as written, with the meaning of YAML 1.2's core schema."""
+
+    __slots__ = ()
+
+    @property
+    def is_null(self) -> bool:
+        """Whether nothing, `~` or `null` was written."""
+        return self in _NULL
+
+    def meaning(self) -> str | int | float | bool | None:
+        """The value in YAML 1.2: null, a boolean, a number, or the text itself."""
+        if self.is_null:
+            return None
+        if self in _TRUE or self in _FALSE:
+            return self in _TRUE
+        if re.fullmatch(_INTEGER, self):
+            return int(self)
+        if re.fullmatch(_RADIX, self):
+            return int(self, 0)
+        if re.fullmatch(_FLOAT, self) and isfinite(number := float(self)):
+            return number
+        return str(self)
+
+
+_Pair = tuple[yaml.Node | None, yaml.Node]
+_Pairs = dict[str, _Pair]
+
+
+@record
+class Document:
+    """A site file that was read: its name as given, its text, its data and what was wrong with it.
+
+    `data` holds dicts, lists, `str` for quoted and `Plain` for other scalars; it is None when the
+    text is no YAML.
+    """
+
+    name: str
+    text: str
+    root: yaml.Node | None
+    data: Any
+    findings: tuple[Finding, ...]
+
+    @cached_property
+    def _keys(self) -> dict[int, _Pairs]:
+        return {}
+
+    def locate(self, path: KeyPath, at_key: bool = False) -> Span | None:
+        """The place of the value (or the key) at `path`, or the key of the nearest parent."""
+        node, key = self.root, None
+        for part in path:
+            child = self._child(node, part)
+            if child is None:
+                at_key = True
+                break
+            key, node = child
+        if at_key and key is not None:
+            node = key
+        return None if node is None else _span(node)
+
+    def _child(self, node: yaml.Node | None, part: str | int) -> _Pair | None:
+        """The key and value nodes of one step of a path."""
+        if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            return None, node.value[part]
+        if isinstance(node, yaml.MappingNode) and isinstance(part, str):
+            if id(node) not in self._keys:
+                # Of a key that is written twice the first one counts.
+                self._keys[id(node)] = {
+                    pair[0].value: pair
+                    for pair in reversed(node.value)
+                    if isinstance(pair[0], yaml.ScalarNode)
+                }
+            return self._keys[id(node)].get(part)
+        return None
+
+
+class NodeLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
+    """Composes nodes without guessing types, so that an explicit tag can be told from a guess."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own class attribute)
+
+
+def read(name: str, raw: bytes) -> Document:
+    """Read the bytes of a site file; everything that is wrong with them is in its findings."""
+    text, root, builder = "", None, _Builder()
+    try:
+        text = _lines(raw)
+        builder.findings += _odd_blanks(text)
+        plain = _ODD_BLANK.sub(" ", text) if builder.findings else text
+        _measure(plain)
+        root = yaml.compose(plain, Loader=NodeLoader)
+        if root is None:
+            raise _UnreadableError(
+                "SG001", "the site file is empty", help="start with 'version: 1'"
+            )
+        data = builder.value(root, ())
+    except _UnreadableError as error:
+        return Document(name, text or error.text, root, None, (*builder.findings, error.finding))
+    except yaml.YAMLError as error:
+        return Document(name, text, None, None, (*builder.findings, _syntax(error, text)))
+    return Document(name, text, root, data, tuple(builder.findings))
+
+
+class _UnreadableError(Exception):
+    """The one finding after which nothing more can be said, and the text as far as it was read."""
+
+    def __init__(self, rule: str, message: str, text: str = "", **more: Any) -> None:
+        super().__init__(message)
+        self.finding = _error(rule, message, **more)
+        self.text = text
+
+
+def _error(rule: str, message: str, path: KeyPath = (), **more: Any) -> Finding:
+    return Finding(rule, Severity.ERROR, message, path, stage=Stage.READING, **more)
+
+
+def _lines(raw: bytes) -> str:
+    """UTF-8 text with unix line ends; raises for anything that is not."""
+    if len(raw) > MAX_BYTES:
+        limit = MAX_BYTES // 1024 // 1024
+        raise _UnreadableError("SG007", f"the file is larger than {limit} MiB", help=_TOO_MUCH)
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _UnreadableError("SG006", "the file is UTF-16", help=_UTF_8)
+    raw = re.sub(rb"\r\n?", b"\n", raw.removeprefix(b"\xef\xbb\xbf"))
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        before, text = raw[: error.start].decode(), raw.decode(errors="replace")
+        span = _character(before)
+        raise _UnreadableError(
+            "SG006", "the file is not UTF-8 text", text, span=span, help=_UTF_8
+        ) from error
+    if found := re.search(_FORBIDDEN, text):
+        message = f"the character U+{ord(found[0]):04X} has no place in a site file"
+        span = _character(text[: found.start()])
+        raise _UnreadableError("SG006", message, text, span=span, help="take it out")
+    return text
+
+
+_UTF_8 = "save it as UTF-8"
+_TOO_MUCH = "a site of 244 nodes takes some 60 KiB; is this a site file?"
+
+
+# Blanks that YAML takes for letters: a web page or a word processor put them there.
+_ODD_BLANK = re.compile("[\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]")
+# What of a line is syntax: its indentation, dashes, a key with its colon, and keys in braces.
+_SYNTAX = re.compile(
+    r"^[ {0}]*(?:-[ {0}]+)*(?:[\w.-]+:(?=[ {0}]))?[ {0}]*"
+    r"|[{{,\[][ {0}]*(?:[\w.-]+:(?=[ {0}]))?[ {0}]*".format(_ODD_BLANK.pattern[1:-1])
+)
+
+
+def _odd_blanks(text: str) -> Iterator[Finding]:
+    """Blanks in the syntax of a line that are no blanks to YAML; in a text they may stand."""
+    if text.isascii():
+        return
+    for number, line in enumerate(text.split("\n")):
+        syntax = _SYNTAX.finditer(line) if _ODD_BLANK.search(line) else ()
+        for odd in (odd for part in syntax for odd in _ODD_BLANK.finditer(line, *part.span())):
+            span = Span(number, odd.start(), number, odd.end())
+            plain = "" if odd[0] in _NO_WIDTH else " "
+            yield _error(
+                "SG012",
+                f"a character that only looks like a blank, U+{ord(odd[0]):04X}",
+                span=span,
+                help="write a plain blank" if plain else "take it out",
+                proposals=((Rewrite(span, plain),),),
+            )
+
+
+_NO_WIDTH = "\u200b\u2060\ufeff"
+
+
+def _character(before: str) -> Span:
+    """The place of the character after a text."""
+    line, column = before.count("\n"), len(before) - before.rfind("\n") - 1
+    return Span(line, column, line, column + 1)
+
+
+def _measure(text: str) -> None:
+    """Refuse what is too deep or too long before anything recursive touches it.
+
+    libyaml's composer recurses in C and takes the interpreter down at some ten thousand levels.
+    """
+    depth = 0
+    for values, event in enumerate(yaml.parse(text, Loader=NodeLoader), start=1):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise _UnreadableError(
+                "SG007", _TOO_DEEP, span=_point(event.start_mark), help=_TOO_MUCH
+            )
+        if values > MAX_VALUES:
+            raise _UnreadableError(
+                "SG007", "the file is too long", span=_point(event.start_mark), help=_TOO_MUCH
+            )
+
+
+_TOO_DEEP = f"the file is nested deeper than {MAX_DEPTH} levels"
+
+
+def _syntax(error: yaml.YAMLError, text: str) -> Finding:
+    problem = str(getattr(error, "problem", None) or "this is not YAML")
+    opened, mark = getattr(error, "context_mark", None), getattr(error, "problem_mark", None)
+    point = _point(mark)
+    if conflict := re.search(r"^<<<<<<< .*", text, re.MULTILINE):
+        line = text.count("\n", 0, conflict.start())
+        return _error(
+            "SG001",
+            f"'{conflict[0][:40]}' begins a conflict that git left here",
+            span=Span(line, 0, line, 7),
+            help="keep one side, or what is right of both, and take the three marks out",
+        )
+    if _tab_at(text, point):
+        return _error(
+            "SG002", "a tab where YAML wants blanks", span=point, help="indent with blanks"
+        )
+    if "another document" in problem:
+        return _error(
+            "SG005",
+            "a second document starts here; a site file holds one",
+            span=point,
+            help="take the line out, or make a file of each document",
+        )
+    message, help_text = _PROBLEMS.get(
+        problem, (problem, "put quotes around a text with special characters")
+    )
+    place = opened if message.startswith(_OPENED) else mark
+    point = _within(_point(place or mark or opened), text)
+    return _error("SG001", message, span=point, help=help_text)
+
+
+def _point(mark: Any) -> Span | None:
+    return Span(mark.line, mark.column, mark.line, mark.column + 1) if mark else None
+
+
+def _within(span: Span | None, text: str) -> Span | None:
+    """The place itself, or for one past the end of the text its last character."""
+    lines = text.split("\n")
+    if span is None or span.line < len(lines):
+        return span
+    last = max(0, len(lines[-1]) - 1)
+    return Span(len(lines) - 1, last, len(lines) - 1, last + 1)
+
+
+def _tab_at(text: str, span: Span | None) -> bool:
+    lines = text.split("\n")
+    if span is None or span.line >= len(lines):
+        return False
+    line = lines[span.line]
+    return "\t" in line[: len(line) - len(line.lstrip())] or line[span.column :].startswith("\t")
+
+
+class _Builder:
+    """Turns nodes into plain data, and collects what YAML allows and a site file does not."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._values = 0
+        self._open: set[int] = set()
+
+    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise _UnreadableError(
+                "SG007", "aliases make the file too long", path=path[:3], help=_TOO_MUCH
+            )
+        if len(path) > MAX_DEPTH:
+            raise _UnreadableError("SG007", _TOO_DEEP, span=_span(node), help=_TOO_MUCH)
+        if id(node) in self._open:
+            raise _UnreadableError(
+                "SG008",
+                "an alias stands inside of what it repeats",
+                span=_span(node),
+                help="write the value out",
+            )
+        if node.tag not in _TAGS:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            # What a tag of somebody's own makes of a text is not known.
+            known = node.tag.startswith("tag:yaml.org,2002:") and isinstance(node, yaml.ScalarNode)
+            self.findings.append(
+                _error(
+                    "SG010",
+                    f"the tag {tag} is not known here",
+                    path,
+                    help="take the tag out",
+                    proposals=((Replace(path, _written(node.value)),),) if known else (),
+                )
+            )
+        if isinstance(node, yaml.ScalarNode):
+            return str(node.value) if node.style else Plain(node.value)
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
+            return dict(self._pairs(node, path)) if isinstance(node, yaml.MappingNode) else None
+        finally:
+            self._open.discard(id(node))
+
+    def _pairs(self, node: yaml.MappingNode, path: KeyPath) -> Iterator[tuple[str, Any]]:
+        first: dict[str, yaml.Node] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._key_fault(
+                    "SG009", "a key is a list or a mapping", path, key_node, "write a text"
+                )
+                continue
+            key = str(key_node.value)
+            place = (*path, key)
+            if key == "<<" and not key_node.style:
+                self._key_fault(
+                    "SG004",
+                    "merge keys are not read",
+                    place,
+                    key_node,
+                    "write the keys out, or use 'defaults' for values of all nodes",
+                )
+            elif key in first:
+                self._key_fault(
+                    "SG003",
+                    f"the key '{key}' is written twice",
+                    place,
+                    key_node,
+                    "keep one of the two",
+                    related=(Related("first written", place),),
+                    proposals=_removal_of_either(place, first[key], value_node),
+                )
+            else:
+                first[key] = value_node
+                yield key, self.value(value_node, place)
+
+    def _key_fault(
+        self, rule: str, message: str, path: KeyPath, key: yaml.Node, help_text: str, **more: Any
+    ) -> None:
+        self.findings.append(_error(rule, message, path, span=_span(key), help=help_text, **more))
+
+
+def _removal_of_either(place: KeyPath, first: yaml.Node, second: yaml.Node) -> tuple[Proposal, ...]:
+    """What to take out of a key that is written twice: either, unless one of them says nothing."""
+    if isinstance(first, yaml.ScalarNode) and not first.style and first.value in _NULL:
+        return ((Remove(place),),)
+    same = yaml.serialize(first) == yaml.serialize(second)
+    return (
+        ((Remove(place, again=True),),)
+        if same
+        else (
+            (Remove(place),),
+            (Remove(place, again=True),),
+        )
+    )
+
+
+def _written(text: str) -> str | int | float | bool:
+    """What a scalar without quotes means."""
+    meaning = Plain(text).meaning()
+    return "" if meaning is None else meaning
+
+
+_TAGS = frozenset(
+    {"!"} | {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")},
+)
+
+
+def _span(node: yaml.Node, levels: int = 4) -> Span:
+    """The place of a node; of a block its first entry alone, for the block ends lines below."""
+    start, end = node.start_mark, node.end_mark
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value and levels:
+        first = node.value[0]
+        for child in reversed(first) if isinstance(first, tuple) else [first]:
+            span = _span(child, levels - 1)
+            if span.line == span.end_line == start.line:
+                return Span(start.line, start.column, span.end_line, span.end_column)
+    return Span(start.line, start.column, end.line, end.column)

@@ -1,0 +1,290 @@
+"""The forms of text in a site file: what a host name, a subnet, an image looks like.
+
+Every text that reaches a generated file has a form here, so that no value can become syntax of a
+shell, a unit, YAML or a template.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+
+from generator.records import record
+from generator.sitefile.beside import NAME
+
+Test = Callable[[str], bool]
+
+
+@record
+class Form:
+    """A form of text: what it must be, in words, its pattern, and what no pattern can say.
+
+    The pattern is for the whole text, and for editors too: Python and JavaScript read it alike.
+    """
+
+    wanted: str
+    pattern: str
+    test: Test | None = None
+
+    def fits(self, text: str) -> bool:
+        """Whether a text has this form."""
+        matches = re.fullmatch(self.pattern, text) is not None
+        return matches and (self.test is None or self.test(text))
+
+
+def _address(text: str) -> bool:
+    try:
+        return _unicast(ipaddress.IPv4Address(text))
+    except ValueError:
+        return False
+
+
+def _interface_address(text: str) -> bool:
+    try:
+        interface = ipaddress.IPv4Interface(text)
+    except ValueError:
+        return False
+    network = interface.network
+    inside = interface.ip not in (network.network_address, network.broadcast_address)
+    return "/" in text and 8 <= network.prefixlen <= 30 and inside and _unicast(interface.ip)
+
+
+def _subnet(text: str) -> bool:
+    try:
+        network = ipaddress.IPv4Network(text)
+    except ValueError:
+        return False
+    return "/" in text and 8 <= network.prefixlen <= 30 and _unicast(network.network_address + 1)
+
+
+def _unicast(address: ipaddress.IPv4Address) -> bool:
+    special = address.is_multicast or address.is_loopback or address.is_unspecified
+    return not special and address < ipaddress.IPv4Address("224.0.0.0")
+
+
+_OCTET = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
+# The prefix length, 8 to 30: no network is larger than those that were once given out whole.
+_WITH_PREFIX = rf"{_ADDRESS}/([89]|[12][0-9]|30)"
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_MODEL_ID = rf"{_NAME}/{_NAME}"
+_PATH = r"(/(?!\.\.?(/|$))[A-Za-z0-9._@+][A-Za-z0-9._@+-]*)+"
+_WORD = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
+_IMAGE = (
+    r"[a-z0-9]+([._-][a-z0-9]+)*(:[0-9]{1,5})?(/[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*)*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?"
+)
+
+FORMS = {
+    "hostname": Form(
+        "a host name: lower-case letters, digits and '-', at most 63",
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    ),
+    # A node's folder stands beside those of the bundle's own, and names its machine.
+    "node_name": Form(
+        "a host name, not localhost, operator or switches: lower-case letters, digits, '-', "
+        "at most 63",
+        r"(?!(localhost|operator|switches)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    ),
+    "switch_name": Form(
+        "the name of a switch: letters, digits, '.', '_' and '-', at most 63",
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
+    ),
+    "user": Form(
+        "a login: lower-case letters, digits, '_' and '-', at most 32",
+        r"[a-z_][a-z0-9_-]{0,31}",
+    ),
+    "interface": Form(
+        "an interface name: letters, digits, '.', '_' and '-', at most 15",
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}",
+    ),
+    "address": Form("an IPv4 address such as 10.0.0.1", _ADDRESS, _address),
+    "interface_address": Form(
+        "an IPv4 address with its prefix length, 8 to 30, such as 10.0.0.11/24",
+        _WITH_PREFIX,
+        _interface_address,
+    ),
+    "subnet": Form(
+        "an IPv4 subnet such as 192.168.177.0/24, without host bits, /8 to /30",
+        _WITH_PREFIX,
+        _subnet,
+    ),
+    "endpoint": Form(
+        "NODE:p0 or NODE:p1, or SWITCH:PORT",
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}:[A-Za-z0-9][A-Za-z0-9._/-]{0,30}",
+    ),
+    "printable": Form(
+        "one line of printable text", r"[^\x00-\x1f\x7f-\xa0\xad\u2028\u2029]*", str.isprintable
+    ),
+    "ascii": Form("one line of printable ASCII", r"[ -~]+"),
+    "word": Form("one word of letters, digits, '.', '_', '/' and '-'", _WORD),
+    "served_name": Form("a name of letters, digits, '.', '_', '/' and '-'", _WORD),
+    "model_name": Form(
+        "a model of the catalog, such as gpt-oss-120b",
+        r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?",
+    ),
+    "model_source": Form(
+        "a Hugging Face id OWNER/NAME, or an absolute path",
+        rf"{_MODEL_ID}|{_PATH}",
+    ),
+    "path": Form("an absolute path of letters, digits, '.', '_', '@', '+' and '-'", _PATH),
+    "source_path": Form(
+        "a path below the site file's folder, of letters, digits, '.', '_', '@', '+' and '-'",
+        rf"{NAME}(/{NAME})*",
+    ),
+    "sha256": Form("a SHA-256 checksum of 64 digits and letters a to f", r"[0-9a-f]{64}"),
+    # Nothing that a URL escapes, and nothing that is syntax in nginx's patterns.
+    "url_path": Form(
+        "a path such as /tokenize, of letters, digits, '_' and '-'", r"(/[A-Za-z0-9_-]+)+"
+    ),
+    "version": Form(
+        "a version such as 0.19.0",
+        r"[0-9]+(\.[0-9]+)*([.-]?[a-z][a-z0-9]*)?([.-][a-z0-9]+)*(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
+    ),
+    "image": Form("a container image such as vllm/vllm-openai:v0.19.0", _IMAGE),
+    "requirement": Form("'>=' and a version, such as '>=0.3'", r">= ?[0-9]+(\.[0-9]+)*"),
+    "nccl": Form("a version such as 2.30.7", r"[0-9]+(\.[0-9]+)+(-[0-9]+)?"),
+    "flag": Form(
+        "a flag's full name without its dashes: letters, digits, '-', '_' and '.'",
+        r"[A-Za-z0-9][A-Za-z0-9_.-]*",
+    ),
+    "variable": Form("a variable's name: letters, digits and '_'", r"[A-Za-z_][A-Za-z0-9_]*"),
+    # A line of an environment file, as long as Docker reads one.
+    "environment_value": Form(
+        "one line of printable ASCII, at most 32,768 characters", r"[ -~]{0,32768}"
+    ),
+    "gib": Form("a size in GiB such as 112g", r"[1-9][0-9]{0,3}g"),
+    "device": Form("a device below /dev", r"/dev(/[A-Za-z0-9_@+-][A-Za-z0-9._@+-]*)+"),
+    "waived": Form("one line of printable ASCII", r"[ -~]{1,200}"),
+    "os_release": Form("a release of DGX OS such as 7.5.0", r"[0-9]+(\.[0-9]+){1,3}"),
+    "rule": Form("a rule such as SG310", r"SG[0-9]{3}"),
+}
+
+# What Compose, Docker, systemd and a shell read alike in a file of NAME=VALUE lines, unquoted.
+PLAIN_VALUE = Form(
+    "printable ASCII without quotes, '$', backslash, '#', '`' and blanks, and not empty",
+    r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+",
+)
+
+# All text in a value of `engine.args`, keys too.
+ARGUMENT_TEXT = Form("printable ASCII", r"[ -~]*")
+
+
+# What to do about texts that no example helps with.
+FORM_HELP = {
+    "environment_value": "write it on one line, in ASCII: JSON has \\u00e9 for other letters",
+    "argument": "write a text, a list of texts, or a mapping for JSON, in ASCII",
+}
+
+
+def form_fault(name: str, value: object) -> str:
+    """What is wrong with a text that must have the form of that name, or nothing."""
+    form = FORMS[name]
+    if name == "interface_address" and (edge := _edge(value)):
+        return f"is {edge}, not that of a node"
+    return f"must be {form.wanted}" if isinstance(value, str) and not form.fits(value) else ""
+
+
+def _edge(value: object) -> str:
+    """What an address with its prefix length is, where it is of no node but of the network."""
+    if not isinstance(value, str) or not re.fullmatch(_WITH_PREFIX, value):
+        return ""
+    interface = ipaddress.IPv4Interface(value)
+    network = interface.network
+    if not _unicast(interface.ip):
+        return ""
+    edges = {
+        network.network_address: f"the address of the network {network} itself",
+        network.broadcast_address: f"the broadcast address of {network}",
+    }
+    return edges.get(interface.ip, "")
+
+
+def _host(text: str) -> str:
+    return re.sub(r"[_. ]+", "-", text.lower())
+
+
+def _without_v(text: str) -> str:
+    return text.removeprefix("v")
+
+
+def _gib(text: str) -> str:
+    """112G, 112 GiB and 112gb for 112g."""
+    found = re.fullmatch(r"([0-9]+) ?[gG]([iI]?[bB])?", text)
+    return f"{found[1]}g" if found else ""
+
+
+def _without_dot(text: str) -> str:
+    return text.removeprefix("./").rstrip("/")
+
+
+def _port(text: str) -> str:
+    """SPARK2-P0, `spark2 p0` or spark2p0 for spark2:p0."""
+    found = re.fullmatch(r"(.+?)[-./_: ]*([pP][01])", text)
+    return f"{found[1]}:{found[2].lower()}" if found else ""
+
+
+def _with_prefix(text: str) -> str:
+    return f"{text}/24"
+
+
+def _network(text: str) -> str:
+    """The subnet that an address is in; without a length, its trailing zeros tell it."""
+    zeros = re.search(r"(\.0)*$", text)
+    length = "" if "/" in text else f"/{32 - 8 * len(zeros[0].split('.')[1:])}" if zeros else ""
+    try:
+        return str(ipaddress.IPv4Interface(f"{text}{length}").network)
+    except ValueError:
+        return ""
+
+
+def _word(text: str) -> str:
+    return text.lstrip("._/-").replace(" ", "-")
+
+
+_MEANT: dict[str, Callable[[str], str]] = {
+    "served_name": _word,
+    "endpoint": _port,
+    "gib": _gib,
+    "hostname": _host,
+    "interface_address": _with_prefix,
+    "model_name": str.lower,
+    "nccl": _without_v,
+    "node_name": _host,
+    "rule": str.upper,
+    "sha256": str.lower,
+    "source_path": _without_dot,
+    "subnet": _network,
+    "user": str.lower,
+    "version": _without_v,
+}
+
+
+def valid_text(name: str, value: object) -> str:
+    """The text of the form of that name that was meant by one which is almost of it, or nothing."""
+    if name not in _MEANT or not isinstance(value, str):
+        return ""
+    meant = _MEANT[name](value)
+    return meant if FORMS[name].fits(meant) else ""
+
+
+def argument_fault(value: object) -> str:
+    """What keeps a value of `engine.args` from being an argument, or nothing.
+
+    A list holds words; a mapping becomes JSON, so it may nest. All text is printable ASCII.
+    """
+    if isinstance(value, list) and not all(isinstance(item, str | bool) for item in value):
+        return "must be a list of words; a mapping makes JSON"
+    valid = all(ARGUMENT_TEXT.fits(text) for text in _texts(value))
+    return "" if valid else f"must be {ARGUMENT_TEXT.wanted}"
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All text in a value, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for pair in value.items():
+            yield from (text for part in pair for text in _texts(part))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)

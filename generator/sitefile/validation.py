@@ -1,0 +1,105 @@
+"""Holds values against the rules of the schema, as Cerberus takes these."""
+
+from collections.abc import Callable, Mapping, Sized
+from functools import cache, partial
+from typing import Any
+
+import cerberus
+from cerberus.schema import UnvalidatedSchema
+
+from generator.diagnostics import (
+    KeyPath,
+)
+from generator.sitefile.key_rules import rules_at, rules_of_key, types_of
+from generator.sitefile.sections import site_schema
+from generator.sitefile.source import Plain
+from generator.sitefile.text_types import argument_fault, form_fault
+
+
+def is_valid(path: KeyPath, value: Any) -> bool:
+    """Whether a value that is read from a file is right at a path."""
+    rules = _with_forms(rules_at(path))
+    if not rules:
+        return False
+    validator = _Validator(UnvalidatedSchema({"value": rules}))
+    return bool(validator.validate({"value": as_typed(value, rules)}, normalize=False))
+
+
+def _with_forms(rules: Any) -> Any:
+    """The rules as Cerberus takes them: every `check_with` a function, and nothing for people."""
+    if isinstance(rules, list):
+        return [_with_forms(item) for item in rules]
+    if isinstance(rules, dict):
+        return {
+            key: _form_check(value) if key == "check_with" else _with_forms(value)
+            for key, value in rules.items()
+            if key != "meta"
+        }
+    return rules
+
+
+def _form_check(name: str) -> Callable[[str, Any, Callable[[str, str], None]], None]:
+    fault = argument_fault if name == "argument" else partial(form_fault, name)
+
+    def check_with(field: str, value: Any, error: Callable[[str, str], None]) -> None:
+        if said := fault(value):
+            error(field, said)
+
+    return check_with
+
+
+@cache
+def site_validator() -> Any:
+    """What holds a whole site file against its schema."""
+    # Cerberus would hold the schema against its own schema first, which takes longer than all the
+    # rest of reading a site; the tests do that once.
+    return _Validator(UnvalidatedSchema(_with_forms(site_schema())))
+
+
+class _Validator(cerberus.Validator):  # type: ignore[misc]
+    """Made for files of any size, and any number of errors in them.
+
+    Lengths come first: of a list that is too long the entries are not looked at.
+    """
+
+    priority_validations = (*cerberus.Validator.priority_validations, "minlength", "maxlength")
+
+    def _error(self, *args: Any) -> None:
+        if len(args) == 1:
+            # Cerberus sorts all errors anew for each that is added, and files them in two trees.
+            self._errors.extend(args[0])
+        else:
+            super()._error(*args)
+
+    def _validate_maxlength(self, most: int, field: str, value: Sized) -> None:
+        """{'type': 'integer'}"""  # noqa: D400, D415 (Cerberus reads the rule's schema here)
+        if len(value) > most:
+            self._error(field, cerberus.errors.MAX_LENGTH, len(value))
+            self._drop_remaining_rules("schema", "check_with")
+
+
+def as_typed(value: Any, rules: Mapping[str, Any]) -> Any:
+    """A value with its scalars as the schema's types say."""
+    if isinstance(value, Plain):
+        return _scalar(value, types_of(rules))
+    if isinstance(value, list):
+        # Of a list without a schema the entries are what an argument is made of: words or flags.
+        entries = rules.get("schema") or ({"type": ["string", "boolean"]} if rules else {})
+        return [as_typed(item, entries) for item in value]
+    if isinstance(value, dict):
+        return {key: as_typed(item, rules_of_key(rules, key)) for key, item in value.items()}
+    return value
+
+
+def _scalar(value: Plain, types: tuple[str, ...]) -> Any:
+    if value.is_null:
+        return None
+    meaning = value.meaning()
+    if not types:
+        return meaning
+    if isinstance(meaning, bool):
+        # Cerberus would take true for the number 1.
+        return meaning if "boolean" in types else str(value)
+    # Where numbers are taken beside texts, a number is one.
+    is_text = "string" in types and not {"integer", "float"} & set(types)
+    return str(value) if is_text else meaning

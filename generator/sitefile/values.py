@@ -1,0 +1,260 @@
+"""Values that would be right but for one slip: the sign of a comment, a quote, a look-alike.
+
+Each slip is undone, and counts if the schema takes what is left.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from generator.diagnostics import (
+    Finding,
+    KeyPath,
+    Proposal,
+    Related,
+    Replace,
+    Rewrite,
+    Span,
+    all_nearest,
+)
+from generator.records import record, replace
+from generator.sitefile.source import Document, Plain
+
+# Whether the schema takes a text at a path.
+Fits = Callable[[KeyPath, Any], bool]
+
+_VALUE_RULES = ("SG103", "SG104", "SG105", "SG106", "SG107")
+# Letters that look like figures, as far as they are written for each other.
+_FIGURES = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1"})
+
+
+@record
+class _Slip:
+    """What the text was to be, what to do, and the piece of it that is replaced."""
+
+    meant: str
+    help: str
+    start: int
+    end: int
+    text: str
+
+
+def near_misses(
+    document: Document, findings: Iterable[Finding], data: Mapping[str, Any], fits: Fits
+) -> list[Finding]:
+    """The findings, with the one slip named that keeps a value from being right."""
+    found = list(findings)
+    found = _cut_by_comma(document, found, data, fits)
+    found = _lists_without_comma(document, found, data, fits)
+    found = _swapped(found, data, fits)
+    found = [_entry_without_dash(document, finding, data, fits) for finding in found]
+    found = [_behind_a_sign(document, finding, fits) for finding in found]
+    return [_with_slip(document, finding, data, fits) for finding in found]
+
+
+def _behind_a_sign(document: Document, finding: Finding, fits: Fits) -> Finding:
+    """An empty key beside a comment: the comment is the value, or must not go with the key."""
+    span = document.locate(finding.path, at_key=True) if finding.rule == "SG108" else None
+    line = document.text.split("\n")[span.line] if span else ""
+    hidden = re.match(r": *(#+ *)(\S.*)", line[span.end_column :]) if span else None
+    if span is None or hidden is None:
+        return finding
+    value = hidden[2].split(" #")[0].strip()
+    if not fits(finding.path, Plain(value)):
+        return replace(finding, proposals=())
+    start = span.end_column + hidden.start(1)
+    sign = Span(span.line, start, span.line, span.end_column + hidden.end(1))
+    return replace(
+        finding,
+        message=f"the value of '{finding.path[-1]}' is a comment",
+        help=f"write '{finding.path[-1]}: {value}', or take the line out",
+        proposals=((Rewrite(sign, ""),),),
+        # Whoever wrote the sign may have meant to take the value out.
+        unsafe=True,
+    )
+
+
+def _entry_without_dash(
+    document: Document, finding: Finding, data: Mapping[str, Any], fits: Fits
+) -> Finding:
+    """A mapping in place of a list: the only entry has lost its dash."""
+    value = value_at(data, finding.path)
+    if finding.rule != "SG103" or not isinstance(value, dict) or not fits(finding.path, [value]):
+        return finding
+    key = next(iter(value))
+    span = document.locate((*finding.path, key), at_key=True)
+    if span is None or span.column < _DASH or not _is_first(document, span):
+        return finding
+    place = Span(span.line, span.column - _DASH, span.line, span.column)
+    return replace(
+        finding,
+        message=f"the entry of '{finding.path[-1]}' has no '-'",
+        span=span,
+        help=f"write '- {key}: ...'",
+        proposals=((Rewrite(place, "- "),),),
+    )
+
+
+_DASH = len("- ")
+
+
+def _is_first(document: Document, span: Span) -> bool:
+    return not document.text.split("\n")[span.line][: span.column].strip()
+
+
+def value_at(data: Any, path: KeyPath) -> Any:
+    """What stands at a path, None where nothing does."""
+    for part in path:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
+
+def _is_of_value(finding: Finding) -> bool:
+    return finding.rule in _VALUE_RULES and not finding.at_key and bool(finding.path)
+
+
+def _with_slip(
+    document: Document, finding: Finding, data: Mapping[str, Any], fits: Fits
+) -> Finding:
+    value = value_at(data, finding.path)
+    if not _is_of_value(finding) or finding.proposals or not isinstance(value, str):
+        return finding
+    span = _own_span(document, finding.path, value)
+    for slip in _slips(value) if span else ():
+        if fits(finding.path, Plain(slip.meant)):
+            assert span
+            place = Span(span.line, span.column + slip.start, span.line, span.column + slip.end)
+            edits: Proposal = (Rewrite(place, slip.text),)
+            return replace(finding, help=slip.help, proposals=(edits,))
+    return finding
+
+
+def _own_span(document: Document, path: KeyPath, value: str) -> Span | None:
+    """Where a text stands that is written without quotes, on one line, for nobody else."""
+    span = document.locate(path)
+    if span is None or span.line != span.end_line:
+        return None
+    written = document.text.split("\n")[span.line][span.column : span.end_column]
+    return span if written == value else None
+
+
+def _slips(value: str) -> Iterator[_Slip]:
+    if found := re.search(r"\s*(#|//)(?=\s).*$", value):
+        meant = value[: found.start()]
+        yield _Slip(
+            meant,
+            f"write '{meant}  # ...': a comment begins with a blank and '#'",
+            found.start(),
+            found.end(1),
+            "  #",
+        )
+    for mark in "'\"":
+        if value.count(mark) == 1 and value.endswith(mark):
+            at = len(value) - 1
+            yield _Slip(value[:-1], f"write it without the {mark} at its end", at, len(value), "")
+    figures = value.translate(_FIGURES)
+    if figures != value and re.fullmatch(r"[0-9.,/:]+", figures):
+        letter = next(a for a, b in zip(value, figures, strict=True) if a != b)
+        text = f"write {figures}: the '{letter}' is a letter"
+        yield _Slip(figures, text, 0, len(value), figures)
+    if re.fullmatch(r"[0-9][\w.,/+-]*", value) and "," in value:
+        dotted = value.replace(",", ".")
+        yield _Slip(dotted, f"write {dotted}, with a '.'", 0, len(value), dotted)
+    near = all_nearest(value.lower(), ("true", "false"))
+    if len(near) == 1 and sorted(near[0]) == sorted(value.lower()):
+        yield _Slip(near[0], f"write {near[0]}", 0, len(value), near[0])
+
+
+def _cut_by_comma(
+    document: Document, findings: list[Finding], data: Mapping[str, Any], fits: Fits
+) -> list[Finding]:
+    """In braces a comma ends a value: `0,33.0` is 0, and a key 33.0 without a value."""
+    said: dict[KeyPath, Finding] = {}
+    for unknown in findings:
+        path = unknown.path
+        if unknown.rule != "SG101" or value_at(data, path) not in ("", None):
+            continue
+        section = value_at(data, path[:-1])
+        keys = list(section) if isinstance(section, dict) else []
+        before = keys[keys.index(path[-1]) - 1] if path[-1] in keys[1:] else ""
+        first = (*path[:-1], before)
+        start, end = document.locate(first), document.locate(path, at_key=True)
+        if not start or not end or start.line != end.line:
+            continue
+        signs = (".", "") if re.fullmatch("[0-9]{3}", str(path[-1])) else (".",)
+        ways = [(f"{value_at(data, first)}{sign}{path[-1]}", sign) for sign in signs]
+        meant, sign = next((way for way in ways if fits(first, Plain(way[0]))), ("", ""))
+        if not meant:
+            continue
+        between = document.text.split("\n")[start.line][start.end_column : end.column]
+        if between.strip() == ",":
+            comma = Span(start.line, start.end_column, start.line, end.column)
+            said[path] = said[first] = Finding(
+                "SG106",
+                unknown.severity,
+                f"'{before}: {value_at(data, first)}' is cut at the ',' behind it",
+                first,
+                help=f"write '{before}: {meant}'",
+                proposals=((Rewrite(comma, sign),),),
+                stage=unknown.stage,
+            )
+    rest = [finding for finding in findings if finding.path not in said]
+    return [*dict.fromkeys(said.values()), *rest] if said else findings
+
+
+def _lists_without_comma(
+    document: Document, findings: list[Finding], data: Mapping[str, Any], fits: Fits
+) -> list[Finding]:
+    """A list whose entries are one text with a blank, where a comma was meant."""
+    made: dict[KeyPath, Finding] = {}
+    for finding in findings:
+        value = value_at(data, finding.path)
+        if finding.rule != "SG107" or not isinstance(value, list):
+            continue
+        at = next((i for i, v in enumerate(value) if isinstance(v, str) and " " in v), None)
+        if at is None:
+            continue
+        words = [word.strip("'\"") for word in value[at].split()]
+        span = _own_span(document, (*finding.path, at), value[at])
+        if (
+            len(words) != 2
+            or not span
+            or not fits(finding.path, [*value[:at], *words, *value[at + 1 :]])
+        ):
+            continue
+        column = span.column + value[at].index(" ")
+        made[finding.path] = replace(
+            finding,
+            message=f"a ',' is missing between '{words[0]}' and '{words[1]}'",
+            path=(*finding.path, at),
+            help=f"write '{words[0]}, {words[1]}'",
+            proposals=((Rewrite(Span(span.line, column, span.line, column), ","),),),
+        )
+    if not made:
+        return findings
+    rest = [f for f in findings if not any(f.path[: len(path)] == path for path in made)]
+    return [*made.values(), *rest]
+
+
+def _swapped(findings: list[Finding], data: Mapping[str, Any], fits: Fits) -> list[Finding]:
+    """Two values of one mapping, each of which is right in the place of the other."""
+    wrong = [f for f in findings if _is_of_value(f) and isinstance(value_at(data, f.path), str)]
+    for one in wrong:
+        for other in wrong:
+            if one.path >= other.path or one.path[:-1] != other.path[:-1]:
+                continue
+            first, second = (value_at(data, f.path) for f in (one, other))
+            if fits(one.path, second) and fits(other.path, first):
+                key, its = one.path[-1], other.path[-1]
+                made = replace(
+                    one,
+                    message=f"'{key}' and '{its}' have each other's value",
+                    help=f"write '{key}: {second}' and '{its}: {first}'",
+                    related=(Related("the other one", other.path),),
+                    proposals=((Replace(one.path, str(second)), Replace(other.path, str(first))),),
+                )
+                return [made, *(f for f in findings if f not in (one, other))]
+    return findings

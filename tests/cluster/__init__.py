@@ -1,0 +1,1 @@
+"""Nodes on one machine: a real systemd with D-Bus, networkd and netplan, and wires between them."""

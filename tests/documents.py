@@ -1,0 +1,104 @@
+"""The documents of the repository, and a place in which their commands are run."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from repositories import commit, git
+from waiting import PATIENCE
+
+from generator.resources import ROOT
+
+# Each beside what it is about.
+PATHS = (
+    "README.md",
+    "sites/README.md",
+    "templates/README.md",
+    "schemas/README.md",
+    "generator/README.md",
+    "generator/commands/README.md",
+    "tests/README.md",
+)
+INPUTS = Path(__file__).parent / "documents"
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^\$ (.*)\n", re.MULTILINE)
+# Commits have other names each time.
+_COMMIT = re.compile(r"\b[0-9a-f]{12}\b")
+
+
+def text_of(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks in a language, empty for those in none."""
+    return [block for found, block in _BLOCK.findall(text) if found == language]
+
+
+def block(path: str, language: str, word: str) -> str:
+    """The one block of a document in this language that has the word in it."""
+    (found,) = [text for text in blocks(text_of(path), language) if word in text]
+    return found
+
+
+def console(text: str) -> Iterator[tuple[str, str]]:
+    """Each command of the console blocks, with what it prints."""
+    for found in blocks(text, "console"):
+        parts = _COMMAND.split(found)[1:]
+        yield from zip(parts[::2], parts[1::2], strict=True)
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two outputs are alike but for the names of commits."""
+    return _COMMIT.sub("COMMIT", one) == _COMMIT.sub("COMMIT", other)
+
+
+class Workplace:
+    """A repository with the examples, and the command on the search path."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cwd = folder / "cluster"
+        programs = folder / "bin"
+        programs.mkdir(parents=True)
+        script = f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m generator "$@"\n'
+        (programs / "sparkgen").write_text(script)
+        (programs / "sparkgen").chmod(0o755)
+        self.env = {
+            **os.environ,
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+        }
+        for role in ("AUTHOR", "COMMITTER"):
+            self.env |= {f"GIT_{role}_NAME": "Someone"}
+            self.env |= {f"GIT_{role}_EMAIL": "someone@example.org"}
+
+    def with_examples(self) -> "Workplace":
+        """With the examples and their bundles committed."""
+        for name in ("sites", "out", "schemas"):
+            shutil.copytree(ROOT / name, self.cwd / name)
+        git(self.cwd, "init", "--quiet", "--initial-branch=main")
+        commit(self.cwd)
+        return self
+
+    def empty(self) -> "Workplace":
+        """With nothing but what two nodes printed."""
+        shutil.copytree(INPUTS, self.cwd)
+        git(self.cwd, "init", "--quiet", "--initial-branch=main")
+        return self
+
+    def run(self, command: str) -> str:
+        """What a command prints, on both streams."""
+        done = subprocess.run(
+            ("bash", "-c", command),
+            cwd=self.cwd,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
+        )
+        return done.stdout

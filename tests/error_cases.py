@@ -1,0 +1,79 @@
+"""The error cases: `errors/RULE-slug.yaml` is a site and, in comments at the end, its findings.
+
+    version: 1
+    ...
+    #=> validate
+    # error[SG204]: port spark2:p1 is used by two cables
+    # ...
+    #=> fix
+    # the difference that `fix` makes, where it makes one
+
+The site is what stands before the first of these marks, byte for byte: some sites are no YAML, and
+some no text.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.sitefile.beside import Source, SourceFile, nothing_beside
+
+ERRORS = Path(__file__).parent / "errors"
+
+_SECTION = re.compile(rb"^#=> (validate|fix)\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A site with one mistake, what `validate` prints of it, and what difference `fix` makes."""
+
+    name: str
+    site: bytes
+    printed: str
+    difference: str
+
+    @property
+    def rule(self) -> str:
+        """The rule that the site breaks."""
+        return self.name.partition("-")[0]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def read(name: str, content: bytes) -> Case:
+    """Take a case's file apart."""
+    site, *sections = _SECTION.split(content)
+    said = {
+        mark.decode(): _uncommented(text)
+        for mark, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+    return Case(name, site, said.get("validate", ""), said.get("fix", ""))
+
+
+def written(site: bytes, printed: str, difference: str) -> bytes:
+    """The content of a case's file."""
+    said = {"validate": printed, "fix": difference}
+    sections = [f"#=> {mark}\n{_commented(text)}" for mark, text in said.items() if text]
+    return site + "".join(sections).encode()
+
+
+def _commented(text: str) -> str:
+    return "".join(f"# {line}\n" if line else "#\n" for line in text.removesuffix("\n").split("\n"))
+
+
+def _uncommented(text: bytes) -> str:
+    return re.sub(r"^# ?", "", text.decode(), flags=re.MULTILINE)
+
+
+CASES = {path.stem: read(path.stem, path.read_bytes()) for path in sorted(ERRORS.glob("*.yaml"))}
+
+
+def beside(path: str) -> Source:
+    """What lies beside the site file of a case: a file of any name, but a missing one."""
+    if "missing" in path:
+        return nothing_beside(path)
+    script = b'pip install x\nexec "$@"\n' if "downloads" in path else b"text\n"
+    if "mods/" in path:
+        return Source((SourceFile("run.sh", script, is_executable=True),), is_folder=True)
+    return Source((SourceFile("", script, is_executable=False),))

@@ -1,0 +1,130 @@
+"""Catalogs of several versions as one file, which generator/catalogs/flags.py reads.
+
+What versions have in common is written once. A flag that changed its kind has a line for each; a
+word that not all versions have names the ranges of those that do.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from generator.catalogs.flags import Flag, FlagCatalog
+from generator.records import record
+
+HEAD = """\
+# What `{command}` takes, by version; generator/catalogs/flags.py says how to read this file.
+# Source: {source}
+"""
+
+# The attributes whose words come and go with versions.
+_LISTS = ("off", "choices", "known", "also", "fields")
+
+
+@record
+class VersionCatalog:
+    """What one version takes."""
+
+    version: str
+    flags: tuple[Flag, ...]
+    variables: frozenset[str]
+
+
+def version_catalog(known: FlagCatalog) -> VersionCatalog:
+    """One version as a file has it; variables that flags name stand with their flags."""
+    flags = tuple(known.flags())
+    return VersionCatalog(known.version, flags, known.variables - {flag.variable for flag in flags})
+
+
+def catalog_text(
+    head: str,
+    traits: Iterable[str],
+    versions: Sequence[VersionCatalog],
+    prefix: str = "",
+    has_all_variables: bool = False,
+) -> str:
+    """The whole file; the versions are given oldest first."""
+    order = tuple(each.version for each in versions)
+    lines = ["\t".join(["versions", " ".join(order)]), "\t".join(["parser", *traits])]
+    if prefix:
+        lines.append(f"variables\t{prefix}\t{'all' if has_all_variables else 'some'}")
+    lines += sorted(_flag_lines(versions, order))
+    lines += sorted(_variable_lines(versions, order))
+    return head + "".join(f"{line}\n" for line in lines)
+
+
+def _flag_lines(versions: Sequence[VersionCatalog], order: Sequence[str]) -> Iterator[str]:
+    groups: dict[Hashable, dict[str, Flag]] = defaultdict(dict)
+    for each in versions:
+        for flag in each.flags:
+            groups[_kind(flag)][each.version] = flag
+    for group in groups.values():
+        yield _line(group, order)
+
+
+def _kind(flag: Flag) -> Hashable:
+    """What flags have alike that are written as one."""
+    own = (name for name in Flag.__match_args__ if name not in (*_LISTS, "names"))
+    return (flag.names[0], bool(flag.choices), *(getattr(flag, name) for name in own))
+
+
+def _line(group: Mapping[str, Flag], order: Sequence[str]) -> str:
+    last = [*group.values()][-1]
+    held = tuple(group)
+    names = _words(group, order, lambda flag: flag.names)
+    parts = [_attribute(name, group, last, order) for name in Flag.__match_args__[2:]]
+    ranges = _ranges(held, order)
+    parts.append(f"versions={ranges}" if ranges else "")
+    return "\t".join([names, last.type, *filter(None, parts)])
+
+
+def _attribute(name: str, group: Mapping[str, Flag], last: Flag, order: Sequence[str]) -> str:
+    value = getattr(last, name)
+    if name in _LISTS:
+        words = _words(group, order, lambda flag: getattr(flag, name))
+        return f"{name}={words}" if words else ""
+    if isinstance(value, tuple):
+        return f"{name}={' '.join(value)}" if value else ""
+    if isinstance(value, bool):
+        return name if value else ""
+    is_said = value is not None if name == "deprecated" else bool(value)
+    return f"{name}={value}" if is_said else ""
+
+
+def _words(
+    group: Mapping[str, Flag], order: Sequence[str], words: Callable[[Flag], tuple[str, ...]]
+) -> str:
+    """The words of all versions: those of the newest in its order, then what only others had."""
+    holders: dict[str, list[str]] = {}
+    for version in reversed(group):
+        for word in words(group[version]):
+            holders.setdefault(word, []).insert(0, version)
+    # What the flag itself does not have, its words need not say.
+    own = tuple(group)
+    marked = ((word, _ranges(held, order, own)) for word, held in holders.items())
+    return " ".join(f"{word}@{ranges}" if ranges else word for word, ranges in marked)
+
+
+def _variable_lines(versions: Sequence[VersionCatalog], order: Sequence[str]) -> Iterator[str]:
+    holders: dict[str, list[str]] = defaultdict(list)
+    for each in versions:
+        for name in each.variables:
+            holders[name].append(each.version)
+    for name, held in holders.items():
+        ranges = _ranges(held, order)
+        yield f"{name}\t{ranges}" if ranges else name
+
+
+def _ranges(held: Sequence[str], order: Sequence[str], of: Sequence[str] = ()) -> str:
+    """The ranges of versions that hold something; nothing where all do, or all of some."""
+    if len(held) == len(of or order):
+        return ""
+    places = [order.index(version) for version in held]
+    runs = groupby(enumerate(places), lambda pair: pair[1] - pair[0])
+    return ",".join(_range([place for _, place in run], order) for _, run in runs)
+
+
+def _range(places: Sequence[int], order: Sequence[str]) -> str:
+    first, last = places[0], places[-1]
+    start = order[first] if first else ""
+    end = order[last] if last < len(order) - 1 else ""
+    return start if first == last and start and end else f"{start}..{end}"

@@ -1,0 +1,5 @@
+#!/bin/bash
+# Can run twice.
+set -e
+cp -n /workspace/mods/fix-template/template.jinja .
+exec "$@"

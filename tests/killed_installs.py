@@ -1,0 +1,108 @@
+"""Kills install.sh at random moments, all of it at once, and looks at what can be made of the rest.
+
+    python tests/killed_installs.py KILLS [SEED]
+
+A node below a folder is installed on, put back or cleared of the bundle; after the kill the same,
+or a rollback, has to leave each file, mode and link as before or as it was to be. Prints what was
+found in between.
+"""
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+os.environ["SPARKGEN_BUILT_BUNDLES"] = os.environ.get("SPARKGEN_BUILT_BUNDLES") or tempfile.mkdtemp(
+    prefix="sparkgen-bundles-"
+)
+
+from test_install import (
+    BACKUPS,
+    LAB_MESH,
+    Snapshot,
+    changed_bundle,
+    done,
+    fresh,
+    install,
+    snapshot,
+)
+
+# What is begun on which node, and what ends it after the kill.
+ACTIONS = {
+    "first --apply": ("bare", "--apply", "--rollback"),
+    "second --apply": ("older", "--apply", "--rollback"),
+    "--rollback": ("newer", "--rollback", "--rollback"),
+    "--uninstall": ("newer", "--uninstall", "--uninstall"),
+}
+
+
+class Nodes:
+    """Nodes before an install, after that of an older bundle, and after that of this one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.roots = {name: folder / name for name in ("bare", "older", "newer")}
+        old = changed_bundle(LAB_MESH, folder / "bundle")
+        fresh(self.roots["bare"], LAB_MESH.name)
+        for name in ("older", "newer"):
+            shutil.copytree(self.roots["bare"], self.roots[name], symlinks=True)
+            done(install(old, self.roots[name], "--apply"))
+        began = time.monotonic()
+        done(install(LAB_MESH, self.roots["newer"], "--apply"))
+        self.seconds = time.monotonic() - began
+
+    def snapshot(self, name: str) -> Snapshot:
+        return snapshot(self.roots[name])
+
+
+def at_random(kills: int, chance: random.Random) -> Counter[str]:
+    """Kill install.sh so many times, as long as it takes at most after its start."""
+    found: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        nodes = Nodes(Path(folder))
+        for _ in range(kills):
+            found[_killed(nodes, Path(folder) / "root", chance)] += 1
+    return found
+
+
+def _killed(nodes: Nodes, root: Path, chance: random.Random) -> str:
+    name, action, remedy = ACTIONS[chance.choice(sorted(ACTIONS))]
+    ends = {"--rollback": "older" if name == "newer" else name, "--uninstall": "bare"}
+    shutil.copytree(nodes.roots[name], root, symlinks=True)
+    backups = {path.name for path in (root / BACKUPS).glob("*")}
+    script = [str(LAB_MESH.path / "install.sh"), "--root", str(root), action]
+    with subprocess.Popen(
+        script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        time.sleep(chance.uniform(0, 1.2 * nodes.seconds))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    changed = snapshot(root) != nodes.snapshot(name)
+    begun = backups != {path.name for path in (root / BACKUPS).glob("*")}
+    # What was not begun has nothing to be taken back; what is through is not done twice.
+    through = snapshot(root) == nodes.snapshot(ends[remedy]) and action != "--apply"
+    if begun and not through:
+        done(install(LAB_MESH, root, remedy))
+    elif action != "--apply" and not through:
+        done(install(LAB_MESH, root, action))
+    assert snapshot(root) == nodes.snapshot(ends[remedy]), (name, action)
+    assert not list(root.rglob("*.sparkgen"))
+    shutil.rmtree(root)
+    return (
+        f"{action} {'ended' if process.returncode == 0 else 'changed' if changed else 'unchanged'}"
+    )
+
+
+if __name__ == "__main__":
+    numbers = [int(word) for word in sys.argv[1:]]
+    seed = numbers[1] if numbers[1:] else time.time_ns()
+    print(f"seed {seed}", file=sys.stderr)
+    for word, count in sorted(at_random(numbers[0], random.Random(seed)).items()):
+        print(count, word)

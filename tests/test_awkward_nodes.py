@@ -1,0 +1,183 @@
+"""Nodes that are not as one expects: install.sh refuses and changes nothing, or all comes back."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from programs import require, require_root
+from test_install import BACKUPS, LAB_MESH, done, fresh, install, refused, snapshot
+
+NAMES = (
+    "two words",
+    " blank at both ends ",
+    "it's",
+    'quo"ted',
+    "$HOME",
+    "$(touch made)",
+    "`touch made`",
+    "back\\slash",
+    "glob*[a-z]?",
+    "-e",
+    "--root",
+    "semi;colon&and|pipe",
+    "per%cent %s",
+    "tab\tstop",
+    "Größe",
+    "#hash",
+    "~",
+    "x" * 200,
+    "a/b/../c",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_root_of_any_name(name: str, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    (base / "a/b").mkdir(parents=True)
+    root = fresh(base / name, "spark1")
+    before, around = snapshot(root), sorted(path.name for path in base.iterdir())
+    done(install(LAB_MESH, root, "--apply"))
+    assert snapshot(root) != before
+    assert install(LAB_MESH, root).returncode == 0
+    done(install(LAB_MESH, root, "--uninstall"))
+    assert snapshot(root) == before
+    assert sorted(path.name for path in base.iterdir()) == around
+
+
+@pytest.mark.parametrize("way", ["relative", "link", "slash"])
+def test_ways_to_a_root(way: str, tmp_path: Path) -> None:
+    root = fresh(tmp_path / "root", "spark1")
+    before = snapshot(root)
+    (tmp_path / "link").symlink_to("root")
+    given = {"relative": "../root", "link": str(tmp_path / "link"), "slash": f"{root}//"}[way]
+    (tmp_path / "elsewhere").mkdir()
+    script = str(LAB_MESH.path.resolve() / "install.sh")
+    for action in ("--apply", "--uninstall"):
+        argv = [script, "--root", given, action]
+        subprocess.run(argv, cwd=tmp_path / "elsewhere", check=True, capture_output=True)
+        assert (snapshot(root) == before) == (action == "--uninstall")
+
+
+def link(path: str, target: str) -> Callable[[Path], None]:
+    def make(root: Path) -> None:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).unlink(missing_ok=True)
+        (root / path).symlink_to(target)
+
+    return make
+
+
+def text(path: str, data: bytes, mode: int = 0o644) -> Callable[[Path], None]:
+    def make(root: Path) -> None:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+        (root / path).chmod(mode)
+
+    return make
+
+
+def folder(path: str) -> Callable[[Path], None]:
+    def make(root: Path) -> None:
+        (root / path).unlink(missing_ok=True)
+        (root / path).mkdir(parents=True)
+
+    return make
+
+
+def fifo(path: str) -> Callable[[Path], None]:
+    def make(root: Path) -> None:
+        (root / path).unlink(missing_ok=True)
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(root / path)
+
+    return make
+
+
+TAKEN: dict[str, Callable[[Path], None]] = {
+    "hosts-without-its-last-newline": text("etc/hosts", b"127.0.0.1 localhost"),
+    "hosts-of-windows": text("etc/hosts", b"127.0.0.1 localhost\r\n10.0.0.9 other\r\n"),
+    "hosts-that-are-empty": text("etc/hosts", b""),
+    "no-hosts": lambda root: (root / "etc/hosts").unlink(),
+    "hosts-in-latin-1": text("etc/hosts", b"10.0.0.9 gr\xfcn\n"),
+    "hosts-that-nobody-may-write": text("etc/hosts", b"127.0.0.1 localhost\n", 0o444),
+    "link-within-the-root": link("opt", "srv"),
+    "dangling-link-in-the-place-of-a-file": link("etc/nccl.conf", "nowhere"),
+    "file-that-nobody-may-read": text("etc/nccl.conf", b"NCCL_DEBUG=INFO\n", 0),
+    "file-that-is-a-program": text("opt/sparkgen/compose.yaml", b"#!/bin/sh\n", 0o4755),
+    "netplan-that-is-binary": text("etc/netplan/40-cx7.yaml", b"\x00\xff\n", 0o600),
+    "unit-that-is-masked": link("etc/systemd/system/sparkgen-engine.service", "/dev/null"),
+}
+REFUSED: dict[str, Callable[[Path], None]] = {
+    "folder-for-a-file": folder("etc/nccl.conf"),
+    "link-out-of-the-root": link("opt", "/opt"),
+    "link-out-of-the-root-above": link("etc/sparkgen", "../../outside"),
+    "backups-out-of-the-root": link("var/backups", "/var/backups"),
+    "hosts-that-are-a-link": link("etc/hosts", "hosts.other"),
+    "hosts-that-are-a-folder": folder("etc/hosts"),
+    "hosts-that-are-a-pipe": fifo("etc/hosts"),
+    "pipe-for-a-file": fifo("etc/nccl.conf"),
+    "file-for-the-backups": text("var/backups", b""),
+}
+
+
+@pytest.mark.parametrize("state", TAKEN)
+def test_state_that_comes_back(state: str, tmp_path: Path) -> None:
+    root = fresh(tmp_path / "root", "spark1")
+    (root / "srv").mkdir()
+    TAKEN[state](root)
+    before = snapshot(root)
+    done(install(LAB_MESH, root, "--apply"))
+    assert snapshot(root) != before
+    done(install(LAB_MESH, root, "--rollback"))
+    assert snapshot(root) == before
+
+
+@pytest.mark.parametrize("state", REFUSED)
+def test_state_that_is_refused(state: str, tmp_path: Path) -> None:
+    root = fresh(tmp_path / "root", "spark1")
+    REFUSED[state](root)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    before = snapshot(root)
+    said = refused(install(LAB_MESH, root, "--apply"))
+    assert "nothing was changed" in said or "refused: " in said, said
+    assert snapshot(root) == before
+    assert not list(outside.iterdir())
+    assert not list(root.glob(f"{BACKUPS}/0*"))
+
+
+@pytest.fixture
+def immutable(tmp_path: Path) -> Path:
+    require_root()
+    require("chattr", "lsattr")
+    root = fresh(tmp_path / "root", "spark1")
+    file = root / "etc/nccl.conf"
+    if subprocess.run(["chattr", "+i", file], capture_output=True, check=False).returncode:
+        pytest.skip("this file system knows no immutable files")
+    return root
+
+
+def test_immutable_file(immutable: Path) -> None:
+    file = immutable / "etc/nccl.conf"
+    try:
+        before = snapshot(immutable)
+        said = refused(install(LAB_MESH, immutable, "--apply"))
+        assert (
+            "refused: /etc/nccl.conf or its folder is immutable: chattr -i /etc/nccl.conf" in said
+        )
+        assert snapshot(immutable) == before
+        subprocess.run(["chattr", "-i", file], check=True)
+        done(install(LAB_MESH, immutable, "--apply"))
+        subprocess.run(["chattr", "+i", file], check=True)
+        said = refused(install(LAB_MESH, immutable, "--rollback"))
+        assert "/etc/nccl.conf could not be replaced" in said
+        assert {
+            path for path in snapshot(immutable) if snapshot(immutable)[path] != before.get(path)
+        }
+        assert snapshot(immutable).keys() == before.keys()
+    finally:
+        subprocess.run(["chattr", "-i", file], check=True)
+    done(install(LAB_MESH, immutable, "--rollback"))
+    assert snapshot(immutable) == before

@@ -1,0 +1,138 @@
+"""The documents: their commands are run and print what they say, their links lead somewhere."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from documents import PATHS, Workplace, blocks, console, same, text_of
+from make_command_reference import EXITS, page
+from make_comment_picture import drawn
+from published import markdown
+
+from generator.cli import COMMANDS
+from generator.resources import ROOT
+
+BUNDLE = "templates/README.md"
+
+# These begin with nothing; the others in a repository that has the examples.
+FROM_NOTHING = ("README.md",)
+WITH_COMMANDS = [path for path in PATHS if [*console(text_of(path))]]
+
+
+@pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("update_golden"))
+
+
+@pytest.mark.parametrize("path", WITH_COMMANDS)
+def test_commands(path: str, tmp_path: Path, update: bool) -> None:
+    place = Workplace(tmp_path)
+    place = place.empty() if path in FROM_NOTHING else place.with_examples()
+    text = text_of(path)
+    for command, printed in console(text):
+        said = place.run(command)
+        if update and not same(said, printed):
+            text = text.replace(f"\n$ {command}\n{printed}", f"\n$ {command}\n{said}", 1)
+        else:
+            assert same(said, printed), command
+    if update:
+        (ROOT / path).write_text(text, encoding="utf-8")
+
+
+def test_reference_of_the_commands(update: bool) -> None:
+    path = ROOT / "generator/commands/README.md"
+    if update:
+        path.write_text(page(), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == page(), "made by tests/make_command_reference.py"
+    assert {*EXITS} == {*COMMANDS}
+
+
+def test_published_figures(update: bool) -> None:
+    path = ROOT / "schemas/README.md"
+    text = path.read_text(encoding="utf-8")
+    head, _ = markdown().split("\n", 1)
+    table = re.search(rf"^{re.escape(head)}\n(?:\|.*\n)+\n(?:\|.*\n)+", text, re.MULTILINE)
+    assert table
+    if update:
+        path.write_text(text.replace(table[0], markdown()), encoding="utf-8")
+    else:
+        assert table[0] == markdown(), "the table is that of published.markdown()"
+
+
+def test_picture_of_the_comment(update: bool) -> None:
+    path = ROOT / "sites/images/comment.svg"
+    now = drawn()
+    ElementTree.fromstring(now)
+    if update:
+        path.write_text(now, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == now, "made by tests/make_comment_picture.py"
+    for word in ("context_length: 32768", "the API is down", "1. copy the folder", "pair/spark1"):
+        assert word in now
+
+
+def test_front_page_is_short() -> None:
+    assert len(text_of("README.md").encode()) <= 7 * 1024
+
+
+def anchors(text: str) -> set[str]:
+    """What a heading is linked by, and the anchors that are written out."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = (re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)
+    return {*plain, *re.findall(r'<a id="([^"]+)">', text)}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_links(path: str) -> None:
+    text = text_of(path)
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    folder = (ROOT / path).parent
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if target.startswith("http"):
+            continue
+        file, _, anchor = target.partition("#")
+        found = (folder / file) if file else ROOT / path
+        assert found.exists(), target
+        if anchor:
+            assert anchor in anchors(found.read_text(encoding="utf-8")), target
+
+
+def test_documents_that_there_are() -> None:
+    folders = [path for path in ROOT.glob("*/") if (path / "README.md").exists()]
+    found = {f"{folder.name}/README.md" for folder in folders} | {"README.md"}
+    assert found <= {*PATHS}
+
+
+# The bundle
+
+
+def test_tree_of_a_bundle() -> None:
+    (tree,) = [text for text in blocks(text_of(BUNDLE), "") if text.startswith("out/lab-mesh/")]
+    folder, listed = "", set()
+    for line in tree.splitlines()[1:]:
+        name = line.split()[0]
+        folder = "" if line.startswith("  ") and line[2] != " " else folder
+        if name.endswith("/"):
+            folder = name
+        else:
+            listed.add(folder + name)
+    root = ROOT / "out/lab-mesh"
+    files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+    assert listed == {path for path in files if not path.startswith(("spark2/", "spark3/"))}
+
+
+def test_files_of_engines_and_services() -> None:
+    """Each is in a bundle that somebody can look at, unless it is of a service that none shows."""
+    sites = "".join(path.read_text() for path in (ROOT / "sites").glob("*.yaml"))
+    rows = [
+        row
+        for row in text_of(BUNDLE).splitlines()
+        if row.startswith("| `o")
+        and all(f"{service}:" in sites for service in re.findall(r"services\.(\w+)", row))
+    ]
+    names = [name for row in rows for name in re.findall(r"`(\S+/\S+)`", row)]
+    assert len(names) > 10
+    for name in names:
+        assert [*(ROOT / "out").glob(f"*/{name}"), *(ROOT / "out").glob(f"*/*/{name}")], name
+    for service in ("monitoring", "guard", "firewall", "qos", "web_ui"):
+        assert f"{service}:" in sites, service

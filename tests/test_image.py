@@ -1,0 +1,135 @@
+"""The image that a site derives: what it is built from, once, and how the others get the same."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from bundles import BUNDLES, NodeFolder, on_node
+from conftest import Command
+from stand_ins import StandIns
+
+BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-image")
+BUILD = BUNDLE.site.image_build
+HEAD = NodeFolder(BUNDLE, "spark1")
+
+# Knows the label of the image that it has built.
+DOCKER = """\
+#!/bin/bash
+printf '%s\\n' "$*" >>"$CALLS/docker"
+case $1 in
+  image) cat "$CALLS/label" 2>/dev/null ;;
+  build) sed -n 's/^LABEL sparkgen.build=//p' Dockerfile >"$CALLS/label" ;;
+  save) echo an image ;;
+esac
+"""
+SSH = """\
+#!/bin/bash
+printf '%s\\n' "$*" >>"$CALLS/ssh"
+case "$*" in
+  *inspect*) cat "$CALLS/other" 2>/dev/null ;;
+  *load*) cat >"$CALLS/loaded" && cp "$CALLS/label" "$CALLS/other" ;;
+esac
+[[ ! -e $CALLS/refused ]]
+"""
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path) -> StandIns:
+    made = StandIns(tmp_path)
+    made.add("docker", DOCKER)
+    made.add("ssh", SSH)
+    return made
+
+
+def build(tmp_path: Path, stand_ins: StandIns, *options: str) -> tuple[int, str]:
+    folder = tmp_path / "image"
+    if not folder.exists():
+        shutil.copytree(BUNDLE.folder / "operator/image", folder)
+        HEAD.copy(tmp_path / "trees")
+    script = on_node(tmp_path / "trees" / HEAD.name, "bash", str(folder / "build.sh"), *options)
+    done = stand_ins.run(*script)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_image_is_built_once_and_loaded_on_the_others(tmp_path: Path, stand_ins: StandIns) -> None:
+    assert BUILD
+    assert build(tmp_path, stand_ins, "--check")[0] == 1
+    status, said = build(tmp_path, stand_ins)
+    assert (status, said) == (0, "spark2 has it now\n")
+    calls = (stand_ins.calls / "docker").read_text()
+    wanted = "build --provenance=false --sbom=false --tag vllm-own:1 --file Dockerfile context"
+    assert calls.count(wanted) == 1
+    assert (stand_ins.calls / "loaded").read_text() == "an image\n"
+    assert (stand_ins.calls / "label").read_text().strip() == BUILD.inputs
+
+    assert build(tmp_path, stand_ins) == (
+        0,
+        "vllm-own:1 is there already\nspark2 has it already\n",
+    )
+    assert (stand_ins.calls / "docker").read_text().count(wanted) == 1
+    assert build(tmp_path, stand_ins, "--check")[0] == 0
+
+
+def test_node_that_cannot_be_reached_is_named(tmp_path: Path, stand_ins: StandIns) -> None:
+    (stand_ins.calls / "refused").touch()
+    status, said = build(tmp_path, stand_ins)
+    assert status == 1
+    assert "spark2 did not get vllm-own:1" in said
+
+
+def test_option_that_it_does_not_know(tmp_path: Path, stand_ins: StandIns) -> None:
+    assert build(tmp_path, stand_ins, "--all")[0] == 2
+    assert not (stand_ins.calls / "docker").exists()
+
+
+def test_label_changes_with_every_input(tmp_path: Path, sparkgen: Command) -> None:
+    site = tmp_path / "site.yaml"
+    shutil.copytree(BUNDLE.file.parent, tmp_path, dirs_exist_ok=True)
+
+    def label() -> str:
+        assert sparkgen("build", "site.yaml", "--force", cwd=tmp_path).code == 0
+        text = (tmp_path / "out/direct-image/operator/image/Dockerfile").read_text()
+        return text.rpartition("=")[2]
+
+    labels = [label()]
+    (tmp_path / "files/parser.py").write_text("changed\n")
+    labels.append(label())
+    (tmp_path / "mods/fix-template/template.jinja").chmod(0o755)
+    labels.append(label())
+    site.write_text(site.read_text().replace("ray==2.55.0", "ray==2.56.0"))
+    labels.append(label())
+    site.write_text(site.read_text().replace("vllm-openai:v0.33.0", "vllm-openai:v0.33.0-1"))
+    labels.append(label())
+    assert len(set(labels)) == len(labels)
+
+
+def test_prepared_engine_is_started_by_the_script() -> None:
+    container = HEAD.node.container
+    assert container.entrypoint == "bash"
+    first = container.command[0]
+    assert first == ("/opt/sparkgen/files/prepare.sh", "vllm", "serve")
+    assert any(mount.inside == first[0] and mount.read_only for mount in container.mounts)
+
+
+def _has_docker() -> bool:
+    if not shutil.which("docker"):
+        return False
+    asked = subprocess.run(["docker", "info"], capture_output=True, check=False)
+    return asked.returncode == 0
+
+
+@pytest.mark.skipif(not _has_docker(), reason="no Docker engine runs here")
+def test_dockerfile_is_built_for_real(tmp_path: Path) -> None:
+    """On a base made on the spot: nothing is pulled."""
+    assert BUILD
+    folder = tmp_path / "image"
+    shutil.copytree(BUNDLE.folder / "operator/image", folder)
+    text = (folder / "Dockerfile").read_text()
+    text = text.replace(f"FROM {BUILD.base}", "FROM sparkgen-test-base")
+    (folder / "Dockerfile").write_text(text.replace("pip install ray==2.55.0", "true"))
+    packed = ("tar", "-C", "/", "-c", "bin", "lib", "lib64", "usr/bin", "usr/lib")
+    tar = subprocess.run(packed, stdout=subprocess.PIPE, check=False)
+    subprocess.run(["docker", "import", "-", "sparkgen-test-base"], input=tar.stdout, check=True)
+    built = ("docker", "build", "--tag", "sparkgen-test", "--file", "Dockerfile", "context")
+    subprocess.run(built, cwd=folder, check=True)

@@ -1,0 +1,172 @@
+"""The language server, asked over standard input by pygls' own client, as an editor does."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+from lsprotocol import types
+from pygls.lsp.client import LanguageClient
+from waiting import PATIENCE
+
+from generator.reports.explain import explanations
+from generator.resources import ROOT
+
+SITE = (ROOT / "sites/single.yaml").read_text()
+Talk = Callable[[LanguageClient, str, list[types.PublishDiagnosticsParams]], Awaitable[Any]]
+
+
+def talk(path: Path, text: str, ask: Talk, encoding: str = "utf-16") -> Any:
+    """Open a text in the server of a process of its own, and ask."""
+
+    async def session() -> Any:
+        client = LanguageClient("tests", "1")
+        published: list[types.PublishDiagnosticsParams] = []
+
+        @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        def keep(params: types.PublishDiagnosticsParams) -> None:
+            published.append(params)
+
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        await client.start_io(sys.executable, "-m", "generator", "lsp", env=env)
+        general = types.GeneralClientCapabilities(
+            position_encodings=[types.PositionEncodingKind(encoding)]
+        )
+        await client.initialize_async(
+            types.InitializeParams(capabilities=types.ClientCapabilities(general=general))
+        )
+        client.initialized(types.InitializedParams())
+        item = types.TextDocumentItem(path.as_uri(), types.LanguageKind.Yaml, 1, text)
+        client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+        await until(lambda: bool(published))
+        answer = await ask(client, path.as_uri(), published)
+        await client.shutdown_async(None)
+        client.exit(None)
+        await client.stop()
+        return answer
+
+    return asyncio.run(asyncio.wait_for(session(), PATIENCE))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lab.yaml"
+
+
+def test_findings_are_diagnostics_where_they_are(path: Path) -> None:
+    async def ask(_: LanguageClient, uri: str, published: list[Any]) -> Any:
+        return published[-1]
+
+    found = talk(path, SITE.replace("kind: single", "kind: singel"), ask)
+    (one,) = found.diagnostics
+    line = SITE.split("\n").index("  kind: single")
+    assert found.uri == path.as_uri()
+    assert (one.code, one.source, one.severity) == (
+        "SG104",
+        "sparkgen",
+        types.DiagnosticSeverity.Error,
+    )
+    assert one.range == types.Range(types.Position(line, 8), types.Position(line, 14))
+    assert "did you mean 'single'?" in one.message
+    assert one.code_description.href.endswith("/rules.md#sg104")
+
+
+@pytest.mark.parametrize(("encoding", "units"), [("utf-16", 2), ("utf-32", 1)])
+def test_columns_are_counted_as_the_editor_counts(encoding: str, units: int, path: Path) -> None:
+    """A character beyond the first plane is two to most editors, and one to findings."""
+
+    async def ask(_: LanguageClient, uri: str, published: list[Any]) -> Any:
+        places = [one.range.start.character for one in published[-1].diagnostics]
+        return max(places)
+
+    line = 'topology: {kind: single, "😀": 1, kid: 2}'
+    text = SITE.replace("topology:\n  kind: single", line)
+    assert talk(path, text, ask, encoding) == line.index("kid") + units - 1
+
+
+def test_a_change_is_judged_anew_and_a_closed_file_not_at_all(path: Path) -> None:
+    async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
+        assert not published[-1].diagnostics
+        whole = types.TextDocumentContentChangeWholeDocument(SITE.replace("image:", "imagge:"))
+        version = types.VersionedTextDocumentIdentifier(2, uri)
+        client.text_document_did_change(types.DidChangeTextDocumentParams(version, [whole]))
+        await until(lambda: len(published) > 1)
+        changed = [one.code for one in published[-1].diagnostics]
+        identifier = types.TextDocumentIdentifier(uri)
+        client.text_document_did_close(types.DidCloseTextDocumentParams(identifier))
+        await until(lambda: len(published) > 2)
+        return changed, list(published[-1].diagnostics)
+
+    assert talk(path, SITE, ask) == (["SG101"], [])
+
+
+def test_hover_says_what_explain_says(path: Path) -> None:
+    async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
+        document = types.TextDocumentIdentifier(uri)
+        at = published[-1].diagnostics[0].range.start
+        there = await client.text_document_hover_async(types.HoverParams(document, at))
+        elsewhere = types.HoverParams(document, types.Position(0, 0))
+        return there.contents.value, await client.text_document_hover_async(elsewhere)
+
+    shown, nothing = talk(path, SITE.replace("image:", "imagge:"), ask)
+    assert explanations()["SG101"].title in shown
+    assert explanations()["SG101"].good.strip() in shown
+    assert nothing is None
+
+
+def test_actions_mend_the_text(path: Path) -> None:
+    async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
+        document = types.TextDocumentIdentifier(uri)
+        (one,) = published[-1].diagnostics
+        context = types.CodeActionContext(diagnostics=[one])
+        params = types.CodeActionParams(document, one.range, context)
+        return await client.text_document_code_action_async(params)
+
+    (action,) = talk(path, SITE.replace("image:", "imagge:"), ask)
+    assert action.is_preferred
+    assert action.title == "did you mean 'image'?"
+    ((edit,),) = action.edit.changes.values()
+    assert edit.new_text == "image"
+    assert edit.range.end.character - edit.range.start.character == len("imagge")
+
+
+def test_each_reading_is_an_action_and_none_is_preferred(path: Path) -> None:
+    async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
+        document = types.TextDocumentIdentifier(uri)
+        (one,) = published[-1].diagnostics
+        params = types.CodeActionParams(document, one.range, types.CodeActionContext([one]))
+        return await client.text_document_code_action_async(params)
+
+    text = (ROOT / "sites/lab-mesh.yaml").read_text().replace("name: spark2", "name: spark20")
+    found = talk(path, text, ask)
+    assert len(found) == 2
+    assert not any(action.is_preferred for action in found)
+    assert len({action.title for action in found}) == 2
+
+
+def test_other_yaml_files_are_left_alone(path: Path) -> None:
+    async def ask(_: LanguageClient, uri: str, published: list[Any]) -> Any:
+        return list(published[-1].diagnostics)
+
+    assert talk(path, "services:\n  web:\n    image: nginx\nnetworks: {}\n", ask) == []
+
+
+def test_without_pygls_it_ends_in_a_line(process: Command, tmp_path: Path) -> None:
+    (tmp_path / "pygls").mkdir()
+    (tmp_path / "pygls/__init__.py").write_text("raise ImportError")
+    lacking = os.pathsep.join([str(tmp_path), str(ROOT)])
+    answered = process("lsp", cwd=tmp_path, env={"PYTHONPATH": lacking})
+    assert answered.code == 4
+    assert answered.out == ""
+    assert answered.err == (
+        "sparkgen: the language server needs pygls: pip install 'sparkgen[lsp]'\n"
+    )

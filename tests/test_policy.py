@@ -1,0 +1,154 @@
+"""A repository's policy: what it makes of findings, and what it asks for."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from documents import block
+from racks import site_text
+
+from generator.rules.policy import read_policy
+
+DIGEST = f"@sha256:{'0' * 64}"
+MOVING = "rules: {SG609: {level: LEVEL, reason: what runs is what was reviewed}}\n"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """A repository with a site whose image moves."""
+    (tmp_path / "sites").mkdir()
+    (tmp_path / "sites/lab.yaml").write_text(site_text(image="latest"))
+    return tmp_path
+
+
+def rule(cluster: Path, text: str) -> None:
+    (cluster / "policy.yaml").write_text(f"version: 1\n{text}")
+
+
+@pytest.mark.parametrize(
+    ("level", "code", "shown"),
+    [("error", 3, "error[SG609]"), ("warning", 0, "warning[SG609]"), ("note", 0, "note[SG609]")],
+)
+def test_level_of_a_rule(
+    level: str, code: int, shown: str, cluster: Path, sparkgen: Command
+) -> None:
+    rule(cluster, MOVING.replace("LEVEL", level))
+    for command in ("validate", "build"):
+        outcome = sparkgen(command, cwd=cluster)
+        assert outcome.code == code
+        assert outcome.err.startswith(f"{shown}: the tag 'latest' moves\n")
+        assert f"policy.yaml makes it a{'n' * (level == 'error')} {level} (what runs" in outcome.err
+    assert (cluster / "out").exists() is (code == 0)
+
+
+def test_rule_that_is_off(cluster: Path, sparkgen: Command) -> None:
+    rule(cluster, MOVING.replace("LEVEL", "off"))
+    outcome = sparkgen("validate", "--strict", cwd=cluster)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_style_is_a_rule_too(cluster: Path, sparkgen: Command) -> None:
+    (cluster / "sites/lab.yaml").write_text(site_text().replace("{kind", "{ kind"))
+    assert "warning[SG011]" in sparkgen("validate", cwd=cluster).err
+    rule(cluster, "rules: {SG011: {level: error, reason: diffs are read}}\n")
+    assert sparkgen("validate", cwd=cluster).code == 3
+
+
+def test_no_waiver_against_the_policy(cluster: Path, sparkgen: Command) -> None:
+    waiver = "waivers:\n  - {rule: SG609, path: engine.image, reason: we like it}\n"
+    (cluster / "sites/lab.yaml").write_text(site_text(image="latest") + waiver)
+    assert sparkgen("validate", "--strict", cwd=cluster).code == 0
+    rule(cluster, MOVING.replace("LEVEL", "error"))
+    outcome = sparkgen("validate", cwd=cluster)
+    assert outcome.code == 3
+    assert outcome.err.count("[SG") == 1
+
+
+def test_what_is_asked_for(cluster: Path, sparkgen: Command) -> None:
+    rule(cluster, "require: {api_key: A, image_digests: B, model_revision: C}\n")
+    site = cluster / "sites/lab.yaml"
+    text = site_text() + "services: {monitoring: true}\n"
+    site.write_text(text)
+    outcome = sparkgen("validate", "--format", "json", cwd=cluster)
+    findings = json.loads(outcome.out)["findings"]
+    assert outcome.code == 3
+    assert {finding["rule"] for finding in findings} == {"SG821"}
+    places = [finding["path"] for finding in findings]
+    assert sorted(places) == [
+        *("engine", "engine.image", "model", "services.monitoring", "services.monitoring"),
+    ]
+    site.write_text(
+        text.replace("v0.33.0", f"v0.33.0{DIGEST}", 1)
+        .replace("8192}", f"8192, revision: {'a' * 40}}}")
+        .replace("  parallel:", "  secrets: [VLLM_API_KEY]\n  parallel:")
+        .replace("services: {monitoring: true}\n", "")
+    )
+    assert sparkgen("validate", cwd=cluster).err.count("SG821") == 0
+
+
+def test_key_that_nobody_else_needs(cluster: Path, sparkgen: Command) -> None:
+    rule(cluster, "require: {api_key: A}\n")
+    site = cluster / "sites/lab.yaml"
+    site.write_text(site_text().replace("  parallel:", "  bind: local\n  parallel:"))
+    assert sparkgen("validate", cwd=cluster).code == 0
+
+
+def test_place_of_the_policy(cluster: Path, sparkgen: Command) -> None:
+    """Beside the folder of the sites, wherever it is called from, or where it is said to be."""
+    rule(cluster, MOVING.replace("LEVEL", "error"))
+    for folder, file in ((cluster, "sites/lab.yaml"), (cluster / "sites", "lab.yaml")):
+        assert sparkgen("validate", file, cwd=folder).code == 3
+    assert sparkgen("validate", cluster / "sites/lab.yaml", cwd=cluster.parent).code == 3
+    (cluster / "policy.yaml").rename(cluster / "house.yaml")
+    assert sparkgen("validate", cwd=cluster).code == 0
+    for command in ("validate", "build"):
+        assert sparkgen(command, "--policy", "house.yaml", cwd=cluster).code == 3
+    missing = sparkgen("validate", "--policy", "none.yaml", cwd=cluster)
+    assert (missing.code, missing.err) == (4, "sparkgen: none.yaml: No such file or directory\n")
+
+
+def test_policy_of_standard_input(cluster: Path, sparkgen: Command) -> None:
+    rule(cluster, MOVING.replace("LEVEL", "error"))
+    assert sparkgen("validate", "-", cwd=cluster, stdin=site_text(image="latest")).code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rules: {SG609: {level: fatal, reason: A}}\n", "there is no level 'fatal'"),
+        ("rules: {SG609: error}\n", "a rule has a level and a reason"),
+        ("rules: {SG609: {level: error}}\n", "a rule has a level and a reason"),
+        ("rules: {SG609: {level: error, reason: }}\n", "a reason is a sentence"),
+        ("rules: {SG204: {level: off, reason: A}}\n", "SG204 is an error wherever it is said"),
+        ("rules: {SG608x: {level: off, reason: A}}\n", "no rule about a site is called 'SG608x'"),
+        ("rules: {SG802: {level: off, reason: A}}\n", "no rule about a site is called 'SG802'"),
+        ("rules: [SG609]\n", "'rules' holds names, each with what is said of it"),
+        ("require: {api_kez: A}\n", "nothing called 'api_kez' can be asked for"),
+        ("require: {api_key: [A]}\n", "a requirement has a reason"),
+        ("requires: {api_key: A}\n", "a policy has no key 'requires'"),
+        ("rules: {SG609: [\n", "SG001"),
+    ],
+)
+def test_malformed(text: str, said: str, cluster: Path, sparkgen: Command) -> None:
+    rule(cluster, text)
+    outcome = sparkgen("build", cwd=cluster)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert said in outcome.err
+    assert " --> policy.yaml:" in outcome.err
+    assert not (cluster / "out").exists()
+    shown = json.loads(sparkgen("validate", "--format", "json", cwd=cluster).out)
+    assert {finding["file"] for finding in shown["findings"]} == {"policy.yaml"}
+
+
+@pytest.mark.parametrize("text", ["", "[]\n", "version: 2\n", "just words\n"])
+def test_what_is_no_policy(text: str) -> None:
+    _, findings, policy = read_policy("policy.yaml", text.encode())
+    assert findings
+    assert policy is None
+
+
+def test_documented_policy() -> None:
+    text = block("sites/README.md", "yaml", "require:")
+    _, findings, policy = read_policy("policy.yaml", text.encode())
+    assert (findings, bool(policy)) == ([], True)

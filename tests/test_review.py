@@ -1,0 +1,358 @@
+"""Reviews in a real repository: what people are told to do about each kind of change."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+from racks import site_text
+from repositories import commit, data, git, lab, order, todo
+
+from generator.resources import ROOT
+
+COPY = "copy the folder (operator/deploy.sh --run)"
+STOP = "stop the engine, the head first: spark1 spark2"
+START = "start the engine, the head last: spark2 spark1"
+
+
+@pytest.fixture
+def site(tmp_path: Path, sparkgen: Command) -> Path:
+    """A site file whose bundle is built, both committed."""
+    return lab(tmp_path, sparkgen)
+
+
+def rewrite(site: Path, *pairs: tuple[str, str]) -> None:
+    """Change a site file, or a file of a bundle."""
+    text = site.read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    site.write_text(text)
+
+
+def test_bundle_of_an_older_version(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    """An upgrade of sparkgen changes files of a site that nobody touched."""
+    script = tmp_path / "out/lab/spark1/etc/sparkgen/engine.env"
+    rewrite(script, ("VLLM_HOST_IP=", "VLLM_HOST="))
+    rewrite(tmp_path / "out/lab/MANIFEST.json", ("sparkgen 0.", "sparkgen 0.0."))
+    commit(tmp_path)
+    found = data(sparkgen, tmp_path, "--against", "HEAD")
+    assert todo(found)["spark1"] == "engine restart"
+    assert found["edits"] == []
+    assert [file["path"] for file in found["nodes"][0]["files"]] == [
+        "spark1/etc/sparkgen/engine.env"
+    ]
+    sparkgen("build", "--force", site, cwd=tmp_path)
+    assert data(sparkgen, tmp_path, "--against", "HEAD")["changed"]
+
+
+def test_commit_without_bundles(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    git(tmp_path, "rm", "-r", "--quiet", "--cached", "out")
+    git(tmp_path, "commit", "--quiet", "--message=Leave bundles to CI")
+    rewrite(site, ("8192", "4096"))
+    found = data(sparkgen, tmp_path, "--against", "main")
+    assert found["against"].endswith("), built anew for want of a committed bundle")
+    assert found["edits"] == ["model.context_length: 8192 -> 4096"]
+
+
+def test_edits_memory_and_downtime_come_first(
+    site: Path,
+    tmp_path: Path,
+    sparkgen: Command,
+) -> None:
+    rewrite(site, ("8192", "131072"))
+    words = ("diff", "sites/lab.yaml", "--against", "main", "--format", "markdown")
+    comment = sparkgen(*words, cwd=tmp_path).out
+    assert comment.splitlines()[:5] == [
+        "<!-- sparkgen diff -->",
+        "### lab",
+        "",
+        "- model.context\\_length: 8192 -\\> 131072",
+        "",
+    ]
+    said = (
+        r"2 of 2 nodes change, \d files; \*\*the API is down for up to 22 min: stop, then load the "
+        r"model\*\*; memory left on the fullest node: \d+\.\d GiB -> \d+\.\d GiB\.\n"
+    )
+    assert re.search(said, comment)
+
+
+def test_equal_nodes_are_folded_into_one(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text(nodes=8))
+    sparkgen("build", site, cwd=tmp_path)
+    commit(tmp_path)
+    rewrite(site, ("8192", "4096"))
+    words = ("diff", "sites/lab.yaml", "--against", "main", "--format", "markdown")
+    comment = sparkgen(*words, cwd=tmp_path).out
+    folds = re.findall(r"<summary>(.*)</summary>", comment)
+    assert folds == [
+        "lab/spark1: engine restart (2 files)",
+        "lab/spark2, spark3, spark4, spark5, spark6, spark7, spark8: engine restart "
+        "(2 files, each)",
+        "lab: files of no node (1 file)",
+    ]
+    assert comment.count("\n--- a/NODE/opt/sparkgen/compose.yaml\n") == 1
+    assert comment.count("SHA256SUMS") == 0
+
+
+def test_removed_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    """Its bundle, which nobody builds any more, is what still runs on the nodes."""
+    other = tmp_path / "sites/other.yaml"
+    other.write_text(site_text().replace("name: lab", "name: other").replace("10.0.0.", "10.0.1."))
+    site.unlink()
+    words = ("diff", "sites/other.yaml", "--against", "HEAD", "--format", "json")
+    found = json.loads(sparkgen(*words, cwd=tmp_path).out)["sites"]
+    assert [review["site"] for review in found] == ["other", "lab"]
+    assert {node["state"] for node in found[1]["nodes"]} == {"removed"}
+    assert order(found[1]) == [STOP, "install.sh --uninstall: spark1 spark2"]
+    assert found[1]["notes"] == ["out/lab is left over; git rm -r out/lab"]
+
+    checked = sparkgen("check", "sites/other.yaml", cwd=tmp_path)
+    assert checked.code == 1
+    assert "SG808: out/lab: left over, for there is no sites/lab.yaml" in checked.out
+
+
+def test_renamed_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(site, ("name: lab\n", "name: rack\n"))
+    found = data(sparkgen, tmp_path, "--against", "HEAD")
+    assert (found["site"], found["was"]) == ("rack", "lab")
+    assert found["edits"] == ["name: lab -> rack"]
+    assert {node["state"] for node in found["nodes"]} == {"changed"}
+    checked = sparkgen("check", "sites/lab.yaml", cwd=tmp_path)
+    assert "SG808: out/lab: left over, for sites/lab.yaml is the site rack" in checked.out
+
+
+def test_renamed_site_file(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.rename(site.with_name("rack.yaml"))
+    words = ("sites/rack.yaml", "--against", "HEAD", "--exit-code")
+    outcome = sparkgen("diff", *words, cwd=tmp_path)
+    assert (outcome.code, outcome.out.partition(" from ")[0]) == (0, "lab: nothing differs")
+    assert sparkgen("check", "sites/rack.yaml", cwd=tmp_path).code == 0
+
+
+def test_renamed_node(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(site, ("spark2", "anna"))
+    found = data(sparkgen, tmp_path, "--against", "HEAD")
+    (renamed,) = (node for node in found["nodes"] if node["state"] == "renamed")
+    assert (renamed["node"], renamed["was"]) == ("anna", "spark2")
+    assert renamed["todo"].startswith("called spark2 until now: ")
+    steps = order(found)
+    assert f"{COPY}: anna spark1" in steps
+    assert "install.sh --set-hostname --apply: anna" in steps
+    assert "install.sh --apply: spark1" in steps
+    assert not [step for step in steps if "fetch" in step or "uninstall" in step or "cable" in step]
+
+
+def test_node_in_the_middle(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.write_text(site_text(nodes=3))
+    sparkgen("build", site, cwd=tmp_path)
+    commit(tmp_path)
+    management = "management: {interface: enP7s7, address: 10.0.0.9/16}"
+    rewrite(
+        site,
+        ("  - name: spark2\n", f"  - name: anna\n    {management}\n  - name: spark2\n"),
+        ("topology:", "  - endpoints: [anna:p0, rack:9]\ntopology:"),
+        ("pipeline: 3", "pipeline: 4"),
+    )
+    found = data(sparkgen, tmp_path, "--against", "HEAD")
+    assert found["notes"] == [
+        f"{name} has host number {new} in place of {old}: to leave it as it was, add nodes at the "
+        f"end of the list, or write 'host: {old}'"
+        for name, new, old in (("spark2", 13, 12), ("spark3", 14, 13))
+    ]
+
+
+def test_moved_cable(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(site, ("rack:2.0", "rack:7.0"))
+    found = data(sparkgen, tmp_path, "--against", "HEAD")
+    assert order(found) == [
+        STOP,
+        "move cable 2: spark2:p0 to rack:2.0 -> spark2:p0 to rack:7.0",
+        "check the fabric: wait-fabric.sh 10: spark1 spark2",
+        START,
+    ]
+    # The links of one node drop, and no rank goes on without the other.
+    assert todo(found) == {
+        "spark1": "engine restart, with the other ranks",
+        "spark2": "another cable (links drop), engine restart",
+    }
+    assert found["downtimeSeconds"] is not None
+
+
+def test_labelled_cables_that_changed_places(tmp_path: Path, sparkgen: Command) -> None:
+    text = (ROOT / "sites/lab-mesh.yaml").read_text()
+    file = tmp_path / "sites/lab-mesh.yaml"
+    file.parent.mkdir()
+    ends = re.findall(r"endpoints: \[(.+?)\]", text)
+    assert len(ends) == 3
+    for number, pair in enumerate(ends):
+        text = text.replace(f"endpoints: [{pair}]", f"label: L{number}\n    endpoints: [{pair}]")
+    file.write_text(text)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    sparkgen("build", file, cwd=tmp_path)
+    commit(tmp_path)
+    rewrite(file, ("label: L0", "label: X"), ("label: L1", "label: L0"), ("label: X", "label: L1"))
+    outcome = sparkgen("diff", file, "--against", "HEAD", "--stat", cwd=tmp_path)
+    assert "cable" not in outcome.out.partition("In this order:")[2].partition("FILE")[0]
+
+
+def test_mtu_of_a_switch(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(site, ("{kind: switch}", "{kind: switch, mtu: 9000}"))
+    assert order(data(sparkgen, tmp_path, "--against", "HEAD")) == [
+        f"{COPY}: spark2 spark1",
+        "set the MTU of every switch port to 9000",
+        STOP,
+        "install.sh --apply: spark2 spark1",
+        "check the fabric: wait-fabric.sh 10: spark1 spark2",
+        START,
+    ]
+
+
+def test_service_that_is_new_and_gone(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(site, ("engine:", "services: {guard: true, firewall: true, ssh: true}\nengine:"))
+    found = data(sparkgen, tmp_path, "--against", "HEAD")
+    start = "systemctl start sparkgen-guard; /opt/sparkgen/firewall.sh; systemctl restart fail2ban"
+    assert order(found) == [
+        f"{COPY}: spark2 spark1",
+        f"install.sh --apply; {start}: spark2 spark1",
+        "/opt/sparkgen/ssh-keys.sh: spark1",
+    ]
+    sparkgen("build", site, cwd=tmp_path)
+    commit(tmp_path)
+    rewrite(site, ("services: {guard: true, firewall: true, ssh: true}\n", ""))
+    assert order(data(sparkgen, tmp_path, "--against", "HEAD")) == [
+        f"{COPY}: spark2 spark1",
+        "/opt/sparkgen/firewall.sh --remove: spark2 spark1",
+        "install.sh --apply; systemctl restart fail2ban: spark2 spark1",
+    ]
+
+
+def test_image_of_a_service(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(site, ("engine:", "services: {web_ui: true}\nengine:"))
+    steps = order(data(sparkgen, tmp_path, "--against", "HEAD"))
+    assert re.fullmatch(r"fetch the image first: docker pull \S*open-webui\S*: spark1", steps[0])
+    assert "install.sh --apply; systemctl start sparkgen-web-ui: spark1" in steps
+
+
+def test_user_and_cache_that_move_the_model(
+    site: Path,
+    tmp_path: Path,
+    sparkgen: Command,
+) -> None:
+    rewrite(site, ("name: lab\n", "name: lab\nuser: lab\n"))
+    fetched = "hf download openai/gpt-oss-120b: spark1 spark2"
+    found = data(sparkgen, tmp_path, "--against", "HEAD")
+    assert found["edits"] == ["user: lab is new"]
+    assert order(found)[1] == (
+        f"fetch or move the model first, into /home/lab/.cache/huggingface/hub: {fetched}"
+    )
+
+
+def test_secrets_and_keys(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(site, ("engine:\n", "engine:\n  secrets: [HF_TOKEN]\n"))
+    steps = order(data(sparkgen, tmp_path, "--against", "HEAD"))
+    assert "write HF_TOKEN into /etc/sparkgen/secrets.env: spark1 spark2" in steps
+
+
+def test_keys_of_mpi(tmp_path: Path, sparkgen: Command) -> None:
+    file = tmp_path / "sites/pair-trtllm-235b.yaml"
+    file.parent.mkdir()
+    file.write_text((ROOT / "sites/pair-trtllm-235b.yaml").read_text())
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    sparkgen("build", file, cwd=tmp_path)
+    commit(tmp_path)
+    found = reviewed(sparkgen, file, tmp_path)
+    assert not found["changed"]
+    name = re.findall(r"- name: (\S+)", file.read_text())[1]
+    rewrite(file, (name, "anna"))
+    steps = order(reviewed(sparkgen, file, tmp_path))
+    assert [step for step in steps if step.startswith("make the keys of MPI, as README.md says: ")]
+
+
+def reviewed(sparkgen: Command, file: Path, cwd: Path) -> dict[str, Any]:
+    outcome = sparkgen("diff", file, "--against", "HEAD", "--format", "json", cwd=cwd)
+    assert outcome.code == 0, outcome.err
+    (found,) = json.loads(outcome.out)["sites"]
+    return dict(found)
+
+
+def test_mode_alone(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    manifest = tmp_path / "out/lab/MANIFEST.json"
+    content = json.loads(manifest.read_text())
+    content["files"]["spark1/etc/netplan/40-cx7.yaml"]["mode"] = "0644"
+    manifest.write_text(json.dumps(content, indent=2) + "\n")
+    commit(tmp_path)
+    outcome = sparkgen("diff", site, "--against", "HEAD", cwd=tmp_path)
+    assert "\nspark1/etc/netplan/40-cx7.yaml: mode 0644 -> 0600\n" in outcome.out
+    outcome = sparkgen("diff", site, "--against", "HEAD", "--stat", cwd=tmp_path)
+    assert re.search(r"^mode +spark1/etc/netplan/40-cx7.yaml ", outcome.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("ref", ["HEAD", "main"])
+def test_history_of_a_folder_that_is_gone(
+    ref: str,
+    site: Path,
+    tmp_path: Path,
+    sparkgen: Command,
+) -> None:
+    subprocess.run(("rm", "-r", tmp_path / "out"), check=True)
+    outcome = sparkgen("diff", site, "--against", ref, "--exit-code", cwd=tmp_path)
+    assert outcome.code == 0
+
+
+def test_bundle_of_a_later_version(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(tmp_path / "out/lab/MANIFEST.json", ('"sparkgen 0.', '"sparkgen 9.0.'))
+    rewrite(site, ("8192", "4096"))
+    refused = sparkgen("build", "sites/lab.yaml", cwd=tmp_path)
+    assert refused.code == 1
+    assert re.fullmatch(
+        r"SG809: out/lab was made by sparkgen 9\.0\.\S+, and this is 0\.\S+\n"
+        r"nothing was written; --force builds them with this version\n",
+        refused.err,
+    )
+    checked = sparkgen("check", "sites/lab.yaml", cwd=tmp_path)
+    assert re.search(
+        r"note: out/lab: made by sparkgen 9\.0\.\S+, and this is 0\.\S+\n", checked.out
+    )
+    assert sparkgen("build", "--force", "sites/lab.yaml", cwd=tmp_path).code == 0
+    assert sparkgen("check", "sites/lab.yaml", cwd=tmp_path).code == 0
+
+
+def test_two_pull_requests_on_one_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    for branch, old, new in (("context", "8192", "4096"), ("image", "v0.33.0", "v0.33.0-aarch64")):
+        git(tmp_path, "checkout", "--quiet", "-b", branch, "main")
+        rewrite(site, (old, new))
+        assert sparkgen("build", "sites/lab.yaml", cwd=tmp_path).code == 0
+        commit(tmp_path)
+    merge = ("git", "-C", str(tmp_path), "merge", "context")
+    assert subprocess.run(merge, capture_output=True).returncode == 1
+    assert "<<<<<<<" in (tmp_path / "out/lab/MANIFEST.json").read_text()
+
+    site.write_text(site_text(image="v0.33.0-aarch64").replace("8192", "4096"))
+    outcome = sparkgen("build", "sites/lab.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert sparkgen("check", "sites/lab.yaml", cwd=tmp_path).code == 0
+    files = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert not [path for path in files if "<<<<<<<" in path.read_text()]
+
+
+def test_conflict_in_a_site_file(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    model = "model: {name: gpt-oss-120b, context_length: 8192}\n"
+    sides = f"<<<<<<< HEAD\n{model}=======\n{model.replace('8192', '4096')}>>>>>>> context\n"
+    rewrite(site, (model, sides))
+    outcome = sparkgen("validate", "sites/lab.yaml", cwd=tmp_path)
+    assert outcome.code == 3
+    assert "error[SG001]: '<<<<<<< HEAD' begins a conflict that git left here\n" in outcome.err
+
+
+def test_site_that_requires_a_later_version(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    rewrite(site, ("name: lab\n", 'name: lab\nrequires: ">=0.1"\n'))
+    assert sparkgen("build", "sites/lab.yaml", cwd=tmp_path).code == 0
+    rewrite(site, (">=0.1", ">=9.0"))
+    for command in ("build", "check", "diff"):
+        outcome = sparkgen(command, "sites/lab.yaml", cwd=tmp_path)
+        assert outcome.code == 3
+        assert "error[SG191]: the site requires sparkgen 9.0 or later" in outcome.err

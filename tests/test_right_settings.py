@@ -1,0 +1,180 @@
+"""Settings that engines take, and that nothing is to be said of."""
+
+from pathlib import Path
+
+import pytest
+
+from generator.pipeline import read_site
+from generator.sitefile.lint import lint
+
+SITE = """\
+version: 1
+name: lab
+nodes:
+  - name: spark1
+topology:
+  kind: single
+model:
+  name: gpt-oss-120b
+engine:
+  name: {engine}
+  version: {version}
+  image: example.org/engine:1
+  {settings}
+"""
+
+RIGHT = [
+    # What either of two neighbours takes, a version between them takes.
+    ("vllm", "0.24.0", "args: {tool-call-parser: deepseek_v4, enable-auto-tool-choice: true}"),
+    ("vllm", "0.24.0", "args: {tokenizer-mode: deepseek_v4}"),
+    ("vllm", "0.26.1rc1.dev439+g7b9f2dad8", "args: {linear-backend: marlin}"),
+    ("vllm", "0.27.0.post1", "args: {reasoning-config: {reasoning_parser: deepseek_r1}}"),
+    ("sglang", "0.5.12", "args: {cuda-graph-max-bs: 16}"),
+    ("sglang", "0.5.19.post1", "args: {cuda-graph-max-bs: 16}"),
+    # What the newest takes, and the oldest.
+    ("vllm", "0.34.0", "args: {watchdog-config: {timeout: 60}}"),
+    ("vllm", "0.18.1", "args: {max-num-partial-prefills: 2}"),
+    ("tensorrt-llm", "1.4.0rc1", "args: {enable_chunked_prefill: true}"),
+    # What a build of one's own is said to have.
+    ("vllm", "0.33.0+own", "args: {dspark-profile: fast}\n  own: {flags: [dspark-profile]}"),
+    ("vllm", "0.33.0+own", "args: {dspark.profile: fast}\n  own: {flags: [dspark]}"),
+    ("vllm", "0.33.0+own", "env: {VLLM_DSPARK: 1}\n  own: {env: [VLLM_DSPARK]}"),
+    (
+        *("vllm", "0.29.1rc1.dev17+g1234567.d20260913"),
+        "args: {reasoning-parser: dspark}\n  own: {parsers: [dspark]}",
+    ),
+    # A parser that a plugin brings along.
+    (
+        *("vllm", "0.33.0"),
+        "args: {tool-call-parser: lab, enable-auto-tool-choice: true, "
+        "tool-parser-plugin: /opt/lab.py}",
+    ),
+    (
+        *("vllm", "0.33.0"),
+        "args: {reasoning-parser: lab, reasoning-parser-plugin: /opt/lab.py}",
+    ),
+    # The numbers that vLLM's enumeration has.
+    ("vllm", "0.33.0", "args: {optimization-level: 3}"),
+    # Tokens of a vocabulary are no secrets.
+    ("vllm", "0.33.0", "args: {hf-overrides: {classifier_from_token: ['no', 'yes']}}"),
+    ("vllm", "0.33.0", "args: {hf-overrides: {image_token: '<image>'}}"),
+    ("vllm", "0.33.0", "args: {hf-overrides.image_token: '<image>'}"),
+    # Methods that model.speculative has no word for.
+    ("vllm", "0.33.0", "args: {speculative-config: {method: ngram, num_speculative_tokens: 4}}"),
+    ("vllm", "0.26.0", "args: {speculative-config: {method: dspark, num_speculative_tokens: 4}}"),
+    ("sglang", "0.5.23", "args: {speculative-algorithm: DFLASH}"),
+]
+
+
+# Whole sites, by what once was said of them.
+SITES = {
+    "a context that YaRN makes": """\
+version: 1
+name: lab
+nodes:
+  - name: spark1
+    management: {address: 10.0.0.11/24}
+topology:
+  kind: single
+model:
+  name: qwen2.5-72b-instruct-awq
+  context_length: 65536
+engine:
+  name: vllm
+  version: 0.33.0
+  image: vllm/vllm-openai:v0.33.0
+  args:
+    hf-overrides: {rope_parameters: {rope_type: yarn, factor: 4}}
+""",
+    "lists that are not indented, and blanks at the end of a line": """\
+version: 1
+name: lab  \n\
+nodes:
+- name: spark1
+topology:
+  kind: single
+model:
+  name: gpt-oss-120b
+engine:
+  name: vllm
+  version: 0.33.0
+  image: vllm/vllm-openai:nightly-0123456789abcdef0123456789abcdef01234567
+""",
+    "a home router's range beside management, and a GID chosen by address": """\
+version: 1
+name: lab
+nodes:
+  - name: spark1
+    management: {address: 10.0.0.11/24}
+  - name: spark2
+    management: {address: 10.0.0.12/24}
+cabling:
+  - endpoints: [spark1:p0, spark2:p0]
+    subnets: [192.168.0.0/24, 192.168.1.0/24]
+topology:
+  kind: direct
+model:
+  name: gpt-oss-120b
+engine:
+  name: vllm
+  version: 0.33.0
+  image: vllm/vllm-openai:v0.33.0
+  nccl: 2.32.3
+  parallel: {tensor: 2}
+  env:
+    NCCL_IB_ADDR_RANGE: 192.168.0.0/23
+    NCCL_IB_GID_INDEX: 3
+    NCCL_PROGRESS_COUNTERS: 1
+""",
+    "a source that the catalog knows": """\
+version: 1
+name: lab
+nodes:
+  - name: spark1
+topology:
+  kind: single
+model:
+  source: nvidia/Qwen3.8-27B-NVFP4
+  context_length: 32768
+engine:
+  name: vllm
+  version: 0.33.0
+  image: vllm/vllm-openai:v0.33.0
+""",
+}
+
+
+# Sites with the settings of public recipes and guides, and in the ways that people write.
+FILES = sorted((Path(__file__).parent / "right").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("text", SITES.values(), ids=SITES.keys())
+def test_site_is_right(text: str) -> None:
+    reading = read_site("site.yaml", text.encode())
+    found = [*reading.findings, *lint(reading.document)]
+    assert [finding.message for finding in found] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_site_of_a_recipe_is_right(path: Path) -> None:
+    reading = read_site(path.name, path.read_bytes())
+    found = [*reading.findings, *lint(reading.document)]
+    assert [finding.message for finding in found] == []
+    assert reading.site
+
+
+def test_right_sites_are_many() -> None:
+    assert len(FILES) + len(SITES) + len(RIGHT) >= 70
+
+
+@pytest.mark.parametrize(("engine", "version", "settings"), RIGHT)
+def test_nothing_is_said_of(engine: str, version: str, settings: str) -> None:
+    text = SITE.format(engine=engine, version=version, settings=settings)
+    assert [finding.message for finding in read_site("site.yaml", text.encode()).findings] == []
+
+
+def test_source_that_the_catalog_knows_is_judged() -> None:
+    small, large = "nvidia/Qwen3.8-27B-NVFP4", "local-inference-lab/GLM-5.3-Flash-NVFP4"
+    text = SITES["a source that the catalog knows"].replace(small, large)
+    found = read_site("site.yaml", text.encode()).findings
+    assert [(finding.rule, finding.path) for finding in found] == [("SG520", ("model", "source"))]

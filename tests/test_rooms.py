@@ -1,0 +1,129 @@
+"""What each room knows: the table of `generator/README.md` compared with the imports, and names.
+
+The names of engines and of kinds of topology stand in their rooms alone.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from generator.engines import ENGINES
+from generator.fabric.topologies import TOPOLOGIES
+from generator.resources import ROOT, TEMPLATES
+
+PACKAGE = ROOT / "generator"
+README = (PACKAGE / "README.md").read_text(encoding="utf-8")
+NAME = re.compile(r"`(\w+)(?:/|\.py)?`")
+ANY = {"any"}
+
+
+def table() -> dict[str, set[str]]:
+    """The rooms in their order, and what each may import from."""
+    rows = [line.split("|")[1:-1] for line in README.splitlines() if line.startswith("| `")]
+    return {
+        NAME.findall(room)[0]: ANY if allowed.strip() == "any" else set(NAME.findall(allowed))
+        for room, _, allowed in rows
+    }
+
+
+def ground() -> set[str]:
+    """What everything may import from."""
+    sentence = re.search(r"from the ground: (.*?), which import", README, re.DOTALL)
+    return set(NAME.findall(sentence[1])) if sentence else set()
+
+
+def imports() -> dict[str, set[str]]:
+    """The rooms that each room imports from, wherever the import stands in a module."""
+    found = defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        found[own] |= {*modules(path)} - {own}
+    return found
+
+
+def modules(path: Path) -> Iterator[str]:
+    """What a module imports of this package, by the first name below it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            own = node.module == "generator"
+            names = [f"{node.module}.{a.name}" for a in node.names] if own else [node.module]
+        for package, _, rest in (name.partition(".") for name in names):
+            if package == "generator":
+                # A name like __version__ is one of the package's own module.
+                yield "__init__" if rest.startswith("__") else rest.partition(".")[0]
+
+
+ROOMS, GROUND, IMPORTS = table(), ground(), imports()
+
+
+def test_table_has_every_room() -> None:
+    assert not {*ROOMS} & GROUND
+    assert {*IMPORTS} == {*ROOMS} | GROUND
+
+
+@pytest.mark.parametrize("name", sorted(GROUND))
+def test_ground_imports_nothing_else(name: str) -> None:
+    assert IMPORTS[name] <= GROUND
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_imports_are_those_of_the_table(name: str) -> None:
+    above = {*list(ROOMS)[: list(ROOMS).index(name)]}
+    allowed, used = ROOMS[name], IMPORTS[name] - GROUND
+    if allowed == ANY:
+        assert used <= above
+    else:
+        assert used == allowed
+        assert allowed <= above
+
+
+# Where engines and topologies are at home, and where the same word means something else.
+AT_HOME = {
+    "engines/": {*ENGINES},
+    "catalogs/": {*ENGINES},
+    "fabric/topologies/": {*TOPOLOGIES},
+    # A cache of recent tokens, a flag without a value, a way of exchange.
+    "fit/": {"ring"},
+    "rules/flags/value_faults.py": {"switch"},
+    "engines/sglang/startup/exchange.py": {"direct"},
+}
+
+
+def test_names_of_engines_and_topologies_stand_at_home() -> None:
+    assert dict(strangers()) == {}
+
+
+def strangers() -> Iterator[tuple[str, set[str]]]:
+    """Modules with such names that they have no business to know."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        own = path.relative_to(PACKAGE).as_posix()
+        known = {name for home, names in AT_HOME.items() if own.startswith(home) for name in names}
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        compared = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.MatchValue)
+        ]
+        # The kinds are common words: only who compares with one knows it.
+        kinds = {text for node in compared for text in texts(node)} & {*TOPOLOGIES}
+        if found := (texts(tree) & {*ENGINES} | kinds) - known:
+            yield own, found
+
+
+def texts(tree: ast.AST) -> set[object]:
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+
+
+def test_templates_compare_no_name_of_an_engine_or_a_topology() -> None:
+    names = "|".join(map(re.escape, {*ENGINES, *TOPOLOGIES}))
+    # A text that is printed in a sentence is no comparison.
+    compared = re.compile(rf"""(?:==|!=|\bin\b) *\(?["'](?:{names})["']|["'](?:{names})["'] *==""")
+    found = [
+        path.relative_to(TEMPLATES).as_posix()
+        for path in TEMPLATES.rglob("*.j2")
+        if compared.search(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []

@@ -1,0 +1,134 @@
+"""What an engine refuses or dies of at its start is found, and what is nearest to it is not.
+
+A table of `startup/` for each engine: settings, what is said of them, and the nearest good ones.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from generator.diagnostics import Finding
+from generator.engines import ENGINES
+from generator.engines.startup import start_of
+from generator.pipeline import Reading, read_site
+
+TABLES = Path(__file__).parent / "startup"
+RULES = {"vllm": "SG670", "sglang": "SG671", "tensorrt-llm": "SG672", "llama.cpp": "SG673"}
+_STARTUP = {*RULES.values(), "SG674", "SG675"}
+_VERSIONS = {"vllm": "0.33.0", "sglang": "0.5.23", "tensorrt-llm": "1.3.0rc29"}
+_LLAMA_CPP = "0.5.0-dev"
+
+Settings = Mapping[str, Any]
+
+
+class Row(NamedTuple):
+    """A row of an engine's table."""
+
+    engine: str
+    says: str
+    rule: str
+    bad: Settings
+    good: Settings
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.says}"
+
+
+def _rows() -> Iterator[Row]:
+    for engine, rule in RULES.items():
+        for row in yaml.safe_load((TABLES / f"{engine}.yaml").read_text("utf-8")):
+            yield Row(engine, row["says"], row.get("rule", rule), row["bad"], row["good"])
+
+
+ROWS = list(_rows())
+each_row = pytest.mark.parametrize("row", ROWS, ids=str)
+
+
+def _site(engine: str, settings: Settings) -> dict[str, Any]:
+    """A site of as many nodes as there are ranks."""
+    sizes = settings.get("parallel", {})
+    count = sizes.get("tensor", 1) * sizes.get("pipeline", 1) * sizes.get("data", 1)
+    nodes = [
+        {"name": f"spark{n}", "management": {"interface": "enP7s7", "address": f"10.0.0.{n}/24"}}
+        for n in range(11, 11 + count)
+    ]
+    if count == 1:
+        fabric: dict[str, Any] = {"topology": {"kind": "single"}}
+    else:
+        cables = [{"endpoints": [f"{node['name']}:p0", f"switch:{node['name']}"]} for node in nodes]
+        fabric = {"topology": {"kind": "switch"}, "cabling": cables}
+    model = {"name": "gpt-oss-120b"} | settings.get("model", {})
+    if "source" in model:
+        del model["name"]
+    if engine == "llama.cpp":
+        model = {"file": "/srv/models/model.gguf"} | model
+    rest = {key: value for key, value in settings.items() if key != "model"}
+    version = _VERSIONS.get(engine, _LLAMA_CPP)
+    return {
+        "version": 1,
+        "name": "lab",
+        "nodes": nodes,
+        **fabric,
+        "model": model,
+        "engine": {
+            "name": engine,
+            "version": version,
+            "image": "example.org/engine:1",
+            "nccl": "2.30.7",
+            **rest,
+        },
+    }
+
+
+@cache
+def _read(text: str) -> Reading:
+    return read_site("lab.yaml", text.encode())
+
+
+def _reading(engine: str, settings: Settings) -> Reading:
+    return _read(yaml.safe_dump(_site(engine, settings), sort_keys=False))
+
+
+def _of_the_start(engine: str, settings: Settings) -> list[Finding]:
+    return [found for found in _reading(engine, settings).findings if found.rule in _STARTUP]
+
+
+@each_row
+def test_bad(row: Row) -> None:
+    found = _of_the_start(row.engine, row.bad)
+    everything = [(f.rule, f.message) for f in _reading(row.engine, row.bad).findings]
+    assert [finding.rule for finding in found] == [row.rule], everything
+    assert row.says in found[0].message
+    assert found[0].help
+
+
+@each_row
+def test_nearest_good(row: Row) -> None:
+    reading = _reading(row.engine, row.good)
+    wrong = [
+        (finding.rule, finding.message)
+        for finding in reading.findings
+        if finding.rule in _STARTUP or finding.rule in ("SG632", "SG634", "SG637", "SG641")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_condition_has_a_row(engine: str) -> None:
+    """A condition that no row meets may as well not be there."""
+    met = set()
+    for row in (row for row in ROWS if row.engine == engine):
+        declared = _reading(engine, row.bad).declaration
+        assert declared
+        assert declared.engine
+        assert declared.model
+        start = start_of(declared.engine, declared.model)
+        for condition in ENGINES[engine].conditions():
+            if condition.holds(start.engine.version) and condition.check(start):
+                met.add(condition)
+    missing = [c.check.__name__ for c in ENGINES[engine].conditions() if c not in met]
+    assert missing == []

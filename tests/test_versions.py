@@ -1,0 +1,69 @@
+"""Versions compare as PEP 440 says."""
+
+import itertools
+
+import pytest
+
+from generator.catalogs.versions import is_version, release, version
+
+# As PEP 440's "Summary of permitted suffixes and relative ordering" has them, oldest first.
+ORDERED = (
+    "0.19.0",
+    "0.33.0.dev439+g7b9f2dad8",
+    "0.33.0a1",
+    "0.33.0b1.dev456",
+    "0.33.0b2",
+    "0.33.0rc1.dev439+g7b9f2dad8",
+    "0.33.0rc1",
+    "0.33.0rc1+own",
+    "0.33.0rc29",
+    "0.33.0",
+    "0.33.0+abc.5",
+    "0.33.0+abc.7",
+    "0.33.0+5",
+    "0.33.0.post456.dev34",
+    "0.33.0.post456",
+    "0.33.1",
+    "1!0.1",
+)
+
+
+@pytest.mark.parametrize(("older", "newer"), list(itertools.combinations(ORDERED, 2)))
+def test_order(older: str, newer: str) -> None:
+    assert version(older) < version(newer)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("0.33", "0.33.0"),
+        ("v0.33.0", "0.33.0"),
+        ("1.3.0-rc.29", "1.3.0rc29"),
+        ("1.3.0c29", "1.3.0RC29"),
+        ("0.5.0-dev", "0.5.0.dev0"),
+        ("2.30.7-1", "2.30.7.post1"),
+        ("0.33.0+own_1", "0.33.0+own.1"),
+    ],
+)
+def test_spellings_of_one_version(text: str, same: str) -> None:
+    assert version(text) == version(same)
+    assert is_version(text)
+    assert is_version(same)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("2.30.7-1", (2, 30, 7)), ("0.29.1rc1.dev17+g1234567.d20260913", (0, 29, 1)), ("", ())],
+)
+def test_release(text: str, numbers: tuple[int, ...]) -> None:
+    assert release(text) == numbers
+
+
+def test_a_build_of_ones_own_is_made_from_a_public_version() -> None:
+    assert version("0.26.1rc1.dev439+g7b9f2dad8").public == version("0.26.1rc1.dev439")
+
+
+@pytest.mark.parametrize("text", ["25.11-py3", "latest", "", "0.33.0+", "b11434"])
+def test_no_version_of_pep_440_still_compares(text: str) -> None:
+    assert not is_version(text)
+    assert version(text) < version("26.0")

@@ -1,0 +1,92 @@
+"""The sites that mistakes are made in: those of the repository, each in a style of people's own."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from generator.fixing.repair import repair
+from typos.text import Site
+
+TESTS = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class File:
+    """A site file; `encode` makes of its text, whose lines end with a newline, its bytes."""
+
+    name: str
+    site: Site
+    encode: Callable[[str], bytes] = str.encode
+
+
+def files() -> list[File]:
+    """All of them, in an order that stays."""
+    return list(_files())
+
+
+def _files() -> Iterator[File]:
+    folders = (TESTS.parent / "sites", TESTS / "right")
+    paths = [path for folder in folders for path in folder.glob("*.yaml")]
+    paths += (TESTS / "golden").glob("*/site.yaml")
+    for number, path in enumerate(sorted(paths)):
+        text = path.read_text()
+        name = path.name if path.name != "site.yaml" else path.parent.name
+        done = repair(name, text.encode())
+        # What needs files beside it, or has something to be mended, says nothing of a mistake.
+        if "nasty" in name or done.changed or done.before.site is None:
+            continue
+        yield File(name, Site(text))
+        style = _STYLES[number % len(_STYLES)]
+        yield style(name, text)
+
+
+def _unindented(name: str, text: str) -> File:
+    """Blocks throughout, the dashes of lists below their keys."""
+    return File(f"{name} in blocks", Site(_written(text, flow_from=99)))
+
+
+def _in_flow(name: str, text: str) -> File:
+    """Sections over lines, and what is in them on one line each."""
+    return File(f"{name} in braces", Site(_written(text, flow_from=2)))
+
+
+def _with_comments(name: str, text: str) -> File:
+    """A comment behind every value, and before every section."""
+    lines = []
+    for line in text.split("\n"):
+        if re.match(r"[a-z]+:$", line):
+            lines.append(f"# {'-' * 20} {line[:-1]}")
+        plain = re.match(r" *[\w-]+: [\w./:-]+$", line)
+        lines.append(f"{line}  # as agreed" if plain else line)
+    return File(f"{name} with comments", Site("\n".join(lines)))
+
+
+def _for_windows(name: str, text: str) -> File:
+    """A byte order mark, and line ends of two characters."""
+    return File(f"{name} for Windows", Site(text), _windows)
+
+
+def _windows(text: str) -> bytes:
+    return b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
+
+
+_STYLES = (_unindented, _in_flow, _with_comments, _for_windows)
+
+
+def _written(text: str, flow_from: int) -> str:
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    _restyle(root, 0, flow_from)
+    return yaml.serialize(root, Dumper=yaml.SafeDumper, width=10_000, allow_unicode=True)
+
+
+def _restyle(node: Any, level: int, flow_from: int) -> None:
+    if isinstance(node, yaml.ScalarNode):
+        return
+    node.flow_style = level >= flow_from
+    for child in node.value:
+        for part in child if isinstance(child, tuple) else (child,):
+            _restyle(part, level + 1, flow_from)

@@ -1,0 +1,148 @@
+"""A site file as text with places, and a text with one mistake."""
+
+import random
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from generator.sitefile.source import NodeLoader
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A text with one mistake; `line` counts from zero.
+
+    `silent` mistakes may be another valid site, so that nothing need be said of them. `several`
+    ones can be read in more than one way, so that nothing may be changed without a person. What
+    was `meant` is the site itself unless said.
+    """
+
+    kind: str
+    text: str
+    line: int
+    silent: bool = False
+    several: bool = False
+    meant: str = ""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A key or a value: where it stands, and the path of the value that it is or names."""
+
+    path: KeyPath
+    text: str
+    line: int
+    column: int
+    end: int
+    is_key: bool
+    plain: bool
+
+
+class Site:
+    """A site file, and where its keys and values stand."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.split("\n")
+        self.scalars = tuple(_scalars(yaml.compose(text, Loader=NodeLoader), ()))
+
+    @property
+    def keys(self) -> list[Scalar]:
+        """All keys."""
+        return [s for s in self.scalars if s.is_key]
+
+    @property
+    def values(self) -> list[Scalar]:
+        """All values on one line."""
+        return [s for s in self.scalars if not s.is_key]
+
+    def keys_below(self, *above: str) -> list[Scalar]:
+        """Keys of the mappings at or below a path."""
+        return [key for key in self.keys if key.path[: len(above)] == above]
+
+    def values_below(self, *above: str) -> list[Scalar]:
+        """Values at or below a path."""
+        return [value for value in self.values if value.path[: len(above)] == above]
+
+    def replaced(self, place: Scalar, text: str) -> str:
+        """The file with other text in the place of a key or value."""
+        line = self.lines[place.line]
+        return self.with_line(place.line, line[: place.column] + text + line[place.end :])
+
+    def with_line(self, number: int, *lines: str) -> str:
+        """The file with other lines, or none, in the place of one."""
+        return "\n".join([*self.lines[:number], *lines, *self.lines[number + 1 :]])
+
+
+def _scalars(node: Any, path: KeyPath) -> Iterator[Scalar]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield _scalar(key, (*path, key.value), is_key=True)
+            yield from _scalars(value, (*path, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _scalars(item, (*path, index))
+    elif node.start_mark.line == node.end_mark.line and node.value:
+        yield _scalar(node, path, is_key=False)
+
+
+def _scalar(node: Any, path: KeyPath, is_key: bool) -> Scalar:
+    start, end = node.start_mark, node.end_mark
+    return Scalar(path, node.value, start.line, start.column, end.column, is_key, not node.style)
+
+
+def misspelt(rng: random.Random, word: str) -> str:
+    """A word with a letter lost, doubled, changed, or turned with the next one."""
+    letters = [i for i, letter in enumerate(word) if letter.isalpha()]
+    at = rng.choice(letters)
+    slip = rng.randrange(4)
+    if slip == 0 and len(word) > 2:
+        return word[:at] + word[at + 1 :]
+    if slip == 1:
+        return word[: at + 1] + word[at:]
+    if slip == 2 and at + 1 < len(word) and word[at] != word[at + 1]:
+        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    others = set(string.ascii_lowercase) - {word[at].lower()}
+    letter = rng.choice(sorted(others))
+    return word[:at] + (letter.upper() if word[at].isupper() else letter) + word[at + 1 :]
+
+
+def with_variable(
+    site: Site, kind: str, name: str, value: str, name_meant: str = "", value_meant: str = ""
+) -> Mistake | None:
+    """The site with another variable of the engine, which is what is wrong with it."""
+    place = _place_of_variables(site)
+    if place is None or any(k.text == name for k in site.keys_below("engine", "env")):
+        return None
+    line, *above, indent = place
+
+    def text(name: str, value: str) -> str:
+        new = [*above, f"{indent}{name}: {value}"]
+        return "\n".join([*site.lines[:line], *new, *site.lines[line:]])
+
+    known = bool(name_meant or value_meant)
+    return Mistake(
+        kind,
+        text(name, value),
+        line + len(above),
+        several=not known,
+        meant=text(name_meant or name, value_meant or value) if known else "",
+    )
+
+
+def _place_of_variables(site: Site) -> tuple[Any, ...] | None:
+    """The number of a line, the lines before a new variable that is written there, its indent."""
+    head = next(k for k in site.keys if k.path == ("engine",))
+    inside = [k for k in site.keys_below("engine") if len(k.path) == 2]
+    env = [k for k in inside if k.text == "env"]
+    below = [k for k in site.keys_below("engine", "env") if len(k.path) == 3]
+    if env and below and below[0].line > env[0].line:
+        return below[0].line, " " * below[0].column
+    if env or not inside or inside[0].line == head.line:
+        return None
+    return head.line + 1, " " * inside[0].column + "env:", " " * (inside[0].column + 2)
