@@ -5,6 +5,7 @@ Each slip is undone, and counts if the schema takes what is left.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 from generator.diagnostics import (
@@ -26,6 +27,7 @@ Fits = Callable[[KeyPath, Any], bool]
 _VALUE_RULES = ("SG103", "SG104", "SG105", "SG106", "SG107")
 # Letters that look like figures, as far as they are written for each other.
 _FIGURES = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1"})
+_SWAPPED_AMONG = 6
 
 
 @record
@@ -241,13 +243,18 @@ def _lists_without_comma(
 
 def _swapped(findings: list[Finding], data: Mapping[str, Any], fits: Fits) -> list[Finding]:
     """Two values of one mapping, each of which is right in the place of the other."""
-    wrong = [f for f in findings if _is_of_value(f) and isinstance(value_at(data, f.path), str)]
-    for one in wrong:
-        for other in wrong:
-            if one.path >= other.path or one.path[:-1] != other.path[:-1]:
-                continue
+    wrong: dict[KeyPath, list[Finding]] = {}
+    for finding in findings:
+        if _is_of_value(finding) and isinstance(value_at(data, finding.path), str):
+            wrong.setdefault(finding.path[:-1], []).append(finding)
+    for of_one_mapping in wrong.values():
+        # Where more is wrong than a slip or two, no pair of them is the mistake, and trying all
+        # pairs grows with the square.
+        if len(of_one_mapping) > _SWAPPED_AMONG:
+            continue
+        for one, other in combinations(sorted(of_one_mapping, key=lambda f: f.path), 2):
             first, second = (value_at(data, f.path) for f in (one, other))
-            if fits(one.path, second) and fits(other.path, first):
+            if one.path != other.path and fits(one.path, second) and fits(other.path, first):
                 key, its = one.path[-1], other.path[-1]
                 made = replace(
                     one,
