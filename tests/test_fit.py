@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +19,9 @@ from published import FIGURES, MIXED, UNIFORM, Figure, fit_of, medians
 
 from generator import catalogs
 from generator.catalogs import Checkpoint
-from generator.fit import formulas
-from generator.fit.alternatives import Group, alternatives
-from generator.fit.assessment import Fit, assess
+from generator.fit import automatic, formulas
+from generator.fit.alternatives import Group, alternatives, holds
+from generator.fit.assessment import TIGHT, Fit, assess
 from generator.fit.demand import Layout, Weights, _Split
 from generator.fit.formulas import GIB, PACKED, WIDE
 from generator.fit.measured import Measured, measured
@@ -29,7 +30,7 @@ from generator.fit.table import BAR_WIDTH, bar, rows, table, verdict
 from generator.models.architecture import Experts, known_shape, tensor_sizes
 from generator.records import replace
 from generator.resources import ROOT
-from generator.sitefile.declaration import Parallel
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
 
 SITES = sorted((ROOT / "sites").glob("*.yaml"))
 NAMES = catalogs.checkpoint_names()
@@ -428,6 +429,61 @@ def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -
     assert (told.code, told.out) == (3, "")
     assert "no line of it says" in told.err
     assert sparkgen("fit", site, "--measured", tmp_path / "none", cwd=ROOT).code == 4
+
+
+AUTOMATIC = ("context_length", "max_sequences")
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        ("gpt-oss-120b", {}),
+        ("llama-3.3-70b-instruct-fp8", {}),
+        ("qwen3.6-27b-fp8", {"args": {"max-num-batched-tokens": 8192}}),
+        ("llama-3.3-70b-instruct-fp8", {"name": "sglang", "version": "0.5.23"}),
+    ],
+)
+def test_what_is_found_leaves_the_margin_and_more_would_not(
+    name: str, engine: dict[str, Any]
+) -> None:
+    own = an_engine(**engine)
+    model = found_of(a_model(name=name, automatic=AUTOMATIC), own)
+    fit = assess(some_nodes(1), model, own)
+    assert fit
+    assert model.context_length
+    assert model.max_sequences
+    assert (fit.state, fit.tight) == ("fits", False)
+    assert len([line for line in verdict(fit) if "auto' is" in line]) == 2
+    longest = known_shape(found(name)).max_context
+    if model.context_length != longest:
+        assert model.context_length % 1024 == 0
+        longer = replace(model, context_length=model.context_length + 1024)
+        assert not holds(Group(some_nodes(1), replace(longer, max_sequences=None), own))
+    more = assess(some_nodes(1), replace(model, max_sequences=model.max_sequences + 1), own)
+    assert more
+    node = more.nodes[0]
+    room = node.kv_room_gib - (model.max_sequences + 1) * node.kv_one_gib
+    assert room < TIGHT * node.share_gib or model.max_sequences == 256
+
+
+def test_what_is_found_is_written_as_a_number(sparkgen: Command, tmp_path: Path) -> None:
+    text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
+    text = re.sub(r"(context_length|max_sequences): \d+", r"\1: auto", text)
+    (tmp_path / "single.yaml").write_text(text, encoding="utf-8")
+    assert sparkgen("build", "single.yaml", cwd=tmp_path).code == 0
+    printed = (tmp_path / "out/single/spark/opt/sparkgen/compose.yaml").read_text()
+    assert "--max-model-len=131072" in printed
+    assert re.search(r"--max-num-seqs=\d+", printed)
+    assert sparkgen("check", "single.yaml", cwd=tmp_path).code == 0
+
+
+def test_nothing_is_found_without_a_shape() -> None:
+    model = a_model(source="example/x", automatic=AUTOMATIC)
+    assert found_of(model, an_engine()) == model
+
+
+def found_of(model: DeclaredModel, engine: DeclaredEngine) -> DeclaredModel:
+    return automatic.found(some_nodes(1), model, engine)
 
 
 def test_without_the_sizes_of_its_parts_a_model_is_split_by_layers() -> None:

@@ -1,7 +1,7 @@
 """Whether a site's model fits its nodes, and what they can hold if it does."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from generator import catalogs
@@ -82,6 +82,7 @@ class Fit:
     `ceiling_full_tokens_s` with a full one: real speed is lower. `files_gb` are the files of the
     model and its draft, in units of 1e9 bytes. `missing` says what isn't known. `fits_newer`: it
     doesn't fit, and would in what newer releases show of a node whose memory was not measured.
+    `found` says what was found in place of 'auto'.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -102,6 +103,7 @@ class Fit:
     ceiling_full_tokens_s: float | None
     files_gb: float | None
     fits_newer: bool = False
+    found: tuple[str, ...] = ()
 
     @property
     def worst(self) -> NodeMemory:
@@ -170,7 +172,15 @@ def _fit(
         ceiling_tokens_s=_ceiling(found, 0, wanted.drafted),
         ceiling_full_tokens_s=_ceiling(found, wanted.context, wanted.drafted),
         files_gb=round((weights.text + weights.vision + weights.draft) / GB, 1),
+        found=tuple(_found(model)) if fits else (),
     )
+
+
+def _found(model: DeclaredModel) -> Iterator[str]:
+    """What was found in place of 'auto', and the margin that it leaves."""
+    for key in model.automatic:
+        if number := getattr(model, key):
+            yield f"'{key}: auto' is {number}, with {TIGHT:.0%} of the engine's share to spare"
 
 
 class _Rank:

@@ -90,6 +90,7 @@ def verdict(fit: Fit) -> list[str]:
             f"longest context for {at_once}{replica}: {fit.longest_context} tokens",
             f"most sequences of {fit.context} tokens{replica}: {most}{requested}",
         ]
+    lines += fit.found
     if fit.ceiling_tokens_s:
         lines.append(
             f"decode ceiling of one sequence by memory bandwidth: {fit.ceiling_tokens_s} tokens/s, "

@@ -8,6 +8,7 @@ from generator.engines import ENGINES
 from generator.engines.startup import Verdict, start_of, verdicts
 from generator.fabric.addressing import Fabric, plan
 from generator.fit.assessment import Fit, assess
+from generator.fit.automatic import settled
 from generator.rules import (
     advisories,
     cabling,
@@ -71,6 +72,7 @@ def check(
     declaration: Declaration, document: Document, beside: Beside, policy: Policy | None = None
 ) -> tuple[list[Finding], CompleteDeclaration | None]:
     """All findings of the rules, and the declaration if all that a site takes is there."""
+    declaration = settled(declaration)
     facts = _Facts(declaration, document, beside)
     for rule in _in_order():
         facts.check(rule)

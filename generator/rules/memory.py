@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
 from generator.fit.alternatives import Change, nearest_changes
-from generator.fit.assessment import Fit, NodeMemory
+from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
 from generator.fit.table import NEWER
 from generator.rules.registry import Fault, rule
@@ -111,6 +111,39 @@ def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
         path,
         f"leave it out, or write at most {most}G" if most else "leave it out",
     )
+
+
+@rule("SG534", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG603")
+def nothing_is_found(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
+) -> Iterator[Fault]:
+    """What is left to be found can be: enough is known of the model.
+
+    `auto` is computed from the model's memory, here and before anything is copied, and written as
+    a number into the bundle.
+
+    Bad:
+        model:
+          source: example/model
+          architecture: {layers: 32, heads: 32, kv_heads: 8, head_dim: 128}
+          context_length: auto
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          context_length: auto
+    """
+    lacking = [key for key in model.automatic if getattr(model, key) is None]
+    if not lacking:
+        return
+    fit = assess(nodes, model, engine)
+    missing = fit.missing if fit else ("model.architecture",)
+    names = {"model.context_length": "model.architecture.max_context"}
+    wanted = listed((names.get(name, name) for name in missing), "and")
+    for key in lacking:
+        yield Fault(
+            f"'auto' can't be computed for want of {wanted}", ("model", key), "write a number"
+        )
 
 
 @rule("SG521", Severity.NOTE, unless="SG222 SG504 SG520")

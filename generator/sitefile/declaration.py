@@ -166,6 +166,7 @@ class DeclaredModel:
     """The model section; a `name` of the catalog or a `source` of its own.
 
     A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` in GiB.
+    `automatic` names what is to be found out of the context's length and the number of sequences.
     """
 
     name: str | None
@@ -184,6 +185,7 @@ class DeclaredModel:
     weight_gb: float | None = None
     format: str | None = None
     kv_cache_memory: float | None = None
+    automatic: tuple[str, ...] = ()
 
 
 @record
@@ -344,6 +346,8 @@ class Declaration:
     waivers: tuple[Waiver, ...] | None
 
 
+AUTOMATIC = "auto"
+
 _OPTIONAL = {"defaults", "cabling", "services", "waivers", "user", "description", "requires"}
 
 
@@ -479,7 +483,10 @@ def _halves(item: Mapping[str, Any], key: str) -> tuple[int, ...]:
 
 
 def _model(item: Mapping[str, Any]) -> DeclaredModel:
-    values = {key: item.get(key) for key in DeclaredModel.__match_args__}
+    values: dict[str, Any] = {key: item.get(key) for key in DeclaredModel.__match_args__}
+    found = ("context_length", "max_sequences")
+    automatic = tuple(key for key in found if item.get(key) == AUTOMATIC)
+    values |= {"automatic": automatic} | dict.fromkeys(automatic)
     if drafts := values["speculative"]:
         own = {key: drafts.get(key) for key in Speculative.__match_args__}
         own |= {"method": canonical(drafts["method"]), "config": drafts.get("config", {})}

@@ -316,6 +316,8 @@ def _wanted(rules: Rules) -> str:
     """What a value must be, in words."""
     if "allowed" in rules:
         return listed(f"`{choice}`" for choice in rules["allowed"])
+    if rules.get("check_with") == "automatic":
+        return f"a whole number{_range(rules)}, or `auto`"
     return listed(_WORDS[kind](rules) for kind in _kinds(rules))
 
 
