@@ -27,6 +27,7 @@ COMMANDS = (
     "explain",
     "init",
     "verify",
+    "capture",
     "lsp",
 )
 

@@ -34,6 +34,7 @@ EXITS: Mapping[str, Mapping[int, str]] = {
     "explain": {3: "", 4: ""},
     "init": {3: "what would be written is not valid, such as a model that does not fit"},
     "verify": {1: "a check fails, or with `--strict` a program is missing", 3: ""},
+    "capture": {3: "", 4: ""},
     "lsp": {3: "", 4: "pygls is not installed"},
 }
 

@@ -1,0 +1,15 @@
+"""`sparkgen capture`."""
+
+import click
+
+from generator.capture import script
+
+
+@click.command(epilog="Example: sparkgen capture > capture.sh, and on each node: sh capture.sh")
+def command() -> None:
+    """Print the script that records what a node runs.
+
+    Read it, and run it on each node, with sudo or without: it writes NODE.tar.gz, plain text
+    without keys and serial numbers, and changes nothing. Read that too before you send it on.
+    """
+    click.echo(script(), nl=False)

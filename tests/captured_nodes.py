@@ -1,0 +1,179 @@
+"""Nodes as `capture.sh` finds them: a root tree, and stand-ins for what it asks.
+
+A stand-in prints what the program prints on a DGX Spark; of `docker inspect` the lines that its
+format asks for.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from waiting import PATIENCE
+
+from generator.resources import TEMPLATES
+
+SCRIPT = TEMPLATES / "capture.sh"
+IMAGE_ID = "sha256:9de570dfcdfca4effabe006779215326faf1f812c1d522652c5010801b8e6d78"
+
+
+@dataclass
+class Container:
+    """What `docker inspect` knows of a container, as far as the script asks."""
+
+    name: str
+    image: str
+    command: Sequence[str] = ()
+    entrypoint: Sequence[str] = ()
+    env: Sequence[str] = ()
+    restart: str = "no"
+    privileged: bool = False
+    network: str = "host"
+    ipc: str = "private"
+    shm: int = 16 << 30
+    mounts: Sequence[tuple[str, str]] = ()
+    image_env: Sequence[str] = ()
+    image_entrypoint: Sequence[str] = ()
+    digests: Sequence[str] = ()
+    layers: Sequence[str] = ("sha256:" + "1" * 64,)
+    image_id: str = IMAGE_ID
+
+    def inspected(self) -> str:
+        """The lines of the format."""
+        lines = [
+            *_lines("name", f"/{self.name}"),
+            *_lines("image", self.image),
+            *_lines("image-id", self.image_id),
+            *_lines("started", "running"),
+            *_lines("user", ""),
+            *(line for word in self.entrypoint for line in _lines("entrypoint", word)),
+            *(line for word in self.command for line in _lines("cmd", word)),
+            *(line for text in self.env for line in _lines("env", text)),
+            *_lines("restart", self.restart),
+            *_lines("privileged", self.privileged),
+            *_lines("network", self.network),
+            *_lines("ipc", self.ipc),
+            *_lines("shm-size", self.shm),
+            *_lines("memory", 0),
+            *(line for mount in self.mounts for line in _lines("mount", *mount, True)),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def image_inspected(self) -> str:
+        """The lines of the format for its image."""
+        lines = [
+            *_lines("image-id", self.image_id),
+            *_lines("image-tag", self.image),
+            *(line for text in self.digests for line in _lines("image-digest", text)),
+            *(line for text in self.layers for line in _lines("image-layer", text)),
+            *(line for text in self.image_env for line in _lines("image-env", text)),
+            *(line for text in self.image_entrypoint for line in _lines("image-entrypoint", text)),
+            *_lines("image-architecture", "arm64"),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def _lines(label: str, *values: Any) -> list[str]:
+    return [" ".join([label, *(_go_json(value) for value in values)])]
+
+
+def _go_json(value: Any) -> str:
+    """JSON as Go's encoder writes it."""
+    text = json.dumps(value, ensure_ascii=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@dataclass
+class Machine:
+    """A node: its files, what its programs print, and its containers."""
+
+    name: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict)
+    containers: Sequence[Container] = ()
+    processes: Mapping[int, tuple[Sequence[str], Sequence[str]]] = field(default_factory=dict)
+
+    def capture(self, folder: Path) -> Path:
+        """Run the script on it; returns the archive."""
+        self.run(folder)
+        return folder / f"{self.name}.tar.gz"
+
+    def run(self, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run the script on it, in a folder."""
+        root, programs = folder / f"{self.name}.root", folder / f"{self.name}.programs"
+        for path, text in self.files.items():
+            write(root / path, text)
+        for number, (words, env) in self.processes.items():
+            write(root / f"proc/{number}/cmdline", "".join(f"{word}\0" for word in words))
+            write(root / f"proc/{number}/environ", "".join(f"{text}\0" for text in env))
+        programs.mkdir(parents=True)
+        self._stand_ins(programs)
+        env = {"PATH": f"{programs}:{os.environ['PATH']}", "CAPTURE_ROOT": str(root)}
+        argv = ["sh", SCRIPT, self.name]
+        return subprocess.run(
+            argv, cwd=folder, env=env, capture_output=True, text=True, timeout=PATIENCE, check=True
+        )
+
+    def _stand_ins(self, programs: Path) -> None:
+        for line, output in self.printed.items():
+            name = line.split()[0]
+            write(programs / f"{line.replace(' ', '_')}.txt", output)
+            stand_in(programs / name, f'cat "{programs}/$(echo "{name} $*" | tr " " _).txt"')
+        folder = programs / "containers"
+        for container in self.containers:
+            number = f"{len(list(folder.glob('*.txt'))):064x}"
+            write(folder / f"{number}.txt", container.inspected())
+            write(programs / "images" / f"{container.image_id}.txt", container.image_inspected())
+        stand_in(
+            programs / "docker",
+            f"""case "$1 $2" in
+              'info --format') echo '"29.2.1" "overlay2"' ;;
+              'ps --quiet') ls "{folder}" | sed 's/.txt//' ;;
+              'inspect --format') cat "{folder}/$4.txt" ;;
+              'image inspect') cat "{programs}/images/$5.txt" ;;
+            esac""",
+        )
+        for name in ("nvidia-smi", "systemctl", "lldpcli", "ethtool", "ip", "ibdev2netdev", "rdma"):
+            if not (programs / name).exists():
+                stand_in(programs / name, "exit 1")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, and the folders that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def stand_in(path: Path, script: str) -> None:
+    """A program."""
+    write(path, f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def address(name: str, *addresses: str, up: bool = True, mtu: int = 1500) -> dict[str, Any]:
+    """One interface as `ip -j address` prints it."""
+    flags = ["BROADCAST", "MULTICAST", "UP", *(["LOWER_UP"] if up else [])]
+    given = [
+        {
+            "family": "inet",
+            "local": text.partition("/")[0],
+            "prefixlen": int(text.partition("/")[2]),
+            "scope": "global",
+            "label": name,
+        }
+        for text in addresses
+    ]
+    return {
+        "ifname": name,
+        "flags": flags if up else ["NO-CARRIER", *flags],
+        "mtu": mtu,
+        "operstate": "UP" if up else "DOWN",
+        "link_type": "ether",
+        "address": "4c:bb:47:2f:91:12",
+        "addr_info": given,
+    }

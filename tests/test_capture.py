@@ -1,0 +1,323 @@
+"""`capture.sh`: what it takes of a node and what it leaves, and archives not to be opened."""
+
+import gzip
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from captured_nodes import SCRIPT, Container, Machine, address
+from conftest import Command
+from programs import require
+
+from generator.capture import CaptureError
+from generator.capture.archive import read
+
+# A secret for each form in which one stands on a node, by where it stands.
+FORMS = [
+    "flag-apart",
+    "flag-equals",
+    "flag-admin",
+    "flag-ssl",
+    "flag-hf",
+    "flag-redis",
+    "flag-short",
+    "flag-unknown",
+    "flag-underscores",
+    "flag-json-key",
+    "flag-known-name",
+    "url-userinfo",
+    "url-query",
+    "shell-export",
+    "shell-prefix",
+    "shell-header",
+    "shell-flag",
+    "shell-quoted",
+    "env-token",
+    "env-password",
+    "env-family",
+    "env-known",
+    "env-url",
+    "env-unknown",
+    "env-json",
+    "env-newline",
+    "env-name",
+    "process-arg",
+    "process-env",
+    "unit-environment",
+    "unit-exec",
+    "unit-docker",
+    "unit-comment",
+    "nccl-comment",
+    "nccl-other",
+    "netplan-wifi",
+    "netplan-auth",
+    "netplan-tunnel",
+    "netplan-comment",
+    "netplan-flow",
+    "nm-wifi",
+    "nm-vpn",
+    "networkd-wireguard",
+    "cache-token",
+    "release-serial",
+    "image-env",
+    "label-positional",
+    "lldp-text",
+]
+
+
+def secret(form: str) -> str:
+    """A secret of its own, of no shape that anybody knows, and in lower case as a word is."""
+    return f"zq{form.replace('-', '')}zq"
+
+
+S = {form: secret(form) for form in FORMS}
+
+HOSTILE = Container(
+    name="engine",
+    image="vllm/vllm-openai:v0.33.0",
+    command=[
+        *("serve", "openai/gpt-oss-120b", "--port", "8000", "--max-model-len=65536"),
+        *("--api-key", S["flag-apart"], S["label-positional"], f"--api-key={S['flag-equals']}"),
+        *("--admin-api-key", S["flag-admin"], f"--ssl-keyfile-password={S['flag-ssl']}"),
+        *("--hf_token", S["flag-hf"], f"--redis-password={S['flag-redis']}", "-k", S["flag-short"]),
+        *("--our-new-flag", S["flag-unknown"], f"--api_key={S['flag-underscores']}"),
+        *("--speculative-config", json.dumps({"method": "mtp", "api_key": S["flag-json-key"]})),
+        *("--served-model-name", f"hf_{S['flag-known-name']}"),
+        *("--model", f"https://me:{S['url-userinfo']}@example.org/model"),
+        *("--otlp-traces-endpoint", f"http://a/?token={S['url-query']}"),
+    ],
+    entrypoint=["vllm"],
+    env=[
+        "NCCL_IB_HCA=rocep1s0f0,roceP2p1s0f0",
+        f"HF_TOKEN={S['env-token']}",
+        f"PASSWORD={S['env-password']}",
+        f"NCCL_AUTH_TOKEN={S['env-family']}",
+        f"NCCL_DEBUG=sk-{S['env-known']}",
+        f"HF_HOME=http://me:{S['env-url']}@host/",
+        f"SOMETHING={S['env-unknown']}",
+        f'VLLM_USE_X={{"secret": "{S["env-json"]}"}}',
+        f"SOMETHING_LONG=first\n{S['env-newline']}",
+        f"hf_{S['env-name']}=x",
+    ],
+    image_env=[f"REGISTRY_PASS={S['image-env']}", "CUDA_VERSION=13.0"],
+)
+SHELL = Container(
+    name="shell",
+    image_id="sha256:" + "2" * 64,
+    image="vllm/vllm-openai:v0.33.0",
+    entrypoint=["bash"],
+    command=[
+        "-lc",
+        f"export HF_TOKEN={S['shell-export']}; OTHER={S['shell-prefix']} vllm serve a/b --port 8000"
+        f" && curl -H 'Authorization: Bearer {S['shell-header']}' --api-key {S['shell-flag']}"
+        f' --api-key "a b {S["shell-quoted"]}"',
+    ],
+)
+FILES: Mapping[str, str] = {
+    "etc/systemd/system/engine.service": f"""\
+[Unit]
+Description=serves; key {S["unit-comment"]}
+# {S["unit-comment"]}
+[Service]
+Environment="A=1" OPENAI_API_KEY={S["unit-environment"]}
+ExecStart=/usr/bin/docker run --rm -e HF_TOKEN={S["unit-docker"]} --network host \\
+  vllm/vllm-openai:v0.33.0 serve a/b --api-key "{S["unit-exec"]}" \\
+  --port 8000
+Restart=always
+""",
+    "etc/nccl.conf": f"# {S['nccl-comment']}\nNCCL_NET = IB\nMY_KEY={S['nccl-other']}\n",
+    "etc/netplan/40-cx7.yaml": f"""\
+# {S["netplan-comment"]}
+network:
+  version: 2
+  ethernets:
+    enp1s0f0np0:
+      addresses: [192.168.100.12/24]  # {S["netplan-comment"]}
+      mtu: 9000
+      auth:
+        password: {S["netplan-auth"]}
+    enP7s7: {{dhcp4: true, auth: {{password: {S["netplan-flow"]}}}}}
+  wifis:
+    wlP9s9:
+      access-points:
+        home: {{password: {S["netplan-wifi"]}}}
+  tunnels:
+    wg0:
+      key: {S["netplan-tunnel"]}
+""",
+    "etc/NetworkManager/system-connections/home.nmconnection": "[connection]\ntype=wifi\n"
+    f"interface-name=en1\n[wifi-security]\npsk={S['nm-wifi']}\n",
+    "etc/NetworkManager/system-connections/work.nmconnection": "[connection]\ntype=vpn\n"
+    f"interface-name=enP7s7\n[vpn-secrets]\npassword={S['nm-vpn']}\n",
+    "etc/systemd/network/wg0.network": f"[Match]\nName=wg0\n[X]\nKey={S['networkd-wireguard']}\n",
+    "home/me/.cache/huggingface/token": S["cache-token"],
+    "home/me/.cache/huggingface/hub/models--openai--gpt-oss-120b/refs/main": "b" * 40,
+    "home/me/.cache/huggingface/hub/models--openai--gpt-oss-120b/snapshots/"
+    + "b" * 40
+    + "/config.json": "{}",
+    "etc/dgx-release": 'DGX_PLATFORM="GX10"\nDGX_OTA_VERSION="7.5.0"\n'
+    f'DGX_SERIAL_NUMBER="{S["release-serial"]}"\n',
+}
+PROCESS = (
+    ["vllm", "serve", "openai/gpt-oss-120b", "--port=8000", f"--api-key={S['process-arg']}"],
+    [f"HF_TOKEN={S['process-env']}", "NCCL_NET=IB", "VLLM_HOST_IP=10.0.0.11"],
+)
+NODE = Machine(
+    "spark1",
+    FILES,
+    {
+        "ip -j address": json.dumps([address("enp1s0f0np0", "192.168.100.12/24")]),
+        "lldpcli -f keyvalue show neighbors": "lldp.enp1s0f0np0.chassis.name=spark2\n"
+        f"lldp.enp1s0f0np0.chassis.descr={S['lldp-text']}\n",
+    },
+    (HOSTILE, SHELL),
+    {4711: PROCESS},
+)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return NODE.capture(tmp_path_factory.mktemp("capture"))
+
+
+@pytest.fixture(scope="module")
+def members(archive: Path) -> dict[str, str]:
+    with tarfile.open(archive) as tar:
+        return {
+            member.name.removeprefix("spark1/"): tar.extractfile(member).read().decode()  # type: ignore[union-attr]
+            for member in tar
+            if member.isfile()
+        }
+
+
+def test_there_are_forty_forms_and_more() -> None:
+    assert len(set(FORMS)) >= 40
+    told = json.dumps([HOSTILE.inspected(), HOSTILE.image_inspected(), SHELL.inspected()])
+    told += json.dumps([*FILES.values(), *NODE.printed.values(), *PROCESS])
+    assert [form for form in FORMS if S[form] not in told] == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_secrets_stay_on_the_node(form: str, members: dict[str, str]) -> None:
+    assert [path for path, text in members.items() if S[form] in text or S[form] in path] == []
+
+
+KEPT = {
+    "containers/engine.txt": [
+        'cmd "openai/gpt-oss-120b"',
+        'cmd "--max-model-len=65536"',
+        'cmd "--port"\ncmd "8000"',
+        'cmd "--api-key=[removed]"',
+        'env "HF_TOKEN=[removed]"',
+        'env "NCCL_IB_HCA=rocep1s0f0,roceP2p1s0f0"',
+        'image "vllm/vllm-openai:v0.33.0"',
+    ],
+    "containers/shell.txt": ['cmd "vllm"\ncmd "serve"\ncmd "a/b"\ncmd "--port"\ncmd "8000"'],
+    "processes/4711.txt": ['env "NCCL_NET=IB"', 'arg "--api-key=[removed]"'],
+    "files/etc/nccl.conf": ["#\nNCCL_NET = IB\nMY_KEY=[removed]\n"],
+    "files/etc/systemd/system/engine.service": [
+        "vllm/vllm-openai:v0.33.0 serve a/b --api-key [removed] \\\n",
+        "Restart=always\n",
+    ],
+    "commands/models.txt": ["cache openai/gpt-oss-120b ", f"ref main {'b' * 40}"],
+    "commands/dgx-release.txt": ['DGX_OTA_VERSION="7.5.0"\n'],
+    "commands/lldp.txt": ["lldp.enp1s0f0np0.chassis.name=spark2\n"],
+}
+
+
+@pytest.mark.parametrize("path", KEPT)
+def test_what_is_wanted_is_kept(path: str, members: dict[str, str]) -> None:
+    text = members[path].replace("cmd -script\n", "")
+    assert [line for line in KEPT[path] if line not in text] == []
+
+
+def test_lines_of_network_files_stay_in_their_places(members: dict[str, str]) -> None:
+    before = FILES["etc/netplan/40-cx7.yaml"].splitlines()
+    after = members["files/etc/netplan/40-cx7.yaml"].splitlines()
+    assert len(before) == len(after)
+    assert after[5] == "      addresses: [192.168.100.12/24]"
+    assert after[7:] == ["# [removed]"] * (len(after) - 7)
+
+
+def test_no_hardware_address(members: dict[str, str]) -> None:
+    assert "4c:bb:47" not in json.dumps(members)
+
+
+def test_same_node_same_bytes_and_what_was_taken_is_said(archive: Path, tmp_path: Path) -> None:
+    done = NODE.run(tmp_path)
+    assert (tmp_path / "spark1.tar.gz").read_bytes() == archive.read_bytes()
+    assert "took containers/engine.txt" in done.stdout
+    assert "Read it before you send it on" in done.stdout
+
+
+def test_shell() -> None:
+    require("shellcheck")
+    done = subprocess.run(["shellcheck", "-s", "sh", SCRIPT], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+# Archives from anywhere
+
+
+def packed(*members: tuple[str, str | bytes], **more: object) -> bytes:
+    """An archive of these files; `more` are attributes of the last one."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for place, (name, content) in enumerate(members, start=1):
+            data = content.encode() if isinstance(content, str) else content
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            for attribute, value in more.items() if place == len(members) else ():
+                setattr(info, attribute, value)
+            tar.addfile(info, io.BytesIO(data))
+    return gzip.compress(out.getvalue(), mtime=0)
+
+
+HEAD = ("n/capture.txt", "# sparkgen capture 1\n")
+LINK = {"linkname": "/etc/shadow", "size": 0}
+REFUSED = {
+    "no gzip archive": b"PK",
+    "its gzip is damaged": b"\x1f\x8b\x08\x00" + b"\xff" * 40,
+    "it is cut off": packed(HEAD)[:40],
+    "its tar is damaged": gzip.compress(b"\x01" * 2000),
+    "more than 48 MiB": gzip.compress(bytes(1 << 26), 1),
+    "more than 16 MiB": b"\x1f\x8b" + bytes(17 << 20),
+    "n/big has more than 1 MiB": packed(HEAD, ("n/big", bytes((1 << 20) + 1))),
+    "more than 2000 files": packed(*((f"n/{i}", "") for i in range(2001))),
+    "n/a is a link": packed(HEAD, ("n/a", ""), type=tarfile.SYMTYPE, **LINK),
+    "n/b is a link": packed(HEAD, ("n/b", ""), type=tarfile.LNKTYPE, **LINK),
+    "n/c is a device": packed(HEAD, ("n/c", ""), type=tarfile.CHRTYPE),
+    "n/d is a device": packed(HEAD, ("n/d", ""), type=tarfile.FIFOTYPE),
+    "../a is no path": packed(HEAD, ("../a", "x")),
+    "/etc/a is no path": packed(HEAD, ("/etc/a", "x")),
+    "n/../../a is no path": packed(HEAD, ("n/../../a", "x")),
+    "n/a\\x1b]0;x is no path": packed(HEAD, ("n/a\x1b]0;x", "x")),
+    "line 2 of n/a has the character U+001B": packed(HEAD, ("n/a", "x\n\x1b[2J")),
+    "line 1 of n/e has the character U+00FF": packed(HEAD, ("n/e", b"\xff\xfe")),
+    "n/capture.txt is in it twice": packed(HEAD, HEAD),
+    "not of one node": packed(HEAD, ("m/a", "x")),
+    "no capture.txt of this version": packed(("n/capture.txt", "# sparkgen capture 99\n")),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_an_archive_that_is_no_capture(why: str) -> None:
+    with pytest.raises(CaptureError) as refused:
+        read("n.tar.gz", REFUSED[why])
+    assert why in refused.value.why
+    assert refused.value.why.isprintable()
+    assert refused.value.advice
+
+
+def test_a_capture(archive: Path, members: dict[str, str]) -> None:
+    capture = read(str(archive), archive.read_bytes())
+    assert (capture.node, capture.texts) == ("spark1", members)
+
+
+def test_the_command_prints_the_script(sparkgen: Command, tmp_path: Path) -> None:
+    outcome = sparkgen("capture", cwd=tmp_path)
+    assert (outcome.code, outcome.out, outcome.err) == (0, SCRIPT.read_text(), "")
