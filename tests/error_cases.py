@@ -73,6 +73,9 @@ def beside(path: str) -> Source:
     """What lies beside the site file of a case: a file of any name, but a missing one."""
     if "missing" in path:
         return nothing_beside(path)
+    if "calibration" in path:
+        entry = b"- {model: gpt-oss-120b, engine: vllm, version: 0.33.0, reserve_gib: 1.25}\n"
+        return Source((SourceFile("", entry, is_executable=False),))
     script = b'pip install x\nexec "$@"\n' if "downloads" in path else b"text\n"
     if "mods/" in path:
         return Source((SourceFile("run.sh", script, is_executable=True),), is_folder=True)

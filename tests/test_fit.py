@@ -19,7 +19,7 @@ from published import FIGURES, MIXED, UNIFORM, Figure, fit_of, medians
 
 from generator import catalogs
 from generator.catalogs import Checkpoint
-from generator.fit import automatic, formulas
+from generator.fit import automatic, calibration, formulas
 from generator.fit.alternatives import Group, alternatives, holds
 from generator.fit.assessment import TIGHT, Fit, assess
 from generator.fit.demand import Layout, Weights, _Split
@@ -30,6 +30,7 @@ from generator.fit.table import BAR_WIDTH, bar, rows, table, verdict
 from generator.models.architecture import Experts, known_shape, tensor_sizes
 from generator.records import replace
 from generator.resources import ROOT
+from generator.sitefile.beside import Source, SourceFile
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
 
 SITES = sorted((ROOT / "sites").glob("*.yaml"))
@@ -429,6 +430,43 @@ def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -
     assert (told.code, told.out) == (3, "")
     assert "no line of it says" in told.err
     assert sparkgen("fit", site, "--measured", tmp_path / "none", cwd=ROOT).code == 4
+
+
+def test_what_is_measured_corrects_the_prediction(sparkgen: Command, tmp_path: Path) -> None:
+    site, log = tmp_path / "single.yaml", tmp_path / "log"
+    text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
+    site.write_text(text)
+    log.write_text(VLLM_LOG.format(room="15.00"))
+    told = sparkgen("fit", site, "--measured", log, cwd=tmp_path)
+    assert told.code == 1
+    entry = told.out.splitlines()[-1]
+    assert entry.startswith("- {model: gpt-oss-120b, engine: vllm, version: 0.33.0, reserve_gib: ")
+    # Further entries are of other releases; of two of the same the last counts.
+    other = entry.replace("0.33.0", "0.32.0")
+    first = re.sub(r"gib: .*}", "gib: -9}", entry)
+    (tmp_path / "measured.yaml").write_text(f"{first}\n{entry}\n{other}\n")
+    site.write_text(text + "fit: {calibration: measured.yaml}\n")
+    again = sparkgen("fit", site, "--measured", log, cwd=tmp_path)
+    assert again.out.splitlines()[-1] == entry
+    assert re.search(r"^room for .* 15\.00 +15\.00 +\+0\.0%$", again.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"", "it is no list"),
+        (b"{a: [", "it is no YAML"),
+        (b"\xff\xfe", "it is no YAML"),
+        (b"- gpt-oss-120b", "entry 1 has not the keys"),
+        (b"- {model: a, engine: b, version: c, reserve_gib: [1]}", "entry 1 has a value"),
+        (b"- {model: a, engine: b, version: c, reserve_gib: x}", "entry 1: reserve_gib is no"),
+        (b"- {model: a, engine: b, version: c, reserve_gib: nan}", "entry 1: reserve_gib is not"),
+        (b"- {model: a, engine: b, version: c, reserve_gib: 65}", "entry 1: reserve_gib is not"),
+    ],
+)
+def test_calibrations_faults_are_told(data: bytes, fault: str) -> None:
+    source = Source((SourceFile("", data, is_executable=False),))
+    assert fault in calibration.read("c.yaml", source).fault
 
 
 AUTOMATIC = ("context_length", "max_sequences")

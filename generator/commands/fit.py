@@ -15,13 +15,14 @@ from generator.diagnostics import Severity
 from generator.fit.alternatives import Alternative, Group, alternatives
 from generator.fit.assessment import Fit
 from generator.fit.choices import Choice, siblings
-from generator.fit.measured import HEAD, is_off, measured, rows
+from generator.fit.measured import HEAD, correction, is_off, measured, rows
 from generator.fit.table import FIGURES, UNKNOWN, compared, figures, table, verdict
 from generator.site.show import as_data
 
 _CHECKPOINTS = ("OTHER CHECKPOINT", "FORMAT", *FIGURES)
 # Errors that are about memory: the figures say more than they do.
 _ABOUT_MEMORY = {"SG520", "SG523"}
+_ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibration: FILE}' names:"
 
 
 @click.command(epilog="Example: sparkgen fit sites/lab-mesh.yaml --compare")
@@ -51,7 +52,7 @@ def command(site: Path, compare: bool, form: str, log: Path | None) -> None:
     tell(reading, reading.findings, strict=False)
     group = Group(declared.nodes, declared.model, declared.engine)
     if log:
-        _beside(log, group.assess())
+        _beside(log, group)
         return
     others = alternatives(group.nodes, group.model, group.engine) if compare else []
     same = list(siblings(group)) if compare else []
@@ -60,8 +61,9 @@ def command(site: Path, compare: bool, form: str, log: Path | None) -> None:
         sys.exit(INVALID)
 
 
-def _beside(log: Path, fit: Fit | None) -> None:
-    """Print what a log says beside a prediction; exits 1 where they are far apart."""
+def _beside(log: Path, group: Group) -> None:
+    """Print what a log says beside a prediction, and what corrects it; exits 1 if far apart."""
+    fit = group.assess()
     try:
         seen = measured(log.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
@@ -73,6 +75,8 @@ def _beside(log: Path, fit: Fit | None) -> None:
         click.echo(verdict(fit)[0] if fit else UNKNOWN)
         sys.exit(DRIFT)
     click.echo(columns(HEAD, rows(fit, seen)))
+    if entry := correction(fit, seen, group.model, group.engine):
+        click.echo(f"\n{_ENTRY}\n\n{entry}")
     if is_off(fit, seen):
         sys.exit(DRIFT)
 

@@ -57,6 +57,7 @@ class NodeMemory:
     graphs_gib: float
     runtime_gib: float
     nccl_gib: float
+    correction_gib: float
     kv_room_gib: float
     kv_requested_gib: float
     kv_one_gib: float
@@ -65,8 +66,9 @@ class NodeMemory:
 
     @property
     def reserve_gib(self) -> float:
-        """Activations, graphs, runtime and NCCL's buffers."""
-        return self.activations_gib + self.graphs_gib + self.runtime_gib + self.nccl_gib
+        """Activations, graphs, runtime and NCCL's buffers, and what was measured besides."""
+        computed = self.activations_gib + self.graphs_gib + self.runtime_gib + self.nccl_gib
+        return computed + self.correction_gib
 
 
 @record
@@ -124,7 +126,7 @@ def assess(
     layout = None if missing else _layout(known, engine, wanted)
     if weights is None or layout is None or missing:
         return _unknown(model, engine, wanted, missing)
-    found = demands(known, weights, layout, wanted)
+    found = demands(known, weights, layout, wanted, model.correction_gib * GIB)
     fit = _fit(nodes, model, engine, known, wanted, weights, found)
     if fit.state == "does not fit" and not all(node.measured for node in nodes):
         newer = [_with_newer_memory(node) for node in nodes]
@@ -231,6 +233,7 @@ class _Rank:
             graphs_gib=_gib(demand.graphs),
             runtime_gib=_gib(demand.runtime),
             nccl_gib=_gib(demand.nccl),
+            correction_gib=_gib(demand.correction),
             kv_room_gib=_gib(max(0.0, self.room)),
             kv_requested_gib=_gib(one * wanted.sequences),
             kv_one_gib=_gib(one),

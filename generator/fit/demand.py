@@ -77,6 +77,7 @@ class Demand:
     graphs: float
     runtime: float
     nccl: float
+    correction: float
     graphs_outside: bool
     cache: Cache
     active: float | None
@@ -84,7 +85,7 @@ class Demand:
     @property
     def reserve(self) -> float:
         """What is neither weights nor KV cache."""
-        return self.activations + self.graphs + self.runtime + self.nccl
+        return self.activations + self.graphs + self.runtime + self.nccl + self.correction
 
     @property
     def reserve_inside(self) -> float:
@@ -115,13 +116,22 @@ def lacking(shape: Shape) -> list[str]:
     return names
 
 
-def demands(shape: Shape, weights: Weights, layout: Layout, requested: Requested) -> list[Demand]:
-    """What a rank holds in each stage; nothing that `lacking` names may be lacking."""
+def demands(
+    shape: Shape,
+    weights: Weights,
+    layout: Layout,
+    requested: Requested,
+    correction: float = 0.0,
+) -> list[Demand]:
+    """What a rank holds in each stage; nothing that `lacking` names may be lacking.
+
+    `correction` is what was measured of the reserve over what is computed.
+    """
     assert shape.layers
     split = _Split(shape, weights, layout)
     found, first = [], 0
     for stage, size in enumerate(layout.stages):
-        found.append(_demand(split, stage, (first, first + size), requested))
+        found.append(_demand(split, stage, (first, first + size), requested, correction))
         first += size
     return found
 
@@ -211,7 +221,13 @@ class _Split:
         return count / moe.count * padded / (moe.width * moe.size)
 
 
-def _demand(split: _Split, stage: int, layers: tuple[int, int], requested: Requested) -> Demand:
+def _demand(
+    split: _Split,
+    stage: int,
+    layers: tuple[int, int],
+    requested: Requested,
+    correction: float,
+) -> Demand:
     shape, layout, weights = split.shape, split.layout, split.weights
     first_stage, last_stage = stage == 0, stage == layout.pipeline - 1
     assert shape.hidden_size
@@ -251,6 +267,7 @@ def _demand(split: _Split, stage: int, layers: tuple[int, int], requested: Reque
         graphs_outside=not requested.reserves_graphs,
         runtime=formulas.SYSTEM_CONTEXT_BYTES if layout.paging else formulas.CONTEXT_BYTES,
         nccl=formulas.nccl_bytes(layout.communicators),
+        correction=correction,
         cache=cache(shape, shares, requested, layout.paging),
         active=active,
     )

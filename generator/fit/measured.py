@@ -3,8 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.fit.assessment import Fit
+from generator.fit.calibration import Correction
 from generator.records import record
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 Row = tuple[str, str, str, str]
 
@@ -79,6 +82,24 @@ def rows(fit: Fit, seen: Measured) -> list[Row]:
         (what, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs - 1:+.1%}" if theirs else "?")
         for what, ours, theirs in _pairs(fit, seen)
     ]
+
+
+def correction(
+    fit: Fit, seen: Measured, model: DeclaredModel, engine: DeclaredEngine
+) -> Correction | None:
+    """What the room says of the reserve, on top of what is corrected already.
+
+    None where the room says nothing of it: the cache has a size of its own, or the engine's share
+    is for weights and cache alone.
+    """
+    fixed = model.kv_cache_memory or ENGINE_TRAITS[engine.name].pool_flag in engine.args
+    if seen.cache is None or fixed or ENGINE_TRAITS[engine.name].reserves_outside or not fit.nodes:
+        return None
+    least = min(fit.nodes, key=lambda node: node.headroom_gib)
+    room = least.headroom_gib + least.kv_one_gib * fit.needed
+    name = model.name or model.source or ""
+    more = round(model.correction_gib + room - seen.cache, 2)
+    return Correction(name, engine.name, engine.version, more)
 
 
 def is_off(fit: Fit, seen: Measured) -> bool:

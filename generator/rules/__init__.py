@@ -7,8 +7,10 @@ from generator.diagnostics import Finding, Severity, Stage
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict, start_of, verdicts
 from generator.fabric.addressing import Fabric, plan
+from generator.fit import calibration as measurements
 from generator.fit.assessment import Fit, assess
 from generator.fit.automatic import settled
+from generator.fit.calibration import Calibration, calibrated
 from generator.rules import (
     advisories,
     cabling,
@@ -65,20 +67,26 @@ MODULES = (
 )
 
 # What rules ask for that is no section of the site file.
-_OWN = ("fabric", "fit", "flags", "verdicts", "sources", "document")
+_OWN = ("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration")
 
 
 def check(
     declaration: Declaration, document: Document, beside: Beside, policy: Policy | None = None
 ) -> tuple[list[Finding], CompleteDeclaration | None]:
     """All findings of the rules, and the declaration if all that a site takes is there."""
-    declaration = settled(declaration)
-    facts = _Facts(declaration, document, beside)
+    measured = _calibration(declaration, beside)
+    facts = _Facts(settled(calibrated(declaration, measured)), document, beside, measured)
     for rule in _in_order():
         facts.check(rule)
     taken = policy.applied(facts.findings) if policy else facts.findings
     findings = waived(taken, declaration.waivers, facts.checked)
-    return findings, complete(declaration, facts.fabric, facts.sources or {}, facts.fit)
+    return findings, complete(facts.declaration, facts.fabric, facts.sources or {}, facts.fit)
+
+
+def _calibration(declaration: Declaration, beside: Beside) -> Calibration | None:
+    """What was measured, if the site names a file with it."""
+    path = declaration.calibration
+    return measurements.read(path, beside(path)) if path else None
 
 
 def _in_order() -> Iterable[Rule]:
@@ -99,8 +107,15 @@ def _in_order() -> Iterable[Rule]:
 class _Facts:
     """The sections that rules ask for by name, None where they can't be had."""
 
-    def __init__(self, declaration: Declaration, document: Document, beside: Beside) -> None:
+    def __init__(
+        self,
+        declaration: Declaration,
+        document: Document,
+        beside: Beside,
+        calibration: Calibration | None,
+    ) -> None:
         self.declaration = declaration
+        self.calibration = calibration
         self.beside = beside
         self.document = document
         self.findings: list[Finding] = []

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
 from generator.fit.alternatives import Change, nearest_changes
 from generator.fit.assessment import Fit, NodeMemory, assess
+from generator.fit.calibration import Calibration
 from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
 from generator.fit.table import NEWER
 from generator.rules.registry import Fault, rule
@@ -143,6 +144,65 @@ def nothing_is_found(
     for key in lacking:
         yield Fault(
             f"'auto' can't be computed for want of {wanted}", ("model", key), "write a number"
+        )
+
+
+@rule("SG535")
+def calibration_that_is_none(calibration: Calibration) -> Iterator[Fault]:
+    """The file that `fit.calibration` names has what 'sparkgen fit --measured' printed.
+
+    It lies beside the site file, or below its folder, and is a list with an entry for each model
+    and release of an engine: by how many GiB the reserve of a rank is more than computed.
+
+    Bad:
+        fit:
+          calibration: missing.yaml
+
+    Good:
+        model:
+          name: gpt-oss-120b
+        engine:
+          version: 0.33.0
+        fit:
+          calibration: calibration.yaml
+    """
+    if calibration.fault:
+        yield Fault(
+            calibration.fault,
+            ("fit", "calibration"),
+            "write what 'sparkgen fit SITE --measured LOG' prints into it",
+        )
+
+
+@rule("SG536", Severity.NOTE, unless="SG535")
+def calibration_of_others(
+    calibration: Calibration, model: DeclaredModel, engine: DeclaredEngine
+) -> Iterator[Fault]:
+    """What was measured is of this model, in this release of the engine.
+
+    What an engine needs beside weights and cache changes with its releases: a measurement of
+    another one corrects nothing.
+
+    Bad:
+        model:
+          name: gpt-oss-20b
+          context_length: 8192
+        fit:
+          calibration: calibration.yaml
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          context_length: 8192
+        fit:
+          calibration: calibration.yaml
+    """
+    if calibration.of(model, engine) is None:
+        yield Fault(
+            f"{calibration.path} has nothing of {model.name or model.source} in {engine.name} "
+            f"{engine.version}: memory is as computed",
+            ("fit", "calibration"),
+            "add what 'sparkgen fit SITE --measured LOG' prints",
         )
 
 

@@ -166,7 +166,8 @@ class DeclaredModel:
     """The model section; a `name` of the catalog or a `source` of its own.
 
     A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` in GiB.
-    `automatic` names what is to be found out of the context's length and the number of sequences.
+    `automatic` names what is to be found out of the context's length and the number of sequences,
+    `correction_gib` is what was measured of the reserve over what is computed.
     """
 
     name: str | None
@@ -186,6 +187,7 @@ class DeclaredModel:
     format: str | None = None
     kv_cache_memory: float | None = None
     automatic: tuple[str, ...] = ()
+    correction_gib: float = 0.0
 
 
 @record
@@ -333,7 +335,8 @@ class Waiver:
 class Declaration:
     """The sections of a site file; None for one that the schema found fault with.
 
-    `services` has those that are requested, with the settings of each.
+    `services` has those that are requested, with the settings of each. `calibration` is the path
+    of a file with what was measured, empty where there is none.
     """
 
     identity: Identity | None
@@ -344,11 +347,15 @@ class Declaration:
     engine: DeclaredEngine | None
     services: Mapping[str, Settings] | None
     waivers: tuple[Waiver, ...] | None
+    calibration: str = ""
 
 
 AUTOMATIC = "auto"
 
-_OPTIONAL = {"defaults", "cabling", "services", "waivers", "user", "description", "requires"}
+_OPTIONAL = {
+    *("defaults", "cabling", "fit", "services", "waivers"),
+    *("user", "description", "requires"),
+}
 
 
 def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration:
@@ -367,6 +374,7 @@ def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration
         engine=_engine(data["engine"]) if valid("engine") else None,
         services=_services(data.get("services", {})) if valid("services") else None,
         waivers=tuple(map(_waiver, data.get("waivers", ()))) if valid("waivers") else None,
+        calibration=data.get("fit", {}).get("calibration", "") if valid("fit") else "",
     )
 
 
@@ -486,7 +494,7 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
     values: dict[str, Any] = {key: item.get(key) for key in DeclaredModel.__match_args__}
     found = ("context_length", "max_sequences")
     automatic = tuple(key for key in found if item.get(key) == AUTOMATIC)
-    values |= {"automatic": automatic} | dict.fromkeys(automatic)
+    values |= {"automatic": automatic, "correction_gib": 0.0} | dict.fromkeys(automatic)
     if drafts := values["speculative"]:
         own = {key: drafts.get(key) for key in Speculative.__match_args__}
         own |= {"method": canonical(drafts["method"]), "config": drafts.get("config", {})}

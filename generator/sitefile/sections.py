@@ -13,6 +13,7 @@ SECTIONS = (
     "topology",
     "model",
     "engine",
+    "fit",
     "services",
     "waivers",
 )
