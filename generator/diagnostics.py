@@ -36,19 +36,23 @@ class Stage(IntEnum):
 
 @record
 class Span:
-    """A stretch of text; lines and columns count from zero, columns in characters."""
+    """A stretch of text; lines and columns count from zero, columns in characters.
+
+    `file` is empty for the site file itself, and else the name of the base that it extends.
+    """
 
     line: int
     column: int
     end_line: int
     end_column: int
+    file: str = ""
 
     def __lt__(self, other: "Span") -> bool:
         return _ends(self) < _ends(other)
 
 
-def _ends(span: Span) -> tuple[int, int, int, int]:
-    return span.line, span.column, span.end_line, span.end_column
+def _ends(span: Span) -> tuple[str, int, int, int, int]:
+    return span.file, span.line, span.column, span.end_line, span.end_column
 
 
 @record

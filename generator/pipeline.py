@@ -1,6 +1,7 @@
 """The whole flow as one pure function: from a site file's bytes to its findings and its site."""
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import PurePath
 
@@ -22,14 +23,21 @@ from generator.sitefile.source import Document
 class Reading:
     """What a site file says: its document, all findings, and its site unless there are errors.
 
-    `declaration` is there as soon as no section is missing, whatever the rules say of it.
+    `declaration` is there as soon as no section is missing, whatever the rules say of it. `raw` has
+    the bytes of the site file under no name, and those of the base that it extends.
     """
 
     document: Document
     findings: tuple[Finding, ...]
     declaration: CompleteDeclaration | None
     site: Site | None
-    sha256: str
+    raw: Mapping[str, bytes]
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of the site file; with a base, of the checksums of both."""
+        sums = [sha256(raw).hexdigest() for raw in self.raw.values()]
+        return sums[0] if len(sums) == 1 else sha256("".join(sums).encode()).hexdigest()
 
 
 def read_site(
@@ -39,12 +47,22 @@ def read_site(
 
     `beside` reads the files that it names; `policy` is what its repository makes of findings.
     """
-    document = source.read(name, raw)
+    document, base = _document(name, raw, beside)
     findings, declaration, site = _site(document, beside, policy)
     told = redaction.concealed(document, findings) if findings else []
     # Cerberus asks for keys that are missing in an order that differs from run to run.
     ordered = tuple(in_order(document, told))
-    return Reading(document, ordered, declaration, site, sha256(raw).hexdigest())
+    return Reading(document, ordered, declaration, site, {"": raw, **base})
+
+
+def _document(name: str, raw: bytes, beside: Beside) -> tuple[Document, Mapping[str, bytes]]:
+    """A site file, laid over the base that it extends, and the bytes of that by its name."""
+    document = source.read(name, raw)
+    if not isinstance(document.data, dict) or "extends" not in document.data:
+        return document, {}
+    from generator.sitefile import extending
+
+    return extending.extended(document, beside)
 
 
 def _site(

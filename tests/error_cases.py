@@ -69,6 +69,9 @@ def _uncommented(text: bytes) -> str:
 CASES = {path.stem: read(path.stem, path.read_bytes()) for path in sorted(ERRORS.glob("*.yaml"))}
 
 
+_BASES = {"bases/rack.yaml": b"user: nvidia\n", "bases/chained.yaml": b"extends: other.yaml\n"}
+
+
 def beside(path: str) -> Source:
     """What lies beside the site file of a case: a file of any name, but a missing one."""
     if "missing" in path:
@@ -76,6 +79,8 @@ def beside(path: str) -> Source:
     if "calibration" in path:
         entry = b"- {model: gpt-oss-120b, engine: vllm, version: 0.33.0, reserve_gib: 1.25}\n"
         return Source((SourceFile("", entry, is_executable=False),))
+    if path in _BASES:
+        return Source((SourceFile("", _BASES[path], is_executable=False),))
     script = b'pip install x\nexec "$@"\n' if "downloads" in path else b"text\n"
     if "mods/" in path:
         return Source((SourceFile("run.sh", script, is_executable=True),), is_folder=True)

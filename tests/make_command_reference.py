@@ -44,7 +44,7 @@ PREFACE = """\
 Printed by `tests/make_command_reference.py` from the program itself; not to be edited.
 
 Results go to standard output, findings and remarks to standard error. Where a command takes sites and none
-is named, all of `sites/*.yaml` are meant, without `*.lock.yaml`. Where nothing is written beside a site,
+is named, all of `sites/*.yaml` are meant, without `*.lock.yaml` and the bases that others extend. Where nothing is written beside a site,
 `-` is standard input: for `validate`, `fit`, `show` and `diagram`.
 
 | exit status | says |

@@ -17,8 +17,9 @@ Content = tuple[bytes, bool]
 class Committed:
     """A bundle: its files, its nodes by rank, the two ends of each cable, its site file's name.
 
-    `nodes` are in any order where that is not known. `sha256` is that of the site file, and
-    `generator` the version of sparkgen that made the bundle; both are empty where not known.
+    `nodes` are in any order where that is not known. `sha256` is that of the site file and its
+    base, and `generator` the version of sparkgen that made the bundle; both are empty where not
+    known.
     """
 
     tree: Tree

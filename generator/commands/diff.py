@@ -3,7 +3,6 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from pathlib import Path
 
 import click
@@ -126,9 +125,10 @@ def _as_it_was(file: Path, bundle: Committed, ref: str | None) -> Reading | None
         _, raw = at_commit(file, ref or "HEAD")
     except HistoryError:
         return None
-    if raw is None or (ref is None and sha256(raw).hexdigest() != bundle.sha256):
+    if raw is None:
         return None
-    return read_site(f"{ref or 'HEAD'}:{file}", raw, beside_at_commit(file, ref or "HEAD"))
+    reading = read_site(f"{ref or 'HEAD'}:{file}", raw, beside_at_commit(file, ref or "HEAD"))
+    return reading if ref is not None or reading.sha256 == bundle.sha256 else None
 
 
 def _facts(old: Reading | None, new: Reading) -> tuple[Site | None, tuple[str, ...]]:

@@ -16,16 +16,13 @@ from generator.sitefile.disk import beside
 
 @click.command(epilog="Example: sparkgen fix --write sites/lab-mesh.yaml")
 @SITE
-@click.option("--write", is_flag=True, help="Write the changes to the site file.")
+@click.option("--write", is_flag=True, help="Write the changes to the site file, and to its base.")
 def command(site: Path, write: bool) -> None:
     """Show what findings propose to change in a site file, and write it."""
     done = repair(str(site), content(site), beside(site))
     click.echo(difference(done.before.document, done.after.document), nl=False)
     if write and done.changed and done.fewer:
-        try:
-            overwrite(site, done.raw)
-        except OverwriteError as error:
-            fail(str(error))
+        _write(site, done)
     for line in (*_applied(done), *_left(done)):
         click.echo(visible(line), err=True)
     click.echo(visible(f"{site}: {_summary(done, write)}"), err=True)
@@ -33,6 +30,17 @@ def command(site: Path, write: bool) -> None:
         sys.exit(DRIFT)
     if has_errors((done.after if done.fewer else done.before).findings):
         sys.exit(INVALID)
+
+
+def _write(site: Path, done: Repair) -> None:
+    """Write the files that differ: the base first, of which the site file is made."""
+    before = done.before.raw
+    for file, raw in reversed([*done.after.raw.items()]):
+        if raw != before[file]:
+            try:
+                overwrite(Path(file) if file else site, raw)
+            except OverwriteError as error:
+                fail(str(error))
 
 
 def _applied(done: Repair) -> list[str]:

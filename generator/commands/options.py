@@ -1,6 +1,8 @@
 """Arguments and options that several commands have, and the exit statuses."""
 
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +28,26 @@ def _stored(context: click.Context, parameter: click.Parameter, sites: Any) -> A
 
 
 def _or_all(context: click.Context, parameter: click.Parameter, sites: tuple[Path, ...]) -> Any:
-    """The sites that are named, or else all there are; a lock is no site of its own."""
+    """The sites that are named, or else all there are; a lock or base is no site of its own."""
     if context.resilient_parsing:
         return sites
-    named = tuple(path for path in sites if not path.name.endswith(_LOCK)) or sites
-    found = named or tuple(
-        path
-        for path in sorted(FOLDER.glob("*.yaml"))
-        if not path.name.endswith(_LOCK) and not path.name.startswith(".")
-    )
-    if not found:
+    stored = (path for path in sorted(FOLDER.glob("*.yaml")) if not path.name.startswith("."))
+    named = sites or tuple(stored)
+    if not named:
         raise click.UsageError("name a site, or run it where there are sites/*.yaml")
-    return found
+    found = tuple(path for path in named if not path.name.endswith(_LOCK))
+    bases = {base for path in found for base in _bases(path)} if len(found) > 1 else set()
+    return tuple(path for path in found if os.path.realpath(path) not in bases) or named
+
+
+def _bases(site: Path) -> Iterator[str]:
+    """The base that a site file names in a line of its own; none where it can't be read."""
+    try:
+        text = site.read_bytes() if site.is_file() else b""
+    except OSError:
+        return
+    for found in re.findall(rb"^extends: *[\"']?([^\s\"'#]+)", text, re.MULTILINE):
+        yield os.path.realpath(site.parent / os.fsdecode(found))
 
 
 def _stored_or_all(

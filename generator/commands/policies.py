@@ -39,7 +39,7 @@ def beside(site: Path) -> Path | None:
 
 def _read(path: Path, form: str) -> Policy | None:
     document, findings, policy = read_policy(str(path), content(path))
-    reading = Reading(document, tuple(findings), None, None, "")
+    reading = Reading(document, tuple(findings), None, None, {})
     if tell(reading, findings, strict=False, form=form):
         publish(form, [(reading, findings)])
         sys.exit(INVALID)

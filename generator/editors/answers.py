@@ -22,7 +22,7 @@ from generator.diagnostics import (
     Span,
     path_text,
 )
-from generator.fixing.splicing import Splicer
+from generator.fixing.splicing import DocumentSplicer
 from generator.fixing.text_edits import text_edits
 from generator.pipeline import Reading
 from generator.reports.explain import explanations, page_of
@@ -58,7 +58,7 @@ class Answers:
         rules = {
             finding.rule: None
             for finding in self._reading.findings
-            if _holds(place(self._reading.document, finding), at.line, at.character)
+            if _holds(self._place(finding), at.line, at.character)
         }
         pages = [text for rule in rules for text in _page(rule)]
         content = types.MarkupContent(types.MarkupKind.Markdown, "\n".join(pages))
@@ -67,11 +67,11 @@ class Answers:
     def actions(self, lines: range) -> list[types.CodeAction]:
         """The changes that findings on these lines propose."""
         document = self._reading.document
-        splicer = Splicer(document.text)
+        splicer = DocumentSplicer(document)
         return [
             action
             for finding in self._reading.findings
-            if place(document, finding).line in lines
+            if self._place(finding).line in lines
             for action in self._actions(finding, splicer)
         ]
 
@@ -81,11 +81,11 @@ class Answers:
                 types.Location(self._uri, self._range(span)), other.text
             )
             for other in finding.related
-            if (span := self._reading.document.locate(other.path))
+            if (span := self._reading.document.locate(other.path)) and not span.file
         ]
         return types.Diagnostic(
-            range=self._range(place(self._reading.document, finding)),
-            message="\n".join(filter(None, (finding.message, finding.help))),
+            range=self._range(self._place(finding)),
+            message="\n".join(filter(None, (self._message(finding), finding.help))),
             severity=_SEVERITIES[finding.severity],
             code=finding.rule,
             code_description=types.CodeDescription(f"{_RULES_PAGE}#{finding.rule.lower()}"),
@@ -93,10 +93,20 @@ class Answers:
             related_information=related,
         )
 
-    def _actions(self, finding: Finding, splicer: Splicer) -> Iterator[types.CodeAction]:
+    def _place(self, finding: Finding) -> Span:
+        """Where it is shown: what is wrong with the base, at the key that names it."""
+        document = self._reading.document
+        span = place(document, finding)
+        return (document.locate(("extends",)) or span) if span.file else span
+
+    def _message(self, finding: Finding) -> str:
+        span = place(self._reading.document, finding)
+        return f"{span.file}:{span.line + 1}: {finding.message}" if span.file else finding.message
+
+    def _actions(self, finding: Finding, splicer: DocumentSplicer) -> Iterator[types.CodeAction]:
         for proposal in finding.proposals:
             edits = text_edits(splicer, proposal)
-            if edits:
+            if edits and not any(edit.span.file for edit in edits):
                 changed = [types.TextEdit(self._range(edit.span), edit.text) for edit in edits]
                 yield types.CodeAction(
                     title=_title(finding, proposal),

@@ -5,7 +5,7 @@ A change counts only if reading the file again shows that it did what it was for
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from generator.diagnostics import (
     Add,
@@ -18,11 +18,12 @@ from generator.diagnostics import (
     weight,
 )
 from generator.fixing.layout import UnsettledError
-from generator.fixing.splicing import Splice, Splicer
+from generator.fixing.splicing import DocumentSplicer, Splice
 from generator.pipeline import Reading, read_site
 from generator.records import record
 from generator.sitefile import source
-from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.beside import Beside, Source, SourceFile, nothing_beside
+from generator.sitefile.extending import base_name
 
 MAX_ROUNDS = 20
 MAX_READINGS = 100
@@ -32,7 +33,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @record
 class Repair:
-    """A site file before and after; `raw` is the text after, `fixed` what was settled on the way.
+    """A site file before and after; `fixed` is what was settled on the way.
 
     `requested` are findings that a person has to decide, `stuck` those whose proposals could not be
     applied, did not help, or would change what was written on the way: both are still there.
@@ -40,10 +41,14 @@ class Repair:
 
     before: Reading
     after: Reading
-    raw: bytes
     fixed: tuple[Finding, ...]
     requested: tuple[Finding, ...]
     stuck: tuple[Finding, ...]
+
+    @property
+    def raw(self) -> bytes:
+        """The site file after."""
+        return self.after.raw[""]
 
     @property
     def changed(self) -> bool:
@@ -58,14 +63,17 @@ class Repair:
 
 @record
 class _State:
-    raw: bytes
     reading: Reading
     fixed: tuple[Finding, ...] = ()
+
+    @property
+    def raw(self) -> tuple[bytes, ...]:
+        return tuple(self.reading.raw.values())
 
 
 def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
     """Apply all proposals that can be; the last text whose findings weigh less is the result."""
-    first = state = best = _State(raw, read_site(name, raw, beside))
+    first = state = best = _State(read_site(name, raw, beside))
     search = _Search(name, beside)
     for _ in range(MAX_ROUNDS):
         following = search.step(state)
@@ -80,7 +88,6 @@ def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
     return Repair(
         first.reading,
         result.reading,
-        result.raw,
         result.fixed,
         requested=tuple(f for f in found if f.proposals and f.correction is None),
         stuck=tuple(f for f in found if f.correction is not None),
@@ -94,7 +101,7 @@ class _Search:
         self._name = name
         self._beside = beside
         self._readings = 0
-        self._seen: set[bytes] = set()
+        self._seen: set[tuple[bytes, ...]] = set()
 
     def step(self, state: _State) -> _State | None:
         """The text with all that can be fixed at once, or one finding after the other; or none."""
@@ -104,7 +111,7 @@ class _Search:
             for f in state.reading.findings
             if f.correction is not None and not _takes_back(f.correction, state.fixed)
         ]
-        splicer = Splicer(state.reading.document.text) if candidates else None
+        splicer = DocumentSplicer(state.reading.document) if candidates else None
         spliced = list(_spliced(splicer, candidates)) if splicer else []
         together = list(_apart(spliced))
         attempts = [together] if len(together) > 1 else []
@@ -114,16 +121,31 @@ class _Search:
     def _tried(
         self, state: _State, attempt: Sequence[tuple[Finding, list[Splice]]]
     ) -> _State | None:
-        raw = spliced(state.raw, [splice for _, splices in attempt for splice in splices])
-        if raw in self._seen or self._readings == MAX_READINGS:
+        splices = [splice for _, own in attempt for splice in own]
+        raw = {
+            file: spliced(old, [splice for splice in splices if splice.file == file])
+            for file, old in state.reading.raw.items()
+        }
+        texts = tuple(raw.values())
+        if texts in self._seen or self._readings == MAX_READINGS:
             return None
         self._readings += 1
-        self._seen.add(raw)
-        reading = read_site(self._name, raw, self._beside)
+        self._seen.add(texts)
+        reading = read_site(self._name, raw[""], _changed(self._beside, self._name, raw))
         fixed = [finding for finding, _ in attempt]
         if not _helped(state.reading, reading, fixed):
             return None
-        return _State(raw, reading, (*state.fixed, *fixed))
+        return _State(reading, (*state.fixed, *fixed))
+
+
+def _changed(beside: Beside, name: str, raw: Mapping[str, bytes]) -> Beside:
+    """What lies beside a site file, with the base as it is now."""
+
+    def read(path: str) -> Source:
+        base = raw.get(base_name(name, path))
+        return beside(path) if base is None else Source((SourceFile("", base, False),))
+
+    return read if len(raw) > 1 else beside
 
 
 def _takes_back(proposal: Proposal, fixed: Iterable[Finding]) -> bool:
@@ -148,7 +170,7 @@ def _within(one: KeyPath, other: KeyPath) -> bool:
 
 
 def _spliced(
-    splicer: Splicer, findings: Iterable[Finding]
+    splicer: DocumentSplicer, findings: Iterable[Finding]
 ) -> Iterator[tuple[Finding, list[Splice]]]:
     for finding in findings:
         try:
@@ -180,8 +202,9 @@ def _helped(before: Reading, after: Reading, fixed: Sequence[Finding]) -> bool:
 
 def _end_of_reading(reading: Reading) -> int:
     """The line at which a text stops to be YAML."""
-    span = source.read(reading.document.name, reading.document.text.encode()).findings[-1].span
-    return span.line if span else 0
+    unread = [part for part in reading.document.files if part.data is None]
+    found = [source.read(part.name, part.text.encode()).findings[-1:] for part in unread]
+    return sum(finding.span.line for last in found for finding in last if finding.span)
 
 
 def _hiding(fixed: Iterable[Finding]) -> bool:

@@ -17,7 +17,8 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScala
 
 from generator.diagnostics import Add, Data, Edit, KeyPath, Remove, Rename, Replace, Rewrite
 from generator.fixing.layout import Place, Point, Step, UnsettledError, places, steps
-from generator.records import record
+from generator.records import record, replace
+from generator.sitefile.source import Document
 
 _QUOTES = {"'": SingleQuotedScalarString, '"': DoubleQuotedScalarString}
 _DASH = re.compile(r"\s*-\s+")
@@ -25,11 +26,15 @@ _DASH = re.compile(r"\s*-\s+")
 
 @record
 class Splice:
-    """New text in place of a stretch of the old; lines end with a newline."""
+    """New text in place of a stretch of the old; lines end with a newline.
+
+    `file` is that of the place, as a `Span` has it.
+    """
 
     start: Point
     end: Point
     text: str
+    file: str = ""
 
     def __lt__(self, other: "Splice") -> bool:
         return (self.start, self.end, self.text) < (other.start, other.end, other.text)
@@ -37,11 +42,39 @@ class Splice:
     def overlaps(self, other: "Splice") -> bool:
         """Whether both change the same text, or the same place between two characters."""
         same = self.start == self.end == other.start == other.end
-        return same or (self.start < other.end and other.start < self.end)
+        return self.file == other.file and (
+            same or (self.start < other.end and other.start < self.end)
+        )
 
     def touches(self, other: "Splice") -> bool:
         """Whether they overlap or stand side by side, where one may mean the other's text."""
-        return self.start <= other.end and other.start <= self.end
+        return self.file == other.file and self.start <= other.end and other.start <= self.end
+
+
+class DocumentSplicer:
+    """Makes the splices for edits of a document, each in the file where it belongs."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._splicers = {part.name: Splicer(part.text) for part in document.files}
+
+    def splices(self, edits: Iterable[Edit]) -> list[Splice]:
+        """The changes for edits that belong together; UnsettledError where one can't be made."""
+        by_file: dict[str, list[Edit]] = {}
+        for edit in edits:
+            by_file.setdefault(self._file(edit), []).append(edit)
+        return [
+            replace(splice, file=file)
+            for file, own in by_file.items()
+            for splice in self._splicers[file or self._document.name].splices(own)
+        ]
+
+    def _file(self, edit: Edit) -> str:
+        """Where the key of an edit stands, or what it is to be written under."""
+        if isinstance(edit, Rewrite):
+            return edit.span.file
+        span = self._document.locate(edit.path, at_key=True)
+        return span.file if span else ""
 
 
 class Splicer:

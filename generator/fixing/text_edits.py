@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from generator.diagnostics import Finding, Proposal, Rewrite, Span
 from generator.fixing.layout import UnsettledError
-from generator.fixing.splicing import Splicer
+from generator.fixing.splicing import DocumentSplicer
 from generator.sitefile.source import Document
 
 TextEdits = tuple[Rewrite, ...]
@@ -12,15 +12,15 @@ TextEdits = tuple[Rewrite, ...]
 
 def corrections(document: Document, findings: Iterable[Finding]) -> Iterator[TextEdits]:
     """The changes that `fix` would make for each finding; none where it would make none."""
-    splicer = Splicer(document.text)
+    splicer = DocumentSplicer(document)
     for finding in findings:
         yield text_edits(splicer, finding.correction) if finding.correction else ()
 
 
-def text_edits(splicer: Splicer, proposal: Proposal) -> TextEdits:
+def text_edits(splicer: DocumentSplicer, proposal: Proposal) -> TextEdits:
     """A proposal as changes of text; none where one of its edits can't be made."""
     try:
         splices = splicer.splices(proposal)
     except UnsettledError:
         return ()
-    return tuple(Rewrite(Span(*one.start, *one.end), one.text) for one in splices)
+    return tuple(Rewrite(Span(*one.start, *one.end, one.file), one.text) for one in splices)

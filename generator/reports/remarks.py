@@ -26,7 +26,8 @@ class Place:
 class Remark:
     """One finding about one file; `related` are other places, and what they have to do with it.
 
-    `correction` are the changes of text that `fix` would make, where they were asked for.
+    `correction` are the changes of text that `fix` would make, where they were asked for, in the
+    file `site` unless their places say another.
     """
 
     rule: str
@@ -37,6 +38,7 @@ class Remark:
     related: tuple[tuple[str, Place], ...] = ()
     proposals: tuple[Proposal, ...] = ()
     correction: tuple[Rewrite, ...] = ()
+    site: str = ""
 
 
 def remarks(document: Document, findings: Iterable[Finding]) -> list[Remark]:
@@ -45,9 +47,8 @@ def remarks(document: Document, findings: Iterable[Finding]) -> list[Remark]:
 
 
 def _remark(document: Document, finding: Finding) -> Remark:
-    file = document.name
     related = (
-        (other.text, Place(file, path_text(other.path), document.locate(other.path)))
+        (other.text, _place(document, path_text(other.path), document.locate(other.path)))
         for other in finding.related
     )
     return Remark(
@@ -55,7 +56,12 @@ def _remark(document: Document, finding: Finding) -> Remark:
         finding.severity,
         finding.message,
         finding.help,
-        Place(file, path_text(finding.path), place(document, finding)),
+        _place(document, path_text(finding.path), place(document, finding)),
         tuple(related),
         finding.proposals,
+        site=document.name,
     )
+
+
+def _place(document: Document, path: str, span: Span | None) -> Place:
+    return Place(span.file if span and span.file else document.name, path, span)

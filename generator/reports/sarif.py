@@ -77,14 +77,16 @@ def _result(remark: Remark, index: int, here: PurePath) -> dict[str, Any]:
 
 def _fix(remark: Remark, here: PurePath) -> dict[str, Any]:
     """The changes of text that `sparkgen fix` would make."""
-    replacements = [
-        {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.text}}
-        for edit in sorted(remark.correction, key=lambda edit: edit.span)
-    ]
-    changed = {"artifactLocation": {"uri": _uri(remark.place.file, here)}}
+    by_file: dict[str, list[dict[str, Any]]] = {}
+    for edit in sorted(remark.correction, key=lambda edit: edit.span):
+        replaced = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.text}}
+        by_file.setdefault(edit.span.file or remark.site, []).append(replaced)
     return {
         "description": {"text": remark.help or remark.message},
-        "artifactChanges": [{**changed, "replacements": replacements}],
+        "artifactChanges": [
+            {"artifactLocation": {"uri": _uri(file, here)}, "replacements": replacements}
+            for file, replacements in by_file.items()
+        ],
     }
 
 

@@ -29,9 +29,9 @@ def text(
     ordered = in_order(document, findings)
     if not ordered:
         return ""
-    lines = redaction.shown(document).split("\n")
+    texts = _Texts(document)
     shown = ordered[:_MOST_FINDINGS]
-    blocks = ["\n".join(_finding(document, lines, f, color)) for f in shown]
+    blocks = ["\n".join(_finding(document, texts, f, color)) for f in shown]
     if len(shown) < len(ordered):
         blocks.append(f"... and {len(ordered) - len(shown)} more")
     severities = {finding.severity for finding in ordered}
@@ -56,9 +56,14 @@ def difference(before: Document, after: Document) -> str:
     """A unified diff of two texts of a site file, without the secrets that stand in them."""
     from difflib import unified_diff
 
-    old, new = (redaction.shown(document).splitlines(keepends=True) for document in (before, after))
-    name = _plain(before.name)
-    return "".join(map(_ended, unified_diff(old, new, name, name)))
+    changed = {part.name: part for part in after.files}
+    shown: list[str] = []
+    for part in before.files:
+        sides = (part, changed.get(part.name, part))
+        old, new = (redaction.shown(side).splitlines(keepends=True) for side in sides)
+        name = _plain(part.name)
+        shown += map(_ended, unified_diff(old, new, name, name))
+    return "".join(shown)
 
 
 def _ended(line: str) -> str:
@@ -73,13 +78,27 @@ def place(document: Document, finding: Finding) -> Span:
     return span or Span(0, 0, 0, 0)
 
 
-def _finding(document: Document, lines: list[str], finding: Finding, color: bool) -> Iterator[str]:
+class _Texts:
+    """The lines of a site file and of its base, without the secrets that stand in them."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._lines: dict[str, list[str]] = {}
+
+    def of(self, span: Span) -> list[str]:
+        if span.file not in self._lines:
+            self._lines[span.file] = redaction.shown(self._document.file(span)).split("\n")
+        return self._lines[span.file]
+
+
+def _finding(document: Document, texts: _Texts, finding: Finding, color: bool) -> Iterator[str]:
     span = place(document, finding)
     title = f"{finding.severity}[{finding.rule}]"
     if color:
         title = f"\x1b[1;{_COLORS[finding.severity]}m{title}\x1b[0m"
     yield f"{title}: {_plain(finding.message)}"
-    yield f" --> {_plain(document.name)}:{_point(span)}{_path(finding.path)}"
+    lines = texts.of(span)
+    yield f" --> {_plain(span.file or document.name)}:{_point(span)}{_path(finding.path)}"
     gutter = " " * len(str(span.line + 1))
     # What the site as a whole lacks has no line to show.
     if (finding.path or finding.span) and span.line < len(lines) and lines[span.line].strip():
@@ -89,7 +108,9 @@ def _finding(document: Document, lines: list[str], finding: Finding, color: bool
         yield f"{gutter} | {caret}"
     for related in finding.related:
         other = document.locate(related.path) or Span(0, 0, 0, 0)
-        yield f"{gutter} = note: {_plain(related.text)} at {_point(other)}{_path(related.path)}"
+        file = "" if other.file == span.file else f"{_plain(document.file(other).name)}:"
+        where = f"{file}{_point(other)}{_path(related.path)}"
+        yield f"{gutter} = note: {_plain(related.text)} at {where}"
     yield f"{gutter} = help: {_help(finding)}"
 
 

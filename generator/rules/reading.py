@@ -1,6 +1,7 @@
 """Rules about YAML, schema and waivers. Documented here, checked elsewhere.
 
-SG00x comes from `generator.sitefile.source`, SG011 from `generator.sitefile.lint`, SG10x from
+SG00x comes from `generator.sitefile.source`, SG011 from `generator.sitefile.lint`, SG013 from
+`generator.sitefile.extending`, SG10x from
 `generator.sitefile.schema`, SG190 from `generator.rules.waivers`.
 """
 
@@ -190,6 +191,22 @@ def odd_blanks() -> None:
     stand.
 
     Source: YAML 1.2.2, section 6.1 (indentation is made of spaces, U+0020).
+    """
+
+
+@documented("SG013")
+def base() -> None:
+    """The base that a site extends is a file below the site's folder, and extends no other.
+
+    Mappings are merged by key; lists and all else that the site says take the place of what the
+    base says. Findings name the file that they are about. A second level would hide from a reader
+    where a value comes from, and a file elsewhere is not in the repository that is reviewed.
+
+    Bad:
+        extends: ../../rack.yaml
+
+    Good:
+        extends: bases/rack.yaml
     """
 
 

@@ -33,6 +33,9 @@ def corrected(document: Document) -> tuple[Finding, ...]:
     finding = document.findings[-1] if document.findings else None
     if finding is None or finding.rule not in _MENDED or finding.span is None:
         return document.findings
+    if finding.span.file:
+        # It was looked for in the base already.
+        return document.findings
     mended = list(_mended(document, finding.span.line))
     if not mended:
         return document.findings

@@ -37,14 +37,19 @@ _NUMBERS = ("1", "1.5")
 
 
 def json_schema() -> JsonSchema:
-    """The JSON Schema (2020-12) of a site file."""
+    """The JSON Schema (2020-12) of a site file.
+
+    What a site that extends a base lacks may stand there.
+    """
+    site = _value({"type": "dict", "schema": site_schema()})
+    whole = {**_needs(site), "allOf": list(_needs_of_sections())}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$comment": "Printed by 'sparkgen schema' from sparkgen's own schemas; not to be edited.",
         "title": "sparkgen site file",
         "description": "One DGX Spark cluster: nodes, cables, model and engine.",
-        **_value({"type": "dict", "schema": site_schema()}),
-        "allOf": list(_conditions()),
+        **_without_needs(site),
+        "allOf": [*_conditions(), {"if": {"required": ["extends"]}, "else": whole}],
         "$defs": {
             "argument": _argument(),
             "json": _json(),
@@ -100,13 +105,40 @@ def _conditions() -> Iterator[JsonSchema]:
     for kind, (fewest, most) in _NODES.items():
         counted = {"nodes": {"minItems": fewest, "maxItems": most}}
         yield _when("topology", "kind", {"const": kind}, {"properties": counted})
+    without = {"properties": {"model": {"properties": {"file": False}}}}
+    yield _when("engine", "name", {"type": "string", "not": {"enum": _readers()}}, without)
+
+
+def _needs_of_sections() -> Iterator[JsonSchema]:
+    """What one section needs of another."""
     named = {"anyOf": [{"required": ["name"]}, {"required": ["source"]}]}
     yield {"properties": {"model": {"if": {"type": "object"}, "then": named}}}
-    readers = [name for name, traits in ENGINE_TRAITS.items() if traits.reads_gguf]
     with_file = {"properties": {"model": {"required": ["file"]}}}
-    without = {"properties": {"model": {"properties": {"file": False}}}}
-    yield _when("engine", "name", {"enum": readers}, with_file)
-    yield _when("engine", "name", {"type": "string", "not": {"enum": readers}}, without)
+    yield _when("engine", "name", {"enum": _readers()}, with_file)
+
+
+def _readers() -> list[str]:
+    """The engines that read a GGUF file."""
+    return [name for name, traits in ENGINE_TRAITS.items() if traits.reads_gguf]
+
+
+def _needs(value: JsonSchema) -> JsonSchema:
+    """The keys that a mapping, and those in it, can't be without; entries of lists aside."""
+    inner = {key: _needs(own) for key, own in value.get("properties", {}).items()}
+    needed = {key: own for key, own in inner.items() if own}
+    return {
+        **({"required": value["required"]} if "required" in value else {}),
+        **({"properties": needed} if needed else {}),
+    }
+
+
+def _without_needs(value: JsonSchema) -> JsonSchema:
+    """The same mapping with no key that has to be there."""
+    kept = {key: own for key, own in value.items() if key != "required"}
+    if "properties" in value:
+        inner = value["properties"]
+        kept["properties"] = {key: _without_needs(own) for key, own in inner.items()}
+    return kept
 
 
 # How many nodes a topology joins.
@@ -252,7 +284,9 @@ type if its first line names the JSON Schema beside this page (`sparkgen schema`
   default holds.
 - A key that is unknown or written twice is an error, and so are tabs in indentation, tags, merge
   keys (`<<`) and a second document.
-- Anchors and aliases work. Nothing is taken from the environment or from another file.
+- Anchors and aliases work. Nothing is taken from the environment.
+- `extends` names a base, which is read like the site file; the keys of both are one site. Findings
+  name the file that they are about, and `fix` writes into it.
 - The file is UTF-8, at most {MAX_BYTES // 1024**2} MiB long and {MAX_DEPTH} levels deep.
 
 `sparkgen validate` knows more than an editor: which cables make a ring, which subnets overlap, into

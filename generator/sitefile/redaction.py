@@ -54,7 +54,7 @@ class Secret:
 
 def secrets(document: Document) -> Iterator[Secret]:
     """All texts of a site file that look like secrets, keys too; a repeated alias counts once."""
-    search = _Search(shapes=re.search(_ANY_SHAPE, document.text) is not None)
+    search = _Search(shapes=any(re.search(_ANY_SHAPE, part.text) for part in document.files))
     return search.walk(document.root, (), named=False) if document.root else iter(())
 
 
@@ -97,7 +97,7 @@ class _Search:
 
 
 def shown(document: Document) -> str:
-    """The text of a site file as a report may quote it: asterisks in place of every secret."""
+    """The text of one file as a report may quote it: asterisks in place of every secret."""
     text = re.sub(_ANY_SHAPE, _blank, document.text)
     if document.root is None:
         return re.sub(_LINE, _blank_line, text)

@@ -38,8 +38,11 @@ def check(document: Document) -> tuple[Any, list[Finding]]:
     validator.validate(typed, normalize=False)
     errors = list(_flat(validator._errors))
     unknown = [tuple(error.document_path) for error in errors if error.code == UNKNOWN]
-    lost: list[LostSection | Misplaced] = [*_lost_sections(errors, unknown, document)]
-    lost += misplaced(document, unknown, is_valid)
+    lost: list[LostSection | Misplaced] = []
+    if not document.parts:
+        # What was meant shows in the order of lines, and two files have none.
+        lost += _lost_sections(errors, unknown, document)
+        lost += misplaced(document, unknown, is_valid)
     said = [f for f in document.findings if not is_explained(lost, f.path)]
     rest = [
         error

@@ -24,7 +24,7 @@ from generator.diagnostics import (
     Span,
     Stage,
 )
-from generator.records import record
+from generator.records import record, replace
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 40
@@ -132,7 +132,8 @@ class Document:
     """A site file that was read: its name as given, its text, its data and what was wrong with it.
 
     `data` holds dicts, lists, `str` for quoted and `Plain` for other scalars; it is None when the
-    text is no YAML.
+    text is no YAML. Of a site that extends a base, `root` and `data` are those of both, and `parts`
+    are the two as they were read.
     """
 
     name: str
@@ -140,10 +141,25 @@ class Document:
     root: yaml.Node | None
     data: Any
     findings: tuple[Finding, ...]
+    parts: tuple["Document", ...] = ()
+
+    @property
+    def files(self) -> tuple["Document", ...]:
+        """The documents of the files that it is made of, the site file first."""
+        return self.parts or (self,)
+
+    def file(self, span: Span) -> "Document":
+        """The document of the file that a place is in."""
+        return next((part for part in self.parts if part.name == span.file), self.files[0])
 
     @cached_property
     def _keys(self) -> dict[int, _Pairs]:
         return {}
+
+    @cached_property
+    def _files(self) -> dict[int, str]:
+        """The file of each node that is not of the site file itself."""
+        return {id(node): base.name for base in self.parts[1:] for node in _nodes(base.root)}
 
     def locate(self, path: KeyPath, at_key: bool = False) -> Span | None:
         """The place of the value (or the key) at `path`, or the key of the nearest parent."""
@@ -156,7 +172,10 @@ class Document:
             key, node = child
         if at_key and key is not None:
             node = key
-        return None if node is None else _span(node)
+        if node is None:
+            return None
+        span = _span(node)
+        return replace(span, file=self._files[id(node)]) if id(node) in self._files else span
 
     def _child(self, node: yaml.Node | None, part: str | int) -> _Pair | None:
         """The key and value nodes of one step of a path."""
@@ -172,6 +191,22 @@ class Document:
                 }
             return self._keys[id(node)].get(part)
         return None
+
+
+def _nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
+    """All nodes of a document, each once."""
+    seen: set[int] = set()
+    waiting = [root] if root else []
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            waiting += [part for pair in node.value for part in pair]
 
 
 class NodeLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]

@@ -57,7 +57,7 @@ def near_misses(
 def _behind_a_sign(document: Document, finding: Finding, fits: Fits) -> Finding:
     """An empty key beside a comment: the comment is the value, or must not go with the key."""
     span = document.locate(finding.path, at_key=True) if finding.rule == "SG108" else None
-    line = document.text.split("\n")[span.line] if span else ""
+    line = _line(document, span) if span else ""
     hidden = re.match(r": *(#+ *)(\S.*)", line[span.end_column :]) if span else None
     if span is None or hidden is None:
         return finding
@@ -65,7 +65,7 @@ def _behind_a_sign(document: Document, finding: Finding, fits: Fits) -> Finding:
     if not fits(finding.path, Plain(value)):
         return replace(finding, proposals=())
     start = span.end_column + hidden.start(1)
-    sign = Span(span.line, start, span.line, span.end_column + hidden.end(1))
+    sign = replace(span, column=start, end_column=span.end_column + hidden.end(1))
     return replace(
         finding,
         message=f"the value of '{finding.path[-1]}' is a comment",
@@ -87,7 +87,7 @@ def _entry_without_dash(
     span = document.locate((*finding.path, key), at_key=True)
     if span is None or span.column < _DASH or not _is_first(document, span):
         return finding
-    place = Span(span.line, span.column - _DASH, span.line, span.column)
+    place = replace(span, column=span.column - _DASH, end_line=span.line, end_column=span.column)
     return replace(
         finding,
         message=f"the entry of '{finding.path[-1]}' has no '-'",
@@ -101,7 +101,12 @@ _DASH = len("- ")
 
 
 def _is_first(document: Document, span: Span) -> bool:
-    return not document.text.split("\n")[span.line][: span.column].strip()
+    return not _line(document, span)[: span.column].strip()
+
+
+def _line(document: Document, span: Span) -> str:
+    """The line of text in which a place begins."""
+    return document.file(span).text.split("\n")[span.line]
 
 
 def value_at(data: Any, path: KeyPath) -> Any:
@@ -128,7 +133,8 @@ def _with_slip(
     for slip in _slips(value) if span else ():
         if fits(finding.path, Plain(slip.meant)):
             assert span
-            place = Span(span.line, span.column + slip.start, span.line, span.column + slip.end)
+            first, last = span.column + slip.start, span.column + slip.end
+            place = replace(span, column=first, end_column=last)
             edits: Proposal = (Rewrite(place, slip.text),)
             return replace(finding, help=slip.help, proposals=(edits,))
     return finding
@@ -139,7 +145,7 @@ def _own_span(document: Document, path: KeyPath, value: str) -> Span | None:
     span = document.locate(path)
     if span is None or span.line != span.end_line:
         return None
-    written = document.text.split("\n")[span.line][span.column : span.end_column]
+    written = _line(document, span)[span.column : span.end_column]
     return span if written == value else None
 
 
@@ -184,16 +190,16 @@ def _cut_by_comma(
         before = keys[keys.index(path[-1]) - 1] if path[-1] in keys[1:] else ""
         first = (*path[:-1], before)
         start, end = document.locate(first), document.locate(path, at_key=True)
-        if not start or not end or start.line != end.line:
+        if not start or not end or (start.file, start.line) != (end.file, end.line):
             continue
         signs = (".", "") if re.fullmatch("[0-9]{3}", str(path[-1])) else (".",)
         ways = [(f"{value_at(data, first)}{sign}{path[-1]}", sign) for sign in signs]
         meant, sign = next((way for way in ways if fits(first, Plain(way[0]))), ("", ""))
         if not meant:
             continue
-        between = document.text.split("\n")[start.line][start.end_column : end.column]
+        between = _line(document, start)[start.end_column : end.column]
         if between.strip() == ",":
-            comma = Span(start.line, start.end_column, start.line, end.column)
+            comma = replace(start, column=start.end_column, end_column=end.column)
             said[path] = said[first] = Finding(
                 "SG106",
                 unknown.severity,
@@ -233,7 +239,7 @@ def _lists_without_comma(
             message=f"a ',' is missing between '{words[0]}' and '{words[1]}'",
             path=(*finding.path, at),
             help=f"write '{words[0]}, {words[1]}'",
-            proposals=((Rewrite(Span(span.line, column, span.line, column), ","),),),
+            proposals=((Rewrite(replace(span, column=column, end_column=column), ","),),),
         )
     if not made:
         return findings

@@ -27,10 +27,14 @@ TEMPLATES = "templates"
 
 @record
 class Source:
-    """A key of the site file, and its line from one; None where it is not written."""
+    """A key of the site file, and its line from one; None where it is not written.
+
+    `file` names the base where the key stands there.
+    """
 
     path: KeyPath
     line: int | None
+    file: str = ""
 
 
 @record
@@ -78,7 +82,7 @@ def why(site: Site, document: Document, bundle: Tree, path: str) -> list[Because
 def _sources(origins: Origins, document: Document, keys: tuple[KeyPath, ...]) -> Iterator[Source]:
     for path in keys:
         span = document.locate(path) if origins.is_written(path) else None
-        yield Source(path, span.line + 1 if span else None)
+        yield Source(path, span.line + 1, span.file) if span else Source(path, None)
 
 
 def _made_by_code(site: Site, path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:

@@ -1,6 +1,6 @@
 """The origins of lines as text: one line in full, or a whole file in short."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator.diagnostics import path_text
@@ -12,7 +12,8 @@ from generator.why import Because, Source
 
 def line(because: Because, document: Document) -> str:
     """One line: its templates, and each value with the lines of the site file."""
-    return "\n".join(_line(because, redaction.shown(document).split("\n"), document.name)) + "\n"
+    texts = {part.name: redaction.shown(part).split("\n") for part in document.files}
+    return "\n".join(_line(because, texts, document.name)) + "\n"
 
 
 def file(lines: Sequence[Because]) -> str:
@@ -41,7 +42,11 @@ def data(path: str, lines: Sequence[Because]) -> dict[str, Any]:
                         "name": value.name,
                         "how": value.how,
                         "from": [
-                            {"path": path_text(source.path), "line": source.line}
+                            {
+                                "path": path_text(source.path),
+                                "line": source.line,
+                                **({"file": source.file} if source.file else {}),
+                            }
                             for source in value.sources
                         ],
                     }
@@ -53,7 +58,7 @@ def data(path: str, lines: Sequence[Because]) -> dict[str, Any]:
     }
 
 
-def _line(because: Because, source: Sequence[str], name: str) -> Iterator[str]:
+def _line(because: Because, texts: Mapping[str, Sequence[str]], name: str) -> Iterator[str]:
     yield because.text
     for place in because.printed_by:
         yield f"  printed by {place}"
@@ -66,9 +71,13 @@ def _line(because: Because, source: Sequence[str], name: str) -> Iterator[str]:
             if each.line is None:
                 yield f"    {key} is not written: its default"
             else:
-                yield f"    {name}:{each.line}: {visible(source[each.line - 1].strip())} ({key})"
+                file = each.file or name
+                written = visible(texts[file][each.line - 1].strip())
+                yield f"    {file}:{each.line}: {written} ({key})"
 
 
 def _short(source: Source) -> str:
     key = visible(path_text(source.path))
-    return f"{key} (line {source.line})" if source.line else f"{key} (default)"
+    if not source.line:
+        return f"{key} (default)"
+    return f"{key} (line {source.line}{f' of {source.file}' if source.file else ''})"
