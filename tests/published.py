@@ -48,6 +48,7 @@ GEMMA_12B = "https://github.com/raullenchai/Rapid-MLX/pull/1423"
 GLM_PAGES = "https://github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks/issues/122"
 ONE_SPARK = "https://github.com/MiaAI-Lab/DeepSeek-v4-Flash-One-DGX-Spark/issues/4"
 GRAPHS = "https://github.com/eugr/spark-vllm-docker/pull/200"
+TABLES = "https://github.com/eugr/spark-vllm-docker/issues/388"
 CARD_OF_GPT_OSS = "https://arxiv.org/abs/2508.10925"
 QWEN3 = "https://arxiv.org/abs/2505.09388"
 DEEPSEEK_V3 = "https://arxiv.org/abs/2412.19437"
@@ -279,6 +280,18 @@ FIGURES = (
         VISION_72B,
         "qwen2.5-72b-instruct",
         4,
+    ),
+    Figure(
+        "Qwen3.8-Flash-Next NVFP4, tables on disk: weights",
+        73.97,
+        "GiB",
+        TABLES,
+        0.03,
+        lambda: (
+            fit_of("nvidia/qwen3.8-flash-next-nvfp4", context_length=4096, tables="disk")
+            .nodes[0]
+            .weights_gib
+        ),
     ),
     Figure(
         "Llama 3.1 405B at 4 bits, without scales",

@@ -336,6 +336,22 @@ def test_what_is_not_known_is_named(own: dict[str, Any], missing: int) -> None:
     assert all(name in verdict(fit)[0] for name in fit.missing)
 
 
+def test_tables_are_in_memory_or_on_disk() -> None:
+    """47.68 GiB of n-grams in 8 bits, sliced over tensor ranks (vLLM pull request 54129)."""
+    name = "nvidia/qwen3.8-flash-next-nvfp4"
+    held = [
+        fit_of(name, sizes, context_length=8192, tables=place).nodes[0].weights_gib
+        for sizes in (Parallel(), Parallel(tensor=2))
+        for place in ("memory", "disk")
+    ]
+    assert held[0] - held[1] == pytest.approx(47.68, abs=0.02)
+    assert held[2] - held[3] == pytest.approx(23.84, abs=0.02)
+    own = {"layers": 8, "heads": 8, "kv_heads": 8, "weight_gb": 10.0, "tables_gb": 4.0}
+    fit = assess(some_nodes(1), a_model(source="example/x", architecture=own), an_engine())
+    assert fit
+    assert "model.tables, in memory or on disk" in fit.missing
+
+
 def test_a_model_of_ones_own_fits_like_the_catalogs() -> None:
     own = {
         "layers": 94, "heads": 64, "kv_heads": 4, "head_dim": 128, "hidden_size": 4096,

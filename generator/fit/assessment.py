@@ -173,7 +173,7 @@ def _fit(
         most_sequences=most,
         ceiling_tokens_s=_ceiling(found, 0, wanted.drafted),
         ceiling_full_tokens_s=_ceiling(found, wanted.context, wanted.drafted),
-        files_gb=round((weights.text + weights.vision + weights.draft) / GB, 1),
+        files_gb=round((weights.text + weights.vision + weights.draft) / GB + known.tables_gb, 1),
         found=tuple(_found(model)) if fits else (),
     )
 
@@ -316,12 +316,14 @@ def _weights(
         missing.append("the size of the checkpoint, which the catalog does not have")
     elif not text:
         missing.append("model.architecture.weight_gb")
-    if known.host_tables:
-        missing.append("where the engine keeps the model's tables, in memory or on disk")
+    if known.tables_gb and model.tables is None:
+        missing.append("model.tables, in memory or on disk")
+    tables = known.tables_gb * GB if model.tables == "memory" else 0.0
+    text = max(0.0, text - known.tables_gb * GB)
     draft, elements, told = _draft(model)
     missing += told
     predicts = bool(model.speculative and model.speculative.method == "mtp")
-    return Weights(text, vision, form, draft, elements, predicts, whole), missing
+    return Weights(text, vision, form, draft, elements, predicts, whole, tables), missing
 
 
 def _is_own(drafts: Speculative) -> bool:

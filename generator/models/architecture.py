@@ -112,8 +112,9 @@ class Shape:
     No experts is a dense model. A latent KV cache (MLA) is kept whole on every tensor rank, so its
     heads need not divide. Sizes are in elements, contexts and windows in tokens. `cache_elements`
     is what all layers cache a token, where it was given rather than left to be computed, and
-    `cache_bytes` the same of a cache of one type only. `host_tables` are tables beside the layers
-    that engines may keep on disk. `lacks` names the sizes that a group of them is incomplete by.
+    `cache_bytes` the same of a cache of one type only. `tables_gb` is the size of tables beside the
+    layers that engines may keep on disk. `lacks` names the sizes that a group of them is incomplete
+    by.
 
     Layers that attend to all tokens may have other heads (`global_kv_heads`, `global_head_dim`),
     and one projection for keys and values (`shared_values`); `value_dim` is the size of a value's
@@ -142,7 +143,7 @@ class Shape:
     recurrent: Recurrent | None = None
     indexer: Indexer | None = None
     moe: Experts | None = None
-    host_tables: bool = False
+    tables_gb: float = 0.0
     lacks: tuple[str, ...] = ()
     global_kv_heads: int | None = None
     global_head_dim: int | None = None
@@ -248,7 +249,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         recurrent=_recurrent(attention),
         indexer=_indexer(attention, attention_layers),
         moe=_experts(moe, known.layers, known.hidden_size, own),
-        host_tables="ngram_tables" in facts or "engram_tables" in facts,
+        tables_gb=_tables(facts, checkpoint.format),
         global_kv_heads=attention.get("global_kv_heads"),
         global_head_dim=attention.get("global_head_dim"),
         shared_values=attention.get("shared_values", False),
@@ -305,7 +306,15 @@ def _inline(own: Facts) -> Shape:
         value_dim=own.get("value_head_dim"),
         compressed=_compressed(own.get("head_dim"), own),
         unlike=own.get("not_modelled", ""),
+        tables_gb=own.get("tables_gb", 0.0),
     )
+
+
+def _tables(facts: Facts, form: str) -> float:
+    """Size of the tables beside the layers, in GB: 16 bits in a checkpoint that isn't packed."""
+    tables = facts.get("ngram_tables") or facts.get("engram_tables") or {}
+    given = tables.get("weight_gb", tables.get("parameters_b", 0) * (2 if form == "bf16" else 1))
+    return float(given)
 
 
 def _lacking(own: Facts) -> Iterator[str]:

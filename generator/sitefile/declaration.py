@@ -166,6 +166,7 @@ class DeclaredModel:
     """The model section; a `name` of the catalog or a `source` of its own.
 
     A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` in GiB.
+    `tables` says whether tables beside the layers are in memory or on disk.
     `automatic` names what is to be found out of the context's length and the number of sequences,
     `correction_gib` is what was measured of the reserve over what is computed.
     """
@@ -186,6 +187,7 @@ class DeclaredModel:
     weight_gb: float | None = None
     format: str | None = None
     kv_cache_memory: float | None = None
+    tables: str | None = None
     automatic: tuple[str, ...] = ()
     correction_gib: float = 0.0
 
