@@ -169,12 +169,23 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def all_nearest(word: str, known: Iterable[str]) -> list[str]:
-    """The known words that a misspelt one is likely to be: several where they are as near."""
+    """The known words that a misspelt one is likely to be: several where they are as near.
+
+    A slip or two tell more than how much is alike, and figures more than letters.
+    """
     from difflib import get_close_matches
 
     found = get_close_matches(word, list(known), n=3, cutoff=0.6)
-    ratios = [_likeness(near, word) for near in found]
-    return sorted(near for near, ratio in zip(found, ratios, strict=True) if ratio == ratios[0])
+    fewest = [near for near in found if slips(word, near) <= _FEW]
+    ranks = {near: _rank(word, near) if fewest else (-_likeness(near, word),) for near in found}
+    return sorted(near for near in found if ranks[near] == min(ranks.values()))
+
+
+_FEW = 2
+
+
+def _rank(word: str, known: str) -> tuple[float, ...]:
+    return slips(word, known), _figures(word) != _figures(known), -_likeness(known, word)
 
 
 def _likeness(one: str, other: str) -> float:
@@ -201,13 +212,20 @@ def _is_misspelt(word: str, known: str) -> bool:
     while len(wrong) > 1 and len(meant) > 1 and wrong[0] == meant[0]:
         wrong, meant = wrong[1:], meant[1:]
     one, other = "-".join(wrong), "-".join(meant)
-    if re.findall(r"[0-9]", one) != re.findall(r"[0-9]", other):
+    if _figures(one) != _figures(other):
         return False
     short, long = sorted((one, other), key=len)
     if long.startswith(short) and "-" not in long[len(short) :]:
         return True
-    most = 0 if len(short) < 3 else 1 if len(short) < 5 else 2
+    if len(short) < 3:
+        # Of so short a word no more than a letter is lost, unless what stands before it tells it.
+        return len(short) == 2 and slips(one, other) == 1 and (len(long) > 2 or one != word.lower())
+    most = 1 if len(short) < 5 else 2
     return slips(one, other) <= most or _likeness(one, other) >= _ALIKE
+
+
+def _figures(word: str) -> list[str]:
+    return re.findall(r"[0-9]", word)
 
 
 def slips(word: str, known: str) -> int:

@@ -4,7 +4,7 @@
 same table stands at the end of a test run.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pytest
 from typos.study import Outcome, outcomes, share, table
@@ -14,8 +14,31 @@ SEEDS = (20, 21)
 COUNT = 1500
 
 
+# Of one kind in one part there are few: one miss of thirty is 3 %.
+FEW = 10
+OF_A_KIND = 0.9
+
+
 def part(found: Iterable[Outcome], holds: Callable[[Outcome], bool]) -> float:
     return share(holds(outcome) for outcome in found)
+
+
+def shares(found: Sequence[Outcome]) -> Mapping[str, tuple[int, float]]:
+    """How many outcomes each floor is about, and the part of them that it counts."""
+    deserving = [o for o in found if o.deserves]
+    seen = [o for o in found if o.detected]
+    restorable = [o for o in found if o.has_one_reading]
+    return {
+        "detected": (len(deserving), part(deserving, lambda o: o.detected)),
+        "line": (len(seen), part(seen, lambda o: o.right_line)),
+        "one": (len(seen), part(seen, lambda o: o.one_finding)),
+        "restored": (len(restorable), part(restorable, lambda o: o.restored)),
+    }
+
+
+# Of values that don't go together any may be the one with a figure too many.
+OF_NO_LINE = ("digit", "line")
+FLOORS = {"detected": 0.97, "line": 0.98, "one": 0.98, "restored": 0.95}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -24,11 +47,14 @@ def test_mistakes(seed: int, record_property: Callable[[str, object], None]) -> 
     shown = table(found)
     record_property("table", shown)
     assert len(found) == COUNT
-    seen = [outcome for outcome in found if outcome.detected]
-    assert part((o for o in found if o.deserves), lambda o: o.detected) >= 0.97, shown
-    assert part(seen, lambda o: o.right_line) >= 0.98, shown
-    assert part(seen, lambda o: o.one_finding) >= 0.98, shown
-    assert part((o for o in found if o.has_one_reading), lambda o: o.restored) >= 0.8, shown
+    assert {name: s for name, (_, s) in shares(found).items() if s < FLOORS[name]} == {}, shown
+    below = {
+        (kind, name): share
+        for kind in sorted({o.mistake.kind for o in found})
+        for name, (count, share) in shares([o for o in found if o.mistake.kind == kind]).items()
+        if count >= FEW and share < OF_A_KIND and (kind, name) != OF_NO_LINE
+    }
+    assert below == {}, shown
     # A clean site of another meaning.
     assert [o.mistake.text for o in found if o.harmed] == [], shown
-    assert part(found, lambda o: not o.refused) >= 0.99, shown
+    assert [o.mistake.text for o in found if o.refused] == [], shown

@@ -123,8 +123,16 @@ class Splicer:
         if place.shared or (place.entries and not place.flow):
             raise UnsettledError("an alias repeats it" if place.shared else "it is a block")
         words = _worded(edit.value, step.parent.flow, place.style)
+        words += "" if step.parent.flow else self._comment_behind(place, words)
         blank = place.is_empty and not self._lines[place.start[0]][: place.start[1]].endswith(" ")
         return Splice(place.start, place.end, f" {words}" if blank else words)
+
+    def _comment_behind(self, place: Place, words: str) -> str:
+        """What a value took for a part of itself and was a comment: it stays one."""
+        (line, start), (last, end) = place.start, place.end
+        old = self._lines[line][start:end] if line == last else ""
+        comment = re.fullmatch(r"\s*(?:#|//)\s+(.*)", old.removeprefix(words))
+        return f"  # {comment[1]}" if comment and old.startswith(words) else ""
 
     def _rename(self, edit: Rename) -> Splice:
         step = steps(self._root, edit.path)[-1]

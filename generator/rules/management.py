@@ -122,7 +122,8 @@ def networks_without_gateway(nodes: Nodes) -> Iterator[Fault]:
     if len(managed) < 2:
         return
     networks = Counter(management.address.network for _, management in managed)
-    usual = networks.most_common(1)[0][0]
+    (usual, most), *others = networks.most_common()
+    is_even = any(count == most for _, count in others)
     first = next(node for node, management in managed if management.address.network == usual)
     for node, management in managed:
         if management.address.network != usual and management.gateway is None:
@@ -131,6 +132,8 @@ def networks_without_gateway(nodes: Nodes) -> Iterator[Fault]:
                 f"{node.name} is in {management.address.network} without a gateway, "
                 f"and {first.name} in {usual}",
                 (*node.path, *place),
-                f"write an address of {usual}, or the gateway of its own network",
+                "give both addresses of one network, or write the gateway of each"
+                if is_even
+                else f"write an address of {usual}, or the gateway of its own network",
                 related=(Related(f"{first.name}'s address", (*first.path, *place)),),
             )

@@ -478,7 +478,7 @@ def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fau
             )
 
 
-@rule("SG312", unless="SG201")
+@rule("SG312", unless="SG201 SG203")
 def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Management is not on a QSFP port of the fabric.
 
@@ -550,7 +550,7 @@ def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
         )
 
 
-@rule("SG313", unless="SG201")
+@rule("SG313", unless="SG201 SG202")
 def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
     """A gateway is another machine of the management network.
 

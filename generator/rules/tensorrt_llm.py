@@ -7,7 +7,7 @@ from typing import Any
 from generator import catalogs
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.flags import FlagCatalog
-from generator.diagnostics import Related, Severity, listed
+from generator.diagnostics import Related, Severity, all_nearest, listed, misspelt, replacements
 from generator.engines import tensorrt_llm
 from generator.fit.requested import requested
 from generator.models.architecture import shape
@@ -335,10 +335,12 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """
     dtype = model.kv_cache_dtype
     if engine.name == NAME and dtype and dtype not in _KV_CACHE_DTYPES:
+        near = all_nearest(dtype, _KV_CACHE_DTYPES)
         yield Fault(
             f"TensorRT-LLM has no KV cache of type '{dtype}'",
             ("model", "kv_cache_dtype"),
             f"write {listed(_KV_CACHE_DTYPES)}",
+            proposals=replacements(("model", "kv_cache_dtype"), misspelt(dtype, near)),
         )
 
 

@@ -8,6 +8,8 @@ from generator.diagnostics import Rewrite
 from generator.sitefile.sections import section_keys
 from generator.sitefile.slips import (
     Slip,
+    code,
+    content_above,
     is_content,
     neighbours,
     stretch,
@@ -15,6 +17,8 @@ from generator.sitefile.slips import (
 )
 
 _KEY = re.compile(r"([A-Za-z_][\w.-]*):(?: |$)")
+# A key and what may have been meant for its value.
+_PAIR = re.compile(r" *[\w.-]+( *[:=] *| +)\S")
 # How far above where libyaml gave up a line is looked for that does not fit, or has no dash.
 _FAR, _NEAR = 12, 5
 
@@ -129,8 +133,12 @@ def _widths(lines: list[str], number: int) -> Iterator[Slip]:
     own = width(line)
     around = neighbours(lines, number)
     known = {width(lines[n]): n for n in reversed(around)}
+    above = content_above(lines, number)
+    is_pair = _PAIR.match(line) is not None
     for wide in dict.fromkeys((*known, *(_behind_dash(lines[n]) for n in around), 0)):
-        if wide != own:
+        # Deeper than a key that has its value, a line would go on with that value.
+        goes_on = is_pair and above is not None and wide > _column(lines[above])
+        if wide != own and not (goes_on and _has_value(lines[above or 0])):
             help_text = f"indent the line by {wide} blank{'' if wide == 1 else 's'}"
             help_text = help_text if wide else "write the line without blanks before it"
             yield Slip(
@@ -141,10 +149,20 @@ def _widths(lines: list[str], number: int) -> Iterator[Slip]:
             )
 
 
+def _column(line: str) -> int:
+    """The column that a line's key stands in, behind the dashes of lists."""
+    found = re.match(r" *(- +)*", line)
+    return len(found[0]) if found else 0
+
+
+def _has_value(line: str) -> bool:
+    """Whether a line has a key and a value of one word, which nothing goes on with."""
+    return re.fullmatch(r" *(- +)*[\w.-]+: +[^\s|>#&]+", code(line)) is not None
+
+
 def _behind_dash(line: str) -> int:
     """The column that keys of a list's entry stand in, or of a section's."""
-    found = re.match(r" *(- +)*", line)
-    inner = len(found[0]) if found else 0
+    inner = _column(line)
     return inner if inner != width(line) else inner + 2
 
 

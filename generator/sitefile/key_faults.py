@@ -39,6 +39,7 @@ from generator.sitefile.key_rules import (
 from generator.sitefile.meanings import (
     in_plain_characters,
     json_text,
+    listed_alone,
     meant_key,
     meant_value,
     unwrapped,
@@ -91,7 +92,7 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     # What another section calls exactly so, and takes, is no misspelt key that would not take it.
     home = "" if meant else section_of(key, path[:-1])
     is_here = any(is_valid((*path[:-1], name), error.value) for name in sure)
-    home = "" if is_here or (sure and not is_valid((home, key), error.value)) else home
+    home = "" if is_here or (near and not is_valid((home, key), error.value)) else home
     sure = [] if home else sure
     near = [] if home else near
     under = f"write it under '{home}'" if home else ""
@@ -160,6 +161,7 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
         or unwrapped(types, error.value)
         or json_text(path, error.value)
         or wrapped(path, error.value)
+        or listed_alone(types, path, error.value)
         or (
             example_of(path),
             None,

@@ -11,11 +11,21 @@ from generator.diagnostics import (
     replacements,
 )
 from generator.records import replace
-from generator.sitefile.key_rules import LONGEST, flow_text, is_of_type, rules_at, types_of
+from generator.sitefile.key_rules import (
+    LONGEST,
+    flow_text,
+    is_of_type,
+    key_name,
+    rules_at,
+    rules_of_key,
+    types_of,
+)
 from generator.sitefile.source import Plain
 from generator.sitefile.text_types import form_fault
-from generator.sitefile.validation import is_valid
+from generator.sitefile.validation import as_typed, is_valid
 
+_YES = ("yes", "y", "on", "ok", "enable", "enabled")
+_NO = ("no", "n", "off", "none", "disable", "disabled")
 # What a word processor writes for quotes and dashes.
 _TYPOGRAPHIC = str.maketrans(
     dict.fromkeys("\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u2033", "")
@@ -26,6 +36,13 @@ _TYPOGRAPHIC = str.maketrans(
 
 def in_plain_characters(finding: Finding, value: Any) -> Finding:
     """A value with characters of a word processor: they are named, and the plain ones proposed."""
+    if isinstance(value, dict | list):
+        inner = _first_odd(value)
+        return (
+            in_plain_characters(replace(finding, path=(*finding.path, *inner[0])), inner[1])
+            if inner
+            else finding
+        )
     plain = value.translate(_TYPOGRAPHIC).strip() if isinstance(value, str) else value
     if plain == value or not plain or not plain.isascii():
         return finding
@@ -33,12 +50,25 @@ def in_plain_characters(finding: Finding, value: Any) -> Finding:
     if odd is None:
         return finding
     meaning: Any = Plain(plain).meaning()
-    data = meaning if is_of_type(types_of(rules_at(finding.path)), meaning) else str(plain)
+    types = types_of(rules_at(finding.path))
+    data = meaning if not types or is_of_type(types, meaning) else str(plain)
     return replace(
         finding,
         help=f"U+{ord(odd):04X} is not a plain character; write {plain}",
         proposals=replacements(finding.path, [data]),
     )
+
+
+def _first_odd(value: Any) -> tuple[KeyPath, str] | None:
+    """The first text in a mapping or a list with characters of a word processor, and its path."""
+    if isinstance(value, str):
+        return ((), value) if value.translate(_TYPOGRAPHIC) != value else None
+    if not isinstance(value, dict | list):
+        return None
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if (found := _first_odd(item)) is not None:
+            return (key, *found[0]), found[1]
+    return None
 
 
 def json_text(path: KeyPath, value: Any) -> tuple[str, Data] | None:
@@ -66,11 +96,14 @@ def unwrapped(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
 
 def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     """A mapping of the one key that it can't be without, where its value alone is written."""
-    inner = rules_at(path).get("schema", {})
+    rules = rules_at(path)
+    inner = rules.get("schema", {})
     pair = re.fullmatch(r"([\w.-]+)(:| *= *| +)(\S.*)", value) if isinstance(value, str) else None
-    if pair and pair[1] in inner:
+    if pair and (pair[1] in inner or ("valuesrules" in rules and pair[2].strip())):
         missing = "a blank" if pair[2] == ":" else "a colon and a blank"
-        return f"write '{pair[1]}: {pair[3]}', with {missing}", {pair[1]: pair[3]}
+        meant = as_typed(Plain(pair[3]), rules_of_key(rules, pair[1]))
+        if is_valid(path, {pair[1]: Plain(pair[3])}):
+            return f"write '{pair[1]}: {pair[3]}', with {missing}", {pair[1]: meant}
     wanted = [key for key in inner if isinstance(inner[key], dict) and inner[key].get("required")]
     wanted = wanted or [key for key in inner if key == "name"]
     if len(wanted) != 1 or rules_at(path).get("type") != "dict":
@@ -81,6 +114,13 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     if not is_valid(path, {wanted[0]: value}):
         return None
     return f"write '{flow_text({wanted[0]: value})}'", {wanted[0]: value}
+
+
+def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:
+    """A list of one entry, where that is written alone."""
+    if types != ("list",) or not isinstance(value, str) or not is_valid(path, [value]):
+        return None
+    return f"write '{key_name(path)}: {flow_text([value])}'", [str(value)]
 
 
 def _number(text: str) -> int | float | None:
@@ -98,8 +138,8 @@ def meant_value(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
     """What to write for a text that should be something else, and its value."""
     if not isinstance(value, str):
         return None
-    if "boolean" in types and value.lower() in ("yes", "on", "no", "off"):
-        flag = value.lower() in ("yes", "on")
+    if "boolean" in types and value.lower() in (*_YES, *_NO):
+        flag = value.lower() in _YES
         return f"write {'true' if flag else 'false'}", flag
     if {"integer", "float"} & set(types) and (number := _number(value)) is not None:
         return f"write {number}", number

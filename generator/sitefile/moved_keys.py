@@ -18,7 +18,7 @@ from generator.diagnostics import (
     Stage,
 )
 from generator.records import record
-from generator.sitefile.sections import SECTIONS, entry_keys, section_keys
+from generator.sitefile.sections import SECTIONS, entry_keys, section_keys, site_schema
 from generator.sitefile.source import Document, Plain
 
 Fits = Callable[[KeyPath, Any], bool]
@@ -43,6 +43,7 @@ def misplaced(document: Document, unknown: Iterable[KeyPath], fits: Fits) -> Ite
     for finding in twice:
         yield from _moved(document, finding, fits)
     yield from _beside_another(document, fits)
+    yield from _dash_without_blank(document)
     yield from _outdented(document, [path for path in unknown if len(path) == 1])
 
 
@@ -70,6 +71,7 @@ def _moved(document: Document, twice: Finding, fits: Fits) -> Iterator[Misplaced
     written = _values(document.root, section, key)
     for other in SECTIONS:
         own = document.data.get(other)
+        own = {} if other in document.data and own in ("", None) else own
         known = section_keys()[other]
         if other == section or not isinstance(own, dict) or key in own or key not in known:
             continue
@@ -92,7 +94,7 @@ def _moved(document: Document, twice: Finding, fits: Fits) -> Iterator[Misplaced
                 "SG101",
                 twice.span if is_second else None,
             ),
-            frozenset({here, there}),
+            frozenset({here, there} | ({(other,)} if not own else set())),
         )
 
 
@@ -158,6 +160,32 @@ def _entries_without_dash(document: Document, twice: list[Finding]) -> Iterator[
             ),
             frozenset({entry}),
         )
+
+
+def _dash_without_blank(document: Document) -> Iterator[Misplaced]:
+    """The only entry of a list, or one at the margin, whose dash is a part of its first key."""
+    for section in SECTIONS:
+        own = document.data.get(section)
+        first = str(next(iter(own), "")) if isinstance(own, dict) else ""
+        paths: list[KeyPath] = [(section, first)] if first.startswith("-") else []
+        if isinstance(own, list):
+            paths += [(key,) for key in document.data if str(key).startswith("-")]
+        for path in paths:
+            key = str(path[-1])[1:]
+            span = document.locate(path, at_key=True)
+            if site_schema()[section]["type"] == "list" and key in entry_keys(section) and span:
+                behind = Span(span.line, span.column + 1, span.line, span.column + 1)
+                yield Misplaced(
+                    _said(
+                        "a '-' without a blank after it",
+                        f"write '- {key}: ...'",
+                        (section,),
+                        (Rewrite(behind, " "),),
+                        "SG101",
+                        span,
+                    ),
+                    frozenset({(section,), path}),
+                )
 
 
 def _is_line_twice(lines: list[str], span: Span) -> bool:

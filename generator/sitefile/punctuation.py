@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from generator.diagnostics import Rewrite, Span
 from generator.sitefile.sections import all_keys
-from generator.sitefile.slips import Slip, code, content_above, is_content, stretch
+from generator.sitefile.slips import Slip, code, content_above, is_content, stretch, width
 from generator.sitefile.source import Plain
 
 _QUOTE = re.compile(r"(?:: +|- +|[\[{,] *)(['\"])")
@@ -83,11 +83,17 @@ def _colons(lines: list[str], number: int) -> Iterator[Slip]:
         yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a colon and a blank")
     elif pair and not pair[2].endswith(" "):
         yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a blank")
-    elif head and head[1] in all_keys():
+    elif head and (head[1] in all_keys() or _has_keys_below(lines, number)):
         key = stretch(number, head.start(1), head.end(1))
         end = stretch(number, head.end(1), head.end(1))
         text = f"write '{head[1]}:', with a colon"
         yield Slip(key, "a key without its ':'", text, (Rewrite(end, ":"),))
+
+
+def _has_keys_below(lines: list[str], number: int) -> bool:
+    """Whether the next line with content is a key that is indented deeper."""
+    below = next((line for line in lines[number + 1 :] if is_content(line)), "")
+    return width(below) > width(lines[number]) and _PAIR.match(below) is not None
 
 
 def _texts(lines: list[str], number: int) -> Iterator[Slip]:

@@ -45,6 +45,11 @@ def code(line: str) -> str:
     return re.sub(r"(^|\s)#.*", "", line).rstrip()
 
 
+def before_comment(value: str) -> str:
+    """What stands before a comment whose sign is not the one that YAML knows."""
+    return re.sub(r"\s*(#|//)(?=\s).*$", "", value)
+
+
 def content_above(lines: list[str], number: int) -> int | None:
     """The number of the next line above that has content."""
     return next((n for n in range(number - 1, -1, -1) if is_content(lines[n])), None)

@@ -15,10 +15,13 @@ from generator.diagnostics import (
     Related,
     Replace,
     Rewrite,
+    Severity,
     Span,
+    Stage,
     all_nearest,
 )
 from generator.records import record, replace
+from generator.sitefile.slips import is_content, width
 from generator.sitefile.source import Document, Plain
 
 # Whether the schema takes a text at a path.
@@ -47,7 +50,7 @@ def near_misses(
     """The findings, with the one slip named that keeps a value from being right."""
     found = list(findings)
     found = _cut_by_comma(document, found, data, fits)
-    found = _lists_without_comma(document, found, data, fits)
+    found = _entries_run_together(document, found, data, fits)
     found = _swapped(found, data, fits)
     found = [_entry_without_dash(document, finding, data, fits) for finding in found]
     found = [_behind_a_sign(document, finding, fits) for finding in found]
@@ -213,38 +216,67 @@ def _cut_by_comma(
     return [*dict.fromkeys(said.values()), *rest] if said else findings
 
 
-def _lists_without_comma(
+def _entries_run_together(
     document: Document, findings: list[Finding], data: Mapping[str, Any], fits: Fits
 ) -> list[Finding]:
-    """A list whose entries are one text with a blank, where a comma was meant."""
+    """A list of which one entry is two: a comma between them is gone, or the second one's dash."""
     made: dict[KeyPath, Finding] = {}
     for finding in findings:
-        value = value_at(data, finding.path)
-        if finding.rule != "SG107" or not isinstance(value, list):
+        path = finding.path[:-1] if finding.rule == "SG106" else finding.path
+        entries = value_at(data, path)
+        if finding.rule not in ("SG106", "SG107") or path in made or not isinstance(entries, list):
             continue
-        at = next((i for i, v in enumerate(value) if isinstance(v, str) and " " in v), None)
+        at = next((i for i, v in enumerate(entries) if isinstance(v, str) and " " in v), None)
         if at is None:
             continue
-        words = [word.strip("'\"") for word in value[at].split()]
-        span = _own_span(document, (*finding.path, at), value[at])
-        if (
-            len(words) != 2
-            or not span
-            or not fits(finding.path, [*value[:at], *words, *value[at + 1 :]])
-        ):
-            continue
-        column = span.column + value[at].index(" ")
-        made[finding.path] = replace(
-            finding,
-            message=f"a ',' is missing between '{words[0]}' and '{words[1]}'",
-            path=(*finding.path, at),
-            help=f"write '{words[0]}, {words[1]}'",
-            proposals=((Rewrite(replace(span, column=column, end_column=column), ","),),),
-        )
-    if not made:
-        return findings
+        words = [word.strip("'\"") for word in entries[at].split()]
+        if len(words) == 2 and fits(path, [*entries[:at], *words, *entries[at + 1 :]]):
+            place = (*path, at)
+            parted = _comma(document, place, entries[at]) or _dash(document, place, words[1])
+            if parted:
+                made[path] = replace(parted, rule=finding.rule, severity=finding.severity)
     rest = [f for f in findings if not any(f.path[: len(path)] == path for path in made)]
-    return [*made.values(), *rest]
+    return [*made.values(), *rest] if made else findings
+
+
+def _comma(document: Document, path: KeyPath, value: str) -> Finding | None:
+    """Two words of one line with a blank between them, where a comma was meant too."""
+    span = _own_span(document, path, value)
+    if span is None:
+        return None
+    one, other = (word.strip("'\"") for word in value.split())
+    column = span.column + value.index(" ")
+    between = replace(span, column=column, end_column=column)
+    return _parted(
+        path,
+        f"a ',' is missing between '{one}' and '{other}'",
+        f"write '{one}, {other}'",
+        Rewrite(between, ","),
+    )
+
+
+def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
+    """Two words on two lines, of which the second was an entry of its own."""
+    span = document.locate(path)
+    lines = document.file(span).text.split("\n") if span else []
+    if span is None or lines[span.line][: span.column].strip() != "-":
+        return None
+    below = range(span.line + 1, len(lines))
+    number = next((n for n in below if is_content(lines[n])), span.line)
+    own = width(lines[number])
+    if number == span.line or not lines[number][own:].startswith(word):
+        return None
+    behind = replace(span, line=number, column=own, end_line=number, end_column=own + len(word))
+    before = replace(behind, column=0, end_column=own)
+    dash = Rewrite(before, f"{lines[span.line][: width(lines[span.line])]}- ")
+    message = f"an entry of '{path[-2]}' without its '-'"
+    return replace(_parted(path, message, f"write '- {word}'", dash), span=behind)
+
+
+def _parted(path: KeyPath, message: str, help_text: str, edit: Rewrite) -> Finding:
+    return Finding(
+        "", Severity.ERROR, message, path, help=help_text, proposals=((edit,),), stage=Stage.READING
+    )
 
 
 def _swapped(findings: list[Finding], data: Mapping[str, Any], fits: Fits) -> list[Finding]:

@@ -117,7 +117,8 @@ def with_variable(
 ) -> Mistake | None:
     """The site with another variable of the engine, which is what is wrong with it."""
     place = _place_of_variables(site)
-    if place is None or any(k.text == name for k in site.keys_below("engine", "env")):
+    written = {k.text for k in site.keys_below("engine", "env")}
+    if place is None or written & {name, name_meant}:
         return None
     line, *above, indent = place
 

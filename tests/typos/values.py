@@ -116,9 +116,11 @@ def address(rng: random.Random, site: Site) -> Mistake | None:
     ]
     slip = rng.choice(slips)
     # Another network is wrong only where there are peers.
-    peers = len([v for v in site.values if v.path[-2:] == ("management", "address")]) > 1
-    silent = slip == slips[-1] and not peers
-    return Mistake("address", site.replaced(value, slip), value.line, silent=silent, several=True)
+    managed = len([v for v in site.values if v.path[-2:] == ("management", "address")])
+    silent = slip == slips[-1] and managed == 1
+    # Of two that differ nobody knows which one is wrong.
+    line = -1 if slip == slips[-1] and managed == 2 else value.line
+    return Mistake("address", site.replaced(value, slip), line, silent=silent, several=True)
 
 
 def truth(rng: random.Random, site: Site) -> Mistake | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from generator.catalogs.flags import Flag
 from generator.diagnostics import Severity
+from generator.records import replace
 from generator.rules.flags.checking import CheckedFlags, agreed
 from generator.rules.flags.name_faults import Verdict
 from generator.rules.flags.parser import Parser
@@ -73,8 +74,15 @@ def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Verdict]:
         found = (known.catalog.find(name) for name in owned)
         items = [(value, ("model", key))]
         taken = (its.flag for its in found if its and not _is_spelled(key, value, its.flag))
+        if key == "kv_cache_dtype":
+            taken = (replace(flag, choices=_with_default(flag.choices)) for flag in taken)
         verdicts = (verdict for flag in taken for verdict in choice_faults(flag, items, known))
         yield from [*verdicts][:1]
+
+
+def _with_default(choices: tuple[str, ...]) -> tuple[str, ...]:
+    """The choices of a flag, and the key's own word for leaving it out."""
+    return choices if "auto" in choices or not choices else ("auto", *choices)
 
 
 def _is_spelled(key: str, value: str, flag: Flag) -> bool:

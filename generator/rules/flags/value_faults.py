@@ -23,6 +23,8 @@ from generator.records import replace
 from generator.rules.flags.parser import Parser, others
 from generator.rules.registry import Fault
 from generator.sitefile.declaration import Argument
+from generator.sitefile.slips import before_comment
+from generator.sitefile.source import Plain
 
 Verdict = tuple[str, Fault]
 # A word of a value, and where it stands.
@@ -49,7 +51,20 @@ def value_fault(
     """
     path: KeyPath = ("engine", "args", name)
     flag = replace(found.flag, also=(ANY,)) if is_any_choice else found.flag
-    return next(_faults(name, value, path, found._replace(flag=flag), parser), None)
+    found = found._replace(flag=flag)
+    said = next(_faults(name, value, path, found, parser), None)
+    if said and isinstance(value, str) and (meant := before_comment(value)) != value:
+        argument = _argument(meant)
+        if next(_faults(name, argument, path, found, parser), None) is None:
+            right = replacements(path, [argument])
+            help_text = f"write '{name}: {meant}': a comment begins with a blank and '#'"
+            return said[0], replace(said[1], help=help_text, proposals=right)
+    return said
+
+
+def _argument(text: str) -> str | bool:
+    meaning = Plain(text).meaning()
+    return meaning if isinstance(meaning, bool) else text
 
 
 def _faults(
@@ -224,7 +239,8 @@ def _choice(
     message = f"{parser.name} has no '{item}' for '{flag.name}'"
     instead = replacement(parser.engine, f"{flag.names[0]}={item}")
     own = next((word for word in known if _folded(word) == _folded(item)), None)
-    near = [instead.word] if instead else [own] if own else misspelt(item, all_nearest(item, known))
+    alike = _nearest(item, known)
+    near = [instead.word] if instead else [own] if own else misspelt(item, alike)
     # Of a text that is a list the place is that of the whole.
     whole = flag.many != "comma"
     proposals = replacements(place, filter(None, near)) if whole else ()
@@ -234,7 +250,7 @@ def _choice(
     elif own:
         help_text = f"did you mean '{own}'?"
     else:
-        help_text = did_you_mean(item, known) or _one_of(known)
+        help_text = f"did you mean {listed(map(repr, alike))}?" if alike else _one_of(known)
     if owners:
         message = f"'{item}' is a parser of {listed(owners, 'and')}, and none of {parser.name}"
         return "SG643", Fault(message, place, help_text, proposals=proposals)
@@ -242,6 +258,12 @@ def _choice(
         return "SG637", Fault(message, place, help_text, proposals=proposals)
     message = message.replace("has no", "is not known to have")
     return "SG638", Fault(message, place, help_text, proposals=proposals)
+
+
+def _nearest(item: str, known: tuple[str, ...]) -> list[str]:
+    """The nearest words, in whatever case they are written where none is near as it stands."""
+    lower = {word.lower(): word for word in known}
+    return all_nearest(item, known) or [lower[word] for word in all_nearest(item.lower(), lower)]
 
 
 def _one_of(known: tuple[str, ...]) -> str:

@@ -16,6 +16,7 @@ from generator.diagnostics import (
 from generator.rules.nccl.grammar import INTERFACES, Said, is_subnet, names_fault, path_of
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
+from generator.sitefile.slips import before_comment
 from generator.sitefile.text_types import PLAIN_VALUE
 
 _RANGES = {
@@ -167,7 +168,7 @@ def _raw_fault(name: str, value: str) -> Said | None:
         message = f"{name} is empty, and hides what /etc/nccl.conf says"
         return message, "take it out: NCCL has a default for what is not set", ""
     if not PLAIN_VALUE.fits(value):
-        bare = value.strip(" '\"")
+        bare = before_comment(value).strip(" '\"")
         meant = bare if PLAIN_VALUE.fits(bare) else ""
         message = f"NCCL takes blanks and quotes in {name} for a part of the value"
         return message, f"write {meant}" if meant else "write it without them", meant
@@ -219,7 +220,7 @@ def _words_fault(name: str, value: str) -> Said | None:
     functions = _FUNCTIONS.split() if name in _LISTS else []
     for word in filter(None, words):
         if word.upper() not in {*known, *map(str.upper, functions)}:
-            near = all_nearest(word, known.values())
+            near = [known[found] for found in all_nearest(word.upper(), known)]
             choices = f"one of: {', '.join(known.values())}"
             guess = f"; did you mean {listed(map(repr, near))}?" if near else ""
             sure = misspelt(word, near)

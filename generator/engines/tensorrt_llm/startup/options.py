@@ -64,17 +64,21 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
     known = keys(start.engine.version)
     for path, value in settings(start):
         key = known.get(".".join(path))
-        if key and value is not None and ".".join(path) not in _OWNED and _is_wrong(key, value):
+        if key and ".".join(path) not in _OWNED and _is_wrong(key, value):
             wanted = listed(key.choices) if key.choices else _WANTED.get(key.type, "")
+            instead = "and here is nothing" if value is None else f"not '{_shown(value)}'"
             yield start.refuse(
                 CONFIG,
-                f"'{path[-1]}' takes {wanted}, not '{_shown(value)}'",
+                f"'{path[-1]}' takes {wanted}, {instead}",
                 f"write {wanted}",
                 *path,
             )
 
 
 def _is_wrong(key: Key, value: Any) -> bool:
+    if value is None:
+        # Other types may be without a value; which of them are is not in the list.
+        return key.type == "bool"
     if key.choices:
         words = value if isinstance(value, list) else [value]
         return any(str(word) not in key.choices for word in words)
