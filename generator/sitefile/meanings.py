@@ -88,7 +88,8 @@ def unwrapped(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
         return None
     (entry,) = value
     meaning: Any = Plain(entry).meaning() if isinstance(entry, str) else entry
-    meaning = str(entry) if "string" in types else meaning
+    is_text = "string" in types and not {"integer", "float"} & set(types)
+    meaning = str(entry) if is_text else meaning
     if not is_of_type(types, meaning):
         return None
     return f"write {flow_text(meaning)} without brackets", meaning
