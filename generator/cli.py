@@ -28,6 +28,7 @@ COMMANDS = (
     "init",
     "verify",
     "capture",
+    "import",
     "lsp",
 )
 
@@ -44,7 +45,9 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        found: click.Command = import_module(f"generator.commands.{name}").command
+        # A module can't be called like a word of Python.
+        module = "import_" if name == "import" else name
+        found: click.Command = import_module(f"generator.commands.{module}").command
         found.name = name
         return found
 

@@ -17,6 +17,7 @@ from waiting import PATIENCE
 from generator.resources import TEMPLATES
 
 SCRIPT = TEMPLATES / "capture.sh"
+PACKAGES = "usr/local/lib/python3.12/dist-packages"
 IMAGE_ID = "sha256:9de570dfcdfca4effabe006779215326faf1f812c1d522652c5010801b8e6d78"
 
 
@@ -97,6 +98,7 @@ class Machine:
     printed: Mapping[str, str] = field(default_factory=dict)
     containers: Sequence[Container] = ()
     processes: Mapping[int, tuple[Sequence[str], Sequence[str]]] = field(default_factory=dict)
+    programs: Sequence[str] = ()
 
     def capture(self, folder: Path) -> Path:
         """Run the script on it; returns the archive."""
@@ -111,6 +113,8 @@ class Machine:
         for number, (words, env) in self.processes.items():
             write(root / f"proc/{number}/cmdline", "".join(f"{word}\0" for word in words))
             write(root / f"proc/{number}/environ", "".join(f"{text}\0" for text in env))
+            for program in self.programs:
+                write(root / f"proc/{number}/root" / PACKAGES / program / "METADATA", "")
         programs.mkdir(parents=True)
         self._stand_ins(programs)
         env = {"PATH": f"{programs}:{os.environ['PATH']}", "CAPTURE_ROOT": str(root)}

@@ -35,6 +35,7 @@ EXITS: Mapping[str, Mapping[int, str]] = {
     "init": {3: "what would be written is not valid, such as a model that does not fit"},
     "verify": {1: "a check fails, or with `--strict` a program is missing", 3: ""},
     "capture": {3: "", 4: ""},
+    "import": {3: "a file says nothing of a cluster, or what was written has errors"},
     "lsp": {3: "", 4: "pygls is not installed"},
 }
 

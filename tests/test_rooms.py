@@ -90,6 +90,7 @@ AT_HOME = {
     # A cache of recent tokens, a flag without a value, a way of exchange.
     "fit/": {"ring"},
     "rules/flags/value_faults.py": {"switch"},
+    "adoption/command.py": {"switch"},
     "engines/sglang/startup/exchange.py": {"direct"},
 }
 

@@ -115,6 +115,16 @@ def requirement_of_the_policy() -> None:
     """
 
 
+@documented("SG830")
+def no_capture() -> None:
+    """A capture is one that capture.sh wrote, and another file is of a kind that sparkgen reads.
+
+    An archive is read in memory and within limits. One with a link, a device, a path that leads
+    out of it, control characters, or more in it than a node has to say, is refused as a whole, and
+    nothing is written. `sparkgen capture` prints the script that makes one.
+    """
+
+
 @documented("SG901")
 def own_fault() -> None:
     """A fault of sparkgen's own.

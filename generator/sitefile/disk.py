@@ -27,6 +27,11 @@ def contents(path: Path) -> bytes:
     return _read(path, MAX_BYTES)[0]
 
 
+def bounded(path: Path, most: int) -> bytes:
+    """The bytes of any regular file, at most one more than `most`; raises OSError like that."""
+    return _read(path, most)[0]
+
+
 def beside(site: Path) -> Beside:
     """Reads what lies in the folder of a site file, or below it."""
     return lambda path: _source(site.absolute().parent, path)

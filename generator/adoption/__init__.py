@@ -1,0 +1,328 @@
+"""A site file of what people run already, and the place in their files of each part of it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from generator.adoption import cables, serving
+from generator.adoption.cables import Cabling
+from generator.adoption.captures import serves
+from generator.adoption.command import Command, find
+from generator.adoption.draft import Draft
+from generator.adoption.found import REMOVED as REMOVED
+from generator.adoption.found import Found, FoundNode, Loss, Variable, Word
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.derive import environment
+from generator.diagnostics import KeyPath
+from generator.engines import ENGINES
+from generator.fabric.topologies import TOPOLOGIES
+from generator.hardware import HALVES, PORTS, Half
+from generator.pipeline import Reading, read_site
+from generator.records import record, replace
+
+_FABRIC = {Half(p, h).interface for p in PORTS for h in HALVES}
+_DEVICES = {Half(p, h).hca for p in PORTS for h in HALVES}
+_INTERFACES = re.compile(
+    r"(.*_SOCKET_IFNAME|UCX_NET_DEVICES|MN_IF_NAME|OMPI_MCA_btl_tcp_if_include)"
+)
+_OWN_ADDRESS = re.compile(
+    r"(VLLM_HOST_IP|SGLANG_HOST_IP|MASTER_ADDR|MASTER_PORT|HOST_IP|NODE_IP|HEAD_IP|RAY_NODE_IP_ADDRESS"
+    r"|RAY_OVERRIDE_NODE_IP_ADDRESS|NODE_RANK|RANK|WORLD_SIZE|LOCAL_RANK|NNODES|LOCAL_IP)"
+)
+# What the system sets in every container, and shells in every process.
+_SYSTEM = re.compile(
+    r"(PATH|HOME|HOSTNAME|TERM|PWD|SHLVL|OLDPWD|LANG|LC_\w+|LD_LIBRARY_PATH|DEBIAN_FRONTEND|CUDA_VERSION"
+    r"|NVIDIA_\w+|SLURM_\w+|NV_\w+|NVARCH|PYTHON\w*|TORCH_CUDA_ARCH_LIST|VLLM_VERSION|SGLANG_VERSION|UV_\w+|GPG_KEY|IMAGE|MODEL"
+    r"|HF_HOME|HF_HUB_CACHE|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|TRANSFORMERS_CACHE|XDG_CACHE_HOME|HEADLESS|NCCL_VERSION)"
+)
+
+
+@record
+class Adoption:
+    """A site file that was made of what was found.
+
+    `origin` knows the place of what stands at a path, `guesses` what nobody said.
+    """
+
+    draft: Draft
+    text: str
+    reading: Reading
+    found: Found
+    command: Command | None
+    kind: str
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """What nobody said."""
+        return tuple(self.draft.guesses)
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What the site file does not hold."""
+        return tuple(self.draft.losses)
+
+    def origin(self, path: KeyPath) -> Word | None:
+        """Where what stands at a path was found."""
+        return self.draft.origin(path)
+
+
+def adopt(found: Found, name: str, file: str) -> Adoption:
+    """A site file called `file` of all that was found."""
+    draft = Draft()
+    draft.losses += found.losses
+    nodes = _nodes(found)
+    commands = {node.name: _command(node) for node in nodes}
+    nodes.sort(key=lambda node: _rank(commands[node.name]))
+    head = commands[nodes[0].name] or next((c for c in commands.values() if c), None)
+    ranks = _ranks(head)
+    variables = {node.name: _variables(node, commands[node.name]) for node in nodes}
+    mine = variables[nodes[0].name]
+    named = cables.named_ports(v.value.text for v in mine if "IFNAME" in v.name or "HCA" in v.name)
+    by_half = any(v.name == "NCCL_IB_HCA" and _names_first_halves(v.value.text) for v in mine)
+    cabling = Cabling([cables.wired(node) for node in nodes], named, ranks)
+    draft.put(("version",), 1)
+    draft.put(("name",), name)
+    interface, plane = _control(nodes[0], mine, head)
+    cables.write(draft, cabling, interface, plane)
+    if by_half and not cabling.is_alone:
+        draft.put(("topology", "rdma_halves"), "first")
+    _together(draft, len(cabling.nodes))
+    serving.fill(draft, head)
+    _parallel(draft, len(cabling.nodes), cabling.kind)
+    _nccl(draft, nodes, cabling.kind)
+    _environment(draft, cabling, variables)
+    _secrets(draft, nodes, head)
+    _ordered(draft)
+    text = draft.text()
+    return Adoption(draft, text, read_site(file, text.encode()), found, head, cabling.kind)
+
+
+def _nodes(found: Found) -> list[FoundNode]:
+    """The nodes; what belongs to none is the head's."""
+    named = [node for node in found.nodes if node.name]
+    loose = [node for node in found.nodes if not node.name]
+    if not named:
+        own = loose[0] if loose else FoundNode()
+        return [replace(own, name="spark1")]
+    if loose:
+        first = named[0]
+        named[0] = replace(
+            first,
+            containers=first.containers + loose[0].containers,
+            settings=first.settings + loose[0].settings,
+        )
+    return named
+
+
+def _command(node: FoundNode) -> Command | None:
+    """What a node serves, or helps to; the settings of other containers count for it."""
+    found = [
+        (container, command)
+        for container in node.containers
+        if serves(container) and (command := find(container, dict(node.programs)))
+    ]
+    found.sort(key=lambda pair: (not pair[1].entries, pair[1].rank))
+    return found[0][1] if found else None
+
+
+def _rank(command: Command | None) -> int:
+    return command.rank if command else 1 << 10
+
+
+def _ranks(command: Command | None) -> int:
+    """How many nodes a command is for."""
+    if command is None:
+        return 1
+    if said := command.entry("nnodes"):
+        return int(said.value) if str(said.value).isdecimal() else 1
+    product = 1
+    for names in (
+        ("tensor-parallel-size", "tp-size", "tensor_parallel_size"),
+        ("pipeline-parallel-size", "pp-size", "pipeline_parallel_size"),
+        ("data-parallel-size", "dp-size"),
+    ):
+        entry = command.entry(*names)
+        product *= int(entry.value) if entry and str(entry.value).isdecimal() else 1
+    if rpc := command.entry("rpc"):
+        product = max(product, 1 + len(str(rpc.value).split(",")))
+    return min(product, 244)
+
+
+def _variables(node: FoundNode, command: Command | None) -> list[Variable]:
+    """NCCL's file and the container's variables, which win, even an empty one."""
+    merged = {variable.name: variable for variable in node.settings}
+    for container in node.containers:
+        if command is None or container is command.container or not container.words:
+            merged |= {variable.name: variable for variable in container.env}
+    return list(merged.values())
+
+
+def _control(
+    head: FoundNode, variables: Iterable[Variable], command: Command | None
+) -> tuple[str, str]:
+    """The interface of control traffic, and whether that is the fabric's; empty where unknown."""
+    said = {variable.name: variable.value.text for variable in variables}
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "MN_IF_NAME", "TP_SOCKET_IFNAME"):
+        first = said.get(name, "").lstrip("=").partition(",")[0]
+        if first and not first.startswith("^"):
+            return first, "fabric" if first.startswith(("enp1s0", "enP2p1s0")) else "management"
+    addresses = {w.text.partition("/")[0]: i.name for i in head.interfaces for w in i.addresses}
+    entry = command.entry("master-addr", "dist-init-addr") if command else None
+    for text in (said.get("VLLM_HOST_IP", ""), str(entry.value) if entry else ""):
+        if name := addresses.get(text.partition(":")[0], ""):
+            return name, "fabric" if name in _FABRIC else "management"
+    return "", ""
+
+
+def _together(draft: Draft, count: int) -> None:
+    """What all nodes have alike is said once."""
+    for key in ("user", "os"):
+        values = {value for number in range(count) if (value := draft.get("nodes", number, key))}
+        if len(values) != 1:
+            continue
+        origins = [draft.origins.pop(("nodes", number, key), None) for number in range(count)]
+        for node in draft.data["nodes"]:
+            node.pop(key, None)
+        origin = next((origin for origin in origins if origin), None)
+        draft.put(("defaults", key), values.pop(), origin)
+
+
+def _parallel(draft: Draft, count: int, kind: str) -> None:
+    """The split of the model over the nodes, where nothing says it."""
+    sizes = draft.get("engine", "parallel") or {}
+    for key in ("tensor", "pipeline", "data"):
+        if str(sizes.get(key, "")) == "1":
+            del sizes[key]
+    if sizes or count == 1:
+        if not sizes and "parallel" in draft.data["engine"]:
+            del draft.data["engine"]["parallel"]
+        return
+    splits = ENGINE_TRAITS[draft.get("engine", "name")].splits_tensors
+    key = "tensor" if splits and count != 3 else "pipeline"
+    draft.put(("engine", "parallel", key), count)
+    if splits:
+        draft.guesses.append("how the model is split over the nodes")
+
+
+def _nccl(draft: Draft, nodes: Sequence[FoundNode], kind: str) -> None:
+    found = {node.programs["nccl"] for node in nodes if "nccl" in node.programs}
+    if len(found) == 1 and _speaks_nccl(draft):
+        draft.put(("engine", "nccl"), found.pop())
+    elif (needed := TOPOLOGIES[kind].nccl) and _speaks_nccl(draft):
+        draft.put(("engine", "nccl"), needed, None, "the NCCL in the image")
+
+
+def _speaks_nccl(draft: Draft) -> bool:
+    return ENGINE_TRAITS[draft.get("engine", "name")].uses_nccl
+
+
+def _environment(
+    draft: Draft, cabling: Cabling, variables: Mapping[str, Sequence[Variable]]
+) -> None:
+    """Variables that sparkgen would not set itself, or set otherwise."""
+    order = [wired.node.name for wired in cabling.nodes]
+    kept = {name: dict(_kept(variables.get(name, ()), cabling)) for name in order}
+    known = [own for name, own in kept.items() if variables.get(name)]
+    names = {name for own in known for name in own}
+    for name in sorted(names):
+        values = {own[name].value.text if name in own else None for own in known}
+        if len(values) == 1:
+            word = next(own[name].value for own in known if name in own)
+            draft.put(("engine", "env", name), str(word.text), word)
+            continue
+        for number, node in enumerate(order):
+            if found := kept[node].get(name):
+                draft.put(("nodes", number, "env", name), str(found.value.text), found.value)
+
+
+def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str, Variable]]:
+    derived = {name for name, _ in environment.ORIGINS.items()} | {
+        "NCCL_NET_PLUGIN",
+        "NCCL_IB_SUBNET_AWARE_ROUTING",
+    }
+    caches = {*environment.CACHES, *(n for module in ENGINES.values() for n in module.CACHES)}
+    usual = {"NCCL_NET": "IB", "NCCL_IB_DISABLE": "0", "NCCL_NET_PLUGIN": "none"}
+    for variable in variables:
+        name, text = variable.name, variable.value.text
+        if _SYSTEM.fullmatch(name) or _OWN_ADDRESS.fullmatch(name) or name in caches:
+            continue
+        if name in ("VLLM_ENGINE_READY_TIMEOUT_S", "RAY_memory_monitor_refresh_ms") or "$" in text:
+            continue
+        if text == REMOVED or serving_secret(name):
+            continue
+        if usual.get(name) == text or (name == "NCCL_IB_SUBNET_AWARE_ROUTING" and text == "1"):
+            continue
+        if _INTERFACES.fullmatch(name) and _names_interfaces(text, cabling):
+            continue
+        if name == "NCCL_IB_HCA" and (_names_devices(text, cabling) or _names_first_halves(text)):
+            continue
+        if name in derived and cabling.is_alone and name != "NCCL_IB_DISABLE":
+            continue
+        if cabling.is_alone and (name, text) == ("NCCL_IB_DISABLE", "1"):
+            continue
+        yield name, variable
+
+
+def serving_secret(name: str) -> bool:
+    """Whether a variable's name says that it holds a key."""
+    return bool(re.search(r"(?i)(^|_)(TOKEN|API_?KEY|KEY|SECRET|PASSWORD|PASSWD)$", name))
+
+
+def _names_interfaces(text: str, cabling: Cabling) -> bool:
+    """Whether a value names interfaces that are there; the first of them counts."""
+    parts = [part for part in text.lstrip("=").split(",") if part]
+    cabled = {Half(p, h).interface for w in cabling.nodes for p, h in w.halves}
+    cabled |= {Half(p, 0).interface for (_, p), _ in cabling.cables} if not cabled else set()
+    others = {i.name for w in cabling.nodes for i in w.node.interfaces if i.name not in _FABRIC}
+    known = cabled | others | {"enP7s7"} | {_device(name) for name in cabled}
+    return bool(parts) and all(part.partition(":")[0] in known for part in parts)
+
+
+def _names_devices(text: str, cabling: Cabling) -> bool:
+    """Whether a value names the RoCE devices of all cabled ports."""
+    parts = {part.partition(":")[0] for part in text.lstrip("=").split(",") if part}
+    ports = {p for w in cabling.nodes for p in w.ports} or {p for (_, p), _ in cabling.cables}
+    wanted = {Half(p, h).hca for p in ports for h in HALVES}
+    return parts == wanted
+
+
+def _names_first_halves(text: str) -> bool:
+    """Whether a value names first halves alone."""
+    parts = {part.partition(":")[0] for part in text.lstrip("=").split(",") if part}
+    return bool(parts) and parts <= {Half(p, 0).hca for p in PORTS}
+
+
+def _device(interface: str) -> str:
+    return next(
+        (Half(p, h).hca for p in PORTS for h in HALVES if Half(p, h).interface == interface), ""
+    )
+
+
+def _secrets(draft: Draft, nodes: Sequence[FoundNode], command: Command | None) -> None:
+    """Keys by their names: where their values are to live is the runbook's matter."""
+    if command is None:
+        return
+    known = {"HF_TOKEN", ENGINES[command.engine].API_KEY or ""}
+    listed = list(draft.get("engine", "secrets") or [])
+    for word in serving.secrets([command.container]):
+        if word.text in known and word.text not in listed:
+            listed.append(word.text)
+            draft.origins["engine", "secrets"] = word
+    if listed:
+        draft.put(("engine", "secrets"), listed)
+
+
+_ORDER = (
+    *("version", "name", "description", "user", "defaults"),
+    *("nodes", "cabling", "topology", "model", "engine"),
+)
+_ENGINE = (
+    *("name", "version", "image", "nccl", "launcher"),
+    *("port", "ports", "bind", "parallel", "memory_utilization"),
+)
+
+
+def _ordered(draft: Draft) -> None:
+    draft.data = {key: draft.data[key] for key in _ORDER if key in draft.data}
+    engine = draft.data["engine"]
+    rest = [key for key in engine if key not in _ENGINE]
+    draft.data["engine"] = {key: engine[key] for key in (*_ENGINE, *rest) if key in engine}

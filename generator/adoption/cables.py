@@ -1,0 +1,364 @@
+"""How nodes are joined, out of the subnets that their interfaces are in."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Interface, IPv4Network
+from itertools import count
+
+from generator.adoption.draft import Draft
+from generator.adoption.found import FoundNode, Interface, Loss, Word
+from generator.fabric.topologies import SWITCH, TOPOLOGIES, without_a_switch
+from generator.hardware import HALVES, PORTS, RJ45, Half
+from generator.records import record
+from generator.sitefile.declaration import FIRST_HOST
+
+_HALVES = {Half(p, h).interface: (p, h) for p in PORTS for h in HALVES}
+_HCAS = {Half(p, h).hca: (p, h) for p in PORTS for h in HALVES}
+_SWITCH_NAME = "switch"
+_POOL = IPv4Network("10.100.0.0/16")
+_EXAMPLES = "10.0.0.{}/24"
+
+End = tuple[str, int]
+
+
+@record
+class Wired:
+    """A node with its halves that are cabled, as far as anybody says, by port and half."""
+
+    node: FoundNode
+    halves: Mapping[tuple[int, int], Interface]
+
+    @property
+    def ports(self) -> list[int]:
+        """The ports with a cable."""
+        return sorted({port for port, _ in self.halves})
+
+    def address(self, port: int, half: int) -> Word | None:
+        """The first address of a half."""
+        interface = self.halves.get((port, half))
+        return interface.addresses[0] if interface and interface.addresses else None
+
+
+def wired(node: FoundNode) -> Wired:
+    """The halves that have an address, or a link."""
+    found = {
+        _HALVES[one.name]: one
+        for one in node.interfaces
+        if one.name in _HALVES and (one.addresses or one.has_link)
+    }
+    return Wired(node, found)
+
+
+def named_ports(words: Iterable[str]) -> tuple[int, ...]:
+    """The ports whose interfaces or devices are named in values of variables."""
+    known = {**_HALVES, **_HCAS}
+    texts = [part.lstrip("=^").partition(":")[0] for word in words for part in word.split(",")]
+    return tuple(sorted({known[text][0] for text in texts if text in known}))
+
+
+class Cabling:
+    """The cables between nodes: those that subnets prove, and those that are a guess."""
+
+    def __init__(self, nodes: Sequence[Wired], ports: Sequence[int], ranks: int) -> None:
+        self.nodes = list(nodes)
+        self._proven = bool(self._edges(self.nodes))
+        self._ports = tuple(ports) or self._own_ports() or (0,)
+        self.kind = self._kind(ranks)
+        self.guessed: list[str] = []
+        self._fill_up(ranks)
+        self.cables = self._cables()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is one node."""
+        return TOPOLOGIES[self.kind].most == 1
+
+    @property
+    def is_surveyed(self) -> bool:
+        """Whether what is known of an interface is what its node says, so that no more is there."""
+        return any(len(w.node.interfaces) > 1 for w in self.nodes)
+
+    def _own_ports(self) -> tuple[int, ...]:
+        return tuple(self.nodes[0].ports) if self.nodes else ()
+
+    def _kind(self, ranks: int) -> str:
+        """The kind of topology."""
+        total = max(len(self.nodes), ranks)
+        names = {w.node.name for w in self.nodes}
+        heard = {name for w in self.nodes for i, name in w.node.neighbors.items() if i in _HALVES}
+        if total > 1 and heard and not heard <= names and len(self.nodes) > 1:
+            return SWITCH
+        if len(self.nodes) == 1 and ranks <= 1:
+            return without_a_switch(1 + len(self._addressed()))[0]
+        if total == 1:
+            return without_a_switch(total)[0]
+        if any(len({node for node, _ in ends}) > 2 for ends in self._shared().values()):
+            return SWITCH
+        if total == 2:
+            return without_a_switch(total)[0]
+        edges = self._edges(self.nodes)
+        both = all(len(w.ports) == 2 for w in self.nodes)
+        if (edges and both) or (not edges and both and self._addressed()):
+            return "ring"
+        return "ring" if total == 3 and not self._addressed() and len(self._ports) == 2 else SWITCH
+
+    def _addressed(self) -> list[int]:
+        return [p for p in PORTS if any(w.address(p, h) for w in self.nodes for h in HALVES)]
+
+    def _shared(self) -> dict[IPv4Network, list[End]]:
+        """The ports on each subnet."""
+        found: dict[IPv4Network, list[End]] = defaultdict(list)
+        for w in self.nodes:
+            for (port, half), _ in w.halves.items():
+                if word := w.address(port, half):
+                    found[IPv4Interface(word.text).network].append((w.node.name, port))
+        return found
+
+    def _edges(self, nodes: Sequence[Wired]) -> list[tuple[End, End]]:
+        """Pairs of ports that share a subnet with nobody else."""
+        found: dict[tuple[End, End], None] = {}
+        for ends in self._shared().values():
+            unique = list(dict.fromkeys(ends))
+            if len({name for name, _ in unique}) != 2:
+                continue
+            first = [end for end in unique if end[0] == unique[0][0]]
+            second = [end for end in unique if end[0] != unique[0][0]]
+            for a, b in zip(first, second, strict=False):
+                found[a, b] = None
+        return list(found)
+
+    def _fill_up(self, ranks: int) -> None:
+        """Add the nodes that there must be beside those that are known."""
+        fewest = TOPOLOGIES[self.kind].fewest
+        names = {w.node.name for w in self.nodes}
+        spare = (f"spark{n}" for n in count(1) if f"spark{n}" not in names)
+        while len(self.nodes) < max(fewest, ranks):
+            name = next(spare)
+            self.guessed.append(name)
+            self.nodes.append(Wired(FoundNode(name), {}))
+
+    def _cables(self) -> list[tuple[End, End]]:
+        """The cables, those of a ring in the order of the nodes."""
+        names = [w.node.name for w in self.nodes]
+        if self.is_alone:
+            return []
+        if self.kind == SWITCH:
+            return [
+                ((w.node.name, port), (_SWITCH_NAME, number))
+                for port in self._switch_ports()
+                for number, w in enumerate(self.nodes, start=1 + port * len(self.nodes))
+                if port in (w.ports or self._ports)
+            ]
+        edges = self._edges(self.nodes)
+        if TOPOLOGIES[self.kind].most == 2:
+            head = self.nodes[0].ports or list(self._ports)
+            worker = self.nodes[1].ports or head
+            return edges or [
+                ((names[0], a), (names[1], b)) for a, b in zip(head[:1], worker[:1], strict=False)
+            ]
+        if len(edges) == len(names):
+            return self._around(edges)
+        return [((a, 0), (b, 1)) for a, b in zip(names, [*names[1:], names[0]], strict=True)]
+
+    def _switch_ports(self) -> list[int]:
+        found = sorted({port for w in self.nodes for port in w.ports})
+        return found or list(self._ports[:1])
+
+    def _around(self, edges: list[tuple[End, End]]) -> list[tuple[End, End]]:
+        """The edges of a ring from the head on, and the nodes in that order."""
+        left, ordered, here = list(edges), [], self.nodes[0].node.name
+        port: int | None = 0
+        while left:
+            own = [(a, b) if a[0] == here else (b, a) for a, b in left if here in (a[0], b[0])]
+            if not own:
+                return edges
+            step = next((edge for edge in own if edge[0][1] == port), own[0])
+            left = [edge for edge in left if set(edge) != set(step)]
+            ordered.append(step)
+            here, port = step[1][0], 1 - step[1][1]
+        by_name = {w.node.name: w for w in self.nodes}
+        self.nodes = [by_name[a[0]] for a, _ in ordered]
+        return ordered
+
+    def pair(self, cable: tuple[End, End], half: int) -> list[Word | None]:
+        """The addresses of the ends of a cable that are nodes."""
+        by_name = {w.node.name: w for w in self.nodes}
+        return [by_name[name].address(port, half) for name, port in cable if name in by_name]
+
+
+def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
+    """Write nodes, cables and topology; `plane` is where control traffic goes, if that is said."""
+    order = [w.node for w in cabling.nodes]
+    plain = _is_pooled(cabling)
+    for number, node in enumerate(order):
+        _node(draft, number, node, interface, node.name in cabling.guessed)
+        host = _host(cabling, node.name) if plain else None
+        if host is not None and host != FIRST_HOST + number:
+            draft.put(("nodes", number, "host"), host)
+    draft.put(("topology",), {})
+    for number, cable in enumerate(cabling.cables):
+        _cable(draft, number, cabling, cable, plain)
+    place = next((i.place for w in cabling.nodes for i in w.halves.values()), None)
+    draft.put(("topology", "kind"), cabling.kind, place)
+    if cabling.is_alone:
+        return
+    if plain:
+        pool = _pool(cabling)
+        if pool and pool != _POOL:
+            draft.put(("topology", "subnet_pool"), str(pool), _first(cabling))
+    _halves(draft, cabling)
+    _mtu(draft, cabling)
+    if plane and plane != TOPOLOGIES[cabling.kind].control_plane:
+        draft.put(("topology", "control_plane"), plane)
+
+
+def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
+    """The interface that people reach a node at, and its address."""
+    if node.management:
+        word = node.management
+        return RJ45, word if "/" in word.text else Word(f"{word.text}/24", word.file, word.span)
+    found = [
+        one
+        for one in node.interfaces
+        if one.addresses and one.name.startswith(("en", "wl", "eth")) and one.name not in _HALVES
+    ]
+    found.sort(key=lambda one: (one.name != wanted, one.name != RJ45, one.name.startswith("wl")))
+    return (found[0].name, found[0].addresses[0]) if found else None
+
+
+def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool) -> None:
+    path = ("nodes", number)
+    draft.put((*path, "name"), node.name, node.place)
+    known = management(node, wanted)
+    if known:
+        name, word = known
+        draft.put((*path, "management", "interface"), name, word)
+        draft.put((*path, "management", "address"), word.text, word)
+    else:
+        draft.put((*path, "management", "interface"), RJ45)
+        draft.put((*path, "management", "address"), _EXAMPLES.format(FIRST_HOST + number))
+        draft.comments[path] = "guessed: where the node is managed"
+        draft.guesses.append(f"where {node.name} is managed")
+    if guessed:
+        draft.guesses.append(f"{node.name}, which no file is of")
+    if node.user:
+        draft.put((*path, "user"), node.user.text, node.user)
+    if node.visible_gib and node.visible_gib < 128:
+        if node.visible_gib < 80:
+            draft.put((*path, "memory_gb"), 64)
+        draft.put((*path, "visible_gib"), node.visible_gib)
+    if node.release:
+        draft.put((*path, "os"), node.release.text, node.release)
+
+
+def _cable(
+    draft: Draft, number: int, cabling: Cabling, cable: tuple[End, End], plain: bool
+) -> None:
+    path = ("cabling", number)
+    ends = [f"{name}:{port if name == _SWITCH_NAME else f'p{port}'}" for name, port in cable]
+    first = cabling.pair(cable, 0)
+    place = next((word for word in (*first, *cabling.pair(cable, 1)) if word), None)
+    draft.put((*path, "endpoints"), ends, place)
+    known = [cabling.pair(cable, half) for half in HALVES]
+    known = [half for half in known if any(half)]
+    if plain or not known:
+        return
+    if len(known) == 1 and not cabling.is_surveyed:
+        draft.guesses.append("the second halves' addresses, in the subnet behind the first ones'")
+        known.append([word and _behind(word) for word in known[0]])
+    for half, words in enumerate(known):
+        texts = [word.text if word else None for word in words]
+        said = next(text for text in texts if text)
+        for end, text in enumerate(texts):
+            if text is None:
+                texts[end] = _beside(IPv4Interface(said))
+                draft.guesses.append(f"the address {texts[end]} of {cable[end][0]}")
+        draft.put((*path, "addresses", half), texts, next(word for word in words if word))
+        for end, word in enumerate(words):
+            if word:
+                draft.origins[(*path, "addresses", half, end)] = word
+
+
+def _behind(word: Word) -> Word:
+    """The same host in the next subnet."""
+    known = IPv4Interface(word.text)
+    moved = known.ip + known.network.num_addresses
+    return Word(f"{moved}/{known.network.prefixlen}", word.file, word.span)
+
+
+def _beside(known: IPv4Interface) -> str:
+    """Another address of the same subnet."""
+    hosts = {ip for ip in (known.ip + 1, known.ip - 1) if ip in known.network}
+    hosts -= {known.network.network_address, known.network.broadcast_address}
+    return f"{max(hosts)}/{known.network.prefixlen}"
+
+
+def _halves(draft: Draft, cabling: Cabling) -> None:
+    """Whether second halves have addresses: all of them, or none."""
+    second = [w.address(p, 1) for w in cabling.nodes for p in w.ports]
+    if any(w.address(p, 0) for w in cabling.nodes for p in w.ports) and not all(second):
+        cabled = [w for w in cabling.nodes if w.ports]
+        bare = [w for w in cabled if not any(w.address(port, 1) for port in w.ports)]
+        place = next((i.place for w in bare for i in w.halves.values()), None)
+        if len(bare) == len(cabled) and cabling.is_surveyed:
+            draft.put(("topology", "halves"), "first", place)
+
+
+def _mtu(draft: Draft, cabling: Cabling) -> None:
+    words = [i.mtu for w in cabling.nodes for i in w.halves.values() if i.mtu]
+    sizes = {word.text for word in words}
+    if len(sizes) > 1:
+        draft.losses.append(
+            Loss(f"that interfaces differ in MTU: {', '.join(sorted(sizes))}", words[0])
+        )
+    if words and int(words[0].text) != TOPOLOGIES[cabling.kind].mtu:
+        draft.put(("topology", "mtu"), int(words[0].text), words[0])
+
+
+def _subnets(cabling: Cabling) -> list[tuple[int, IPv4Interface]] | None:
+    """Each address with the number of its subnet in a pool; None where one end has none."""
+    found = []
+    for number, cable in enumerate(cabling.cables):
+        for half in HALVES:
+            for word in cabling.pair(cable, half):
+                if word is None:
+                    return None
+                index = 2 * cable[0][1] + half if cabling.kind == SWITCH else 2 * number + half
+                found.append((index, IPv4Interface(word.text)))
+    return found
+
+
+def _is_pooled(cabling: Cabling) -> bool:
+    """Whether the addresses are those that a pool and a host number a node give."""
+    known = _subnets(cabling)
+    pool = _pool(cabling)
+    if not known or not pool:
+        return False
+    hosts = {w.node.name: _host(cabling, w.node.name) for w in cabling.nodes}
+    return None not in hosts.values() and all(
+        address.network == IPv4Network((int(pool.network_address) + (index << 8), 24))
+        for index, address in known
+    )
+
+
+def _pool(cabling: Cabling) -> IPv4Network | None:
+    known = _subnets(cabling)
+    if not known:
+        return None
+    return IPv4Network(f"{known[0][1].ip}/16", strict=False)
+
+
+def _host(cabling: Cabling, name: str) -> int | None:
+    """The one host number of a node on all its subnets."""
+    found = {
+        int(IPv4Interface(word.text).ip) & 255
+        for w in cabling.nodes
+        if w.node.name == name
+        for port, half in w.halves
+        if (word := w.address(port, half))
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _first(cabling: Cabling) -> Word | None:
+    return next((w for cable in cabling.cables for w in cabling.pair(cable, 0) if w), None)

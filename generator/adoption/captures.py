@@ -1,0 +1,210 @@
+"""Nodes out of captures."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from generator.adoption import docker, netplan
+from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Loss, Variable, Word
+from generator.adoption.text import Text, Yaml, shell_words, variables
+from generator.capture import Capture
+from generator.catalogs.commands import PACKAGES
+from generator.diagnostics import Span
+from generator.sitefile import source
+
+_KIB_PER_GIB = 1 << 20
+_ENGINE = re.compile(r"vllm|sglang|llama|trtllm|tensorrt|ray|sparkgen-engine|serve|dspark")
+
+
+def node_of(capture: Capture) -> tuple[FoundNode, dict[str, str], list[Loss]]:
+    """What a capture says of its node, the texts that places are in, and what was left there."""
+    reader = _Reader(capture)
+    return reader.node(), reader.texts, reader.losses
+
+
+class _Reader:
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self.texts: dict[str, str] = {}
+        self.losses: list[Loss] = []
+
+    def node(self) -> FoundNode:
+        configured = netplan.merged(self._netplan())
+        live = self._get("commands/ip-addr.json")
+        found = tuple(netplan.live(live, configured)) if live else ()
+        interfaces = found or tuple(configured.values())
+        conf = self._get("files/etc/nccl.conf")
+        own = [path for path in self._capture.texts if re.fullmatch(r"files/.*/\.nccl\.conf", path)]
+        settings = [*(variables(conf) if conf else ())]
+        for path in own:
+            text = self._get(path)
+            settings += variables(text) if text else ()
+        return FoundNode(
+            name=self._capture.node,
+            interfaces=self._linked(interfaces),
+            containers=tuple(self._containers()),
+            settings=tuple(settings),
+            programs=dict(self._programs()),
+            neighbors=dict(self._neighbors()),
+            release=self._release(),
+            visible_gib=self._memory(),
+            units=dict(self._units()),
+            caches=dict(self._caches()),
+            user=self._user(),
+            place=self._text_of("capture.txt").line(0),
+        )
+
+    def _text_of(self, path: str) -> Text:
+        raw = self._capture.texts.get(path, "")
+        text = Text(self._capture.place(path), raw)
+        self.texts[text.file] = raw
+        return text
+
+    def _get(self, path: str) -> Text | None:
+        return self._text_of(path) if path in self._capture.texts else None
+
+    def _under(self, folder: str) -> Iterator[str]:
+        return (path for path in sorted(self._capture.texts) if path.startswith(folder))
+
+    def _netplan(self) -> Iterator[tuple[Interface, ...]]:
+        for path in self._under("files/etc/netplan/"):
+            text = self._text_of(path)
+            file = Yaml(text, source.read(text.file, text.text.encode()))
+            yield tuple(netplan.interfaces(file))
+
+    def _linked(self, interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
+        """With the state of links that ibdev2netdev knows where `ip` said nothing."""
+        return interfaces
+
+    def _containers(self) -> Iterator[Container]:
+        served = list(self._served())
+        contained = [_container(self._text_of(path), served) for path in self._under("containers/")]
+        yield from contained
+        if not any(map(serves, contained)):
+            yield from (_process(self._text_of(path)) for path in self._under("processes/"))
+        for path in self._under("files/etc/systemd/system/"):
+            text = self._text_of(path)
+            words = list(shell_words(text, 0, len(text.text), {}))
+            yield from docker.containers(words)
+
+    def _served(self) -> Iterator[list[Word]]:
+        """The command lines of processes that serve."""
+        for path in self._under("processes/"):
+            text = self._text_of(path)
+            words = [word for label, word in _records(text) if label == "arg"]
+            yield words
+
+    def _programs(self) -> Iterator[tuple[str, str]]:
+        for path in self._under("processes/"):
+            for label, word in _records(self._text_of(path)):
+                found = re.fullmatch(r"([a-z_0-9]+)-([0-9][^-]*)\.dist-info", word.text)
+                if label == "program" and found:
+                    name = "nccl" if found[1].startswith("nvidia_nccl") else found[1]
+                    yield PACKAGES.get(name, name), found[2]
+
+    def _neighbors(self) -> Iterator[tuple[str, str]]:
+        text = self._capture.texts.get("commands/lldp.txt", "")
+        for found in re.finditer(r"(?m)^lldp\.(\w+)\.chassis\.name=(.+)$", text):
+            yield found[1], found[2]
+
+    def _release(self) -> Word | None:
+        text = self._get("commands/dgx-release.txt")
+        # Each update adds its own; the last one counts.
+        found = list(re.finditer(r'DGX_OTA_VERSION="?([0-9.]+)', text.text)) if text else []
+        return (
+            text.word(found[-1][1], found[-1].start(1), found[-1].end(1))
+            if found and text
+            else None
+        )
+
+    def _memory(self) -> float | None:
+        text = self._capture.texts.get("commands/meminfo.txt", "")
+        found = re.search(r"MemTotal:\s+([0-9]+) kB", text)
+        return round(int(found[1]) / _KIB_PER_GIB, 1) if found else None
+
+    def _units(self) -> Iterator[tuple[str, Word]]:
+        for path in self._under("files/etc/systemd/system/"):
+            text = self._text_of(path)
+            if found := re.search(r"(?m)^ExecStart=.*", text.text):
+                yield path.rpartition("/")[2], text.word("", found.start(), found.end())
+
+    def _caches(self) -> Iterator[tuple[str, str]]:
+        name = ""
+        for line in self._capture.texts.get("commands/models.txt", "").splitlines():
+            label, _, rest = line.partition(" ")
+            if label == "cache":
+                name = rest.partition(" ")[0]
+            elif (
+                label == "ref"
+                and rest.startswith("main ")
+                and re.fullmatch(r"[0-9a-f]{40}", rest[5:])
+            ):
+                yield name, rest[5:]
+
+    def _user(self) -> Word | None:
+        text = self._get("commands/models.txt")
+        found = re.search(r"(?m)^cache \S+ /home/([a-z_][a-z0-9_-]*)/", text.text) if text else None
+        return text.word(found[1], found.start(1), found.end(1)) if found and text else None
+
+
+def _records(text: Text) -> Iterator[tuple[str, Word]]:
+    """The lines of a name and JSON."""
+    for number, line in enumerate(text.text.split("\n")):
+        label, blank, rest = line.partition(" ")
+        if not blank:
+            continue
+        try:
+            values = [json.loads(part) for part in re.findall(r'"(?:[^"\\]|\\.)*"|[^\s"]+', rest)]
+        except ValueError:
+            continue
+        first = len(label) + 1 + rest.startswith('"')
+        span = Span(number, first, number, max(len(line) - rest.endswith('"'), first + 1))
+        said = ":".join(map(str, values[:2])) if label == "mount" else str(values[0])
+        yield label, Word(said.lower() if isinstance(values[0], bool) else said, text.file, span)
+
+
+def _container(text: Text, served: list[list[Word]]) -> Container:
+    said: dict[str, list[Word]] = {}
+    for label, word in _records(text):
+        said.setdefault(label, []).append(word)
+    words = [*said.get("entrypoint", ()), *said.get("cmd", ())]
+    if [word.text for word in words[-2:]] == ["sleep", "infinity"] and served:
+        words = served[0]
+    base = frozenset(word.text for word in said.get("image-env", ()))
+    env = [
+        Variable(name, Word(value, word.file, word.span))
+        for word in said.get("env", ())
+        for name, equals, value in [word.text.partition("=")]
+        if equals and (word.text not in base or value == REMOVED)
+    ]
+    taken = {REMOVED}
+    env = [v for v in env if f"{v.name}={REMOVED}" not in base or v.value.text not in taken]
+    options: Mapping[str, Word] = {
+        label: said[label][0]
+        for label in ("name", "restart", "privileged", "network", "ipc", "shm-size", "image-id")
+        if label in said
+    }
+    name = options["name"].text.lstrip("/") if "name" in options else ""
+    image = said.get("image", [None])[0]
+    return Container(
+        name, image, tuple(words), tuple(env), options, tuple(said.get("mount", ())), base
+    )
+
+
+def _process(text: Text) -> Container:
+    """A process without a container that anybody knows of."""
+    records = list(_records(text))
+    env = [
+        Variable(name, Word(value, word.file, word.span))
+        for label, word in records
+        for name, equals, value in [word.text.partition("=")]
+        if label == "env" and equals
+    ]
+    words = tuple(word for label, word in records if label == "arg")
+    return Container("process", words=words, env=tuple(env))
+
+
+def serves(container: Container) -> bool:
+    """Whether a container may be one that serves a model."""
+    words = [container.name, container.image.text if container.image else ""]
+    return any(_ENGINE.search(text) for text in (*words, *(w.text for w in container.words)))

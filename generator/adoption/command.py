@@ -1,0 +1,192 @@
+"""What a container serves: its engine, its model, and its flags by the names of the parser."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from generator import catalogs
+from generator.adoption.found import Container, Word
+from generator.adoption.text import Text, shell_words
+from generator.catalogs.commands import PROGRAMS, UNDER_RAY, VERSION_VARIABLES, WORKERS
+from generator.catalogs.flag_files import catalog, versions
+from generator.catalogs.flags import FlagCatalog
+from generator.records import record
+
+
+@record
+class Entry:
+    """A flag as it was given; `value` is True for a switch, and `place` that of the value."""
+
+    name: str
+    value: Any
+    place: Word
+
+
+@record
+class Command:
+    """A command that serves a model, or helps to."""
+
+    engine: str
+    container: Container
+    version: str
+    model: Word | None = None
+    entries: tuple[Entry, ...] = ()
+    ray: bool = False
+    is_worker: bool = False
+
+    @property
+    def launcher(self) -> str:
+        """What starts the ranks, where that is not the engine itself; empty where nobody says."""
+        names = {variable.name for variable in self.container.env}
+        if "SLURM_NTASKS" in names or "SLURM_NNODES" in names:
+            return "slurm"
+        return "ray" if self.ray else ""
+
+    def entry(self, *names: str) -> Entry | None:
+        """The last one of a flag of any of these names."""
+        found = [entry for entry in self.entries if entry.name in names]
+        return found[-1] if found else None
+
+    @property
+    def rank(self) -> int:
+        """The rank that it says; workers without one stand behind the others."""
+        said = self.entry("node-rank")
+        if said and str(said.value).isdecimal():
+            return int(said.value)
+        variables = {variable.name: variable.value.text for variable in self.container.env}
+        own = variables.get("NODE_RANK", "")
+        return int(own) if own.isdecimal() else 1 if self.is_worker else 0
+
+
+def find(container: Container, programs: dict[str, str]) -> Command | None:
+    """The command of a container, if it serves a model; `programs` are versions on its node."""
+    words = list(_unwrapped(container.words))
+    texts = [word.text for word in words]
+    ray = any(a.endswith("ray") and b == "start" for a, b in pairwise(texts))
+    ray = ray or any(text.endswith("/ray.sh") for text in texts)
+    image = catalogs.image(container.image.text) if container.image else None
+    for at, word in enumerate(words):
+        for program, second, engine in PROGRAMS:
+            behind = texts[at + 1] if at + 1 < len(texts) else ""
+            if word.text.rpartition("/")[2] == program and (not second or behind == second):
+                own = _until_break(words[at + 1 + bool(second) :])
+                return _command(engine, container, own, ray, programs)
+        if worked_for := WORKERS.get(word.text.rpartition("/")[2]):
+            return Command(worked_for, container, "", is_worker=True)
+    if image and words and (words[0].text.startswith("-") or "/" in words[0].text):
+        return _command(image.engine, container, _until_break(words), ray, programs)
+    if ray:
+        return Command(
+            UNDER_RAY,
+            container,
+            _version(UNDER_RAY, container, programs),
+            ray=True,
+            is_worker="--head" not in texts,
+        )
+    return None
+
+
+def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
+    """The words, with those of scripts that are one word."""
+    shell = False
+    for word in words:
+        if shell and re.search(r"\s", word.text):
+            text = Text(word.file, word.text)
+            for own in shell_words(text, 0, len(word.text), {}):
+                yield Word(own.text, word.file, word.span, own.breaks)
+        else:
+            yield word
+        shell = bool(re.fullmatch(r"-[a-z]*c", word.text))
+
+
+def _until_break(words: Sequence[Word]) -> list[Word]:
+    end = next((number for number, word in enumerate(words) if word.breaks), len(words))
+    return [word for word in words[:end] if word.text != "\\"]
+
+
+def _command(
+    engine: str, container: Container, words: list[Word], ray: bool, programs: dict[str, str]
+) -> Command:
+    version = _version(engine, container, programs)
+    known = catalog(engine, version) if version else None
+    known = known or catalog(engine, versions(engine)[-1])
+    entries: list[Entry] = []
+    positional: list[Word] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        name, equals, value = word.text.partition("=")
+        found = known.find(name.lstrip("-")) if known and name.startswith("-") else None
+        if not (name.startswith("--") or found):
+            positional.append(word)
+            continue
+        if equals:
+            place = Word(value, word.file, word.span)
+            entries.append(_entry(known, name, [place], word))
+            continue
+        taken = _taken(known, name, words[at:])
+        at += len(taken)
+        entries.append(_entry(known, name, taken, word))
+    model = positional[0] if positional and not positional[0].text.startswith("-") else None
+    headless = any(entry.name == "headless" for entry in entries)
+    return Command(engine, container, version, model, tuple(entries), ray, headless)
+
+
+def _taken(known: FlagCatalog | None, name: str, rest: Sequence[Word]) -> list[Word]:
+    """The values behind a flag."""
+    found = known.find(name.lstrip("-")) if known else None
+    following = []
+    for word in rest:
+        if re.match(r"--?[A-Za-z]", word.text):
+            break
+        following.append(word)
+    if found and (found.flag.type == "switch" or found.is_off) and not found.key:
+        return []
+    if found and found.flag.many in ("+", "*"):
+        return following
+    if found and found.flag.many.isdecimal():
+        return list(rest[: int(found.flag.many)])
+    if found and not found.flag.optional:
+        return list(rest[:1])
+    return following[:1]
+
+
+def _entry(known: FlagCatalog | None, name: str, taken: list[Word], word: Word) -> Entry:
+    plain = name.lstrip("-")
+    found = known.find(plain) if known else None
+    place = taken[0] if taken else word
+    if found is None:
+        value: Any = [w.text for w in taken] if len(taken) > 1 else taken[0].text if taken else True
+        return Entry(plain, value, place)
+    full = f"{found.flag.name}.{found.key}" if found.key else found.flag.name
+    if not taken:
+        return Entry(full, not found.is_off, word)
+    if found.flag.many and found.flag.many not in ("append", "comma"):
+        texts = [w.text for w in taken]
+        return Entry(full, texts if len(texts) > 1 else texts[0], place)
+    if found.flag.type == "json" and not found.key:
+        return Entry(full, _json(taken[0].text), place)
+    return Entry(full, taken[0].text, place)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _version(engine: str, container: Container, programs: dict[str, str]) -> str:
+    """The engine's version, as its files or its image say it; empty where nobody does."""
+    if own := programs.get(engine.replace("-", "_"), programs.get(engine, "")):
+        return own
+    image = catalogs.image(container.image.text) if container.image else None
+    if image and image.engine == engine and image.version:
+        return image.version
+    said = {v.name: v.value.text for v in container.env} | dict(
+        text.partition("=")[::2] for text in container.base
+    )
+    return said.get(VERSION_VARIABLES.get(engine, ""), "")

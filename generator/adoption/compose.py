@@ -1,0 +1,90 @@
+"""Containers out of Compose files."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from generator.adoption.docker import variable
+from generator.adoption.found import Container, Variable, Word
+from generator.adoption.text import Yaml
+
+_OPTIONS = {
+    "restart": "restart",
+    "privileged": "privileged",
+    "network_mode": "network",
+    "ipc": "ipc",
+    "shm_size": "shm-size",
+    "mem_limit": "memory",
+    "container_name": "name",
+}
+
+
+def is_compose(file: Yaml) -> bool:
+    """Whether a YAML file is one of Compose's."""
+    return isinstance(file.get(file.root, "services"), yaml.MappingNode)
+
+
+def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
+    """Its services, with the values of variables that are known."""
+    for name, node in file.pairs(file.get(file.root, "services")):
+        if not isinstance(node, yaml.MappingNode):
+            continue
+        options = {
+            option: word
+            for key, option in _OPTIONS.items()
+            if (word := file.word(file.get(node, key), known))
+        }
+        own = tuple(_environment(file, file.get(node, "environment"), known))
+        values = {**known, **{v.name: v.value.text for v in own}}
+        entry = tuple(_command(file, file.get(node, "entrypoint"), values))
+        shell = bool(entry) and _is_shell(entry[-1])
+        yield Container(
+            name=name,
+            image=file.word(file.get(node, "image"), known),
+            words=(*entry, *_command(file, file.get(node, "command"), values, shell)),
+            env=own,
+            options=options,
+            mounts=tuple(_mounts(file, file.get(node, "volumes"), known)),
+        )
+
+
+def _command(
+    file: Yaml, node: Any, known: Mapping[str, str], shell: bool = False
+) -> Iterator[Word]:
+    """The words of a command; behind a `shell` and its `-c` they are those of its script."""
+    if isinstance(node, yaml.ScalarNode):
+        yield from file.script(node, known)
+    for item in file.items(node):
+        word = file.word(item, known)
+        if word is None:
+            continue
+        if shell and isinstance(item, yaml.ScalarNode):
+            yield from file.script(item, known)
+        else:
+            yield word
+        shell = _is_shell(word)
+
+
+def _is_shell(word: Word) -> bool:
+    return bool(re.fullmatch(r"-[a-z]*c", word.text))
+
+
+def _environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Variable]:
+    for name, value in file.pairs(node):
+        if word := file.word(value, known):
+            yield Variable(name, word)
+    for item in file.items(node):
+        if word := file.word(item, known):
+            yield from variable(word)
+
+
+def _mounts(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Word]:
+    for item in file.items(node):
+        if word := file.word(item, known):
+            yield word
+        elif (source := file.word(file.get(item, "source"), known)) and (
+            target := file.word(file.get(item, "target"), known)
+        ):
+            yield Word(f"{source.text}:{target.text}", source.file, source.span)

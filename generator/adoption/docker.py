@@ -1,0 +1,66 @@
+"""Containers out of lines that say `docker run`, in scripts and units."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from generator.adoption.found import Container, Variable, Word
+
+# Options of `docker run` that take no value; all others do. Source: docker run --help, 29.2.
+_SWITCHES = frozenset(
+    (
+        *("d", "detach", "i", "interactive", "t", "tty", "it", "dit", "ti", "di", "itd", "td"),
+        *("rm", "init", "privileged", "P", "publish-all", "read-only", "q", "quiet"),
+        *("no-healthcheck", "oom-kill-disable", "sig-proxy", "disable-content-trust"),
+    )
+)
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+
+
+def containers(words: Sequence[Word]) -> Iterator[Container]:
+    """The containers that a script starts."""
+    for number, word in enumerate(words):
+        if word.text == "run" and number and words[number - 1].text.rpartition("/")[2] == "docker":
+            yield _container(words[number + 1 :])
+
+
+def _container(words: Sequence[Word]) -> Container:
+    options: dict[str, Word] = {}
+    env: list[Variable] = []
+    mounts: list[Word] = []
+    rest = iter(words)
+    image = None
+    for word in rest:
+        if word.breaks:
+            break
+        if not word.text.startswith("-"):
+            image = word
+            break
+        name, equals, value = word.text.lstrip("-").partition("=")
+        said = replace_text(word, value) if equals else word
+        if not equals and name not in _SWITCHES:
+            said = next(rest, word)
+        if name in ("e", "env"):
+            env += list(variable(said))
+        elif name in ("v", "volume", "mount"):
+            mounts.append(said)
+        else:
+            options.setdefault(name, said)
+    command = []
+    for word in rest:
+        if word.breaks:
+            break
+        command.append(word)
+    entry = tuple(word for word in (options.get("entrypoint"),) if word and word.text)
+    name = options["name"].text if "name" in options else ""
+    return Container(name, image, (*entry, *command), tuple(env), options, tuple(mounts))
+
+
+def variable(word: Word) -> Iterator[Variable]:
+    """The variable that a word NAME=VALUE sets; one without a value is the shell's own."""
+    if found := _VARIABLE.fullmatch(word.text):
+        yield Variable(found[1], replace_text(word, found[2]))
+
+
+def replace_text(word: Word, text: str) -> Word:
+    """A part of a word, at its place."""
+    return Word(text, word.file, word.span)

@@ -1,0 +1,138 @@
+"""A site file that is being put together: its data, and where each part comes from."""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from generator.adoption.found import Loss, Word
+from generator.diagnostics import KeyPath
+from generator.sitefile.source import Plain
+
+_FLOW = ("management", "parallel", "container")
+_PLAIN = r"[A-Za-z0-9/_.][A-Za-z0-9/_.:@+=-]*"
+
+
+class Draft:
+    """Values by their paths, with places, and remarks for whoever reads the file."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, Any] = {}
+        self.origins: dict[KeyPath, Word] = {}
+        self.comments: dict[KeyPath, str] = {}
+        self.guesses: list[str] = []
+        self.losses: list[Loss] = []
+
+    def put(self, path: KeyPath, value: Any, place: Word | None = None, guess: str = "") -> None:
+        """Write a value; one that nobody said is a guess."""
+        node: Any = self.data
+        for part, after in pairwise(path):
+            empty: Any = [] if isinstance(after, int) else {}
+            if isinstance(node, list) and isinstance(part, int):
+                while len(node) <= part:
+                    node.append(empty)
+                node = node[part]
+            else:
+                node = node.setdefault(part, empty)
+        last = path[-1]
+        if isinstance(node, list):
+            node.append(value)
+        else:
+            node[last] = value
+        if place:
+            self.origins[path] = place
+        if guess:
+            self.comments[path] = f"guessed: {guess}"
+            self.guesses.append(guess)
+
+    def get(self, *path: str | int) -> Any:
+        """The value at a path; None where there is none."""
+        node: Any = self.data
+        for part in path:
+            try:
+                node = node[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return node
+
+    def origin(self, path: KeyPath) -> Word | None:
+        """Where what stands at a path was found: itself, what it is a part of, or a part of it."""
+        for length in range(len(path), 1, -1):
+            if path[:length] in self.origins:
+                return self.origins[path[:length]]
+        below = [own for own in self.origins if own[: len(path)] == path]
+        return self.origins[min(below, key=lambda own: (len(own), str(own)))] if below else None
+
+    def text(self) -> str:
+        """The site file."""
+        blocks = []
+        for key, value in self.data.items():
+            lines = list(self._entry(key, value, (key,), 0))
+            blocks.append((isinstance(value, dict | list), lines))
+        out: list[str] = ["# yaml-language-server: $schema=site.schema.json"]
+        for is_section, lines in blocks:
+            if is_section:
+                out.append("")
+            out += lines
+        return "\n".join([*out, *self._lost()]) + "\n"
+
+    def _lost(self) -> Iterator[str]:
+        if self.losses:
+            yield ""
+            yield "# What this file does not hold:"
+        for loss in self.losses:
+            place = loss.place
+            yield f"# - {place.file}:{place.span.line + 1}: {loss.text}"
+
+    def _entry(self, key: str, value: Any, path: KeyPath, depth: int) -> Iterator[str]:
+        indent = "  " * depth
+        if comment := self.comments.get(path):
+            yield f"{indent}# {comment}"
+        if isinstance(value, dict) and value and key not in _FLOW:
+            yield f"{indent}{_scalar(key)}:"
+            for name, own in value.items():
+                yield from self._entry(name, own, (*path, name), depth + 1)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            yield f"{indent}{_scalar(key)}:"
+            for number, item in enumerate(value):
+                yield from self._item(item, (*path, number), depth + 1)
+        else:
+            yield f"{indent}{_scalar(key)}: {_flow(value)}"
+
+    def _item(self, item: dict[str, Any], path: KeyPath, depth: int) -> Iterator[str]:
+        lines: list[str] = []
+        if comment := self.comments.get(path):
+            yield f"{'  ' * depth}# {comment}"
+        for name, own in item.items():
+            lines += self._entry(name, own, (*path, name), depth + 1)
+        first = next(i for i, line in enumerate(lines) if not line.lstrip().startswith("#"))
+        yield from (line[2:] for line in lines[:first])
+        yield "  " * depth + "- " + lines[first].lstrip()
+        yield from lines[first + 1 :]
+
+
+def _flow(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(k)}: {_flow(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    """A scalar that reads as what it is: text stays text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if value is None:
+        return '""'
+    text = str(value)
+    if isinstance(value, Plain) and re.fullmatch(_PLAIN, text):
+        return text
+    is_text = isinstance(Plain(text).meaning(), str)
+    if is_text and re.fullmatch(_PLAIN, text) and not text.endswith(":"):
+        return text
+    return json.dumps(text, ensure_ascii=False)

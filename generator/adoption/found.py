@@ -1,0 +1,97 @@
+"""What was found of a cluster that runs already, each part with its place in its owner's file."""
+
+from collections.abc import Mapping
+
+from generator.diagnostics import Span
+from generator.records import record
+
+# What a capture has in place of a value that it did not keep.
+REMOVED = "[removed]"
+
+
+@record
+class Word:
+    """A text and where it stands; one that `breaks` ends a command of a shell."""
+
+    text: str
+    file: str
+    span: Span
+    breaks: bool = False
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether a capture left the value on the node."""
+        return self.text == REMOVED or self.text.endswith(f"={REMOVED}")
+
+
+@record
+class Variable:
+    """A variable, and the place of its value; `is_blank` has blanks around its name or value."""
+
+    name: str
+    value: Word
+    is_blank: bool = False
+
+
+@record
+class Container:
+    """A container: `words` are its entrypoint and command, `options` what else it is given.
+
+    `base` are the image's own variables.
+    """
+
+    name: str
+    image: Word | None = None
+    words: tuple[Word, ...] = ()
+    env: tuple[Variable, ...] = ()
+    options: Mapping[str, Word] = {}
+    mounts: tuple[Word, ...] = ()
+    base: frozenset[str] = frozenset()
+
+
+@record
+class Interface:
+    """A network interface; `has_link` is None where nobody looked."""
+
+    name: str
+    place: Word
+    addresses: tuple[Word, ...] = ()
+    mtu: Word | None = None
+    has_link: bool | None = None
+
+
+@record
+class FoundNode:
+    """A node; `programs` are versions of what is installed, `neighbors` what LLDP heard of."""
+
+    name: str = ""
+    interfaces: tuple[Interface, ...] = ()
+    containers: tuple[Container, ...] = ()
+    settings: tuple[Variable, ...] = ()
+    programs: Mapping[str, str] = {}
+    neighbors: Mapping[str, str] = {}
+    management: Word | None = None
+    user: Word | None = None
+    release: Word | None = None
+    visible_gib: float | None = None
+    units: Mapping[str, Word] = {}
+    caches: Mapping[str, str] = {}
+    place: Word | None = None
+
+
+@record
+class Loss:
+    """What a site file does not hold, or what could not be read, and where it stands."""
+
+    text: str
+    place: Word
+
+
+@record
+class Found:
+    """All that files say: nodes, the nodes' number if one says it, and the files' texts."""
+
+    nodes: tuple[FoundNode, ...]
+    texts: Mapping[str, str]
+    losses: tuple[Loss, ...] = ()
+    count: int | None = None

@@ -1,0 +1,80 @@
+"""Interfaces out of netplan's files, and out of what `ip -j address` printed."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from generator.adoption.found import Interface, Word
+from generator.adoption.text import Text, Yaml
+from generator.records import replace
+
+_ETHERNETS = ("network", "ethernets")
+
+
+def is_netplan(file: Yaml) -> bool:
+    """Whether a YAML file is one of netplan's."""
+    return isinstance(file.get(file.root, "network"), yaml.MappingNode)
+
+
+def interfaces(file: Yaml) -> Iterator[Interface]:
+    """The wired interfaces of one file."""
+    for name, node in file.pairs(file.get(file.root, *_ETHERNETS)):
+        addresses = []
+        for item in file.items(file.get(node, "addresses")):
+            plain = item
+            if isinstance(item, yaml.MappingNode) and item.value:
+                plain = item.value[0][0]
+            word = file.word(plain)
+            if word and re.fullmatch(r"[0-9.]+/[0-9]+", word.text):
+                addresses.append(word)
+        yield Interface(name, file.place(node), tuple(addresses), file.word(file.get(node, "mtu")))
+
+
+def merged(files: Iterator[tuple[Interface, ...]]) -> dict[str, Interface]:
+    """The interfaces of several files as netplan takes them: lists of addresses add up."""
+    found: dict[str, Interface] = {}
+    for own in files:
+        for one in own:
+            known = found.get(one.name)
+            found[one.name] = one if known is None else _both(known, one)
+    return found
+
+
+def _both(known: Interface, later: Interface) -> Interface:
+    addresses = {word.text: word for word in (*known.addresses, *later.addresses)}
+    return replace(known, addresses=tuple(addresses.values()), mtu=later.mtu or known.mtu)
+
+
+def live(text: Text, configured: Mapping[str, Interface]) -> Iterator[Interface]:
+    """The interfaces that `ip -j address` printed, at their places in netplan's files if any."""
+    try:
+        links = json.loads(text.text)
+    except ValueError:
+        return
+    for link in links if isinstance(links, list) else ():
+        if not isinstance(link, dict) or not isinstance(link.get("ifname"), str):
+            continue
+        name, has_link = link["ifname"], "LOWER_UP" in link.get("flags", ())
+        known = configured.get(name)
+        written = {word.text: word for word in known.addresses} if known else {}
+        addresses = tuple(written.get(said) or _said(text, said, name) for said in _addresses(link))
+        mtu = _said(text, str(link.get("mtu", "")), name) if link.get("mtu") else None
+        place = known.place if known else _said(text, name, name)
+        yield Interface(name, place, addresses, (known and known.mtu) or mtu, has_link)
+
+
+def _addresses(link: Mapping[str, Any]) -> Iterator[str]:
+    for info in link.get("addr_info", ()):
+        if isinstance(info, dict) and info.get("family") == "inet" and info.get("scope") != "host":
+            yield f"{info.get('local')}/{info.get('prefixlen')}"
+
+
+def _said(text: Text, said: str, name: str) -> Word:
+    start = max(text.text.find(f'"{name}"'), 0)
+    plain = said.partition("/")[0]
+    found = text.text.find(plain, start)
+    begin = found if found >= 0 else start
+    return text.word(said, begin, begin + len(plain))

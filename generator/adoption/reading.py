@@ -1,0 +1,144 @@
+"""Tells what a file is, and reads it: a capture, or another of those that people run."""
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePath
+
+from generator.adoption import captures, compose, docker, inventory, netplan, recipes
+from generator.adoption.found import Found, FoundNode, Loss
+from generator.adoption.text import Text, Yaml, shell_words, variables
+from generator.capture import Capture, CaptureError
+from generator.capture.archive import read as read_archive
+from generator.records import record, replace
+from generator.sitefile import source
+
+LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+MAX_BYTES = 1 << 20
+_KINDS = (
+    "a capture, netplan's, nccl.conf, a Compose file, a docker run line, a recipe of sparkrun or "
+    "spark-vllm-docker, or NVIDIA's cluster JSON"
+)
+
+
+@record
+class Input:
+    """A file as it was given: the node that it is of, if that is said, its name and its bytes."""
+
+    node: str
+    name: str
+    raw: bytes
+
+
+def read(inputs: Iterable[Input]) -> Found:
+    """All that files say; raises CaptureError for one that says nothing of a cluster."""
+    reader = _Reader()
+    given = list(inputs)
+    # What sets variables for other files is read first.
+    for one in sorted(given, key=lambda one: not one.name.endswith(".env")):
+        reader.read(one)
+    return reader.found()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._nodes: dict[str, FoundNode] = {}
+        self._texts: dict[str, str] = {}
+        self._losses: list[Loss] = []
+        self._known: dict[str, str] = {}
+
+    def read(self, one: Input) -> None:
+        if one.raw.startswith(b"\x1f\x8b"):
+            self._capture(read_archive(one.name, one.raw))
+            return
+        if len(one.raw) > MAX_BYTES:
+            raise CaptureError(f"it has more than {MAX_BYTES >> 20} MiB", f"name {_KINDS}")
+        try:
+            raw = one.raw.decode()
+        except UnicodeDecodeError:
+            raise CaptureError("it is no text", f"name {_KINDS}") from None
+        text = Text(one.name, raw.replace("\r\n", "\n"))
+        self._texts[one.name] = text.text
+        if not self._structured(one, text) and not self._plain(one, text):
+            raise CaptureError("it says nothing of a cluster", f"name {_KINDS}")
+
+    def found(self) -> Found:
+        return Found(tuple(self._nodes.values()), self._texts, tuple(self._losses))
+
+    def _capture(self, capture: Capture) -> None:
+        node, texts, losses = captures.node_of(capture)
+        name = node.name.lower()
+        if name in self._nodes and self._nodes[name].place:
+            raise CaptureError(f"there are two captures of {name}", "name each node's once")
+        self._texts |= texts
+        self._losses += losses
+        self._add(name, replace(node, name=name))
+
+    def _structured(self, one: Input, text: Text) -> bool:
+        """Whether it is JSON or YAML of a kind that is known."""
+        if (said := inventory.nodes_info(text.text)) is not None:
+            for number, node in enumerate(inventory.nodes(text, said), start=1):
+                self._add(f"spark{number}", node)
+            self._losses += inventory.losses(text, said)
+            return True
+        document = source.read(one.name, text.text.encode())
+        if document.root is None:
+            return False
+        file = Yaml(text, document)
+        if netplan.is_netplan(file):
+            self._add(
+                one.node or self._own_name(one.name),
+                FoundNode(interfaces=tuple(netplan.interfaces(file))),
+            )
+        elif compose.is_compose(file):
+            self._add(one.node, FoundNode(containers=tuple(compose.containers(file, self._known))))
+        elif recipes.is_recipe(file):
+            self._add(one.node, FoundNode(containers=(recipes.container(file),)))
+            self._losses += recipes.losses(file)
+        else:
+            return False
+        return True
+
+    def _plain(self, one: Input, text: Text) -> bool:
+        """Whether it is a script, or a file of NAME=VALUE lines."""
+        words = list(shell_words(text, 0, len(text.text), self._known))
+        if found := tuple(docker.containers(words)):
+            self._add(one.node, FoundNode(containers=found))
+            return True
+        said = tuple(variables(text))
+        if recipes.is_settings(said):
+            container, nodes = recipes.settings(said)
+            for node in nodes:
+                self._add(node.name, node)
+            self._add(one.node, FoundNode(containers=(container,)))
+            return True
+        if said and all(variable.name.startswith("NCCL_") for variable in said):
+            self._add(one.node, FoundNode(settings=said))
+        elif said:
+            self._known |= {variable.name: variable.value.text for variable in said}
+        return bool(said)
+
+    def _own_name(self, file: str) -> str:
+        """The node that a netplan file is of: as it is called, if a node can be called so."""
+        name = PurePath(file).name.partition(".")[0].lower()
+        taken = [name for name in self._nodes if name]
+        usual = f"spark{len(taken) + 1}"
+        return name if LABEL.fullmatch(name) and not re.match(r"[0-9]", name) else usual
+
+    def _add(self, name: str, node: FoundNode) -> None:
+        known = self._nodes.get(name, FoundNode(name))
+        self._nodes[name] = replace(
+            known,
+            name=name,
+            interfaces=known.interfaces + node.interfaces,
+            containers=known.containers + node.containers,
+            settings=known.settings + node.settings,
+            programs={**known.programs, **node.programs},
+            neighbors={**known.neighbors, **node.neighbors},
+            management=node.management or known.management,
+            user=node.user or known.user,
+            release=node.release or known.release,
+            visible_gib=node.visible_gib or known.visible_gib,
+            units={**known.units, **node.units},
+            caches={**known.caches, **node.caches},
+            place=node.place or known.place,
+        )

@@ -1,0 +1,127 @@
+"""Recipes of sparkrun and of spark-vllm-docker, and the settings file of the latter."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import yaml
+
+from generator.adoption.found import Container, FoundNode, Interface, Loss, Variable, Word
+from generator.adoption.text import Yaml
+from generator.catalogs import commands
+from generator.hardware import HALVES, PORTS, Half
+from generator.records import replace
+
+_FABRIC = {Half(port, half).interface for port in PORTS for half in HALVES}
+_LOST = ("mods", "pre_exec", "post_exec", "build_args", "builder_config")
+# Names of spark-vllm-docker's settings that go into the container.
+_PREFIX = "CONTAINER_"
+
+
+def is_recipe(file: Yaml) -> bool:
+    """Whether a YAML file is a recipe."""
+    has = [
+        file.get(file.root, key) is not None
+        for key in ("model", "container", "command", "defaults")
+    ]
+    return file.get(file.root, "recipe_version") is not None or sum(has) > 2
+
+
+def container(file: Yaml) -> Container:
+    """The container that a recipe starts."""
+    defaults = {
+        name: word
+        for name, value in file.pairs(file.get(file.root, "defaults"))
+        if (word := file.word(value))
+    }
+    model = file.word(file.get(file.root, "model"))
+    if model:
+        defaults.setdefault("model", model)
+    command = file.get(file.root, "command")
+    if isinstance(command, yaml.ScalarNode):
+        words = [_filled(word, defaults) for word in file.script(command, {})]
+    else:
+        runtime = file.word(file.get(file.root, "runtime"))
+        words = list(_words(commands.recipe(runtime.text if runtime else ""), defaults))
+    env = tuple(
+        Variable(name, word)
+        for name, value in file.pairs(file.get(file.root, "env"))
+        if (word := file.word(value))
+    )
+    executor = file.get(file.root, "executor_config")
+    options = {
+        name.replace("restart_policy", "restart"): word
+        for name, value in file.pairs(executor)
+        if (word := file.word(value))
+    }
+    image = file.word(file.get(file.root, "container"))
+    return Container("recipe", image, tuple(words), env, options)
+
+
+def losses(file: Yaml) -> Iterator[Loss]:
+    """What a recipe asks for and a site file says otherwise."""
+    for key in _LOST:
+        if node := file.get(file.root, key):
+            text = f"'{key}' of the recipe: a derived image, 'engine.files' or 'engine.prepare'"
+            yield Loss(text, file.place(node))
+
+
+def _filled(word: Word, defaults: Mapping[str, Word]) -> Word:
+    """A word with the recipe's own values; one that is nothing else has its value's place."""
+    if (alone := re.fullmatch(r"\{(\w+)\}", word.text)) and alone[1] in defaults:
+        return defaults[alone[1]]
+
+    def value(match: re.Match[str]) -> str:
+        return defaults[match[1]].text if match[1] in defaults else match[0]
+
+    return Word(re.sub(r"\{(\w+)\}", value, word.text), word.file, word.span, word.breaks)
+
+
+def _words(recipe: commands.Recipe, defaults: Mapping[str, Word]) -> Iterator[Word]:
+    if model := defaults.get("model"):
+        for text in recipe.start:
+            yield Word(text, model.file, model.span)
+        yield model
+    for name, word in defaults.items():
+        if name == "model" or word.text in ("false", "False"):
+            continue
+        flag = recipe.flags.get(name, name.replace("_", "-"))
+        yield Word(f"--{flag}", word.file, word.span)
+        if word.text not in ("true", "True"):
+            yield word
+
+
+def is_settings(variables: Sequence[Variable]) -> bool:
+    """Whether a file of NAME=VALUE lines is spark-vllm-docker's .env."""
+    return bool({"CLUSTER_NODES", "ETH_IF", "IB_IF"} & {v.name for v in variables})
+
+
+def settings(variables: Sequence[Variable]) -> tuple[Container, list[FoundNode]]:
+    """What that file says: the container's variables, and the nodes.
+
+    Their addresses are of the interface that it names: of the fabric, or of management.
+    """
+    said = {variable.name: variable.value for variable in variables}
+    env = [
+        Variable(v.name.removeprefix(_PREFIX), v.value)
+        for v in variables
+        if v.name.startswith(_PREFIX)
+    ]
+    for name, given in (("NCCL_SOCKET_IFNAME", "ETH_IF"), ("NCCL_IB_HCA", "IB_IF")):
+        if given in said:
+            env.append(Variable(name, said[given]))
+    interface, listed = said.get("ETH_IF"), said.get("CLUSTER_NODES")
+    addresses = [part.strip() for part in listed.text.split(",")] if listed else []
+    nodes = [
+        _node(f"spark{number}", Word(address, listed.file, listed.span), interface)
+        for number, address in enumerate(addresses, start=1)
+        if listed and re.fullmatch(r"[0-9.]+", address)
+    ]
+    return Container("settings", env=tuple(env)), nodes
+
+
+def _node(name: str, address: Word, interface: Word | None) -> FoundNode:
+    """A node at an address, with a length of the prefix that is a guess."""
+    if interface is None or interface.text not in _FABRIC:
+        return FoundNode(name, management=address)
+    known = replace(address, text=f"{address.text}/24")
+    return FoundNode(name, (Interface(interface.text, interface, (known,), has_link=True),))

@@ -1,0 +1,309 @@
+"""The model and engine sections, out of a command that serves."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from generator import catalogs
+from generator.adoption.command import Command, Entry
+from generator.adoption.draft import Draft
+from generator.adoption.found import REMOVED, Container, Loss, Word
+from generator.catalogs.commands import listens_everywhere, own_share
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import versions
+from generator.engines import ENGINES
+from generator.hardware import VISIBLE_GIB
+from generator.rules.flags.parser import parsers
+from generator.scaffold import ENGINES as STARTS
+from generator.scaffold import MODEL
+from generator.sitefile.defaults import default
+from generator.sitefile.source import Plain
+
+_SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?")
+_HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+_SECRET = re.compile(r"(?i)(^|_)(TOKEN|KEY|SECRET|PASSWORD|PASSWD)$")
+_PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
+_DRAFT_KEYS = {"method": "method", "model": "source", "num_speculative_tokens": "tokens"}
+_SGLANG_DRAFT = {
+    "speculative-algorithm": "method",
+    "speculative-draft-model-path": "source",
+    "speculative-num-draft-tokens": "tokens",
+    "speculative-num-steps": "steps",
+    "speculative-eagle-topk": "topk",
+}
+_LLAMA_DRAFT = {
+    "spec-type": "method",
+    "spec-draft-model": "source",
+    "spec-draft-n-max": "tokens",
+}
+
+
+def fill(draft: Draft, command: Command | None) -> None:
+    """Write what a command says of the model and the engine, and guess the rest."""
+    if command is None:
+        _guess(draft)
+        return
+    engine, container = command.engine, command.container
+    draft.put(("model",), {})
+    draft.put(("engine",), {})
+    draft.put(("engine", "name"), engine, command.model or container.image)
+    _version(draft, command)
+    _image(draft, command)
+    if command.model:
+        _model(draft, command.model)
+    owned = _owned(engine)
+    for entry in command.entries:
+        _flag(draft, command, entry, owned.get(entry.name))
+    if not draft.get("model"):
+        place = command.entries[0].place if command.entries else container.image
+        draft.put(("model", "name"), MODEL, None, "the model, which nothing names")
+        if place:
+            draft.losses.append(Loss("which model is served", place))
+    if command.launcher:
+        draft.put(("engine", "launcher"), command.launcher, container.image)
+    if listens_everywhere(engine) and not command.entry("host"):
+        draft.put(("engine", "bind"), "all", command.model)
+        draft.comments["engine", "bind"] = "nobody says: it listens everywhere"
+    cache(draft, container)
+    _share(draft, command)
+
+
+def secrets(containers: Sequence[Container]) -> Iterator[Word]:
+    """Variables that hold keys, at their places and by their names."""
+    for container in containers:
+        for variable in container.env:
+            if _SECRET.search(variable.name) and variable.value.text:
+                value = variable.value
+                yield Word(variable.name, value.file, value.span)
+
+
+def _guess(draft: Draft) -> None:
+    engine, start = next(iter(STARTS.items()))
+    draft.put(("model", "name"), MODEL, None, "the model, for nothing here says which is served")
+    draft.put(("engine", "name"), engine, None, "the engine, its version and its image")
+    draft.put(("engine", "version"), start.version)
+    draft.put(("engine", "image"), start.image)
+
+
+def _owned(engine: str) -> Mapping[str, str]:
+    """The key of the site file for each flag, by the full name of the flag."""
+    newest = parsers(engine, versions(engine)[-1])
+    own = ENGINES[engine].OWNED_FLAGS
+    return {**own, **(newest[0].owned if newest else {})}
+
+
+def _version(draft: Draft, command: Command) -> None:
+    if command.version:
+        draft.put(("engine", "version"), command.version, command.container.image)
+        return
+    start = STARTS[command.engine]
+    said = f"the version of {ENGINE_TRAITS[command.engine].title}, which the image does not say"
+    draft.put(("engine", "version"), start.version, None, said)
+
+
+def _image(draft: Draft, command: Command) -> None:
+    image = command.container.image
+    if image and image.text and "$" not in image.text and image.text != REMOVED:
+        draft.put(("engine", "image"), image.text, image)
+    else:
+        draft.put(("engine", "image"), STARTS[command.engine].image, None, "the image")
+
+
+def _model(draft: Draft, word: Word) -> None:
+    """The model by its name in the catalog, its id, or the folder that it is in."""
+    text = word.text
+    if snapshot := _SNAPSHOT.fullmatch(text):
+        text = f"{snapshot[1]}/{snapshot[2]}"
+        draft.put(("model", "revision"), snapshot[3], word)
+    if text.endswith(".gguf") and text.startswith("/"):
+        draft.put(("model", "file"), text, word)
+        name = _by_file(text)
+        draft.put(
+            ("model", "name"),
+            name or MODEL,
+            word if name else None,
+            "" if name else "the model in the file",
+        )
+        return
+    known = catalogs.checkpoint(text)
+    if known and known.hf_id.lower() == text.lower():
+        draft.put(("model", "name"), known.name, word)
+    elif _HUB_ID.fullmatch(text) or text.startswith("/"):
+        draft.put(("model", "source"), text, word)
+    else:
+        draft.losses.append(Loss("the model's name, which only the running shell knows", word))
+        draft.put(("model", "name"), MODEL, None, "the model")
+
+
+def _by_file(path: str) -> str:
+    """The model of the catalog that a file of weights is called like."""
+    stem = re.sub(
+        r"[-.](Q[0-9]\w*|IQ\w+|BF16|F16|MXFP4)?(-\d{5}-of-\d{5})?\.gguf$",
+        "",
+        path.rpartition("/")[2],
+    )
+    known = catalogs.checkpoint(stem.lower())
+    return known.name if known else ""
+
+
+def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None:
+    """Write one flag where the format has it."""
+    if (entry.place.is_removed or entry.value == REMOVED) and not _is_secret(key):
+        said = f"the value of --{entry.name}, which the capture left out"
+        draft.losses.append(Loss(said, entry.place))
+    elif "$" in str(entry.value) and not _is_secret(key):
+        said = f"--{entry.name} {entry.value}, which only the shell knows"
+        draft.losses.append(Loss(said, entry.place))
+    elif key is None:
+        draft.put(("engine", "args", entry.name), _argument(entry.value), entry.place)
+    else:
+        _owned_flag(draft, command, entry, key)
+
+
+def _is_secret(key: str | None) -> bool:
+    return (key or "").startswith("engine.secrets")
+
+
+def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
+    """Write a flag that the site file has a key for."""
+    value = str(entry.value)
+    place = Word(value, entry.place.file, entry.place.span)
+    traits = ENGINE_TRAITS[command.engine]
+    if _is_secret(key):
+        _secret(draft, key)
+    elif key == "engine.memory_utilization" and traits.reads_gguf:
+        _left(draft, place)
+    elif key == "model.context_length" and traits.allocates_all:
+        slots = command.entry("parallel")
+        draft.put(
+            ("model", "context_length"), int(value) // int(slots.value if slots else 1), place
+        )
+    elif key == "engine.parallel.expert":
+        if value not in ("1", "False"):
+            draft.put(("engine", "parallel", "expert"), True, place)
+    elif key in _OWN:
+        _OWN[key](draft, command, Entry(entry.name, entry.value, place))
+    elif key.startswith("engine.args"):
+        draft.losses.append(Loss(f"the settings in {value}", place))
+    elif re.fullmatch(_KEY, key) and not _is_usual(key, value):
+        draft.put(tuple(key.split(".")), Plain(value), place)
+
+
+def _named(draft: Draft, command: Command, entry: Entry) -> None:
+    _model(draft, entry.place)
+
+
+def _launched(draft: Draft, command: Command, entry: Entry) -> None:
+    if entry.value == "ray":
+        draft.put(("engine", "launcher"), "ray", entry.place)
+
+
+def _served_names(draft: Draft, command: Command, entry: Entry) -> None:
+    names = entry.value if isinstance(entry.value, list) else [str(entry.value)]
+    draft.put(("model", "served_name"), names[0], entry.place)
+    for name in names[1:]:
+        draft.losses.append(Loss(f"the model's other name, {name}", entry.place))
+
+
+# Keys that take a flag's value as it is.
+_KEY = (
+    r"model\.(served_name|revision|context_length|max_sequences|kv_cache_dtype|quantization)"
+    r"|engine\.(memory_utilization|port|ports\.\w+|parallel\.(tensor|pipeline|data))"
+)
+
+
+def _is_usual(key: str, value: str) -> bool:
+    """Whether a value is what sparkgen writes anyway."""
+    name = key.rpartition(".")[2]
+    return key.startswith("engine.ports.") and _is_default_port(name, value)
+
+
+def _left(draft: Draft, place: Word) -> None:
+    """The share of the memory that is taken where so many MiB are left."""
+    if place.text.isdecimal():
+        share = 1 - int(place.text) / 1024 / VISIBLE_GIB[128]
+        draft.put(("engine", "memory_utilization"), round(share, 3), place)
+
+
+def _is_default_port(name: str, value: str) -> bool:
+    try:
+        return str(default(f"engine.ports.{name}")) == value
+    except KeyError:
+        return False
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, bool | list | dict):
+        return value
+    return Plain(str(value)) if isinstance(value, str) else value
+
+
+def _secret(draft: Draft, key: str) -> None:
+    if found := re.search(r"\((\w+)\)", key):
+        listed = draft.get("engine", "secrets") or []
+        if found[1] not in listed:
+            draft.put(("engine", "secrets"), [*listed, found[1]])
+
+
+def _bind(draft: Draft, command: Command, entry: Entry) -> None:
+    """Where the API listens; on the management network it does so anyway."""
+    value = str(entry.value)
+    bind = {"0.0.0.0": "all", "::": "all", "127.0.0.1": "local", "localhost": "local"}.get(value)
+    if bind:
+        draft.put(("engine", "bind"), bind, entry.place)
+    else:
+        draft.origins["engine", "bind"] = entry.place
+
+
+def _speculative(draft: Draft, command: Command, entry: Entry) -> None:
+    if isinstance(entry.value, dict):
+        for name, value in entry.value.items():
+            _draft(draft, _DRAFT_KEYS.get(name, ""), name, value, entry.place)
+        return
+    names = {**_SGLANG_DRAFT, **_LLAMA_DRAFT}
+    _draft(draft, names.get(entry.name, ""), entry.name, entry.value, entry.place)
+
+
+def _draft(draft: Draft, key: str, name: str, value: Any, place: Word) -> None:
+    text = value.lower() if key == "method" and isinstance(value, str) else value
+    if key:
+        draft.put(("model", "speculative", key), Plain(str(text)), place)
+    else:
+        draft.put(("model", "speculative", "config", name), _argument(value), place)
+
+
+def _share(draft: Draft, command: Command) -> None:
+    share = own_share(command.engine, command.version)
+    if draft.get("engine", "memory_utilization") is not None or not share:
+        return
+    path = ("engine", "memory_utilization")
+    title = ENGINE_TRAITS[command.engine].title
+    draft.put(path, Plain(share), command.model if command.version else None)
+    draft.comments[path] = f"nobody says: {title}'s own"
+
+
+_OWN: Mapping[str, Callable[[Draft, Command, Entry], None]] = {
+    "engine.bind": _bind,
+    "engine.launcher": _launched,
+    "model.file": _named,
+    "model.name": _named,
+    "model.served_name": _served_names,
+    "model.speculative": _speculative,
+}
+
+
+def cache(draft: Draft, container: Container) -> None:
+    """The folder of the hub on the nodes: as it is mounted, or as a variable names it."""
+    path, place = "", None
+    for mount in container.mounts:
+        source, _, rest = mount.text.partition(":")
+        if rest.partition(":")[0].rstrip("/").endswith("huggingface"):
+            path, place = source, mount
+    for variable in container.env:
+        if variable.name == "HF_HUB_CACHE" and not container.mounts:
+            path, place = variable.value.text.removesuffix("/hub"), variable.value
+    if found := re.fullmatch(r"/home/([a-z_][a-z0-9_-]*)/\.cache/huggingface/?", path):
+        if not draft.get("defaults", "user") and found[1] != default("user"):
+            draft.put(("defaults", "user"), found[1], place)
+    elif re.fullmatch(_PATH, path) and path != "/root/.cache/huggingface":
+        draft.put(("model", "cache"), path, place)

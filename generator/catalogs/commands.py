@@ -1,0 +1,89 @@
+"""How people start the engines: the words that a command begins with, and where versions stand."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from generator.catalogs.versions import release
+
+
+class Program(NamedTuple):
+    """What begins a command that serves: a word, and the one behind it, if it needs one."""
+
+    word: str
+    second: str
+    engine: str
+
+
+# Source: the engines' own documentation, and the Compose files and scripts that people publish.
+PROGRAMS: Sequence[Program] = (
+    Program("vllm", "serve", "vllm"),
+    Program("vllm.entrypoints.openai.api_server", "", "vllm"),
+    Program("sglang", "serve", "sglang"),
+    Program("sglang.launch_server", "", "sglang"),
+    Program("serve.py", "serve", "sglang"),
+    Program("trtllm-serve", "serve", "tensorrt-llm"),
+    Program("trtllm-serve", "", "tensorrt-llm"),
+    Program("llama-server", "", "llama.cpp"),
+)
+# What holds a part of a model for another node's server.
+WORKERS: Mapping[str, str] = dict.fromkeys(
+    ("ggml-rpc-server", "rpc-server", "llama-rpc-server"), "llama.cpp"
+)
+# Who is served where `ray start` is all that a container says.
+UNDER_RAY = "vllm"
+# The folders that Python leaves of a package, and the variables of images that say a version.
+PACKAGES: Mapping[str, str] = {"tensorrt_llm": "tensorrt-llm"}
+VERSION_VARIABLES: Mapping[str, str] = {"vllm": "VLLM_VERSION", "sglang": "SGLANG_VERSION"}
+
+
+class Recipe(NamedTuple):
+    """How a recipe of sparkrun that has no command starts an engine, and its defaults as flags."""
+
+    start: Sequence[str]
+    flags: Mapping[str, str]
+
+
+# Source: sparkrun 0.2.40, runtimes/vllm_ray.py and runtimes/sglang.py.
+RECIPES: Mapping[str, Recipe] = {
+    "sglang": Recipe(
+        ("sglang.launch_server", "--model-path"),
+        {
+            "tensor_parallel": "tp-size",
+            "pipeline_parallel": "pp-size",
+            "data_parallel": "dp-size",
+            "gpu_memory_utilization": "mem-fraction-static",
+            "max_model_len": "context-length",
+            "max_num_seqs": "max-running-requests",
+        },
+    ),
+    "vllm": Recipe(
+        ("vllm", "serve"),
+        {
+            "tensor_parallel": "tensor-parallel-size",
+            "pipeline_parallel": "pipeline-parallel-size",
+            "data_parallel": "data-parallel-size",
+        },
+    ),
+}
+
+
+def recipe(runtime: str) -> Recipe:
+    """How a runtime of sparkrun starts; the last one of the table unless another is named."""
+    return next(
+        (found for engine, found in RECIPES.items() if engine in runtime), [*RECIPES.values()][-1]
+    )
+
+
+def own_share(engine: str, version: str) -> str:
+    """What an engine takes of the memory where nobody says; empty where it works that out.
+
+    Source: vLLM 0.19.0 and 0.33.0, config/cache.py. Which release changed it is not known.
+    """
+    if engine != "vllm":
+        return ""
+    return "0.9" if version and release(version) < (0, 20) else "0.92"
+
+
+def listens_everywhere(engine: str) -> bool:
+    """Whether an engine that is given no address listens on all: vLLM does."""
+    return engine == "vllm"

@@ -1,0 +1,94 @@
+"""What the commands share that read captures and other people's files."""
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from generator.adoption.found import Found
+from generator.adoption.reading import LABEL, Input, read
+from generator.capture import Capture, CaptureError
+from generator.capture.archive import MAX_ARCHIVE_BYTES
+from generator.capture.archive import read as read_archive
+from generator.commands import completion
+from generator.commands.options import INVALID
+from generator.commands.sites import TEXTUAL, fail
+from generator.diagnostics import Severity
+from generator.reports import report
+from generator.reports.remarks import Place, Remark
+
+INPUTS = click.argument(
+    "inputs", nargs=-1, required=True, metavar="[NODE=]FILE...", shell_complete=completion.outputs
+)
+CAPTURES = click.argument(
+    "captures",
+    nargs=-1,
+    required=True,
+    metavar="CAPTURE...",
+    type=Path,
+    shell_complete=completion.outputs,
+)
+_NO_CAPTURE = "SG830"
+
+
+def found(inputs: Iterable[str], form: str) -> Found:
+    """All that the files say; ends the command at one that says nothing."""
+    given = []
+    for one in inputs:
+        node, equals, name = one.partition("=")
+        if not equals or not LABEL.fullmatch(node):
+            node, name = "", one
+        given.append(Input(node, name, _bytes(Path(name))))
+    for file in given:
+        # Each alone first, so that a refusal names its file.
+        try:
+            read([file])
+        except CaptureError as error:
+            _refuse(file.name, error, form)
+    try:
+        return read(given)
+    except CaptureError as error:
+        _refuse(given[-1].name, error, form)
+    raise AssertionError
+
+
+def captures_of(paths: Iterable[Path], form: str) -> list[Capture]:
+    """The captures; ends the command at a file that is none."""
+    taken = []
+    for path in paths:
+        try:
+            taken.append(read_archive(str(path), _bytes(path)))
+        except CaptureError as error:
+            _refuse(str(path), error, form)
+    return taken
+
+
+def site_name(said: str | None, file: Path | None) -> str:
+    """The name of the site: as somebody says, or that of the file."""
+    name = said or (file.name.partition(".")[0] if file else "mine")
+    if not re.fullmatch(LABEL, name):
+        raise click.UsageError(f"'{name}' is no name of a site: lower-case letters, digits and '-'")
+    return name
+
+
+def _bytes(path: Path) -> bytes:
+    from generator.sitefile.disk import bounded
+
+    try:
+        return bounded(path, MAX_ARCHIVE_BYTES)
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+
+
+def _refuse(name: str, error: CaptureError, form: str) -> None:
+    """End the command with the finding."""
+    remark = Remark(_NO_CAPTURE, Severity.ERROR, error.why, error.advice, Place(name))
+    if form in TEXTUAL:
+        more = f"run 'sparkgen explain {_NO_CAPTURE}'"
+        click.echo(f"error[{_NO_CAPTURE}]: {error.why}\n --> {name}", err=True)
+        click.echo(f"  = help: {error.advice}; {more}\nnothing was written", err=True)
+    if form != "text":
+        click.echo(report(form, [remark], Path.cwd()), nl=False)
+    sys.exit(INVALID)

@@ -1,0 +1,90 @@
+"""`sparkgen import`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from generator.adoption import Adoption, adopt
+from generator.commands import completion
+from generator.commands.adopting import INPUTS, found, site_name
+from generator.commands.options import DATA_FORM, INVALID, QUIET
+from generator.commands.sites import fail, publish, tell
+from generator.diagnostics import has_errors
+
+
+@click.command(epilog="Example: sparkgen import spark1.tar.gz spark2.tar.gz -o sites/mine.yaml")
+@INPUTS
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=Path,
+    metavar="SITE",
+    help="The site file to write.  [default: standard output]",
+    shell_complete=completion.sites,
+)
+@click.option("--name", help="The name of the site.  [default: of the file, else mine]")
+@QUIET
+@DATA_FORM
+def command(
+    inputs: tuple[str, ...], file: Path | None, name: str | None, quiet: bool, form: str
+) -> None:
+    """Write a site file that says what a cluster runs already.
+
+    FILE is a capture, or a file that people run clusters with: netplan's, nccl.conf, Compose, a
+    docker run line, a recipe of sparkrun or spark-vllm-docker with its .env, or NVIDIA's cluster
+    JSON. NODE= says which node it is of. What nobody said is guessed, and marked; what the format
+    does not hold is listed at the end. It never overwrites a file.
+    """
+    if file and file.exists():
+        fail(f"{file} is there already; import never overwrites a site file")
+    adopted = adopt(found(inputs, form), site_name(name, file), str(file or "mine.yaml"))
+    if file:
+        _write(file, adopted.text)
+    if form == "json":
+        rest = _data(adopted, file)
+        publish(form, [(adopted.reading, adopted.reading.findings)], rest=rest)
+    else:
+        _tell(adopted, file, quiet)
+    if has_errors(adopted.reading.findings):
+        sys.exit(INVALID)
+
+
+def _tell(adopted: Adoption, file: Path | None, quiet: bool) -> None:
+    if file is None:
+        click.echo(adopted.text, nl=False)
+    tell(adopted.reading, adopted.reading.findings, strict=False)
+    if quiet:
+        return
+    for guess in adopted.guesses:
+        click.echo(f"guessed: {guess}", err=True)
+    for loss in adopted.losses:
+        click.echo(
+            f"not in it: {loss.text} ({loss.place.file}:{loss.place.span.line + 1})", err=True
+        )
+    if file is not None:
+        click.echo(f"{file} is written")
+
+
+def _data(adopted: Adoption, file: Path | None) -> dict[str, Any]:
+    losses = [
+        {"text": loss.text, "file": loss.place.file, "line": loss.place.span.line + 1}
+        for loss in adopted.losses
+    ]
+    return {
+        "file": str(file) if file else None,
+        "text": adopted.text,
+        "guesses": list(adopted.guesses),
+        "losses": losses,
+    }
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except OSError as error:
+        fail(f"{error.filename or file}: {error.strerror}")

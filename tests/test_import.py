@@ -1,0 +1,275 @@
+"""`import`: a site file of what runs already, and of single files that people run clusters with."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from captured_nodes import Container, Machine, address
+from conftest import Command
+
+from generator.adoption import Adoption, adopt
+from generator.adoption.reading import Input, read
+from generator.bundle.render import render
+from generator.pipeline import read_site
+from generator.reports.text import text
+from generator.resources import ROOT
+from generator.site import Node, Site
+from generator.sitefile.disk import beside
+
+SITES = sorted((ROOT / "sites").glob("*.yaml"))
+
+
+def site_of(path: Path) -> Site:
+    reading = read_site(path.name, path.read_bytes(), beside(path))
+    assert reading.site, text(reading.document, reading.findings)
+    return reading.site
+
+
+def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
+    """A node that runs its part of a bundle: what install.sh puts in place, and what then runs."""
+    files = {path: text for path, text in tree.items() if path.startswith(("etc/", "opt/"))}
+    links = [address(i.name, str(i.address), mtu=i.mtu, up=True) for i in node.interfaces] + (
+        [address(node.management.interface, str(node.management.address))]
+        if node.management
+        else []
+    )
+    printed = {"ip -j address": json.dumps(links)}
+    compose = files.get("opt/sparkgen/compose.yaml")
+    if not compose:
+        return Machine(node.name, files, printed, (), {4711: job(site, node)}, [program(site)])
+    given = [f"{name}=a-key-of-ours" for name in site.engine.secrets]
+    running = list(containers(yaml.safe_load(compose), files, given))
+    return Machine(node.name, files, printed, running)
+
+
+def job(site: Site, node: Node) -> tuple[list[str], list[str]]:
+    """What Slurm runs of a node, with its variables."""
+    flat = [
+        w for item in node.container.command for w in ([item] if isinstance(item, str) else item)
+    ]
+    env = [f"{name}={value}" for name, value in variables(node).items()]
+    count = f"SLURM_NNODES={len(site.nodes)}"
+    return [node.container.entrypoint, *flat], [count, *env]
+
+
+def program(site: Site) -> str:
+    """The folder that Python's packages of an engine leave."""
+    return f"{site.engine.name.replace('-', '_')}-{site.engine.version}.dist-info"
+
+
+def containers(
+    compose: dict[str, Any], files: dict[str, str], given: list[str]
+) -> Iterator[Container]:
+    for service in compose["services"].values():
+        env = [
+            line
+            for file in service.get("env_file", ())
+            for line in files.get(str(file).lstrip("/"), "").splitlines()
+            if line and not line.startswith("#")
+        ]
+        yield Container(
+            name=service["container_name"],
+            image=service["image"],
+            command=service.get("command", ()),
+            entrypoint=service.get("entrypoint", ()),
+            env=[*env, *given],
+        )
+
+
+def captured(path: Path, folder: Path) -> tuple[Site, Adoption]:
+    """A site, and what is adopted from captures of its nodes."""
+    site = site_of(path)
+    tree = {p: file.text for p, file in render(site, "0" * 64).items()}
+    inputs = []
+    for node in site.nodes:
+        own = {p.partition("/")[2]: t for p, t in tree.items() if p.startswith(f"{node.name}/")}
+        archive = machine(site, node, own).capture(folder)
+        inputs.append(Input("", str(archive), archive.read_bytes()))
+    return site, adopt(read(inputs), site.name, path.name)
+
+
+@pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
+def test_round_trip(path: Path, tmp_path: Path) -> None:
+    """Captured, imported and built, it is the same: addresses, words of the command, variables."""
+    site, adopted = captured(path, tmp_path)
+    again = adopted.reading.site
+    assert again, adopted.text + text(adopted.reading.document, adopted.reading.findings)
+    assert [node.name for node in again.nodes] == [node.name for node in site.nodes]
+    for before, after in zip(site.nodes, again.nodes, strict=True):
+        assert addresses(after) == addresses(before)
+        assert words(after) == words(before)
+        assert variables(after) == variables(before)
+
+
+def addresses(node: Node) -> list[tuple[str, str, int]]:
+    found = [(i.name, str(i.address), i.mtu) for i in node.interfaces]
+    return found + (
+        [(node.management.interface, str(node.management.address), 0)] if node.management else []
+    )
+
+
+def words(node: Node) -> set[str]:
+    """The command by its flags, each with its values."""
+    command = node.container.command
+    return {" ".join(item) if isinstance(item, tuple) else str(item) for item in command}
+
+
+def variables(node: Node) -> dict[str, str]:
+    return {name: value for group in node.environment for name, value in group.values.items()}
+
+
+# Single files, made like those that people publish
+
+FOLDER = Path(__file__).parent / "adopted"
+FILES: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
+    "a docker run line": (
+        ["run.sh"],
+        {
+            "topology.kind": "direct",
+            "topology.rdma_halves": "first",
+            "cabling.0.endpoints": ["spark1:p0", "spark2:p0"],
+            "model.name": "gpt-oss-120b",
+            "model.context_length": 131072,
+            "model.max_sequences": 8,
+            "engine.image": "vllm/vllm-openai:v0.33.0",
+            "engine.version": "0.33.0",
+            "engine.bind": "all",
+            "engine.parallel": {"tensor": 2},
+            "engine.memory_utilization": 0.9,
+            "engine.args": {"enable-auto-tool-choice": True, "tool-call-parser": "openai"},
+            "engine.env": {"NCCL_IB_GID_INDEX": "5"},
+            "engine.secrets": ["HF_TOKEN"],
+        },
+        ["SG701", "SG524", "SG419"],
+    ),
+    "a Compose file with a script": (
+        ["compose.yaml"],
+        {
+            "topology.kind": "direct",
+            "model.name": "qwen3-235b-a22b-gptq-int4",
+            "model.served_name": "qwen3.8-flash-next",
+            "model.cache": "/home/spark/vllm/huggingface",
+            "engine.parallel": {"tensor": 2},
+            "engine.args": {"compilation-config.mode": 0, "max-modl-len": 4096},
+        },
+        ["SG701", "SG523", "SG632", "SG419"],
+    ),
+    "a recipe with its settings": (
+        ["recipe.yaml", "cluster.env"],
+        {
+            "cabling.0.endpoints": ["spark1:p1", "spark2:p1"],
+            "cabling.0.addresses": [
+                ["192.168.177.11/24", "192.168.177.12/24"],
+                ["192.168.178.11/24", "192.168.178.12/24"],
+            ],
+            "model.name": "minimax-m2.7-nvfp4",
+            "model.context_length": 196608,
+            "engine.image": "vllm-node",
+            "engine.env.NCCL_IB_HCA": "rocep1s0f",
+            "engine.env.NCCL_DEBUG": "INFO",
+        },
+        ["SG609", "SG701", "SG415"],
+    ),
+    "a recipe without a command": (
+        ["solo.yaml"],
+        {
+            "topology.kind": "single",
+            "engine.name": "sglang",
+            "engine.version": "0.5.23",
+            "engine.bind": "local",
+            "engine.memory_utilization": 0.8,
+            "model.context_length": 65536,
+        },
+        [],
+    ),
+    "NVIDIA's cluster file": (
+        ["cluster.json"],
+        {
+            "topology.kind": "direct",
+            "nodes.0.management.address": "192.168.1.10/24",
+            "nodes.1.management.address": "192.168.1.11/24",
+        },
+        [],
+    ),
+    "a netplan file": (
+        ["40-cx7.yaml"],
+        {
+            "topology.kind": "direct",
+            "cabling.0.endpoints": ["spark1:p0", "spark2:p0"],
+            "cabling.0.addresses.0.0": "192.168.100.12/24",
+            "cabling.0.addresses.1.0": "192.168.200.18/24",
+        },
+        [],
+    ),
+    "nccl.conf beside a docker run line": (
+        ["run.sh", "nccl.conf"],
+        {"engine.env": {"NCCL_IB_GID_INDEX": "5"}},
+        ["SG701", "SG524", "SG419"],
+    ),
+    "nccl.conf beside netplan": (
+        ["spark1=40-cx7.yaml", "spark1=nccl.conf"],
+        {"engine.env": {"NCCL_IB_DISABLE": "1", "NCCL_IB_HCA": "mlx5_0"}},
+        ["SG416", "SG414"],
+    ),
+}
+
+
+def value(data: Any, path: str) -> Any:
+    """What stands at a path of a site file."""
+    for part in path.split("."):
+        data = data[int(part) if part.isdigit() else part]
+    return data
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_single_files(case: str, sparkgen: Command, tmp_path: Path) -> None:
+    names, expected, rules = FILES[case]
+    outcome = sparkgen("import", *names, "-o", tmp_path / "mine.yaml", cwd=FOLDER)
+    data = yaml.safe_load((tmp_path / "mine.yaml").read_text())
+    assert {path: value(data, path) for path in expected} == expected
+    found = [line[line.index("[") + 1 :][:5] for line in outcome.err.splitlines() if "[SG" in line]
+    assert found == rules
+    assert outcome.code == (3 if "error[" in outcome.err else 0)
+    assert "hf_abc" not in outcome.out + outcome.err + (tmp_path / "mine.yaml").read_text()
+
+
+def test_what_is_lost_or_guessed_is_said(sparkgen: Command, tmp_path: Path) -> None:
+    outcome = sparkgen("import", "recipe.yaml", "--format", "json", cwd=FOLDER)
+    data = json.loads(outcome.out)
+    (loss,) = data["losses"]
+    assert (loss["file"], loss["line"]) == ("recipe.yaml", 5)
+    assert "spark2, which no file is of" in data["guesses"]
+    assert "# guessed: the version of vLLM" in data["text"]
+
+
+REFUSED = {
+    "nothing.txt": (b"hello\n", "it says nothing of a cluster"),
+    "site.yaml": (b"version: 1\nname: lab\n", "it says nothing of a cluster"),
+    "bytes.bin": (b"\xff\xfe\x00", "it is no text"),
+    "big.txt": (b"a=b\n" * 300_000, "it has more than 1 MiB"),
+    "bad.tar.gz": (b"\x1f\x8b\x08\x00broken", "it is cut off"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_files_that_say_nothing(form: str, name: str, sparkgen: Command, tmp_path: Path) -> None:
+    raw, why = REFUSED[name]
+    (tmp_path / name).write_bytes(raw)
+    outcome = sparkgen("import", name, "-o", "mine.yaml", "--format", form, cwd=tmp_path)
+    assert outcome.code == 3
+    assert not (tmp_path / "mine.yaml").exists()
+    if form == "text":
+        assert outcome.err.startswith(f"error[SG830]: {why}\n --> {name}\n  = help: ")
+    else:
+        (finding,) = json.loads(outcome.out)["findings"]
+        assert (finding["rule"], finding["message"], finding["file"]) == ("SG830", why, name)
+
+
+def test_a_site_file_is_never_overwritten(sparkgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("mine")
+    outcome = sparkgen("import", FOLDER / "run.sh", "-o", "mine.yaml", cwd=tmp_path)
+    assert (outcome.code, (tmp_path / "mine.yaml").read_text()) == (4, "mine")
