@@ -49,6 +49,7 @@ GLM_PAGES = "https://github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks/issue
 ONE_SPARK = "https://github.com/MiaAI-Lab/DeepSeek-v4-Flash-One-DGX-Spark/issues/4"
 GRAPHS = "https://github.com/eugr/spark-vllm-docker/pull/200"
 TABLES = "https://github.com/eugr/spark-vllm-docker/issues/388"
+FLASH_NEXT = "https://github.com/MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark/pull/41"
 CARD_OF_GPT_OSS = "https://arxiv.org/abs/2508.10925"
 QWEN3 = "https://arxiv.org/abs/2505.09388"
 DEEPSEEK_V3 = "https://arxiv.org/abs/2412.19437"
@@ -85,7 +86,7 @@ class Figure:
 def fit_of(name: str, parallel: Parallel | None = None, **model: Any) -> Fit:
     """The fit of a model of the catalog on as many nodes as its split takes."""
     sizes = parallel or Parallel()
-    engine = an_engine(parallel=sizes)
+    engine = an_engine(parallel=sizes, version=model.pop("version", "0.33.0"))
     found = assess(some_nodes(sizes.ranks), a_model(name=name, **model), engine)
     assert found
     return found
@@ -127,6 +128,7 @@ def paged_gib(
     step: int | None = None,
     mtp: int = 0,
     prefixes: bool = False,
+    tables: str | None = None,
 ) -> float:
     """KV cache of one sequence on a rank as a release of vLLM pages it."""
     args: dict[str, Any] = {"enable-prefix-caching": True} if prefixes else {}
@@ -134,7 +136,7 @@ def paged_gib(
     sizes = Parallel(tensor=tensor)
     engine = an_engine(version=version, parallel=sizes, args=args)
     drafts = {"speculative": {"method": "mtp", "tokens": mtp}} if mtp else {}
-    model = a_model(name=name, context_length=context, kv_cache_dtype=kv, **drafts)
+    model = a_model(name=name, context_length=context, kv_cache_dtype=kv, tables=tables, **drafts)
     found = assess(some_nodes(tensor), model, engine)
     assert found
     assert found.nodes, found.missing
@@ -461,6 +463,29 @@ FIGURES = (
         drafted=2,
         kv="auto",
     ),
+    paged(
+        "Qwen3.8-Flash-Next, fp8 cache, 3 tokens predicted: one of 262144 tokens",
+        8.87 / 2.26,
+        FLASH_NEXT,
+        "nvidia/qwen3.8-flash-next-nvfp4",
+        262144,
+        "0.29.1",
+        kv="fp8",
+        mtp=3,
+        step=4096,
+        tables="disk",
+    ),
+    paged(
+        "Qwen3.8-Flash-Next, fp8 cache: one of 32768 tokens",
+        8.22 / 12.57,
+        TABLES,
+        "nvidia/qwen3.8-flash-next-nvfp4",
+        32768,
+        "0.29.1",
+        kv="fp8",
+        step=2048,
+        tables="disk",
+    ),
     a_block(
         "GLM-5.3-Flash, tensor 2, 7 tokens drafted, fp8 cache: a block",
         3584,
@@ -504,6 +529,75 @@ FIGURES = (
         GRAPHS,
         0.001,
         lambda: float(formulas.captured_sizes(512)),
+        ROOM,
+    ),
+    *(
+        Figure(
+            f"MiniMax-M2.7 in 4 bits, tensor 2, vLLM 0.29, {share} of 121.63 GiB: room",
+            room,
+            "GiB",
+            MINIMAX,
+            0.03,
+            lambda share=share: room_gib(
+                "minimax-m2.7-nvfp4", 196608, "0.29.1", share, 121.63, tensor=2
+            ),
+            ROOM,
+        )
+        for share, room in ((0.8, 22.5), (0.85, 28.74))
+    ),
+    Figure(
+        "MiniMax-M2.7, tensor 2: what graphs take of the share of 0.8",
+        0.042 * 121.63,
+        "GiB",
+        MINIMAX,
+        0.4,
+        lambda: (
+            fit_of(
+                "minimax-m2.7-nvfp4",
+                Parallel(tensor=2),
+                version="0.29.1",
+                context_length=196608,
+            )
+            .nodes[0]
+            .graphs_gib
+        ),
+        ROOM,
+    ),
+    Figure(
+        "Qwen3.8-Flash-Next, 8 sequences, 2048 tokens a step, 0.72, an image of B12X: room",
+        8.22,
+        "GiB",
+        TABLES,
+        0.03,
+        lambda: room_gib(
+            "nvidia/qwen3.8-flash-next-nvfp4",
+            32768,
+            "0.29.1",
+            0.72,
+            121.63,
+            tables="disk",
+            max_sequences=8,
+            args={"max-num-batched-tokens": 2048},
+        ),
+        ROOM,
+    ),
+    Figure(
+        "Qwen3.8-Flash-Next, 8 sequences, 3 tokens predicted, 0.753, a patched image: room",
+        8.87,
+        "GiB",
+        FLASH_NEXT,
+        0.1,
+        lambda: room_gib(
+            "nvidia/qwen3.8-flash-next-nvfp4",
+            262144,
+            "0.29.1",
+            0.753,
+            121.69,
+            tables="disk",
+            max_sequences=8,
+            speculative={"method": "mtp", "tokens": 3},
+            args={"max-num-batched-tokens": 4096},
+        ),
         ROOM,
     ),
     Figure(

@@ -15,7 +15,7 @@ from declared import a_model, an_engine, some_nodes
 from error_cases import CASES
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from published import FIGURES, MIXED, UNIFORM, Figure, fit_of, medians
+from published import FIGURES, MIXED, ROOM, UNIFORM, Figure, fit_of, medians
 
 from generator import catalogs
 from generator.catalogs import Checkpoint
@@ -49,7 +49,7 @@ def test_figures_are_many_and_of_every_kind() -> None:
     assert len(FIGURES) >= 60
     for kind, (count, middle, within) in medians().items():
         print(f"{kind}: {count} figures, median error {middle:.2%}, {within:.0%} within 3 %")
-        assert middle < 0.08
+        assert middle < (0.08 if kind == ROOM else 0.01)
     uniform, mixed = medians()[UNIFORM], medians()[MIXED]
     assert min(uniform[2], mixed[2]) > 0.9
 
@@ -244,6 +244,18 @@ def test_graphs_are_of_the_sizes_that_vllm_captures(most: int, count: int) -> No
     assert formulas.captured_sizes(most) == count
 
 
+@pytest.mark.parametrize(("share", "state"), [(0.8, "does not fit"), (0.85, "fits")])
+def test_minimax_starts_at_the_share_at_which_it_did(share: float, state: str) -> None:
+    """22.5 GiB were there at 0.8 where 23.25 are needed (eugr/spark-vllm-docker issue 396)."""
+    sizes = Parallel(tensor=2)
+    engine = an_engine(version="0.29.1", parallel=sizes, memory_utilization=share)
+    model = a_model(name="minimax-m2.7-nvfp4", context_length=196608)
+    for visible in (119.7, 121.63):
+        fit = assess(some_nodes(2, visible), model, engine)
+        assert fit
+        assert fit.state == state
+
+
 def test_graphs_come_out_of_the_share_since_vllm_0_21() -> None:
     model = a_model(name="qwen3.6-27b-fp8", context_length=8192)
     rooms, reserves = [], []
@@ -436,7 +448,7 @@ def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -
     room = json.loads(sparkgen("fit", site, "--format", "json", cwd=ROOT).out)
     log.write_text(VLLM_LOG.format(room=room["memory"]["nodes"][0]["kv_room_gib"]))
     told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
-    lines = {line[:25].strip(): line.split()[-1] for line in told.out.splitlines()}
+    lines = {line[:25].strip(): line.split()[-1] for line in told.out.split("\n\n")[0].splitlines()}
     assert lines["weights of a rank, GiB"] == "-0.2%"
     assert lines["room for the KV cache, GiB"[:25].strip()] == "+0.0%"
     log.write_text(VLLM_LOG.format(room="2.5"))
@@ -730,7 +742,7 @@ def test_fit_shows_by_how_much_a_model_does_not_fit(sparkgen: Command, tmp_path:
     told = sparkgen("fit", site, "--compare", cwd=tmp_path)
     assert told.code == 3
     assert "error[SG520]" in told.err
-    assert told.out.startswith("lab: does not fit: 21.5 GiB too little on spark1 beside one")
+    assert told.out.startswith("lab: does not fit: 22.4 GiB too little on spark1 beside one")
     assert told.out.count("does not fit") > 1
     assert " fits " in told.out
     plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=tmp_path).out)

@@ -54,7 +54,8 @@ class Checkpoint:
     """Weights that can be downloaded: `weight_gb` is in units of 1e9 bytes.
 
     `basis` is where `weight_gb` is from, nothing where it is computed from the shape; then
-    `vision_gb` is the vision tower's, which it leaves out.
+    `vision_gb` is the vision tower's, which it leaves out. `mtp_gb` is what of it predicts further
+    tokens, and is not loaded unless it is to.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Checkpoint:
     basis: str
     max_context: int | None
     architecture: Architecture
+    mtp_gb: float = 0.0
 
     @property
     def gated(self) -> bool:
@@ -158,6 +160,7 @@ def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
                 vision_gb=0.0 if "basis" in item else facts.get("vision_gb", 0.0),
                 max_context=item.get("max_context", architecture.max_context),
                 architecture=architecture,
+                mtp_gb=item.get("mtp_gb", 0.0),
             )
     return found
 

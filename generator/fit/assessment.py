@@ -320,9 +320,11 @@ def _weights(
         missing.append("model.tables, in memory or on disk")
     tables = known.tables_gb * GB if model.tables == "memory" else 0.0
     text = max(0.0, text - known.tables_gb * GB)
+    predicts = bool(model.speculative and model.speculative.method == "mtp")
+    if checkpoint and whole and not predicts:
+        text -= checkpoint.mtp_gb * GB
     draft, elements, told = _draft(model)
     missing += told
-    predicts = bool(model.speculative and model.speculative.method == "mtp")
     return Weights(text, vision, form, draft, elements, predicts, whole, tables), missing
 
 

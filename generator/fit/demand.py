@@ -259,7 +259,7 @@ def _demand(
     )
     step_bytes = _step_bytes(shape, layout, requested.step)
     if last_stage:
-        rows = requested.running * (1 + requested.drafted)
+        rows = requested.running * (2 if requested.drafted else 1)
         step_bytes = max(step_bytes, formulas.logits_bytes(rows, shape.vocab_size, requested.sorts))
     return Demand(
         stage=stage,

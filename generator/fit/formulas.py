@@ -71,8 +71,9 @@ CONTEXT_BYTES = int(1.8 * GIB)
 # The same for vLLM on a GB10, where it counts what the whole system has less than before: the
 # process, its compiler and caches besides (vllm/utils/mem_utils.py, `MemorySnapshot`).
 # Source: 4 to 6 GiB remain of logs on Sparks beside weights, steps and graphs: of Qwen3.6-27B (vLLM
-# 0.24), GLM-5.3-Flash (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 47) and DeepSeek-V4-Flash.
-SYSTEM_CONTEXT_BYTES = int(4.5 * GIB)
+# 0.24), GLM-5.3-Flash (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 47), DeepSeek-V4-Flash,
+# MiniMax-M2.7 and Qwen3.8-Flash-Next. Starts that are alike differ by a GiB (issue 204 there).
+SYSTEM_CONTEXT_BYTES = int(5.4 * GIB)
 
 # What captured CUDA graphs take where their number isn't known. Source: SGLang's logs on GB10.
 GRAPH_BYTES = 2 * GIB
@@ -261,7 +262,8 @@ def logits_bytes(sequences: int, vocabulary: int, sorts: bool) -> float:
     In 16 bits and in 32, then probabilities and noise in 32; where the vocabulary is sorted, also
     the sorted copy, its indices in 64 bits and sums.
     Source: vLLM 0.33.0, vllm/v1/sample/ops/topk_topp_sampler.py, lines 501 to 580,
-    `apply_top_k_top_p` (Triton) and `apply_top_k_top_p_pytorch` (sorts); `_dummy_sampler_run`.
+    `apply_top_k_top_p` (Triton) and `apply_top_k_top_p_pytorch` (sorts); `_dummy_sampler_run`,
+    which draws for each sequence once, or twice where tokens are drafted, however many.
     With 1024 sequences of gpt-oss it is what a start needs most (vLLM issues 23278 and 27508).
     """
     return float(sequences * vocabulary * (27 if sorts else 14))

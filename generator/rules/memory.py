@@ -257,7 +257,7 @@ def tight(
           context_length: 16384
         engine:
           parallel: {tensor: 2}
-          memory_utilization: 0.64
+          memory_utilization: 0.65
 
     Good:
         model:

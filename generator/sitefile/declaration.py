@@ -12,6 +12,7 @@ from generator.diagnostics import Add, Finding, KeyPath, nearest
 from generator.hardware import VISIBLE_GIB
 from generator.origin import Origin, origins
 from generator.records import record
+from generator.sitefile.automatic import Automatic
 from generator.sitefile.defaults import default
 
 Plane = Literal["management", "fabric"]
@@ -352,8 +353,6 @@ class Declaration:
     calibration: str = ""
 
 
-AUTOMATIC = "auto"
-
 _OPTIONAL = {
     *("defaults", "cabling", "fit", "services", "waivers"),
     *("user", "description", "requires"),
@@ -495,7 +494,7 @@ def _halves(item: Mapping[str, Any], key: str) -> tuple[int, ...]:
 def _model(item: Mapping[str, Any]) -> DeclaredModel:
     values: dict[str, Any] = {key: item.get(key) for key in DeclaredModel.__match_args__}
     found = ("context_length", "max_sequences")
-    automatic = tuple(key for key in found if item.get(key) == AUTOMATIC)
+    automatic = tuple(key for key in found if isinstance(item.get(key), Automatic))
     values |= {"automatic": automatic, "correction_gib": 0.0} | dict.fromkeys(automatic)
     if drafts := values["speculative"]:
         own = {key: drafts.get(key) for key in Speculative.__match_args__}

@@ -157,6 +157,11 @@ def _value(rules: Rules) -> JsonSchema:
         return {"$ref": "#/$defs/argument"}
     kinds = _kinds(rules)
     types = _types(kinds, rules)
+    if word := rules.get("meta", {}).get("word"):
+        return {
+            **_annotations(rules["meta"]),
+            "anyOf": [{"type": types[0], **_limits(kinds, rules)}, {"const": word}],
+        }
     return {
         **_annotations(rules.get("meta", {})),
         "type": types if len(types) > 1 else types[0],
@@ -350,9 +355,10 @@ def _wanted(rules: Rules) -> str:
     """What a value must be, in words."""
     if "allowed" in rules:
         return listed(f"`{choice}`" for choice in rules["allowed"])
-    if rules.get("check_with") == "automatic":
-        return f"a whole number{_range(rules)}, or `auto`"
-    return listed(_WORDS[kind](rules) for kind in _kinds(rules))
+    word = rules.get("meta", {}).get("word")
+    return listed(
+        [*(_WORDS[kind](rules) for kind in _kinds(rules)), *([f"`{word}`"] if word else [])]
+    )
 
 
 def _text(rules: Rules) -> str:

@@ -141,7 +141,6 @@ FORMS = {
         r"[0-9]+(\.[0-9]+)*([.-]?[a-z][a-z0-9]*)?([.-][a-z0-9]+)*(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
     ),
     "image": Form("a container image such as vllm/vllm-openai:v0.19.0", _IMAGE),
-    "automatic": Form("a whole number or 'auto'", r"auto"),
     "requirement": Form("'>=' and a version, such as '>=0.3'", r">= ?[0-9]+(\.[0-9]+)*"),
     "nccl": Form("a version such as 2.30.7", r"[0-9]+(\.[0-9]+)+(-[0-9]+)?"),
     "flag": Form(

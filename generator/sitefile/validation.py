@@ -10,6 +10,7 @@ from cerberus.schema import UnvalidatedSchema
 from generator.diagnostics import (
     KeyPath,
 )
+from generator.sitefile.automatic import automatic
 from generator.sitefile.key_rules import rules_at, rules_of_key, types_of
 from generator.sitefile.sections import site_schema
 from generator.sitefile.source import Plain
@@ -22,7 +23,8 @@ def is_valid(path: KeyPath, value: Any) -> bool:
     if not rules:
         return False
     validator = _Validator(UnvalidatedSchema({"value": rules}))
-    return bool(validator.validate({"value": as_typed(value, rules)}, normalize=False))
+    typed = as_typed(value, rules_at(path))
+    return bool(validator.validate({"value": typed}, normalize=False))
 
 
 def _with_forms(rules: Any) -> Any:
@@ -80,6 +82,8 @@ class _Validator(cerberus.Validator):  # type: ignore[misc]
 
 def as_typed(value: Any, rules: Mapping[str, Any]) -> Any:
     """A value with its scalars as the schema's types say."""
+    if (found := automatic(value, rules)) is not None:
+        return found
     if isinstance(value, Plain):
         return _scalar(value, types_of(rules))
     if isinstance(value, list):
