@@ -54,4 +54,5 @@ def service_restart(unit: str, title: str) -> Activation:
     )
 
 
+KV_CACHE = service_restart("sparkgen-kv-cache", "what bounds the KV cache on disk")
 ROUTES = service_restart("sparkgen-routes", "forwarding")

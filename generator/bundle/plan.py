@@ -9,6 +9,7 @@ from functools import cache
 
 from generator.activation import (
     HOSTS,
+    KV_CACHE,
     LOGIN,
     NETPLAN,
     NOTHING,
@@ -38,6 +39,10 @@ def _unit(site: Site, node: Node) -> bool:
 
 def _raw(site: Site, node: Node) -> bool:
     return RAW_ENV in node.container.env_files
+
+
+def _kept(site: Site, node: Node) -> bool:
+    return site.model.kv_offload is not None
 
 
 def _job(site: Site, node: Node) -> bool:
@@ -76,6 +81,7 @@ _OF_EVERY_SITE = (
     Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
     Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_fabric),
     Entry("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_unit),
+    Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_kept),
     Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_routed),
     Entry("opt/sparkgen/check-secrets.sh", NOTHING, 0o755, _secrets, payload=True),
     Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_unit),
@@ -84,6 +90,7 @@ _OF_EVERY_SITE = (
     Entry("opt/sparkgen/health.py", RESTART, 0o644, _script("health.py"), payload=True),
     Entry("opt/sparkgen/health.sh", RESTART, 0o755, _script("health.sh"), payload=True),
     Entry("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere),
+    Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _kept, payload=True),
     Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _unit, payload=True),
     Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _script("llama.sh"), payload=True),
     Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _script("mpi.sh"), payload=True),

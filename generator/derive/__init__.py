@@ -109,6 +109,7 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> _Gro
         groups = environment.derived(
             *(rank, control, interfaces, topology, engine, read, of_services),
             has_vocabularies=bool(model.vocabularies),
+            offload=model.kv_offload,
         )
         variables = environment.with_overrides(groups, {**declared.engine.env, **node.env})
         members.append(

@@ -52,7 +52,7 @@ def container(
         devices=tuple(dict.fromkeys((*(_RDMA if has_fabric else ()), *own.devices))),
         env_files=engine.env_files,
         cache_variables=tuple(environment.caches(engine)),
-        shm_size_gib=own.shm_gib or SHM_GIB,
+        shm_size_gib=own.shm_gib or _shared_gib(model),
         memory_gib=own.memory_gib,
         capabilities=CAPABILITIES,
         dropped=("ALL",) if own.hardened else (),
@@ -65,6 +65,11 @@ def container(
     )
 
 
+def _shared_gib(model: Model) -> int:
+    """VLLM's buffer of a KV cache on disk is a file there."""
+    return SHM_GIB + (model.kv_offload.buffer_gib if model.kv_offload else 0)
+
+
 def _mounts(
     rank: Rank, engine: Engine, model: Model, hub: str, model_path: str | None
 ) -> Iterator[Mount]:
@@ -73,6 +78,9 @@ def _mounts(
         is_spare = path == hub and not model.downloads
         place = model_path if model_path and path == model.source else path
         yield Mount(place, read_only=True, inside=path, may_be_made=is_spare)
+    if model.kv_offload:
+        kept = model.kv_offload.path
+        yield Mount(kept, read_only=False, inside=kept, may_be_made=True)
     cache = environment.ENGINE_CACHE
     yield Mount(cache, read_only=False, inside=cache, may_be_made=True)
     yield _generated(environment.NCCL_CONF)

@@ -8,11 +8,12 @@ from ipaddress import IPv4Address
 
 from generator.catalogs.vocabularies import VARIABLE
 from generator.engines import ENGINES
+from generator.engines.offload import ORIGIN as OFFLOAD_ORIGIN
 from generator.fabric.addressing import FabricInterface
 from generator.fabric.topologies import TOPOLOGIES
 from generator.origin import Origin
 from generator.site import ControlPlane, Engine, Rank, Variables
-from generator.sitefile.declaration import Topology
+from generator.sitefile.declaration import KvOffload, Topology
 from generator.sitefile.text_types import PLAIN_VALUE
 
 CONTROL_PLANE = "control plane"
@@ -57,6 +58,11 @@ ORIGINS: Mapping[str, Origin] = {
     ),
     **dict.fromkeys(CACHES, _CACHED),
     **{name: _CACHED for module in ENGINES.values() for name in module.CACHES},
+    **{
+        name: OFFLOAD_ORIGIN
+        for module in ENGINES.values()
+        for name in module.offload_variables(KvOffload("/srv/kv", 1, 1))
+    },
 }
 
 
@@ -69,6 +75,7 @@ def derived(
     hub: str | None,
     of_services: Mapping[str, str] = {},
     has_vocabularies: bool = False,
+    offload: KvOffload | None = None,
 ) -> list[Variables]:
     """A rank's environment before the site file's own values.
 
@@ -90,6 +97,9 @@ def derived(
             _folders(hub, engine, has_vocabularies),
         ),
     ]
+    if offload:
+        kept = ENGINES[engine.name].offload_variables(offload)
+        groups.append(Variables("the KV cache on disk", kept))
     alone = rank.count == 1
     return [g for g in groups if g.values and not (alone and g.title == CONTROL_PLANE)]
 

@@ -32,6 +32,7 @@ def model_of(declared: DeclaredModel, source: str) -> Model:
         file=declared.file,
         gated=checkpoint.gated if checkpoint else architecture.get("gated", False),
         kv_cache_memory=declared.kv_cache_memory,
+        kv_offload=declared.kv_offload,
         vocabularies=HARMONY if not declared.file and _speaks_harmony(checkpoint) else (),
     )
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from generator.engines import llama_cpp, sglang, tensorrt_llm, vllm
+from generator.engines.offload import OffloadTraits
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
 from generator.site.panel import Panel
-from generator.sitefile.declaration import Argument, Parallel
+from generator.sitefile.declaration import Argument, KvOffload, Parallel
 
 
 class EngineModule(Protocol):
@@ -20,9 +21,9 @@ class EngineModule(Protocol):
     variable, and `OWNED_FLAGS` the key of the site file that each flag is set by. `HEALTH` is the
     program and the generated script that ask the head whether it serves, and `HEALTH_GENERATES` the
     engine's own endpoint for that, if it has one that proves a token. With `TLS_FLAGS` the API
-    speaks TLS. `VARIABLE_ORIGINS` says where
-    those variables come from that hold what a site file says. `PANELS` is what a dashboard shows of
-    the engine.
+    speaks TLS. `OFFLOAD` is there where the KV cache can last on disk. `VARIABLE_ORIGINS` says
+    where those variables come from that hold what a site file says. `PANELS` is what a dashboard
+    shows of the engine.
     """
 
     NAME: str
@@ -36,6 +37,7 @@ class EngineModule(Protocol):
     OWNED_FLAGS: Mapping[str, str]
     VARIABLE_ORIGINS: Mapping[str, Origin]
     PANELS: tuple[Panel, ...]
+    OFFLOAD: OffloadTraits | None
 
     def conditions(self) -> tuple[Condition, ...]:
         """What the engine refuses or dies of at its start."""
@@ -64,6 +66,9 @@ class EngineModule(Protocol):
         self, version: str, env: Mapping[str, str], args: Mapping[str, Argument]
     ) -> Words:
         """Paths of the API that do what a key should protect and ask for none, as far as known."""
+
+    def offload_variables(self, offload: KvOffload) -> Mapping[str, str]:
+        """Variables of a KV cache on disk."""
 
     def options(
         self, engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None

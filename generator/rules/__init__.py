@@ -29,6 +29,7 @@ from generator.rules import (
     nccl,
     network,
     nodes,
+    offload,
     ports,
     requirements,
     secrets,
@@ -64,6 +65,7 @@ MODULES = (
     speculation,
     container,
     images,
+    offload,
 )
 
 # What rules ask for that is no section of the site file.

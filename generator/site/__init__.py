@@ -18,7 +18,7 @@ from generator.origin import Origin, origins
 from generator.records import record
 from generator.site.switch_setup import SwitchSetup
 from generator.sitefile.declaration import FILES as FILES
-from generator.sitefile.declaration import Management, Parallel, Speculative
+from generator.sitefile.declaration import KvOffload, Management, Parallel, Speculative
 
 if TYPE_CHECKING:
     from generator.site.service import Service
@@ -345,6 +345,7 @@ class Model:
     ORIGIN = Origin("model")
     ORIGINS = origins(
         context_length=Origin("model.context_length"),
+        kv_offload=Origin("model.kv_offload"),
         max_sequences=Origin("model.max_sequences"),
         served_name=Origin(
             "model.served_name|model.source|model.name", "the last part of the model's id"
@@ -366,6 +367,7 @@ class Model:
     gated: bool
     vocabularies: tuple[Vocabulary, ...] = ()
     kv_cache_memory: float | None = None
+    kv_offload: KvOffload | None = None
 
     @property
     def folders(self) -> Words:

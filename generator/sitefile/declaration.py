@@ -163,6 +163,17 @@ class Speculative:
 
 
 @record
+class KvOffload:
+    """Where blocks of the KV cache last on each node, how much, and the memory that they cross."""
+
+    ORIGIN = Origin("model.kv_offload")
+
+    path: str
+    gib: int
+    buffer_gib: int
+
+
+@record
 class DeclaredModel:
     """The model section; a `name` of the catalog or a `source` of its own.
 
@@ -189,6 +200,7 @@ class DeclaredModel:
     format: str | None = None
     kv_cache_memory: float | None = None
     tables: str | None = None
+    kv_offload: KvOffload | None = None
     automatic: tuple[str, ...] = ()
     correction_gib: float = 0.0
 
@@ -500,6 +512,9 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
         own = {key: drafts.get(key) for key in Speculative.__match_args__}
         own |= {"method": canonical(drafts["method"]), "config": drafts.get("config", {})}
         values["speculative"] = Speculative(**own)
+    if offload := values["kv_offload"]:
+        buffer = offload.get("buffer_gib", default("model.kv_offload.buffer_gib"))
+        values["kv_offload"] = KvOffload(offload["path"], offload["gib"], buffer)
     return DeclaredModel(**values)
 
 

@@ -12,11 +12,12 @@ from typing import Any
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
 from generator.engines.llama_cpp.panels import PANELS as PANELS
+from generator.engines.offload import OffloadTraits
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
-from generator.sitefile.declaration import Argument, Parallel, Speculative
+from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
 NAME = "llama.cpp"
@@ -63,6 +64,7 @@ _PART = r"-(\d{5})-of-(\d{5})\.gguf$"
 # What was to be such a name: a figure more or less, another word.
 _NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"
 _MIB = 1024
+OFFLOAD: OffloadTraits | None = None
 
 
 def conditions() -> tuple[Condition, ...]:
@@ -136,6 +138,11 @@ def flags(
 def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
     """None is known."""
     return ()
+
+
+def offload_variables(offload: KvOffload) -> Mapping[str, str]:
+    """It has none."""
+    return {}
 
 
 def options(

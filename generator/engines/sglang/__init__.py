@@ -9,13 +9,14 @@ from typing import Any
 
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
+from generator.engines.offload import OffloadTraits
 from generator.engines.sglang.panels import PANELS as PANELS
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
 from generator.site.control_plane import LOOPBACK
-from generator.sitefile.declaration import Argument, Parallel, Speculative
+from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
 NAME = "sglang"
@@ -45,6 +46,17 @@ VARIABLE_ORIGINS: Mapping[str, Origin] = {
         "the node's address on the control plane",
     ),
 }
+# HiCache on files, with host memory as a mere buffer: else it would hold as much as the GPU's part,
+# out of the same memory.
+OFFLOAD: OffloadTraits | None = OffloadTraits(
+    since=(0, 5, 19),
+    contradicted_by=(
+        *("enable-hierarchical-cache", "enable-hicache", "hicache-ratio", "hicache-size"),
+        *("hicache-host-memory-mode", "hicache-storage-backend", "enable-lmcache"),
+        "disable-radix-cache",
+    ),
+    spans_nodes=True,
+)
 OWNED_FLAGS: Mapping[str, str] = {
     "model-path": "model.name",
     "served-model-name": "model.served_name",
@@ -130,6 +142,14 @@ def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument
     return ()
 
 
+def offload_variables(offload: KvOffload) -> Mapping[str, str]:
+    """Where the files are, and their bound in the releases that have one."""
+    return {
+        "SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": offload.path,
+        "SGLANG_HICACHE_FILE_BACKEND_MAX_SIZE": f"{offload.gib}Gi",
+    }
+
+
 def options(
     engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
 ) -> Mapping[str, Any]:
@@ -179,6 +199,11 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
         yield (f"--quantization={model.quantization}",)
     if model.speculative:
         yield from _speculative(model.speculative, engine.version)
+    if model.kv_offload:
+        yield ("--enable-hierarchical-cache",)
+        yield ("--hicache-storage-backend=file",)
+        yield ("--hicache-host-memory-mode=buffer_only",)
+        yield (f"--hicache-size={model.kv_offload.buffer_gib}",)
 
 
 def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:

@@ -15,12 +15,13 @@ from typing import Any
 from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
 from generator.engines.arguments import arguments
+from generator.engines.offload import OffloadTraits
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
 from generator.site.panel import Panel
-from generator.sitefile.declaration import Argument, Parallel, Speculative
+from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
 NAME = "tensorrt-llm"
@@ -81,6 +82,7 @@ _WITHOUT_BACKENDS = "1.3.0rc0"
 # Of a model that not enough is known of: what part of the engine's share is not KV cache.
 _UNKNOWN = 0.75
 _LEAST_FRACTION = 0.01
+OFFLOAD: OffloadTraits | None = None
 
 
 def conditions() -> tuple[Condition, ...]:
@@ -148,6 +150,11 @@ def flags(
 def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
     """None is known."""
     return ()
+
+
+def offload_variables(offload: KvOffload) -> Mapping[str, str]:
+    """It has none."""
+    return {}
 
 
 def options(

@@ -11,13 +11,14 @@ from typing import Any
 from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import release
 from generator.engines.arguments import arguments
+from generator.engines.offload import OffloadTraits
 from generator.engines.startup import Condition
 from generator.engines.vllm import routes
 from generator.engines.vllm.panels import PANELS as PANELS
 from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
-from generator.sitefile.declaration import Argument, Parallel, Speculative
+from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
 NAME = "vllm"
@@ -45,6 +46,17 @@ VARIABLE_ORIGINS: Mapping[str, Origin] = {
         "the node's address on the control plane",
     ),
 }
+# The filesystem tier of the native connector came with 0.22, and so did the allocator that lets
+# memory be registered and grow. All workers share one region of one host's memory: over several
+# nodes blocks are corrupted without a word (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57).
+OFFLOAD: OffloadTraits | None = OffloadTraits(
+    since=(0, 22),
+    contradicted_by=(
+        *("kv-transfer-config", "kv-offloading-size", "kv-offloading-backend"),
+        *("no-enable-prefix-caching", "enable-cumem-allocator", "no-enable-cumem-allocator"),
+    ),
+    spans_nodes=False,
+)
 OWNED_FLAGS: Mapping[str, str] = {
     "model": "model.name",
     "served-model-name": "model.served_name",
@@ -167,6 +179,15 @@ def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument
     return routes.open_paths(version, env, args)
 
 
+def offload_variables(offload: KvOffload) -> Mapping[str, str]:
+    """Blocks are named by hashes, which start from a seed that differs between starts unless set.
+
+    Without segments that grow, memory of a long prompt is never given back, and GB10 hangs (same
+    repository, pull request 58).
+    """
+    return {"PYTHONHASHSEED": "0", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+
+
 def options(
     engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
 ) -> Mapping[str, Any]:
@@ -265,6 +286,30 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
         yield (f"--quantization={model.quantization}",)
     if model.speculative:
         yield (f"--speculative-config={_speculative(model.speculative)}",)
+    if model.kv_offload:
+        yield (f"--kv-transfer-config={_offload(model.kv_offload)}",)
+        # The connector registers memory, which segments that grow would move without it.
+        yield ("--enable-cumem-allocator",)
+
+
+def _offload(offload: KvOffload) -> str:
+    """The native connector with a folder behind its buffer (docs/features/kv_offloading_usage.md).
+
+    Each replica is an engine of its own, with its own buffer.
+    """
+    tiers = [{"type": "fs", "root_dir": offload.path}]
+    config = {
+        "spec_name": "TieringOffloadingSpec",
+        "cpu_bytes_to_use": offload.buffer_gib << 30,
+        "secondary_tiers": tiers,
+    }
+    return json.dumps(
+        {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "kv_connector_extra_config": config,
+        }
+    )
 
 
 def _speculative(drafts: Speculative) -> str:

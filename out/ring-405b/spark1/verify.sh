@@ -49,6 +49,7 @@ load_seconds=$(fact LOAD_SECONDS)
 free_gib=20
 mapfile -t advisories < <(fact ADVISORY)
 mapfile -t secrets < <(fact SECRET)
+kv_offload=$(fact KV_OFFLOAD)
 squashfs=$(fact SQUASHFS)
 job=$(fact JOB)
 mapfile -t keys < <(fact KEY)
@@ -250,6 +251,24 @@ check_disk() {
       "free at least $free_gib GiB, for example of images that nobody uses: docker image prune --all"
   else
     ok disk "$(listed "${found[@]}")"
+  fi
+}
+
+# The KV cache on disk may grow to its size: what it has by now counts as free for it.
+check_kv_disk() {
+  local gib folder there free used
+  [[ $kv_offload ]] || return 0
+  read -r gib folder <<<"$kv_offload"
+  there=$folder
+  until [[ -e $there ]]; do there=$(dirname "$there"); done
+  free=$(bounded df --output=avail --block-size=1G "$there" | tail -n 1)
+  used=$(bounded du --summarize --block-size=1G "$folder")
+  free=${free//[!0-9]/} used=${used%%[!0-9]*}
+  if ((${free:-0} + ${used:-0} >= gib)); then
+    ok kv-disk "${used:-0} of $gib GiB in $folder, ${free:-0} GiB free"
+  else
+    fail kv-disk "${used:-0} of $gib GiB in $folder, and ${free:-0} GiB free" \
+      "free $((gib - ${free:-0} - ${used:-0})) GiB there, or write less than $gib under model.kv_offload of the site"
   fi
 }
 
@@ -1480,6 +1499,7 @@ check_all() {
   check_vocabularies
   ((${#placed[@]} == 0)) || check_placed
   check_disk
+  check_kv_disk
   check_memory
   check_nccl_conf
   check_masks

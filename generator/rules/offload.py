@@ -1,0 +1,172 @@
+"""Rules about a KV cache that lasts on disk."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.versions import release, version
+from generator.diagnostics import removal
+from generator.engines import ENGINES
+from generator.fit.formulas import GIB, SYSTEM_BYTES
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+
+_PATH = ("model", "kv_offload")
+
+
+@rule("SG678")
+def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """The engine can keep its KV cache on disk, over as many nodes as it serves on.
+
+    SGLang's HiCache has files since 0.5.19, each rank its own. vLLM's native connector has them
+    since 0.22, for ranks of one machine: over several nodes it hands out blocks of others without a
+    word. A build of one's own may have mended that.
+
+    Source: vLLM, docs/features/kv_offloading_usage.md; SGLang, hicache_hook.py; community report
+    (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57: corrupted on two nodes).
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          kv_offload: {path: /srv/kv, gib: 400}
+        engine:
+          name: vllm
+          version: 0.33.0
+          parallel: {tensor: 2}
+
+    Good:
+        topology:
+          kind: single
+        model:
+          name: gpt-oss-120b
+          kv_offload: {path: /srv/kv, gib: 400}
+        engine:
+          name: vllm
+          version: 0.33.0
+    """
+    if not model.kv_offload:
+        return
+    title, traits = ENGINE_TRAITS[engine.name].title, ENGINES[engine.name].OFFLOAD
+    if traits is None:
+        yield Fault(
+            f"{title} keeps no KV cache on disk",
+            _PATH,
+            "take it out: vLLM on one node and SGLang do",
+            at_key=True,
+            proposals=removal(_PATH),
+            unsafe=True,
+        )
+    elif release(engine.version) < traits.since:
+        first = ".".join(map(str, traits.since))
+        yield Fault(
+            f"{title} {engine.version} keeps no KV cache on disk, {first} is the first that does",
+            _PATH,
+            "take it out, or use a later image",
+            at_key=True,
+        )
+    elif (
+        not traits.spans_nodes
+        and engine.parallel.tensor * engine.parallel.pipeline > 1
+        and not version(engine.version).local
+    ):
+        yield Fault(
+            f"the ranks of {title} have to be on one machine to share a KV cache on disk",
+            _PATH,
+            "take it out, or say by '+NAME' in 'engine.version' that a build of your own can; "
+            "SGLang keeps each rank's part on its own node",
+            at_key=True,
+        )
+
+
+@rule("SG679", unless="SG678", suppressed_by="SG632")
+def cache_said_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """A KV cache on disk is set up by one key.
+
+    `model.kv_offload` writes the engine's flags for it; others would replace them, or take away
+    what they need.
+
+    Bad:
+        topology:
+          kind: single
+        model:
+          name: gpt-oss-120b
+          kv_offload: {path: /srv/kv, gib: 400}
+        engine:
+          name: vllm
+          version: 0.33.0
+          args: {kv-offloading-size: 8}
+
+    Good:
+        topology:
+          kind: single
+        model:
+          name: gpt-oss-120b
+          kv_offload: {path: /srv/kv, gib: 400}
+        engine:
+          name: vllm
+          version: 0.33.0
+    """
+    traits = ENGINES[engine.name].OFFLOAD
+    if not model.kv_offload or traits is None:
+        return
+    for written, value in engine.args.items():
+        name = written.replace("_", "-")
+        head = name.partition(".")[0]
+        is_off = name == "enable-prefix-caching" and value is False
+        if is_off or head in traits.contradicted_by:
+            path = ("engine", "args", written)
+            yield Fault(
+                f"'{written}' contradicts 'model.kv_offload', which sets it up",
+                path,
+                "take one of the two out",
+                at_key=True,
+                proposals=removal(path),
+                unsafe=True,
+            )
+
+
+@rule("SG688", unless="SG523 SG678")
+def buffer_beside_the_engine(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
+) -> Iterator[Fault]:
+    """The buffer of a KV cache on disk leaves the system what it needs.
+
+    Blocks pass through host memory on their way, which on a Spark is the same memory: the buffer
+    comes on top of the engine's share. 8 GiB have to be left, below which nodes freeze.
+
+    Source: community reports (guardkit: frozen at 113 GiB used).
+
+    Bad:
+        topology:
+          kind: single
+        model:
+          name: gpt-oss-120b
+          kv_offload: {path: /srv/kv, gib: 400, buffer_gib: 24}
+        engine:
+          version: 0.33.0
+
+    Good:
+        topology:
+          kind: single
+        model:
+          name: gpt-oss-120b
+          kv_offload: {path: /srv/kv, gib: 400, buffer_gib: 8}
+        engine:
+          version: 0.33.0
+    """
+    if not model.kv_offload:
+        return
+    tightest = min(nodes, key=lambda node: node.visible_gib)
+    rest = tightest.visible_gib * (1 - engine.memory_utilization)
+    buffer = model.kv_offload.buffer_gib
+    if rest - buffer < _LEFT_GIB:
+        most = int(rest - _LEFT_GIB)
+        yield Fault(
+            f"the engine's share and a buffer of {buffer} GiB leave the system of {tightest.name} "
+            f"{max(rest - buffer, 0.0):.1f} GiB, and it needs {_LEFT_GIB:.0f}",
+            (*_PATH, "buffer_gib"),
+            f"write {most} or less" if most > 0 else "write a smaller 'engine.memory_utilization'",
+        )
+
+
+# Half of what the default share leaves: the engine is not to take all of its share.
+_LEFT_GIB = SYSTEM_BYTES / GIB / 2

@@ -1,0 +1,117 @@
+"""A KV cache that lasts on disk: what each engine is told, and how its size is bounded."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from generator.pipeline import read_site
+from generator.resources import ROOT
+from generator.site import Site
+
+SCRIPT = ROOT / "templates/payload/node/opt/sparkgen/kv-cache.sh"
+OFFLOAD = "{path: /srv/kv, gib: 400}"
+TWO = """\
+version: 1
+name: lab
+nodes:
+  - {name: spark1, management: {address: 10.0.0.11/24}}
+  - {name: spark2, management: {address: 10.0.0.12/24}}
+cabling: [{endpoints: [spark1:p0, spark2:p0]}]
+topology: {kind: direct}
+"""
+ONE = "version: 1\nname: lab\nnodes: [{name: spark1}]\ntopology: {kind: single}\n"
+
+
+def site(nodes: str, engine: str, version: str, more: str = "") -> tuple[Site | None, list[str]]:
+    text = f"{nodes}model: {{name: gpt-oss-120b, context_length: 8192, kv_offload: {OFFLOAD}}}\n"
+    text += f"engine: {{name: {engine}, version: {version}, image: example.org/e:1{more}}}\n"
+    found = read_site("lab.yaml", text.encode())
+    return found.site, [finding.rule for finding in found.findings]
+
+
+def words(site: Site, rank: int) -> list[str]:
+    return [word for group in site.nodes[rank].container.command for word in group]
+
+
+def test_vllm_has_a_folder_behind_its_buffer() -> None:
+    made, _ = site(ONE, "vllm", "0.33.0")
+    assert made
+    told = words(made, 0)
+    name, _, config = next(w for w in told if "kv-transfer" in w).partition("=")
+    assert name == "--kv-transfer-config"
+    assert json.loads(config) == {
+        "kv_connector": "OffloadingConnector",
+        "kv_role": "kv_both",
+        "kv_connector_extra_config": {
+            "spec_name": "TieringOffloadingSpec",
+            "cpu_bytes_to_use": 4 << 30,
+            "secondary_tiers": [{"type": "fs", "root_dir": "/srv/kv"}],
+        },
+    }
+    # Memory that is registered may grow with this allocator alone.
+    assert "--enable-cumem-allocator" in told
+    node = made.nodes[0]
+    assert node.env["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+    assert node.env["PYTHONHASHSEED"] == "0"
+    assert node.container.shm_size_gib == 20
+    assert ("/srv/kv", False) in [(m.inside, m.read_only) for m in node.container.mounts]
+
+
+def test_sglang_keeps_each_ranks_part_on_its_node() -> None:
+    made, _ = site(TWO, "sglang", "0.5.23", ", parallel: {tensor: 2}")
+    assert made
+    for rank in (0, 1):
+        told = words(made, rank)
+        assert {w for w in told if "hicache" in w or "hierarchical" in w} == {
+            "--enable-hierarchical-cache",
+            "--hicache-storage-backend=file",
+            "--hicache-host-memory-mode=buffer_only",
+            "--hicache-size=4",
+        }
+        assert made.nodes[rank].env["SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR"] == "/srv/kv"
+        assert made.nodes[rank].env["SGLANG_HICACHE_FILE_BACKEND_MAX_SIZE"] == "400Gi"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "engine", "version", "more", "refused"),
+    [
+        (TWO, "vllm", "0.33.0", ", parallel: {tensor: 2}", True),
+        (TWO, "vllm", "0.33.0", ", parallel: {pipeline: 2}", True),
+        # A replica on each node is an engine of its own.
+        (TWO, "vllm", "0.33.0", ", parallel: {data: 2}", False),
+        (TWO, "vllm", "0.33.0+slabs", ", parallel: {tensor: 2}", False),
+        (ONE, "vllm", "0.22.0", "", False),
+        (ONE, "vllm", "0.21.0", "", True),
+        (ONE, "sglang", "0.5.18", "", True),
+    ],
+)
+def test_engine_that_cannot_is_refused(
+    nodes: str, engine: str, version: str, more: str, refused: bool
+) -> None:
+    assert ("SG678" in site(nodes, engine, version, more)[1]) is refused
+
+
+def test_what_was_not_read_for_longest_goes_first(tmp_path: Path) -> None:
+    """2 GiB of sparse files where 1 GiB may be: half of them and a tenth more are removed."""
+    kept, script = tmp_path / "kv", tmp_path / "opt/sparkgen/kv-cache.sh"
+    facts = tmp_path / "etc/sparkgen/node.env"
+    for folder in (kept / "model_r0/abc", script.parent, facts.parent):
+        folder.mkdir(parents=True)
+    script.write_bytes(SCRIPT.read_bytes())
+    facts.write_text(f"KV_OFFLOAD=1 {kept}\n")
+    blocks = [kept / f"model_r0/abc/{n} \n.bin" for n in range(8)]
+    for age, block in enumerate(blocks):
+        block.touch()
+        os.truncate(block, 256 << 20)
+        os.utime(block, (1_000_000 + age, 2_000_000 - age))
+    config = kept / "config.json"
+    config.write_text("{}")
+    subprocess.run(["bash", script, "--once"], check=True)
+    assert [block.exists() for block in blocks] == [False] * 5 + [True] * 3
+    assert config.exists()
+    # Within its bound nothing is touched.
+    subprocess.run(["bash", script, "--once"], check=True)
+    assert sum(block.exists() for block in blocks) == 3
