@@ -1,0 +1,145 @@
+"""A bundle's engines as `launch.sh --bare` starts them, each on its node, without a container.
+
+Where a node is, is told by a prefix that leads a program into its network.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+# Seconds of a request, and between two looks at what is waited for.
+REQUEST, PAUSE = 60, 0.2
+
+# /etc and /opt are the tree's over the machine's, and so is /srv, where models are.
+_BOOT = """\
+set -e
+for folder in etc opt srv; do
+  mkdir -p "$0/$folder"
+  mount -t overlay overlay -o "lowerdir=$0/$folder:/$folder" "/$folder"
+done
+mount -t proc proc /proc
+hostname "$1"
+mkdir -p /var/cache/sparkgen
+exec bash /opt/sparkgen/launch.sh --bare
+"""
+
+
+@dataclass(frozen=True)
+class Running:
+    """An engine that was started on a node, and what it has printed."""
+
+    node: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    started: float
+
+    @property
+    def said(self) -> str:
+        """What it has printed so far."""
+        return self.log.read_text(errors="replace")
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, once it has ended."""
+        return self.process.poll()
+
+    def kill(self, name: str) -> None:
+        """Kill the process of a program on the node, as an error in it would."""
+        for pid in _descendants(self.process.pid):
+            if _program(pid) == name:
+                os.kill(pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Kill all of it; the first process of its namespace takes the others along."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def launched(
+    trees: Mapping[str, Path],
+    within: Mapping[str, Sequence[str]],
+    work: Path,
+    env: Mapping[str, str],
+) -> Iterator[dict[str, Running]]:
+    """Start the engine of every node at once; whatever is left of them ends with this."""
+    engines = {}
+    try:
+        for node, tree in trees.items():
+            engines[node] = launch(node, tree, within[node], work, env)
+        yield engines
+    finally:
+        for engine in engines.values():
+            engine.end()
+
+
+def launch(
+    node: str, tree: Path, within: Sequence[str], work: Path, env: Mapping[str, str]
+) -> Running:
+    """Start the engine of a node."""
+    unshare = ("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child")
+    argv = [*within, *unshare, "bash", "-c", _BOOT, str(tree), node]
+    log = work / f"{node}.log"
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            argv,
+            env={**os.environ, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+    return Running(node, process, log, time.monotonic())
+
+
+def ask(
+    within: Sequence[str], url: str, body: Mapping[str, object] | None = None, key: str = ""
+) -> tuple[int, str]:
+    """Send a request from where the prefix leads; the status, 0 without an answer, and the text."""
+    argv = [
+        *within,
+        "curl",
+        "--silent",
+        "--max-time",
+        str(REQUEST),
+        "--write-out",
+        r"\n%{http_code}",
+    ]
+    if body is not None:
+        argv += ["--header", "Content-Type: application/json", "--data", json.dumps(body)]
+    if key:
+        argv += ["--header", f"Authorization: Bearer {key}"]
+    done = subprocess.run([*argv, url], capture_output=True, text=True)
+    text, _, status = done.stdout.rpartition("\n")
+    return int(status or 0), text
+
+
+def completion(within: Sequence[str], url: str, model: str, key: str = "") -> str:
+    """Eight tokens of chat."""
+    question = [{"role": "user", "content": "Hello"}]
+    body = {"model": model, "messages": question, "max_tokens": 8, "temperature": 0}
+    status, text = ask(within, f"{url}/v1/chat/completions", body, key)
+    if status != 200:
+        raise RuntimeError(f"{status}: {text}")
+    answer = json.loads(text)
+    if answer["usage"]["completion_tokens"] < 1:
+        raise RuntimeError(text)
+    return text
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield int(child)
+            yield from _descendants(int(child))
+
+
+def _program(pid: int) -> str:
+    return Path(f"/proc/{pid}/exe").readlink().name

@@ -1,0 +1,1 @@
+"""Real NCCL on one GPU, over a site's cables; by hand, on a machine that has one."""
