@@ -29,6 +29,7 @@ COMMANDS = (
     "verify",
     "capture",
     "import",
+    "audit",
     "lsp",
 )
 

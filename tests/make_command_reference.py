@@ -36,6 +36,10 @@ EXITS: Mapping[str, Mapping[int, str]] = {
     "verify": {1: "a check fails, or with `--strict` a program is missing", 3: ""},
     "capture": {3: "", 4: ""},
     "import": {3: "a file says nothing of a cluster, or what was written has errors"},
+    "audit": {
+        1: "there is an error, with `--strict` a warning",
+        3: "a file says nothing of a cluster",
+    },
     "lsp": {3: "", 4: "pygls is not installed"},
 }
 

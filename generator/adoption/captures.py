@@ -126,7 +126,7 @@ class _Reader:
         for path in self._under("files/etc/systemd/system/"):
             text = self._text_of(path)
             if found := re.search(r"(?m)^ExecStart=.*", text.text):
-                yield path.rpartition("/")[2], text.word("", found.start(), found.end())
+                yield path.rpartition("/")[2], text.word(found[0], found.start(), found.end())
 
     def _caches(self) -> Iterator[tuple[str, str]]:
         name = ""

@@ -22,6 +22,7 @@ class Entry:
     name: str
     value: Any
     place: Word
+    is_known: bool = True
 
 
 @record
@@ -160,7 +161,7 @@ def _entry(known: FlagCatalog | None, name: str, taken: list[Word], word: Word) 
     place = taken[0] if taken else word
     if found is None:
         value: Any = [w.text for w in taken] if len(taken) > 1 else taken[0].text if taken else True
-        return Entry(plain, value, place)
+        return Entry(plain, value, place, is_known=False)
     full = f"{found.flag.name}.{found.key}" if found.key else found.flag.name
     if not taken:
         return Entry(full, not found.is_off, word)

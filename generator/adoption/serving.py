@@ -151,6 +151,9 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
     if (entry.place.is_removed or entry.value == REMOVED) and not _is_secret(key):
         said = f"the value of --{entry.name}, which the capture left out"
         draft.losses.append(Loss(said, entry.place))
+        if not entry.is_known:
+            # That there is such a flag is to be judged all the same.
+            draft.put(("engine", "args", entry.name), True, entry.place)
     elif "$" in str(entry.value) and not _is_secret(key):
         said = f"--{entry.name} {entry.value}, which only the shell knows"
         draft.losses.append(Loss(said, entry.place))

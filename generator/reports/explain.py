@@ -10,7 +10,7 @@ from typing import Any
 from generator.catalogs.advisories import Advisory, advisories
 from generator.diagnostics import Severity
 from generator.records import record, values
-from generator.rules import bundle, reading
+from generator.rules import adopted, bundle, reading
 from generator.rules.advisories import SUBJECTS
 from generator.rules.registry import DOCUMENTED, RULES
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 # These register what they document when they are imported.
-MODULES = (reading, bundle)
+MODULES = (reading, bundle, adopted)
 
 # By the first digit of a rule's id.
 GROUPS: Mapping[str, str] = {
@@ -38,7 +38,7 @@ GROUPS: Mapping[str, str] = {
     "5": "model and memory",
     "6": "engine and flags",
     "7": "secrets and security",
-    "8": "bundle, drift and policy",
+    "8": "bundle, drift, policy, and what runs",
     "9": "a fault of sparkgen's own",
 }
 _WIDTH = 80

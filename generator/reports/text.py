@@ -37,7 +37,7 @@ def text(
     severities = {finding.severity for finding in ordered}
     stopped = strict and Severity.WARNING in severities and Severity.ERROR not in severities
     why = "; with --strict a warning is an error" if stopped else ""
-    return "\n\n".join([*blocks, f"{count(ordered)} in {_plain(document.name)}{why}"]) + "\n"
+    return "\n\n".join([*blocks, f"{count(ordered)} in {plain(document.name)}{why}"]) + "\n"
 
 
 def count(findings: Iterable[Finding]) -> str:
@@ -61,7 +61,7 @@ def difference(before: Document, after: Document) -> str:
     for part in before.files:
         sides = (part, changed.get(part.name, part))
         old, new = (redaction.shown(side).splitlines(keepends=True) for side in sides)
-        name = _plain(part.name)
+        name = plain(part.name)
         shown += map(_ended, unified_diff(old, new, name, name))
     return "".join(shown)
 
@@ -93,33 +93,38 @@ class _Texts:
 
 def _finding(document: Document, texts: _Texts, finding: Finding, color: bool) -> Iterator[str]:
     span = place(document, finding)
-    title = f"{finding.severity}[{finding.rule}]"
-    if color:
-        title = f"\x1b[1;{_COLORS[finding.severity]}m{title}\x1b[0m"
-    yield f"{title}: {_plain(finding.message)}"
+    yield heading(finding.severity, finding.rule, finding.message, color)
     lines = texts.of(span)
-    yield f" --> {_plain(span.file or document.name)}:{_point(span)}{_path(finding.path)}"
+    yield f" --> {plain(span.file or document.name)}:{_point(span)}{_path(finding.path)}"
     gutter = " " * len(str(span.line + 1))
     # What the site as a whole lacks has no line to show.
     if (finding.path or finding.span) and span.line < len(lines) and lines[span.line].strip():
-        source, caret = _snippet(lines[span.line], span)
+        source, caret = snippet(lines[span.line], span)
         yield f"{gutter} |"
         yield f"{span.line + 1} | {source}"
         yield f"{gutter} | {caret}"
     for related in finding.related:
         other = document.locate(related.path) or Span(0, 0, 0, 0)
-        file = "" if other.file == span.file else f"{_plain(document.file(other).name)}:"
+        file = "" if other.file == span.file else f"{plain(document.file(other).name)}:"
         where = f"{file}{_point(other)}{_path(related.path)}"
-        yield f"{gutter} = note: {_plain(related.text)} at {where}"
-    yield f"{gutter} = help: {_help(finding)}"
+        yield f"{gutter} = note: {plain(related.text)} at {where}"
+    yield f"{gutter} = help: {advice(finding.rule, finding.help)}"
 
 
-def _help(finding: Finding) -> str:
+def heading(severity: Severity, rule: str, message: str, color: bool) -> str:
+    """The first line of a finding."""
+    title = f"{severity}[{rule}]"
+    if color:
+        title = f"\x1b[1;{_COLORS[severity]}m{title}\x1b[0m"
+    return f"{title}: {plain(message)}"
+
+
+def advice(rule: str, help_text: str) -> str:
     """What to write, and where there is more to read."""
-    more = f"run 'sparkgen explain {finding.rule}'"
-    if not finding.help:
+    more = f"run 'sparkgen explain {rule}'"
+    if not help_text:
         return more
-    return f"{_plain(finding.help)}{' ' if finding.help.endswith('?') else '; '}{more}"
+    return f"{plain(help_text)}{' ' if help_text.endswith('?') else '; '}{more}"
 
 
 def _point(span: Span) -> str:
@@ -127,10 +132,10 @@ def _point(span: Span) -> str:
 
 
 def _path(path: KeyPath) -> str:
-    return f" ({_plain(path_text(path))})" if path else ""
+    return f" ({plain(path_text(path))})" if path else ""
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text of any length and characters as a terminal can be given it."""
     return visible(text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "...")
 
@@ -142,7 +147,7 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _snippet(line: str, span: Span) -> tuple[str, str]:
+def snippet(line: str, span: Span) -> tuple[str, str]:
     """The source line, or what is around the span, and carets under exactly the span."""
     line = line.rstrip()
     end = span.end_column if span.end_line == span.line else len(line)

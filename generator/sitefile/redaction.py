@@ -87,13 +87,23 @@ class _Search:
         name = key.value if isinstance(key, yaml.ScalarNode) else ""
         if isinstance(key, yaml.ScalarNode) and (looks := self._shape(name)):
             yield Secret(looks, (*path, name), True, key)
-        named = _is_secret_key(name) and not _is_vocabulary(path, name)
+        named = is_secret_key(name) and not _is_vocabulary(path, name)
         yield from self.walk(value, (*path, name), named)
 
     def _shape(self, text: str) -> str:
         if not self._shapes or not re.search(_ANY_SHAPE, text):
             return ""
         return next(looks for looks, pattern in _SHAPES.items() if re.search(pattern, text))
+
+
+def is_secret_text(text: str) -> bool:
+    """Whether a text has the shape of a secret."""
+    return re.search(_ANY_SHAPE, text) is not None
+
+
+def blanked(text: str) -> str:
+    """A text with asterisks in place of what has the shape of a secret."""
+    return re.sub(_ANY_SHAPE, _blank, text)
 
 
 def shown(document: Document) -> str:
@@ -171,7 +181,8 @@ def _plain_path(path: KeyPath) -> KeyPath:
     return tuple(re.sub(_ANY_SHAPE, MASK, part) if isinstance(part, str) else part for part in path)
 
 
-def _is_secret_key(name: str) -> bool:
+def is_secret_key(name: str) -> bool:
+    """Whether a value under this name is a secret."""
     name = name.replace("-", "_").replace(".", "_")
     secret = re.search(_SECRET_KEY, name) or re.search(_TOKEN_KEY, name)
     return bool(secret) and not re.search(_REFERENCE_KEY, name)
@@ -198,7 +209,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _blank_line(match: re.Match[str]) -> str:
-    if not _is_secret_key(match[1]):
+    if not is_secret_key(match[1]):
         return match[0]
     start = match.start(2) - match.start()
     return match[0][:start] + re.sub(r"\S", "*", match[2])

@@ -1,0 +1,85 @@
+"""What is wrong with what people run, at its place in their own files.
+
+What runs is adopted as a site, and the rules judge that; each finding goes back to the place that
+its path came from. What a site file can't say is judged here, under rules of its own.
+"""
+
+import re
+from collections.abc import Iterator
+
+from generator.adoption import Adoption
+from generator.adoption.found import Word
+from generator.audit import own
+from generator.diagnostics import Finding, Related
+from generator.reports.remarks import Place, Remark
+
+# What is no fault of what runs: that sparkgen would set it itself, and what a site file has to add.
+_OF_SITES = frozenset(
+    ("SG402", "SG403", "SG501", "SG502", "SG505", "SG606", "SG611", "SG612", "SG630", "SG631")
+)
+# What depends on the version and on the model, and is nothing where those are a guess.
+_OF_THE_VERSION = re.compile(r"SG(41[0-2]|62|63|64|65|66|67|55)")
+_OF_THE_MODEL = re.compile(r"SG(5[0-3]|62)")
+
+
+def audit(adopted: Adoption) -> list[Remark]:
+    """The findings, by file and line, each once."""
+    found = [remark for finding in adopted.reading.findings for remark in _remark(adopted, finding)]
+    found += own.remarks(adopted)
+    unique = {(r.rule, r.place.file, r.place.span, r.message): r for r in found}
+    return sorted(unique.values(), key=_order)
+
+
+def _order(remark: Remark) -> tuple[str, int, int, str]:
+    span = remark.place.span
+    return (
+        remark.place.file,
+        span.line if span else 0,
+        span.column if span else 0,
+        remark.rule,
+    )
+
+
+def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
+    """A finding of the adopted site at the place that it came from; none for what is guessed."""
+    place = adopted.origin(finding.path) if finding.path else None
+    if place is None or finding.rule in _OF_SITES or _is_guessed(adopted, finding.rule):
+        return
+    yield Remark(
+        finding.rule,
+        finding.severity,
+        finding.message,
+        _help(adopted, finding.help),
+        _place(place),
+        tuple(_related(adopted, finding.related)),
+    )
+
+
+def _help(adopted: Adoption, text: str) -> str:
+    """What to do, without what is only worked out from a guess."""
+    known = "\n".join(adopted.found.texts.values())
+    clauses = [
+        clause
+        for clause in text.split("; ")
+        if all(address in known for address in re.findall(r"\d+\.\d+\.\d+\.\d+", clause))
+    ]
+    said = "; ".join(clauses)
+    return f"in a site file: {said}" if said.startswith("write ") else said
+
+
+def _is_guessed(adopted: Adoption, rule: str) -> bool:
+    said = adopted.draft.origins
+    if ("engine", "version") not in said and _OF_THE_VERSION.match(rule):
+        return True
+    is_known = ("model", "name") in said or ("model", "source") in said
+    return not is_known and bool(_OF_THE_MODEL.match(rule))
+
+
+def _related(adopted: Adoption, related: tuple[Related, ...]) -> Iterator[tuple[str, Place]]:
+    for other in related:
+        if word := adopted.origin(other.path):
+            yield other.text, _place(word)
+
+
+def _place(word: Word) -> Place:
+    return Place(word.file, "", word.span)

@@ -1,0 +1,121 @@
+"""What is judged of files that no site file can say; documented in `generator.rules.adopted`."""
+
+import re
+from collections.abc import Iterator
+
+from generator.adoption import Adoption
+from generator.adoption.found import REMOVED, Container, FoundNode, Word
+from generator.diagnostics import Severity, listed
+from generator.hardware import HALVES, PORTS, Half
+from generator.reports.remarks import Place, Remark
+from generator.rules import adopted as _documented  # noqa: F401 (registers its rules)
+from generator.rules.registry import DOCUMENTED
+from generator.sitefile.redaction import is_secret_key, is_secret_text
+
+_RESTARTS = ("always", "unless-stopped")
+
+
+def remarks(adopted: Adoption) -> Iterator[Remark]:
+    """All of them."""
+    for node in adopted.found.nodes:
+        yield from _bare_halves(node)
+        yield from _settings(node)
+        for container in node.containers:
+            yield from _container(container)
+            yield from _two_owners(node, container)
+            yield from _keys(container)
+
+
+def _said(rule: str, message: str, advice: str, word: Word) -> Remark:
+    severity = DOCUMENTED[rule][0] if rule in DOCUMENTED else Severity.WARNING
+    return Remark(rule, severity, message, advice, Place(word.file, "", word.span))
+
+
+def _bare_halves(node: FoundNode) -> Iterator[Remark]:
+    """Halves without an address beside one that has one."""
+    if node.place is None and len(node.interfaces) == 1 and node.interfaces[0].has_link:
+        # One that a setting names, and nobody looked for more.
+        return
+    known = {interface.name: interface for interface in node.interfaces}
+    for port in PORTS:
+        halves = [known.get(Half(port, half).interface) for half in HALVES]
+        having = [one for one in halves if one and one.addresses]
+        if len(having) != 1:
+            continue
+        bare = next(Half(port, half).interface for half in HALVES if halves[half] is not having[0])
+        yield _said(
+            "SG841",
+            f"{bare}, the other half of {having[0].name}'s port, has no address",
+            f"give {bare} one in a subnet of its own: a half carries 100 of the 200 Gb/s",
+            having[0].place,
+        )
+
+
+def _settings(node: FoundNode) -> Iterator[Remark]:
+    """Lines of nccl.conf that NCCL reads otherwise than they look."""
+    for variable in node.settings:
+        if variable.is_blank:
+            yield _said(
+                "SG842",
+                f"NCCL does not trim this line: {variable.name} is not set to what it looks like",
+                f"write {variable.name}={variable.value.text}, without blanks, quotes and 'export'",
+                variable.value,
+            )
+
+
+def _container(container: Container) -> Iterator[Remark]:
+    privileged = container.options.get("privileged")
+    if privileged and privileged.text in ("true", "--privileged"):
+        yield _said(
+            "SG713",
+            "a privileged container is root on the node",
+            "write '--cap-add IPC_LOCK --device /dev/infiniband --ulimit memlock=-1' in its place",
+            privileged,
+        )
+
+
+def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
+    """A container that Docker and a unit both start again."""
+    restart = container.options.get("restart")
+    if restart is None or restart.text.partition(":")[0] not in _RESTARTS:
+        return
+    name = container.name.lstrip("/")
+    units = [unit for unit, start in node.units.items() if _starts(start.text, name)]
+    if units:
+        yield _said(
+            "SG844",
+            f"Docker starts '{name}' again, and so does {listed(units, 'and')}",
+            'write restart: "no", and leave it to the unit',
+            restart,
+        )
+
+
+def _starts(line: str, name: str) -> bool:
+    named = rf"(?<![\w-]){re.escape(name)}(?![\w-])|compose"
+    return "docker" in line and bool(re.search(named, line))
+
+
+def _keys(container: Container) -> Iterator[Remark]:
+    """Keys that stand where anybody may read them who may ask for the process."""
+    before = ""
+    for word in container.words:
+        flag, equals, value = word.text.partition("=")
+        name, text = (flag, value) if equals else (before, word.text)
+        before = word.text if word.text.startswith("--") and not equals else ""
+        if name.startswith("--") and is_secret_key(name.lstrip("-")) and _is_written(text):
+            yield _said("SG845", f"the value of {name} stands in the command", _ADVICE, word)
+        elif is_secret_text(text):
+            yield _said("SG845", "a key stands in the command", _ADVICE, word)
+    for variable in container.env:
+        word = variable.value
+        is_key = is_secret_key(variable.name) and word.text != REMOVED
+        if (is_key and _is_written(word.text)) or is_secret_text(word.text):
+            said = f"the value of {variable.name} stands in the file"
+            yield _said("SG845", said, _ADVICE, word)
+
+
+_ADVICE = "make it a new one, and keep it in a file that root alone reads, as by 'env_file'"
+
+
+def _is_written(text: str) -> bool:
+    return bool(text) and not text.startswith(("$", "--"))

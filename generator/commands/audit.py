@@ -1,0 +1,43 @@
+"""`sparkgen audit`."""
+
+import sys
+
+import click
+
+from generator.adoption import adopt
+from generator.audit import audit
+from generator.commands.adopting import INPUTS, found
+from generator.commands.options import DRIFT, FORM, QUIET, STRICT
+from generator.commands.sites import TEXTUAL, color_of
+from generator.diagnostics import Severity
+from generator.reports import report
+
+
+@click.command(epilog="Example: sparkgen audit spark1.tar.gz spark2.tar.gz")
+@INPUTS
+@STRICT
+@QUIET
+@FORM
+def command(inputs: tuple[str, ...], strict: bool, quiet: bool, form: str) -> None:
+    """Say what is wrong with what a cluster runs, in its own files.
+
+    FILE is what import takes: a capture, netplan's file, nccl.conf, a Compose file, a docker run
+    line, a recipe, NVIDIA's cluster JSON. The rules are those of site files; of what nobody says
+    nothing is found.
+    """
+    from pathlib import Path
+
+    from generator.reports import located
+
+    said = found(inputs, form)
+    remarks = audit(adopt(said, "mine", "mine.yaml"))
+    if form in TEXTUAL:
+        shown = located.text(remarks, said.texts, color_of(sys.stderr))
+        click.echo(shown, nl=False, err=True)
+    if form == "text" and not remarks and not quiet:
+        click.echo("nothing is wrong, as far as these files say")
+    if form != "text":
+        click.echo(report(form, remarks, Path.cwd()), nl=False)
+    stops = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
+    if any(remark.severity in stops for remark in remarks):
+        sys.exit(DRIFT)

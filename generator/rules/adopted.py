@@ -1,0 +1,40 @@
+"""Rules about files that a site file has no words for. Documented here, checked by `audit`."""
+
+from generator.diagnostics import Severity
+from generator.rules.registry import documented
+
+
+@documented("SG841", Severity.WARNING)
+def bare_half() -> None:
+    """Both halves of a cabled port have an address.
+
+    A QSFP port is two PCIe x4 halves of about 100 Gb/s, each with an interface and a RoCE device of
+    its own. One without an address carries nothing.
+    """
+
+
+@documented("SG842")
+def untrimmed_line() -> None:
+    """A line of nccl.conf is NAME=VALUE, without blanks, quotes and `export`.
+
+    NCCL takes all before the first `=` for the name and all behind it for the value.
+
+    Source: NCCL, src/misc/param.cc, `setEnvFile`.
+    """
+
+
+@documented("SG844", Severity.WARNING)
+def two_owners() -> None:
+    """One starts a container again: Docker, or a unit.
+
+    With `restart: always` beside a unit both do, one kills what the other has started, and after
+    each reboot two start at once.
+    """
+
+
+@documented("SG845")
+def key_in_the_open() -> None:
+    """No key stands in a command, or in a file that is shared.
+
+    Whoever may list processes, or ask Docker, reads the one; whoever has the repository, the other.
+    """

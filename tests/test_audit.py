@@ -1,0 +1,280 @@
+"""`audit`: findings in people's own files, on captures made after public deployments.
+
+Each is what its owner published of a node's network, container and units, with addresses and names
+changed. It has the findings that it deserves, and no other.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from captured_nodes import Container, Machine, address
+from conftest import Command
+
+FOLDER = Path(__file__).parent / "adopted"
+LEFT, RIGHT = ("enp1s0f0np0", "enP2p1s0f0np0"), ("enp1s0f1np1", "enP2p1s0f1np1")
+MANAGED = "enP7s7"
+
+
+def netplan(addresses: dict[str, Sequence[str]], mtu: int = 9000) -> str:
+    """A netplan file of these interfaces."""
+    lines = ["network:", "  version: 2", "  ethernets:"]
+    for name, own in addresses.items():
+        lines += [f"    {name}:", "      dhcp4: no", f"      mtu: {mtu}"]
+        lines += [f"      addresses: [{', '.join(own)}]"] if own else []
+    return "\n".join(lines) + "\n"
+
+
+def node(
+    number: int,
+    fabric: dict[str, Sequence[str]],
+    containers: Sequence[Container] = (),
+    files: dict[str, str] | None = None,
+    managed: str = MANAGED,
+    mtu: int = 9000,
+) -> Machine:
+    """A node whose netplan file and links say the same."""
+    links = [address(name, *own, mtu=mtu) for name, own in fabric.items()]
+    links.append(address(managed, f"10.0.7.{number}/24"))
+    own = {"etc/netplan/40-cx7.yaml": netplan(fabric, mtu)} if fabric else {}
+    printed = {"ip -j address": json.dumps(links)}
+    return Machine(f"spark{number}", {**own, **(files or {})}, printed, containers)
+
+
+def halves(names: Sequence[str], number: int, first: int = 100, length: int = 24) -> dict[str, Any]:
+    """An address for each half of a port, in subnets of their own."""
+    return {name: [f"192.168.{first + i}.{number}/{length}"] for i, name in enumerate(names)}
+
+
+def serve(
+    *words: str, env: Sequence[str] = (), image: str = "vllm/vllm-openai:v0.33.0", **more: Any
+) -> Container:
+    """A container that serves, named as people do."""
+    return Container("vllm_node", image, words, ("vllm", "serve"), env, **more)
+
+
+def rank(number: int, *words: str) -> tuple[str, ...]:
+    """A command for two nodes."""
+    more = ("--headless",) if number else ("--host", "10.0.7.1")
+    shared = ("--tensor-parallel-size", "2", "--nnodes", "2", "--node-rank", str(number))
+    return (*words, *shared, "--gpu-memory-utilization", "0.8", *more)
+
+
+USUAL = ("--gpu-memory-utilization", "0.8", "--host", "10.0.7.1")
+OSS = ("openai/gpt-oss-120b", "--max-model-len", "65536", "--max-num-seqs", "4")
+M2 = ("nvidia/MiniMax-M2.7-NVFP4", "--max-model-len", "65536")
+LEFT_ENV = ("NCCL_IB_HCA=rocep1s0f0,roceP2p1s0f0", "NCCL_SOCKET_IFNAME=enp1s0f0np0")
+RIGHT_ENV = ("NCCL_IB_HCA=rocep1s0f1,roceP2p1s0f1", "NCCL_SOCKET_IFNAME=enp1s0f1np1")
+
+
+def pair(
+    names: Sequence[str],
+    env: Sequence[str],
+    *words: str,
+    files: dict[str, str] | None = None,
+    **more: Any,
+) -> list[Machine]:
+    """Two nodes with one cable, and what they serve."""
+    return [
+        node(n, halves(names, n), [serve(*rank(n - 1, *words), env=env, **more)], files)
+        for n in (1, 2)
+    ]
+
+
+UNIT_PATH = "etc/systemd/system/vllm.service"
+UNIT = "[Service]\nExecStart=/usr/bin/docker start -a vllm_node\nRestart=always\n"
+CASES: dict[str, tuple[list[Machine], list[str]]] = {
+    # Two nodes, native vLLM, exact devices, no GID: nothing to be said.
+    "bytebunker": (pair(RIGHT, RIGHT_ENV, *OSS), []),
+    # The same through a switch, as NVIDIA's playbook writes it.
+    "nvidia-switch": (
+        [
+            node(n, halves(LEFT, n), [serve(*rank(n - 1, *OSS), env=LEFT_ENV)], mtu=1500)
+            for n in (1, 2)
+        ],
+        [],
+    ),
+    # Both halves in one subnet.
+    "one-subnet": (
+        [
+            node(n, {LEFT[0]: [f"192.168.100.{n}/24"], LEFT[1]: [f"192.168.100.{n + 4}/24"]})
+            for n in (1, 2)
+        ],
+        ["SG301"],
+    ),
+    # A launch record with a link-local address on one half alone.
+    "guardkit": (
+        [
+            node(
+                n,
+                {RIGHT[0]: [f"169.254.207.{n}/24"], RIGHT[1]: []},
+                [
+                    serve(
+                        *rank(n - 1, *M2, "--max-num-seqs", "2"),
+                        env=("NCCL_IB_HCA=rocep1s0f1,roceP2p1s0f1",),
+                    )
+                ],
+            )
+            for n in (1, 2)
+        ],
+        ["SG841", "SG841"],
+    ),
+    # The device of another machine.
+    "argent": (
+        pair(LEFT, ("NCCL_IB_HCA=mlx5_0", "NCCL_SOCKET_IFNAME=enp1s0f0np0"), *OSS),
+        ["SG414"],
+    ),
+    # Variables defined as empty in Compose, with nccl.conf beside them.
+    "mia": (
+        pair(
+            LEFT,
+            (*LEFT_ENV, "NCCL_DEBUG="),
+            *OSS,
+            files={"etc/nccl.conf": "NCCL_DEBUG=WARN\n"},
+        ),
+        ["SG413"],
+    ),
+    # NCCL switched off by a line that the system left.
+    "left-by-dgx-os": (
+        pair(LEFT, (), *OSS, files={"etc/nccl.conf": "NCCL_IB_DISABLE=1\n"}),
+        ["SG416"],
+    ),
+    "blanks": (
+        pair(LEFT, (), *OSS, files={"etc/nccl.conf": "NCCL_DEBUG = WARN\n"}),
+        ["SG842", "SG842"],
+    ),
+    # A service beside Docker's own restart.
+    "two-owners": (
+        pair(LEFT, LEFT_ENV, *OSS, restart="always", files={UNIT_PATH: UNIT}),
+        ["SG844", "SG844"],
+    ),
+    "privileged": (pair(LEFT, LEFT_ENV, *OSS, privileged=True), ["SG713", "SG713"]),
+    # All of the memory, on every address.
+    "idzik": (
+        [
+            node(
+                1,
+                {},
+                [serve(*OSS, "--gpu-memory-utilization", "0.95", "--host", "0.0.0.0")],
+            )
+        ],
+        ["SG523", "SG701"],
+    ),
+    "gid": (pair(LEFT, (*LEFT_ENV, "NCCL_IB_GID_INDEX=3"), *OSS), ["SG419"]),
+    # A key as a word of the command.
+    "key": (
+        [
+            node(
+                1,
+                {},
+                [
+                    serve(
+                        *OSS,
+                        "--gpu-memory-utilization",
+                        "0.8",
+                        "--host",
+                        "10.0.7.1",
+                        "--api-key",
+                        "mine",
+                    )
+                ],
+            )
+        ],
+        ["SG845"],
+    ),
+    # A flag that this version does not have, and a model that does not fit.
+    "flag": (pair(LEFT, LEFT_ENV, *OSS, "--max-modl-len", "4096"), ["SG632"]),
+    "does-not-fit": (
+        [
+            node(
+                1,
+                {},
+                [
+                    serve(
+                        *("Qwen/Qwen3-235B-A22B-GPTQ-Int4", *USUAL),
+                        *("--max-model-len", "32768"),
+                    )
+                ],
+            )
+        ],
+        ["SG520"],
+    ),
+    # Control traffic over Wi-Fi.
+    "wifi": (
+        [
+            node(
+                n,
+                halves(LEFT, n),
+                [serve(*rank(n - 1, *OSS), env=(LEFT_ENV[0], "NCCL_SOCKET_IFNAME=wlP9s9"))],
+                managed="wlP9s9",
+            )
+            for n in (1, 2)
+        ],
+        ["SG310"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_deployments(name: str, sparkgen: Command, tmp_path: Path) -> None:
+    machines, rules = CASES[name]
+    archives = [machine.capture(tmp_path).name for machine in machines]
+    outcome = sparkgen("audit", *archives, "--format", "json", cwd=tmp_path)
+    found = json.loads(outcome.out)["findings"]
+    assert [finding["rule"] for finding in found] == rules, json.dumps(found, indent=1)
+    assert all(finding["line"] and finding["file"].startswith("spark") for finding in found)
+    imported = sparkgen("import", *archives, cwd=tmp_path)
+    assert imported.out.startswith("# yaml-language-server")
+
+
+def test_there_are_fifteen() -> None:
+    assert len(CASES) >= 15
+
+
+PRINTED = """\
+error[SG414]: DGX OS has no 'mlx5_0'
+ --> nccl.conf:1:13
+  |
+1 | NCCL_IB_HCA=mlx5_0
+  |             ^^^^^^
+  = help: its devices are rocep1s0f0, roceP2p1s0f0, rocep1s0f1 and roceP2p1s0f1; take it out: \
+sparkgen derives it for each node; run 'sparkgen explain SG414'
+
+error[SG842]: NCCL does not trim this line: NCCL_SOCKET_IFNAME is not set to what it looks like
+ --> nccl.conf:2:21
+  |
+2 | NCCL_SOCKET_IFNAME = enp1s0f0np0
+  |                     ^^^^^^^^^^^^
+  = help: write NCCL_SOCKET_IFNAME=enp1s0f0np0, without blanks, quotes and 'export'; \
+run 'sparkgen explain SG842'
+
+error[SG416]: 'NCCL_IB_DISABLE: 1' keeps NCCL off the fabric, on slow sockets
+ --> nccl.conf:3:17
+  |
+3 | NCCL_IB_DISABLE=1
+  |                 ^
+  = help: take it out: sparkgen sets it to 0; run 'sparkgen explain SG416'
+
+3 errors in nccl.conf
+"""
+
+
+def test_line_and_caret(sparkgen: Command) -> None:
+    outcome = sparkgen("audit", "spark1=40-cx7.yaml", "spark1=nccl.conf", cwd=FOLDER)
+    assert (outcome.code, outcome.out, outcome.err) == (1, "", PRINTED)
+
+
+def test_no_key_is_shown(sparkgen: Command) -> None:
+    outcome = sparkgen("audit", "run.sh", cwd=FOLDER)
+    assert "the value of HF_TOKEN stands in the file" in outcome.err
+    assert "hf_abc" not in outcome.err
+    assert "HF_TOKEN=****" in outcome.err
+
+
+def test_of_files_that_say_little_nothing_is_found(sparkgen: Command) -> None:
+    for name in ("cluster.json", "40-cx7.yaml", "solo.yaml"):
+        outcome = sparkgen("audit", name, cwd=FOLDER)
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out == "nothing is wrong, as far as these files say\n"
