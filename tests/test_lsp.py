@@ -62,6 +62,26 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lab.yaml"
 
 
+@pytest.mark.parametrize(
+    ("policy", "severity"),
+    [
+        ("rules: {SG609: {level: error, reason: reviewed}}", types.DiagnosticSeverity.Error),
+        ("rules: [", types.DiagnosticSeverity.Warning),
+    ],
+)
+def test_policy_of_the_repository_is_obeyed_if_it_is_one(
+    policy: str, severity: types.DiagnosticSeverity, tmp_path: Path
+) -> None:
+    async def ask(_: LanguageClient, uri: str, published: list[Any]) -> Any:
+        return published[-1]
+
+    (tmp_path / "sites").mkdir()
+    (tmp_path / "policy.yaml").write_text(f"version: 1\n{policy}\n")
+    site = SITE.replace("vllm-openai:v0.33.0", "vllm-openai:latest")
+    found = talk(tmp_path / "sites/lab.yaml", site, ask)
+    assert [(one.code, one.severity) for one in found.diagnostics] == [("SG609", severity)]
+
+
 def test_findings_are_diagnostics_where_they_are(path: Path) -> None:
     async def ask(_: LanguageClient, uri: str, published: list[Any]) -> Any:
         return published[-1]

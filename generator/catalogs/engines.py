@@ -55,7 +55,8 @@ class EngineTraits(NamedTuple):
 
     `batches` are its defaults on a GB10, oldest first. `step_flag` sets the tokens of a step,
     `eager_flag` switches graphs off, `pool_flag` fixes the size of the KV cache, and
-    `settings_flag` names a file of settings that sparkgen writes. `stage_variable` gives the layers
+    `settings_flag` names a file of settings that sparkgen writes. `variables_file` is a list of
+    variables that it reads, of which its catalog has none. `stage_variable` gives the layers
     of each pipeline stage. `eight_bit_cache` is a KV cache of 8 bits as the engine spells it.
 
     `allocates_all`: the cache of all sequences is allocated at the start, and not shared as they
@@ -92,6 +93,7 @@ class EngineTraits(NamedTuple):
     eager_flag: str = ""
     pool_flag: str = ""
     settings_flag: str = ""
+    variables_file: str = ""
     stage_variable: str = ""
     splits_tensors: bool = True
     drafts_over_stages: tuple[str, ...] = ("eagle3", "draft", "mtp")
@@ -199,6 +201,7 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
         batches=(BatchDefaults((), 8192, 64),),
         step_flag="max_num_tokens",
         settings_flag="config",
+        variables_file="tensorrt-llm-variables.txt",
         eight_bit_cache="fp8",
         larger_first=True,
         delta_kernels=(1, 4),

@@ -100,6 +100,11 @@ def never_was(text: str) -> bool:
     return patches is not None and len(numbers) > 2 and numbers[2] not in patches
 
 
+def releases() -> list[str]:
+    """All releases that are known."""
+    return [f"{_MAJOR}.{minor}.{patch}" for minor, some in _RELEASES.items() for patch in some]
+
+
 def releases_of(text: str) -> list[str]:
     """The releases of the same minor version, which a misspelt one may be."""
     numbers = release(text)

@@ -72,5 +72,11 @@ COMMON = frozenset(
 @cache
 def of_ray() -> frozenset[str]:
     """The names of variables that Ray is known to read; its core reads more."""
-    lines = (SCHEMAS / "ray-variables.txt").read_text().splitlines()
+    return of_file("ray-variables.txt")
+
+
+@cache
+def of_file(file: str) -> frozenset[str]:
+    """The names of variables that a list has, one a line."""
+    lines = (SCHEMAS / file).read_text().splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))

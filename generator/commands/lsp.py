@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from generator.commands.policies import sound_policy_of
 from generator.commands.sites import fail
 from generator.pipeline import Reading, read_site
 from generator.sitefile.disk import beside
@@ -23,4 +24,5 @@ def command() -> None:
 
 
 def _read(path: str, text: str) -> Reading:
-    return read_site(path, text.encode(), beside(Path(path)))
+    file = Path(path)
+    return read_site(path, text.encode(), beside(file), sound_policy_of(file))

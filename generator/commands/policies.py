@@ -37,6 +37,15 @@ def beside(site: Path) -> Path | None:
     return path if path.is_file() else None
 
 
+def sound_policy_of(site: Path) -> Policy | None:
+    """The policy of the site's repository, for a program that goes on where that can't be read."""
+    found = beside(site)
+    try:
+        return read_policy(str(found), found.read_bytes())[2] if found else None
+    except OSError:
+        return None
+
+
 def _read(path: Path, form: str) -> Policy | None:
     document, findings, policy = read_policy(str(path), content(path))
     reading = Reading(document, tuple(findings), None, None, {})

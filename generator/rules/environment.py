@@ -4,17 +4,20 @@ import re
 from collections.abc import Iterator, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.nccl import never_was, releases_of
+from generator.catalogs.nccl import never_was, releases, releases_of
 from generator.catalogs.versions import release
 from generator.derive import environment
 from generator.derive.serving import engine_of
-from generator.diagnostics import Related, Severity, listed, removal
+from generator.diagnostics import KeyPath, Related, Severity, listed, removal, replacements, slips
 from generator.fabric.addressing import Fabric
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
 from generator.site import Rank
 from generator.site.control_plane import control_planes
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.sitefile.slips import before_comment
+from generator.sitefile.source import Document, Plain
+from generator.sitefile.values import value_at
 
 # From here on NCCL can pick a port by the peer's subnet.
 SUBNET_AWARE_NCCL = (2, 30, 7)
@@ -246,10 +249,57 @@ def nccl_that_never_was(engine: DeclaredEngine) -> Iterator[Fault]:
           nccl: 2.30.7
     """
     if engine.nccl and not engine.nccl_patched and never_was(engine.nccl):
-        known = listed(releases_of(engine.nccl), "and")
-        minor = ".".join(engine.nccl.split(".")[:2])
+        near = [one for one in releases() if slips(engine.nccl, one) == 1]
         yield Fault(
             f"there is no NCCL {engine.nccl}",
             ("engine", "nccl"),
-            f"of {minor} there are {known}" if known else "write '2.MINOR.PATCH'",
+            _release_help(engine.nccl, near),
+            proposals=replacements(("engine", "nccl"), near) if len(near) == 1 else (),
         )
+
+
+def _release_help(version: str, near: Sequence[str]) -> str:
+    """What to write for a release that never was."""
+    known = listed(releases_of(version), "and")
+    if known:
+        return f"of {'.'.join(version.split('.')[:2])} there are {known}"
+    return f"did you mean {near[0]}?" if len(near) == 1 else "write '2.MINOR.PATCH'"
+
+
+@rule("SG429", Severity.WARNING, suppressed_by="SG413")
+def comment_in_a_value(
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], document: Document
+) -> Iterator[Fault]:
+    """A variable's value does not end in what was meant as a comment.
+
+    YAML takes a '#' for the start of a comment where a blank stands before it, and '//' never. What
+    is written in quotes is meant as it stands.
+
+    Source: YAML 1.2.2, section 6.6.
+
+    Bad:
+        engine:
+          env:
+            OMP_NUM_THREADS: 8# one for each fast core
+
+    Good:
+        engine:
+          env:
+            OMP_NUM_THREADS: 8  # one for each fast core
+    """
+    own = (((*node.path, "env", name), value) for node in nodes for name, value in node.env.items())
+    shared = ((("engine", "env", name), value) for name, value in engine.env.items())
+    for path, value in (*shared, *own):
+        meant = before_comment(value)
+        if meant != value and meant and " " not in meant and not _is_quoted(document, path):
+            yield Fault(
+                f"'{value}' ends in what looks like a comment",
+                path,
+                f"write {meant}, and a blank and '#' before the comment; or quotes around all",
+                proposals=replacements(path, [int(meant) if meant.isdigit() else meant]),
+            )
+
+
+def _is_quoted(document: Document, path: KeyPath) -> bool:
+    value = value_at(document.data, path)
+    return value is not None and not isinstance(value, Plain)

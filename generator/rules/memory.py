@@ -17,7 +17,9 @@ _SYSTEM_GIB = SYSTEM_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
 
 
-@rule("SG520", unless="SG222 SG501 SG503 SG504 SG506 SG510 SG511 SG512 SG513 SG529 SG532 SG603")
+@rule(
+    "SG520", unless="SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
+)
 def does_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -206,7 +208,7 @@ def calibration_of_others(
         )
 
 
-@rule("SG521", Severity.NOTE, unless="SG222 SG504 SG520")
+@rule("SG521", Severity.NOTE, unless="SG222 SG504 SG507 SG520")
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
     """The KV cache holds as many sequences of full length as may run at once.
 
@@ -239,7 +241,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
         )
 
 
-@rule("SG522", Severity.WARNING, unless="SG222 SG504 SG520")
+@rule("SG522", Severity.WARNING, unless="SG222 SG504 SG507 SG520")
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:

@@ -207,7 +207,8 @@ def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
     """A shape is one that a model can have.
 
     KV heads are shared by as many attention heads each, and a layer without a size of its heads is
-    as wide as all of them. Memory and splits are computed from these figures.
+    as wide as all of them; with one it is at least in rows of 64, as in every model of the catalog.
+    Memory and splits are computed from these figures.
 
     Source: Hugging Face transformers, `repeat_kv` and `hidden_size // num_attention_heads`.
 
@@ -236,6 +237,16 @@ def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
             ("model", "architecture", "hidden_size"),
             "write hidden_size of the model's config.json, and 'head_dim' if it has one",
         )
+    elif known.hidden_size and known.hidden_size % known.heads and known.hidden_size % _ROW:
+        yield Fault(
+            f"a width of {known.hidden_size} is no multiple of {known.heads} heads, nor of {_ROW}",
+            ("model", "architecture", "hidden_size"),
+            "write hidden_size of the model's config.json",
+        )
+
+
+# Where the size of heads is said, a width need not be theirs, but is in rows of so many.
+_ROW = 64
 
 
 @rule("SG504", unless="SG501 SG503")

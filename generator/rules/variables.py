@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from generator.catalogs import nccl
-from generator.catalogs.variables import COMMON, RAY, of_ray
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.variables import COMMON, RAY, of_file, of_ray
 from generator.diagnostics import Severity, all_nearest, listed, misspelt, renamings
 from generator.rules.flags.parser import parsers
 from generator.rules.registry import Fault, rule
@@ -19,7 +20,8 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     its default.
 
     Source: NCCL's parameters, the engine's own variables, and those that PyTorch, CUDA, OpenMP,
-    Hugging Face, Triton, UCX and Ray document or read (schemas, generator/catalogs/variables.py).
+    Hugging Face, Triton, UCX, Ray and TensorRT-LLM document or read (schemas,
+    generator/catalogs/variables.py).
 
     Bad:
         engine:
@@ -39,7 +41,7 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
         if name in COMMON or nccl.is_ours(name) or name.startswith(tuple(prefixes)):
             continue
         known = known or COMMON.union(nccl.names(), read)
-        readable = known | of_ray() if name.startswith(RAY) else known
+        readable = known | _of_programs(name, engine)
         if name in readable:
             continue
         near = [word for word in all_nearest(name, sorted(readable)) if misspelt(name, [word])]
@@ -51,3 +53,10 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
                 at_key=True,
                 proposals=renamings(("engine", "env", name), near),
             )
+
+
+def _of_programs(name: str, engine: DeclaredEngine) -> frozenset[str]:
+    """What the engine and its launcher read, beside what its catalog has."""
+    file = ENGINE_TRAITS[engine.name].variables_file
+    of_engine = of_file(file) if file else frozenset[str]()
+    return of_engine | of_ray() if name.startswith(RAY) or engine.launcher == "ray" else of_engine

@@ -400,7 +400,7 @@ def _invalid(findings: Iterable[Finding]) -> set[str | int | None]:
     edits = (edit for f in found for proposal in f.proposals for edit in proposal)
     paths = [f.path for f in found] + [edit.path for edit in edits if isinstance(edit, Add)]
     misspelt = (str(path[0]) for path in paths if len(path) == 1)
-    return {path[0] for path in paths} | {nearest(word, _OPTIONAL) for word in misspelt}
+    return {path[0] for path in paths} | {nearest(word.lower(), _OPTIONAL) for word in misspelt}
 
 
 def _waiver(item: Mapping[str, Any]) -> Waiver:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from generator.diagnostics import Finding, KeyPath, Rewrite, Severity, Span, Stage
 from generator.records import record
-from generator.sitefile.sections import entry_keys, section_keys
+from generator.sitefile.sections import entry_keys, section_keys, site_schema
 from generator.sitefile.source import Document
 
 
@@ -64,12 +64,14 @@ def lost_sections(
     unknown = list(unknown)
     twice = {finding.path: finding.span for finding in document.findings if finding.rule == "SG003"}
     strays = [path for path in (*unknown, *twice) if len(path) in (2, 3)]
+    # What a site can be without is not missed.
+    lost = [name for name in missing if site_schema()[name].get("required")] or [*missing]
     for section in missing:
         keys = section_keys().get(section, frozenset())
         own = [path for path in strays if path[-1] in keys]
         # One key may be a slip; a section brings all that it can't be without, or several.
         needed = _needed(section)
-        alone = not needed and [*missing] == [section] and any(path in unknown for path in own)
+        alone = not needed and lost == [section] and any(path in unknown for path in own)
         if own and (needed <= {path[-1] for path in own} if needed else alone or len(own) > 1):
             spans = ((twice.get(path) or document.locate(path, at_key=True), path) for path in own)
             line, path = min((span.line, path) for span, path in spans if span)

@@ -191,7 +191,10 @@ def _dash_without_blank(document: Document) -> Iterator[Misplaced]:
 def _is_line_twice(lines: list[str], span: Span) -> bool:
     """Whether the line stands there already, so that it was copied by mistake."""
     text = lines[span.line].strip()
-    return any(line.strip().removeprefix("- ") == text for line in lines[: span.line])
+    # The head of a block is alike in every entry.
+    return not text.endswith(":") and any(
+        line.strip().removeprefix("- ") == text for line in lines[: span.line]
+    )
 
 
 def _outdented(document: Document, unknown: Iterable[KeyPath]) -> Iterator[Misplaced]:

@@ -52,13 +52,15 @@ def _quotes(lines: list[str], at: int) -> Iterator[Slip]:
                 )
                 yield from _without_quotes(opened, line[start + 1 : column - 1], Rewrite(wrong, ""))
                 continue
-            yield Slip(
-                opened,
-                "a quote is not closed",
-                "write the second quote",
-                (Rewrite(stretch(number, column, column), mark),),
-            )
-            yield from _without_quotes(opened, line[start + 1 : column])
+            value = line[start + 1 : column]
+            if value not in ("true", "false"):
+                yield Slip(
+                    opened,
+                    "a quote is not closed",
+                    "write the second quote",
+                    (Rewrite(stretch(number, column, column), mark),),
+                )
+            yield from _without_quotes(opened, value)
 
 
 def _without_quotes(opened: Span, value: str, *more: Rewrite) -> Iterator[Slip]:

@@ -239,7 +239,7 @@ def _choice(
     message = f"{parser.name} has no '{item}' for '{flag.name}'"
     instead = replacement(parser.engine, f"{flag.names[0]}={item}")
     own = next((word for word in known if _folded(word) == _folded(item)), None)
-    alike = _nearest(item, known)
+    alike = _nearest(item, known, flag)
     near = [instead.word] if instead else [own] if own else misspelt(item, alike)
     # Of a text that is a list the place is that of the whole.
     whole = flag.many != "comma"
@@ -260,10 +260,14 @@ def _choice(
     return "SG638", Fault(message, place, help_text, proposals=proposals)
 
 
-def _nearest(item: str, known: tuple[str, ...]) -> list[str]:
+def _nearest(item: str, known: tuple[str, ...], flag: Flag) -> list[str]:
     """The nearest words, in whatever case they are written where none is near as it stands."""
+    if near := all_nearest(item, known):
+        return near
     lower = {word.lower(): word for word in known}
-    return all_nearest(item, known) or [lower[word] for word in all_nearest(item.lower(), lower)]
+    near = all_nearest(item.lower(), lower)
+    # One that is taken as it would be written here stays in that case.
+    return near if item.islower() and flag.folded else [lower[word] for word in near]
 
 
 def _one_of(known: tuple[str, ...]) -> str:
