@@ -50,5 +50,6 @@ def _schemas() -> dict[str, Any]:
     return held
 
 
+@cache
 def _parsed(name: str) -> Any:
     return yaml.load((SCHEMAS / f"{name}.yaml").read_bytes(), Loader=yaml.CSafeLoader)

@@ -130,14 +130,18 @@ printf '%s\\0' "$@" >"$CALLS/$1"
 [[ $1 == run ]] && exec sleep 3600
 exit 1
 """
-# The shell is sent a signal before it knows the client's number.
-TOO_EARLY = "set -T\ntrap '[[ $BASH_COMMAND != client=* ]] || kill -TERM $$' DEBUG\n"
+# The shell is sent a signal before it knows the client's number, and waits when that has ended.
+TOO_EARLY = "[[ $BASH_COMMAND != client=* ]] || kill -TERM $$"
+SLOW_TO_WAIT = "[[ $BASH_COMMAND != wait* ]] || /bin/sleep 0.3"
 
 
-def test_signal_before_the_client_is_known_is_not_lost(tmp_path: Path, stand_ins: StandIns) -> None:
+@pytest.mark.parametrize("trap", [TOO_EARLY, f"{TOO_EARLY}; {SLOW_TO_WAIT}"])
+def test_signal_before_the_client_is_known_is_not_lost(
+    trap: str, tmp_path: Path, stand_ins: StandIns
+) -> None:
     stand_ins.add("docker", FETCHING)
-    (tmp_path / "too-early").write_text(TOO_EARLY)
-    stand_ins.env["BASH_ENV"] = str(tmp_path / "too-early")
+    (tmp_path / "trap").write_text(f"set -T\ntrap '{trap}' DEBUG\n")
+    stand_ins.env["BASH_ENV"] = str(tmp_path / "trap")
     done = stand_ins.run(*launch(HEAD.copy(tmp_path)))
     assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
 

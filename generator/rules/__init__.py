@@ -1,7 +1,6 @@
 """The rules: what a site must not say, each with its reason and its source."""
 
-from collections.abc import Iterable
-from functools import cached_property
+from functools import cache, cached_property
 
 from generator.diagnostics import Finding, Severity, Stage
 from generator.engines import ENGINES
@@ -78,8 +77,8 @@ def check(
     """All findings of the rules, and the declaration if all that a site takes is there."""
     measured = _calibration(declaration, beside)
     facts = _Facts(settled(calibrated(declaration, measured)), document, beside, measured)
-    for rule in _in_order():
-        facts.check(rule)
+    for number in _in_order():
+        facts.check(RULES[number])
     taken = policy.applied(facts.findings) if policy else facts.findings
     findings = waived(taken, declaration.waivers, facts.checked)
     return findings, complete(facts.declaration, facts.fabric, facts.sources or {}, facts.fit)
@@ -91,7 +90,8 @@ def _calibration(declaration: Declaration, beside: Beside) -> Calibration | None
     return measurements.read(path, beside(path)) if path else None
 
 
-def _in_order() -> Iterable[Rule]:
+@cache
+def _in_order() -> tuple[str, ...]:
     """The rules by stage and id, each after those that make it pointless."""
     ordered: dict[str, Rule] = {}
 
@@ -103,7 +103,7 @@ def _in_order() -> Iterable[Rule]:
 
     for number in sorted(RULES, key=lambda number: (RULES[number].stage, number)):
         add(number)
-    return ordered.values()
+    return tuple(ordered)
 
 
 class _Facts:

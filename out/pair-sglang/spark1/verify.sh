@@ -1329,7 +1329,7 @@ server_port() { # HALF [--bidirectional]
 }
 
 serve_bandwidth() {
-  local line ended
+  local line process
   declare -A half_of=()
   if ((${#halves[@]} == 0)); then
     echo "$node has no fabric" >&2
@@ -1346,15 +1346,19 @@ serve_bandwidth() {
     serve_half "$line" --bidirectional
   done
   echo "$node answers ./verify.sh --bandwidth of its peers until Ctrl-C"
-  # A server ends with its client.
-  while wait -n -p ended "${!half_of[@]}" || sleep 1; do
-    read -r line <<<"${half_of[$ended]}"
-    unset "half_of[$ended]"
-    if [[ $line == *" --bidirectional" ]]; then
-      serve_half "${line% *}" --bidirectional
-    else
-      serve_half "$line"
-    fi
+  # A server ends with its client, and may end while another is started: `wait -n` forgets such a one.
+  while sleep 1; do
+    for process in "${!half_of[@]}"; do
+      if ! kill -0 "$process" 2>/dev/null; then
+        read -r line <<<"${half_of[$process]}"
+        unset "half_of[$process]"
+        if [[ $line == *" --bidirectional" ]]; then
+          serve_half "${line% *}" --bidirectional
+        else
+          serve_half "$line"
+        fi
+      fi
+    done
   done
 }
 

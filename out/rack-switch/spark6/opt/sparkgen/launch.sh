@@ -46,7 +46,7 @@ stop() {
 }
 
 contained() {
-  local client='' signaled='' ended='' status=0
+  local client='' signaled='' status=0
   trap 'signaled=143' TERM
   trap 'signaled=130' INT
   docker run \
@@ -61,15 +61,15 @@ contained() {
     --entrypoint "$program" \
     "$image" "${arguments[@]}" &
   client=$!
-  # A signal that comes just before a wait is heard when that ends: so no wait is a long one. And a
-  # client that has only just been forked loses the signal that it is sent: so it is sent again.
-  until [[ $ended == "$client" ]]; do
+  # A signal that comes just before a wait is heard when that ends: so no wait is a long one. A client
+  # that has only just been forked loses the signal that it is sent: so it is sent again. And bash 5.2
+  # may forget for `wait -n` a client that ended beside a command in the foreground: so it is looked for.
+  while kill -0 "$client" 2>/dev/null; do
     [[ -z $signaled ]] || stop
     sleep 1 >/dev/null 2>&1 &
-    status=0
-    wait -n -p ended "$client" "$!" || status=$?
-    ended=${ended:-}
+    wait -n "$client" "$!" 2>/dev/null || true
   done
+  wait "$client" || status=$?
   return "${signaled:-$status}"
 }
 
