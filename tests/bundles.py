@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -148,6 +148,19 @@ class NodeFolder:
 
     def __str__(self) -> str:
         return f"{self.bundle.name}/{self.name}"
+
+
+def covering(
+    folders: Sequence[NodeFolder], parts: Callable[[NodeFolder], set[object]]
+) -> list[NodeFolder]:
+    """A few of the folders that together have all parts that any has."""
+    chosen: list[NodeFolder] = []
+    parts_of = {str(folder): parts(folder) for folder in folders}
+    left = set[object]().union(*parts_of.values())
+    while left:
+        chosen.append(max(folders, key=lambda folder: len(left & parts_of[str(folder)])))
+        left -= parts_of[str(chosen[-1])]
+    return chosen
 
 
 def on_node(tree: Path, *argv: str) -> list[str]:

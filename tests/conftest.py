@@ -22,8 +22,8 @@ from generator.reports.text import text
 from generator.resources import ROOT
 from generator.sitefile.disk import beside
 
-# A node's own search path. Where a version manager's wrappers come first, each `python3` of a script
-# costs nine times as much.
+# A node's own search path. Where a version manager's wrappers come first, each `python3` of a
+# script costs nine times as much.
 NODE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 Bundle = Callable[[Path], Tree]

@@ -7,12 +7,12 @@ only netplan and systemctl are stand-ins.
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bundles import NODES, NodeFolder
+from bundles import NODES, NodeFolder, covering
 from programs import require, require_root
 from waiting import PATIENCE
 
@@ -28,17 +28,7 @@ def shape(folder: NodeFolder) -> set[object]:
     return {*folder.modes.items(), ("secrets", secrets), ("job", engine.is_slurm_job)}
 
 
-def covering(folders: Sequence[NodeFolder]) -> list[NodeFolder]:
-    """A few of the folders that together have all that there is in any."""
-    chosen: list[NodeFolder] = []
-    left = {part for folder in folders for part in shape(folder)}
-    while left:
-        chosen.append(max(folders, key=lambda folder: len(left & shape(folder))))
-        left -= shape(chosen[-1])
-    return chosen
-
-
-SHAPES = covering(NODES)
+SHAPES = covering(NODES, shape)
 
 HOSTS = "127.0.0.1 localhost\n127.0.1.1 spark-1a2b\n\n::1 ip6-localhost\n"
 BACKUPS = "var/backups/sparkgen"

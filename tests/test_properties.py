@@ -7,7 +7,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from ipaddress import IPv4Interface, IPv4Network
 from itertools import chain
@@ -72,6 +72,7 @@ class Built(NamedTuple):
     """A sound site file, what it says, and the bundle."""
 
     file: SiteFile
+    flow: bool
     site: Site
     tree: Tree
 
@@ -82,18 +83,41 @@ class Built(NamedTuple):
 def build(file: SiteFile, flow: bool = False) -> Built:
     reading = read_site("site.yaml", written(file, flow))
     assert reading.site, text(reading.document, reading.findings)
-    return Built(file, reading.site, render(reading.site, reading.sha256))
+    return Built(file, flow, reading.site, render(reading.site, reading.sha256))
 
 
 BUILT = st.builds(build, site_files(), st.booleans())
-CLUSTERS = st.builds(build, site_files(JOINED))
+
+Property = Callable[[Built], None]
+OF_BUNDLES: list[Property] = []
+OF_CLUSTERS: list[Property] = []
+
+
+def of_every_bundle(holds: Property) -> Property:
+    OF_BUNDLES.append(holds)
+    return holds
+
+
+def of_every_cluster(holds: Property) -> Property:
+    OF_CLUSTERS.append(holds)
+    return holds
 
 
 # --- what every bundle says ---------------------------------------------------------------------
 
 
+@settings(max_examples=100)
 @given(BUILT)
-def test_every_bundle_is_in_the_form_of_the_golden_ones(built: Built) -> None:
+def test_every_bundle(built: Built) -> None:
+    """All properties of one site in turn: to draw a site takes longer than to judge it."""
+    for holds in OF_BUNDLES:
+        holds(built)
+    for holds in OF_CLUSTERS if built.site.kind != "single" else ():
+        holds(built)
+
+
+@of_every_bundle
+def every_bundle_is_in_the_form_of_the_golden_ones(built: Built) -> None:
     test_golden.test_text_is_plain(built.tree)
     test_golden.test_first_comment_says_who_made_the_file_from_what(built.tree)
     test_golden.test_scripts_are_those_that_can_be_run(built.tree)
@@ -104,8 +128,8 @@ def test_every_bundle_is_in_the_form_of_the_golden_ones(built: Built) -> None:
     test_golden.test_checksums_list_all_other_files_of_the_node(built.tree)
 
 
-@given(CLUSTERS)
-def test_netplan_gives_each_half_the_address_that_its_cable_means(built: Built) -> None:
+@of_every_cluster
+def netplan_gives_each_half_the_address_that_its_cable_means(built: Built) -> None:
     """No interface has two, and none is left out."""
     topology = built.file["topology"]
     renderer = {"renderer": topology["renderer"]} if "renderer" in topology else {}
@@ -165,15 +189,15 @@ def subnet(pool: IPv4Network, index: int) -> IPv4Network:
     return IPv4Network((int(pool[0]) + 256 * index, 24))
 
 
-@given(CLUSTERS)
-def test_no_address_is_given_twice(built: Built) -> None:
+@of_every_cluster
+def no_address_is_given_twice(built: Built) -> None:
     fabric = [interface.address.ip for node in built.site.nodes for interface in node.interfaces]
     management = [node.management.address.ip for node in built.site.nodes if node.management]
     assert len({*fabric, *management}) == len(fabric) + len(management)
 
 
-@given(CLUSTERS)
-def test_links_look_the_same_from_both_ends(built: Built) -> None:
+@of_every_cluster
+def links_look_the_same_from_both_ends(built: Built) -> None:
     """Half 0 meets half 0, half 1 meets half 1, and nobody is missed."""
     interfaces = {
         (node.name, interface.half): interface
@@ -192,8 +216,8 @@ def test_links_look_the_same_from_both_ends(built: Built) -> None:
             assert (name, half, str(interface.address.ip)) in back
 
 
-@given(CLUSTERS)
-def test_control_traffic_stays_in_one_network(built: Built) -> None:
+@of_every_cluster
+def control_traffic_stays_in_one_network(built: Built) -> None:
     (network,) = {node.control.network for node in built.site.nodes}
     controls = [node.control.address for node in built.site.nodes]
     assert all(address in network for address in controls)
@@ -204,8 +228,8 @@ def test_control_traffic_stays_in_one_network(built: Built) -> None:
         assert node.env["GLOO_SOCKET_IFNAME"] == node.control.interface
 
 
-@given(CLUSTERS)
-def test_nccl_takes_exactly_the_halves_that_have_an_address_and_are_its_own(built: Built) -> None:
+@of_every_cluster
+def nccl_takes_exactly_the_halves_that_have_an_address_and_are_its_own(built: Built) -> None:
     for node in built.site.nodes:
         network = yaml.safe_load(built.text(node, "etc/netplan/40-cx7.yaml"))["network"]
         told = test_golden.settings(built.text(node, "etc/nccl.conf"))["NCCL_IB_HCA"]
@@ -216,8 +240,8 @@ def test_nccl_takes_exactly_the_halves_that_have_an_address_and_are_its_own(buil
         assert sorted(told[1:].split(",")) == sorted(f"{HCAS[i]}:1" for i in used)
 
 
-@given(CLUSTERS)
-def test_hostfile_has_a_line_for_each_rank(built: Built) -> None:
+@of_every_cluster
+def hostfile_has_a_line_for_each_rank(built: Built) -> None:
     ranks = [
         f"{node.control.address} slots=1 # {own['name']}, rank {rank}"
         for rank, (node, own) in enumerate(zip(built.site.nodes, built.file["nodes"], strict=True))
@@ -244,8 +268,8 @@ def command(node: Node) -> list[str]:
     return list(chain.from_iterable(node.container.command))
 
 
-@given(BUILT)
-def test_compose_starts_the_derived_command(built: Built) -> None:
+@of_every_bundle
+def compose_starts_the_derived_command(built: Built) -> None:
     for node in built.site.nodes:
         engine = yaml.safe_load(built.text(node, "opt/sparkgen/compose.yaml"))["services"]["engine"]
         assert [undoubled(word) for word in engine["command"]] == command(node)
@@ -259,8 +283,8 @@ def undoubled(word: str) -> str:
     return word.replace("$$", "$")
 
 
-@given(BUILT)
-def test_arguments_reach_the_engine_as_the_site_says_them(built: Built) -> None:
+@of_every_bundle
+def arguments_reach_the_engine_as_the_site_says_them(built: Built) -> None:
     for name, value in built.file["engine"].get("args", {}).items():
         names = (f"--{name}", f"--no-{name}")
         groups = built.site.head.container.command
@@ -287,9 +311,8 @@ def test_name_of_what_is_imported_is_no_file(file: SiteFile, name: str) -> None:
     build(file)
 
 
-@few
-@given(BUILT)
-def test_bash_reads_every_script_and_the_derived_command(built: Built) -> None:
+@of_every_bundle
+def bash_reads_every_script_and_the_derived_command(built: Built) -> None:
     scripts = {file.text for file in built.tree.values() if file.text.startswith(BASH)}
     launchers = [built.text(node, "opt/sparkgen/container.sh") for node in built.site.nodes]
     said = "".join(map(arguments_said, launchers))
@@ -338,9 +361,9 @@ def same_but_checksum(one: Tree, other: Tree) -> None:
     assert parts(one) == parts(other)
 
 
-@given(site_files())
-def test_building_twice_gives_the_same_bytes(file: SiteFile) -> None:
-    assert build(file).tree == build(deepcopy(file)).tree
+@of_every_bundle
+def building_twice_gives_the_same_bytes(built: Built) -> None:
+    assert built.tree == build(deepcopy(built.file), built.flow).tree
 
 
 @given(site_files(), st.data())

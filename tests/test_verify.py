@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from bundles import BUNDLES, NODES, NodeFolder, links
+from bundles import BUNDLES, NODES, NodeFolder, covering, links
 from programs import require, require_root
 from waiting import PATIENCE, until
 
@@ -454,11 +454,13 @@ def running(made: Machine, health: str = "healthy") -> None:
 # All is well
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [f for f in NODES if f.node.is_head or f.bundle.name == "lab-mesh"],
-    ids=str,
-)
+def parts(folder: NodeFolder) -> set[object]:
+    """What verify.sh looks at: files, the engine, the topology, and which node it is."""
+    site, node = folder.site, folder.node
+    return {*folder.modes, site.engine.title, (site.kind, len(node.interfaces), node.is_head)}
+
+
+@pytest.mark.parametrize("folder", covering(NODES, parts), ids=str)
 def test_sound(folder: NodeFolder, tmp_path: Path) -> None:
     lines = machine(folder, tmp_path).lines()
     skipped = {check for check, text in lines.items() if not text.startswith("OK ")}
