@@ -29,6 +29,7 @@ def shape(folder: NodeFolder) -> set[object]:
 
 
 SHAPES = covering(NODES, shape)
+UNIT_AND_JOB = covering(NODES, lambda folder: {folder.site.engine.is_slurm_job})
 
 HOSTS = "127.0.0.1 localhost\n127.0.1.1 spark-1a2b\n\n::1 ip6-localhost\n"
 BACKUPS = "var/backups/sparkgen"
@@ -114,6 +115,17 @@ def test_there_and_back(folder: NodeFolder, tmp_path: Path) -> None:
     for path in files_of(folder):
         assert after[path][1] == (folder.path / path).read_text(errors="replace")
 
+    done(install(folder, root, "--uninstall"))
+    assert snapshot(root) == before
+    assert not list(root.glob("*/sparkgen"))
+
+
+@pytest.mark.parametrize("folder", UNIT_AND_JOB, ids=str)
+def test_back_and_there(folder: NodeFolder, tmp_path: Path) -> None:
+    root = fresh(tmp_path / "root", folder.name)
+    before = snapshot(root)
+    done(install(folder, root, "--apply"))
+    after = snapshot(root)
     for again in ("--apply", "--check"):
         assert done(install(folder, root, again)) == "there is nothing to change\n"
         assert snapshot(root) == after
