@@ -123,3 +123,15 @@ def test_uplinks_and_routes_are_told(bundle: Bundle) -> None:
     assert "nothing here configures them: spark1:p1, spark2:p1.\n" in uplinks
     routes = bundle(GOLDEN / "ring-five-routes" / "site.yaml")["README.md"].text
     assert "`sudo systemctl start sparkgen-routes`" in routes
+
+
+def test_cable_sheet_has_a_line_for_each_cable_that_fits_on_paper(bundle: Bundle) -> None:
+    for case, line in (
+        ("switch-setup", "[ ]  [ ]  1      "),
+        ("direct-crossed-ports", "[ ]  [ ]  1      spark1:p0  spark2:p1"),
+    ):
+        sheet = bundle(GOLDEN / case / "site.yaml")["operator/cables.txt"].text
+        assert [row for row in sheet.splitlines() if row.startswith(line)], sheet
+        assert max(map(len, sheet.splitlines())) <= 80
+    assert "p1: ethtool enp1s0f1np1" in sheet
+    assert "operator/cables.txt" not in bundle(GOLDEN / "single-web-ui" / "site.yaml")

@@ -19,6 +19,7 @@ from generator.activation import (
     UNIT,
     Activation,
 )
+from generator.bundle.cable_sheet import cable_sheet
 from generator.services import SERVICES
 from generator.site import FILES, RAW_ENV, Node, Site
 from generator.site.entry import Entry, OperatorEntry, everywhere, several
@@ -26,6 +27,10 @@ from generator.site.switch_setup import SwitchSetup
 
 
 def _fabric(site: Site, node: Node) -> bool:
+    return site.has_fabric
+
+
+def _cabled(site: Site) -> bool:
     return site.has_fabric
 
 
@@ -113,6 +118,7 @@ _OF_EVERY_SITE = (
 # For the operator's machine.
 _OPERATOR_OF_EVERY_SITE = (
     OperatorEntry("operator/airgap.sh", 0o755, payload=True),
+    OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=_cabled),
     OperatorEntry("operator/deploy.sh", 0o755, payload=True),
     OperatorEntry("operator/site.env"),
     OperatorEntry("operator/ssh_config"),
@@ -145,7 +151,7 @@ def switch_template(setup: SwitchSetup) -> str:
 def operator_entries(site: Site) -> list[OperatorEntry]:
     """The files for the operator's machine."""
     own = (entry for service in site.services.values() for entry in service.OPERATOR_ENTRIES)
-    return [*_OPERATOR_OF_EVERY_SITE, *own]
+    return [entry for entry in (*_OPERATOR_OF_EVERY_SITE, *own) if entry.is_wanted(site)]
 
 
 @cache

@@ -118,7 +118,7 @@ def _full(name: str, known: FlagCatalog | None) -> str:
     return found.flag.name if found else name
 
 
-@rule("SG662", unless="SG603 SG604 SG632 SG633 SG636 SG637")
+@rule("SG662", unless="SG603 SG604 SG632 SG633 SG636 SG637", suppressed_by="SG638 SG639")
 def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An argument that MPI or Slurm hands on has no blank.
 

@@ -38,13 +38,18 @@ class Entry:
 class OperatorEntry:
     """A file for the operator's machine; `made` writes it where no template does.
 
-    `payload` is the same for every site.
+    `payload` is the same for every site, and `wanted` says which sites have the file.
     """
 
     path: str
     mode: int = 0o644
     made: Callable[[Site], str] | None = None
     payload: bool = False
+    wanted: Callable[[Site], bool] | None = None
+
+    def is_wanted(self, site: Site) -> bool:
+        """Whether the site has the file."""
+        return self.wanted is None or self.wanted(site)
 
 
 def everywhere(site: Site, node: Node) -> Hashable:
