@@ -26,7 +26,7 @@ DISTINCT = {
     ): b
     for b in reversed(FABRICS.values())
 }
-RINGS = [bundle for bundle in FABRICS.values() if bundle.site.kind == "ring"]
+RINGS = [bundle for bundle in DISTINCT.values() if bundle.site.kind == "ring"]
 
 # The ring of the faults below, and the two ends of the first half of its first cable.
 LAB_MESH = FABRICS["lab-mesh"]

@@ -44,7 +44,7 @@ def interpreter(version: str) -> str:
 
 @pytest.mark.parametrize(
     ("version", "kind"),
-    [("3.11", "*.whl"), ("3.12", "*.whl"), ("3.13", "*.whl"), ("3.12", "*.tar.gz")],
+    [("3.11", "*.whl"), ("3.12", "*.tar.gz"), ("3.13", "*.whl")],
 )
 def test_an_installed_package_builds_what_the_checkout_builds(
     distributions: Path, tmp_path: Path, version: str, kind: str
