@@ -227,4 +227,8 @@ NODES = tuple(
     for name in sorted(node.name for node in bundle.site.nodes)
 )
 # Where Docker runs the engine, and not Slurm.
-COMPOSED = tuple(folder for folder in NODES if not folder.site.engine.is_slurm_job)
+COMPOSED = tuple(
+    folder
+    for folder in NODES
+    if folder.node.container.image and not folder.site.engine.is_slurm_job
+)

@@ -99,6 +99,8 @@ def whole_site(example: str) -> str:
     for name in LAID_OVER:
         lines = site[name].splitlines(keepends=True)[1:]
         given = re.findall(r"^  (\w+):", own.get(name, ""), re.MULTILINE)
+        # One takes the place of the other.
+        given += ["image"] if "venv" in given else []
         if name in own:
             own[name] += "".join(line for line in lines if line.split(":")[0].strip() not in given)
     return "".join((site | own).values())

@@ -84,7 +84,8 @@ def images(site: Site) -> tuple[str, ...]:
         for service in site.services.values()
         for image in service.images(node)
     )
-    return tuple(dict.fromkeys([site.engine.image, *of_services]))
+    own = [site.engine.image] if site.engine.image else []
+    return tuple(dict.fromkeys([*own, *of_services]))
 
 
 def _served(site: Site) -> Iterator[tuple[str, str, str, int]]:

@@ -42,6 +42,10 @@ def _unit(site: Site, node: Node) -> bool:
     return not site.engine.is_slurm_job
 
 
+def _contained(site: Site, node: Node) -> bool:
+    return not site.engine.is_slurm_job and not site.engine.venv
+
+
 def _raw(site: Site, node: Node) -> bool:
     return RAW_ENV in node.container.env_files
 
@@ -89,7 +93,7 @@ _OF_EVERY_SITE = (
     Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_kept),
     Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_routed),
     Entry("opt/sparkgen/check-secrets.sh", NOTHING, 0o755, _secrets, payload=True),
-    Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_unit),
+    Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_contained),
     Entry("opt/sparkgen/container.sh", NOTHING, wanted=_unit),
     Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _script("follow.sh"), payload=True),
     Entry("opt/sparkgen/health.py", RESTART, 0o644, _script("health.py"), payload=True),

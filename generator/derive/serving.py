@@ -61,6 +61,7 @@ def engine_of(
         title=traits.title,
         version=declared.version,
         image=declared.image,
+        venv=declared.venv,
         nccl=declared.nccl,
         launcher=launcher,
         api=Api(

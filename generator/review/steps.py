@@ -166,7 +166,8 @@ def _preparations(change: Change) -> Sequence[str]:
 def _fetches(change: Change) -> Iterator[Step]:
     """What is fetched while the old engine still serves, on nodes that have not had it."""
     site, given = change.site, change.given
-    if pulling := _without(site.nodes, given, site.engine.image):
+    pulling = _without(site.nodes, given, site.engine.image) if site.engine.image else ()
+    if pulling:
         image = sh(site.engine.image)
         built = f"build and load the image first: {image}"
         yield Step(

@@ -40,6 +40,7 @@ from generator.rules import (
     switches,
     tensorrt_llm,
     variables,
+    venv,
 )
 from generator.rules.flags.checking import CheckedFlags, check_flags
 from generator.rules.policy import Policy
@@ -65,6 +66,7 @@ MODULES = (
     container,
     images,
     offload,
+    venv,
 )
 
 # What rules ask for that is no section of the site file.

@@ -347,7 +347,7 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
         engine:
           image: vllm/vllm-openai:v0.33.0
     """
-    images: dict[KeyPath, str] = {("engine", "image"): engine.image}
+    images: dict[KeyPath, str] = {("engine", "image"): engine.image} if engine.image else {}
     for service, settings in services.items():
         if "image" in settings:
             images["services", service, "image"] = settings["image"]

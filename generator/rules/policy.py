@@ -74,7 +74,8 @@ def _api_key(site: Site) -> Iterator[Lack]:
 
 
 def _image_digests(site: Site) -> Iterator[Lack]:
-    images: dict[str, KeyPath] = {site.engine.image: ("engine", "image")}
+    own = site.engine.image
+    images: dict[str, KeyPath] = {own: ("engine", "image")} if own else {}
     for name, service in site.services.items():
         for node in site.nodes:
             images |= dict.fromkeys(service.images(node), ("services", name))

@@ -486,6 +486,7 @@ class Engine:
         secrets=Origin("engine.secrets"),
         title=Origin("engine.name", "the engine's name as people write it"),
         traits=Origin("engine.name", "what the engine is like, generator/catalogs/engines.py"),
+        venv=Origin("engine.venv"),
         version=Origin("engine.version"),
     )
 
@@ -493,6 +494,7 @@ class Engine:
     title: str
     version: str
     image: str
+    venv: str | None
     nccl: str | None
     launcher: str
     api: Api
@@ -538,7 +540,7 @@ class Engine:
     @property
     def is_built_here(self) -> bool:
         """Whether no registry is known to have the image: it is built on a node, and copied."""
-        return self.is_derived or "/" not in self.image
+        return self.is_derived or (bool(self.image) and "/" not in self.image)
 
 
 @record
@@ -665,6 +667,12 @@ class Site:
         services = (service.listeners(node) for service in self.services.values())
         beside = {name: port for ports in services for name, port in ports.items()}
         return self._engine_listeners(node) | beside
+
+    def runs_containers(self, node: "Node") -> bool:
+        """Whether the engine or a service does so on a node."""
+        return not self.engine.venv or any(
+            image for service in self.services.values() for image in service.images(node)
+        )
 
     def secrets(self, node: Node) -> Words:
         """The names that must have a value in a node's secrets.env."""

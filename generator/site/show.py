@@ -35,7 +35,8 @@ def as_data(value: Any) -> Any:
 def table(site: Site, node: str | None = None, width: int | None = None) -> str:
     """Nodes, addresses and cables of the site, or all of one node."""
     if node:
-        return _node(next(item for item in site.nodes if item.name == node), width)
+        found = next(item for item in site.nodes if item.name == node)
+        return _node(found, site.engine.venv, width)
     parts = [
         f"{site.name}: {site.kind}, {len(site.nodes)} node{'s' if len(site.nodes) > 1 else ''}, "
         f"{site.engine.title} {site.engine.version} ({site.engine.launcher}), "
@@ -103,7 +104,7 @@ def _memory(fit: Fit, width: int | None) -> str:
     return "\n\n".join([*nodes, f"Memory in GiB: {fit_table.verdict(fit)[0]}"])
 
 
-def _node(node: Node, width: int | None) -> str:
+def _node(node: Node, venv: str | None, width: int | None) -> str:
     container = node.container
     command = [container.entrypoint, *(" ".join(words) for words in container.command)]
     mounts = [
@@ -127,5 +128,7 @@ def _node(node: Node, width: int | None) -> str:
     parts += groups
     parts.append(
         "\n".join(("# container", f"image {container.image}", *map("mount {}".format, mounts)))
+        if container.image
+        else f"# without a container\nvenv {venv}"
     )
     return "\n\n".join([*parts, "\n  ".join(command)]) + "\n"

@@ -302,6 +302,7 @@ class DeclaredEngine:
     name: str
     version: str
     image: str
+    venv: str | None
     nccl: str | None
     nccl_patched: bool
     launcher: str | None
@@ -519,12 +520,13 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
 
 
 def _engine(item: Mapping[str, Any]) -> DeclaredEngine:
-    nccl, image = item.get("nccl"), item["image"]
+    nccl, image = item.get("nccl"), item.get("image", "")
     patched = isinstance(nccl, dict) and nccl.get("patched", default("engine.nccl.patched"))
     return DeclaredEngine(
         name=item["name"],
         version=item["version"],
         image=image["name"] if isinstance(image, dict) else image,
+        venv=item.get("venv"),
         nccl=nccl["version"] if isinstance(nccl, dict) else nccl,
         nccl_patched=patched,
         launcher=item.get("launcher"),

@@ -113,6 +113,8 @@ def _needs_of_sections() -> Iterator[JsonSchema]:
     """What one section needs of another."""
     named = {"anyOf": [{"required": ["name"]}, {"required": ["source"]}]}
     yield {"properties": {"model": {"if": {"type": "object"}, "then": named}}}
+    run = {"anyOf": [{"required": ["image"]}, {"required": ["venv"]}]}
+    yield {"properties": {"engine": {"if": {"type": "object"}, "then": run}}}
     with_file = {"properties": {"model": {"required": ["file"]}}}
     yield _when("engine", "name", {"enum": _readers()}, with_file)
 
@@ -228,7 +230,8 @@ def _members(rules: Rules) -> JsonSchema:
             "additionalProperties": free,
         }
     members: Mapping[str, Rules] = rules["schema"]
-    required = [key for key, own in members.items() if own.get("required")]
+    needed = {key: own for key, own in members.items() if own.get("required")}
+    required = [key for key, own in needed.items() if "unless" not in own.get("meta", {})]
     excluded = {key: own["excludes"] for key, own in members.items() if "excludes" in own}
     return {
         "properties": {key: {"title": key, **_member(own)} for key, own in members.items()},
@@ -338,7 +341,8 @@ def _rows(members: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, .
 
 def _row(key: str, rules: Rules) -> tuple[str, ...]:
     meta = rules["meta"]
-    default = "required" if rules.get("required") else _code(meta, "default")
+    needed = f"required without `{meta['unless']}`" if "unless" in meta else "required"
+    default = needed if rules.get("required") else _code(meta, "default")
     unit, example = meta.get("unit", ""), _code(meta, "example")
     return key, _wanted(rules), default, unit, meta["description"], example
 

@@ -11,13 +11,13 @@ from generator.diagnostics import Finding, KeyPath, did_you_mean
 from generator.records import replace
 from generator.sitefile import aliases
 from generator.sitefile.key_faults import REQUIRED, UNKNOWN, fault, finding_of
-from generator.sitefile.key_rules import section_of
+from generator.sitefile.key_rules import rules_at, section_of
 from generator.sitefile.lost_sections import LostSection, is_explained, lost_sections
 from generator.sitefile.moved_keys import Misplaced, misplaced
 from generator.sitefile.sections import SECTIONS, site_schema
 from generator.sitefile.source import Document
 from generator.sitefile.validation import as_typed, is_valid, site_validator
-from generator.sitefile.values import near_misses
+from generator.sitefile.values import near_misses, value_at
 
 
 def check(document: Document) -> tuple[Any, list[Finding]]:
@@ -114,6 +114,8 @@ def _without_cascades(
         path = tuple(error.document_path)
         if any(path[:end] in tagged for end in range(len(path) + 1)):
             continue
+        if error.code == REQUIRED and _is_replaced(path, data):
+            continue
         if error.code == REQUIRED:
             siblings = misspelt.get(path[:-1], [])
             wanted = str(path[-1])
@@ -125,6 +127,12 @@ def _without_cascades(
         if error.rule == "nullable" and path in empty:
             continue
         yield path, finding_of(error, path, data)
+
+
+def _is_replaced(path: KeyPath, data: Any) -> bool:
+    """Whether another key takes the place of one that is missing."""
+    other = rules_at(path).get("meta", {}).get("unless")
+    return other is not None and other in value_at(data, path[:-1])
 
 
 _UNREAD = ("SG004", "SG009")

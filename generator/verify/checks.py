@@ -30,7 +30,16 @@ BASE_UNITS = {
     "shutdown.target": "[Unit]\n",
     "sysinit.target": "[Unit]\n",
 }
-_MACHINE_PROGRAMS = ("docker", "mkdir", "nvidia-smi", "python3", "sh", "timeout")
+_MACHINE_PROGRAMS = (
+    "docker",
+    "install",
+    "mkdir",
+    "nvidia-modprobe",
+    "nvidia-smi",
+    "python3",
+    "sh",
+    "timeout",
+)
 _UNITS = "etc/systemd/system"
 # Without it sshd does not even read its configuration.
 _PRIVILEGE_SEPARATION = Path("/run/sshd")

@@ -33,6 +33,9 @@ head=$(fact HEAD)
 user=$(fact USER)
 management=$(fact MANAGEMENT)
 image=$(fact IMAGE)
+read -r venv package release <<<"$(fact VENV)"
+docker_is_used=1
+[[ $(fact DOCKER) != no ]] || docker_is_used=''
 image_is_pinned=$(fact IMAGE_IS_PINNED)
 image_is_built=$(fact IMAGE_IS_BUILT)
 image_build=$(fact IMAGE_BUILD)
@@ -407,14 +410,21 @@ check_secrets() {
 
 # Docker and what the engine needs of it
 
+# `container` is set while the engine runs, whether in one or not.
 docker_answers=0 container='' ours=''
 
 check_docker() {
   local version
+  if [[ $venv ]]; then
+    container=$(bounded systemctl show --property=MainPID --value sparkgen-engine)
+    container=${container#0} ours=${container:+sparkgen-engine.service}
+  fi
+  [[ $docker_is_used ]] || return 0
   if version=$(bounded docker info --format '{{.ServerVersion}}') && [[ $version ]]; then
     docker_answers=1
-    ours=$(bounded docker ps --no-trunc --quiet --filter name=^sparkgen-)
-    container=$(bounded docker inspect --format '{{if .State.Running}}{{.Id}}{{end}}' sparkgen-engine)
+    ours+=${ours:+$'\n'}$(bounded docker ps --no-trunc --quiet --filter name=^sparkgen-)
+    ours=${ours%$'\n'}
+    [[ $venv ]] || container=$(bounded docker inspect --format '{{if .State.Running}}{{.Id}}{{end}}' sparkgen-engine)
     ok docker "version $version"
   else
     fail docker "docker info does not answer $(id -un)" \
@@ -504,6 +514,20 @@ check_image() {
     ok image "${found#* }, by the digest that the site gives"
   else
     ok image "${found#* }${others[*]:+, which must be equal on all nodes}"
+  fi
+}
+
+# What is behind the release, as +cu130, is the build's.
+check_venv() {
+  local found
+  found=$(bounded "$venv/bin/python3" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$package")
+  if [[ ! -x $venv/bin/$package || ! $found ]]; then
+    fail venv "$venv has no $package" "make it as README.md says"
+  elif [[ ${found%%+*} != "${release%%+*}" ]]; then
+    fail venv "$venv has $package $found, and the site counts on $release" \
+      "install $package ${release%%+*} there, or write $found as engine.version of the site"
+  else
+    ok venv "$package $found in $venv"
   fi
 }
 
@@ -722,7 +746,12 @@ is_young() {
 }
 
 # Whether Docker has found that the unit's container answers; workers are not asked.
-serves() { [[ $1 == sparkgen-engine && $(health) == healthy ]]; }
+serves() {
+  [[ $1 == sparkgen-engine ]] || return
+  if [[ $venv ]]; then answers; else [[ $(health) == healthy ]]; fi
+}
+
+answers() { bounded curl --insecure --fail --silent --show-error --max-time 10 --output /dev/null "$health_url/health"; }
 
 health() { bounded docker inspect --format '{{if .State.Health}}{{.State.Health.Status}}{{end}}' sparkgen-engine; }
 
@@ -741,10 +770,24 @@ check_api_of_job() {
   fi
 }
 
+# Without a container nobody has asked before; it opens its port when it has loaded the model.
+check_api_of_unit() {
+  if answers; then
+    ok api "$health_url/health answers"
+  elif [[ -z $(listener "${health_url##*:}") ]]; then
+    skip api "the engine is loading the model: port ${health_url##*:} is not open yet"
+  else
+    fail api "$health_url/health does not answer, though its port is open" "journalctl -u sparkgen-engine"
+  fi
+}
+
 check_api() {
   local health
   if [[ ! $container ]]; then
     skip api "the engine does not run"
+    return
+  elif [[ $venv ]]; then
+    check_api_of_unit
     return
   fi
   health=$(health)
@@ -963,12 +1006,16 @@ facts() {
   echo "kernel $(uname -r)"
   echo "driver $(driver)"
   echo "firmware $(cat /sys/class/infiniband/*/fw_ver 2>/dev/null | sort -u | paste -sd ' ')"
-  echo "image $(bounded docker image inspect --format '{{.Id}}' "$image")"
+  if [[ $venv ]]; then
+    echo "$package $(bounded "$venv/bin/python3" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$package")"
+  else
+    echo "image $(bounded docker image inspect --format '{{.Id}}' "$image")"
+  fi
 }
 
 # The same on another node: only with a key that is there, and a host that is known.
 facts_of() {
-  { declare -f bounded release dgx_os ask_driver driver facts; printf 'export LC_ALL=C image=%q\nfacts\n' "$image"; } |
+  { declare -f bounded release dgx_os ask_driver driver facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
     timeout --kill-after=5 30 ssh -o BatchMode=yes -o ConnectTimeout=3 -o StrictHostKeyChecking=yes "$1" bash -s 2>/dev/null
 }
 
@@ -1493,12 +1540,12 @@ check_all() {
   check_docker
   if [[ $squashfs ]]; then
     check_slurm
-  else
+  elif [[ $docker_is_used ]]; then
     check_compose
     check_runtime
     check_cdi
   fi
-  check_image
+  if [[ $venv ]]; then check_venv; else check_image; fi
   check_models
   check_vocabularies
   ((${#placed[@]} == 0)) || check_placed

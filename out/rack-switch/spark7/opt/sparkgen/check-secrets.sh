@@ -7,6 +7,8 @@ set -euo pipefail
 
 file=/etc/sparkgen/secrets.env missing=()
 facts=$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen/container.env
+# An engine without a container runs as the node's login, which systemd hands them.
+if [[ ! -r $file && -r ${CREDENTIALS_DIRECTORY:-}/secrets.env ]]; then file=$CREDENTIALS_DIRECTORY/secrets.env; fi
 mapfile -t secrets < <(sed -n 's/^SECRET=//p' "$facts")
 if [[ ! -r $file ]]; then
   printf -v names '%s, ' "${secrets[@]}"

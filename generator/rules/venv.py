@@ -1,0 +1,97 @@
+"""Rules about an engine that runs from a virtual environment, without a container."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.diagnostics import KeyPath, removal
+from generator.engines import sglang, vllm
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+
+_VENV: KeyPath = ("engine", "venv")
+
+
+@rule("SG614")
+def engine_of_a_container(engine: DeclaredEngine) -> Iterator[Fault]:
+    """What runs from a virtual environment is a Python package, and there is one place of it.
+
+    vLLM and SGLang are. TensorRT-LLM is joined over SSH between containers, llama.cpp is no Python.
+
+    Bad:
+        engine:
+          image: vllm/vllm-openai:v0.33.0
+          venv: /opt/vllm-env
+
+    Good:
+        engine:
+          venv: /opt/vllm-env
+    """
+    if not engine.venv:
+        return
+    if engine.image:
+        yield Fault(
+            "the engine runs from an image or from a virtual environment, not from both",
+            _VENV,
+            "take one of the two out",
+            at_key=True,
+            proposals=(*removal(_VENV), *removal(("engine", "image"))),
+        )
+    elif engine.name not in (vllm.NAME, sglang.NAME):
+        yield Fault(
+            f"{ENGINE_TRAITS[engine.name].title} runs in a container alone",
+            _VENV,
+            "write 'image:' and a container image in its place",
+            at_key=True,
+        )
+
+
+@rule("SG615", unless="SG614")
+def what_only_a_container_has(
+    engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
+) -> Iterator[Fault]:
+    """Without a container nothing is mounted elsewhere, and there is nothing of Docker's to set.
+
+    Files and models are read where they lie on the node. Of `engine.container` the bound of the
+    memory and the limits hold for the unit.
+
+    Bad:
+        engine:
+          venv: /opt/vllm-env
+          container: {shm: 32g}
+
+    Good:
+        engine:
+          venv: /opt/vllm-env
+          container: {memory: 100g}
+    """
+    if not engine.venv:
+        return
+    own = engine.container
+    given = {"shm": own.shm_gib, "devices": own.devices, "hardened": own.hardened}
+    for key in (key for key, value in given.items() if value):
+        path: KeyPath = ("engine", "container", key)
+        yield Fault(
+            f"'{key}' is of a container, and the engine runs without one",
+            path,
+            "take it out",
+            at_key=True,
+            proposals=removal(path),
+        )
+    for file in engine.files:
+        if file.inside != file.place:
+            path = ("engine", "files", file.index, "target")
+            yield Fault(
+                f"nothing is mounted at {file.inside}: the engine runs without a container",
+                path,
+                f"take it out, and name {file.place} where it is read",
+                at_key=True,
+                proposals=removal(path),
+            )
+    for node in nodes:
+        if node.model_path and node.model_path != model.source:
+            yield Fault(
+                "nothing is mounted at the model's place: the engine runs without a container",
+                (*node.path, "model_path"),
+                f"take it out, and link {model.source} to it on {node.name}",
+                at_key=True,
+            )

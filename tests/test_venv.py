@@ -1,0 +1,122 @@
+"""An engine without a container: its unit, what starts it, what verify.sh sees, what is refused."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from bundles import NODES, NodeFolder, on_node
+from programs import require
+from stand_ins import StandIns
+
+from generator.pipeline import read_site
+from generator.verify.checks import on_a_machine
+from generator.verify.programs import run
+
+FOLDERS = [folder for folder in NODES if folder.site.engine.venv]
+UNIT = "etc/systemd/system/sparkgen-engine.service"
+SITE = """\
+version: 1
+name: lab
+nodes: [{name: spark1}]
+topology: {kind: single}
+model: {name: gpt-oss-20b}
+engine: {name: vllm, version: 0.33.0, venv: /opt/vllm}
+"""
+
+
+def rules(text: str) -> list[str]:
+    return [finding.rule for finding in read_site("lab.yaml", text.encode()).findings]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
+def test_unit_is_hardened_and_leaves_the_devices(folder: NodeFolder, tmp_path: Path) -> None:
+    require("systemd-analyze")
+    tree = folder.copy(tmp_path)
+    on_a_machine(tree)
+    done = run("systemd-analyze", "verify", f"--root={tree}", "--man=no", Path(UNIT).name)
+    assert (done.returncode, done.stderr) == (0, "")
+    options = ("--offline=true", "--no-pager", "--threshold=40")
+    assert run("systemd-analyze", "security", *options, str(tree / UNIT)).returncode == 0
+    unit = (tree / UNIT).read_text()
+    # Each of these implies a list of devices without the GPU and RDMA (systemd.exec(5)).
+    assert not re.search(r"^(PrivateDevices|ProtectClock|DevicePolicy|DeviceAllow)=", unit, re.M)
+    assert "LimitMEMLOCK=infinity\n" in unit
+    assert "docker" not in unit
+    assert not (tree / "opt/sparkgen/compose.yaml").exists()
+
+
+def test_login_is_given_what_only_root_may_read(tmp_path: Path) -> None:
+    """As systemd starts it: credentials in a folder of their own, and caches that are kept."""
+    folder = next(folder for folder in FOLDERS if folder.node.is_head)
+    stand_ins = StandIns(tmp_path)
+    program = folder.node.container.entrypoint
+    stand_ins.add(program)
+    tree = folder.copy(tmp_path / "node")
+    secrets = tree / "etc/sparkgen/secrets.env"
+    credentials = tree / "etc/sparkgen/credentials"
+    credentials.mkdir()
+    secrets.rename(credentials / "secrets.env")
+    stand_ins.env |= {
+        "CREDENTIALS_DIRECTORY": "/etc/sparkgen/credentials",
+        "CACHE_DIRECTORY": "/var/cache/sparkgen",
+    }
+    arguments = stand_ins.replaced(program, *on_node(tree, "/bin/bash", "/opt/sparkgen/launch.sh"))
+    assert arguments == folder.command
+    seen = stand_ins.environment(program)
+    venv = folder.site.engine.venv
+    assert seen["PATH"] == f"{venv}/bin:{stand_ins.env['PATH']}"
+    assert seen["VIRTUAL_ENV"] == venv
+    assert folder.secrets.items() <= seen.items()
+    assert seen["VLLM_CACHE_ROOT"] == "/var/cache/sparkgen/vllm"
+
+
+@pytest.mark.parametrize(
+    ("installed", "said"),
+    [
+        ("0.33.0+cu130", "ok venv vllm 0.33.0+cu130 in VENV"),
+        ("0.32.0", "fail venv VENV has vllm 0.32.0, and the site counts on 0.33.0"),
+        ("", "fail venv VENV has no vllm"),
+    ],
+)
+def test_verify_compares_the_release(installed: str, said: str, tmp_path: Path) -> None:
+    text = (FOLDERS[0].copy(tmp_path) / "verify.sh").read_text()
+    check = re.search(r"^check_venv\(\) \{.*?^\}\n", text, re.MULTILINE | re.DOTALL)
+    assert check
+    for name in ("vllm", "python3"):
+        program = tmp_path / f"venv/bin/{name}"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho {installed}\n")
+        program.chmod(0o755)
+    script = f"""\
+bounded() {{ "$@"; }}
+ok() {{ echo ok "$1" "$2"; }}
+fail() {{ echo fail "$1" "$2"; }}
+venv={tmp_path}/venv package=vllm release=0.33.0
+{check[0]}
+check_venv
+"""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == said.replace("VENV", f"{tmp_path}/venv") + "\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", []),
+        (", args: {chat-template: /srv/chat.jinja}", []),
+        (", container: {memory: 100g, ulimits: {nofile: 4096}}", []),
+        (", image: example.org/e:1", ["SG614"]),
+        (", container: {shm: 32g}", ["SG615"]),
+        (", container: {hardened: true}", ["SG615"]),
+        (", files: [{path: /srv/a, target: /srv/b}]", ["SG615"]),
+        (", files: [{path: /srv/a}]", []),
+    ],
+)
+def test_what_goes_with_it(more: str, expected: list[str]) -> None:
+    assert rules(SITE.replace("/opt/vllm}", f"/opt/vllm{more}}}")) == expected
+
+
+def test_image_or_environment_is_needed() -> None:
+    assert rules(SITE.replace(", venv: /opt/vllm", "")) == ["SG102"]
+    assert rules(SITE.replace("name: vllm, version: 0.33.0", "name: sglang, version: 0.5.23")) == []
