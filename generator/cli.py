@@ -30,6 +30,7 @@ COMMANDS = (
     "capture",
     "import",
     "audit",
+    "lock",
     "lsp",
 )
 

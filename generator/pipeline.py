@@ -13,9 +13,11 @@ from generator.reports.text import in_order
 from generator.rules.policy import Policy
 from generator.site import Site
 from generator.site.complete import CompleteDeclaration
+from generator.sitefile import lock as locks
 from generator.sitefile import redaction, schema, source
 from generator.sitefile.beside import Beside, nothing_beside
 from generator.sitefile.declaration import declare
+from generator.sitefile.lock import Lock
 from generator.sitefile.source import Document
 
 
@@ -32,11 +34,13 @@ class Reading:
     declaration: CompleteDeclaration | None
     site: Site | None
     raw: Mapping[str, bytes]
+    lock: Lock | None = None
 
     @property
     def sha256(self) -> str:
-        """The checksum of the site file; with a base, of the checksums of both."""
-        sums = [sha256(raw).hexdigest() for raw in self.raw.values()]
+        """The checksum of the site file; with a base or a lock, of the checksums of all."""
+        parts = [*self.raw.values(), *([self.lock.raw] if self.lock else ())]
+        sums = [sha256(raw).hexdigest() for raw in parts]
         return sums[0] if len(sums) == 1 else sha256("".join(sums).encode()).hexdigest()
 
 
@@ -48,11 +52,24 @@ def read_site(
     `beside` reads the files that it names; `policy` is what its repository makes of findings.
     """
     document, base = _document(name, raw, beside)
-    findings, declaration, site = _site(document, beside, policy)
+    lock, unread = _lock(name, beside)
+    findings, declaration, site = _site(document, beside, policy, lock)
+    if unread:
+        findings, site = [*findings, unread], None
     told = redaction.concealed(document, findings) if findings else []
     # Cerberus asks for keys that are missing in an order that differs from run to run.
     ordered = tuple(in_order(document, told))
-    return Reading(document, ordered, declaration, site, {"": raw, **base})
+    return Reading(document, ordered, declaration, site, {"": raw, **base}, lock)
+
+
+def _lock(name: str, beside: Beside) -> tuple[Lock | None, Finding | None]:
+    """The lock beside a site file, or what keeps it from being read."""
+    try:
+        return locks.read(name, beside), None
+    except locks.LockError as error:
+        from generator.rules.locks import unreadable
+
+        return None, unreadable(str(error), locks.lock_name(name))
 
 
 def _document(name: str, raw: bytes, beside: Beside) -> tuple[Document, Mapping[str, bytes]]:
@@ -66,7 +83,7 @@ def _document(name: str, raw: bytes, beside: Beside) -> tuple[Document, Mapping[
 
 
 def _site(
-    document: Document, beside: Beside, policy: Policy | None
+    document: Document, beside: Beside, policy: Policy | None, lock: Lock | None
 ) -> tuple[list[Finding], CompleteDeclaration | None, Site | None]:
     """All findings of a document, its sections, and its site unless there are errors."""
     if document.data is None:
@@ -79,11 +96,25 @@ def _site(
         return findings, None, None
     found, declaration = rules.check(declare(data, findings), document, beside, policy)
     findings += found
+    if lock and declaration:
+        findings = _held(findings, declaration, lock)
+        declaration = declaration.locked(lock)
     if has_errors(findings) or declaration is None:
         return findings, declaration, None
     site = derive(declaration, file_name(document.name))
     lacking = list(policy.lacking(site)) if policy else []
     return findings + lacking, declaration, None if lacking else site
+
+
+def _held(findings: list[Finding], declaration: CompleteDeclaration, lock: Lock) -> list[Finding]:
+    """The findings with what the lock lacks, and without those of a tag that it pins."""
+    from generator.rules.locks import older
+
+    image = lock.image(declaration.engine.image)
+    if image and image.digest:
+        moving = ("SG609", ("engine", "image"))
+        findings = [finding for finding in findings if (finding.rule, finding.path) != moving]
+    return [*findings, *older(declaration, lock)]
 
 
 def file_name(name: str) -> str:

@@ -393,6 +393,13 @@ containers() {
   if ! command -v docker >/dev/null 2>&1; then echo "no docker here" && return; fi
   bounded docker info --format '{{json .ServerVersion}} {{json .Driver}}' | take commands/docker-info.txt
   count=0
+  images=$(sed -n 's/^IMAGE=//p' "$root/etc/sparkgen/node.env" 2>/dev/null)
+  for image in $images; do
+    count=$((count + 1))
+    { echo "image \"$image\"" && bounded docker image inspect --format "$image_format" "$image"; } |
+      records | take "images/$count.txt"
+  done
+  count=0
   for id in $(bounded docker ps --quiet --no-trunc); do
     count=$((count + 1))
     [ "$count" -le 30 ] || break

@@ -73,8 +73,8 @@ _BASES = {"bases/rack.yaml": b"user: nvidia\n", "bases/chained.yaml": b"extends:
 
 
 def beside(path: str) -> Source:
-    """What lies beside the site file of a case: a file of any name, but a missing one."""
-    if "missing" in path:
+    """What lies beside the site file of a case: a file of any name, but a missing one or a lock."""
+    if "missing" in path or path.endswith(".lock.yaml"):
         return nothing_beside(path)
     if "calibration" in path:
         entry = b"- {model: gpt-oss-120b, engine: vllm, version: 0.33.0, reserve_gib: 1.25}\n"

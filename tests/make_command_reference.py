@@ -40,6 +40,7 @@ EXITS: Mapping[str, Mapping[int, str]] = {
         1: "there is an error, with `--strict` a warning",
         3: "a file says nothing of a cluster",
     },
+    "lock": {1: "nodes have different images or commits: nothing is written"},
     "lsp": {3: "", 4: "pygls is not installed"},
 }
 

@@ -91,7 +91,7 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> _Gro
     """Nodes that serve one model together, in the order of their ranks."""
     nodes, fabric, topology = declared.nodes, declared.fabric, declared.topology
     controls = control_planes(nodes, fabric, topology)
-    model = model_of(declared.model, declared.source)
+    model = model_of(declared.model, declared.source, declared.commits)
     at_head = (nodes, controls[0], fabric.interfaces[nodes[0].name])
     engine = engine_of(declared.engine, *at_head, is_behind_proxy="proxy" in beside)
     hosts = _hosts(nodes, fabric)

@@ -1,6 +1,7 @@
 """The model and the engine of a serving group, with every default filled in."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from generator.catalogs import Checkpoint
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -15,7 +16,9 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Declar
 from generator.sitefile.defaults import default
 
 
-def model_of(declared: DeclaredModel, source: str) -> Model:
+def model_of(
+    declared: DeclaredModel, source: str, commits: Mapping[str, str] = MappingProxyType({})
+) -> Model:
     """The model by the name that the engine downloads and serves it under, its `source`."""
     checkpoint = known_checkpoint(declared)
     architecture = declared.architecture or {}
@@ -24,6 +27,7 @@ def model_of(declared: DeclaredModel, source: str) -> Model:
         served_name=declared.served_name or source.rsplit("/", 1)[-1].lower(),
         format=checkpoint.format if checkpoint else None,
         revision=declared.revision,
+        commits=commits,
         context_length=declared.context_length,
         max_sequences=declared.max_sequences,
         kv_cache_dtype=declared.kv_cache_dtype,

@@ -344,6 +344,7 @@ class Model:
 
     ORIGIN = Origin("model")
     ORIGINS = origins(
+        commits=Origin("", "the lock beside the site file"),
         context_length=Origin("model.context_length"),
         kv_offload=Origin("model.kv_offload"),
         max_sequences=Origin("model.max_sequences"),
@@ -368,6 +369,7 @@ class Model:
     vocabularies: tuple[Vocabulary, ...] = ()
     kv_cache_memory: float | None = None
     kv_offload: KvOffload | None = None
+    commits: Mapping[str, str] = {}
 
     @property
     def folders(self) -> Words:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Fabric
 from generator.fit.assessment import Fit
 from generator.models.architecture import known_checkpoint
-from generator.records import record
+from generator.records import record, replace
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
     Declaration,
@@ -16,13 +17,15 @@ from generator.sitefile.declaration import (
     Settings,
     Topology,
 )
+from generator.sitefile.lock import Lock
 
 
 @record
 class CompleteDeclaration:
     """The sections of a site file; rules may have found fault with what they say.
 
-    `source` is the model's Hugging Face id, or its folder on the nodes. `sources` are the files
+    `source` is the model's Hugging Face id, or its folder on the nodes; `commits` are those that a
+    lock has for repositories. `sources` are the files
     beside the site file that it names, `memory` is how the model fits the nodes.
     """
 
@@ -36,6 +39,31 @@ class CompleteDeclaration:
     services: Mapping[str, Settings]
     sources: Mapping[str, Source]
     memory: Fit | None
+    commits: Mapping[str, str] = {}
+
+    @property
+    def downloads(self) -> tuple[tuple[str, str, KeyPath], ...]:
+        """What the engine reads of the hub: repository, revision, and the path that names it."""
+        if self.model.file:
+            return ()
+        key = "name" if self.model.name else "source"
+        revision = self.model.revision or DEFAULT_REVISION
+        found: list[tuple[str, str, KeyPath]] = [(self.source, revision, ("model", key))]
+        if (drafts := self.model.speculative) and drafts.source:
+            found.append((drafts.source, DEFAULT_REVISION, ("model", "speculative", "source")))
+        return tuple(entry for entry in found if not entry[0].startswith("/"))
+
+    def locked(self, lock: Lock) -> "CompleteDeclaration":
+        """The same with the image and the commits that a lock has for its names."""
+        image = lock.image(self.engine.image)
+        engine = replace(self.engine, image=image.pinned) if image else self.engine
+        commits = {name: lock.commit(name, revision) for name, revision, _ in self.downloads}
+        known = {name: commit for name, commit in commits.items() if commit}
+        return replace(self, engine=engine, commits=known)
+
+
+# The branch that is fetched where a site names none.
+DEFAULT_REVISION = "main"
 
 
 def complete(

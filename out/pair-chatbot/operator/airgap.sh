@@ -33,14 +33,15 @@ save_image() {
 }
 
 # A model as its cache has it, without links: disks for exchange know none. A link to nowhere ends it.
-save_model() { # SOURCE REVISION
+save_model() { # SOURCE REVISION [COMMIT]
   local file name cache snapshot
   name=models--${1//\//--}
   file=models/$name.tar
   [[ ! -e $file ]] || return 0
   cache=${HF_HUB_CACHE:-$HOME/.cache/huggingface/hub}
-  HF_HUB_CACHE=$cache hf download "$1" --revision "$2" --exclude 'original/*' --exclude 'metal/*' </dev/null ||
+  HF_HUB_CACHE=$cache hf download "$1" --revision "${3:-$2}" --exclude 'original/*' --exclude 'metal/*' </dev/null ||
     die "hf download $1 fails"
+  if [[ ${3:-} ]]; then mkdir -p "$cache/$name/refs" && printf %s "$3" >"$cache/$name/refs/$2"; fi
   snapshot=$(cat "$cache/$name/refs/$2" 2>/dev/null || echo "$2")
   set -- "$name/snapshots/$snapshot"
   [[ ! -d $cache/$name/refs ]] || set -- "$@" "$name/refs"
@@ -49,11 +50,11 @@ save_model() { # SOURCE REVISION
 }
 
 save() {
-  local image source revision sum file url
+  local image source revision commit sum file url
   mkdir -p "$1/images" "$1/models" "$1/vocabularies" || die "$1 can't be made: see who owns the disk"
   cp "$here/airgap.sh" "$here/site.env" "$1/" && cd "$1" || exit
   while read -r image; do save_image "$image" </dev/null || exit; done < <(fact IMAGE)
-  while read -r source revision; do save_model "$source" "$revision" || exit; done < <(fact MODEL)
+  while read -r source revision commit; do save_model "$source" "$revision" "$commit" || exit; done < <(fact MODEL)
   while read -r sum file url; do
     echo "$sum  vocabularies/$file" | sums -c >/dev/null 2>&1 ||
       curl --fail --location --silent --show-error --output "vocabularies/$file" "$url" </dev/null || die "curl $url fails"

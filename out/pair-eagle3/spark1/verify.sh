@@ -565,8 +565,8 @@ check_folder() {
 
 # The cache of huggingface_hub: refs/NAME holds the commit, snapshots/COMMIT links into blobs.
 check_download() {
-  local check=$1 source=$2 revision=$3 folder=$hub/models--${2//\//--} commit faults remedy
-  remedy="HF_HUB_CACHE=$hub hf download $source --revision $revision"
+  local check=$1 source=$2 revision=$3 locked=$4 folder=$hub/models--${2//\//--} commit faults remedy
+  remedy="HF_HUB_CACHE=$hub hf download $source --revision ${locked:-$revision}"
   if closed "$folder"; then
     skip "$check" "$(id -un) can't look into $hub; run this as $user or as root"
     return
@@ -574,6 +574,8 @@ check_download() {
   commit=$(cat "$folder/refs/$revision" 2>/dev/null || echo "$revision")
   if [[ ! -d $folder/snapshots/$commit ]]; then
     fail "$check" "$source, revision $revision, is not in $hub" "$remedy"
+  elif [[ $locked && $commit != "$locked" ]]; then
+    fail "$check" "$source is at ${commit:0:12}, and the lock has ${locked:0:12}" "$remedy, and write that into refs/$revision"
   elif faults=$(model_faults "$folder/snapshots/$commit") && [[ $faults ]]; then
     fail "$check" "$(head -n 1 <<<"$faults")" "$remedy"
   else
@@ -598,16 +600,16 @@ check_gguf() {
 }
 
 check_models() {
-  local line check source revision
+  local line check source revision locked
   if ((${#model_files[@]})); then
     check_gguf
   elif [[ $model_node ]]; then
     ok model "on $model_node, which hands this node its layers"
   fi
   for line in "${models[@]}"; do
-    read -r check source revision <<<"$line"
+    read -r check source revision locked <<<"$line"
     if [[ $revision ]]; then
-      check_download "$check" "$source" "$revision"
+      check_download "$check" "$source" "$revision" "$locked"
     else
       check_folder "$check" "$source"
     fi

@@ -20,10 +20,14 @@ trap 'rm -rf "$work"' EXIT
 unread=(--exclude 'original/*' --exclude 'metal/*')
 
 fetch() {
-  local source revision
+  local source revision commit refs
   mkdir -p "$hub"
-  while read -r _ source revision; do
-    [[ ! $revision ]] || HF_HUB_CACHE=$hub hf download "$source" --revision "$revision" "${unread[@]}" </dev/null
+  while read -r _ source revision commit; do
+    [[ $revision ]] || continue
+    HF_HUB_CACHE=$hub hf download "$source" --revision "${commit:-$revision}" "${unread[@]}" </dev/null
+    # Offline the engine finds a commit by the name of a branch alone, and by a file without a line end.
+    refs=$hub/models--${source//\//--}/refs/$revision
+    if [[ $commit ]]; then mkdir -p "${refs%/*}" && printf %s "$commit" >"$refs"; fi
   done < <(fact MODEL)
 }
 
@@ -89,7 +93,7 @@ case ${1:-} in
 esac
 
 sources=()
-while read -r _ source revision; do
+while read -r _ source revision _; do
   here=$(place "$hub" "$source") snapshot=.
   if [[ ! -d $here ]]; then
     echo "there is no $here; run models.sh without --offline, or copy the folder there" >&2

@@ -1,0 +1,82 @@
+"""`sparkgen lock`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from generator.commands.adopting import CAPTURES, captures_of
+from generator.commands.options import DATA_FORM, DRIFT, QUIET, SITE
+from generator.commands.sites import fail, publish, read, refuse
+from generator.locking import Locking, changes, lock_of
+from generator.records import replace
+from generator.site.complete import CompleteDeclaration
+from generator.sitefile.lock import SUFFIX, Lock
+
+
+@click.command(epilog="Example: sparkgen lock sites/mine.yaml spark1.tar.gz spark2.tar.gz")
+@SITE
+@CAPTURES
+@QUIET
+@DATA_FORM
+def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> None:
+    """Write which image and which commit of the model a site's names stand for on its nodes.
+
+    The lock lies beside the site, SITE.lock.yaml, and build goes by it: images are pinned to their
+    digests, and models.sh fetches those commits. The site stays as it is written.
+    """
+    reading = read(site)
+    if reading.declaration is None:
+        refuse(reading)
+    declared = _as_written(reading.declaration, reading.lock)
+    made = lock_of(declared, captures_of(captures, form))
+    moved = list(changes(reading.lock, made.lock))
+    target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
+    if not made.different:
+        _write(target, made.lock.text())
+    if form == "json":
+        publish(form, [(reading, reading.findings)], rest=_data(target, made, moved))
+    else:
+        _tell(target, made, moved, quiet)
+    if made.different:
+        sys.exit(DRIFT)
+
+
+def _as_written(declared: CompleteDeclaration, lock: Lock | None) -> CompleteDeclaration:
+    """The site without what the lock before makes of it."""
+    image = declared.engine.image.partition("@")[0]
+    known = lock.image(image) if lock else None
+    if known is None or known.pinned != declared.engine.image:
+        return declared
+    return replace(declared, engine=replace(declared.engine, image=image))
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        fail(f"{error.filename or target}: {error.strerror}")
+
+
+def _tell(target: Path, made: Locking, moved: list[str], quiet: bool) -> None:
+    for line in made.missing:
+        click.echo(f"not locked: {line}", err=True)
+    for line in made.different:
+        click.echo(f"SG852: {line}", err=True)
+    if made.different:
+        click.echo("nothing was written; fetch it anew on the nodes that are behind", err=True)
+    elif not quiet:
+        for line in moved or ["nothing has moved"]:
+            click.echo(line)
+        click.echo(f"{target} is written")
+
+
+def _data(target: Path, made: Locking, moved: list[str]) -> dict[str, Any]:
+    return {
+        "file": str(target),
+        "written": not made.different,
+        "changes": moved,
+        "missing": list(made.missing),
+        "different": list(made.different),
+    }

@@ -1,0 +1,126 @@
+"""What a site's names stand for on its nodes, out of captures of them."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from generator.capture import Capture
+from generator.records import record
+from generator.site.complete import CompleteDeclaration
+from generator.sitefile.lock import Lock, LockedImage, LockedModel
+
+
+@record
+class Locking:
+    """A lock, what keeps it from being whole, and on what nodes differ."""
+
+    lock: Lock
+    missing: tuple[str, ...]
+    different: tuple[str, ...]
+
+
+def lock_of(declared: CompleteDeclaration, captures: Sequence[Capture]) -> Locking:
+    """The lock of a site's image and models; nodes that have none of them do not count."""
+    missing, different = [], []
+    images: list[LockedImage] = []
+    name = declared.engine.image
+    if "@" not in name:
+        found = {c.node: image for c in captures if (image := image_on(c, name))}
+        if len({(image.digest or image.layers) for image in found.values()}) > 1:
+            different.append(_differing(name, {n: _short(i) for n, i in found.items()}))
+        elif found:
+            images.append(next(iter(found.values())))
+        else:
+            missing.append(f"no node has the image {name}")
+    models: list[LockedModel] = []
+    for source, revision, _ in declared.downloads:
+        commits = {c.node: commit for c in captures if (commit := commit_on(c, source, revision))}
+        if len({*commits.values()}) > 1:
+            said = {node: commit[:12] for node, commit in commits.items()}
+            different.append(_differing(f"{source}, revision {revision}", said))
+        elif commits:
+            models.append(LockedModel(source, revision, next(iter(commits.values()))))
+        else:
+            missing.append(f"no node has {source}, revision {revision}")
+    missing += [
+        f"{node.name} is not captured"
+        for node in declared.nodes
+        if node.name not in {capture.node for capture in captures}
+    ]
+    return Locking(Lock(tuple(images), tuple(models)), tuple(missing), tuple(different))
+
+
+def image_on(capture: Capture, name: str) -> LockedImage | None:
+    """What an image's name stands for on a node, by its registry's digest or by its layers."""
+    for path in sorted(capture.texts):
+        if not path.startswith(("containers/", "images/")):
+            continue
+        records = list(_records(capture.texts[path]))
+        named = {value.partition("@")[0] for label, value in records if label == "image"}
+        if name not in named:
+            continue
+        digests = [value for label, value in records if label == "image-digest"]
+        own = [d.partition("@")[2] for d in digests if _repository(d) == _repository(name)]
+        layers = [value for label, value in records if label == "image-layer"]
+        if own:
+            return LockedImage(name, digest=sorted(own)[0])
+        if layers:
+            checksum = sha256("\n".join(layers).encode()).hexdigest()
+            return LockedImage(name, layers=f"sha256:{checksum}")
+    return None
+
+
+def commit_on(capture: Capture, source: str, revision: str) -> str:
+    """The commit that a node's cache of the hub has for a revision; empty if none."""
+    is_own = False
+    for line in capture.texts.get("commands/models.txt", "").splitlines():
+        label, *fields = line.split(" ")
+        if label == "cache":
+            is_own = fields[:1] == [source]
+        elif is_own and label == "ref" and fields[:1] == [revision]:
+            commit = fields[1] if len(fields) > 1 else ""
+            return commit if re.fullmatch(r"[0-9a-f]{40}", commit) else ""
+        elif is_own and label == "snapshot" and fields[:1] == [revision]:
+            return revision if re.fullmatch(r"[0-9a-f]{40}", revision) else ""
+    return ""
+
+
+def changes(before: Lock | None, after: Lock) -> Iterator[str]:
+    """What a new lock has otherwise than the one before it."""
+    old = before or Lock((), ())
+    for image in after.images:
+        known = old.image(image.image)
+        if known != image:
+            yield f"{image.image}: {_short(known) if known else 'new'} -> {_short(image)}"
+    for model in after.models:
+        commit = old.commit(model.source, model.revision)
+        if commit != model.commit:
+            yield f"{model.source}: {commit[:12] or 'new'} -> {model.commit[:12]}"
+
+
+def _records(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        label, _, rest = line.partition(" ")
+        try:
+            value = json.loads(rest)
+        except ValueError:
+            continue
+        yield label, str(value)
+
+
+def _repository(reference: str) -> str:
+    """The repository of a reference, without the registry that is Docker's own default."""
+    name = reference.partition("@")[0]
+    head, slash, last = name.rpartition("/")
+    name = f"{head}{slash}{last.partition(':')[0]}"
+    return name.removeprefix("docker.io/").removeprefix("library/")
+
+
+def _short(image: LockedImage) -> str:
+    return (image.digest or image.layers)[:19]
+
+
+def _differing(what: str, said: dict[str, str]) -> str:
+    having = ", ".join(f"{node} has {one}" for node, one in said.items())
+    return f"{what} is not the same on all nodes: {having}"

@@ -1,0 +1,56 @@
+"""What a lock and its site have to do with each other. Documented here, judged by the pipeline."""
+
+from collections.abc import Iterator
+
+from generator.diagnostics import Finding, KeyPath, Severity
+from generator.rules.registry import DOCUMENTED, documented
+from generator.site.complete import CompleteDeclaration
+from generator.sitefile.lock import Lock
+
+
+@documented("SG850")
+def unreadable_lock() -> None:
+    """The lock beside a site is one that `sparkgen lock` wrote.
+
+    `sites/lab.lock.yaml` is the lock of `sites/lab.yaml`. It is not to be edited: write it anew, or
+    take it away.
+    """
+
+
+@documented("SG851", Severity.WARNING)
+def older_lock() -> None:
+    """A lock knows the image and the model that its site names.
+
+    The site has been given another image, model or revision since the lock was written, and what is
+    new is not locked. Capture the nodes once they have it, and run `sparkgen lock` again.
+    """
+
+
+@documented("SG852")
+def nodes_that_differ() -> None:
+    """All nodes have the same image and the same commit of the model.
+
+    A tag or a branch stood for one thing when one node fetched it and for another when the next
+    did. `sparkgen lock` writes nothing then: fetch it anew on the nodes that are behind.
+    """
+
+
+def unreadable(why: str, name: str) -> Finding:
+    """The finding of a lock that can't be read."""
+    advice = "run sparkgen lock again, or take the file away"
+    return Finding("SG850", Severity.ERROR, f"the lock {name} can't be used: {why}", help=advice)
+
+
+def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
+    """What a site names and its lock does not know."""
+    if declared.engine.derived is None and lock.image(declared.engine.image) is None:
+        yield _older(f"the image {declared.engine.image}", ("engine", "image"))
+    for source, revision, path in declared.downloads:
+        if not lock.commit(source, revision):
+            yield _older(f"{source}, revision {revision}", path)
+
+
+def _older(what: str, path: KeyPath) -> Finding:
+    severity = DOCUMENTED["SG851"][0]
+    advice = "capture the nodes once they have it, and run sparkgen lock"
+    return Finding("SG851", severity, f"the lock does not know {what}", path, help=advice)

@@ -1,0 +1,144 @@
+"""The lock beside a site: which image and which commit of a model its names stood for on the nodes.
+
+    version: 1
+    images:
+      - image: vllm/vllm-openai:v0.33.0
+        digest: sha256:...
+    models:
+      - source: openai/gpt-oss-120b
+        revision: main
+        commit: ...
+
+An image that was built on the nodes has no digest, but the checksum of its `layers`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from generator.records import record
+from generator.sitefile import source
+from generator.sitefile.beside import Beside
+
+VERSION = "1"
+SUFFIX = ".lock.yaml"
+_DIGEST, _COMMIT = r"sha256:[0-9a-f]{64}", r"[0-9a-f]{40}"
+_TEXT = r"[A-Za-z0-9][A-Za-z0-9._/:@-]*"
+_HEAD = """\
+# What the site's names stood for on its nodes. Written by 'sparkgen lock'; not to be edited.
+"""
+
+
+@record
+class LockedImage:
+    """One image: the digest that registries know it by, or the checksum of its layers."""
+
+    image: str
+    digest: str = ""
+    layers: str = ""
+
+    @property
+    def pinned(self) -> str:
+        """The image by its digest, if it has one."""
+        return f"{self.image}@{self.digest}" if self.digest else self.image
+
+
+@record
+class LockedModel:
+    """One model: its commit under the name of a branch, a tag, or itself."""
+
+    source: str
+    revision: str
+    commit: str
+
+
+@record
+class Lock:
+    """What is locked; `raw` is the file."""
+
+    images: tuple[LockedImage, ...]
+    models: tuple[LockedModel, ...]
+    raw: bytes = b""
+
+    def image(self, name: str) -> LockedImage | None:
+        """What an image's name stands for."""
+        return next((image for image in self.images if image.image == name), None)
+
+    def commit(self, name: str, revision: str) -> str:
+        """The commit of a model's revision; empty where it is not locked."""
+        found = (m.commit for m in self.models if (m.source, m.revision) == (name, revision))
+        return next(found, "")
+
+    def text(self) -> str:
+        """The file."""
+        return _HEAD + "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"version: {VERSION}"
+        if self.images:
+            yield "images:"
+        for image in sorted(self.images, key=lambda image: image.image):
+            yield f"  - image: {image.image}"
+            yield f"    digest: {image.digest}" if image.digest else f"    layers: {image.layers}"
+        if self.models:
+            yield "models:"
+        for model in sorted(self.models, key=lambda model: (model.source, model.revision)):
+            yield f"  - source: {model.source}"
+            yield f"    revision: {model.revision}"
+            yield f"    commit: {model.commit}"
+
+
+class LockError(Exception):
+    """A lock that can't be read: why, in one line."""
+
+
+def lock_name(site: str) -> str:
+    """What the lock of a site file is called, beside it; empty for a text that is no file."""
+    name = PurePath(site).name
+    return name.removesuffix(".yaml") + SUFFIX if name.endswith(".yaml") else ""
+
+
+def read(site: str, beside: Beside) -> Lock | None:
+    """The lock beside a site file, if there is one; raises LockError if it can't be read."""
+    name = lock_name(site)
+    found = beside(name) if name else None
+    if not found or not found.files or found.is_folder:
+        return None
+    return parse(name, found.files[0].data)
+
+
+def parse(name: str, raw: bytes) -> Lock:
+    """The lock that a text is; raises LockError if it is none."""
+    document = source.read(name, raw)
+    data = document.data
+    if document.findings or not isinstance(data, dict):
+        raise LockError("it is no YAML of a lock")
+    if data.get("version") != VERSION or set(data) - {"version", "images", "models"}:
+        raise LockError("it is not of this version")
+    images = tuple(LockedImage(**entry) for entry in _entries(data, "images", _IMAGE))
+    models = tuple(LockedModel(**entry) for entry in _entries(data, "models", _MODEL))
+    if any(bool(image.digest) == bool(image.layers) for image in images):
+        raise LockError("an image has a digest, or the checksum of its layers")
+    return Lock(images, models, raw)
+
+
+_IMAGE: Mapping[str, str] = {"image": _TEXT, "digest": _DIGEST, "layers": _DIGEST}
+_MODEL: Mapping[str, str] = {"source": _TEXT, "revision": _TEXT, "commit": _COMMIT}
+
+
+def _entries(
+    data: Mapping[str, Any], key: str, forms: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
+    entries = data.get(key, [])
+    if not isinstance(entries, list):
+        raise LockError(f"'{key}' is no list")
+    for entry in entries:
+        if not isinstance(entry, dict) or not {*entry} <= {*forms} or len(entry) < 2:
+            raise LockError(f"an entry of '{key}' has other keys than {', '.join(forms)}")
+        for name, value in entry.items():
+            if not isinstance(value, str) or not re.fullmatch(forms[name], value):
+                raise LockError(f"'{name}' of an entry of '{key}' has another form")
+        if (key == "models") != ("commit" in entry) or next(iter(forms)) not in entry:
+            raise LockError(f"an entry of '{key}' lacks a key")
+        yield {name: str(value) for name, value in entry.items()}

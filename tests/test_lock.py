@@ -1,0 +1,205 @@
+"""`lock`: what names stood for on the nodes, and what build, validate and models.sh make of it."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from captured_nodes import Container, Machine, stand_in, write
+from conftest import Command
+from waiting import PATIENCE
+
+from generator.sitefile.lock import Lock, LockError, parse
+
+IMAGE, DIGEST = "vllm/vllm-openai:v0.33.0", "sha256:" + "a1" * 32
+COMMIT, OTHER = "b2" * 20, "c3" * 20
+SITE = f"""\
+version: 1
+name: lab
+nodes:
+  - name: spark1
+    management: {{interface: enP7s7, address: 10.0.0.11/24}}
+  - name: spark2
+    management: {{interface: enP7s7, address: 10.0.0.12/24}}
+cabling:
+  - endpoints: [spark1:p0, spark2:p0]
+topology: {{kind: direct}}
+model: {{name: gpt-oss-120b, context_length: 32768, max_sequences: 4}}
+engine:
+  name: vllm
+  version: 0.33.0
+  image: {IMAGE}
+  parallel: {{tensor: 2}}
+services: {{models: true}}
+"""
+LOCK = f"""\
+# What the site's names stood for on its nodes. Written by 'sparkgen lock'; not to be edited.
+version: 1
+images:
+  - image: {IMAGE}
+    digest: {DIGEST}
+models:
+  - source: openai/gpt-oss-120b
+    revision: main
+    commit: {COMMIT}
+"""
+HUB = "home/nvidia/.cache/huggingface/hub/models--openai--gpt-oss-120b"
+
+
+def node(name: str, commit: str = COMMIT, image: Mapping[str, object] | None = None) -> Machine:
+    """A node that has the image and the model."""
+    files = {f"{HUB}/refs/main": commit, f"{HUB}/snapshots/{commit}/config.json": "{}"}
+    given = {"digests": [f"vllm/vllm-openai@{DIGEST}"], **(image or {})}
+    return Machine(name, files, {}, [Container("vllm", IMAGE, **given)])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    (tmp_path / "lab.yaml").write_text(SITE)
+    return tmp_path
+
+
+def locked(
+    lab: Path, sparkgen: Command, *nodes: Machine, form: str = "text"
+) -> tuple[int, str, str]:
+    archives = [machine.capture(lab) for machine in nodes]
+    outcome = sparkgen("lock", "lab.yaml", *archives, "--format", form, cwd=lab)
+    return outcome.code, outcome.out, outcome.err
+
+
+def test_lock_is_written_and_build_goes_by_it(lab: Path, sparkgen: Command) -> None:
+    assert sparkgen("build", "lab.yaml", cwd=lab).code == 0
+    before = json.loads((lab / "out/lab/MANIFEST.json").read_text())
+    code, out, err = locked(lab, sparkgen, node("spark1"), node("spark2"))
+    assert (code, err) == (0, "")
+    assert (lab / "lab.lock.yaml").read_text() == LOCK
+    assert out.splitlines() == [
+        f"{IMAGE}: new -> {DIGEST[:19]}",
+        f"openai/gpt-oss-120b: new -> {COMMIT[:12]}",
+        "lab.lock.yaml is written",
+    ]
+    told = sparkgen("diff", "lab.yaml", cwd=lab)
+    assert DIGEST in told.out
+    assert sparkgen("build", "lab.yaml", cwd=lab).err == ""
+    after = json.loads((lab / "out/lab/MANIFEST.json").read_text())
+    assert before["site"]["sha256"] != after["site"]["sha256"]
+    compose = yaml.safe_load((lab / "out/lab/spark1/opt/sparkgen/compose.yaml").read_text())
+    assert compose["services"]["engine"]["image"] == f"{IMAGE}@{DIGEST}"
+    facts = (lab / "out/lab/spark1/etc/sparkgen/node.env").read_text()
+    assert f"MODEL=model openai/gpt-oss-120b main {COMMIT}\n" in facts
+    assert "--revision" not in (lab / "out/lab/spark1/opt/sparkgen/compose.yaml").read_text()
+    assert (lab / "lab.yaml").read_text() == SITE
+    # The site that is locked already is locked as it is written.
+    assert sparkgen("lock", "lab.yaml", "spark1.tar.gz", "spark2.tar.gz", cwd=lab).out == (
+        "nothing has moved\nlab.lock.yaml is written\n"
+    )
+    assert (lab / "lab.lock.yaml").read_text() == LOCK
+
+
+def test_nodes_that_differ(lab: Path, sparkgen: Command) -> None:
+    code, out, err = locked(lab, sparkgen, node("spark1"), node("spark2", OTHER))
+    assert (code, out) == (1, "")
+    assert err == (
+        "SG852: openai/gpt-oss-120b, revision main is not the same on all nodes: "
+        f"spark1 has {COMMIT[:12]}, spark2 has {OTHER[:12]}\n"
+        "nothing was written; fetch it anew on the nodes that are behind\n"
+    )
+    assert not (lab / "lab.lock.yaml").exists()
+
+
+def test_an_image_without_a_registry_is_locked_by_its_layers(lab: Path, sparkgen: Command) -> None:
+    code, out, _ = locked(lab, sparkgen, node("spark1", image={"digests": []}), form="json")
+    data = json.loads(out)
+    assert (code, data["written"], data["missing"]) == (0, True, ["spark2 is not captured"])
+    (image,) = parse("", (lab / "lab.lock.yaml").read_bytes()).images
+    assert (image.digest, image.pinned, len(image.layers)) == ("", IMAGE, 71)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (IMAGE, "vllm/vllm-openai:v0.32.0", "the image vllm/vllm-openai:v0.32.0"),
+        ("gpt-oss-120b, c", "gpt-oss-20b, c", "openai/gpt-oss-20b, revision main"),
+        ("gpt-oss-120b, c", "gpt-oss-120b, revision: v2, c", "openai/gpt-oss-120b, revision v2"),
+    ],
+)
+def test_a_lock_that_is_older(old: str, new: str, said: str, lab: Path, sparkgen: Command) -> None:
+    text = SITE.replace(old, new).replace(
+        "0.33.0\n  image: vllm/vllm-openai:v0.32", "0.32.0\n  image: vllm/vllm-openai:v0.32"
+    )
+    (lab / "lab.yaml").write_text(text)
+    (lab / "lab.lock.yaml").write_text(LOCK)
+    outcome = sparkgen("validate", "lab.yaml", cwd=lab)
+    assert outcome.code == 0
+    assert f"warning[SG851]: the lock does not know {said}\n" in outcome.err
+    assert outcome.err.count("warning[") == 1
+
+
+def test_a_pinned_tag_may_move(lab: Path, sparkgen: Command) -> None:
+    moving = "vllm/vllm-openai:latest"
+    (lab / "lab.yaml").write_text(SITE.replace(IMAGE, moving))
+    assert "SG609" in sparkgen("validate", "lab.yaml", cwd=lab).err
+    (lab / "lab.lock.yaml").write_text(LOCK.replace(IMAGE, moving))
+    assert sparkgen("validate", "--strict", "lab.yaml", cwd=lab).err == ""
+
+
+UNREADABLE = {
+    "it is no YAML of a lock": "- a\n",
+    "it is not of this version": "version: 2\n",
+    "'images' is no list": "version: 1\nimages: {}\n",
+    "an entry of 'images' has other keys than image, digest, layers": (
+        "version: 1\nimages:\n  - {image: a, x: b}\n"
+    ),
+    "'digest' of an entry of 'images' has another form": (
+        "version: 1\nimages:\n  - {image: a, digest: b}\n"
+    ),
+    "'commit' of an entry of 'models' has another form": LOCK.replace(COMMIT, "main"),
+    "an entry of 'models' lacks a key": "version: 1\nmodels:\n  - {source: a, revision: b}\n",
+}
+
+
+@pytest.mark.parametrize("why", UNREADABLE)
+def test_a_lock_that_cannot_be_read(why: str, lab: Path, sparkgen: Command) -> None:
+    with pytest.raises(LockError, match=f"^{why}$"):
+        parse("lab.lock.yaml", UNREADABLE[why].encode())
+    (lab / "lab.lock.yaml").write_text(UNREADABLE[why])
+    outcome = sparkgen("build", "lab.yaml", cwd=lab)
+    assert outcome.code == 3
+    assert f"error[SG850]: the lock lab.lock.yaml can't be used: {why}\n" in outcome.err
+    assert not (lab / "out").exists()
+
+
+def test_a_lock_reads_as_it_is_written() -> None:
+    lock = parse("", LOCK.encode())
+    assert Lock(lock.images, lock.models).text() == LOCK
+
+
+HF = """\
+revision=; while [ $# -gt 0 ]; do [ "$1" = --revision ] && revision=$2; shift; done
+mkdir -p "$HF_HUB_CACHE/models--openai--gpt-oss-120b/snapshots/$revision"
+"""
+
+
+def test_models_are_fetched_by_their_commit(lab: Path, sparkgen: Command) -> None:
+    """And found offline, by the name of the branch: refs/main has the commit, and no line end."""
+    (lab / "lab.lock.yaml").write_text(LOCK)
+    assert sparkgen("build", "lab.yaml", cwd=lab).code == 0
+    node = lab / "out/lab/spark1"
+    facts = node / "etc/sparkgen/node.env"
+    hub = lab / "hub"
+    lines = [
+        f"HUB={hub}" if line.startswith("HUB=") else line for line in facts.read_text().splitlines()
+    ]
+    kept = [line for line in lines if not line.startswith(("COPY=", "VOCABULAR"))]
+    write(facts, "\n".join(kept) + "\n")
+    stand_in(lab / "bin/hf", HF)
+    env = {"PATH": f"{lab / 'bin'}:/usr/bin:/bin", "HOME": str(lab)}
+    script = node / "opt/sparkgen/models.sh"
+    done = subprocess.run(
+        ["bash", script], env=env, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (hub / "models--openai--gpt-oss-120b/refs/main").read_bytes() == COMMIT.encode()
+    assert (hub / f"models--openai--gpt-oss-120b/snapshots/{COMMIT}").is_dir()
