@@ -15,7 +15,7 @@ COUNT = 1500
 
 
 # Of one kind in one part there are few: one miss of thirty is 3 %.
-FEW = 10
+FEW = 20
 OF_A_KIND = 0.9
 
 

@@ -13,7 +13,10 @@ def flag_value(rng: random.Random, site: Site) -> Mistake | None:
     if not known:
         return None
     value = rng.choice(known)
-    return Mistake("flag value", site.replaced(value, misspelt(rng, value.text)), value.line)
+    # Of two letters one is half of the word.
+    several = len(value.text) < 3
+    text = site.replaced(value, misspelt(rng, value.text))
+    return Mistake("flag value", text, value.line, several=several)
 
 
 _WORDS = {
