@@ -138,12 +138,10 @@ def test_way_of_the_front_page(name: str, repository: Path, tmp_path: Path) -> N
     """Installed, upgraded and taken away again; in a home of its own."""
     home = tmp_path / "home"
     home.mkdir()
-    path = f"{home}/.local/bin:{os.environ['PATH']}"
+    path = f"{home}/.local/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
     if name == "pip":
         assert run(sys.executable, "-m", "venv", home / ".local", cwd=tmp_path).returncode == 0
-    elif not shutil.which(name):
-        pytest.skip(f"no {name} here")
-    env = {**os.environ, "HOME": str(home), "PATH": path}
+    env = {**os.environ, **index_of_pip(), "HOME": str(home), "PATH": path}
     sparkgen = home / ".local/bin/sparkgen"
     install, upgrade, uninstall = ways()[name]
     for command in (install, upgrade):
@@ -153,6 +151,19 @@ def test_way_of_the_front_page(name: str, repository: Path, tmp_path: Path) -> N
         assert said.stdout == f"sparkgen {__version__}\n"
     assert shell(uninstall, repository, env).returncode == 0
     assert not sparkgen.exists()
+
+
+def index_of_pip() -> dict[str, str]:
+    """Where pip is configured to find packages, for uv, which does not read that."""
+    said = run(sys.executable, "-m", "pip", "config", "list", cwd=ROOT).stdout
+    given = dict(re.findall(r"^(?:global|:env:|user)\.([\w-]+)='(.*)'$", said, re.MULTILINE))
+    names = {
+        "index-url": "UV_DEFAULT_INDEX",
+        "extra-index-url": "UV_INDEX",
+        "find-links": "UV_FIND_LINKS",
+        "no-index": "UV_NO_INDEX",
+    }
+    return {variable: given[name] for name, variable in names.items() if name in given}
 
 
 def test_address_of_a_repository(repository: Path, tmp_path: Path) -> None:
