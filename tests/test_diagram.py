@@ -14,10 +14,12 @@ from programs import require
 from racks import ring_text, site_text
 
 from generator.bundle.diagram.layout import layout, said, subnets
+from generator.bundle.diagram.memory import Part, picture
 from generator.bundle.diagram.mermaid import READABLE_CABLES, graph, readable_graph
 from generator.bundle.diagram.plain import drawing
 from generator.bundle.diagram.shapes import Box, Drawing, Text, fitted, width_of
 from generator.bundle.render import cabling
+from generator.fit.table import LEGEND
 from generator.pipeline import read_site
 from generator.resources import ROOT
 from generator.site import Site
@@ -168,11 +170,33 @@ def test_comment_cannot_be_ended_by_the_name_of_the_site() -> None:
     ElementTree.fromstring(svg)
 
 
+def test_picture_of_memory_has_a_bar_for_all_nodes_that_are_alike() -> None:
+    memory = SITES["ring-405b"].memory
+    assert memory
+    drawn = picture("ring-405b", memory)
+    assert [text.text for text in drawn.texts if text.style == "name"] == [
+        "spark1, spark3",
+        "spark2",
+    ]
+    bars: dict[int, list[Part]] = {}
+    for part in drawn.parts:
+        bars.setdefault(part.y, []).append(part)
+    *rows, legend = bars.values()
+    assert len(rows) == 2
+    assert [part.kind for part in legend] == [*range(len(LEGEND))]
+    for row, (edge, _) in zip(rows, drawn.edges, strict=True):
+        # Side by side, to where the node's memory ends.
+        assert [part.x + part.width for part in row[:-1]] == [part.x for part in row[1:]]
+        assert abs(row[-1].x + row[-1].width - edge) <= 1
+    assert all(f"{word} " in drawn.description for word in LEGEND)
+
+
 def test_svg_is_drawn(tmp_path: Path) -> None:
     require("rsvg-convert")
-    for name in ("lab-mesh", "rack-switch"):
+    pictures = [("lab-mesh", "cabling"), ("rack-switch", "cabling"), ("ring-405b", "memory")]
+    for name, what in pictures:
         out = tmp_path / f"{name}.png"
-        svg = ROOT / "out" / name / "cabling.svg"
+        svg = ROOT / "out" / name / f"{what}.svg"
         subprocess.run(("rsvg-convert", "--output", out, svg), check=True)
         assert out.read_bytes().startswith(b"\x89PNG")
 

@@ -366,6 +366,7 @@ def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
         "<summary>lab: files of no node",
     ]
     assert "\n+ spark3/etc/netplan/40-cx7.yaml\n" in outcome.out
+    assert re.search(r"^    spark1.* \|█+▓.*\| 119\.7 GiB$", outcome.out, re.MULTILINE)
     balanced(outcome.out)
 
 

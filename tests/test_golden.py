@@ -31,7 +31,7 @@ from generator.resources import ROOT
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/site.yaml"))
 # Labels and descriptions may have any letters.
-NAMED_BY_PEOPLE = ("README.md", "cabling.svg", "operator/cables.txt")
+NAMED_BY_PEOPLE = ("README.md", "cabling.svg", "memory.svg", "operator/cables.txt")
 EXAMPLES = sorted((ROOT / "sites").glob("*.yaml"))
 SITES = [*EXAMPLES, *(GOLDEN / case / "site.yaml" for case in CASES)]
 

@@ -131,6 +131,7 @@ _OPERATOR_OF_EVERY_SITE = (
 
 README = "README.md"
 CABLING = "cabling.svg"
+MEMORY = "memory.svg"
 MANIFEST = "MANIFEST.json"
 CHECKSUMS = "SHA256SUMS"
 # What an image is built with, and where the files of people are that it is built from.

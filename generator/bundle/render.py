@@ -6,6 +6,7 @@ from typing import Any
 from generator.activation import NOTHING, RESTART
 from generator.bundle.access import forwards, images, logins
 from generator.bundle.diagram.layout import layout
+from generator.bundle.diagram.memory import picture
 from generator.bundle.diagram.shapes import DARK, LIGHT
 from generator.bundle.manifest import checksums, manifest
 from generator.bundle.payload import copied
@@ -16,6 +17,7 @@ from generator.bundle.plan import (
     CONTEXT,
     DOCKERFILE,
     MANIFEST,
+    MEMORY,
     README,
     node_entries,
     operator_entries,
@@ -43,6 +45,8 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
     files += _image(site)
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, NOTHING))
+    if site.memory and site.memory.nodes:
+        files.append(File(MEMORY, printed(MEMORY, **_values(site, MEMORY)), 0o644, NOTHING))
     files += _node_folders(site, nodes or site.nodes)
     bundle = tree(files)
     text = manifest(site, source_sha256, bundle)
@@ -71,7 +75,7 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     }
     if path == DOCKERFILE and site.image_build:
         return path, {"site": site}
-    if path in (README, CABLING, *printed_paths):
+    if path in (README, CABLING, MEMORY, *printed_paths):
         return path, _values(site, path)
     setup = next((setup for setup in site.switch_setups if setup.path == path), None)
     if setup:
@@ -88,6 +92,9 @@ def _values(site: Site, path: str) -> dict[str, Any]:
     """What the template of a file of no node is given."""
     if path == CABLING:
         return {"site": site, "drawing": layout(site), "light": LIGHT, "dark": DARK}
+    if path == MEMORY and site.memory:
+        drawing = picture(site.name, site.memory)
+        return {"site": site, "drawing": drawing, "light": LIGHT, "dark": DARK}
     reached = {"site": site, "logins": logins(site), "forwards": forwards(site)}
     reached |= {"images": images(site)}
     if path == README:

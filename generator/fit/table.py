@@ -40,8 +40,9 @@ NEWER = (
 )
 UNKNOWN = "unknown, for want of model.architecture"
 
-BAR_WIDTH = 60
 # Weights with the draft, reserve, KV cache that is asked for, the rest of its room, the system.
+LEGEND = ("weights", "reserve", "KV cache asked for", "more room for it", "system")
+BAR_WIDTH = 60
 _BLOCKS = "█▓▒░·"
 _ASCII = "#+=-."
 _COLORS = (34, 35, 32, 36, 90)
@@ -103,12 +104,11 @@ def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None
     """All of it, with one bar per node, in so many columns if it can be."""
     parts = [f"{title}: {verdict(fit)[0]}"]
     if fit.nodes:
-        legend = ("weights", "reserve", "KV cache asked for", "more room for it", "system")
         marks = _ASCII if ascii_only else _BLOCKS
-        wide = 2 * len(legend) + len("  ".join(legend))
+        wide = 2 * len(LEGEND) + len("  ".join(LEGEND))
         keys = ("\n" if limit is not None and limit < wide else "  ").join(
             f"{_painted(mark, code, color)} {word}"
-            for mark, word, code in zip(marks, legend, _COLORS, strict=True)
+            for mark, word, code in zip(marks, LEGEND, _COLORS, strict=True)
         )
         width = max(len(node.node) for node in fit.nodes)
         size = BAR_WIDTH if limit is None else max(10, min(BAR_WIDTH, limit - width - 13))
@@ -122,20 +122,49 @@ def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None
     return "\n\n".join(parts) + "\n"
 
 
-def bar(node: NodeMemory, ascii_only: bool, color: bool, size: int = BAR_WIDTH) -> str:
-    """One node's memory as a bar; what is beyond its end does not fit."""
+def parts_of(node: NodeMemory) -> tuple[float, ...]:
+    """What a node holds, in GiB and in the order of the legend."""
     requested = min(node.kv_requested_gib, node.kv_room_gib)
-    parts = (
+    return (
         node.weights_gib + node.draft_gib,
         node.reserve_gib,
         requested,
         node.kv_room_gib - requested,
         max(0.0, node.system_gib),
     )
+
+
+def alike(nodes: Sequence[NodeMemory]) -> list[tuple[NodeMemory, list[str]]]:
+    """Each node whose bar differs, with the names of all that have it."""
+    found: dict[tuple[float, ...], tuple[NodeMemory, list[str]]] = {}
+    for node in nodes:
+        key = (node.visible_gib, *parts_of(node))
+        found.setdefault(key, (node, []))[1].append(node.node)
+    return list(found.values())
+
+
+def bars(fit: Fit) -> tuple[str, ...]:
+    """A bar for each of the nodes that differ, under what its marks stand for."""
+    rows = [(_named(names), node) for node, names in alike(fit.nodes)]
+    width = max((len(names) for names, _ in rows), default=0)
+    keys = "  ".join(f"{mark} {word}" for mark, word in zip(_BLOCKS, LEGEND, strict=True))
+    drawn = (
+        f"{names:{width}} {bar(node, ascii_only=False, color=False)} {node.visible_gib:.1f} GiB"
+        for names, node in rows
+    )
+    return (keys, *drawn)
+
+
+def _named(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def bar(node: NodeMemory, ascii_only: bool, color: bool, size: int = BAR_WIDTH) -> str:
+    """One node's memory as a bar; what is beyond its end does not fit."""
     marks = _ASCII if ascii_only else _BLOCKS
     drawn, end = "", 0.0
     filled = 0
-    for mark, part, code in zip(marks, parts, _COLORS, strict=True):
+    for mark, part, code in zip(marks, parts_of(node), _COLORS, strict=True):
         end += part
         upto = min(size, round(end / node.visible_gib * size))
         drawn += _painted(mark * (upto - filled), code, color)

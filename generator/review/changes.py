@@ -7,7 +7,7 @@ from typing import Literal
 
 from generator.activation import NOTHING, Activation
 from generator.bundle.output import same_but_origin
-from generator.bundle.plan import CABLING, CHECKSUMS, MANIFEST
+from generator.bundle.plan import CABLING, CHECKSUMS, MANIFEST, MEMORY
 from generator.bundle.tree import File, Tree
 from generator.records import record
 from generator.reports.text import visible
@@ -47,7 +47,7 @@ class FileChange:
     @property
     def repeats(self) -> bool:
         """Whether the file only says in another form what others say: checksums, a picture."""
-        return self.path in (MANIFEST, CABLING) or self.path.endswith(f"/{CHECKSUMS}")
+        return self.path in (MANIFEST, CABLING, MEMORY) or self.path.endswith(f"/{CHECKSUMS}")
 
     @cached_property
     def lines(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from generator.activation import Effect
 from generator.bundle.committed import Committed
 from generator.bundle.escaping import sh
 from generator.bundle.tree import Tree
+from generator.fit.table import bars
 from generator.records import record, replace
 from generator.review.cables import cables_of, listed_cables, pulled, under_new_names
 from generator.review.changes import FileChange, changes
@@ -27,7 +28,8 @@ class Review:
     `was` is the site's name until now, empty where there was none, and `edits` what was changed in
     its file. `seconds` is how long the API may be down: to stop, and to load the model. It is None
     where it stays up, or was not there before. `headroom` is the memory that is left on the fullest
-    node before and after, in GiB, None where it is not known.
+    node before and after, in GiB, None where it is not known; `bars` show the memory of the nodes
+    where it changes.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Review:
     order: tuple[Step, ...]
     seconds: int | None
     headroom: tuple[float, float] | None
+    bars: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -133,6 +136,7 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         order=tuple(order(change)),
         seconds=site.times.stop + site.times.load if restarts else None,
         headroom=_headroom(before.site, site),
+        bars=_bars(before.site, site),
     )
 
 
@@ -205,6 +209,13 @@ def _notes(site: Site, old: Site | None, names: Mapping[str, str]) -> Iterable[s
 def _left_over(before: Before) -> Iterable[str]:
     if before.left_over:
         yield f"{before.left_over} is left over; git rm -r {sh(before.left_over)}"
+
+
+def _bars(old: Site | None, site: Site) -> tuple[str, ...]:
+    """The nodes' memory as bars, if it is known and not what it was."""
+    now = site.memory.nodes if site.memory else ()
+    was = old.memory.nodes if old and old.memory else ()
+    return bars(site.memory) if site.memory and now and now != was else ()
 
 
 def _headroom(old: Site | None, site: Site) -> tuple[float, float] | None:

@@ -20,6 +20,7 @@ _CUT = "The rest does not fit into a comment: `sparkgen diff` prints all of it.\
 _MORE = "... and {} more lines"
 _FEWEST_LINES = 5
 _MOST_NAMES = 12
+_MOST_BARS = 8
 
 
 @record
@@ -82,6 +83,8 @@ def _impact(review: Review) -> Iterator[str]:
         yield "".join(f"- {escaped(edit)}\n" for edit in review.edits)
     facts = [summary(review), f"**{review.downtime}**", *filter(None, [headroom(review)])]
     yield f"Against `{review.against}`: {'; '.join(facts)}.\n"
+    if review.bars:
+        yield "".join(f"    {line}\n" for line in review.bars[: _MOST_BARS + 1])
     if review.notes:
         yield "".join(f"> {escaped(note)}\n" for note in review.notes)
     yield "| Nodes | What must be done |\n|---|---|\n" + "".join(

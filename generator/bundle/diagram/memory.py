@@ -1,0 +1,108 @@
+"""Draws what each node's memory holds: a bar a node, nodes that are alike on one."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.bundle.diagram.shapes import Text
+from generator.fit.assessment import Fit, NodeMemory
+from generator.fit.table import LEGEND, alike, parts_of
+from generator.origin import Origin
+from generator.records import record
+
+_MARGIN = 24
+_HEAD = 64
+_ROW = 44
+_BAR = 24
+_WIDTH = 860
+_NAMES = 200
+_TOTAL = 90
+_SCALE = _WIDTH - 2 * _MARGIN - _NAMES - _TOTAL
+# Below this no figure has room inside its part.
+_LABELLED = 44
+_MOST_NAMES = 2
+
+_DRAWN = Origin("model engine nodes", "drawn of what each rank holds, generator/bundle/diagram/")
+
+
+@record
+class Part:
+    """A part of a bar, by its place in the legend; in pixels."""
+
+    ORIGIN = _DRAWN
+
+    x: int
+    y: int
+    width: int
+    kind: int
+
+
+@record
+class MemoryPicture:
+    """Bars, the legend's marks and all texts; `edges` are where each node's memory ends."""
+
+    ORIGIN = _DRAWN
+
+    width: int
+    height: int
+    bar: int
+    title: str
+    description: str
+    parts: tuple[Part, ...]
+    edges: tuple[tuple[int, int], ...]
+    texts: tuple[Text, ...]
+
+
+def picture(name: str, fit: Fit) -> MemoryPicture:
+    """The picture of a site's memory; the fit must be known."""
+    rows = alike(fit.nodes)
+    largest = max(max(sum(parts_of(node)), node.visible_gib) for node, _ in rows)
+    title = f"{name}: what each node's memory holds, in GiB"
+    texts = [Text(title, _MARGIN, _MARGIN + 12, "title")]
+    parts: list[Part] = []
+    edges = []
+    for row, (node, names) in enumerate(rows):
+        y = _HEAD + row * _ROW
+        base = y + _BAR - 7
+        texts.append(Text(_names(names), _MARGIN, base, "name"))
+        drawn = list(_parts(node, y, largest))
+        parts += [part for part, _ in drawn]
+        texts += [
+            Text(f"{size:.1f}", part.x + part.width // 2, base, "badge", "middle")
+            for part, size in drawn
+            if part.width >= _LABELLED
+        ]
+        edge = _MARGIN + _NAMES + round(node.visible_gib / largest * _SCALE)
+        edges.append((edge, y))
+        texts.append(Text(f"{node.visible_gib:.1f}", edge + 8, base, "small"))
+    y = _HEAD + len(rows) * _ROW + 8
+    x = _MARGIN
+    for kind, word in enumerate(LEGEND):
+        parts.append(Part(x, y, 14, kind))
+        texts.append(Text(word, x + 20, y + 17, "small"))
+        x += 40 + 7 * len(word)
+    description = "; ".join(_said(node, names) for node, names in rows)
+    height = y + _BAR + _MARGIN
+    return MemoryPicture(
+        *(_WIDTH, height, _BAR, title, description, tuple(parts), tuple(edges), tuple(texts))
+    )
+
+
+def _parts(node: NodeMemory, y: int, largest: float) -> Iterator[tuple[Part, float]]:
+    end = 0.0
+    for kind, size in enumerate(parts_of(node)):
+        start = round(end / largest * _SCALE)
+        end += size
+        width = round(end / largest * _SCALE) - start
+        if width:
+            yield Part(_MARGIN + _NAMES + start, y, width, kind), size
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" +{len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
+    text = ", ".join(names[:_MOST_NAMES]) + more
+    return text if len(text) <= 22 else f"{text[:21]}\u2026"
+
+
+def _said(node: NodeMemory, names: Sequence[str]) -> str:
+    sizes = zip(LEGEND, parts_of(node), strict=True)
+    held = ", ".join(f"{word} {size:.1f}" for word, size in sizes)
+    return f"{_names(names)}: {held} of {node.visible_gib:.1f} GiB"
