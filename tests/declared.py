@@ -33,6 +33,7 @@ def an_engine(**own: Any) -> DeclaredEngine:
         "name": "vllm",
         "version": "0.33.0",
         "image": "vllm/vllm-openai:v0.33.0",
+        "venv": None,
         "nccl": None,
         "nccl_patched": False,
         "launcher": None,
