@@ -93,6 +93,23 @@ _ENVIRONMENT: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
     | st.booleans(),
     max_size=3,
 ) | _mapping(NCCL_DEBUG=st.sampled_from(["INFO", "WARN"]), NCCL_IB_TC=st.integers(0, 255))
+_OWN_VARIABLES = st.dictionaries(
+    st.from_regex(r"Z_[A-Za-z0-9_]{0,20}", fullmatch=True), _ASCII | st.integers(), max_size=2
+)
+_CONTAINER = _mapping(
+    memory=st.integers(16, 128).map("{}g".format),
+    shm=st.integers(1, 64).map("{}g".format),
+    ulimits=_mapping(nofile=st.integers(1024, 10**6), memlock=st.just(-1)),
+    devices=st.just(["/dev/uinput"]),
+    hardened=st.booleans(),
+)
+_FILES = st.lists(
+    _mapping(target=st.just("/mnt/tables"), sha256=st.just("0" * 64)).map(
+        lambda own: {"path": "/srv/tables"} | own
+    ),
+    min_size=1,
+    max_size=1,
+)
 _SECRETS = st.lists(
     st.from_regex(r"Y_[A-Za-z0-9_]{0,20}", fullmatch=True) | st.just("HF_TOKEN"),
     max_size=3,
@@ -159,7 +176,7 @@ def site_files(draw: Draw, kinds: Sequence[str] = KINDS) -> SiteFile:
     hosts = draw(_hosts(count, most))
     model, shape = draw(_catalog_models() | _own_models(count))
     nodes = [
-        {"name": name} | own | host
+        {"name": name} | own | host | draw(_mapping(env=_OWN_VARIABLES))
         for name, own, host in zip(names, management, hosts, strict=True)
     ]
     file = {
@@ -387,6 +404,8 @@ def _engines(draw: Draw, kind: str, count: int, shape: _Shape, ray: bool) -> dic
         "args": _ARGUMENTS,
         "env": _ENVIRONMENT,
         "secrets": _SECRETS,
+        "container": _CONTAINER,
+        "files": _FILES,
     }
     if ray:
         required |= {"launcher": st.just("ray"), "image": st.sampled_from(_OWN_IMAGES)}

@@ -38,6 +38,7 @@ from generator.diagnostics import Span, has_errors
 from generator.pipeline import Reading, read_site
 from generator.reports.text import text
 from generator.site import Node, Site
+from generator.sitefile.beside import Source, SourceFile
 from generator.sitefile.lint import lint
 
 settings.register_profile(
@@ -370,6 +371,32 @@ def building_twice_gives_the_same_bytes(built: Built) -> None:
 def test_order_of_keys_and_style_of_yaml_mean_nothing(file: SiteFile, data: st.DataObject) -> None:
     other = data.draw(rearranged(file))
     same_but_checksum(build(file).tree, build(other, flow=True).tree)
+
+
+@given(site_files(), st.data())
+def test_site_over_a_base_means_the_same(file: SiteFile, data: st.DataObject) -> None:
+    """Whatever part of it stands in the base."""
+    base, own = apart(file, data)
+    raw = written(base, flow=True)
+
+    def beside(path: str) -> Source:
+        return Source((SourceFile("", raw, is_executable=False),))
+
+    reading = read_site("site.yaml", written({"extends": "base.yaml", **own}), beside)
+    assert reading.site, text(reading.document, reading.findings)
+    same_but_checksum(build(file).tree, render(reading.site, reading.sha256))
+
+
+def apart(whole: dict[str, Any], data: st.DataObject) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A mapping as two that merge to it: each key is in one, or in both where it is a mapping."""
+    base, own = {}, {}
+    for key, value in whole.items():
+        place = data.draw(st.sampled_from(["base", "own", "both"]))
+        if place == "both" and isinstance(value, dict) and value:
+            base[key], own[key] = apart(value, data)
+        else:
+            (base if place == "base" else own)[key] = value
+    return base, own
 
 
 @given(site_files(JOINED), st.data())

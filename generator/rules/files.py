@@ -340,8 +340,17 @@ _OF_IMAGES = (
 _TEMPORARY = ("/tmp", "/run", "/var/tmp")
 
 
+# What templates and sampling are given: words for the model, such as Qwen's /no_think.
+_FOR_MODELS = (
+    r"(default[-_])?chat[-_]template[-_]kwargs|override[-_]generation[-_]config|"
+    r"(\w+[-_])*sampling[-_](params|defaults)|stop"
+)
+
+
 def _is_read(name: str) -> bool:
     """Whether a name is not one of something that is written, or no file."""
+    if re.fullmatch(_FOR_MODELS, name.partition(".")[0]):
+        return False
     return re.search(_NO_READER, name) is None or "config" in name.lower()
 
 
