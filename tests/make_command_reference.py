@@ -22,7 +22,7 @@ _NOTHING_ELSE: Mapping[int, str] = {}
 EXITS: Mapping[str, Mapping[int, str]] = {
     "build": {1: "files were edited by hand, or a later sparkgen made them: nothing is written"},
     "validate": _NOTHING_ELSE,
-    "check": {1: "a bundle is not what its site says"},
+    "check": {1: "a bundle, or with `--live` a node, is not what its site says"},
     "diff": {1: "anything differs, with `--exit-code`"},
     "show": _NOTHING_ELSE,
     "fit": {1: "a figure of `--measured` is more than a tenth off"},

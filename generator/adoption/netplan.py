@@ -63,7 +63,9 @@ def live(text: Text, configured: Mapping[str, Interface]) -> Iterator[Interface]
         addresses = tuple(written.get(said) or _said(text, said, name) for said in _addresses(link))
         mtu = _said(text, str(link.get("mtu", "")), name) if link.get("mtu") else None
         place = known.place if known else _said(text, name, name)
-        yield Interface(name, place, addresses, (known and known.mtu) or mtu, has_link)
+        if known and known.mtu and (mtu is None or known.mtu.text == mtu.text):
+            mtu = known.mtu
+        yield Interface(name, place, addresses, mtu, has_link)
 
 
 def _addresses(link: Mapping[str, Any]) -> Iterator[str]:

@@ -16,10 +16,23 @@ from generator.review.ends import Folder, abandoned, reason
 @click.command(epilog="Example: sparkgen check sites/*.yaml")
 @SITES
 @OUT
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Compare nodes with the site instead: what their captures, NODE.tar.gz, have recorded.",
+)
 @QUIET
 @FORM
-def command(sites: tuple[Path, ...], out: Path, quiet: bool, form: str) -> None:
-    """Say whether the bundles on disk are what the sites say: sites/*.yaml if none is named."""
+def command(sites: tuple[Path, ...], out: Path, live: bool, quiet: bool, form: str) -> None:
+    """Say whether the bundles on disk are what the sites say: sites/*.yaml if none is named.
+
+    With --live it is the nodes: check SITE --live NODE.tar.gz... says how they differ from it.
+    """
+    if live:
+        from generator.commands.live import check_nodes
+
+        check_nodes(sites, quiet, form)
+        return
     readings = read_valid(sites, form=form)
     differences: list[Remark] = []
     drifted = False

@@ -1,0 +1,266 @@
+"""How nodes differ from the bundle that they were given, by what a difference means."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from generator.adoption.captures import node_of
+from generator.adoption.found import REMOVED, Container, FoundNode
+from generator.capture import Capture
+from generator.diagnostics import listed
+from generator.fabric.addressing import FabricInterface
+from generator.locking import commit_on, image_on
+from generator.records import record
+from generator.reports.remarks import Place, Remark
+from generator.rules import live as _documented  # noqa: F401 (registers its rules)
+from generator.rules.registry import DOCUMENTED
+from generator.site import Node, Site
+from generator.site.complete import DEFAULT_REVISION
+from generator.sitefile.lock import Lock
+
+CONTAINER = "sparkgen-engine"
+_UNIT = re.compile(r"sparkgen-[a-z0-9-]+\.service")
+_INSTALL = "install the bundle again, or take the change over into the site"
+
+
+@record
+class _Seen:
+    """A node of the site and what its capture says of it."""
+
+    node: Node
+    capture: Capture
+    found: FoundNode
+
+    def said(self, rule: str, message: str, advice: str, path: str = "") -> Remark:
+        """A remark about this node."""
+        severity = DOCUMENTED[rule][0]
+        place = Place(self.capture.place(path))
+        return Remark(rule, severity, f"{self.node.name}: {message}", advice, place)
+
+
+def drift(site: Site, captures: Sequence[Capture], lock: Lock | None) -> list[Remark]:
+    """What differs on the nodes that were captured, in the order of the nodes."""
+    by_name = {capture.node.lower(): capture for capture in captures}
+    seen = [
+        _Seen(node, by_name[node.name], node_of(by_name[node.name])[0])
+        for node in site.nodes
+        if node.name in by_name
+    ]
+    found = [remark for one in seen for remark in _node(site, one, lock)]
+    return [*found, *_between(seen), *_strangers(site, captures)]
+
+
+def missing(site: Site, captures: Iterable[Capture]) -> list[str]:
+    """The nodes that no capture is of."""
+    names = {capture.node.lower() for capture in captures}
+    return [node.name for node in site.nodes if node.name not in names]
+
+
+def _strangers(site: Site, captures: Iterable[Capture]) -> Iterator[Remark]:
+    known = {node.name for node in site.nodes}
+    for capture in captures:
+        if capture.node.lower() not in known:
+            message = f"{capture.node} is no node of {site.name}"
+            advice = f"its nodes are {listed(sorted(known), 'and')}"
+            yield Remark("SG860", DOCUMENTED["SG860"][0], message, advice, Place(capture.archive))
+
+
+def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
+    yield from _interfaces(seen)
+    yield from _settings(seen)
+    yield from _units(seen)
+    containers = {c.name.lstrip("/"): c for c in seen.found.containers if c.words}
+    engine = containers.get(CONTAINER)
+    if engine:
+        yield from _image(site, seen, engine, lock)
+        yield from _variables(seen, engine)
+        yield from _words(seen, engine)
+    yield from _models(site, seen, lock)
+
+
+def _interfaces(seen: _Seen) -> Iterator[Remark]:
+    path = "commands/ip-addr.json"
+    if path not in seen.capture.texts:
+        return
+    known = {interface.name: interface for interface in seen.found.interfaces}
+    for wanted in seen.node.interfaces:
+        there = known.get(wanted.name)
+        if there is None:
+            advice = "see that the cable is in: without one the system may not show the port at all"
+            yield seen.said("SG861", f"there is no {wanted.name}", advice, path)
+            continue
+        if there.has_link is False:
+            advice = f"look at cable {wanted.cable} at both ends"
+            yield seen.said("SG861", f"{wanted.name} has no link", advice, path)
+        yield from _addresses(seen, wanted, [word.text for word in there.addresses], path)
+        if there.mtu and int(there.mtu.text) != wanted.mtu:
+            message = f"{wanted.name} has an MTU of {there.mtu.text}, and the bundle {wanted.mtu}"
+            yield seen.said("SG862", message, _NETPLAN, path)
+
+
+_NETPLAN = "see /etc/netplan for a file that sets it too; run netplan apply, or install the bundle"
+
+
+def _addresses(
+    seen: _Seen, wanted: FabricInterface, there: Sequence[str], path: str
+) -> Iterator[Remark]:
+    own = str(wanted.address)
+    if own not in there:
+        has = listed(there, "and") or "none"
+        message = f"{wanted.name} has no address {own}: it has {has}"
+        yield seen.said("SG862", message, _NETPLAN, path)
+        return
+    for other in there:
+        if other != own:
+            message = f"{wanted.name} has another address, {other}"
+            yield seen.said("SG862", message, _NETPLAN, path)
+
+
+def _settings(seen: _Seen) -> Iterator[Remark]:
+    """nccl.conf beside what the bundle says."""
+    path = "files/etc/nccl.conf"
+    if path not in seen.capture.texts:
+        return
+    there = {variable.name: variable.value.text for variable in seen.found.settings}
+    yield from _values(seen, dict(seen.node.nccl), there, "/etc/nccl.conf", path)
+
+
+def _variables(seen: _Seen, engine: Container) -> Iterator[Remark]:
+    """Variables of the running process."""
+    wanted = {n: v for group in seen.node.environment for n, v in group.values.items()}
+    there = {variable.name: variable.value.text for variable in engine.env}
+    path = _path(seen, engine)
+    yield from _values(seen, wanted, there, "the running engine", path)
+
+
+def _values(
+    seen: _Seen, wanted: Mapping[str, str], there: Mapping[str, str], where: str, path: str
+) -> Iterator[Remark]:
+    for name, value in wanted.items():
+        has = there.get(name)
+        if has is None:
+            yield seen.said("SG865", f"{where} has no {name}", _RESTART, path)
+        elif has not in (value, REMOVED):
+            message = f"{name} is {has} in {where}, and {value} in the bundle"
+            yield seen.said("SG865", message, _RESTART, path)
+    for name in sorted(there):
+        if name.startswith("NCCL_") and name not in wanted and name != "NCCL_VERSION":
+            message = f"{where} has {name}={there[name]}, which the bundle has not"
+            yield seen.said("SG865", message, _RESTART, path)
+
+
+_RESTART = "install the bundle and restart the engine, or take it over into engine.env"
+
+
+def _words(seen: _Seen, engine: Container) -> Iterator[Remark]:
+    """The command that runs; what the capture left out counts for any word."""
+    command = seen.node.container.command
+    items = ((item,) if isinstance(item, str) else item for item in command)
+    wanted = [seen.node.container.entrypoint, *(word for item in items for word in item)]
+    there = [word.text for word in engine.words]
+    if _alike(wanted, there):
+        return
+    gone = [word for word in wanted if word not in there]
+    new = [word for word in there if word not in wanted and REMOVED not in word]
+    if gone or new:
+        more = [f"without {' '.join(gone)}"] if gone else []
+        more += [f"with {' '.join(new)}"] if new else []
+        message = f"the engine runs {' and '.join(more)}"
+        yield seen.said("SG868", message, _RESTART, _path(seen, engine))
+
+
+def _alike(wanted: Sequence[str], there: Sequence[str]) -> bool:
+    return len(wanted) == len(there) and all(
+        REMOVED in has or has == want for want, has in zip(wanted, there, strict=True)
+    )
+
+
+def _path(seen: _Seen, engine: Container) -> str:
+    name = engine.name.lstrip("/")
+    path = f"containers/{name}.txt"
+    return path if path in seen.capture.texts else ""
+
+
+def _image(site: Site, seen: _Seen, engine: Container, lock: Lock | None) -> Iterator[Remark]:
+    path, wanted = _path(seen, engine), site.engine.image
+    has = engine.image.text if engine.image else ""
+    if has != wanted:
+        message = f"the engine runs {has}, and the bundle says {wanted}"
+        yield seen.said("SG863", message, _RESTART, path)
+        return
+    name = wanted.partition("@")[0]
+    locked, there = lock.image(name) if lock else None, image_on(seen.capture, name)
+    if (
+        locked
+        and there
+        and (locked.digest or locked.layers) != (there.digest if locked.digest else there.layers)
+    ):
+        own = (there.digest or there.layers or "nothing that is locked")[:19]
+        message = f"{name} is {own} there, and {(locked.digest or locked.layers)[:19]} in the lock"
+        yield seen.said("SG863", message, "pull what is locked, or lock what is there", path)
+
+
+def _models(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
+    path = "commands/models.txt"
+    if path not in seen.capture.texts or site.model.file:
+        return
+    for source in site.model.downloads:
+        own = source == site.model.source
+        revision = (site.model.revision if own else None) or DEFAULT_REVISION
+        there = commit_on(seen.capture, source, revision)
+        locked = lock.commit(source, revision) if lock else ""
+        if not there:
+            message = f"{source}, revision {revision}, is not in the cache of the hub"
+            yield seen.said("SG864", message, "run models.sh", path)
+        elif locked and there != locked:
+            message = f"{source} is at {there[:12]}, and the lock has {locked[:12]}"
+            yield seen.said("SG864", message, "run models.sh, or lock what is there", path)
+
+
+def _units(seen: _Seen) -> Iterator[Remark]:
+    path = "commands/units.txt"
+    for block in seen.capture.texts.get(path, "").split("\n\n"):
+        said = dict(line.partition("=")[::2] for line in block.splitlines() if "=" in line)
+        name, state = said.get("Id", ""), said.get("ActiveState", "")
+        if not _UNIT.fullmatch(name):
+            continue
+        if state not in ("active", "activating"):
+            message = f"{name} is {state} ({said.get('SubState', '')})"
+            yield seen.said("SG866", message, f"journalctl -u {name} says why", path)
+        if said.get("UnitFileState") == "disabled":
+            message = f"{name} is not started at boot"
+            yield seen.said("SG866", message, f"systemctl enable {name}", path)
+
+
+def _between(seen: Sequence[_Seen]) -> Iterator[Remark]:
+    """Versions that are not the same on all nodes."""
+    values: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for one in seen:
+        for what, value in _versions(one.capture):
+            values[what][value].append(one.node.name)
+    for what, by_value in values.items():
+        if len(by_value) > 1:
+            said = "; ".join(f"{v} on {listed(names, 'and')}" for v, names in by_value.items())
+            message = f"{what} differs: {said}"
+            place = Place(seen[0].capture.archive)
+            advice = "bring all nodes to the same: what one is updated to, the others wait for"
+            yield Remark("SG867", DOCUMENTED["SG867"][0], message, advice, place)
+
+
+def _versions(capture: Capture) -> Iterator[tuple[str, str]]:
+    texts = capture.texts
+    if found := re.search(r"(?m)^.*, ([0-9][0-9.]+)$", texts.get("commands/gpu.txt", "")):
+        yield "the driver of the GPU", found[1]
+    if words := texts.get("commands/uname.txt", "").split():
+        yield "the kernel", words[1] if len(words) > 1 else words[0]
+    release = texts.get("commands/dgx-release.txt", "")
+    if updates := re.findall(r'DGX_OTA_VERSION="?([0-9.]+)', release):
+        yield "the release of DGX OS", updates[-1]
+    firmware = {
+        match[1]
+        for path, text in texts.items()
+        if path.startswith(("commands/ethtool-enp", "commands/ethtool-enP2"))
+        for match in re.finditer(r"(?m)^firmware-version: (\S+)", text)
+    }
+    if firmware:
+        yield "the firmware of the ConnectX-7", ", ".join(sorted(firmware))

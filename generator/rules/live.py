@@ -1,0 +1,65 @@
+"""How nodes differ from their bundle. Documented here, found by `check --live`."""
+
+from generator.diagnostics import Severity
+from generator.rules.registry import documented
+
+
+@documented("SG860")
+def node_of_another_site() -> None:
+    """A capture is of a node of the site.
+
+    Captures are told apart by the name of the node: sh capture.sh NODE gives it another.
+    """
+
+
+@documented("SG861")
+def lost_link() -> None:
+    """Every half of a cabled port is there and has a link."""
+
+
+@documented("SG862")
+def other_address() -> None:
+    """Every half has the address and the MTU of the bundle, and no other.
+
+    netplan adds the addresses of all its files up. NVIDIA's assistant writes one of its own, and
+    NetworkManager keeps profiles.
+    """
+
+
+@documented("SG863")
+def other_image() -> None:
+    """The engine runs the image of the bundle, and the content that is locked.
+
+    A tag that moved, or a node that pulled later, has another image under the same name.
+    """
+
+
+@documented("SG864")
+def other_model() -> None:
+    """The cache of the hub has the model, at the commit that is locked."""
+
+
+@documented("SG865")
+def other_variable() -> None:
+    """Variables of the running engine, and lines of nccl.conf, are those of the bundle.
+
+    A container keeps the environment that it was started with.
+    """
+
+
+@documented("SG866")
+def unit_that_is_down() -> None:
+    """Units of the bundle are active, and start at boot."""
+
+
+@documented("SG867", Severity.WARNING)
+def versions_that_differ() -> None:
+    """Driver, kernel, firmware and release are the same on all nodes.
+
+    An update that reached one node is a common reason for a cluster that worked yesterday.
+    """
+
+
+@documented("SG868")
+def other_command() -> None:
+    """The engine runs the command of the bundle."""

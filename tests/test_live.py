@@ -1,0 +1,217 @@
+"""`check --live`: captured nodes beside their site, by what a difference means."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from captured_nodes import Machine, address
+from conftest import Command
+from test_import import machine, site_of
+
+from generator.bundle.render import render
+from generator.resources import ROOT
+from generator.site import Site
+
+PATH = ROOT / "sites/pair-qwen3-235b.yaml"
+UP = "ActiveState=active\nSubState=running\nUnitFileState=enabled"
+HUB = "home/nvidia/.cache/huggingface/hub/models--Qwen--Qwen3-235B-A22B-GPTQ-Int4"
+DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
+COMMIT = "d4" * 20
+
+
+def nodes() -> list[Machine]:
+    """The nodes of a site that do what its bundle says."""
+    site = site_of(PATH)
+    tree = {path: file.text for path, file in render(site, "0" * 64).items()}
+    return [running(site, index, tree) for index in range(len(site.nodes))]
+
+
+def running(site: Site, index: int, tree: dict[str, str]) -> Machine:
+    node = site.nodes[index]
+    own = {p.partition("/")[2]: t for p, t in tree.items() if p.startswith(f"{node.name}/")}
+    made = machine(site, node, own)
+    files = {
+        **made.files,
+        f"{HUB}/refs/main": COMMIT,
+        f"{HUB}/snapshots/{COMMIT}/config.json": "{}",
+        "etc/dgx-release": 'DGX_OTA_VERSION="7.5.0"\n',
+    }
+    printed = {
+        **made.printed,
+        DRIVER: "NVIDIA GB10, 580.95.05\n",
+    }
+    return replace(made, files=files, printed=printed)
+
+
+def with_file(path: str, old: str, new: str) -> Callable[[Machine], Machine]:
+    return lambda node: replace(
+        node, files={**node.files, path: node.files[path].replace(old, new)}
+    )
+
+
+def with_links(change: Callable[[list[dict[str, object]]], object]) -> Callable[[Machine], Machine]:
+    def made(node: Machine) -> Machine:
+        links = json.loads(node.printed["ip -j address"])
+        change(links)
+        return replace(node, printed={**node.printed, "ip -j address": json.dumps(links)})
+
+    return made
+
+
+def with_engine(**more: object) -> Callable[[Machine], Machine]:
+    def made(node: Machine) -> Machine:
+        engine, *rest = node.containers
+        return replace(node, containers=[replace(engine, **more), *rest])  # type: ignore[arg-type]
+
+    return made
+
+
+def with_command(old: str, new: str) -> Callable[[Machine], Machine]:
+    def made(node: Machine) -> Machine:
+        engine, *rest = node.containers
+        words = [word.replace(old, new) for word in engine.command]
+        return replace(node, containers=[replace(engine, command=words), *rest])
+
+    return made
+
+
+def with_variable(old: str, new: str) -> Callable[[Machine], Machine]:
+    def made(node: Machine) -> Machine:
+        engine, *rest = node.containers
+        env = [text.replace(old, new) for text in engine.env if text.replace(old, new)]
+        return replace(node, containers=[replace(engine, env=env), *rest])
+
+    return made
+
+
+def unit(state: str) -> Callable[[Machine], Machine]:
+    shown = f"Id=sparkgen-engine.service\n{state}\n"
+    words = (
+        "systemctl show --property=Id,ActiveState,SubState,UnitFileState,NRestarts"
+        " sparkgen-engine.service docker.service NetworkManager.service systemd-networkd.service"
+        " earlyoom.service"
+    )
+    return lambda node: replace(node, printed={**node.printed, words: shown})
+
+
+DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
+    "nothing": (lambda node: node, []),
+    "unit is up": (unit(UP), []),
+    "no link": (
+        with_links(
+            lambda links: links.__setitem__(
+                0, address(str(links[0]["ifname"]), "10.100.0.11/24", up=False, mtu=9000)
+            )
+        ),
+        ["SG861: spark1: enp1s0f1np1 has no link; look at cable 1 at both ends"],
+    ),
+    "interface gone": (
+        with_links(lambda links: links.pop(1)),
+        ["SG861: spark1: there is no enP2p1s0f1np1; see that the cable is in"],
+    ),
+    "address added by another file": (
+        with_links(
+            lambda links: links.__setitem__(
+                0, address("enp1s0f1np1", "10.100.0.11/24", "10.7.0.1/24", mtu=9000)
+            )
+        ),
+        ["SG862: spark1: enp1s0f1np1 has another address, 10.7.0.1/24; see /etc/netplan"],
+    ),
+    "address lost, other MTU": (
+        with_links(lambda links: links.__setitem__(0, address("enp1s0f1np1", "169.254.1.1/16"))),
+        [
+            "SG862: spark1: enp1s0f1np1 has no address 10.100.0.11/24: it has 169.254.1.1/16;",
+            "SG862: spark1: enp1s0f1np1 has an MTU of 1500, and the bundle 9000;",
+        ],
+    ),
+    "line of nccl.conf": (
+        with_file("etc/nccl.conf", "NCCL_IB_DISABLE=0", "NCCL_IB_DISABLE=1"),
+        ["SG865: spark1: NCCL_IB_DISABLE is 1 in /etc/nccl.conf, and 0 in the bundle;"],
+    ),
+    "variable of the process": (
+        with_variable("NCCL_NET=IB", "NCCL_NET=Socket"),
+        ["SG865: spark1: NCCL_NET is Socket in the running engine, and IB in the bundle;"],
+    ),
+    "variable that is gone": (
+        with_variable("MASTER_ADDR=10.100.0.11", ""),
+        ["SG865: spark1: the running engine has no MASTER_ADDR;"],
+    ),
+    "another variable of NCCL": (
+        with_variable("NCCL_NET=IB", "NCCL_NET=IB\nX=1"),
+        ["SG865: spark1: NCCL_NET is IB X=1 in the running engine, and IB in the bundle;"],
+    ),
+    "image": (
+        with_engine(image="registry.lan/vllm-ray:0.20.0"),
+        ["SG863: spark1: the engine runs registry.lan/vllm-ray:0.20.0, and the bundle says"],
+    ),
+    "command": (
+        with_command("--max-num-seqs=8", "--max-num-seqs=16"),
+        ["SG868: spark1: the engine runs without --max-num-seqs=8 and with --max-num-seqs=16;"],
+    ),
+    "unit that failed": (
+        unit("ActiveState=failed\nSubState=failed\nUnitFileState=disabled"),
+        [
+            "SG866: spark1: sparkgen-engine.service is failed (failed); journalctl",
+            "SG866: spark1: sparkgen-engine.service is not started at boot; systemctl enable",
+        ],
+    ),
+    "model gone": (
+        with_file(f"{HUB}/refs/main", COMMIT, ""),
+        ["SG864: spark1: Qwen/Qwen3-235B-A22B-GPTQ-Int4, revision main, is not in the cache"],
+    ),
+    "release": (
+        with_file("etc/dgx-release", "7.5.0", "7.6.0"),
+        ["SG867: the release of DGX OS differs: 7.6.0 on spark1; 7.5.0 on spark2; bring all"],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The other node, which is as it should be."""
+    return nodes()[1].capture(tmp_path_factory.mktemp("second"))
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_drift(name: str, second: Path, sparkgen: Command, tmp_path: Path) -> None:
+    change, expected = DRIFTS[name]
+    first = change(nodes()[0]).capture(tmp_path)
+    outcome = sparkgen("check", PATH, "--live", first, second, cwd=tmp_path)
+    lines = outcome.out.splitlines()
+    assert outcome.err == ""
+    assert outcome.code == bool(expected)
+    if not expected:
+        assert lines == ["pair-qwen3-235b: the nodes are what the site says"]
+        return
+    assert len(lines) == len(expected), outcome.out
+    for line, start in zip(lines, expected, strict=True):
+        assert line.startswith(start)
+
+
+def test_what_is_locked(second: Path, sparkgen: Command, tmp_path: Path) -> None:
+    site = tmp_path / PATH.name
+    site.write_bytes(PATH.read_bytes())
+    lock = tmp_path / "pair-qwen3-235b.lock.yaml"
+    lock.write_text(
+        "version: 1\nimages:\n  - image: registry.lan/vllm-ray:0.19.0\n"
+        f"    layers: sha256:{'0' * 64}\nmodels:\n"
+        f"  - {{source: Qwen/Qwen3-235B-A22B-GPTQ-Int4, revision: main, commit: {'e5' * 20}}}\n"
+    )
+    outcome = sparkgen("check", site, "--live", second, "--format", "json", cwd=tmp_path)
+    data = json.loads(outcome.out)
+    assert (outcome.code, data["missing"]) == (1, ["spark1"])
+    assert [finding["rule"] for finding in data["findings"]] == ["SG863", "SG864"]
+    assert data["findings"][1]["message"].startswith("spark2: Qwen/Qwen3-235B-A22B-GPTQ-Int4 is at")
+
+
+def test_node_of_another_site(second: Path, sparkgen: Command, tmp_path: Path) -> None:
+    outcome = sparkgen("check", ROOT / "sites/single.yaml", "--live", second, cwd=tmp_path)
+    assert outcome.code == 1
+    assert outcome.out.startswith("SG860: spark2 is no node of single; its nodes are spark")
+
+
+@pytest.mark.parametrize("words", [[PATH], ["a.yaml", "b.yaml", "c.tar.gz"], ["c.tar.gz"]])
+def test_wrong_calls(words: list[object], sparkgen: Command, tmp_path: Path) -> None:
+    assert sparkgen("check", *words, "--live", cwd=tmp_path).code == 2
