@@ -49,16 +49,15 @@ def version(text: str) -> Version:
     What PEP 440 does not know, such as the `py3` of `25.11-py3`, is taken for a local part, so that
     any two texts compare.
     """
+    if _is_plain(text):
+        return Version(0, _release(text), _FINAL, _NO_POST, _NO_DEV, ())
     found = re.match(_PEP_440, text.strip())
     if not found:
         return Version(0, (), _FINAL, _NO_POST, _NO_DEV, _local(text))
-    numbers = [int(part) for part in found["release"].split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
     rest = found["local"] or text.strip()[found.end() :]
     return Version(
         int(found["epoch"] or 0),
-        tuple(numbers),
+        _release(found["release"]),
         _pre(found),
         _post(found),
         int(found["dev_number"] or 0) if found["dev"] else _NO_DEV,
@@ -68,12 +67,24 @@ def version(text: str) -> Version:
 
 def is_version(text: str) -> bool:
     """Whether a text is a version as PEP 440 has them."""
-    return re.fullmatch(_PEP_440, text) is not None
+    return _is_plain(text) or re.fullmatch(_PEP_440, text) is not None
 
 
 def release(text: str) -> Release:
     """The release that a version belongs to, or leads up to: (0, 33) for `0.33.0rc1+own`."""
     return version(text).release
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it is numbers and dots alone; then no start compiles the long pattern."""
+    return text.isascii() and all(part.isdecimal() for part in text.split("."))
+
+
+def _release(text: str) -> Release:
+    numbers = [int(part) for part in text.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
 
 
 def _pre(found: re.Match[str]) -> tuple[str, int]:
