@@ -9,12 +9,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-# Seconds of a request, and between two looks at what is waited for.
-REQUEST, PAUSE = 60, 0.2
+from waiting import PATIENCE
+
+# Seconds after which a client gives up.
+REQUEST = 120
 
 # /etc and /opt are the tree's over the machine's, and so is /srv, where models are.
 _BOOT = """\
@@ -26,7 +28,9 @@ done
 mount -t proc proc /proc
 hostname "$1"
 mkdir -p /var/cache/sparkgen
-exec bash /opt/sparkgen/launch.sh --bare
+# The first process of a namespace is no engine: signals that a program sends itself don't end it.
+bash /opt/sparkgen/launch.sh --bare
+exit $?
 """
 
 
@@ -50,10 +54,15 @@ class Running:
         return self.process.poll()
 
     def kill(self, name: str) -> None:
-        """Kill the process of a program on the node, as an error in it would."""
-        for pid in _descendants(self.process.pid):
-            if _program(pid) == name:
-                os.kill(pid, signal.SIGKILL)
+        """Kill the processes of a program on the node, as an error in them would."""
+        for pid in [pid for pid in _descendants(self.process.pid) if _is(pid, name)]:
+            os.kill(pid, signal.SIGKILL)
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run a program beside the engine to its end, whatever its exit status."""
+        first = next(_descendants(self.process.pid))
+        enter = ("nsenter", f"--target={first}", "--mount", "--net", "--uts", "--pid")
+        return subprocess.run((*enter, *argv), capture_output=True, text=True, timeout=PATIENCE)
 
     def end(self) -> None:
         """Kill all of it; the first process of its namespace takes the others along."""
@@ -135,11 +144,17 @@ def completion(within: Sequence[str], url: str, model: str, key: str = "") -> st
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield int(child)
-            yield from _descendants(int(child))
+    with suppress(FileNotFoundError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield int(child)
+                yield from _descendants(int(child))
 
 
-def _program(pid: int) -> str:
-    return Path(f"/proc/{pid}/exe").readlink().name
+def _is(pid: int, name: str) -> bool:
+    """Whether a process is of a program, or has given itself its name."""
+    process = Path(f"/proc/{pid}")
+    try:
+        return name in ((process / "exe").readlink().name, (process / "comm").read_text().strip())
+    except FileNotFoundError:
+        return False
