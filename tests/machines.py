@@ -28,11 +28,14 @@ exec /lib/systemd/systemd --system --unit=boot.target --log-target=null --show-s
 
 _DOCKER = """\
 #!/bin/bash
-# docker compose --file FILE VERB ...
-[[ $4 != up || -e /run/told/fault ]] || touch /run/told/container
-echo "docker $4" >>/run/told/calls
-case $4 in
-  up)
+# docker compose --file FILE VERB ..., docker start --attach NAME
+verb=$1
+if [[ $1 == compose ]]; then verb=$4; fi
+if [[ $verb == info ]]; then exit; fi
+[[ $verb != start || -e /run/told/fault ]] || touch /run/told/container
+echo "docker $verb" >>/run/told/calls
+case $verb in
+  start)
     if [[ -e /run/told/fault ]]; then exit "$(cat /run/told/fault)"; fi
     trap 'exit 130' TERM INT
     while [[ -e /run/told/container ]]; do sleep 0.05; done
@@ -57,8 +60,9 @@ _UNITS = {
     "[Unit]\nDefaultDependencies=no\n",
 )
 # The stand-in writes down its calls, where the real client only talks to Docker. A restart comes at
-# once; how many there may be is the unit's own.
-_TEST = "[Service]\nReadWritePaths=/run/told\nRestartSec=100ms\n"
+# once; how many there may be is the unit's own. A client of this machine's own is not asked.
+_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_TEST = f"[Service]\nReadWritePaths=/run/told\nRestartSec=100ms\nEnvironment=PATH={_PATH}\n"
 
 
 @dataclass(frozen=True)

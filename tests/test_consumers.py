@@ -234,7 +234,7 @@ def test_compose(folder: NodeFolder, tmp_path: Path) -> None:
         "image": container.image,
         "entrypoint": [container.entrypoint],
         "command": folder.command,
-        "environment": folder.node.env | (folder.secrets if folder.site.engine.secrets else {}),
+        "environment": folder.node.env,
         "volumes": [
             {"type": "bind", "source": mount.path, "target": mount.inside}
             | ({"read_only": True} if mount.read_only else {})
@@ -267,8 +267,10 @@ PAGES = [folder for folder in NODES if "web_ui" in folder.site.services and fold
 def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
     tree = folder.copy(tmp_path)
     unit = (tree / "etc/systemd/system/sparkgen-web-ui.service").read_text()
-    (started,) = re.findall(r"^ExecStart=\S+ compose --file (.*) up ", unit, re.MULTILINE)
-    service = composed_service(tree, "sparkgen-web-ui", "web-ui", *started.split())
+    (made,) = re.findall(
+        r"^ExecStartPre=\S+ compose --file (.*) up --no-start$", unit, re.MULTILINE
+    )
+    service = composed_service(tree, "sparkgen-web-ui", "web-ui", *made.split())
     page, health = WebUi.of(folder.site), folder.node.container.health
     assert page
     assert health
@@ -327,7 +329,7 @@ def test_web_ui_is_told_its_secrets(folder: NodeFolder, tmp_path: Path) -> None:
     assert "no value for" in missing.stderr
 
 
-GPU = {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
+GPU = {"driver": "nvidia", "device_ids": ["all"], "capabilities": ["gpu"]}
 
 
 def devices(container: Container) -> dict[str, Any]:

@@ -90,8 +90,21 @@ def cluster_resources():
 """
 
 
-def add_ray(stand_ins: StandIns, limit: int) -> None:
-    stand_ins.add("ray")
+# Its processes live as long as this client, which leaves its own number behind.
+RAY = """\
+#!/bin/bash
+printf '%s\\0' "$@" >"$CALLS/ray.arguments"
+trap 'touch "$CALLS/ray.ended"; exit 0' TERM
+touch "$CALLS/ray.pid"
+for _ in {{1..600}}; do
+  [[ ! -e $CALLS/{ends} ]] || exit 1
+  /bin/sleep 0.05
+done
+"""
+
+
+def add_ray(stand_ins: StandIns, limit: int, ends: str = "never") -> None:
+    stand_ins.add("ray", RAY.format(ends=ends))
     stand_ins.add("ray.py", RAY_PACKAGE.format(limit=limit))
     stand_ins.env["PYTHONPATH"] = str(stand_ins.programs)
 
@@ -101,9 +114,12 @@ def test_ray_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> No
     site, address, ports = folder.site, folder.node.control.address, folder.site.engine.ports
     add_ray(stand_ins, limit=len(site.nodes))
     stand_ins.add("sleep")
-    stand_ins.add("vllm")
-    arguments = stand_ins.replaced("vllm", *contained(folder, folder.copy(tmp_path)))
-    assert ["vllm", *arguments] == folder.command[1:]
+    stand_ins.add("vllm", stand_ins.add("vllm").read_text() + "exit 7\n")
+    done = stand_ins.run(*contained(folder, folder.copy(tmp_path)))
+    assert (done.returncode, done.stderr) == (7, "")
+    assert ["vllm", *stand_ins.arguments("vllm")] == engine_words(folder)
+    # What is left over would keep the next one from starting.
+    assert (stand_ins.calls / "ray.ended").exists()
     assert stand_ins.environment("vllm")["RAY_ADDRESS"] == f"{address}:{ports['ray']}"
 
     assert (stand_ins.calls / "address").read_text() == f"{address}:{ports['ray']}"
@@ -118,7 +134,41 @@ def test_ray_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> No
         "--dashboard-host=127.0.0.1",
         f"--dashboard-port={ports['dashboard']}",
         "--disable-usage-stats",
+        "--block",
     ]
+
+
+# An engine that serves until it is told to end.
+SERVING = """\
+#!/bin/bash
+trap 'touch "$CALLS/ended"; exit 0' TERM
+touch "$CALLS/serves"
+while :; do /bin/sleep 0.05; done
+"""
+
+
+def test_ray_head_is_stopped(tmp_path: Path, stand_ins: StandIns) -> None:
+    folder = RAY_HEADS[0]
+    add_ray(stand_ins, limit=len(folder.site.nodes))
+    stand_ins.add("sleep")
+    stand_ins.add("vllm", SERVING)
+    argv = contained(folder, folder.copy(tmp_path))
+    with subprocess.Popen(argv, env=stand_ins.env, stdout=subprocess.DEVNULL) as process:
+        until((stand_ins.calls / "serves").exists)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    assert (stand_ins.calls / "ended").exists()
+    assert (stand_ins.calls / "ray.ended").exists()
+
+
+def test_ray_ends_and_so_does_the_engine(tmp_path: Path, stand_ins: StandIns) -> None:
+    folder = RAY_HEADS[0]
+    add_ray(stand_ins, limit=len(folder.site.nodes), ends="serves")
+    stand_ins.add("sleep")
+    stand_ins.add("vllm", SERVING)
+    done = stand_ins.run(*contained(folder, folder.copy(tmp_path)))
+    assert (done.returncode, done.stderr) == (1, "Ray's head has ended\n")
+    assert (stand_ins.calls / "ended").exists()
 
 
 # Ray's head comes up while the worker pauses.
@@ -358,7 +408,11 @@ def test_llama_head_wants_its_key(tmp_path: Path, stand_ins: StandIns) -> None:
     folder = next(folder for folder in LLAMA_HEADS if folder.site.engine.key)
     stand_ins.env["LLAMA_API_KEY"] = ""
     stand_ins.add("llama-server")
-    done = stand_ins.run(*llama_head(folder, folder.copy(tmp_path)))
+    # As if secrets.sh had handed nothing over.
+    words = folder.command[1:]
+    assert words[:2] == ["bash", "/opt/sparkgen/llama.sh"]
+    argv = beside(worker_addresses(folder), *on_node(folder.copy(tmp_path), *words))
+    done = stand_ins.run(*argv)
     assert done.returncode == 1
     assert done.stderr == "LLAMA_API_KEY is empty: the API would ask for no key\n"
     assert not stand_ins.called("llama-server")
@@ -405,7 +459,8 @@ def test_key_is_in_no_process_list_and_no_log(
     done = stand_ins.run(*contained(folder, folder.copy(tmp_path)))
     assert done.returncode == 0, done.stderr
     words = json.loads((stand_ins.calls / "words").read_text())
-    assert words == [*folder.command[1:], f"--api-key={key}"]
+    first = folder.command.index("/opt/sparkgen/serve.py") + 1
+    assert words == [*folder.command[first:], f"--api-key={key}"]
     assert key not in (stand_ins.calls / "process").read_text()
     assert "server_args={'api_key': '***'}" in done.stderr
     assert "child: ***" in done.stderr
@@ -416,7 +471,12 @@ def test_key_is_in_no_process_list_and_no_log(
 def test_without_a_key_nothing_starts(key: str | None, tmp_path: Path, stand_ins: StandIns) -> None:
     add_sglang(stand_ins)
     stand_ins.env |= {} if key is None else {"SGLANG_API_KEY": key}
-    done = stand_ins.run(*contained(KEEPERS[0], KEEPERS[0].copy(tmp_path)))
+    # As if secrets.sh had handed nothing over.
+    words = KEEPERS[0].command[1:]
+    assert words[0] == "python3"
+    done = stand_ins.run(
+        *beside(head_address(KEEPERS[0]), *on_node(KEEPERS[0].copy(tmp_path), *words))
+    )
     assert done.returncode == 1
     assert done.stderr == "SGLANG_API_KEY is empty: the API would ask for no key\n"
     assert not (stand_ins.calls / "words").exists()

@@ -1,5 +1,7 @@
 """launch.sh starts what the unit starts, in the same container or without one."""
 
+import json
+import re
 import signal
 import subprocess
 from collections import defaultdict
@@ -8,8 +10,11 @@ from typing import Any
 
 import pytest
 from bundles import COMPOSED, NODES, NodeFolder, composed, on_node
+from programs import program
 from stand_ins import StandIns
 from waiting import PATIENCE, until
+
+from generator.site import GIVEN_SECRETS
 
 HEAD = next(folder for folder in NODES if folder.bundle.name == "lab-mesh")
 
@@ -41,6 +46,7 @@ def test_same_container_as_compose(folder: NodeFolder, tmp_path: Path, stand_ins
 
 
 SWITCHES = {"--rm", "--init"}
+_GIVEN = re.compile(r"=/dev/shm/tmp\.\w+/secrets,")
 
 
 def docker_run(arguments: list[str]) -> tuple[dict[str, list[str]], str, list[str]]:
@@ -51,13 +57,22 @@ def docker_run(arguments: list[str]) -> tuple[dict[str, list[str]], str, list[st
     while words[0].startswith("-"):
         option = words.pop(0)
         options[option] += [] if option in SWITCHES else [words.pop(0)]
-    return {option: sorted(values) for option, values in options.items()}, words[0], words[1:]
+    options["--mount"] = [_GIVEN.sub("=SECRETS,", mount) for mount in options["--mount"]]
+    named = {
+        option: sorted(given) for option, given in options.items() if given or option in SWITCHES
+    }
+    return named, words[0], words[1:]
 
 
 def environment(tree: Path, files: list[str]) -> dict[str, str]:
     """Environment files as Docker reads them: nothing quoted, nothing expanded."""
     lines = [line for file in files for line in (tree / file[1:]).read_text().splitlines()]
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def source(volume: dict[str, Any]) -> str:
+    """Where the file of secrets is, launch.sh says itself."""
+    return "SECRETS" if volume["source"] == GIVEN_SECRETS else str(volume["source"])
 
 
 def docker_options(service: dict[str, Any]) -> dict[str, list[str]]:
@@ -75,7 +90,7 @@ def docker_options(service: dict[str, Any]) -> dict[str, list[str]]:
         "--cap-add": service["cap_add"],
         "--security-opt": service["security_opt"],
         "--device": [device["source"] for device in service.get("devices", [])],
-        "--gpus": [str(gpu["count"])],
+        "--gpus": gpu["device_ids"],
         "--ulimit": [f"{k}={v['soft']}:{v['hard']}" for k, v in service["ulimits"].items()],
         "--volume": [
             f"{volume['source']}:{volume['target']}{':ro' if volume.get('read_only') else ''}"
@@ -83,7 +98,7 @@ def docker_options(service: dict[str, Any]) -> dict[str, list[str]]:
             if volume["bind"].get("create_host_path")
         ],
         "--mount": [
-            f"type=bind,source={volume['source']},target={volume['target']}"
+            f"type=bind,source={source(volume)},target={volume['target']}"
             f"{',readonly' if volume.get('read_only') else ''}"
             for volume in service["volumes"]
             if not volume["bind"].get("create_host_path")
@@ -155,7 +170,7 @@ def test_status_is_that_of_the_engine(tmp_path: Path, stand_ins: StandIns) -> No
 def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
     stand_ins.add("docker")
     done = stand_ins.run(*launch(HEAD.copy(tmp_path), "--bear"))
-    assert (done.returncode, done.stderr) == (2, "usage: launch.sh [--bare | --check]\n")
+    assert (done.returncode, done.stderr) == (2, "usage: launch.sh [--bare | --check | --create]\n")
     assert not list(stand_ins.calls.iterdir())
 
 
@@ -219,6 +234,69 @@ def test_unit_asks_for_the_secrets_first(
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+# A container has its secrets below /run. The last line shows what a program there is given.
+_HANDED = """\
+mount -t tmpfs tmpfs /run && mkdir -m 700 /run/sparkgen-engine && cd /opt/sparkgen
+./secrets.sh --prepare /run/sparkgen-engine/secrets || exit
+stat -c %a /run/sparkgen-engine/secrets
+mount --bind /dev/null /etc/sparkgen/secrets.env
+exec env -i PATH="$PATH" names=own file=own ./secrets.sh env
+"""
+
+
+@pytest.mark.parametrize("folder", SECRETIVE.values(), ids=SECRETIVE.keys())
+def test_engine_is_handed_its_own_secrets(folder: NodeFolder, tmp_path: Path) -> None:
+    """And none of another service, nor does it lose a variable of any name."""
+    tree, names = folder.copy(tmp_path), folder.site.engine.secrets
+    with (tree / "etc/sparkgen/secrets.env").open("a") as file:
+        file.write(f"{names[0]}=a $word=`of` \\ many \nWEBUI_ADMIN_PASSWORD=another\n")
+    done = subprocess.run(on_node(tree, "sh", "-c", _HANDED), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    mode, *lines = done.stdout.splitlines()
+    told = dict(line.partition("=")[::2] for line in lines)
+    assert mode == "444"
+    values = folder.secrets | {names[0]: "a $word=`of` \\ many "}
+    assert {name: told.get(name) for name in names} == {name: values[name] for name in names}
+    assert told.keys() - {"PWD", "SHLVL", "_"} == {"PATH", "names", "file", *names}
+
+
+# Says which devices it has found, and shows what it makes of a Compose file.
+_WITH_CDI = """\
+#!/bin/bash
+if [[ $1 == info ]]; then echo "$FOUND"; exit; fi
+printf '%s\\0' "$@" >"$CALLS/docker.arguments"
+env --null >"$CALLS/docker.environment"
+"""
+
+
+@pytest.mark.parametrize("found", ["", "nvidia.com/gpu=0 nvidia.com/gpu=all "])
+def test_gpu_by_its_specification(found: str, tmp_path: Path, stand_ins: StandIns) -> None:
+    """A container that asks so keeps the GPU; without one Docker knows no such name."""
+    stand_ins.add("docker", _WITH_CDI)
+    stand_ins.env["FOUND"] = found
+    tree = HEAD.copy(tmp_path)
+    assert stand_ins.run(*launch(tree)).returncode == 0
+    options, _, _ = docker_run(stand_ins.arguments("docker"))
+    asked = "nvidia.com/gpu=all"
+    assert options.get("--gpus") == (None if found else ["all"])
+    assert (asked in options["--device"]) == bool(found)
+
+    assert stand_ins.run(*launch(tree, "--create")).returncode == 0
+    assert stand_ins.arguments("docker")[-2:] == ["up", "--no-start"]
+    told = stand_ins.environment("docker")
+    given = {name: told[name] for name in ("GPU_DRIVER", "GPU") if name in told}
+    file = "/opt/sparkgen/compose.yaml"
+    compose = (program("docker-compose"), "--file", file, "config", "--format", "json")
+    argv, env = on_node(tree, *compose), stand_ins.env | given
+    done = subprocess.run(argv, env=env, capture_output=True, check=True)
+    service = json.loads(done.stdout)["services"]["engine"]
+    (device,) = service["deploy"]["resources"]["reservations"]["devices"]
+    wanted = {"driver": "cdi", "device_ids": [asked]} if found else GPU
+    assert device == wanted | {"capabilities": ["gpu"]}
+
+
+GPU = {"driver": "nvidia", "device_ids": ["all"]}
+
 # launch.sh without a container
 
 
@@ -233,9 +311,8 @@ def test_bare(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     shown = stand_ins.environment(program)
     given = {k: v for k, v in node.env.items() if k not in container.cache_variables}
     of_the_shell = {name: shown[name] for name in ("PWD", "SHLVL", "_")}
-    # Those of a service beside an engine without any are not the engine's.
-    secrets = folder.secrets if folder.site.engine.secrets else {}
-    assert shown == stand_ins.env | given | secrets | of_the_shell
+    # What is secret the engine is handed by secrets.sh, which a shell has to run.
+    assert shown == stand_ins.env | given | of_the_shell
 
 
 NAMES = ("name", "program", "arguments", "variables", "line", "client", "status", "REPLY")

@@ -8,7 +8,7 @@ from typing import TypedDict
 from generator import services
 from generator.catalogs.advisories import advisories
 from generator.derive import environment, files
-from generator.derive.container import TIMES, container
+from generator.derive.container import container, times
 from generator.derive.files import home
 from generator.derive.image import image_build
 from generator.derive.serving import engine_of, model_of
@@ -54,7 +54,7 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
         **_group(declared, beside),
         services=beside,
         bandwidth=_bandwidth(topology, len(declared.nodes)),
-        times=TIMES,
+        times=times(declared.engine.env),
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
         advisories=tuple(one for one in advisories() if one.kernel or one.driver),

@@ -5,7 +5,20 @@ from collections.abc import Iterator, Mapping
 from generator.derive import environment
 from generator.engines import ENGINES
 from generator.fit.assessment import Fit
-from generator.site import Container, Engine, Health, Model, Mount, Rank, Times
+from generator.records import replace
+from generator.site import (
+    GIVEN_SECRETS,
+    SECRETS_ENV,
+    SECRETS_SCRIPT,
+    Container,
+    Engine,
+    Health,
+    Model,
+    Mount,
+    Rank,
+    Times,
+    Words,
+)
 from generator.sitefile.declaration import Argument, DeclaredContainer
 
 CONTAINER_ENV = "/etc/sparkgen/container.env"
@@ -22,8 +35,16 @@ LOG_SIZE, LOG_FILES = "50m", 5
 
 # A large model takes up to fifteen minutes to load. A node waits ten for cables and peers, which
 # covers the boot of the others, and five starts that all fail late end within their interval.
-TIMES = Times(fabric=600, join=900, load=1200, start=780, stop=120, restart=30, burst=5)
+_TIMES = Times(fabric=600, join=900, load=1200, start=780, step=300, stop=120, restart=30, burst=5)
+# How long vLLM's head waits for a step of the ranks before it ends itself (vllm/envs.py).
+_STEP = "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"
 STOP_SECONDS = 60
+
+
+def times(env: Mapping[str, str]) -> Times:
+    """How long things take, with what a site says of it."""
+    own = env.get(_STEP, "")
+    return replace(_TIMES, step=int(own)) if own.isdecimal() and own.isascii() else _TIMES
 
 
 def container(
@@ -41,7 +62,7 @@ def container(
 ) -> Container:
     """The container of a rank; `hub` is the node's Hugging Face cache, `files` what it reads."""
     module = ENGINES[engine.name]
-    first = ("bash", prepare) if prepare else ()
+    first = (*_handed_over(rank, engine), *(("bash", prepare) if prepare else ()))
     program, *rest = first + module.entrypoint(rank, engine)
     return Container(
         image=engine.image,
@@ -87,8 +108,20 @@ def _mounts(
     yield _generated(CONTAINER_ENV)
     for script in ENGINES[engine.name].scripts(rank, engine):
         yield _generated(script)
+    if _handed_over(rank, engine):
+        yield _generated(SECRETS_SCRIPT)
+    if engine.secrets:
+        # Slurm's user has the file of secrets for the job, and nothing of it shows.
+        place = SECRETS_ENV if engine.is_slurm_job else GIVEN_SECRETS
+        yield Mount(place, read_only=True, inside=place, is_secret=place == GIVEN_SECRETS)
     if _is_asked(rank, engine):
         yield _generated(ENGINES[engine.name].HEALTH[-1])
+
+
+def _handed_over(rank: Rank, engine: Engine) -> Words:
+    """What hands the engine its secrets, where no script of its own does."""
+    own = ENGINES[engine.name].scripts(rank, engine)
+    return ("bash", SECRETS_SCRIPT) if engine.secrets and SECRETS_SCRIPT not in own else ()
 
 
 def _generated(path: str) -> Mount:
@@ -102,12 +135,13 @@ def _is_asked(rank: Rank, engine: Engine) -> bool:
 
 def _health(engine: Engine) -> Health:
     module = ENGINES[engine.name]
+    asks_with_key = engine.key and not module.HEALTH_GENERATES
     return Health(
         url=engine.api.own_url,
         key=engine.key,
         generates=module.HEALTH_GENERATES,
-        test=("CMD", *module.HEALTH),
-        start_seconds=TIMES.load,
+        test=("CMD", *(("bash", SECRETS_SCRIPT) if asks_with_key else ()), *module.HEALTH),
+        start_seconds=_TIMES.load,
         # A dead rank shows within a minute: one pause and one question that gets no answer. That
         # leaves a busy engine as long as possible for the one token.
         interval_seconds=15,

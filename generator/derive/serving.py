@@ -10,7 +10,7 @@ from generator.derive.environment import is_raw
 from generator.engines import ENGINES
 from generator.fabric.addressing import FabricInterface
 from generator.models.architecture import known_checkpoint
-from generator.site import ENGINE_ENV, RAW_ENV, SECRETS_ENV, Api, ControlPlane, Engine, Model
+from generator.site import ENGINE_ENV, RAW_ENV, Api, ControlPlane, Engine, Model
 from generator.site.control_plane import LOOPBACK
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 from generator.sitefile.defaults import default
@@ -94,8 +94,6 @@ def _env_files(declared: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Itera
     own = (value for node in nodes for value in node.env.values())
     if any(map(is_raw, (*declared.env.values(), *own))):
         yield RAW_ENV
-    if declared.secrets:
-        yield SECRETS_ENV
 
 
 def _listen(

@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 
 Words = tuple[str, ...]
 
-# The environment of the engine: what all readers read alike, what only Docker does, and secrets.
+# The environment of the engine: what all readers read alike, and what only Docker does; secrets.
 ENGINE_ENV = "/etc/sparkgen/engine.env"
 RAW_ENV = "/etc/sparkgen/engine.raw.env"
 SECRETS_ENV = "/etc/sparkgen/secrets.env"
+# What of that the engine's container is given, as a file: `docker inspect` shows its variables.
+GIVEN_SECRETS = "/run/sparkgen-engine/secrets"
+SECRETS_SCRIPT = "/opt/sparkgen/secrets.sh"
 HostEntry = tuple[str, str]
 # What of a head is watched, and the address and port at which that is seen.
 Watched = tuple[Literal["rank", "replicas", "machine"], IPv4Address, int]
@@ -77,6 +80,7 @@ class Mount:
     """A folder or file of the node, at `inside` in the container.
 
     What `may_be_made` is a folder that Docker makes where it is missing; all else must be there.
+    What `is_secret` is made at each start, of what the engine may know of the node's secrets.
     """
 
     ORIGIN = _MOUNTS
@@ -85,6 +89,7 @@ class Mount:
     read_only: bool
     inside: str
     may_be_made: bool = False
+    is_secret: bool = False
 
 
 @record
@@ -144,7 +149,7 @@ class Container:
             "cabling engine.container.devices", "RDMA devices only where there is a fabric"
         ),
         dropped=Origin("engine.container.hardened"),
-        env_files=Origin("engine.secrets", "values that are secret stay on the node"),
+        env_files=Origin("engine.env"),
         health=_RANK,
         image=Origin("engine.image"),
         memory_gib=Origin("engine.container.memory"),
@@ -222,14 +227,19 @@ class Health:
 
 @record
 class Times:
-    """How long things may take, in seconds, and how often a start may fail."""
+    """How long things may take, in seconds, and how often a start may fail.
+
+    A `step` is what ranks compute together; an engine that waits longer for one ends itself.
+    """
 
     ORIGIN = _TIMES
+    ORIGINS = origins(step=Origin("engine.env", "how long an engine waits for a rank"))
 
     fabric: int
     join: int
     load: int
     start: int
+    step: int
     stop: int
     restart: int
     burst: int
@@ -237,7 +247,7 @@ class Times:
     @property
     def burst_interval(self) -> int:
         """Long enough that starts which fail late count too: else they would go on for ever."""
-        return self.burst * (self.start + self.load + self.restart + self.stop)
+        return self.burst * (self.start + self.load + self.step + self.restart + self.stop)
 
 
 @record
@@ -477,7 +487,7 @@ class Engine:
 
     ORIGIN = Origin("engine")
     ORIGINS = origins(
-        env_files=Origin("engine.secrets engine.env", "values that are secret stay on the node"),
+        env_files=Origin("engine.env"),
         image=Origin("engine.image"),
         is_derived=Origin("engine.image", "whether it is built from another"),
         is_pinned=Origin("engine.image", "whether the image is named by its digest"),

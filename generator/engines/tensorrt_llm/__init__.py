@@ -19,7 +19,7 @@ from generator.engines.offload import OffloadTraits
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
-from generator.site import Engine, Model, Rank, Words
+from generator.site import SECRETS_SCRIPT, Engine, Model, Rank, Words
 from generator.site.panel import Panel
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
@@ -38,7 +38,6 @@ PANELS: tuple[Panel, ...] = ()
 FOLDER = "/opt/sparkgen"
 MPI_SCRIPT = f"{FOLDER}/mpi.sh"
 RANK_SCRIPT = f"{FOLDER}/rank.sh"
-SECRETS_SCRIPT = f"{FOLDER}/check-secrets.sh"
 SESSION_SCRIPT = f"{FOLDER}/session.sh"
 SSH_CONFIG = f"{FOLDER}/ssh_config"
 SSHD_CONFIG = f"{FOLDER}/sshd_config"
@@ -122,7 +121,7 @@ def entrypoint(rank: Rank, engine: Engine) -> Words:
 
 
 def scripts(rank: Rank, engine: Engine) -> Words:
-    """The options are read on rank 0; each rank reads its own node's environment."""
+    """The options are read on rank 0; each rank reads its own node's environment and secrets."""
     if rank.count == 1 and not engine.is_slurm_job:
         return (OPTIONS,)
     secrets = (SECRETS_SCRIPT,) if engine.secrets else ()

@@ -291,10 +291,11 @@ put_path() { # ORIGIN PATH
   fi
 }
 
-# What a file has done to the machine ends before the file does.
+# What a file has done to the machine ends before the file does. Units that systemd has not read yet it can't stop.
 retire() {
   case $1 in
-    etc/systemd/system/sparkgen-*.service) try systemctl stop "${1##*/}" || true ;;
+    etc/systemd/system/sparkgen-*.service)
+      [[ $(timeout 15 systemctl show -P ActiveState "${1##*/}" 2>/dev/null) == inactive ]] || try systemctl stop "${1##*/}" || true ;;
     opt/sparkgen/firewall.sh) if [[ -x /$1 ]]; then try "/$1" --remove || true; fi ;;
     *) ;;
   esac
@@ -330,8 +331,7 @@ arm() {
 }
 armed() { there "$undo.timer"; }
 disarm() {
-  local unit
-  rm -f "$undo".{service,timer} /etc/systemd/system/timers.target.wants/sparkgen-undo-boot.timer
+  local unit && rm -f "$undo".{service,timer} /etc/systemd/system/timers.target.wants/sparkgen-undo-boot.timer
   for unit in sparkgen-undo{,-boot}.timer; do
     if timeout 15 systemctl is-active --quiet "$unit"; then try systemctl stop "$unit" || true; fi
   done
@@ -491,7 +491,7 @@ printf '/%s\n' "${changed[@]}"
 change "${changed[@]}"
 history=("$backup" "${history[@]}")
 prune || true
-next=$(units "${changed[@]}") next=${next:+sudo systemctl restart$next}
+next=$(units "${changed[@]}") next=${next:+"sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart$next"}
 if [[ -n $job ]]; then next="${next:+$next, }sbatch /opt/sparkgen/serve.sbatch on $head"; fi
 echo "done${next:+; once all nodes are: $next}"
 if [[ -n $unconfirmed ]]; then

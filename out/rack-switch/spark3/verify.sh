@@ -825,7 +825,7 @@ check_progress() {
     skip progress "the GPU is busy at $power W, as in an engine that hangs, and the engine counts no tokens at $health_url/metrics"
   elif [[ $before == "$after" ]]; then
     fail progress "the engine hangs: the GPU is busy at $power W, and for a while no token has been made" \
-      "look for a rank that is dead (./verify.sh on the other nodes), then on all nodes: sudo systemctl restart sparkgen-engine"
+      "look for a rank that is dead (./verify.sh on the other nodes), then on all nodes: sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart sparkgen-engine"
   else
     ok progress "the GPU is busy at $power W, and tokens are made"
   fi

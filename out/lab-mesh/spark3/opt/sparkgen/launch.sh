@@ -5,32 +5,48 @@
 #                      unit first
 #   launch.sh --bare   without a container, with the engine of the site's virtual environment or else of the PATH
 #   launch.sh --check  starts nothing, and fails if a secret has no value
+#   launch.sh --create has Compose make the container, for the unit to start
 # shellcheck disable=SC2154 # What is not set here is in container.sh.
 set -euo pipefail
 
-name=sparkgen-engine
+name=sparkgen-engine given=''
 here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=/dev/null
-. "$here/container.sh"
 
-check_secrets() {
-  if [[ -e $here/check-secrets.sh ]]; then "$BASH" "$here/check-secrets.sh"; fi
+secrets() {
+  if [[ -e $here/secrets.sh ]]; then "$BASH" "$here/secrets.sh" "$@"; fi
 }
+
+# A GPU that is asked for by its CDI specification stays in a running container over a daemon-reload. Up to 28
+# Docker takes the specification only where it is asked for by name, and it says since 28.2 what it has found.
+gpu=nvidia.com/gpu=all
+has_cdi() {
+  [[ $(timeout 15 docker info --format '{{range .DiscoveredDevices}}{{.ID}} {{end}}' 2>/dev/null) == *"$gpu"* ]]
+}
+
+create() {
+  secrets --prepare /run/sparkgen-engine/secrets
+  if has_cdi; then export GPU_DRIVER=cdi GPU=$gpu; fi
+  # An image may have to be fetched first.
+  exec timeout 3500 docker compose --file "$here/compose.yaml" up --no-start
+}
+
+is_contained() { ! grep -q '^venv=' "$here/container.sh"; }
 
 bare() {
   local file variables
-  # Its unit runs as the node's login, who gets what only root may read from systemd, and has caches of its own.
+  # shellcheck source=/dev/null
+  . "$here/container.sh"
+  # Its unit runs as the node's login, and has caches of its own.
   if [[ ${CACHE_DIRECTORY:-} ]]; then caches=(); fi
   if [[ ${venv:-} ]]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
   for file in "${env_files[@]}"; do
-    if [[ ! -r $file && -r ${CREDENTIALS_DIRECTORY:-}/${file##*/} ]]; then file=$CREDENTIALS_DIRECTORY/${file##*/}; fi
     mapfile -t variables <"$file"
     set -- "$@" "${variables[@]}"
   done
   # A variable of any name is for the engine: what is still needed here has no name. What it is not
   # given is named with a minus.
   set -- "$@" "${caches[@]/#/-}" -- "$program" "${arguments[@]}"
-  unset name here image venv program arguments options env_files caches file variables
+  unset name given here gpu image venv program arguments options env_files caches file variables
   # As Docker reads such a file: one NAME=VALUE per line, nothing expanded.
   until [[ $1 == -- ]]; do
     case $1 in
@@ -51,17 +67,26 @@ stop() {
 }
 
 contained() {
-  local client='' signaled='' status=0
+  local client='' signaled='' status=0 devices=(--gpus all)
   trap 'signaled=143' TERM
   trap 'signaled=130' INT
+  if [[ -e $here/secrets.sh ]]; then
+    # In memory alone, and gone with the container.
+    given=$(mktemp -d -p /dev/shm)
+    trap 'rm -rf "$given"' EXIT
+    secrets --prepare "$given/secrets"
+  fi
+  if has_cdi; then devices=(--device "$gpu"); fi
+  # shellcheck source=/dev/null
+  . "$here/container.sh"
   docker run \
     --rm \
     --name "$name" \
     --init \
     --network host \
     --ipc private \
-    --gpus 1 \
     --log-driver local \
+    "${devices[@]}" \
     "${options[@]}" \
     --entrypoint "$program" \
     "$image" "${arguments[@]}" &
@@ -79,14 +104,12 @@ contained() {
 }
 
 case ${1:-} in
-  --check) check_secrets ;;
-  --bare) check_secrets && bare ;;
-  '')
-    check_secrets
-    if [[ ${venv:-} ]]; then bare; else contained; fi
-    ;;
+  --check) secrets --check ;;
+  --create) create ;;
+  --bare) secrets --check && bare ;;
+  '') if is_contained; then contained; else secrets --check && bare; fi ;;
   *)
-    echo "usage: launch.sh [--bare | --check]" >&2
+    echo "usage: launch.sh [--bare | --check | --create]" >&2
     exit 2
     ;;
 esac

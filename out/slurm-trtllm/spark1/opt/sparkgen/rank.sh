@@ -21,8 +21,9 @@ for file in "${files[@]}"; do
     exit 1
   fi
 done
-if [[ -n $(fact SECRET) ]]; then "$BASH" /opt/sparkgen/check-secrets.sh || exit; fi
+become=(env --)
+if [[ -n $(fact SECRET) ]]; then become=("$BASH" /opt/sparkgen/secrets.sh env --); fi
 # As Docker reads such a file: one NAME=VALUE per line, nothing expanded.
 mapfile -t variables < <(grep --no-filename '^[^#]' "${files[@]}")
 if [[ $(fact LAUNCHER) == mpi && $(fact RANK) != 0 ]]; then echo "$$" >/run/sparkgen-rank.pid; fi
-exec env -- "${variables[@]}" "$1" "$0" --server "${@:2}"
+exec "${become[@]}" "${variables[@]}" "$1" "$0" --server "${@:2}"
