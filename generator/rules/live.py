@@ -14,7 +14,11 @@ def node_of_another_site() -> None:
 
 @documented("SG861")
 def lost_link() -> None:
-    """Every half of a cabled port is there and has a link."""
+    """Every half of a cabled port is there and has a link.
+
+    A cable that was pulled, or one that has come loose, takes both halves with it. Without any
+    cable the system may take the ConnectX-7 away altogether.
+    """
 
 
 @documented("SG862")
@@ -36,7 +40,10 @@ def other_image() -> None:
 
 @documented("SG864")
 def other_model() -> None:
-    """The cache of the hub has the model, at the commit that is locked."""
+    """The cache of the hub has the model, at the commit that is locked.
+
+    Offline an engine takes what `refs/main` names, whatever that has come to be.
+    """
 
 
 @documented("SG865")
@@ -49,7 +56,10 @@ def other_variable() -> None:
 
 @documented("SG866")
 def unit_that_is_down() -> None:
-    """Units of the bundle are active, and start at boot."""
+    """Units of the bundle are active, and start at boot.
+
+    One that failed too often is not started again, and one that is disabled is gone after a reboot.
+    """
 
 
 @documented("SG867", Severity.WARNING)
@@ -62,4 +72,7 @@ def versions_that_differ() -> None:
 
 @documented("SG868")
 def other_command() -> None:
-    """The engine runs the command of the bundle."""
+    """The engine runs the command of the bundle.
+
+    A container keeps the command that it was started with, until its unit is started anew.
+    """
