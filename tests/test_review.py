@@ -348,6 +348,28 @@ def test_conflict_in_a_site_file(site: Path, tmp_path: Path, sparkgen: Command) 
     assert "error[SG001]: '<<<<<<< HEAD' begins a conflict that git left here\n" in outcome.err
 
 
+def test_conflict_between_two_lines_of_a_section(
+    site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    site.write_text(
+        site_text() + "  args:\n<<<<<<< HEAD\n    seed: 1\n=======\n    seed: 2\n>>>>>>> other\n"
+    )
+    outcome = sparkgen("validate", "sites/lab.yaml", cwd=tmp_path)
+    assert "error[SG001]: '<<<<<<< HEAD' begins a conflict that git left here\n" in outcome.err
+
+
+def test_last_site_that_is_removed(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    site.unlink()
+    outcome = sparkgen("check", cwd=tmp_path)
+    assert outcome.code == 1
+    assert "SG808: out/lab: left over, for there is no lab.yaml" in outcome.out
+    outcome = sparkgen("diff", "--against", "main", cwd=tmp_path)
+    assert outcome.code == 0
+    assert "install.sh --uninstall" in outcome.out
+    for command in (("diff", "--with", "lab.yaml"), ("build",), ("validate",)):
+        assert "name a site, or run it" in sparkgen(*command, cwd=tmp_path).err
+
+
 def test_site_that_requires_a_later_version(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     rewrite(site, ("name: lab\n", 'name: lab\nrequires: ">=0.1"\n'))
     assert sparkgen("build", "sites/lab.yaml", cwd=tmp_path).code == 0

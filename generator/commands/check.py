@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from generator.commands.bundles import compared, disk, rendered
-from generator.commands.options import DRIFT, FORM, OUT, QUIET, SITES
+from generator.commands.options import DRIFT, FORM, OUT, QUIET, SITES_OR_BUNDLES
 from generator.commands.sites import TEXTUAL, publish, read_valid
 from generator.reports import drift
 from generator.reports.remarks import Remark
@@ -14,7 +14,7 @@ from generator.review.ends import Folder, abandoned, reason
 
 
 @click.command(epilog="Example: sparkgen check sites/*.yaml")
-@SITES
+@SITES_OR_BUNDLES
 @OUT
 @click.option(
     "--live",

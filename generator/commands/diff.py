@@ -12,7 +12,7 @@ from generator.bundle.render import render
 from generator.bundle.tree import Tree
 from generator.commands import completion
 from generator.commands.bundles import disk, refuse_interrupted, rendered
-from generator.commands.options import DRIFT, OUT, SITES
+from generator.commands.options import DRIFT, NO_SITE, OUT, SITES_OR_BUNDLES
 from generator.commands.sites import color_of, fail, read_valid, refuse, width_of
 from generator.pipeline import Reading, read_site
 from generator.records import replace
@@ -27,7 +27,7 @@ from generator.site import Site
 
 
 @click.command(epilog="Example: sparkgen diff --against main sites/*.yaml")
-@SITES
+@SITES_OR_BUNDLES
 @OUT
 @click.option(
     "--against",
@@ -68,6 +68,8 @@ def command(
     """
     if against is not None and other is not None:
         raise click.UsageError("use --against or --with, not both")
+    if other is not None and not sites:
+        raise click.UsageError(NO_SITE)
     if other is not None and len(sites) > 1:
         raise click.UsageError("--with compares one site with one other")
     readings = read_valid(sites)

@@ -14,8 +14,9 @@ DRIFT, INVALID, ENVIRONMENT = 1, 3, 4
 # As a word of the command line, and as what it says stands in a finding.
 STDIN, STDIN_NAME = Path("-"), "<stdin>"
 
-FOLDER = Path("sites")
+FOLDER, OUT_FOLDER = Path("sites"), Path("out")
 _LOCK = ".lock.yaml"
+NO_SITE = "name a site, or run it where there are sites/*.yaml"
 
 
 def _stored(context: click.Context, parameter: click.Parameter, sites: Any) -> Any:
@@ -27,6 +28,16 @@ def _stored(context: click.Context, parameter: click.Parameter, sites: Any) -> A
     return sites
 
 
+def _or_what_is_left(
+    context: click.Context, parameter: click.Parameter, sites: tuple[Path, ...]
+) -> Any:
+    """The same, or none where there are but bundles, whose sites are gone."""
+    _stored(context, parameter, sites)
+    is_any = sites or any(FOLDER.glob("*.yaml"))
+    out = Path(context.params.get("out") or OUT_FOLDER)
+    return _or_all(context, parameter, sites) if is_any or not out.is_dir() else ()
+
+
 def _or_all(context: click.Context, parameter: click.Parameter, sites: tuple[Path, ...]) -> Any:
     """The sites that are named, or else all there are; a lock or base is no site of its own."""
     if context.resilient_parsing:
@@ -34,7 +45,7 @@ def _or_all(context: click.Context, parameter: click.Parameter, sites: tuple[Pat
     stored = (path for path in sorted(FOLDER.glob("*.yaml")) if not path.name.startswith("."))
     named = sites or tuple(stored)
     if not named:
-        raise click.UsageError("name a site, or run it where there are sites/*.yaml")
+        raise click.UsageError(NO_SITE)
     found = tuple(path for path in named if not path.name.endswith(_LOCK))
     bases = {base for path in found for base in _bases(path)} if len(found) > 1 else set()
     return tuple(path for path in found if os.path.realpath(path) not in bases) or named
@@ -76,6 +87,8 @@ def _site(callback: Callable[..., Any] | None) -> Callable[..., Any]:
 # Without any, sites/*.yaml. Where nothing is written beside a site, '-' is standard input.
 SITES = _sites(_stored_or_all)
 SITES_OR_STDIN = _sites(_or_all)
+# For what speaks of bundles too that have lost their sites.
+SITES_OR_BUNDLES = _sites(_or_what_is_left)
 SITE = _site(_stored)
 SITE_OR_STDIN = _site(None)
 FORM = click.option(
@@ -100,7 +113,7 @@ QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing of what we
 OUT = click.option(
     "--out",
     type=Path,
-    default=Path("out"),
+    default=OUT_FOLDER,
     show_default=True,
     metavar="DIR",
     help="Where the bundles are: DIR/NAME of each site.",

@@ -96,7 +96,7 @@ def reason(bundle: Committed, asked: Mapping[str, Path]) -> str:
     if bundle.site_file in here:
         path, name = here[bundle.site_file]
         return f"for {path} is the site {name}"
-    folders = {path.parent for path in asked.values()}
+    folders = {path.parent for path in asked.values()} or {Path()}
     return f"for there is no {' or '.join(str(f / bundle.site_file) for f in sorted(folders))}"
 
 

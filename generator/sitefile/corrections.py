@@ -33,6 +33,9 @@ def corrected(document: Document) -> tuple[Finding, ...]:
     finding = document.findings[-1] if document.findings else None
     if finding is None or finding.rule not in _MENDED or finding.span is None:
         return document.findings
+    # Which side of a conflict is right is no question of punctuation.
+    if source.conflict(document.text):
+        return document.findings
     if finding.span.file:
         # It was looked for in the base already.
         return document.findings

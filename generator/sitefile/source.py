@@ -336,15 +336,20 @@ def _measure(text: str) -> None:
 _TOO_DEEP = f"the file is nested deeper than {MAX_DEPTH} levels"
 
 
+def conflict(text: str) -> re.Match[str] | None:
+    """The mark at which a conflict begins that git left in a text."""
+    return re.search(r"^<<<<<<< .*", text, re.MULTILINE)
+
+
 def _syntax(error: yaml.YAMLError, text: str) -> Finding:
     problem = str(getattr(error, "problem", None) or "this is not YAML")
     opened, mark = getattr(error, "context_mark", None), getattr(error, "problem_mark", None)
     point = _point(mark)
-    if conflict := re.search(r"^<<<<<<< .*", text, re.MULTILINE):
-        line = text.count("\n", 0, conflict.start())
+    if found := conflict(text):
+        line = text.count("\n", 0, found.start())
         return _error(
             "SG001",
-            f"'{conflict[0][:40]}' begins a conflict that git left here",
+            f"'{found[0][:40]}' begins a conflict that git left here",
             span=Span(line, 0, line, 7),
             help="keep one side, or what is right of both, and take the three marks out",
         )
