@@ -6,12 +6,19 @@ changed. It has the findings that it deserves, and no other.
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from captured_nodes import Container, Machine, address
 from conftest import Command
+
+from generator.adoption import adopt
+from generator.adoption.reading import Input, read
+from generator.audit import audit
+from generator.capture import CaptureError
+from generator.reports import located
 
 FOLDER = Path(__file__).parent / "adopted"
 LEFT, RIGHT = ("enp1s0f0np0", "enP2p1s0f0np0"), ("enp1s0f1np1", "enP2p1s0f1np1")
@@ -278,3 +285,57 @@ def test_of_files_that_say_little_nothing_is_found(sparkgen: Command) -> None:
         outcome = sparkgen("audit", name, cwd=FOLDER)
         assert (outcome.code, outcome.err) == (0, "")
         assert outcome.out == "nothing is wrong, as far as these files say\n"
+
+
+ALONE = {
+    "enp1s0f0np0: [192.168.100.10/24]\nenP2p1s0f0np0: [192.168.100.11/24]": ["SG301"],
+    "enp1s0f0np0: [192.168.100.10/24]\nenP2p1s0f0np0: [192.168.101.11/24]": [],
+    "enp1s0f0np0: [192.168.100.10/24]\nenP2p1s0f0np0: []": ["SG841"],
+    "enp1s0f0np0: [10.0.0.0/31]\nenP2p1s0f0np0: [10.0.0.2/31]": [],
+    "enp1s0f0np0: [999.0.0.1/24]\nenP2p1s0f0np0: [x]": [],
+}
+
+
+@pytest.mark.parametrize("lines", ALONE)
+def test_one_nodes_netplan_alone(lines: str, sparkgen: Command, tmp_path: Path) -> None:
+    """What is guessed of its peer has no finding."""
+    given = dict(line.split(": ") for line in lines.splitlines())
+    own = {name: [text for text in [listed.strip("[]")] if text] for name, listed in given.items()}
+    (tmp_path / "40-cx7.yaml").write_text(netplan(own))
+    outcome = sparkgen("audit", "40-cx7.yaml", "--format", "json", cwd=tmp_path)
+    assert [finding["rule"] for finding in json.loads(outcome.out)["findings"]] == ALONE[lines]
+
+
+def test_an_empty_line_of_nccl_conf(sparkgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "nccl.conf").write_text("NCCL_IB_HCA=\n")
+    outcome = sparkgen("audit", "nccl.conf", cwd=tmp_path)
+    assert outcome.err.startswith(
+        "error[SG413]: NCCL_IB_HCA is empty: NCCL takes that for its value\n --> nccl.conf:1:1\n"
+    )
+
+
+ODD = (
+    b"999.1.1.1/24",
+    b"",
+    b"-1",
+    b"null",
+    b"[]",
+    b"{}",
+    b'"',
+    b"$X",
+    b"\\\n",
+    b"/33",
+    b"--x",
+    b"\xc3",
+)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.iterdir()))
+def test_whatever_a_file_says_there_is_an_answer(name: str) -> None:
+    """Damaged anywhere, a file is read, or refused in one line."""
+    raw = (FOLDER / name).read_bytes()
+    for number, at in enumerate(range(0, len(raw), 23)):
+        damaged = raw[:at] + ODD[number % len(ODD)] + raw[at + number % 9 :]
+        with suppress(CaptureError):
+            found = read([Input("", name, damaged)])
+            located.text(audit(adopt(found, "mine", "mine.yaml")), found.texts)

@@ -74,6 +74,9 @@ def adopt(found: Found, name: str, file: str) -> Adoption:
     nodes.sort(key=lambda node: _rank(commands[node.name]))
     head = commands[nodes[0].name] or next((c for c in commands.values() if c), None)
     ranks = _ranks(head)
+    if head is None and all(not node.interfaces for node in nodes):
+        # Settings of NCCL alone are for more than one node.
+        ranks = 2 if any(node.settings for node in nodes) else ranks
     variables = {node.name: _variables(node, commands[node.name]) for node in nodes}
     mine = variables[nodes[0].name]
     named = cables.named_ports(v.value.text for v in mine if "IFNAME" in v.name or "HCA" in v.name)

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from ipaddress import IPv4Interface, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import count
 
 from generator.adoption.draft import Draft
 from generator.adoption.found import FoundNode, Interface, Loss, Word
+from generator.adoption.netplan import is_address
 from generator.fabric.topologies import SWITCH, TOPOLOGIES, without_a_switch
 from generator.hardware import HALVES, PORTS, RJ45, Half
 from generator.records import record
@@ -214,9 +215,9 @@ def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
 
 def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
     """The interface that people reach a node at, and its address."""
-    if node.management:
+    if node.management and is_address(f"{node.management.text}/24"):
         word = node.management
-        return RJ45, word if "/" in word.text else Word(f"{word.text}/24", word.file, word.span)
+        return RJ45, Word(f"{word.text}/24", word.file, word.span)
     found = [
         one
         for one in node.interfaces
@@ -240,6 +241,8 @@ def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool
         draft.comments[path] = "guessed: where the node is managed"
         draft.guesses.append(f"where {node.name} is managed")
     if guessed:
+        draft.guessed.add(path)
+        draft.guessed_words.add(node.name)
         draft.guesses.append(f"{node.name}, which no file is of")
     if node.user:
         draft.put((*path, "user"), node.user.text, node.user)
@@ -266,13 +269,16 @@ def _cable(
     if len(known) == 1 and not cabling.is_surveyed:
         draft.guesses.append("the second halves' addresses, in the subnet behind the first ones'")
         known.append([word and _behind(word) for word in known[0]])
+    taken = {IPv4Interface(word.text).ip for words in known for word in words if word}
     for half, words in enumerate(known):
         texts = [word.text if word else None for word in words]
         said = next(text for text in texts if text)
         for end, text in enumerate(texts):
             if text is None:
-                texts[end] = _beside(IPv4Interface(said))
-                draft.guesses.append(f"the address {texts[end]} of {cable[end][0]}")
+                guess = texts[end] = _beside(IPv4Interface(said), taken)
+                draft.guessed.add((*path, "addresses", half, end))
+                draft.guessed_words.add(guess.partition("/")[0])
+                draft.guesses.append(f"the address {guess} of {cable[end][0]}")
         draft.put((*path, "addresses", half), texts, next(word for word in words if word))
         for end, word in enumerate(words):
             if word:
@@ -286,11 +292,14 @@ def _behind(word: Word) -> Word:
     return Word(f"{moved}/{known.network.prefixlen}", word.file, word.span)
 
 
-def _beside(known: IPv4Interface) -> str:
-    """Another address of the same subnet."""
-    hosts = {ip for ip in (known.ip + 1, known.ip - 1) if ip in known.network}
-    hosts -= {known.network.network_address, known.network.broadcast_address}
-    return f"{max(hosts)}/{known.network.prefixlen}"
+def _beside(known: IPv4Interface, taken: set[IPv4Address]) -> str:
+    """Another address of the same subnet, which is then taken."""
+    ends = {known.network.network_address, known.network.broadcast_address}
+    near = (known.ip + step for distance in range(1, 9) for step in (distance, -distance))
+    free = [ip for ip in near if ip in known.network and ip not in taken | ends]
+    found = free[0] if free else known.ip
+    taken.add(found)
+    return f"{found}/{known.network.prefixlen}"
 
 
 def _halves(draft: Draft, cabling: Cabling) -> None:
@@ -311,7 +320,7 @@ def _mtu(draft: Draft, cabling: Cabling) -> None:
         draft.losses.append(
             Loss(f"that interfaces differ in MTU: {', '.join(sorted(sizes))}", words[0])
         )
-    if words and int(words[0].text) != TOPOLOGIES[cabling.kind].mtu:
+    if words and words[0].text.isdecimal() and int(words[0].text) != TOPOLOGIES[cabling.kind].mtu:
         draft.put(("topology", "mtu"), int(words[0].text), words[0])
 
 

@@ -23,6 +23,9 @@ class Draft:
         self.comments: dict[KeyPath, str] = {}
         self.guesses: list[str] = []
         self.losses: list[Loss] = []
+        # Paths of what is only guessed, and the names and addresses that are.
+        self.guessed: set[KeyPath] = set()
+        self.guessed_words: set[str] = set()
 
     def put(self, path: KeyPath, value: Any, place: Word | None = None, guess: str = "") -> None:
         """Write a value; one that nobody said is a guess."""
@@ -59,6 +62,8 @@ class Draft:
     def origin(self, path: KeyPath) -> Word | None:
         """Where what stands at a path was found: itself, what it is a part of, or a part of it."""
         for length in range(len(path), 1, -1):
+            if path[:length] in self.guessed:
+                return None
             if path[:length] in self.origins:
                 return self.origins[path[:length]]
         below = [own for own in self.origins if own[: len(path)] == path]

@@ -1,8 +1,8 @@
 """Interfaces out of netplan's files, and out of what `ip -j address` printed."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Interface
 from typing import Any
 
 import yaml
@@ -28,9 +28,18 @@ def interfaces(file: Yaml) -> Iterator[Interface]:
             if isinstance(item, yaml.MappingNode) and item.value:
                 plain = item.value[0][0]
             word = file.word(plain)
-            if word and re.fullmatch(r"[0-9.]+/[0-9]+", word.text):
+            if word and is_address(word.text):
                 addresses.append(word)
         yield Interface(name, file.place(node), tuple(addresses), file.word(file.get(node, "mtu")))
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IPv4 address with the length of its prefix."""
+    try:
+        IPv4Interface(text)
+    except ValueError:
+        return False
+    return "/" in text
 
 
 def merged(files: Iterator[tuple[Interface, ...]]) -> dict[str, Interface]:
@@ -71,7 +80,9 @@ def live(text: Text, configured: Mapping[str, Interface]) -> Iterator[Interface]
 def _addresses(link: Mapping[str, Any]) -> Iterator[str]:
     for info in link.get("addr_info", ()):
         if isinstance(info, dict) and info.get("family") == "inet" and info.get("scope") != "host":
-            yield f"{info.get('local')}/{info.get('prefixlen')}"
+            said = f"{info.get('local')}/{info.get('prefixlen')}"
+            if is_address(said):
+                yield said
 
 
 def _said(text: Text, said: str, name: str) -> Word:

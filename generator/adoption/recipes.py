@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import yaml
 
 from generator.adoption.found import Container, FoundNode, Interface, Loss, Variable, Word
+from generator.adoption.netplan import is_address
 from generator.adoption.text import Yaml
 from generator.catalogs import commands
 from generator.hardware import HALVES, PORTS, Half
@@ -124,4 +125,6 @@ def _node(name: str, address: Word, interface: Word | None) -> FoundNode:
     if interface is None or interface.text not in _FABRIC:
         return FoundNode(name, management=address)
     known = replace(address, text=f"{address.text}/24")
+    if not is_address(known.text):
+        return FoundNode(name)
     return FoundNode(name, (Interface(interface.text, interface, (known,), has_link=True),))

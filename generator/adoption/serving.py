@@ -154,7 +154,7 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         if not entry.is_known:
             # That there is such a flag is to be judged all the same.
             draft.put(("engine", "args", entry.name), True, entry.place)
-    elif "$" in str(entry.value) and not _is_secret(key):
+    elif re.search(r"\$|^\{\w+\}$", str(entry.value)) and not _is_secret(key):
         said = f"--{entry.name} {entry.value}, which only the shell knows"
         draft.losses.append(Loss(said, entry.place))
     elif key is None:
@@ -178,9 +178,9 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
         _left(draft, place)
     elif key == "model.context_length" and traits.allocates_all:
         slots = command.entry("parallel")
-        draft.put(
-            ("model", "context_length"), int(value) // int(slots.value if slots else 1), place
-        )
+        parts = str(slots.value) if slots else "1"
+        each = int(value) // max(int(parts), 1) if (value + parts).isdecimal() else 0
+        draft.put(("model", "context_length"), each or Plain(value), place)
     elif key == "engine.parallel.expert":
         if value not in ("1", "False"):
             draft.put(("engine", "parallel", "expert"), True, place)

@@ -45,14 +45,24 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
     place = adopted.origin(finding.path) if finding.path else None
     if place is None or finding.rule in _OF_SITES or _is_guessed(adopted, finding.rule):
         return
+    words = set(re.findall(r"[\w.-]+", finding.message))
+    if words & adopted.draft.guessed_words:
+        return
     yield Remark(
         finding.rule,
         finding.severity,
-        finding.message,
+        _message(finding, place),
         _help(adopted, finding.help),
         _place(place),
         tuple(_related(adopted, finding.related)),
     )
+
+
+def _message(finding: Finding, place: Word) -> str:
+    """What is wrong; a line of nccl.conf hides nothing but the default."""
+    if not place.text and place.file.endswith("nccl.conf"):
+        return f"{finding.path[-1]} is empty: NCCL takes that for its value"
+    return finding.message
 
 
 def _help(adopted: Adoption, text: str) -> str:
