@@ -327,6 +327,13 @@ FIGURES = (
     sized("qwen3.5-397b-a17b", 397, "https://huggingface.co/Qwen/Qwen3.5-397B-A17B"),
     sized("qwen3-vl-235b-a22b-instruct", 235, "https://arxiv.org/abs/2511.21631"),
     sized("deepseek-v3.2", 671, "https://huggingface.co/deepseek-ai/DeepSeek-V3.2"),
+    sized("qwen3-embedding-0.6b", 0.596, f"{HUB}/Qwen/Qwen3-Embedding-0.6B"),
+    sized("qwen3-embedding-4b", 4.02, f"{HUB}/Qwen/Qwen3-Embedding-4B"),
+    sized("qwen3-reranker-8b", 8.19, f"{HUB}/Qwen/Qwen3-Reranker-8B"),
+    sized("qwen3-coder-480b-a35b-instruct", 480, f"{HUB}/Qwen/Qwen3-Coder-480B-A35B-Instruct"),
+    sized(
+        "laguna-s-2.1-fp8", 117.55, "48 layers of its config.json, with 72 heads of queries in 36"
+    ),
     sized("qwen3.5-27b", 27, "https://huggingface.co/Qwen/Qwen3.5-27B"),
     sized(
         "nvidia-nemotron-3-ultra-550b-a55b-bf16",

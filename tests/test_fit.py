@@ -121,7 +121,8 @@ def test_weights_of_all_ranks_add_up_to_the_checkpoint(name: str) -> None:
             # Kernels pad its experts.
             assert 0.997 < held / checkpoint.weight_gb < 1.1
             continue
-        assert held == pytest.approx(checkpoint.weight_gb + checkpoint.vision_gb, rel=0.003)
+        whole = checkpoint.weight_gb + checkpoint.vision_gb
+        assert held == pytest.approx(whole, rel=0.003, abs=0.02)
         assert sum(node.layers for node in fit.nodes) == known.layers
 
 
@@ -150,6 +151,10 @@ def found(name: str) -> Checkpoint:
 KNOWN = [name for name in NAMES if fit_of(name, context_length=1024).state != "unknown"]
 
 
+# Of smaller ones the buffers of a further group of ranks take more than it saves.
+LARGE = [name for name in KNOWN if (found(name).weight_gb or 0) > 5]
+
+
 def need(fit: Fit) -> float:
     """What the fullest node needs for one sequence."""
     return max(node.weights_gib + node.reserve_gib + node.kv_one_gib for node in fit.nodes)
@@ -157,7 +162,7 @@ def need(fit: Fit) -> float:
 
 @steady
 @given(
-    st.sampled_from(KNOWN),
+    st.sampled_from(LARGE),
     st.integers(1, 8),
     st.integers(0, 7),
     st.sampled_from([1024, 32768, 131072]),
@@ -346,6 +351,12 @@ def test_what_is_not_known_is_named(own: dict[str, Any], missing: int) -> None:
     assert fit.state == "unknown"
     assert len(fit.missing) == missing, fit.missing
     assert all(name in verdict(fit)[0] for name in fit.missing)
+
+
+def test_an_encoder_caches_nothing() -> None:
+    fit = fit_of("bge-m3", context_length=8192)
+    assert fit.nodes[0].kv_one_gib == 0
+    assert (fit.state, fit.longest_context, fit.most_sequences) == ("fits", 8192, 256)
 
 
 def test_tables_are_in_memory_or_on_disk() -> None:

@@ -591,3 +591,19 @@ def test_no_config_whatever_is_in_it_ends_in_a_traceback(
 ) -> None:
     with suppress(NoModelError):
         assert section(CONFIGS[name] | changes, total).architecture["layers"]
+
+
+def test_an_encoder_is_told_by_its_kind() -> None:
+    """bge-m3's config.json; as a decoder it would seem to cache 96 KiB a token."""
+    config = {
+        "model_type": "xlm-roberta",
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "num_attention_heads": 16,
+        "num_hidden_layers": 24,
+        "max_position_embeddings": 8194,
+        "vocab_size": 250002,
+    }
+    assert section(config).architecture["encoder"] is True
+    assert "encoder" not in section(config | {"is_decoder": True}).architecture
+    assert "encoder" not in section(config | {"model_type": "qwen3"}).architecture

@@ -198,6 +198,7 @@ class _Rank:
     ) -> None:
         sizes = engine.parallel
         self.node, self.index = node, index
+        self.running = wanted.running
         self.demand = demand = found[index // sizes.tensor % sizes.pipeline]
         self.visible = node.visible_gib * GIB
         self.share = share_bytes(self.visible, engine.memory_utilization)
@@ -212,9 +213,11 @@ class _Rank:
         self.is_within = self.left >= 0 and self.taken <= most
 
     def sequences(self, context: int) -> int:
-        """How many sequences of that length the cache holds."""
+        """How many sequences of that length the cache holds; all that run, if nothing is cached."""
         each = self.demand.sequence(context)
-        return max(0, int(self.room / each)) if each else 0
+        if not each:
+            return self.running
+        return max(0, int(self.room / each))
 
     def memory(self, wanted: Requested) -> NodeMemory:
         """The node's memory in GiB."""

@@ -64,7 +64,13 @@ class Split:
 
 
 def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | None) -> Cache:
-    """The cache of a rank; without `paging` each kind of layers has a pool of its own."""
+    """The cache of a rank; without `paging` each kind of layers has a pool of its own.
+
+    An encoder has none: vllm/v1/worker/gpu_model_runner.py, `get_kv_cache_spec`, leaves out
+    attention of the kind ENCODER_ONLY.
+    """
+    if shape.encoder:
+        return Cache((), (), 0)
     if paging is None:
         kinds = tuple(_apart(shape, split, requested))
         return Cache(kinds, tuple(pool([pages], packed=False) for pages in kinds), requested.step)

@@ -118,7 +118,8 @@ class Shape:
 
     Layers that attend to all tokens may have other heads (`global_kv_heads`, `global_head_dim`),
     and one projection for keys and values (`shared_values`); `value_dim` is the size of a value's
-    head where it isn't that of a key's. `unlike` is what of the model isn't modelled.
+    head where it isn't that of a key's. `unlike` is what of the model isn't modelled. An `encoder`
+    reads each text at once, and caches nothing.
     """
 
     layers: int | None
@@ -144,6 +145,7 @@ class Shape:
     indexer: Indexer | None = None
     moe: Experts | None = None
     tables_gb: float = 0.0
+    encoder: bool = False
     lacks: tuple[str, ...] = ()
     global_kv_heads: int | None = None
     global_head_dim: int | None = None
@@ -250,6 +252,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         indexer=_indexer(attention, attention_layers),
         moe=_experts(moe, known.layers, known.hidden_size, own),
         tables_gb=_tables(facts, checkpoint.format),
+        encoder=attention.get("encoder", False),
         global_kv_heads=attention.get("global_kv_heads"),
         global_head_dim=attention.get("global_head_dim"),
         shared_values=attention.get("shared_values", False),
@@ -307,6 +310,7 @@ def _inline(own: Facts) -> Shape:
         compressed=_compressed(own.get("head_dim"), own),
         unlike=own.get("not_modelled", ""),
         tables_gb=own.get("tables_gb", 0.0),
+        encoder=own.get("encoder", False),
     )
 
 

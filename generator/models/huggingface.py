@@ -69,6 +69,12 @@ _INDEXER: Mapping[str, str] = {
 # Families whose query projection is twice as wide, and those whose head is the embedding again.
 _GATED = ("qwen3_next", "qwen3_5", "qwen4")
 _TIED = ("gemma",)
+# Families that read a text at once, without a head or a cache. Source: vLLM, the models of
+# `_EMBEDDING_MODELS` and `_SEQUENCE_CLASSIFICATION_MODELS` (models/registry.py) that are encoders.
+_ENCODERS = (
+    *("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "mpnet"),
+    *("modernbert", "nomic_bert", "new", "gte", "deberta", "deberta-v2"),
+)
 
 
 # NVIDIA's names of formats. Source: modelopt/torch/export/quant_utils.py.
@@ -168,7 +174,11 @@ class _Reader:
         found |= {"layers": layers, "kv_heads": found["kv_heads"] or heads}
         if self.get("kv_lora_rank") is None:
             found["head_dim"] = self.first(("head_dim", "attention_head_dim")) or hidden // heads
-        flags = {"tied_embeddings": self._is_tied(), "output_gate": self._is_gated()}
+        flags = {
+            "tied_embeddings": self._is_tied(),
+            "output_gate": self._is_gated(),
+            "encoder": self._is_encoder(),
+        }
         experts = self._experts(layers)
         return {
             **{key: size for key, size in found.items() if size is not None},
@@ -197,7 +207,12 @@ class _Reader:
         return next((size for name in names if (size := self.get(name)) is not None), None)
 
     def _is_tied(self) -> bool:
-        return bool(self.config.get("tie_word_embeddings", self.kind.startswith(_TIED)))
+        is_tied = self.config.get("tie_word_embeddings", self.kind.startswith(_TIED))
+        return bool(is_tied) or self._is_encoder()
+
+    def _is_encoder(self) -> bool:
+        """Whether it reads a text at once, as the kind of model says."""
+        return self.kind in _ENCODERS and not self.config.get("is_decoder")
 
     def _is_gated(self) -> bool:
         return bool(self.config.get("attn_output_gate", self.kind.startswith(_GATED)))
