@@ -35,3 +35,33 @@ def test_source_is_named(file: Path) -> None:
 
 def test_every_deployment_is_expected() -> None:
     assert {file.stem for file in SITES} == set(EXPECTED)
+
+
+# What each of these was started with, beyond what sparkgen adds by itself.
+WORDS = {
+    "nemotron-super-ray-pair": (
+        "--tensor-parallel-size=2 --distributed-executor-backend=ray --max-num-seqs=10 "
+        "--reasoning-parser-plugin=/srv/parsers/super_v3_reasoning_parser.py --port=8888"
+    ),
+    "gpt-oss-tuned": "--served-model-name=openai/gpt-oss-120b --max-num-batched-tokens=8192",
+    "gpt-oss-dflash": '"method":"dflash" "num_speculative_tokens":2',
+    "gemma-31b-mtp": '"method":"mtp" "model":"google/gemma-4-31B-it-assistant"',
+    "glm-flash-own-transformers": "--quantization=fp8 --served-model-name=llm_chat --port=8001",
+    "qwen3-embedding": "--runner=pooling --gpu-memory-utilization=0.25 --host=0.0.0.0",
+    "gpt-oss-trtllm-pair": "--tensor_parallel_size=2 --max_seq_len=32000 --port=8887",
+    "qwen38-next-sglang": (
+        "--speculative-num-steps=3 --speculative-eagle-topk=1 --speculative-num-draft-tokens=4 "
+        "--speculative-draft-model-quantization=unquant --ple-offload-embedding"
+    ),
+    "qwen3-coder-scitrera": "--max-model-len=256000 --tool-call-parser=qwen3_coder",
+    "ling-gguf": "--spec-type draft-mtp --load-mode mmap --ubatch-size 2048",
+}
+
+
+@pytest.mark.parametrize("stem", WORDS)
+def test_recipe_is_started_as_its_author_does(stem: str) -> None:
+    site = read_site("site.yaml", (FOLDER / f"{stem}.yaml").read_bytes()).site
+    assert site
+    command = " ".join(word for group in site.head.container.command for word in group)
+    command = command.replace('": ', '":')
+    assert [word for word in WORDS[stem].split() if word not in command] == []

@@ -86,11 +86,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "save_hidden_states": Method("SaveState", "none", tokens="optional"),
     },
     "llama.cpp": {
-        "mtp": Method("draft-mtp", "none"),
-        "eagle3": Method("draft-eagle3", "needed"),
-        "draft": Method("draft-simple", "needed"),
-        "dflash": Method("draft-dflash", "needed"),
-        "dspark": Method("draft-dspark", "needed"),
+        # Its --spec-draft-n-max has a default.
+        "mtp": Method("draft-mtp", "none", tokens="optional"),
+        "eagle3": Method("draft-eagle3", "needed", tokens="optional"),
+        "draft": Method("draft-simple", "needed", tokens="optional"),
+        "dflash": Method("draft-dflash", "needed", tokens="optional"),
+        "dspark": Method("draft-dspark", "needed", tokens="optional"),
         "ngram": Method("ngram-simple", "none", tokens="optional"),
         "ngram_simple": Method("ngram-simple", "none", tokens="optional"),
         "ngram_map_k": Method("ngram-map-k", "none", tokens="optional"),

@@ -204,7 +204,8 @@ def _host(text: str) -> str:
 
 
 def _without_v(text: str) -> str:
-    return text.removeprefix("v")
+    """Tags begin with it; llama.cpp's, which count builds, with a b."""
+    return text.removeprefix("v").removeprefix("b")
 
 
 def _gib(text: str) -> str:

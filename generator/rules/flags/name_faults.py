@@ -18,6 +18,8 @@ from generator.diagnostics import (
     removal,
     renamings,
 )
+from generator.engines import tensorrt_llm
+from generator.engines.tensorrt_llm.startup.keys import keys as options
 from generator.records import replace
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.registry import Fault
@@ -134,6 +136,8 @@ def unknown(name: str, parser: Parser) -> Verdict:
     for other in others(parser.engine):
         if other.catalog.find(name):
             return _of_another_engine(name, parser, other)
+    if parser.engine == tensorrt_llm.NAME and name in options(parser.catalog.version):
+        return _unknown(name, parser, "write it under 'config' in 'args': the options file has it")
     help_text = f"did you mean '{exact}'?" if exact else "take it out, or see the engine's '--help'"
     return _unknown(name, parser, help_text, _renamed(name, exact) if exact else ())
 

@@ -72,8 +72,11 @@ def _later(start: Start, since: Release) -> str:
 
 
 def _without_prediction(start: Start) -> Refusal | None:
-    known = kind(start)
-    if start.method != "mtp" or known is None or known.prediction <= _version(start):
+    known, drafts = kind(start), start.model.speculative
+    # A model of its own may hold the layers, as Gemma 4's assistants do.
+    if start.method != "mtp" or known is None or (drafts and drafts.source):
+        return None
+    if known.prediction <= _version(start):
         return None
     if known.prediction != _NEVER:
         said = f"{_title(start)} does not load the model's layers that predict tokens"
