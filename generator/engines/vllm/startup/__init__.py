@@ -3,6 +3,7 @@
 from generator.engines.startup import Condition
 from generator.engines.vllm.startup import (
     attention,
+    draft_settings,
     drafts,
     kinds,
     parallel,
@@ -17,6 +18,7 @@ from generator.engines.vllm.startup import (
 CONDITIONS: tuple[Condition, ...] = (
     *parallel.CONDITIONS,
     *drafts.CONDITIONS,
+    *draft_settings.CONDITIONS,
     *kinds.CONDITIONS,
     *scheduler.CONDITIONS,
     *attention.CONDITIONS,

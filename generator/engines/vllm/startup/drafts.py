@@ -49,7 +49,8 @@ def _vocabulary_of_the_draft(start: Start) -> Refusal | None:
     known = catalogs.checkpoint(drafts.source) if drafts and drafts.source else None
     own = start.known.vocab_size if start.known else None
     other = known.architecture.facts.get("vocab_size") if known else None
-    if start.method == "draft" and own and other and own != other:
+    shares = not (drafts and drafts.config.get("use_heterogeneous_vocab") is True)
+    if start.method == "draft" and shares and own and other and own != other:
         return Refusal(
             f"the draft model has a vocabulary of {other} words, and the model one of {own}",
             (*_SPECULATIVE, "source"),

@@ -1,6 +1,6 @@
 """What vLLM's processes are started with: API servers, the model runner, pooling, and tracing."""
 
-from generator.engines.startup import Condition, Refusal, Start
+from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _SECOND = "VLLM_USE_V2_MODEL_RUNNER"
 _PROFILER, _POOLER, _WATERMARK = "profiler-config", "pooler-config", "watermark-config"
@@ -51,6 +51,23 @@ def _pooling_of_nothing(start: Start) -> Refusal | None:
             "the model writes text: nothing pools what it computes",
             "write embed or classify",
         )
+    return None
+
+
+def _pooled_without_text(start: Start) -> Refusal | None:
+    if start.word("runner") != "pooling":
+        return None
+    if start.method:
+        return Refusal(
+            "a model that pools writes no text: nothing is drafted",
+            ("model", "speculative"),
+            "take it out",
+        )
+    for name in ("tool-call-parser", "reasoning-parser", "structured-outputs-config"):
+        if start.is_given(name):
+            return start.refuse(
+                name, "a model that pools writes no text: nothing is parsed", "take it out"
+            )
     return None
 
 
@@ -131,6 +148,7 @@ CONDITIONS = (
     Condition(_stages_in_step, f"{_VLLM}:3107", (0, 31)),
     Condition(_microbatches_of_the_second, f"{_VLLM}:3222", (0, 30)),
     Condition(_pooling_of_nothing, f"{_MODEL}:733"),
+    Condition(_pooled_without_text, "", effect=Effect.DIFFERS),
     Condition(_divided_by_nothing, f"{_POOLING}:141", (0, 20)),
     Condition(_pooled_twice, f"{_POOLING}:145"),
     Condition(_unknown_efforts, f"{_COMMON}:520", (0, 33)),

@@ -1,0 +1,261 @@
+"""Keys of vLLM's `speculative-config`: what they need, and what they do not go with."""
+
+from typing import Any
+
+from generator.engines.startup import Condition, Refusal, Start
+
+_SPECULATIVE = ("model", "speculative")
+_METHOD = (*_SPECULATIVE, "method")
+_SECOND = "VLLM_USE_V2_MODEL_RUNNER"
+
+# How drafts are accepted, by release.
+_ACCEPTED = ("standard", "synthetic", "block", "fly")
+_ACCEPTED_ONCE = ("strict", "probabilistic", "synthetic")
+
+# What vLLM 0.19 schedules in step with the GPU alone.
+_IN_STEP_ALONE = ("ngram", "suffix", "medusa", "mlp_speculator")
+
+# Drafts by blocks, in which a word sees those behind it.
+_BLOCKS = ("dflash", "dspark")
+
+
+def _value(start: Start, key: str) -> Any:
+    return start.model.speculative.config.get(key) if start.model.speculative else None
+
+
+def _refuse(key: str, message: str, remedy: str = "take it out") -> Refusal:
+    return Refusal(message, (*_SPECULATIVE, "config", key), remedy)
+
+
+def _draft_in_parts(start: Start) -> Refusal | None:
+    size, tensor = _value(start, "draft_tensor_parallel_size"), start.sizes.tensor
+    if start.method == "draft" and isinstance(size, int) and size != tensor:
+        return _refuse(
+            "draft_tensor_parallel_size",
+            f"a draft model is split into {tensor} parts like the model",
+        )
+    return None
+
+
+def _padded_drafts(start: Start) -> Refusal | None:
+    key = "disable_padded_drafter_batch"
+    if _value(start, key) is not True:
+        return None
+    if start.method == "draft" or _value(start, "parallel_drafting") is True:
+        return _refuse(key, f"'{key}' does not go with draft models and parallel drafts")
+    if start.is_on("async-scheduling"):
+        return _refuse(key, f"'{key}' does not go with 'async-scheduling'")
+    return None
+
+
+def _drafts_in_step(start: Start) -> Refusal | None:
+    if start.is_on("async-scheduling") and start.method in _IN_STEP_ALONE:
+        return start.refuse(
+            "async-scheduling",
+            f"'async-scheduling' does not go with drafts by '{start.method}'",
+            "take it out",
+        )
+    return None
+
+
+def _other_vocabulary(start: Start) -> Refusal | None:
+    key = "use_heterogeneous_vocab"
+    if _value(start, key) is not True:
+        return None
+    if start.method != "draft":
+        return _refuse(key, f"'{key}' is for draft models, and drafts are by '{start.method}'")
+    if _value(start, "draft_sample_method") not in (None, "greedy"):
+        return _refuse("draft_sample_method", f"'{key}' samples drafts greedily", "write greedy")
+    if _value(start, "use_local_argmax_reduction") is True:
+        return _refuse(
+            "use_local_argmax_reduction", f"'use_local_argmax_reduction' does not go with '{key}'"
+        )
+    return None
+
+
+def _suffixes_of_a_package(start: Start) -> Refusal | None:
+    if start.method == "suffix" and start.is_stock:
+        return Refusal(
+            "drafts by 'suffix' need the package arctic-inference, which the image lacks",
+            _METHOD,
+            "build an image with it, or take ngram",
+        )
+    return None
+
+
+def _class_without_a_name(start: Start) -> Refusal | None:
+    drafts = start.model.speculative
+    if drafts and start.method == "custom_class" and not drafts.source:
+        return Refusal(
+            "'custom_class' needs the class that makes the drafts",
+            _METHOD,
+            "write its dotted path as 'source', or take 'speculative' out",
+        )
+    return None
+
+
+def _longer_drafts(start: Start) -> Refusal | None:
+    most, context = _value(start, "max_model_len"), start.model.context_length
+    if isinstance(most, int) and context and most > context:
+        return _refuse(
+            "max_model_len",
+            f"drafts of {most} tokens are longer than the context of {context}",
+            f"write {context} or less",
+        )
+    return None
+
+
+def _not_of_the_first_runner(start: Start) -> Refusal | None:
+    if start.variable(_SECOND) is not False:
+        return None
+    keys = ("enable_adaptive_verification", "draft_lm_head_quantization", "xpress_topc")
+    found = next((f"'{key}'" for key in keys if _value(start, key)), "")
+    if start.method == "dspark" or found:
+        return start.refuse_variable(
+            _SECOND,
+            f"the first model runner has no {found or 'drafts by dspark'}",
+            "take it out",
+        )
+    return None
+
+
+def _not_of_the_second_runner(start: Start) -> Refusal | None:
+    if start.variable(_SECOND) is not True:
+        return None
+    keys = ("parallel_drafting", "use_heterogeneous_vocab")
+    of_eagle = start.method in ("eagle", "eagle3")
+    found = next(
+        (f"'{key}'" for key in keys if _value(start, key) is True and (of_eagle or key != keys[0])),
+        "",
+    )
+    if start.method in ("suffix", "custom_class") or found:
+        return start.refuse_variable(
+            _SECOND,
+            f"the second model runner has no {found or f'drafts by {start.method}'} yet",
+            "take it out",
+        )
+    return None
+
+
+def _of_another_method(start: Start) -> Refusal | None:
+    for key, methods in (
+        ("dspark_draft_topk", ("dspark",)),
+        ("index_share_for_mtp_iteration", ("mtp",)),
+        ("draft_lm_head_quantization", ("eagle", "eagle3", "mtp")),
+    ):
+        if _value(start, key) not in (None, False) and start.method not in methods:
+            return _refuse(key, f"drafts by '{start.method}' have no '{key}'")
+    return None
+
+
+def _hidden_states(start: Start) -> Refusal | None:
+    if start.method != "extract_hidden_states":
+        return None
+    if start.drafted not in (0, 1):
+        return Refusal(
+            "'extract_hidden_states' drafts one token", (*_SPECULATIVE, "tokens"), "write 1"
+        )
+    if _value(start, "draft_sample_method") not in (None, "greedy"):
+        return _refuse(
+            "draft_sample_method", "'extract_hidden_states' samples greedily", "write greedy"
+        )
+    if _value(start, "disable_padded_drafter_batch") is True:
+        key = "disable_padded_drafter_batch"
+        return _refuse(key, f"'{key}' does not go with 'extract_hidden_states'")
+    return None
+
+
+def _reduced_samples(start: Start) -> Refusal | None:
+    key = "use_local_argmax_reduction"
+    if _value(start, key) is True and _value(start, "draft_sample_method") == "probabilistic":
+        return _refuse(key, f"'{key}' is for drafts that are sampled greedily")
+    return None
+
+
+def _acceptance(start: Start, words: tuple[str, ...]) -> Refusal | None:
+    key = "rejection_sample_method"
+    word = _value(start, key)
+    if word is None or word in words:
+        return None
+    version = start.engine.version
+    return _refuse(key, f"vLLM {version} has no '{word}' for '{key}'", f"write {words[0]}")
+
+
+def _acceptance_once(start: Start) -> Refusal | None:
+    return _acceptance(start, _ACCEPTED_ONCE)
+
+
+def _acceptance_now(start: Start) -> Refusal | None:
+    return _acceptance(start, _ACCEPTED)
+
+
+def _accepted_on_the_fly(start: Start) -> Refusal | None:
+    if _value(start, "rejection_sample_method") != "fly" or not start.drafted:
+        return None
+    if start.drafted < 2:
+        return Refusal("'fly' needs two drafted tokens", (*_SPECULATIVE, "tokens"), "write 2")
+    window = _value(start, "fly_window_size")
+    if isinstance(window, int) and window >= start.drafted:
+        return _refuse(
+            "fly_window_size",
+            f"a window of {window} tokens is not below the {start.drafted} drafted ones",
+            f"write {start.drafted - 1} or less",
+        )
+    return None
+
+
+def _synthetic_acceptance(start: Start) -> Refusal | None:
+    keys = ("synthetic_acceptance_rates", "synthetic_acceptance_length")
+    given = [key for key in keys if _value(start, key) is not None]
+    if _value(start, "rejection_sample_method") != "synthetic" or len(given) == 1:
+        return None
+    return _refuse(
+        "rejection_sample_method",
+        f"'synthetic' takes one of '{keys[0]}' and '{keys[1]}'",
+        "take one of the two out" if given else f"write '{keys[1]}' beside it",
+    )
+
+
+def _adaptive_verification(start: Start) -> Refusal | None:
+    key = "enable_adaptive_verification"
+    if _value(start, key) is not True:
+        return None
+    mode = start.word("compilation-config", "cudagraph_mode").upper()
+    found = "adapters" if start.is_on("enable-lora") else ""
+    found = found or ("pipeline stages" if start.sizes.pipeline > 1 else "")
+    if not found and (start.is_on("enforce-eager") or mode in ("NONE", "PIECEWISE")):
+        found = "anything but full CUDA graphs"
+    return _refuse(key, f"'{key}' does not go with {found}") if found else None
+
+
+def _blocks_with_b12x(start: Start) -> Refusal | None:
+    if start.method not in _BLOCKS:
+        return None
+    if str(_value(start, "attention_backend")).upper() == "B12X":
+        return _refuse("attention_backend", f"B12X has no attention for drafts by '{start.method}'")
+    return None
+
+
+_SPECULATION = "vllm/config/speculative.py"
+_VLLM = "vllm/config/vllm.py"
+
+CONDITIONS = (
+    Condition(_draft_in_parts, "vllm/v1/spec_decode/draft_model.py:47", until=(0, 20)),
+    Condition(_padded_drafts, "vllm/v1/spec_decode/eagle.py:282", until=(0, 20)),
+    Condition(_drafts_in_step, _VLLM, until=(0, 20)),
+    Condition(_other_vocabulary, f"{_SPECULATION}:1996", (0, 33)),
+    Condition(_suffixes_of_a_package, f"{_SPECULATION}:1728"),
+    Condition(_class_without_a_name, f"{_SPECULATION}:1288", (0, 33)),
+    Condition(_longer_drafts, f"{_SPECULATION}:1781"),
+    Condition(_not_of_the_first_runner, f"{_VLLM}:3089", (0, 33)),
+    Condition(_not_of_the_second_runner, f"{_VLLM}:3053", (0, 33)),
+    Condition(_of_another_method, f"{_SPECULATION}:1621", (0, 33)),
+    Condition(_hidden_states, "vllm/v1/spec_decode/extract_hidden_states.py:24", (0, 33)),
+    Condition(_reduced_samples, "vllm/v1/worker/gpu/spec_decode/eagle/speculator.py:419", (0, 33)),
+    Condition(_acceptance_once, f"{_SPECULATION}:61", until=(0, 20)),
+    Condition(_acceptance_now, f"{_SPECULATION}:96", (0, 33)),
+    Condition(_accepted_on_the_fly, f"{_SPECULATION}:1985", (0, 33)),
+    Condition(_synthetic_acceptance, f"{_SPECULATION}:608", (0, 33)),
+    Condition(_adaptive_verification, f"{_VLLM}:3161", (0, 33)),
+    Condition(_blocks_with_b12x, "vllm/v1/attention/backend.py:336", (0, 33)),
+)
