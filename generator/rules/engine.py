@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import versions
 from generator.catalogs.versions import release, version
 from generator.diagnostics import (
     Add,
@@ -18,6 +19,7 @@ from generator.diagnostics import (
     misspelt,
     removal,
     renamings,
+    replacements,
     slips,
 )
 from generator.engines import ENGINES, vllm
@@ -396,6 +398,7 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
                 ("engine", place),
                 f"write {plain}, or the number that is meant",
             )
+    yield from _dot_that_is_gone(engine)
     tag = engine.image.rpartition(":")[2]
     known = catalogs.tags(engine.image)
     forms = {re.sub(r"[0-9]", "0", one) for one in known}
@@ -405,6 +408,19 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
             f"no tag of this image looks like '{tag}'",
             ("engine", "image"),
             f"did you mean {listed(map(repr, near))}?",
+        )
+
+
+def _dot_that_is_gone(engine: DeclaredEngine) -> Iterator[Fault]:
+    """No major version is skipped: where one would be, a release that is a slip away is meant."""
+    known = versions(engine.name)
+    near = [one for one in known if slips(engine.version, one) == 1]
+    if near and release(engine.version)[0] > max(release(one) for one in known)[0] + 1:
+        yield Fault(
+            f"no {ENGINE_TRAITS[engine.name].title} {engine.version} is known",
+            ("engine", "version"),
+            f"did you mean {listed(map(repr, near))}?",
+            proposals=replacements(("engine", "version"), near) if len(near) == 1 else (),
         )
 
 

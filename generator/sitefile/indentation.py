@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from generator.diagnostics import Rewrite
-from generator.sitefile.sections import section_keys
+from generator.sitefile.sections import all_keys, section_keys
 from generator.sitefile.slips import (
     Slip,
     code,
@@ -134,7 +134,7 @@ def _widths(lines: list[str], number: int) -> Iterator[Slip]:
     around = neighbours(lines, number)
     known = {width(lines[n]): n for n in reversed(around)}
     above = content_above(lines, number)
-    is_pair = _PAIR.match(line) is not None
+    is_pair = _PAIR.match(line) is not None or line.strip() in all_keys()
     for wide in dict.fromkeys((*known, *(_behind_dash(lines[n]) for n in around), 0)):
         # Deeper than a key that has its value, a line would go on with that value.
         goes_on = is_pair and above is not None and wide > _column(lines[above])

@@ -257,12 +257,6 @@ def _form_fault(error: Any, path: KeyPath) -> Finding:
         help_text = f"write '{meant}'" if meant else ""
         proposals = renamings(path, filter(None, [meant]))
     else:
-        number = meant_value(_numbers(path), error.value)
-        if number:
-            message = f"{quoted(path, error.value)} {error.info[0]}"
-            return fault(
-                "SG106", message, path, help=number[0], proposals=replacements(path, [number[1]])
-            )
         meant = valid_text(rules_at(path).get("check_with", ""), error.value)
         message = f"{quoted(path, error.value)} {error.info[0]}"
         form = rules_at(path).get("check_with", "")
@@ -271,11 +265,6 @@ def _form_fault(error: Any, path: KeyPath) -> Finding:
             help_text += ", or with the prefix length that your network has"
         proposals = replacements(path, filter(None, [meant]))
     return fault("SG106", message, path, at_key=is_key, help=help_text, proposals=proposals)
-
-
-def _numbers(path: KeyPath) -> tuple[str, ...]:
-    """The kinds of numbers that a key takes beside a word."""
-    return tuple(kind for kind in types_of(rules_at(path)) if kind in ("integer", "float"))
 
 
 _BY_RULE = {

@@ -87,13 +87,22 @@ class _Search:
         name = key.value if isinstance(key, yaml.ScalarNode) else ""
         if isinstance(key, yaml.ScalarNode) and (looks := self._shape(name)):
             yield Secret(looks, (*path, name), True, key)
-        named = is_secret_key(name) and not _is_vocabulary(path, name)
+        named = is_secret_key(name) and not _is_vocabulary(path, name) and not _names(value)
         yield from self.walk(value, (*path, name), named)
 
     def _shape(self, text: str) -> str:
         if not self._shapes or not re.search(_ANY_SHAPE, text):
             return ""
         return next(looks for looks, pattern in _SHAPES.items() if re.search(pattern, text))
+
+
+def _names(node: yaml.Node) -> bool:
+    """Whether a list has but names of variables: what is called so, and not what it is."""
+    items = node.value if isinstance(node, yaml.SequenceNode) else []
+    return bool(items) and all(
+        isinstance(item, yaml.ScalarNode) and re.fullmatch(r"[A-Z]+(_[A-Z]+)+", item.value)
+        for item in items
+    )
 
 
 def is_secret_text(text: str) -> bool:
