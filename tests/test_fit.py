@@ -339,7 +339,7 @@ def test_a_cache_of_a_fixed_size_is_what_it_says() -> None:
     ("own", "missing"),
     [
         ({"source": "example/x", "architecture": {"layers": 8, "heads": 8, "kv_heads": 8}}, 5),
-        ({"name": "qwen3-coder-next-int4-autoround"}, 1),
+        ({"name": "minimax-m2.7-awq-4bit"}, 1),
         ({"name": "nvidia/qwen3.8-flash-next-nvfp4"}, 1),
         ({"name": "gpt-oss-120b", "kv_cache_dtype": "turbo3"}, 1),
         ({"name": "gpt-oss-120b", "speculative": {"method": "eagle3", "tokens": 3}}, 1),
@@ -351,6 +351,13 @@ def test_what_is_not_known_is_named(own: dict[str, Any], missing: int) -> None:
     assert fit.state == "unknown"
     assert len(fit.missing) == missing, fit.missing
     assert all(name in verdict(fit)[0] for name in fit.missing)
+
+
+def test_a_size_that_the_catalog_lacks_is_the_sites_to_give() -> None:
+    own = {"name": "minimax-m2.7-awq-4bit", "context_length": 8192}
+    given = fit_of(**own, parallel=Parallel(tensor=2), weight_gb=134.4)
+    known = fit_of("minimax-m2.7-nvfp4", Parallel(tensor=2), context_length=8192)
+    assert given.nodes[0].weights_gib == pytest.approx(known.nodes[0].weights_gib, rel=0.02)
 
 
 def test_an_encoder_caches_nothing() -> None:

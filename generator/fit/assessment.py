@@ -316,7 +316,7 @@ def _weights(
     elif not text and model.like:
         missing.append("model.weight_gb")
     elif not text and checkpoint and model.architecture is None:
-        missing.append("the size of the checkpoint, which the catalog does not have")
+        missing.append("model.weight_gb, the size of the checkpoint, which is in no catalog")
     elif not text:
         missing.append("model.architecture.weight_gb")
     if known.tables_gb and model.tables is None:

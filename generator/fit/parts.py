@@ -45,7 +45,9 @@ def parts(shape: Shape) -> Parts | None:
     assert hidden
     window = _grouped(shape, shape.kv_heads, shape.head_dim, shared_values=False)
     attention = _attention(shape)
-    dense = formulas.feed_forward_parameters(hidden, shape.intermediate_size or 0)
+    # Nemotron's feed-forward parts have no gate, with experts or without.
+    matrices = moe.matrices if moe else 2 if shape.layers_alone else 3
+    dense = formulas.feed_forward_parameters(hidden, shape.intermediate_size or 0, matrices)
     if attention is None or (not dense and _needs_dense(shape)):
         return None
     if shape.experts and (moe is None or moe.size is None or moe.width is None):

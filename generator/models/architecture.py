@@ -205,9 +205,15 @@ def known_checkpoint(model: DeclaredModel) -> Checkpoint | None:
             basis="observed",
         )
     if model.name:
-        return catalogs.checkpoint(model.name)
+        found = catalogs.checkpoint(model.name)
+        return _sized(found, model.weight_gb) if found and model.weight_gb else found
     known = catalogs.checkpoint(model.source) if model.source and not model.architecture else None
     return known if known and known.hf_id.lower() == (model.source or "").lower() else None
+
+
+def _sized(known: Checkpoint, weight_gb: float) -> Checkpoint:
+    """A checkpoint whose size a site gives: all of its files."""
+    return replace(known, weight_gb=weight_gb, vision_gb=0.0, basis="observed")
 
 
 def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:

@@ -385,6 +385,10 @@ def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterat
         "hidden_size_per_layer_input: its table is counted among the layers": bool(
             text.get("hidden_size_per_layer_input")
         ),
+        "num_attention_heads_per_layer: layers differ, and 'heads' stands for all of them": len(
+            {*_numbers(text, "num_attention_heads_per_layer")}
+        )
+        > 1,
         "sliding_window: which layers have it the file does not say; none is counted so": (
             window and not {"sliding_layers", "layers_by_4"} & {*sizes}
         ),
@@ -393,6 +397,12 @@ def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterat
         ),
     }
     return (remark for remark, is_so in doubts.items() if is_so)
+
+
+def _numbers(config: Config, name: str) -> Iterator[int]:
+    """The whole numbers of a list."""
+    values = config.get(name)
+    yield from (v for v in values if isinstance(v, int)) if isinstance(values, list) else ()
 
 
 def _format(quantized: object) -> tuple[str, str]:

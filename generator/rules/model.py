@@ -63,7 +63,8 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
     """What a model is like, and its size, go together with a source; a fixed cache is vLLM's.
 
     `like` names a model of the catalog whose shape a `source` has; `weight_gb` and `format` are
-    then the source's own. Other engines have no flag for the size of the KV cache in bytes.
+    then the source's own. The catalog lacks the size of some of its checkpoints: of these
+    `weight_gb` says it. Other engines have no flag for the size of the KV cache in bytes.
 
     Source: vLLM, `--kv-cache-memory-bytes`.
 
@@ -98,6 +99,8 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
             at_key=True,
         )
     for key in ("weight_gb", "format"):
+        if key == "weight_gb" and _lacks_size(model):
+            continue
         if getattr(model, key) and not model.like:
             yield Fault(
                 f"'{key}' is the size or format of a checkpoint that is 'like' another",
@@ -112,6 +115,12 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
             "take it out: its share of the memory decides",
             at_key=True,
         )
+
+
+def _lacks_size(model: DeclaredModel) -> bool:
+    """Whether it is one of the catalog whose size the catalog doesn't have."""
+    known = catalogs.checkpoint(model.name) if model.name else None
+    return known is not None and known.weight_gb is None
 
 
 @rule("SG502")
