@@ -5,6 +5,7 @@ Source: the wheel of 0.5.23; a condition's release is the first whose wheel has 
 
 from generator.engines.sglang.startup import (
     attention,
+    draft_settings,
     drafts,
     exchange,
     parallel,
@@ -17,6 +18,7 @@ CONDITIONS: tuple[Condition, ...] = (
     *parallel.CONDITIONS,
     *exchange.CONDITIONS,
     *drafts.CONDITIONS,
+    *draft_settings.CONDITIONS,
     *scheduler.CONDITIONS,
     *attention.CONDITIONS,
     *serving.CONDITIONS,

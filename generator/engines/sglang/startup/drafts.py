@@ -3,6 +3,7 @@
 from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _METHOD = ("model", "speculative", "method")
+_EAGLE = ("eagle", "eagle3", "mtp")
 # Kinds of models that are known to have no prediction layers.
 _NOT_PREDICTING = (
     *("llama", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gpt_oss", "mistral", "mistral3"),
@@ -27,27 +28,27 @@ def _own_drafts(start: Start) -> Refusal | None:
 
 
 def _draft_with_attention_data(start: Start) -> Refusal | None:
-    if start.method == "draft" and start.count("attn-dp-size") > 1:
+    if start.method in ("draft", "ngram") and start.count("attn-dp-size") > 1:
         return start.refuse(
             "attn-dp-size",
-            "a draft model does not go with data parallel attention",
+            f"drafts by '{start.method}' do not go with data parallel attention",
             "take one of the two out",
         )
     return None
 
 
 def _draft_with_mixed_chunks(start: Start) -> Refusal | None:
-    if start.method == "draft" and start.is_on("enable-mixed-chunk"):
+    if start.method in ("draft", "ngram") and start.is_on("enable-mixed-chunk"):
         return start.refuse(
             "enable-mixed-chunk",
-            "a draft model does not go with mixed chunks",
+            f"drafts by '{start.method}' do not go with mixed chunks",
             "take one of the two out",
         )
     return None
 
 
 def _mixed_chunks_switched_off(start: Start) -> Refusal | None:
-    if start.method in ("eagle3", "mtp") and start.is_on("enable-mixed-chunk"):
+    if start.method in _EAGLE and start.is_on("enable-mixed-chunk"):
         return start.refuse(
             "enable-mixed-chunk",
             "with speculative decoding mixed chunks are switched off",
@@ -58,8 +59,10 @@ def _mixed_chunks_switched_off(start: Start) -> Refusal | None:
 
 def _verified_blocks(start: Start) -> Refusal | None:
     name = "speculative-use-block-verification"
-    if start.is_on(name) and start.method not in ("eagle3", "mtp"):
-        return start.refuse(name, f"'{name}' is for drafts by EAGLE", "take it out")
+    if start.is_on(name) and start.method not in (*_EAGLE, "dflash", "dspark"):
+        return start.refuse(
+            name, f"'{name}' is for drafts by EAGLE, DFlash and DSpark", "take it out"
+        )
     return None
 
 
@@ -67,7 +70,7 @@ def _sampled_rejection(start: Start) -> Refusal | None:
     name = "speculative-use-rejection-sampling"
     if not start.is_on(name):
         return None
-    if start.method not in ("eagle3", "mtp"):
+    if start.method not in _EAGLE:
         return start.refuse(name, f"'{name}' is for drafts by EAGLE", "take it out")
     for other in ("speculative-accept-threshold-single", "speculative-accept-threshold-acc"):
         if start.number(other) not in (None, 1):

@@ -121,7 +121,7 @@ def _too_few_tokens_for_adapters(start: Start) -> Refusal | None:
 
 
 def _shared_caches(start: Start) -> Refusal | None:
-    if start.is_on("kv-sharing-fast-prefill") and start.method in ("eagle3", "mtp"):
+    if start.is_on("kv-sharing-fast-prefill") and start.method in ("eagle", "eagle3", "mtp"):
         return start.refuse(
             "kv-sharing-fast-prefill",
             f"'kv-sharing-fast-prefill' does not go with drafts by '{start.method}'",
