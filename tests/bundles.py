@@ -221,10 +221,15 @@ def _bundles() -> Iterator[Bundle]:
 
 
 BUNDLES = tuple(_bundles())
-NODES = tuple(
-    NodeFolder(bundle, name)
-    for bundle in BUNDLES
-    for name in sorted(node.name for node in bundle.site.nodes)
+# The nodes of sites with one engine, and those of sites of groups.
+NODES, IN_GROUPS = (
+    tuple(
+        NodeFolder(bundle, name)
+        for bundle in BUNDLES
+        if bool(bundle.site.groups) is has_groups
+        for name in sorted(node.name for node in bundle.site.nodes)
+    )
+    for has_groups in (False, True)
 )
 # Where Docker runs the engine, and not Slurm.
 COMPOSED = tuple(

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import Command
 from error_cases import CASES, beside
 from test_errors import _image_with_nccl  # noqa: F401 (SG606 has no example without it)
@@ -82,6 +83,8 @@ def whole_site(example: str) -> str:
     A ring has as many nodes as the sizes of its model's split say.
     """
     own = sections(example)
+    if "groups" in own:
+        return site_of_groups(own)
     said = re.search(r"^  kind: (single|ring|switch)$", own.get("topology", ""), re.MULTILINE)
     kind = said[1] if said else "direct"
     sizes = re.findall(r"(?:tensor|pipeline): (\d+)", own.get("engine", ""))
@@ -104,6 +107,42 @@ def whole_site(example: str) -> str:
         if name in own:
             own[name] += "".join(line for line in lines if line.split(":")[0].strip() not in given)
     return "".join((site | own).values())
+
+
+ENGINES = {
+    "vllm": {"version": "0.33.0", "image": "vllm/vllm-openai:v0.33.0"},
+    "sglang": {"version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23-cu130"},
+}
+
+
+def site_of_groups(own: dict[str, str]) -> str:
+    """The same of an example with groups: each has a model and an engine."""
+    groups = yaml.safe_load(own["groups"])["groups"]
+    members = [name for group in groups for name in group["nodes"]]
+    largest = max(len(group["nodes"]) for group in groups)
+    count = max(largest, *(int(name[5:]) for name in members if len(name) == len("spark1")))
+    for group in groups:
+        if "like" in group:
+            continue
+        size = len(group["nodes"])
+        name = group.get("engine", {}).get("name", "vllm")
+        shared = any(members.count(node) > 1 for node in group["nodes"])
+        group["engine"] = {
+            "name": name,
+            **{
+                key: text
+                for key, text in ENGINES[name].items()
+                if key != "image" or "venv" not in group.get("engine", {})
+            },
+            **({"parallel": {"pipeline": size}} if size > 1 else {}),
+            **({"memory_utilization": 0.4} if shared else {}),
+            **group.get("engine", {}),
+        }
+        group.setdefault("model", {"name": "gpt-oss-20b", "context_length": 8192})
+    site = base("direct" if largest > 1 else "single", count, count) | own
+    entries = "".join(f"  - {json.dumps(group)}\n" for group in groups)
+    rest = (text for name, text in site.items() if name not in ("model", "engine", "groups"))
+    return "".join(rest) + f"groups:\n{entries}"
 
 
 def found(example: str) -> list[tuple[str, str]]:
@@ -245,7 +284,7 @@ def test_command_lists_rules(sparkgen: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["SG2040"], "no rule is called 'SG2040'; did you mean 'SG204'?"),
+        (["SG3233"], "no rule is called 'SG3233'; did you mean 'SG323'?"),
         (["cables"], "no rule is called 'cables'; see 'sparkgen explain --list'"),
         ([], "name a rule, or use --list"),
         (["SG204", "--list"], "name a rule, or use --list"),

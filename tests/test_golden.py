@@ -187,12 +187,18 @@ def test_scripts_are_those_that_can_be_run(generated: Tree) -> None:
         assert file.mode == (0o600 if "/netplan/" in path else 0o755 if file.executable else 0o644)
 
 
+def environments(tree: Tree, node: str = "[^/]+") -> list[str]:
+    """The paths of the environments of the engines, of a node or of all."""
+    own = re.compile(rf"{node}/etc/sparkgen/(engine|groups/[^./]+)\.env")
+    return [path for path in tree if own.fullmatch(path)]
+
+
 def test_nccl_conf_says_what_the_engine_is_told(tree: Tree) -> None:
     for node in nodes(tree):
-        told = settings(tree[f"{node}/etc/sparkgen/engine.env"].text)
-        nccl = {name: value for name, value in told.items() if name.startswith("NCCL_")}
-        assert settings(tree[f"{node}/etc/nccl.conf"].text) == nccl
-        assert nccl
+        told = [settings(tree[path].text) for path in environments(tree, node)]
+        nccl = [{k: v for k, v in each.items() if k.startswith("NCCL_")} for each in told]
+        assert settings(tree[f"{node}/etc/nccl.conf"].text) in nccl
+        assert all(nccl)
 
 
 def test_nccl_conf_is_in_the_grammar_of_nccl(tree: Tree) -> None:
@@ -206,8 +212,9 @@ def test_nccl_conf_is_in_the_grammar_of_nccl(tree: Tree) -> None:
 
 
 def test_environment_is_one_that_docker_systemd_and_a_shell_read_alike(tree: Tree) -> None:
-    for node in nodes(tree):
-        lines = tree[f"{node}/etc/sparkgen/engine.env"].text.splitlines()
+    assert environments(tree)
+    for path in environments(tree):
+        lines = tree[path].text.splitlines()
         said = [line for line in lines if line and not line.startswith("#")]
         names = [line.partition("=")[0] for line in said]
         assert len(names) == len(set(names))

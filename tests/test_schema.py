@@ -19,6 +19,8 @@ Rules = Mapping[str, Any]
 def keys(rules: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, Rules]]:
     """Every key of a site file with its rules, sections and lists too."""
     for name, own in rules.items():
+        if "same_as" in own["meta"]:
+            continue
         yield f"{path}{name}", own
         inner = own.get("schema", {})
         entry = f"{path}{name}"

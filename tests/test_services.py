@@ -352,13 +352,14 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
     config = bundle.folder / "operator/prometheus.yml"
     assert "SUCCESS" in ran("promtool", "check", "config", "--lint-fatal", str(config))
     jobs = {
-        job["job_name"]: [group["targets"][0] for group in job["static_configs"]]
+        job["job_name"]: [target["targets"][0] for target in job["static_configs"]]
         for job in yaml.safe_load(config.read_text())["scrape_configs"]
     }
     proxy = Proxy.of(bundle.site)
-    api, addresses = bundle.site.engine.api, [node.address for node in bundle.site.nodes]
+    addresses = [node.address for node in bundle.site.nodes]
+    apis = [f"{part.engine.api.host}:{part.engine.api.port}" for part in bundle.site.parts]
     assert jobs == {
-        "engine": [f"{proxy.listen}:{proxy.port}" if proxy else f"{api.host}:{api.port}"],
+        "engine": [f"{proxy.listen}:{proxy.port}"] if proxy else apis,
         "node": [f"{address}:9100" for address in addresses],
         "gpu": [f"{address}:9400" for address in addresses],
     }

@@ -87,12 +87,12 @@ def test_every_field_declares_where_it_comes_from(kind: type[Record]) -> None:
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 def test_every_variable_declares_where_it_comes_from(bundle: Bundle) -> None:
     """Those of the engine's own group are the engine's, those of the site file's the user's."""
-    site = bundle.site
-    others = {"set in the site file", site.engine.title}
-    for node in site.nodes:
-        for group in node.environment:
-            if group.title not in others:
-                assert group.values.keys() <= variable_origins(site).keys()
+    for site in bundle.site.parts:
+        others = {"set in the site file", site.engine.title}
+        for node in site.nodes:
+            for group in node.environment:
+                if group.title not in others:
+                    assert group.values.keys() <= variable_origins(site).keys()
 
 
 EXPLAINED: set[str] = set()

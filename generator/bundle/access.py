@@ -84,16 +84,36 @@ def images(site: Site) -> tuple[str, ...]:
         for service in site.services.values()
         for image in service.images(node)
     )
-    own = [site.engine.image] if site.engine.image else []
-    return tuple(dict.fromkeys([*own, *of_services]))
+    of_engines = (part.engine.image for part in site.parts if part.engine.image)
+    return tuple(dict.fromkeys([*of_engines, *of_services]))
+
+
+def fetched(site: Site) -> tuple[str, ...]:
+    """Facts of what nodes fetch: models with their revisions, vocabularies, and folders of each."""
+    return tuple(dict.fromkeys(fact for part in site.parts for fact in _fetched(part)))
+
+
+def _fetched(site: Site) -> Iterator[str]:
+    model = site.model
+    for source in model.downloads:
+        own = model.revision if source == model.source else None
+        commit = f" {model.commits[source]}" if source in model.commits else ""
+        yield f"MODEL={source} {own or 'main'}{commit}"
+    for each in model.vocabularies:
+        yield f"VOCABULARY={each.sha256} {each.file} {each.url}"
+    for node in site.start_order if model.downloads else ():
+        yield f"HUB={node.name} {node.env['HF_HUB_CACHE']}"
+        if model.vocabularies:
+            yield f"VOCABULARIES={node.name} {node.env['TIKTOKEN_ENCODINGS_BASE']}"
 
 
 def _served(site: Site) -> Iterator[tuple[str, str, str, int]]:
     """Node, title, address and port of each thing that is served, what matters most first."""
-    head, api = site.head.name, site.engine.api
-    yield head, "API", _reached(api.listen), api.port
-    if "dashboard" in site.engine.ports:
-        yield head, "Ray dashboard", str(LOOPBACK), site.engine.ports["dashboard"]
+    for part in site.parts:
+        head, api, of = part.head.name, part.engine.api, f" of {part.group}" if part.group else ""
+        yield head, f"API{of}", _reached(api.listen), api.port
+        if "dashboard" in part.engine.ports:
+            yield head, f"Ray dashboard{of}", str(LOOPBACK), part.engine.ports["dashboard"]
     for service in site.services.values():
         for page in service.pages(site):
             yield page.node, page.title, _reached(page.listen), page.port

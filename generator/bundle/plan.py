@@ -27,7 +27,7 @@ from generator.site.switch_setup import SwitchSetup
 
 
 def _fabric(site: Site, node: Node) -> bool:
-    return site.has_fabric
+    return bool(node.interfaces)
 
 
 def _cabled(site: Site) -> bool:
@@ -46,8 +46,24 @@ def _contained(site: Site, node: Node) -> bool:
     return not site.engine.is_slurm_job and not site.engine.venv
 
 
+def _any_unit(site: Site, node: Node) -> bool:
+    return any(_unit(*part) for part in site.parts_of(node.name))
+
+
+def _any_several(site: Site, node: Node) -> bool:
+    return any(several(*part) for part in site.parts_of(node.name))
+
+
+def _one_after_another(site: Site, node: Node) -> bool:
+    return any(member.starts_after for _, member in site.parts_of(node.name))
+
+
+def _group(site: Site, node: Node) -> bool:
+    return bool(site.group)
+
+
 def _raw(site: Site, node: Node) -> bool:
-    return RAW_ENV in node.container.env_files
+    return site.place(RAW_ENV) in node.container.env_files
 
 
 def _kept(site: Site, node: Node) -> bool:
@@ -68,13 +84,17 @@ def _nccl(site: Site, node: Node) -> Hashable:
 
 
 def _secrets(site: Site, node: Node) -> bool:
-    return bool(site.engine.secrets)
+    return any(part.engine.secrets for part, _ in site.parts_of(node.name))
 
 
 def _script(name: str) -> Callable[[Site, Node], bool]:
     """Nodes whose container is given that script."""
-    path = f"/opt/sparkgen/{name}"
-    return lambda site, node: any(mount.path == path for mount in node.container.mounts)
+    inside = f"/opt/sparkgen/{name}"
+    return lambda site, node: any(
+        mount.inside == inside
+        for _, member in site.parts_of(node.name) or ((site, node),)
+        for mount in member.container.mounts
+    )
 
 
 _OF_EVERY_SITE = (
@@ -82,36 +102,38 @@ _OF_EVERY_SITE = (
     Entry("etc/netplan/40-cx7.yaml", NETPLAN, 0o600, _fabric),
     Entry("etc/nccl.conf", RESTART, alike=_nccl),
     Entry("etc/profile.d/sparkgen.sh", LOGIN),
-    Entry("etc/sparkgen/container.env", RESTART),
-    Entry("etc/sparkgen/engine.env", RESTART),
-    Entry("etc/sparkgen/engine.raw.env", RESTART, wanted=_raw),
+    Entry("etc/sparkgen/container.env", RESTART, of_engine=True),
+    Entry("etc/sparkgen/engine.env", RESTART, of_engine=True),
+    Entry("etc/sparkgen/engine.raw.env", RESTART, wanted=_raw, of_engine=True),
     Entry("etc/sparkgen/hosts", HOSTS, wanted=several, alike=_reached),
     Entry("etc/sparkgen/node.env", NOTHING),
+    Entry("etc/sparkgen/node.env", NOTHING, wanted=_group, of_engine=True),
     Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
     Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_fabric),
-    Entry("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_unit),
+    Entry("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_unit, of_engine=True),
     Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_kept),
     Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_routed),
-    Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_contained),
-    Entry("opt/sparkgen/container.sh", NOTHING, wanted=_unit),
+    Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_contained, of_engine=True),
+    Entry("opt/sparkgen/container.sh", NOTHING, wanted=_unit, of_engine=True),
     Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _script("follow.sh"), payload=True),
     Entry("opt/sparkgen/health.py", RESTART, 0o644, _script("health.py"), payload=True),
     Entry("opt/sparkgen/health.sh", RESTART, 0o755, _script("health.sh"), payload=True),
-    Entry("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere),
+    Entry("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere, of_engine=True),
     Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _kept, payload=True),
-    Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _unit, payload=True),
+    Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _any_unit, payload=True),
     Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _script("llama.sh"), payload=True),
     Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _script("mpi.sh"), payload=True),
-    Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, several, payload=True),
-    Entry("opt/sparkgen/options.yaml", RESTART, 0o644, _script("options.yaml")),
+    Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _any_several, payload=True),
+    Entry("opt/sparkgen/options.yaml", RESTART, 0o644, _script("options.yaml"), of_engine=True),
     Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _script("rank.sh"), payload=True),
     Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _script("ray.sh"), payload=True),
     Entry("opt/sparkgen/secrets.sh", RESTART, 0o755, _secrets, payload=True),
     Entry("opt/sparkgen/serve.py", RESTART, 0o644, _script("serve.py"), payload=True),
-    Entry("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _job, alike=everywhere),
+    Entry("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _job, alike=everywhere, of_engine=True),
     Entry("opt/sparkgen/session.sh", RESTART, 0o755, _script("session.sh"), payload=True),
-    Entry("opt/sparkgen/ssh_config", RESTART, 0o644, _script("ssh_config")),
-    Entry("opt/sparkgen/sshd_config", RESTART, 0o644, _script("sshd_config")),
+    Entry("opt/sparkgen/ssh_config", RESTART, 0o644, _script("ssh_config"), of_engine=True),
+    Entry("opt/sparkgen/sshd_config", RESTART, 0o644, _script("sshd_config"), of_engine=True),
+    Entry("opt/sparkgen/wait-engines.sh", NOTHING, 0o755, _one_after_another, payload=True),
     Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _fabric, payload=True),
     # These stay in the folder that was copied: only etc and opt are installed.
     Entry("install.sh", NOTHING, 0o755, payload=True),
@@ -130,6 +152,8 @@ _OPERATOR_OF_EVERY_SITE = (
 )
 
 README = "README.md"
+# What the page of each group is printed by.
+GROUP_PAGE = "readme/group.md"
 CABLING = "cabling.svg"
 MEMORY = "memory.svg"
 MANIFEST = "MANIFEST.json"
@@ -140,6 +164,11 @@ BUILD_IMAGE = "operator/image/build.sh"
 CONTEXT = "operator/image/context/"
 # Where the files of people are that a node's folder carries.
 CARRIED = f"{FILES[1:]}/"
+
+
+def group_page(group: Site) -> str:
+    """The part of the runbook that is about one group."""
+    return f"operator/groups/{group.group}.md"
 
 
 def node_entries(site: Site) -> list[Entry]:

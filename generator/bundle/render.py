@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from generator.activation import NOTHING, RESTART
-from generator.bundle.access import forwards, images, logins
+from generator.bundle.access import fetched, forwards, images, logins
 from generator.bundle.diagram.layout import layout
 from generator.bundle.diagram.memory import picture
 from generator.bundle.diagram.shapes import DARK, LIGHT
@@ -16,9 +16,11 @@ from generator.bundle.plan import (
     CHECKSUMS,
     CONTEXT,
     DOCKERFILE,
+    GROUP_PAGE,
     MANIFEST,
     MEMORY,
     README,
+    group_page,
     node_entries,
     operator_entries,
     switch_template,
@@ -37,6 +39,10 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
     `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
     """
     files = [File(README, printed(README, **_values(site, README)), 0o644, NOTHING)]
+    files += [
+        File(group_page(part), printed(GROUP_PAGE, **_values(part, README)), 0o644, NOTHING)
+        for part in site.groups
+    ]
     files += [_operator_file(entry, site) for entry in operator_entries(site)]
     files += [
         File(setup.path, printed(switch_template(setup), **_switch(site, setup)), 0o644, NOTHING)
@@ -75,6 +81,9 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     }
     if path == DOCKERFILE and site.image_build:
         return path, {"site": site}
+    for part in site.groups:
+        if path == group_page(part):
+            return GROUP_PAGE, _values(part, README)
     if path in (README, CABLING, MEMORY, *printed_paths):
         return path, _values(site, path)
     setup = next((setup for setup in site.switch_setups if setup.path == path), None)
@@ -82,10 +91,13 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
         return switch_template(setup), _switch(site, setup)
     name, _, rest = path.partition("/")
     node = next((node for node in site.nodes if node.name == name), None)
-    entry = next((entry for entry in node_entries(site) if entry.path == rest), None)
-    if node is None or entry is None or entry.payload:
+    if node is None:
         return None
-    return f"node/{rest}", entry.given(site, node)
+    for entry in node_entries(site):
+        for part, member in entry.instances(site, node):
+            if (part.place(entry.path) if entry.of_engine else entry.path) == rest:
+                return None if entry.payload else (f"node/{entry.path}", entry.given(part, member))
+    return None
 
 
 def _values(site: Site, path: str) -> dict[str, Any]:
@@ -96,7 +108,7 @@ def _values(site: Site, path: str) -> dict[str, Any]:
         drawing = picture(site.name, site.memory)
         return {"site": site, "drawing": drawing, "light": LIGHT, "dark": DARK}
     reached = {"site": site, "logins": logins(site), "forwards": forwards(site)}
-    reached |= {"images": images(site)}
+    reached |= {"images": images(site), "fetched": fetched(site)}
     if path == README:
         return reached | runbook(site)
     return reached
@@ -111,9 +123,12 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
     known: dict[Hashable, str] = {}
     for node in nodes:
         own = [
-            _node_file(entry, site, node, known) for entry in entries if entry.is_wanted(site, node)
+            _node_file(entry, part, member, known)
+            for entry in entries
+            for part, member in entry.instances(site, node)
         ]
-        own += [_carried(node, file) for file in node.carried]
+        carried = {file.path: file for _, n in site.parts_of(node.name) for file in n.carried}
+        own += [_carried(node, file) for file in carried.values()]
         yield from own
         yield File(f"{node.name}/{CHECKSUMS}", checksums(own), 0o644, NOTHING)
 
@@ -138,7 +153,7 @@ def _operator_text(entry: OperatorEntry, site: Site) -> str:
 def _shared_text(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> str:
     """What a node has in common with others, printed for the first of them."""
     assert entry.alike
-    key = entry.path, entry.alike(site, node)
+    key = site.place(entry.path), entry.alike(site, node)
     if key not in known:
         known[key] = _text(entry, site, node)
     return known[key]
@@ -153,6 +168,8 @@ def _text(entry: Entry, site: Site, node: Node) -> str:
 def _node_file(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> File:
     text = _shared_text(entry, site, node, known) if entry.alike else _text(entry, site, node)
     activation = entry.activation
-    if activation is NOTHING and any(m.path == f"/{entry.path}" for m in node.container.mounts):
+    mounts = [m.path for _, n in site.parts_of(node.name) for m in n.container.mounts]
+    if activation is NOTHING and f"/{site.place(entry.path)}" in mounts:
         activation = RESTART
-    return File(f"{node.name}/{entry.path}", text, entry.mode, activation)
+    path = site.place(entry.path) if entry.of_engine else entry.path
+    return File(f"{node.name}/{path}", text, entry.mode, activation)

@@ -31,10 +31,12 @@ class Download:
 
 
 def runbook(site: Site) -> dict[str, Any]:
-    """What the templates of the runbook are given beside the site."""
+    """What the templates of the runbook are given beside the site; groups have their own pages."""
+    of_all = {"owners": owners(site), "graph": readable_graph(site)}
+    if site.groups:
+        return of_all
     return {
-        "owners": owners(site),
-        "graph": readable_graph(site),
+        **of_all,
         "memory": page(site.memory),
         "download": download(site),
         "copies": models.copies(site, site.head) if site.model.downloads else (),
@@ -44,10 +46,10 @@ def runbook(site: Site) -> dict[str, Any]:
 
 def owners(site: Site) -> tuple[str, ...]:
     """The folders of what the site is made of, in the order of their parts in a section."""
+    engine = (f"launchers/{site.engine.launcher}", f"engines/{site.engine.name}")
     return (
         f"topologies/{site.kind}",
-        f"launchers/{site.engine.launcher}",
-        f"engines/{site.engine.name}",
+        *(() if site.groups else engine),
         *(f"services/{name}" for name in site.services),
     )
 

@@ -73,6 +73,8 @@ class EngineTraits(NamedTuple):
     `nvfp4_kernels` the first whose NVFP4 is right there; None where it is not known to matter.
     `startup_since` is the oldest release whose checks at the start are known.
 
+    `shares_memory`: what it takes does not depend on what others on its node hold already.
+
     `names_parsers`: models' parsers are known by its names for them. `locks_metrics`: they need the
     API's key too. `is_built_for_ranks`: no registry has an image that runs on several nodes.
 
@@ -98,6 +100,7 @@ class EngineTraits(NamedTuple):
     splits_tensors: bool = True
     drafts_over_stages: tuple[str, ...] = ("eagle3", "draft", "mtp")
     uses_nccl: bool = True
+    shares_memory: bool = False
     reads_gguf: bool = False
     allocates_all: bool = False
     captures_graphs: bool = True
@@ -137,6 +140,7 @@ class EngineTraits(NamedTuple):
 ENGINE_TRAITS: Mapping[str, EngineTraits] = {
     "vllm": EngineTraits(
         title="vLLM",
+        shares_memory=True,
         batches=(BatchDefaults((), 8192, 1024), BatchDefaults((0, 33), 2048, 256)),
         step_flag="max-num-batched-tokens",
         eager_flag="enforce-eager",
@@ -217,6 +221,7 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
     ),
     "llama.cpp": EngineTraits(
         title="llama.cpp",
+        shares_memory=True,
         other_names=("llama-cpp", "llamacpp"),
         batches=(BatchDefaults((), 512, 1),),
         step_flag="ubatch-size",

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 import yaml
 
 from generator.columns import columns
+from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DRIFT, INVALID, SITE_OR_STDIN
 from generator.commands.sites import color_of, fail, read, refuse, tell, width_of
 from generator.diagnostics import Severity
@@ -17,6 +19,7 @@ from generator.fit.assessment import Fit
 from generator.fit.choices import Choice, siblings
 from generator.fit.measured import HEAD, correction, is_off, measured, rows
 from generator.fit.table import FIGURES, UNKNOWN, compared, figures, table, verdict
+from generator.records import record
 from generator.site.show import as_data
 
 _CHECKPOINTS = ("OTHER CHECKPOINT", "FORMAT", *FIGURES)
@@ -42,7 +45,8 @@ _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibrati
     metavar="LOG",
     help="Show what an engine printed at its start beside the prediction; 1 if a tenth apart.",
 )
-def command(site: Path, compare: bool, form: str, log: Path | None) -> None:
+@GROUP
+def command(site: Path, compare: bool, form: str, log: Path | None, group: str | None) -> None:
     """Print what each node holds, whether it fits, and what the cluster can hold then."""
     reading = read(site)
     errors = {f.rule for f in reading.findings if f.severity is Severity.ERROR}
@@ -50,13 +54,14 @@ def command(site: Path, compare: bool, form: str, log: Path | None) -> None:
     if declared is None or errors - _ABOUT_MEMORY:
         refuse(reading)
     tell(reading, reading.findings, strict=False)
-    group = Group(declared.nodes, declared.model, declared.engine)
+    groups = chosen(declared, group)
+    if log and len(groups) > 1:
+        fail(f"{log} is of one engine: name its group with --group")
+    found = [_assessed(name, own, compare) for name, own in groups.items()]
     if log:
-        _beside(log, group)
+        _beside(log, *groups.values())
         return
-    others = alternatives(group.nodes, group.model, group.engine) if compare else []
-    same = list(siblings(group)) if compare else []
-    _publish(declared.identity.name, group.assess(), others, same, form)
+    _publish(declared.identity.name, found, form)
     if errors:
         sys.exit(INVALID)
 
@@ -81,28 +86,51 @@ def _beside(log: Path, group: Group) -> None:
         sys.exit(DRIFT)
 
 
-def _publish(
-    name: str, fit: Fit | None, others: list[Alternative], same: list[Choice], form: str
-) -> None:
+@record
+class _Assessed:
+    """How a group fits, and what else would; its name is empty where there are no groups."""
+
+    group: str
+    fit: Fit | None
+    others: list[Alternative]
+    same: list[Choice]
+
+
+def _assessed(name: str, group: Group, compare: bool) -> _Assessed:
+    others = alternatives(group.nodes, group.model, group.engine) if compare else []
+    return _Assessed(name, group.assess(), others, list(siblings(group)) if compare else [])
+
+
+def _publish(name: str, found: Sequence[_Assessed], form: str) -> None:
     if form == "table":
-        click.echo(_text(name, fit, others, same), nl=False)
+        texts = (
+            _text(f"{name}, {one.group}" if one.group else name, one.fit, one.others, one.same)
+            for one in found
+        )
+        click.echo("\n".join(texts), nl=False)
         return
-    data: dict[str, Any] = {"site": name, "memory": as_data(fit)}
-    if others:
-        data["alternatives"] = as_data(others)
-    if same:
+    parts = [{**({"group": one.group} if one.group else {}), **_data(one)} for one in found]
+    data = {"site": name} | ({"groups": parts} if found[0].group else parts[0])
+    if form == "json":
+        click.echo(json.dumps(data, indent=2))
+    else:
+        click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+
+
+def _data(found: _Assessed) -> dict[str, Any]:
+    data: dict[str, Any] = {"memory": as_data(found.fit)}
+    if found.others:
+        data["alternatives"] = as_data(found.others)
+    if found.same:
         data["checkpoints"] = [
             {
                 "name": item.checkpoint.name,
                 "format": item.checkpoint.format,
                 "fit": as_data(item.fit),
             }
-            for item in same
+            for item in found.same
         ]
-    if form == "json":
-        click.echo(json.dumps(data, indent=2))
-    else:
-        click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+    return data
 
 
 def _text(name: str, fit: Fit | None, others: list[Alternative], same: list[Choice]) -> str:

@@ -12,7 +12,7 @@ from generator.commands import completion
 from generator.commands.options import DATA_FORM, INVALID, QUIET
 from generator.commands.sites import fail, publish, tell
 from generator.diagnostics import has_errors
-from generator.fabric.topologies import TOPOLOGIES
+from generator.fabric.topologies import FOR_ALL
 from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.table import verdict
 from generator.hardware import PORTS
@@ -30,7 +30,7 @@ _SCHEMAS = ("../schemas/site.schema.json", "site.schema.json")
 
 @click.command(epilog="Example: sparkgen init --kind ring --name lab sites/lab.yaml")
 @click.argument("file", required=False, type=Path)
-@click.option("--kind", type=click.Choice(list(TOPOLOGIES)), help="How the nodes are joined.")
+@click.option("--kind", type=click.Choice(list(FOR_ALL)), help="How the nodes are joined.")
 @click.option("--nodes", type=click.IntRange(1, 244), help="How many there are.")
 @click.option("--name", help="The name of the site.  [default: of the file, else lab]")
 @click.option("--user", help="The login on the nodes.  [default: nvidia]")
@@ -174,7 +174,7 @@ def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
 
 def _all(surveys: dict[str, Survey], kind: str | None, nodes: int | None) -> dict[str, Survey]:
     """The nodes that were asked, and as many more as there are to be."""
-    count = nodes or max(len(surveys), TOPOLOGIES[kind].fewest if kind else 1)
+    count = nodes or max(len(surveys), FOR_ALL[kind].fewest if kind else 1)
     if len(surveys) > count:
         raise click.BadParameter(f"--from names {len(surveys)} nodes", param_hint="--nodes")
     for position in range(len(surveys) + 1, count + 1):
@@ -185,7 +185,7 @@ def _all(surveys: dict[str, Survey], kind: str | None, nodes: int | None) -> dic
 
 
 def _fitting(kind: str, count: int) -> None:
-    fewest, most = TOPOLOGIES[kind].fewest, TOPOLOGIES[kind].most
+    fewest, most = FOR_ALL[kind].fewest, FOR_ALL[kind].most
     if not fewest <= count <= most:
         wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         nodes = "node" if most == 1 else "nodes"
@@ -195,11 +195,11 @@ def _fitting(kind: str, count: int) -> None:
 def _ask(said: dict[str, Any], surveys: dict[str, Survey], name: str) -> None:
     """Ask for all that is not said, offering what would be taken, on standard error."""
     if said["kind"] is None:
-        for kind, topology in TOPOLOGIES.items():
+        for kind, topology in FOR_ALL.items():
             click.echo(f"  {kind:<7} {topology.meaning}", err=True)
         usual = kind_of(surveys) if surveys and said["nodes"] is None else None
-        said["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(TOPOLOGIES)))
-    topology = TOPOLOGIES[said["kind"]]
+        said["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(FOR_ALL)))
+    topology = FOR_ALL[said["kind"]]
     if said["nodes"] is None and not surveys and topology.fewest < topology.most:
         size = click.IntRange(topology.fewest, topology.most)
         said["nodes"] = _answer("How many nodes are there", None, size)

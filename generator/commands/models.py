@@ -10,8 +10,9 @@ import click
 from generator import catalogs
 from generator.columns import columns
 from generator.commands import completion
+from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DATA_FORM
-from generator.commands.sites import read_valid, width_of
+from generator.commands.sites import fail, read_valid, width_of
 from generator.diagnostics import did_you_mean
 from generator.fit.alternatives import Group
 from generator.fit.choices import COUNTS, Choice, choices, fitting
@@ -32,12 +33,13 @@ _FITTING: Row = ("MODEL", "FORMAT", "GB", "PARALLEL", "LEFT", "LONGEST CONTEXT",
     shell_complete=completion.sites,
 )
 @DATA_FORM
-def command(word: str, site: Path | None, form: str) -> None:
+@GROUP
+def command(word: str, site: Path | None, form: str, group: str | None) -> None:
     """List the models of the catalog that a WORD is about, and on how many nodes each fits."""
     if site is None:
         found, head, row = list(choices(word)), _HEAD, _row
     else:
-        found, head, row = list(fitting(_group(site), word)), _FITTING, _fitting_row
+        found, head, row = list(fitting(_group(site, group), word)), _FITTING, _fitting_row
     if form == "json":
         document = {"version": 1, "models": [_data(choice) for choice in found]}
         click.echo(json.dumps(document, indent=2))
@@ -52,11 +54,13 @@ def command(word: str, site: Path | None, form: str) -> None:
         )
 
 
-def _group(site: Path) -> Group:
+def _group(site: Path, name: str | None) -> Group:
     (reading,) = read_valid([site])
     assert reading.declaration
-    declared = reading.declaration
-    return Group(declared.nodes, declared.model, declared.engine)
+    first, *others = chosen(reading.declaration, name).values()
+    if others:
+        fail(f"{site} has several groups: name one with --group")
+    return first
 
 
 def _row(choice: Choice) -> Row:

@@ -1,12 +1,13 @@
 """Derives a site from a valid declaration: ranks, addresses, environment, command lines."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv4Network
 from typing import TypedDict
 
 from generator import services
 from generator.catalogs.advisories import advisories
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment, files
 from generator.derive.container import container, times
 from generator.derive.files import home
@@ -18,11 +19,13 @@ from generator.fabric.routes import Route, routes
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fit.assessment import Fit
 from generator.hardware import HALVES
-from generator.site import Bandwidth, Engine, HostEntry, Model, Node, Rank, Site
+from generator.records import record, replace
+from generator.site import Bandwidth, Engine, HostEntry, Model, Node, Rank, Site, Words
 from generator.site.complete import CompleteDeclaration
-from generator.site.control_plane import control_planes, links
+from generator.site.control_plane import control_planes, links, on_management
 from generator.site.service import Service
 from generator.sitefile.declaration import (
+    Argument,
     DeclaredEngine,
     DeclaredNode,
     Topology,
@@ -38,8 +41,133 @@ TEST_NCCL = "2.30.7"
 
 def derive(declared: CompleteDeclaration, file: str) -> Site:
     """The site of a declaration without errors; `file` is the site file's name."""
-    identity, topology, fabric = declared.identity, declared.topology, declared.fabric
     beside = services.requested(declared.services, declared.nodes[0])
+    if not declared.groups:
+        return _site(declared, file, beside, beside, _Place())
+    configured = _configured(declared.groups)
+    groups = tuple(
+        _site(group, file, {}, beside, _Place(group.group, earlier, configured, shares))
+        for group, earlier in _with_earlier(declared.groups)
+        for shares in [_shares_a_node(group, declared.groups)]
+    )
+    return _whole(declared, groups, beside)
+
+
+@record
+class _Place:
+    """A group among others: its name, those before it on its nodes, whose nccl.conf is where."""
+
+    group: str = ""
+    earlier: Mapping[str, Words] = {}
+    configured: Mapping[str, str] = {}
+    shares_a_node: bool = False
+
+    def has_nccl_conf(self, node: str) -> bool:
+        """Whether the node's nccl.conf is about this group."""
+        return self.configured.get(node, self.group) == self.group
+
+
+def _shares_a_node(group: CompleteDeclaration, groups: Sequence[CompleteDeclaration]) -> bool:
+    return any(
+        node in other.nodes for other in groups if other is not group for node in group.nodes
+    )
+
+
+def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
+    """The size of the KV cache for an engine that is not alone on its node.
+
+    By its share alone an engine sizes it by what the others hold at that moment. The share is
+    written all the same: the engine does not start unless so much is free (vLLM,
+    vllm/v1/worker/utils.py, `request_memory`).
+    """
+    flag, memory = ENGINE_TRAITS[declared.engine.name].pool_flag, declared.memory
+    is_said = flag in declared.engine.args or declared.model.kv_cache_memory is not None
+    if not flag or is_said or memory is None or not memory.nodes:
+        return {}
+    room = min(node.kv_room_gib for node in memory.nodes)
+    return {flag: str(int(room * _MIB_IN_GIB) << 20)}
+
+
+_MIB_IN_GIB = 1024
+
+
+def _configured(groups: Sequence[CompleteDeclaration]) -> Mapping[str, str]:
+    """The group of each node that its nccl.conf is about: of several the one of most nodes."""
+    found: dict[str, CompleteDeclaration] = {}
+    for group in groups:
+        for node in group.nodes:
+            known = found.setdefault(node.name, group)
+            if len(group.nodes) > len(known.nodes):
+                found[node.name] = group
+    return {node: group.group for node, group in found.items()}
+
+
+def _with_earlier(
+    groups: Sequence[CompleteDeclaration],
+) -> Iterator[tuple[CompleteDeclaration, Mapping[str, Words]]]:
+    """Each group, and those before it in the list on each of its nodes."""
+    for index, group in enumerate(groups):
+        yield (
+            group,
+            {
+                node.name: tuple(g.group for g in groups[:index] if node in g.nodes)
+                for node in group.nodes
+            },
+        )
+
+
+def _whole(
+    declared: CompleteDeclaration, groups: Sequence[Site], beside: Mapping[str, Service]
+) -> Site:
+    """A site of groups: its machines with all of their ports."""
+    fabric, topology = declared.fabric, declared.topology
+    hosts = _hosts(declared.nodes, fabric)
+    ways = _routes(topology, declared.nodes, fabric)
+    configured = _configured(declared.groups)
+    nodes = []
+    for rank, node in enumerate(declared.nodes):
+        (member,) = (
+            each
+            for group in groups
+            for each in group.nodes
+            if each.name == node.name and group.group == configured[node.name]
+        )
+        interfaces, routes_of = fabric.interfaces[node.name], ways.get(node.name, ())
+        nodes.append(
+            replace(
+                member,
+                rank=rank,
+                interfaces=interfaces,
+                control=on_management(node.management) if node.management else member.control,
+                link=None,
+                hosts=hosts(interfaces, routes_of),
+                routes=routes_of,
+            )
+        )
+    return replace(
+        groups[0],
+        kind=topology.kind,
+        subnets=tuple(fabric.members),
+        cables=fabric.cables,
+        switch_setups=switch_setups(topology, fabric, declared.services),
+        uplinks=_uplinks(topology),
+        nodes=tuple(nodes),
+        services=beside,
+        bandwidth=_bandwidth(topology, len(declared.nodes)),
+        group="",
+        groups=tuple(groups),
+    )
+
+
+def _site(
+    declared: CompleteDeclaration,
+    file: str,
+    own: Mapping[str, Service],
+    beside: Mapping[str, Service],
+    place: _Place,
+) -> Site:
+    """A site of one engine, or what is one: a group, which leaves services to the whole."""
+    identity, topology, fabric = declared.identity, declared.topology, declared.fabric
     return Site(
         name=identity.name,
         file=file,
@@ -49,16 +177,21 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
         renderer=topology.renderer,
         subnets=tuple(fabric.members),
         cables=fabric.cables,
-        switch_setups=switch_setups(topology, fabric, declared.services),
-        uplinks=tuple(Port(end.name, int(end.port[1:])) for end in topology.uplinks),
-        **_group(declared, beside),
-        services=beside,
+        switch_setups=() if place.group else switch_setups(topology, fabric, declared.services),
+        uplinks=() if place.group else _uplinks(topology),
+        **_group(declared, beside, place),
+        services=own,
         bandwidth=_bandwidth(topology, len(declared.nodes)),
         times=times(declared.engine.env),
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
         advisories=tuple(one for one in advisories() if one.kernel or one.driver),
+        group=place.group,
     )
+
+
+def _uplinks(topology: Topology) -> tuple[Port, ...]:
+    return tuple(Port(end.name, int(end.port[1:])) for end in topology.uplinks)
 
 
 def _test_nccl(engine: DeclaredEngine) -> str:
@@ -87,18 +220,21 @@ class _Group(TypedDict):
     memory: Fit | None
 
 
-def _group(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> _Group:
+def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: _Place) -> _Group:
     """Nodes that serve one model together, in the order of their ranks."""
     nodes, fabric, topology = declared.nodes, declared.fabric, declared.topology
     controls = control_planes(nodes, fabric, topology)
     model = model_of(declared.model, declared.source, declared.commits)
     at_head = (nodes, controls[0], fabric.interfaces[nodes[0].name])
-    engine = engine_of(declared.engine, *at_head, is_behind_proxy="proxy" in beside)
+    engine = engine_of(
+        declared.engine, *at_head, is_behind_proxy="proxy" in beside, group=place.group
+    )
     hosts = _hosts(nodes, fabric)
     ways = _routes(topology, nodes, fabric)
     shared = links(nodes, fabric, controls)
     memory = declared.memory
     of_services = {name: value for s in beside.values() for name, value in s.nccl().items()}
+    args = {**(_pool(declared) if place.shares_a_node else {}), **declared.engine.args}
     members = []
     for index, (node, control) in enumerate(zip(nodes, controls, strict=True)):
         head = controls[0].address
@@ -130,16 +266,19 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> _Gro
                 raw_environment=environment.raw_part(variables),
                 login=environment.login_part(variables),
                 container=container(
-                    *(rank, engine, model, declared.engine.args, hub, bool(interfaces), memory),
+                    *(rank, engine, model, args, hub, bool(interfaces), memory),
                     tuple(files.mounts(declared.engine.given_files, node.name)),
                     declared.engine.container,
                     node.model_path,
                     files.script(declared.engine),
+                    place.group,
+                    place.has_nccl_conf(node.name),
                 ),
                 hosts=hosts(interfaces, ways.get(node.name, ())),
                 routes=ways.get(node.name, ()),
                 carried=files.carried(declared.engine.given_files, declared.sources, node.name),
                 placed=files.placed(declared.engine.files, node.name),
+                starts_after=place.earlier.get(node.name, ()),
             )
         )
     return {"nodes": tuple(members), "model": model, "engine": engine, "memory": memory}
@@ -151,7 +290,8 @@ def _routes(
     """The routes of each node, none where the site asks for none."""
     if not topology.routes:
         return {}
-    names = [node.name for node in nodes]
+    cabled = {name for pair in fabric.pairs for name in pair}
+    names = [node.name for node in nodes if node.name in cabled]
     return routes(fabric, TOPOLOGIES[topology.kind].order(names, fabric.pairs))
 
 

@@ -19,6 +19,7 @@ from generator.site import (
     Times,
     Words,
 )
+from generator.site.places import given_secrets, mounted, place
 from generator.sitefile.declaration import Argument, DeclaredContainer
 
 CONTAINER_ENV = "/etc/sparkgen/container.env"
@@ -59,8 +60,13 @@ def container(
     own: DeclaredContainer,
     model_path: str | None,
     prepare: str | None,
+    group: str = "",
+    has_nccl_conf: bool = True,
 ) -> Container:
-    """The container of a rank; `hub` is the node's Hugging Face cache, `files` what it reads."""
+    """The container of a rank; `hub` is the node's Hugging Face cache, `files` what it reads.
+
+    `has_nccl_conf`: the node's nccl.conf is for this engine, and not for another one on it.
+    """
     module = ENGINES[engine.name]
     first = (*_handed_over(rank, engine), *(("bash", prepare) if prepare else ()))
     program, *rest = first + module.entrypoint(rank, engine)
@@ -69,7 +75,7 @@ def container(
         entrypoint=program,
         command=(tuple(rest), *module.flags(rank, engine, model, args)),
         options=module.options(engine, model, args, memory),
-        mounts=(*_mounts(rank, engine, model, hub, model_path), *files),
+        mounts=(*_mounts(rank, engine, model, hub, model_path, group, has_nccl_conf), *files),
         devices=tuple(dict.fromkeys((*(_RDMA if has_fabric else ()), *own.devices))),
         env_files=engine.env_files,
         cache_variables=tuple(environment.caches(engine)),
@@ -92,28 +98,37 @@ def _shared_gib(model: Model) -> int:
 
 
 def _mounts(
-    rank: Rank, engine: Engine, model: Model, hub: str, model_path: str | None
+    rank: Rank,
+    engine: Engine,
+    model: Model,
+    hub: str,
+    model_path: str | None,
+    group: str,
+    has_nccl_conf: bool,
 ) -> Iterator[Mount]:
     for path in ENGINES[engine.name].reads(rank, model, hub):
         # Where nothing is downloaded there may be no cache.
         is_spare = path == hub and not model.downloads
-        place = model_path if model_path and path == model.source else path
-        yield Mount(place, read_only=True, inside=path, may_be_made=is_spare)
+        own = model_path if model_path and path == model.source else path
+        yield Mount(own, read_only=True, inside=path, may_be_made=is_spare)
     if model.kv_offload:
         kept = model.kv_offload.path
         yield Mount(kept, read_only=False, inside=kept, may_be_made=True)
     cache = environment.ENGINE_CACHE
     yield Mount(cache, read_only=False, inside=cache, may_be_made=True)
-    yield _generated(environment.NCCL_CONF)
-    yield _generated(CONTAINER_ENV)
+    if has_nccl_conf:
+        yield _generated(environment.NCCL_CONF)
+    yield Mount(place(CONTAINER_ENV, group), read_only=True, inside=CONTAINER_ENV)
     for script in ENGINES[engine.name].scripts(rank, engine):
-        yield _generated(script)
+        yield Mount(mounted(script, group), read_only=True, inside=script)
     if _handed_over(rank, engine):
         yield _generated(SECRETS_SCRIPT)
-    if engine.secrets:
+    if engine.secrets and engine.is_slurm_job:
         # Slurm's user has the file of secrets for the job, and nothing of it shows.
-        place = SECRETS_ENV if engine.is_slurm_job else GIVEN_SECRETS
-        yield Mount(place, read_only=True, inside=place, is_secret=place == GIVEN_SECRETS)
+        yield _generated(SECRETS_ENV)
+    elif engine.secrets:
+        prepared = given_secrets(group)
+        yield Mount(prepared, read_only=True, inside=GIVEN_SECRETS, is_secret=True)
     if _is_asked(rank, engine):
         yield _generated(ENGINES[engine.name].HEALTH[-1])
 

@@ -12,6 +12,7 @@ from generator.fabric.addressing import FabricInterface
 from generator.models.architecture import known_checkpoint
 from generator.site import ENGINE_ENV, RAW_ENV, Api, ControlPlane, Engine, Model
 from generator.site.control_plane import LOOPBACK
+from generator.site.places import place
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 from generator.sitefile.defaults import default
 
@@ -52,6 +53,7 @@ def engine_of(
     interfaces: Sequence[FabricInterface],
     *,
     is_behind_proxy: bool = False,
+    group: str = "",
 ) -> Engine:
     """The engine with its defaults: launcher, ports, and where the API listens."""
     module, traits = ENGINES[declared.name], ENGINE_TRAITS[declared.name]
@@ -77,7 +79,7 @@ def engine_of(
         key=module.API_KEY if module.API_KEY in declared.secrets else None,
         uses_nccl=traits.uses_nccl,
         secrets=declared.secrets,
-        env_files=tuple(_env_files(declared, nodes)),
+        env_files=tuple(_env_files(declared, nodes, group)),
         is_derived=declared.derived is not None,
     )
 
@@ -88,12 +90,14 @@ def _has_tls(declared: DeclaredEngine, flags: Sequence[str]) -> bool:
     return bool(flags) and given.issuperset(flags)
 
 
-def _env_files(declared: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[str]:
+def _env_files(
+    declared: DeclaredEngine, nodes: Sequence[DeclaredNode], group: str
+) -> Iterator[str]:
     """The later ones win."""
-    yield ENGINE_ENV
+    yield place(ENGINE_ENV, group)
     own = (value for node in nodes for value in node.env.values())
     if any(map(is_raw, (*declared.env.values(), *own))):
-        yield RAW_ENV
+        yield place(RAW_ENV, group)
 
 
 def _listen(

@@ -12,11 +12,13 @@ from generator.activation import Effect
 from generator.bundle.committed import Committed
 from generator.bundle.escaping import sh
 from generator.bundle.tree import Tree
+from generator.diagnostics import listed
 from generator.fit.table import bars
 from generator.records import record, replace
 from generator.review.cables import cables_of, listed_cables, pulled, under_new_names
 from generator.review.changes import FileChange, changes
 from generator.review.nodes import NodeReview, State
+from generator.review.serving import Serving, serving
 from generator.review.steps import Change, Step, node_steps, order, renamed_nodes
 from generator.site import Site
 
@@ -43,6 +45,7 @@ class Review:
     seconds: int | None
     headroom: tuple[float, float] | None
     bars: tuple[str, ...] = ()
+    serving: Serving | None = None
 
     @property
     def changed(self) -> bool:
@@ -64,6 +67,8 @@ class Review:
         """What clients notice."""
         if self.is_removed:
             return "the API is gone"
+        if self.serving and self.seconds is not None:
+            return _notice(self.serving, minutes(self.seconds))
         if self.seconds is not None:
             return f"the API is down for up to {minutes(self.seconds)}: stop, then load the model"
         if self.nodes and all(node.state == "new" for node in self.nodes):
@@ -103,6 +108,8 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         bool(new or gone or loose) or any(effect >= Effect.RESTART for effect in effects.values())
     )
     was = {new_name: name for name, new_name in names.items()}
+    parts = serving(site, tree, before.site, by_node, loose) if site.groups else None
+    restarting = _restarting(parts, members) if parts else set(members)
 
     def node_review(name: str) -> NodeReview:
         files = tuple(by_node[name])
@@ -119,12 +126,13 @@ def review(site: Site, after: Tree, before: Before) -> Review:
             effect=effects[name],
             files=files,
             steps=steps,
-            restarts=restarts and name not in new,
+            restarts=restarts and name not in new and name in restarting,
             is_unplugged=name in loose,
         )
 
     nodes = tuple(node_review(name) for name in (*(node.name for node in site.nodes), *gone))
-    change = Change(site, tree, members, before.site, cables, nodes, restarts)
+    change = Change(site, tree, members, before.site, cables, nodes, restarts, parts)
+    is_down = restarts if parts is None else bool(restarting & set(members))
     return Review(
         name=site.name,
         against=before.title,
@@ -134,9 +142,10 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         nodes=nodes,
         files=tuple(rest),
         order=tuple(order(change)),
-        seconds=site.times.stop + site.times.load if restarts else None,
+        seconds=site.times.stop + site.times.load if is_down else None,
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
+        serving=parts if before.bundle.nodes else None,
     )
 
 
@@ -167,6 +176,30 @@ def removal(before: Before) -> Review:
 def minutes(seconds: int) -> str:
     """A time as people say it."""
     return f"{-(-seconds // 60)} min" if seconds >= 60 else f"{seconds} s"
+
+
+def _restarting(parts: Serving, members: Iterable[str]) -> set[str]:
+    """The nodes on which an engine stops."""
+    if not parts.before:
+        return set(members)
+    stopped = (*parts.gone, *(group.group for group in parts.restarting))
+    return {node for name in stopped for node in parts.before[name]}
+
+
+def _notice(parts: Serving, time: str) -> str:
+    """What clients notice, by the names that they ask for."""
+    if not parts.before:
+        return f"the API is down for up to {time}: stop, then load the models"
+    stopped = [group.group for group in parts.restarting]
+    said = [f"{listed(stopped, 'and')} restart{'s' * (len(stopped) == 1)}"] if stopped else []
+    said += [f"{listed(parts.gone, 'and')} {'is' if len(parts.gone) == 1 else 'are'} gone"] * bool(
+        parts.gone
+    )
+    if parts.is_down:
+        said.append(f"nobody answers to {listed(parts.is_down, 'and')} for up to {time}")
+    elif stopped:
+        said.append("another group answers to the same name meanwhile")
+    return "; ".join(said)
 
 
 def _by_node(

@@ -7,6 +7,7 @@ keys; check the fabric; start, the head last.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from generator.activation import Activation, Effect
 from generator.bundle.escaping import sh
@@ -16,6 +17,7 @@ from generator.records import record
 from generator.review.cables import Plugged, cables_of, moves
 from generator.review.changes import FileChange
 from generator.review.nodes import NodeReview
+from generator.review.serving import Serving
 from generator.site import Node, Site
 
 
@@ -36,6 +38,7 @@ class Change:
 
     `before` has the bundle with nodes under their new names, and `members` its nodes by rank;
     `old` is its site, None where that is not known. `cables` are those that lie until then.
+    `serving` is what becomes of its groups, None where it has none.
     """
 
     site: Site
@@ -45,6 +48,7 @@ class Change:
     cables: Sequence[Plugged]
     nodes: Sequence[NodeReview]
     restarts: bool
+    serving: Serving | None = None
 
     def named(self, state: str) -> tuple[str, ...]:
         """The nodes that are new, removed, renamed, changed or unchanged."""
@@ -56,7 +60,7 @@ class Change:
         texts: dict[str, list[str]] = {}
         for path, file in self.before.items():
             node, _, rest = path.partition("/")
-            if rest in ("etc/sparkgen/engine.env", "etc/sparkgen/engine.raw.env") or (
+            if (rest.startswith("etc/sparkgen/") and _is_given(PurePosixPath(rest).name)) or (
                 rest.startswith("opt/sparkgen/") and rest.endswith((".yaml", ".sbatch", ".env"))
             ):
                 texts.setdefault(node, []).append(file.text)
@@ -70,6 +74,13 @@ class Change:
         return tuple(by_name[name] for name in ranks if name in by_name)
 
 
+def _is_given(name: str) -> bool:
+    """Whether a file of the node's facts and environments is an engine's environment."""
+    return name.endswith(".env") and not name.endswith(
+        ("container.env", "node.env", "nodes.env", "secrets.env")
+    )
+
+
 def order(change: Change) -> Iterator[Step]:
     """All steps."""
     touched = change.touched
@@ -79,20 +90,57 @@ def order(change: Change) -> Iterator[Step]:
     if touched:
         yield Step("copy the folder (operator/deploy.sh --run)", tuple(n.name for n in touched))
     yield from (Step(text) for text in _preparations(change))
-    if change.restarts:
+    later: set[str] = set()
+    if change.serving:
+        later = {node.name for wave in change.serving.waves[1:] for g in wave for node in g.nodes}
+        yield from _stops(change, change.serving)
+    elif change.restarts:
         yield Step("stop the engine, the head first", tuple(change.members))
     yield from _grouped((node, _ahead(node.files)) for node in touched)
     if gone := change.named("removed"):
         yield Step("install.sh --uninstall", gone)
     yield from (Step(text) for text, _ in moved)
-    yield from _grouped((node, node.steps) for node in touched)
+    yield from _grouped((node, node.steps) for node in touched if node.name not in later)
     yield from _keys(change)
     if moved or any(n.effect is Effect.LINKS and n.state != "removed" for n in change.nodes):
         all_nodes = tuple(node.name for node in change.site.nodes)
         yield Step("check the fabric: wait-fabric.sh 10", all_nodes)
-    if change.restarts or change.named("new"):
+    if change.serving:
+        yield from _starts(change.serving, touched)
+    elif change.restarts or change.named("new"):
         names = tuple(node.name for node in change.site.start_order)
         yield Step(f"start the engine{', the head last' if len(names) > 1 else ''}", names)
+
+
+def _stops(change: Change, serving: Serving) -> Iterator[Step]:
+    """The engines that stop at once: of the first wave, of groups that are gone, of old bundles."""
+    if not serving.before and change.members:
+        yield Step("stop the engine, the head first", tuple(change.members))
+    first = [group.group for group in serving.waves[0]] if serving.waves else []
+    for name in (*serving.gone, *first):
+        yield Step(f"stop the engine of {name}, the head first", serving.before[name])
+
+
+def _starts(serving: Serving, touched: Sequence[NodeReview]) -> Iterator[Step]:
+    """The engines of the first wave, then each later wave from its stop on."""
+    first, *later = serving.waves or ((),)
+    yield from _started((*first, *serving.new))
+    for wave in later:
+        names = {node.name for group in wave for node in group.nodes}
+        yield Step("wait until these serve", tuple(group.head.name for group in first))
+        for group in wave:
+            yield Step(
+                f"stop the engine of {group.group}, the head first", serving.before[group.group]
+            )
+        yield from _grouped((node, node.steps) for node in touched if node.name in names)
+        yield from _started(wave)
+
+
+def _started(groups: Iterable[Site]) -> Iterator[Step]:
+    for group in groups:
+        names = tuple(node.name for node in group.start_order)
+        last = ", the head last" if len(names) > 1 else ""
+        yield Step(f"start the engine of {group.group}{last}", names)
 
 
 def _by_hand(change: Change) -> Iterator[Step]:
@@ -166,14 +214,18 @@ def _preparations(change: Change) -> Sequence[str]:
 def _fetches(change: Change) -> Iterator[Step]:
     """What is fetched while the old engine still serves, on nodes that have not had it."""
     site, given = change.site, change.given
-    pulling = _without(site.nodes, given, site.engine.image) if site.engine.image else ()
-    if pulling:
-        image = sh(site.engine.image)
-        built = f"build and load the image first: {image}"
-        yield Step(
-            built if site.engine.is_built_here else f"fetch the image first: docker pull {image}",
-            pulling,
-        )
+    for part in site.parts:
+        image = part.engine.image
+        pulling = _without(part.nodes, given, image) if image else ()
+        if pulling:
+            image = sh(image)
+            built = f"build and load the image first: {image}"
+            yield Step(
+                built
+                if part.engine.is_built_here
+                else f"fetch the image first: docker pull {image}",
+                pulling,
+            )
     beside: dict[str, list[Node]] = {}
     for service in site.services.values():
         for node in site.nodes:
@@ -182,7 +234,8 @@ def _fetches(change: Change) -> Iterator[Step]:
     for image, nodes in beside.items():
         if pulling := _without(nodes, given, image):
             yield Step(f"fetch the image first: docker pull {sh(image)}", pulling)
-    yield from _models(site, given)
+    for part in site.parts:
+        yield from _models(part, given)
 
 
 def _models(site: Site, given: Mapping[str, Sequence[str]]) -> Iterator[Step]:
@@ -221,8 +274,8 @@ def _keys(change: Change) -> Iterator[Step]:
     site, new = change.site, change.named("new")
     joined = bool(new or change.named("renamed"))
     is_led_by_another = bool(change.members) and change.members[0] != site.head.name
-    if secrets := site.engine.secrets:
-        known = change.old.engine.secrets if change.old else secrets
+    if secrets := site.engine_secrets:
+        known = change.old.engine_secrets if change.old else secrets
         added = [name for name in secrets if name not in known]
         if new:
             yield Step(f"write {', '.join(secrets)} into /etc/sparkgen/secrets.env", new)
@@ -263,4 +316,4 @@ def renamed_nodes(site: Site, old: Site | None) -> Mapping[str, str]:
 
 def _of_services(site: Site) -> tuple[str, ...]:
     """Secrets of the head's services, which the engine does not have."""
-    return tuple(name for name in site.secrets(site.head) if name not in site.engine.secrets)
+    return tuple(name for name in site.secrets(site.head) if name not in site.engine_secrets)

@@ -1,15 +1,18 @@
 """The rules: what a site must not say, each with its reason and its source."""
 
+from collections.abc import Sequence
 from functools import cache, cached_property
 
 from generator.diagnostics import Finding, Severity, Stage
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict, start_of, verdicts
 from generator.fabric.addressing import Fabric, plan
+from generator.fabric.subsets import group_kind, of_nodes
 from generator.fit import calibration as measurements
 from generator.fit.assessment import Fit, assess
 from generator.fit.automatic import settled
 from generator.fit.calibration import Calibration, calibrated
+from generator.records import record, replace
 from generator.rules import (
     advisories,
     cabling,
@@ -34,6 +37,7 @@ from generator.rules import (
     secrets,
     security,
     services,
+    serving,
     sglang,
     speculation,
     startup,
@@ -43,19 +47,33 @@ from generator.rules import (
     venv,
 )
 from generator.rules.flags.checking import CheckedFlags, check_flags
+from generator.rules.placing import placed, view
 from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
-from generator.site.complete import CompleteDeclaration, complete
+from generator.services import SERVICES
+from generator.site.complete import CompleteDeclaration, complete, of_groups
 from generator.sitefile.beside import Beside, Source
-from generator.sitefile.declaration import Declaration
+from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredNode
 from generator.sitefile.source import Document
 
 __all__ = ["MODULES", "RULES", "check"]
 
 # Each module registers its rules when it is imported.
 MODULES = (
-    *(nodes, cabling, groups, ports, network, environment, nccl, model, memory, compatibility),
+    *(
+        nodes,
+        serving,
+        cabling,
+        groups,
+        ports,
+        network,
+        environment,
+        nccl,
+        model,
+        memory,
+        compatibility,
+    ),
     *(engine, switches),
     *(flags, security, secrets, startup, sglang, tensorrt_llm, llama_cpp, services, advisories),
     variables,
@@ -70,7 +88,10 @@ MODULES = (
 )
 
 # What rules ask for that is no section of the site file.
-_OWN = ("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration")
+_OWN = (
+    *("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration"),
+    "joined",
+)
 
 
 def check(
@@ -80,16 +101,77 @@ def check(
     measured = _calibration(declaration, beside)
     facts = _Facts(settled(calibrated(declaration, measured)), document, beside, measured)
     for number in _in_order():
-        facts.check(RULES[number])
-    taken = policy.applied(facts.findings) if policy else facts.findings
-    findings = waived(taken, declaration.waivers, facts.checked)
-    return findings, complete(facts.declaration, facts.fabric, facts.sources or {}, facts.fit)
+        if not (RULES[number].of_serving and declaration.groups):
+            facts.check(RULES[number])
+    parts = [_judged(group, facts) for group in declaration.groups or ()]
+    findings, checked = _together(facts, parts)
+    taken = policy.applied(findings) if policy else findings
+    return waived(taken, declaration.waivers, checked), _complete(facts, parts)
 
 
 def _calibration(declaration: Declaration, beside: Beside) -> Calibration | None:
     """What was measured, if the site names a file with it."""
     path = declaration.calibration
     return measurements.read(path, beside(path)) if path else None
+
+
+def _complete(facts: "_Facts", parts: Sequence["_Part"]) -> CompleteDeclaration | None:
+    """The declaration of the site, or that of its groups, if nothing is missing."""
+    if facts.declaration.groups is None:
+        return facts.complete()
+    groups = [part.facts.complete(part.group.name) for part in parts]
+    known = [group for group in groups if group]
+    return of_groups(facts.declaration, facts.fabric, known) if len(known) == len(parts) else None
+
+
+@record
+class _Part:
+    """A group, and all that is known and said of it."""
+
+    group: DeclaredGroup
+    facts: "_Facts"
+
+
+def _judged(group: DeclaredGroup, site: "_Facts") -> _Part:
+    """What the rules say of a group as of a site of its own."""
+    declared = site.declaration.of_group(group)
+    kind = None
+    if declared.nodes and declared.topology and site.fabric:
+        kind = group_kind(declared.topology, site.fabric, group.nodes)
+    topology = replace(declared.topology, kind=kind) if declared.topology and kind else None
+    services = declared.services
+    if services is not None and site.declaration.nodes:
+        is_first = site.declaration.nodes[0].name in group.nodes
+        services = {
+            name: own for name, own in services.items() if is_first or not SERVICES[name].IS_ON_HEAD
+        }
+    declared = replace(declared, topology=topology, services=services)
+    facts = _Facts(
+        settled(calibrated(declared, site.calibration)),
+        view(site.document, group),
+        site.beside,
+        site.calibration,
+    )
+    if topology and site.fabric:
+        facts.fabric = of_nodes(site.fabric, group.nodes)
+    facts.findings = list(site.findings)
+    for number in _in_order():
+        if RULES[number].of_serving:
+            facts.check(RULES[number])
+    return _Part(group, facts)
+
+
+def _together(site: "_Facts", parts: Sequence[_Part]) -> tuple[list[Finding], set[str]]:
+    """All findings, each once: groups that are alike have the same model and engine."""
+    count = len(site.findings)
+    of_groups = (
+        placed(finding, part.group) for part in parts for finding in part.facts.findings[count:]
+    )
+    checked = site.checked.union(*(part.facts.checked for part in parts))
+    known: dict[tuple[object, ...], Finding] = {}
+    for finding in of_groups:
+        known.setdefault((finding.rule, finding.path, finding.message), finding)
+    return [*site.findings, *known.values()], checked
 
 
 @cache
@@ -139,6 +221,10 @@ class _Facts:
     def get(self, name: str) -> object:
         return getattr(self if name in _OWN else self.declaration, name)
 
+    def complete(self, group: str = "") -> CompleteDeclaration | None:
+        """The declaration if nothing is missing, of the group of that name."""
+        return complete(self.declaration, self.fabric, self.sources or {}, self.fit, group)
+
     @cached_property
     def fit(self) -> Fit | None:
         """How the model fits the nodes, if the sections that decide it are valid."""
@@ -146,6 +232,16 @@ class _Facts:
         if declared.nodes is None or declared.model is None or declared.engine is None:
             return None
         return assess(declared.nodes, declared.model, declared.engine)
+
+    @cached_property
+    def joined(self) -> tuple[DeclaredNode, ...] | None:
+        """The nodes that cables have to join; one that is alone in its group needs none."""
+        declared = self.declaration
+        if declared.groups is None or declared.nodes is None:
+            return declared.nodes
+        wanted = {name for group in declared.groups if len(group.nodes) > 1 for name in group.nodes}
+        wanted |= {end.name for cable in declared.cabling or () for end in cable.endpoints}
+        return tuple(node for node in declared.nodes if node.name in wanted)
 
     @cached_property
     def fabric(self) -> Fabric | None:

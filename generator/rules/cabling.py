@@ -18,12 +18,13 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
-from generator.fabric.topologies import SWITCH, TOPOLOGIES, likely, without_a_switch
+from generator.fabric.topologies import SINGLE, SWITCH, TOPOLOGIES, likely, without_a_switch
 from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.hardware import DAC_REACH_M, HALVES, PORTS, Half
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule, shape_rule
 from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, Endpoint, Topology
+from generator.sitefile.source import Document
 
 Cabling = Sequence[DeclaredCable]
 
@@ -287,7 +288,7 @@ def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
 
 
 @shape_rule("SG208", unless="SG201 SG203")
-def node_count(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterator[Fault]:
     """One node is alone, two are on a cable, three to eight in a ring, any number on a switch.
 
     NVIDIA joins four by a switch. Rings of four and eight are in use elsewhere, with NCCL kept to
@@ -311,17 +312,28 @@ def node_count(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
           - name: spark2
     """
     kind = TOPOLOGIES[topology.kind]
-    count = len(nodes)
-    if kind.fewest <= count <= kind.most:
+    count, in_groups = len(joined), "groups" in document.data
+    if kind.groups_alone and not in_groups:
+        yield Fault(
+            f"'{topology.kind}' is for groups of nodes, and there are none",
+            ("topology", "kind"),
+            f"write {listed(repr(f'kind: {name}') for name in likely(count))}, or 'groups'",
+        )
         return
-    fitting = likely(count)
+    if kind.fewest <= count <= kind.most or (in_groups and not count and kind.most == 1):
+        return
+    fitting = [*likely(count), *(_PAIRS if in_groups and count > 2 else ())] if count else [SINGLE]
     yield Fault(
-        f"'{topology.kind}' is for {_count(kind.fewest, kind.most)}, and there {_are(count)}",
+        f"'{topology.kind}' is for {_count(kind.fewest, kind.most)}, and there {_are(count)}"
+        f"{' that cables join' if in_groups else ''}",
         ("topology", "kind"),
         f"write {listed(repr(f'kind: {name}') for name in fitting)}",
         related=(Related("the nodes", ("nodes",)),),
         proposals=replacements(("topology", "kind"), fitting),
     )
+
+
+_PAIRS = tuple(name for name, kind in TOPOLOGIES.items() if kind.groups_alone)
 
 
 def _are(count: int) -> str:
@@ -335,7 +347,9 @@ def _count(low: int, high: int) -> str:
 
 
 @shape_rule("SG218")
-def cables_of_a_single_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def cables_of_a_single_node(
+    nodes: Nodes, cabling: Cabling, topology: Topology, document: Document
+) -> Iterator[Fault]:
     """A single node has no cables.
 
     It has no fabric; a cable without a peer would be configured for nothing.
@@ -350,7 +364,8 @@ def cables_of_a_single_node(nodes: Nodes, cabling: Cabling, topology: Topology) 
         topology:
           kind: single
     """
-    if len(nodes) == TOPOLOGIES[topology.kind].most == 1 and cabling:
+    is_single = TOPOLOGIES[topology.kind].most == 1
+    if is_single and cabling and (len(nodes) == 1 or "groups" in document.data):
         yield Fault(
             "a single node has no cables",
             ("cabling",),
@@ -412,7 +427,7 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
 
 
 @shape_rule("SG207", unless=_UNSOUND + " SG208")
-def unconnected_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Every node of a switch has a cable to it.
 
     A node without one has no fabric, and the other ranks wait for it in vain.
@@ -442,17 +457,17 @@ def unconnected_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
         yield Fault(
             "no cable joins the nodes and the switch",
             ("topology", "kind"),
-            f"add 'cabling:' with '- endpoints: [{nodes[0].name}:p0, SWITCH:PORT]' for each node",
+            f"add 'cabling:' with '- endpoints: [{joined[0].name}:p0, SWITCH:PORT]' for each node",
         )
         return
-    names = _names(nodes)
+    names = _names(joined)
     ends = [end for cable in cabling for end in cable.endpoints]
     cabled = {end.name for end in ends}
     # As the others have it.
     ports = Counter(end.port for end in ends if end.name in names)
     switches = Counter(end.name for end in ends if end.name not in names)
     port, switch = (next(iter(c.most_common(1)), ("", 0))[0] for c in (ports, switches))
-    for node in nodes:
+    for node in joined:
         if node.name not in cabled:
             yield Fault(
                 f"{node.name} has no cable",
@@ -463,7 +478,7 @@ def unconnected_node(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 
 
 @shape_rule("SG217", unless=_UNSOUND + " SG207 SG208")
-def uneven_switch_ports(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All nodes cable the same ports to a switch.
 
     p0 of one has no subnet with p1 of another.
@@ -492,20 +507,20 @@ def uneven_switch_ports(nodes: Nodes, cabling: Cabling, topology: Topology) -> I
     """
     if not TOPOLOGIES[topology.kind].switched:
         return
-    ports: dict[str, set[str]] = {node.name: set() for node in nodes}
+    ports: dict[str, set[str]] = {node.name: set() for node in joined}
     for cable in cabling:
-        for end in _node_ends(nodes, cable):
+        for end in _node_ends(joined, cable):
             ports[end.name].add(end.port)
     usual = Counter(frozenset(own) for own in ports.values()).most_common(1)[0][0]
     for cable in cabling:
-        for end in _node_ends(nodes, cable):
+        for end in _node_ends(joined, cable):
             if ports[end.name] != usual and end.port not in usual:
                 yield Fault(
                     f"{end} is cabled, and {listed(sorted(usual), 'and')} on the other nodes",
                     end.path,
                     "use the same ports on every node of a switch",
                 )
-    for node in nodes:
+    for node in joined:
         if missing := usual - ports[node.name]:
             if ports[node.name] - usual:
                 continue
@@ -517,7 +532,7 @@ def uneven_switch_ports(nodes: Nodes, cabling: Cabling, topology: Topology) -> I
 
 
 @shape_rule("SG209", unless=_UNSOUND + " SG208")
-def missing_cable(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """The cables make the topology.
 
     One joins two nodes, and three close a ring of three: each pair of nodes has one.
@@ -538,7 +553,7 @@ def missing_cable(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterato
           - endpoints: [spark3:p0, spark1:p1]
     """
     kind = TOPOLOGIES[topology.kind]
-    names = [node.name for node in nodes]
+    names = [node.name for node in joined]
     pairs = kind.pairs(names)
     second = _second_cable(cabling) if pairs and not kind.spare_cables else None
     if second:
@@ -620,7 +635,7 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
 
 
 @shape_rule("SG210", unless=_UNSOUND + " SG208 SG209")
-def ring_orientation(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Each cable of a ring goes from p0 of one node to p1 of the next.
 
     A ring of three closes in no other way that treats all nodes alike, and NVIDIA's setup takes no
@@ -644,7 +659,7 @@ def ring_orientation(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
           - endpoints: [spark2:p0, spark3:p1]
           - endpoints: [spark3:p0, spark1:p1]
     """
-    if not TOPOLOGIES[topology.kind].is_oriented(len(nodes)):
+    if not TOPOLOGIES[topology.kind].is_oriented(len(joined)):
         return
     wrong = [cable for cable in cabling if len({end.port for end in cable.endpoints}) == 1]
     if not wrong:
@@ -718,13 +733,17 @@ def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
         cabling:
           - endpoints: [spark1:p0, spark2:p0]
     """
-    if TOPOLOGIES[topology.kind].spare_cables:
-        for cable in cabling[1:]:
+    if not TOPOLOGIES[topology.kind].spare_cables:
+        return
+    first: dict[frozenset[str], DeclaredCable] = {}
+    for cable in cabling:
+        known = first.setdefault(frozenset(_joined(cable)), cable)
+        if known is not cable:
             yield Fault(
                 "a second cable between two nodes brings no speed",
                 (*cable.path, "endpoints"),
                 "take it out: one cable carries all that a node's PCIe links do",
-                related=(Related("the first cable", (*cabling[0].path, "endpoints")),),
+                related=(Related("the first cable", (*known.path, "endpoints")),),
                 proposals=removal(cable.path),
             )
 

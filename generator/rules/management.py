@@ -14,7 +14,7 @@ from generator.sitefile.source import Document
 _NAMES = (RJ45, WIFI, *(Half(port, half).interface for port in PORTS for half in HALVES))
 
 
-@rule("SG320", unless="SG201 SG208 SG307")
+@rule("SG320", unless="SG201 SG208 SG307", of_serving=True)
 def misspelt_interface_of_control(
     nodes: Nodes, topology: Topology, document: Document
 ) -> Iterator[Fault]:

@@ -11,7 +11,7 @@ from generator.fit.table import NEWER
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
-_WARNED, _REFUSED = 0.85, 0.92
+WARNED, REFUSED = 0.85, 0.92
 _UTILIZATION = ("engine", "memory_utilization")
 _SYSTEM_GIB = SYSTEM_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
@@ -297,13 +297,13 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         engine:
           memory_utilization: 0.8
     """
-    if engine.memory_utilization >= _REFUSED:
+    if engine.memory_utilization >= REFUSED:
         yield Fault(
             f"{engine.memory_utilization} of the memory leaves the system too little to live: "
             f"nodes freeze at about {FREEZE_GIB} GiB used",
             _UTILIZATION,
-            f"write {_WARNED} or less",
-            proposals=((Replace(_UTILIZATION, _WARNED),),),
+            f"write {WARNED} or less",
+            proposals=((Replace(_UTILIZATION, WARNED),),),
             unsafe=True,
         )
 
@@ -325,13 +325,13 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         engine:
           memory_utilization: 0.8
     """
-    if _WARNED < engine.memory_utilization < _REFUSED:
+    if WARNED < engine.memory_utilization < REFUSED:
         yield Fault(
             f"{engine.memory_utilization} of the memory leaves the system little: nodes freeze at "
             f"about {FREEZE_GIB} GiB used",
             _UTILIZATION,
-            f"write {_WARNED} or less",
-            proposals=((Replace(_UTILIZATION, _WARNED),),),
+            f"write {WARNED} or less",
+            proposals=((Replace(_UTILIZATION, WARNED),),),
             unsafe=True,
         )
 

@@ -391,7 +391,7 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
             )
 
 
-@rule("SG307", unless="SG201 SG208")
+@rule("SG307", unless="SG201 SG208", of_serving=True)
 def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Control traffic takes a network that every node is on.
 
@@ -436,7 +436,7 @@ def managed_control(nodes: Nodes, topology: Topology) -> bool:
     return len(nodes) > 1 and chosen_plane(nodes, topology) == "management"
 
 
-@rule("SG309", unless="SG201 SG202 SG208 SG307")
+@rule("SG309", unless="SG201 SG202 SG208 SG307", of_serving=True)
 def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Where control traffic takes management, all nodes are in one network.
 
@@ -515,7 +515,7 @@ def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
         )
 
 
-@rule("SG310", Severity.WARNING, unless="SG201 SG208 SG307")
+@rule("SG310", Severity.WARNING, unless="SG201 SG208 SG307", of_serving=True)
 def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Control traffic stays off Wi-Fi.
 

@@ -136,7 +136,7 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
         )
 
 
-@rule("SG222", unless="SG201")
+@rule("SG222", unless="SG201", of_serving=True)
 def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
     """Nodes that serve one model have the same memory.
 

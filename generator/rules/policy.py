@@ -13,6 +13,7 @@ from generator.records import record, replace
 from generator.rules.registry import DOCUMENTED, RULES
 from generator.site import Site
 from generator.sitefile import source
+from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
 
 NAME = "policy.yaml"
@@ -66,16 +67,26 @@ class Policy:
 Lack = tuple[str, KeyPath, str]
 
 
+def _parts(site: Site) -> Iterator[tuple[Site, KeyPath]]:
+    """What serves a model each, and where that is written."""
+    for index, part in enumerate(site.parts):
+        yield part, (GROUPS, index) if part.group else ()
+
+
 def _api_key(site: Site) -> Iterator[Lack]:
-    key = ENGINES[site.engine.name].API_KEY
-    if site.engine.key is None and site.engine.api.listen != "127.0.0.1":
-        way = f"write 'secrets: [{key}]' under 'engine'" if key else "write 'bind: local'"
-        yield "the API asks for no key", ("engine",), way
+    for part, place in _parts(site):
+        key = ENGINES[part.engine.name].API_KEY
+        if part.engine.key is None and part.engine.api.listen != "127.0.0.1":
+            way = f"write 'secrets: [{key}]' under 'engine'" if key else "write 'bind: local'"
+            yield "the API asks for no key", (*place, "engine"), way
 
 
 def _image_digests(site: Site) -> Iterator[Lack]:
-    own = site.engine.image
-    images: dict[str, KeyPath] = {own: ("engine", "image")} if own else {}
+    images: dict[str, KeyPath] = {
+        part.engine.image: (*place, "engine", "image")
+        for part, place in _parts(site)
+        if part.engine.image
+    }
     for name, service in site.services.items():
         for node in site.nodes:
             images |= dict.fromkeys(service.images(node), ("services", name))
@@ -85,8 +96,10 @@ def _image_digests(site: Site) -> Iterator[Lack]:
 
 
 def _model_revision(site: Site) -> Iterator[Lack]:
-    if site.model.revision is None:
-        yield "the model has no revision", ("model",), "write 'revision: COMMIT', of its repository"
+    for part, place in _parts(site):
+        if part.model.revision is None:
+            way = "write 'revision: COMMIT', of its repository"
+            yield "the model has no revision", (*place, "model"), way
 
 
 # Each by the name that a policy asks for it by.

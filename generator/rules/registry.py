@@ -3,8 +3,9 @@
 A check is a generator of faults. Its parameters say which sections of the declaration it needs
 (`nodes`, `cabling`, `topology`, `model`, `engine`, ..., `fabric`, the addresses that would come
 out, `sources`, the files beside the site that it names, `fit`, what the nodes would hold, `flags`,
-what the engine's catalog says, `verdicts`, what would end its start, and `document`, the file
-itself, and `calibration`, what was measured); it is not judged where one of them is unsound.
+what the engine's catalog says, `verdicts`, what would end its start, `groups`, `joined`, the
+nodes that cables have to join, `document`, the file itself, and `calibration`, what was measured);
+it is not judged where one of them is unsound.
 
 A rule's docstring is its documentation: the first line says the rule, the rest why and, after
 `Source:`, who says so; `Bad:` and `Good:` are pieces of site files. `sparkgen explain` prints it.
@@ -38,7 +39,8 @@ Check = Callable[..., Iterator[Fault]]
 class Rule:
     """One rule; `unless` names rules that make this one pointless once they have spoken.
 
-    Those in `suppressed_by` do so only at the place that they have spoken of.
+    Those in `suppressed_by` do so only at the place that they have spoken of. `of_serving`: where
+    there are groups it is judged once for each, of the nodes, model and engine of that.
     """
 
     id: str
@@ -48,6 +50,7 @@ class Rule:
     unless: frozenset[str]
     suppressed_by: frozenset[str]
     stage: Stage
+    of_serving: bool
 
     def finding(self, fault: Fault) -> Finding:
         """The fault as the report shows it."""
@@ -65,6 +68,9 @@ class Rule:
         )
 
 
+# What each group has of its own.
+_OF_SERVING = frozenset(("model", "engine", "fit", "flags", "verdicts", "sources"))
+
 RULES: dict[str, Rule] = {}
 # Rules that are no check of a declaration: a severity and a docstring.
 DOCUMENTED: dict[str, tuple[Severity, str]] = {}
@@ -76,6 +82,7 @@ def rule(
     unless: str = "",
     suppressed_by: str = "",
     stage: Stage = Stage.RULES,
+    of_serving: bool = False,
 ) -> Callable[[Check], Check]:
     """Register a check under an id that is never used for another rule."""
 
@@ -90,6 +97,7 @@ def rule(
             frozenset(unless.split()),
             frozenset(suppressed_by.split()),
             stage,
+            of_serving or not _OF_SERVING.isdisjoint(needs),
         )
         return check
 

@@ -10,8 +10,10 @@ from generator.rules.environment import derived_variables
 from generator.rules.registry import Fault, rule
 from generator.sitefile import redaction
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.sitefile.sections import path_in_group
 from generator.sitefile.source import Document
 from generator.sitefile.text_types import form_fault
+from generator.sitefile.values import value_at
 
 
 @rule("SG710")
@@ -121,11 +123,18 @@ def _help(document: Document, path: KeyPath, at_key: bool = False) -> str:
 def _variable(document: Document, path: KeyPath) -> str:
     """The environment variable that a secret of the engine is handed over in."""
     key = next((part for part in reversed(path) if isinstance(part, str)), "")
-    if path[:2] == ("engine", "args"):
-        flags = {"api-key": _api_key(document.data["engine"]), "hf-token": "HF_TOKEN"}
+    own = path_in_group(path)
+    if own[:2] == ("engine", "args"):
+        flags = {"api-key": _api_key(_engine(document, path)), "hf-token": "HF_TOKEN"}
         return flags.get(key.replace("_", "-"), "")
-    is_variable = path[:2] == ("engine", "env") and not form_fault("variable", key)
+    is_variable = own[:2] == ("engine", "env") and not form_fault("variable", key)
     return key if is_variable else ""
+
+
+def _engine(document: Document, path: KeyPath) -> Mapping[str, Any]:
+    """The engine that a key of it is written in."""
+    own: Mapping[str, Any] = value_at(document.data, path[: path.index("engine") + 1])
+    return own
 
 
 def _api_key(engine: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ class Ansible(Service):
     """What `ansible-playbook` is given; nodes need what Ansible itself does, which DGX OS has."""
 
     NAME = "ansible"
+    KNOWS_GROUPS = False
     OPERATOR_ENTRIES = (
         OperatorEntry("operator/ansible/inventory.yaml"),
         OperatorEntry("operator/ansible/playbook.yaml", payload=True),

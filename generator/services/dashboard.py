@@ -1,7 +1,8 @@
 """The Grafana dashboard of a site: metrics of its engine, its nodes and its fabric."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from generator.engines import ENGINES
 from generator.site import Site
@@ -14,7 +15,22 @@ _WIDTH, _HEIGHT = 8, 8
 def panels(site: Site) -> tuple[Panel, ...]:
     """What is shown, the engine first."""
     services = (panel for service in site.services.values() for panel in service.panels(site))
-    return (*ENGINES[site.engine.name].PANELS, *services)
+    return (*(panel for part in site.parts for panel in _of_engine(part)), *services)
+
+
+def _of_engine(site: Site) -> Iterator[Panel]:
+    """The engine's own; of several, each shows what its group counts alone."""
+    for panel in ENGINES[site.engine.name].PANELS:
+        if not site.group:
+            yield panel
+            continue
+        queries = tuple((_of_group(query, site.group), legend) for query, legend in panel.queries)
+        yield panel._replace(title=f"{site.group}: {panel.title}", queries=queries)
+
+
+def _of_group(query: str, group: str) -> str:
+    """A query with the label that its group's target has."""
+    return re.sub(r"\b[a-z]+:[a-z_]+", rf'\g<0>{{group="{group}"}}', query)
 
 
 def dashboard(site: Site) -> str:

@@ -29,9 +29,10 @@ def _rules(site: Site, node: Node) -> Iterator[str]:
         if other is not node and other.control.plane == "management":
             yield f"allow from {other.control.address} proto tcp"
     yield _people(node, SSH_PORT)
-    if node.is_head and site.engine.api.listen == "0.0.0.0":
-        yield f"allow {site.engine.api.port}/tcp"
-    yield from (_people(node, port) for port in _engine_pages(site, node))
+    for part, member in site.parts_of(node.name):
+        if member.is_head and part.engine.api.listen == "0.0.0.0":
+            yield f"allow {part.engine.api.port}/tcp"
+        yield from (_people(node, port) for port in _engine_pages(part, member))
     for service in site.services.values():
         yield from (_people(node, port) for port in service.opened(node))
 

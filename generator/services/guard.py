@@ -5,6 +5,7 @@ from typing import Self
 from generator.activation import DROP_IN, service_restart
 from generator.origin import Origin
 from generator.records import record
+from generator.site import Node, Site, Words
 from generator.site.entry import Entry
 from generator.site.service import Service
 from generator.sitefile.declaration import DeclaredNode, Settings
@@ -35,6 +36,14 @@ class Guard(Service):
     def floor_kib(self) -> int:
         """The floor in the unit of /proc/meminfo."""
         return self.floor_gib << 20
+
+    @staticmethod
+    def killed(site: Site, node: Node) -> Words:
+        """The containers that are killed, in this order: what started last is killed first.
+
+        None are named where there is one engine.
+        """
+        return tuple(p.unit for p, _ in reversed(site.parts_of(node.name))) if site.groups else ()
 
     @classmethod
     def requested(cls, settings: Settings, head: DeclaredNode) -> Self:

@@ -29,6 +29,7 @@ class Models(Service):
     ORIGIN = Origin("services.models", "the nodes that models are copied to, generator/services/")
 
     NAME = "models"
+    KNOWS_GROUPS = False
     ENTRIES = (Entry("opt/sparkgen/models.sh", NOTHING, 0o755, _on_head, payload=True),)
 
     @staticmethod

@@ -62,6 +62,8 @@ class Proxy(Service):
     ORIGIN = Origin("services.proxy", "what clients may ask for, generator/services/")
 
     NAME = "proxy"
+    IS_ON_HEAD = True
+    KNOWS_GROUPS = False
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_on_head),
         Entry("opt/sparkgen/proxy.conf", _RESTART, wanted=_on_head, values=_values),

@@ -31,6 +31,8 @@ class WebUi(Service):
     ORIGIN = Origin("services.web_ui engine.bind", "what the web UI is told, generator/services/")
 
     NAME = "web_ui"
+    IS_ON_HEAD = True
+    KNOWS_GROUPS = False
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-web-ui.service", _RESTART, wanted=_on_head),
         Entry("opt/sparkgen/web-ui.sh", _RESTART, 0o755, _on_head, payload=True),

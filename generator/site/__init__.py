@@ -16,6 +16,7 @@ from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.assessment import Fit
 from generator.origin import Origin, origins
 from generator.records import record
+from generator.site.places import place, project, unit
 from generator.site.switch_setup import SwitchSetup
 from generator.sitefile.declaration import FILES as FILES
 from generator.sitefile.declaration import KvOffload, Management, Parallel, Speculative
@@ -45,7 +46,7 @@ _MOUNTS = Origin(
     "what the engine reads and writes, generator/derive/container.py",
 )
 # Ports of an engine that its workers listen on.
-_OF_WORKERS = ("rpc", "ssh")
+PORTS_OF_WORKERS = ("rpc", "ssh")
 
 _PART = r"-(\d{5})-of-(\d{5})\.gguf$"
 
@@ -262,7 +263,10 @@ class Link:
 
 @record
 class Node:
-    """One machine of the site, with all that its folder of the bundle says."""
+    """One machine of the site, with all that its folder of the bundle says.
+
+    `starts_after` are the groups on it whose engines start before this one.
+    """
 
     ORIGIN = Origin("{node}")
     ORIGINS = origins(
@@ -282,6 +286,7 @@ class Node:
         forwards=_ROUTES,
         routes=_ROUTES,
         ssh=Origin("{node}.user|defaults.user|user {node}.management"),
+        starts_after=Origin("groups", "engines of one node start one after the other"),
         user=Origin("{node}.user|defaults.user|user"),
         visible_gib=Origin(
             "{node}.visible_gib|defaults.visible_gib|{node}.memory_gb|defaults.memory_gb",
@@ -309,6 +314,7 @@ class Node:
     routes: tuple[Route, ...]
     carried: tuple[CarriedFile, ...]
     placed: tuple[PlacedFile, ...]
+    starts_after: Words = ()
 
     @property
     def is_head(self) -> bool:
@@ -577,6 +583,10 @@ class Site:
 
     `test_nccl` is the NCCL release, 2.30.7-1, that the bandwidth test is built with on the nodes.
     `advisories` are those that only a node itself can tell whether they are about it.
+
+    A site of several engines has a site of each in its `groups`: its name as `group`, its nodes by
+    their ranks there, the cables between them, and its model and engine. What the whole one has of
+    those is of its first group.
     """
 
     ORIGIN = Origin("")
@@ -585,6 +595,14 @@ class Site:
         cables=Origin("cabling"),
         description=Origin("description"),
         file=Origin("", "the name of the site file"),
+        group=Origin("groups"),
+        groups=Origin("groups"),
+        engine_secrets=Origin("engine.secrets"),
+        job=Origin("name groups"),
+        parts=Origin("groups|model"),
+        project=Origin("groups", "one for each engine of a node"),
+        title=Origin("name groups"),
+        unit=Origin("groups", "one for each engine of a node"),
         has_fabric=Origin("cabling", "whether there are cables"),
         hubs=Origin("model.cache|user", "the folder that each node's engine reads models from"),
         kind=Origin("topology.kind"),
@@ -624,6 +642,50 @@ class Site:
     test_nccl: str
     image_build: ImageBuild | None
     advisories: tuple[Advisory, ...]
+    group: str = ""
+    groups: "tuple[Site, ...]" = ()
+
+    @property
+    def parts(self) -> "tuple[Site, ...]":
+        """What serves a model each: its groups, or else the site itself."""
+        return self.groups or (self,)
+
+    def parts_of(self, name: str) -> "tuple[tuple[Site, Node], ...]":
+        """The parts that a node serves in, with what it is there."""
+        return tuple((part, n) for part in self.parts for n in part.nodes if n.name == name)
+
+    @property
+    def unit(self) -> str:
+        """The unit of its engine, and the name of its container."""
+        return unit(self.group)
+
+    @staticmethod
+    def unit_of(group: str) -> str:
+        """The unit of another group's engine."""
+        return unit(group)
+
+    def units(self, node: Node) -> str:
+        """The units of the engines of a node, as systemd lists them."""
+        return " ".join(f"{part.unit}.service" for part, _ in self.parts_of(node.name))
+
+    @property
+    def project(self) -> str:
+        """The project of Compose that the container is in."""
+        return project(self.group)
+
+    def place(self, path: str) -> str:
+        """Where a file of its engine lies."""
+        return place(path, self.group)
+
+    @property
+    def title(self) -> str:
+        """What its engine serves, in a sentence: the site, or a group of it."""
+        return f"{self.group} of {self.name}" if self.group else self.name
+
+    @property
+    def job(self) -> str:
+        """The job of Slurm."""
+        return f"{self.name}-{self.group}" if self.group else self.name
 
     @property
     def head(self) -> Node:
@@ -672,13 +734,18 @@ class Site:
         return ()
 
     def listeners(self, node: Node) -> dict[str, int]:
-        """Ports that programs of the bundle take on a node, by name.
+        """Ports that programs of the bundle take on a node, by name; those of groups are their own.
 
         llama.cpp's workers listen for the head, MPI's too; all else is on the head alone.
         """
         services = (service.listeners(node) for service in self.services.values())
         beside = {name: port for ports in services for name, port in ports.items()}
-        return self._engine_listeners(node) | beside
+        return ({} if self.groups else self._engine_listeners(node)) | beside
+
+    @property
+    def engine_secrets(self) -> Words:
+        """The secrets of its engines."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.engine.secrets))
 
     def runs_containers(self, node: "Node") -> bool:
         """Whether the engine or a service does so on a node."""
@@ -688,21 +755,25 @@ class Site:
 
     def secrets(self, node: Node) -> Words:
         """The names that must have a value in a node's secrets.env."""
+        engines = (name for part, _ in self.parts_of(node.name) for name in part.engine.secrets)
         beside = (name for service in self.services.values() for name in service.secrets(node))
-        return tuple(dict.fromkeys([*self.engine.secrets, *beside]))
+        return tuple(dict.fromkeys([*engines, *beside]))
 
     def _engine_listeners(self, node: Node) -> dict[str, int]:
         ports = self.engine.ports.items()
         if not node.is_head:
-            return {name: port for name, port in ports if name in _OF_WORKERS}
-        own = {name: port for name, port in ports if name not in _OF_WORKERS}
+            return {name: port for name, port in ports if name in PORTS_OF_WORKERS}
+        own = {name: port for name, port in ports if name not in PORTS_OF_WORKERS}
         return {"api": self.engine.api.port} | own
 
     @property
     def placed(self) -> dict[PlacedFile, Words]:
         """The files that people put on nodes, and the names of these."""
-        files = dict.fromkeys(file for node in self.nodes for file in node.placed)
-        return {file: tuple(n.name for n in self.nodes if file in n.placed) for file in files}
+        found: dict[PlacedFile, dict[str, None]] = {}
+        for node in (node for part in self.parts for node in part.nodes):
+            for file in node.placed:
+                found.setdefault(file, {})[node.name] = None
+        return {file: tuple(names) for file, names in found.items()}
 
     @property
     def topology(self) -> TopologyKind:

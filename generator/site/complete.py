@@ -1,6 +1,6 @@
 """A site file whose sections are all there, with the fabric that its cables make."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Fabric
@@ -27,6 +27,8 @@ class CompleteDeclaration:
     `source` is the model's Hugging Face id, or its folder on the nodes; `commits` are those that a
     lock has for repositories. `sources` are the files
     beside the site file that it names, `memory` is how the model fits the nodes.
+
+    A site of `groups` has what the first of them serves; one of these has a name of its own.
     """
 
     identity: Identity
@@ -40,6 +42,8 @@ class CompleteDeclaration:
     sources: Mapping[str, Source]
     memory: Fit | None
     commits: Mapping[str, str] = {}
+    group: str = ""
+    groups: "tuple[CompleteDeclaration, ...]" = ()
 
     @property
     def downloads(self) -> tuple[tuple[str, str, KeyPath], ...]:
@@ -66,11 +70,29 @@ class CompleteDeclaration:
 DEFAULT_REVISION = "main"
 
 
+def of_groups(
+    declared: Declaration, fabric: Fabric | None, groups: Sequence[CompleteDeclaration]
+) -> CompleteDeclaration | None:
+    """The declaration of a site of groups, which are complete."""
+    if not groups or declared.nodes is None or declared.topology is None or fabric is None:
+        return None
+    return replace(
+        groups[0],
+        nodes=declared.nodes,
+        topology=declared.topology,
+        fabric=fabric,
+        services=declared.services or {},
+        group="",
+        groups=tuple(groups),
+    )
+
+
 def complete(
     declared: Declaration,
     fabric: Fabric | None,
     sources: Mapping[str, Source],
     memory: Fit | None,
+    group: str = "",
 ) -> CompleteDeclaration | None:
     """The declaration if nothing is missing; `fabric` is None where the cabling has no shape."""
     if declared.identity is None or declared.topology is None or fabric is None:
@@ -91,6 +113,7 @@ def complete(
         services=declared.services,
         sources=sources,
         memory=memory,
+        group=group,
     )
 
 

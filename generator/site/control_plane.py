@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network
 from generator.fabric.addressing import Fabric, FabricInterface
 from generator.fabric.topologies import TOPOLOGIES
 from generator.site import ControlPlane, Link
-from generator.sitefile.declaration import DeclaredNode, Plane, Topology
+from generator.sitefile.declaration import DeclaredNode, Management, Plane, Topology
 
 LOOPBACK = IPv4Address("127.0.0.1")
 
@@ -47,6 +47,12 @@ def chosen_plane(nodes: Sequence[DeclaredNode], topology: Topology) -> Plane:
     return TOPOLOGIES[topology.kind].control_plane if has_management else "fabric"
 
 
+def on_management(management: Management) -> ControlPlane:
+    """A node's place there."""
+    address = management.address
+    return ControlPlane("management", management.interface, address.ip, address.network)
+
+
 def _control(
     node: DeclaredNode,
     interfaces: Sequence[FabricInterface],
@@ -54,13 +60,7 @@ def _control(
     first: Sequence[FabricInterface],
 ) -> ControlPlane:
     if plane == "management" and node.management:
-        management = node.management
-        return ControlPlane(
-            "management",
-            management.interface,
-            management.address.ip,
-            management.address.network,
-        )
+        return on_management(node.management)
     if not interfaces:
         return ControlPlane("local", "lo", LOOPBACK, IPv4Network("127.0.0.0/8"))
     network = first[0].address.network

@@ -1,6 +1,6 @@
 """Entries of a bundle's plan: a file before it is printed."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from generator.activation import Activation
@@ -11,6 +11,9 @@ from generator.site import Node, Site
 @record
 class Entry:
     """A file of each node's folder; nodes of which `alike` says the same have the same text.
+
+    One that is `of_engine` is there for each engine of a node, and is asked with the group's site
+    and node; its path is that of a site without groups.
 
     `values` are what its template prints beside the site and the node. `payload` has no template:
     it is the same on every node of every site.
@@ -23,10 +26,16 @@ class Entry:
     alike: Callable[[Site, Node], Hashable] | None = None
     payload: bool = False
     values: Callable[[Site, Node], dict[str, object]] | None = None
+    of_engine: bool = False
 
     def is_wanted(self, site: Site, node: Node) -> bool:
         """Whether the node has the file."""
         return self.wanted is None or self.wanted(site, node)
+
+    def instances(self, site: Site, node: Node) -> "Iterator[tuple[Site, Node]]":
+        """What the file is printed for on a node: the node, or each of its engines."""
+        places = site.parts_of(node.name) if self.of_engine else ((site, node),)
+        yield from (place for place in places if self.is_wanted(*place))
 
     def given(self, site: Site, node: Node) -> dict[str, Any]:
         """What the template is given."""

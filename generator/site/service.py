@@ -41,7 +41,8 @@ class Service:
 
     `NAME` is its key under `services`. `ENTRIES` are its files on the nodes, `OPERATOR_ENTRIES`
     those on the operator's machine. `NCCL_ORIGINS` says of each variable that `nccl` sets why.
-    `ON_NEW_MEMBERS` is run on the head once a node has joined the others.
+    `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it
+    takes ports of the head alone. `KNOWS_GROUPS`: it is for sites with several engines too.
     """
 
     __slots__ = ()
@@ -51,6 +52,8 @@ class Service:
     OPERATOR_ENTRIES: ClassVar[tuple[OperatorEntry, ...]] = ()
     NCCL_ORIGINS: ClassVar[Mapping[str, Origin]] = {}
     ON_NEW_MEMBERS: ClassVar[str] = ""
+    IS_ON_HEAD: ClassVar[bool] = False
+    KNOWS_GROUPS: ClassVar[bool] = True
 
     @classmethod
     def requested(cls, settings: Settings, head: DeclaredNode) -> Self:

@@ -35,19 +35,43 @@ def as_data(value: Any) -> Any:
 def table(site: Site, node: str | None = None, width: int | None = None) -> str:
     """Nodes, addresses and cables of the site, or all of one node."""
     if node:
-        found = next(item for item in site.nodes if item.name == node)
-        return _node(found, site.engine.venv, width)
-    parts = [
-        f"{site.name}: {site.kind}, {len(site.nodes)} node{'s' if len(site.nodes) > 1 else ''}, "
-        f"{site.engine.title} {site.engine.version} ({site.engine.launcher}), "
-        f"{site.model.served_name} at {site.engine.api.url}",
-        _nodes(site.nodes, width),
-    ]
+        return "\n".join(_node(member, width, part) for part, member in site.parts_of(node))
+    count = len(site.nodes)
+    summary = f"{site.name}: {site.kind}, {count} node{'s' if count > 1 else ''}"
+    parts = (
+        [f"{summary}, {len(site.groups)} groups", _groups(site.groups, width)]
+        if site.groups
+        else [f"{summary}, {_served(site)}"]
+    )
+    parts.append(_nodes(site.nodes, width))
     if site.has_fabric:
         parts += [_interfaces(site.nodes, width), cables(site.cables, width)]
-    if site.memory:
-        parts.append(_memory(site.memory, width))
+    for part in site.parts:
+        if part.memory:
+            title = [part.group] if part.group else []
+            parts.append("\n".join([*title, _memory(part.memory, width)]))
     return "\n\n".join(parts) + "\n"
+
+
+def _served(site: Site) -> str:
+    return (
+        f"{site.engine.title} {site.engine.version} ({site.engine.launcher}), "
+        f"{site.model.served_name} at {site.engine.api.url}"
+    )
+
+
+def _groups(groups: Iterable[Site], width: int | None) -> str:
+    rows = [
+        (
+            part.group,
+            ", ".join(node.name for node in part.nodes),
+            part.model.served_name,
+            f"{part.engine.title} {part.engine.version}",
+            part.engine.api.url,
+        )
+        for part in groups
+    ]
+    return columns(("GROUP", "NODES", "SERVES", "WITH", "API"), rows, width)
 
 
 def _nodes(nodes: Iterable[Node], width: int | None) -> str:
@@ -104,7 +128,7 @@ def _memory(fit: Fit, width: int | None) -> str:
     return "\n\n".join([*nodes, f"Memory in GiB: {fit_table.verdict(fit)[0]}"])
 
 
-def _node(node: Node, venv: str | None, width: int | None) -> str:
+def _node(node: Node, width: int | None, site: Site) -> str:
     container = node.container
     command = [container.entrypoint, *(" ".join(words) for words in container.command)]
     mounts = [
@@ -120,7 +144,8 @@ def _node(node: Node, venv: str | None, width: int | None) -> str:
         )
         if group.values
     ]
-    parts = [f"{node.name}, rank {node.rank}", _nodes([node], width)]
+    of_group = f" of {site.group}" if site.group else ""
+    parts = [f"{node.name}, rank {node.rank}{of_group}", _nodes([node], width)]
     if node.interfaces:
         parts.append(_interfaces([node], width))
     if node.hosts:
@@ -129,6 +154,6 @@ def _node(node: Node, venv: str | None, width: int | None) -> str:
     parts.append(
         "\n".join(("# container", f"image {container.image}", *map("mount {}".format, mounts)))
         if container.image
-        else f"# without a container\nvenv {venv}"
+        else f"# without a container\nvenv {site.engine.venv}"
     )
     return "\n\n".join([*parts, "\n  ".join(command)]) + "\n"

@@ -3,7 +3,7 @@
 A section that the schema found fault with is None, so that a rule which needs it is not judged.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Interface, IPv4Network
 from typing import Any, Literal
 
@@ -11,9 +11,10 @@ from generator.catalogs.speculation import canonical
 from generator.diagnostics import Add, Finding, KeyPath, nearest
 from generator.hardware import VISIBLE_GIB
 from generator.origin import Origin, origins
-from generator.records import record
+from generator.records import record, replace
 from generator.sitefile.automatic import Automatic
 from generator.sitefile.defaults import default
+from generator.sitefile.sections import GROUPS
 
 Plane = Literal["management", "fabric"]
 
@@ -338,6 +339,28 @@ class DeclaredEngine:
 
 
 @record
+class DeclaredGroup:
+    """Nodes that serve a model together, by their names in rank order.
+
+    `source` is the index of the group that its model and engine are written in: its own, or that of
+    the one that it is like; None where there is no such group.
+    """
+
+    index: int
+    name: str
+    nodes: tuple[str, ...]
+    like: str | None
+    source: int | None
+    model: DeclaredModel | None
+    engine: DeclaredEngine | None
+
+    @property
+    def path(self) -> KeyPath:
+        """Where the group stands in the site file."""
+        return (GROUPS, self.index)
+
+
+@record
 class Waiver:
     """A warning that is accepted at these places, or patterns of places."""
 
@@ -364,6 +387,24 @@ class Declaration:
     services: Mapping[str, Settings] | None
     waivers: tuple[Waiver, ...] | None
     calibration: str = ""
+    groups: tuple[DeclaredGroup, ...] | None = None
+
+    def of_group(self, group: DeclaredGroup) -> "Declaration":
+        """What a group has of all sections; its nodes and cables stay where they are."""
+        by_name = {node.name: node for node in self.nodes or ()}
+        members = tuple(by_name[name] for name in group.nodes if name in by_name)
+        is_whole = self.nodes is not None and len({node.name for node in members}) == len(
+            group.nodes
+        )
+        cables = (c for c in self.cabling or () if {e.name for e in c.endpoints} <= {*group.nodes})
+        return replace(
+            self,
+            nodes=members if is_whole else None,
+            cabling=None if self.cabling is None else tuple(cables),
+            model=group.model,
+            engine=group.engine,
+            groups=None,
+        )
 
 
 _OPTIONAL = {
@@ -389,6 +430,7 @@ def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration
         services=_services(data.get("services", {})) if valid("services") else None,
         waivers=tuple(map(_waiver, data.get("waivers", ()))) if valid("waivers") else None,
         calibration=data.get("fit", {}).get("calibration", "") if valid("fit") else "",
+        groups=_groups(data[GROUPS]) if valid(GROUPS) else None,
     )
 
 
@@ -502,6 +544,25 @@ def _topology(item: Mapping[str, Any]) -> Topology:
 
 def _halves(item: Mapping[str, Any], key: str) -> tuple[int, ...]:
     return (0,) if item.get(key, default(f"topology.{key}")) == "first" else (0, 1)
+
+
+def _groups(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredGroup, ...]:
+    models = [_model(item["model"]) if "model" in item else None for item in items]
+    engines = [_engine(item["engine"]) if "engine" in item else None for item in items]
+    written = {item["name"]: i for i, item in enumerate(items) if "like" not in item}
+    return tuple(
+        DeclaredGroup(
+            index=index,
+            name=item["name"],
+            nodes=tuple(item["nodes"]),
+            like=item.get("like"),
+            source=source,
+            model=None if source is None else models[source],
+            engine=None if source is None else engines[source],
+        )
+        for index, item in enumerate(items)
+        for source in [written.get(item["like"]) if "like" in item else index]
+    )
 
 
 def _model(item: Mapping[str, Any]) -> DeclaredModel:

@@ -17,7 +17,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.diagnostics import listed
 from generator.hardware import PORTS
-from generator.sitefile.sections import SECTIONS, site_schema
+from generator.sitefile.sections import GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
 from generator.sitefile.text_types import ARGUMENT_TEXT, FORMS, Form
 
@@ -103,14 +103,31 @@ def _conditions() -> Iterator[JsonSchema]:
     no_switch = {"type": "string", "not": {"const": "switch"}}
     yield _when("topology", "kind", no_switch, {"properties": {"cabling": ends}})
     for kind, (fewest, most) in _NODES.items():
-        counted = {"nodes": {"minItems": fewest, "maxItems": most}}
-        yield _when("topology", "kind", {"const": kind}, {"properties": counted})
+        counted = {"properties": {"nodes": {"minItems": fewest, "maxItems": most}}}
+        of_all = {"anyOf": [{"required": [GROUPS]}, counted]}
+        yield _when("topology", "kind", {"const": kind}, of_all)
     without = {"properties": {"model": {"properties": {"file": False}}}}
-    yield _when("engine", "name", {"type": "string", "not": {"enum": _readers()}}, without)
+    no_file = _when("engine", "name", {"type": "string", "not": {"enum": _readers()}}, without)
+    yield no_file
+    yield {"properties": {GROUPS: {"items": no_file}}}
 
 
 def _needs_of_sections() -> Iterator[JsonSchema]:
     """What one section needs of another."""
+    yield _when("topology", "kind", {"const": "pairs"}, {"required": [GROUPS]})
+    yield _either(GROUPS)
+    served = list(_needs_of_serving())
+    yield from served
+    yield {"properties": {GROUPS: {"items": {"allOf": [_either("like"), *served]}}}}
+
+
+def _either(other: str) -> JsonSchema:
+    """A model and an engine, or what may stand in their place."""
+    return {"anyOf": [{"required": ["model", "engine"]}, {"required": [other]}]}
+
+
+def _needs_of_serving() -> Iterator[JsonSchema]:
+    """What a model and an engine need of each other."""
     named = {"anyOf": [{"required": ["name"]}, {"required": ["source"]}]}
     yield {"properties": {"model": {"if": {"type": "object"}, "then": named}}}
     run = {"anyOf": [{"required": ["image"]}, {"required": ["venv"]}]}
@@ -157,6 +174,8 @@ def _value(rules: Rules) -> JsonSchema:
     """The JSON Schema of a value with these rules."""
     if rules.get("check_with") == "argument":
         return {"$ref": "#/$defs/argument"}
+    if section := rules.get("meta", {}).get("same_as"):
+        return {"$ref": f"#/properties/{section}"}
     kinds = _kinds(rules)
     types = _types(kinds, rules)
     if word := rules.get("meta", {}).get("word"):
@@ -231,7 +250,12 @@ def _members(rules: Rules) -> JsonSchema:
         }
     members: Mapping[str, Rules] = rules["schema"]
     needed = {key: own for key, own in members.items() if own.get("required")}
-    required = [key for key, own in needed.items() if "unless" not in own.get("meta", {})]
+    # One of several that exclude each other is asked for in a condition.
+    required = [
+        key
+        for key, own in needed.items()
+        if "unless" not in own.get("meta", {}) and "excludes" not in own
+    ]
     excluded = {key: own["excludes"] for key, own in members.items() if "excludes" in own}
     return {
         "properties": {key: {"title": key, **_member(own)} for key, own in members.items()},
@@ -252,9 +276,12 @@ def _member(rules: Rules) -> JsonSchema:
     return made
 
 
-def _without(excluded: Mapping[str, str]) -> JsonSchema:
-    """For each key, that the one which it excludes is not there."""
-    return {key: {"properties": {other: False}} for key, other in excluded.items()}
+def _without(excluded: Mapping[str, str | list[str]]) -> JsonSchema:
+    """For each key, that those which it excludes are not there."""
+    return {
+        key: {"properties": dict.fromkeys([others] if isinstance(others, str) else others, False)}
+        for key, others in excluded.items()
+    }
 
 
 def _argument() -> JsonSchema:
@@ -307,18 +334,19 @@ _HEAD = "| key | type | default | unit | description | example |\n|---|---|---|-
 def reference() -> str:
     """The reference page of the site format, in Markdown."""
     schema = site_schema()
+    linked = (*SECTIONS, GROUPS)
     top = [
-        _row(f"[`{key}`](#{key})" if key in SECTIONS else f"`{key}`", rules)
+        _row(f"[`{key}`](#{key})" if key in linked else f"`{key}`", rules)
         for key, rules in schema.items()
     ]
-    sections = (_section(key, schema[key]) for key in SECTIONS)
+    sections = (_section(key, schema[key]) for key in linked)
     return "\n".join([_PREFACE, "## All keys and sections\n", _table(top), *sections])
 
 
 def _section(name: str, rules: Rules) -> str:
     """One section of a site file: what it is, and a table of its keys."""
     entry = rules["schema"] if rules["type"] == "list" else rules
-    need = "Required" if rules.get("required") else "Optional"
+    need = _need(rules).replace("`", "").capitalize() or "Optional"
     intro = f"{rules['meta']['description']} {need}: {_wanted(rules)} with these keys."
     return f"## {name}\n\n{intro}\n\n{_table(_rows(entry['schema']))}"
 
@@ -331,7 +359,7 @@ def _rows(members: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, .
     """A row for every key, and for the keys inside of it."""
     for key, rules in members.items():
         yield _row(f"`{path}{key}`", rules)
-        if "dict" in _kinds(rules):
+        if "dict" in _kinds(rules) and "same_as" not in rules["meta"]:
             yield from _rows(rules.get("schema", {}), f"{path}{key}.")
             yield from _rows(rules.get("valuesrules", {}).get("schema", {}), f"{path}{key}.*.")
         entry = rules.get("schema", {}) if "list" in _kinds(rules) else {}
@@ -341,10 +369,18 @@ def _rows(members: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, .
 
 def _row(key: str, rules: Rules) -> tuple[str, ...]:
     meta = rules["meta"]
-    needed = f"required without `{meta['unless']}`" if "unless" in meta else "required"
-    default = needed if rules.get("required") else _code(meta, "default")
+    default = _need(rules) or _code(meta, "default")
     unit, example = meta.get("unit", ""), _code(meta, "example")
     return key, _wanted(rules), default, unit, meta["description"], example
+
+
+def _need(rules: Rules) -> str:
+    """Whether a key is required, and without which others."""
+    if not rules.get("required"):
+        return ""
+    others = rules.get("excludes", ())
+    others = [others] if isinstance(others, str) else others
+    return f"required without {listed(map('`{}`'.format, others))}" if others else "required"
 
 
 def _code(meta: Mapping[str, Any], key: str) -> str:

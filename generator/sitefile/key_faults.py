@@ -60,6 +60,8 @@ def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
         return _unknown_key(error, path, value_at(data, path[:-1]))
     if error.code == REQUIRED:
         return _missing_key(path, len(value_at(data, ("nodes",)) or ()))
+    if error.rule == "excludes":
+        return _excluded(error, path, value_at(data, path[:-1]))
     made = _BY_RULE.get(error.rule, _form_fault)(error, path)
     return made if made.at_key else in_plain_characters(made, error.value)
 
@@ -236,8 +238,9 @@ def _wrong_length(error: Any, path: KeyPath) -> Finding:
     return fault("SG107", message, path, help=example_of(path))
 
 
-def _excluded(error: Any, path: KeyPath) -> Finding:
-    other = str(types_of({"type": error.constraint})[0])
+def _excluded(error: Any, path: KeyPath, siblings: Collection[str]) -> Finding:
+    others = types_of({"type": error.constraint})
+    other = next((key for key in others if key in siblings), others[0])
     return fault(
         "SG109",
         f"'{path[-1]}' and '{other}' exclude each other",
@@ -275,5 +278,4 @@ _BY_RULE = {
     "max": _out_of_range,
     "minlength": _wrong_length,
     "maxlength": _wrong_length,
-    "excludes": _excluded,
 }

@@ -10,6 +10,7 @@ import yaml
 
 from generator.diagnostics import Finding, KeyPath, Related
 from generator.records import record, replace
+from generator.sitefile.sections import path_in_group
 from generator.sitefile.source import Document, Plain
 
 MASK = "********"
@@ -199,6 +200,7 @@ def is_secret_key(name: str) -> bool:
 
 def _is_vocabulary(path: KeyPath, name: str) -> bool:
     """Whether a key is of a JSON flag, dotted or not, and names a token of a vocabulary."""
+    path = path_in_group(path)
     *flags, key = name.replace("-", "_").split(".") if path == _JSON_FLAG else (*path[2:], name)
     is_token = bool(re.search(_TOKEN_KEY, str(key))) and not re.search(_CREDENTIAL_KEY, str(key))
     return path[:2] == _JSON_FLAG and bool(flags) and is_token

@@ -11,10 +11,10 @@ from generator.diagnostics import Finding, KeyPath, did_you_mean
 from generator.records import replace
 from generator.sitefile import aliases
 from generator.sitefile.key_faults import REQUIRED, UNKNOWN, fault, finding_of
-from generator.sitefile.key_rules import rules_at, section_of
+from generator.sitefile.key_rules import rules_at, section_of, types_of
 from generator.sitefile.lost_sections import LostSection, is_explained, lost_sections
 from generator.sitefile.moved_keys import Misplaced, misplaced
-from generator.sitefile.sections import SECTIONS, site_schema
+from generator.sitefile.sections import GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import Document
 from generator.sitefile.validation import as_typed, is_valid, site_validator
 from generator.sitefile.values import near_misses, value_at
@@ -61,7 +61,8 @@ def _lost_sections(
     errors: Iterable[Any], unknown: list[KeyPath], document: Document
 ) -> Iterator[LostSection]:
     """Sections that are not there, whose keys stand in another one, which can't take them."""
-    missing = [section for section in SECTIONS if section not in document.data]
+    in_groups = ("model", "engine") if GROUPS in document.data else ()
+    missing = [s for s in SECTIONS if s not in document.data and s not in in_groups]
     if not missing:
         return
     others = [_rival(error) for error in errors]
@@ -79,8 +80,7 @@ def _rival(error: Any) -> KeyPath:
     """The key that is excluded by the one which an error is about."""
     if error.rule != "excludes":
         return ()
-    others = error.constraint
-    return (*error.document_path[:-1], others if isinstance(others, str) else others[0])
+    return (*error.document_path[:-1], types_of({"type": error.constraint})[0])
 
 
 def _flat(errors: Iterable[Any]) -> Iterator[Any]:
@@ -114,7 +114,7 @@ def _without_cascades(
         path = tuple(error.document_path)
         if any(path[:end] in tagged for end in range(len(path) + 1)):
             continue
-        if error.code == REQUIRED and _is_replaced(path, data):
+        if _is_other_form(error, path, data):
             continue
         if error.code == REQUIRED:
             siblings = misspelt.get(path[:-1], [])
@@ -135,6 +135,15 @@ def _is_replaced(path: KeyPath, data: Any) -> bool:
     return other is not None and other in value_at(data, path[:-1])
 
 
+def _is_other_form(error: Any, path: KeyPath, data: Any) -> bool:
+    """Whether it is said at the model and the engine, or at what may stand in their place."""
+    if error.code == REQUIRED:
+        return path[-1] in _IN_PLACE_OF_BOTH or _is_replaced(path, data)
+    return error.rule == "excludes" and error.constraint in _IN_PLACE_OF_BOTH
+
+
+# Of a model and an engine.
+_IN_PLACE_OF_BOTH = (GROUPS, "like")
 _UNREAD = ("SG004", "SG009")
 
 _VERSION: KeyPath = ("engine", "version")

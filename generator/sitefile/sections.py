@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from generator import precompiled
+from generator.diagnostics import KeyPath
 
 SECTIONS = (
     "defaults",
@@ -19,11 +20,35 @@ SECTIONS = (
 )
 
 
+# What a site has in place of one model and one engine for all of its nodes.
+GROUPS = "groups"
+
+
 @cache
 def site_schema() -> dict[str, Any]:
     """The rules of a whole site file, section files joined."""
     rules: dict[str, Any] = precompiled.schema("site")
-    return rules | {section: precompiled.schema(section) for section in SECTIONS}
+    sections = {section: precompiled.schema(section) for section in SECTIONS}
+    return rules | sections | {GROUPS: _groups(sections)}
+
+
+def _groups(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules of groups, whose models and engines are those of a whole site."""
+    rules: dict[str, Any] = precompiled.schema(GROUPS)
+    entry = rules["schema"]
+    members = {key: _member(own, sections) for key, own in entry["schema"].items()}
+    return {**rules, "schema": {**entry, "schema": members}}
+
+
+def _member(rules: Mapping[str, Any], sections: Mapping[str, Any]) -> Mapping[str, Any]:
+    same_as = rules.get("meta", {}).get("same_as")
+    return {**sections[same_as], **rules} if same_as else rules
+
+
+def path_in_group(path: KeyPath) -> KeyPath:
+    """A path inside of a group's model or engine, as it would be without groups."""
+    is_inside = path[:1] == (GROUPS,) and path[2:3] in (("model",), ("engine",))
+    return path[2:] if is_inside else path
 
 
 @cache

@@ -85,6 +85,11 @@ FORMS = {
         "at most 63",
         r"(?!(localhost|operator|switches)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     ),
+    # It ends the name of a unit and of a container, which have a length too.
+    "group_name": Form(
+        "the name of a group: lower-case letters, digits and '-', at most 32",
+        r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?",
+    ),
     "switch_name": Form(
         "the name of a switch: letters, digits, '.', '_' and '-', at most 63",
         r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
@@ -246,6 +251,7 @@ _MEANT: dict[str, Callable[[str], str]] = {
     "served_name": _word,
     "endpoint": _port,
     "gib": _gib,
+    "group_name": _host,
     "hostname": _host,
     "interface_address": _with_prefix,
     "model_name": str.lower,

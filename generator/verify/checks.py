@@ -170,7 +170,8 @@ def containers(bundle: BundleFolder, work: Path) -> Complaints:
         [
             path
             for node in bundle.nodes
-            for path in bundle.files(f"{node}/opt/sparkgen/*compose*.yaml")
+            for folder in ("", "groups/*/")
+            for path in bundle.files(f"{node}/opt/sparkgen/{folder}*compose*.yaml")
         ]
     )
     program = compose()
@@ -198,24 +199,18 @@ def hostfiles(bundle: BundleFolder, work: Path) -> Complaints:
             for node in bundle.nodes[:1]
             for path in bundle.files(f"{node}/opt/sparkgen/hostfile")
         ]
+        + bundle.files("*/opt/sparkgen/groups/*/hostfile")
     )
     program = found("mpirun")
     for path in paths:
         # Without this it refuses root, as which a container of a CI runs.
         root = "--allow-run-as-root"
-        job = (
-            "--np",
-            str(len(bundle.nodes)),
-            "--map-by",
-            "ppr:1:node",
-            "--bind-to",
-            "none",
-            "true",
-        )
+        ranks = sum(b"rank" in line for line in bundle.read(path).splitlines()[1:])
+        job = ("--np", str(ranks), "--map-by", "ppr:1:node", "--bind-to", "none", "true")
         options = (root, "--do-not-launch", "--display-map", "--hostfile", bundle.path / path)
         done = run(program, *options, *job)
         # A map that was drawn is all that is asked for; that nothing is launched it calls an error.
-        if done.stdout.count("Data for node:") != len(bundle.nodes):
+        if done.stdout.count("Data for node:") != ranks:
             yield f"{path}: not every node has a rank"
             yield from said(path, done)
 

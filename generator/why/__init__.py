@@ -19,6 +19,7 @@ from generator.diagnostics import KeyPath
 from generator.records import record
 from generator.site import Site
 from generator.sitefile.source import Document
+from generator.why.groups import View, view
 from generator.why.origins import Origins
 from generator.why.tracing import traced
 
@@ -65,12 +66,14 @@ def why(site: Site, document: Document, bundle: Tree, path: str) -> list[Because
     found = recipe(site, path)
     if found is None:
         return [Because(i, text, *_made_by_code(site, path)) for i, text in enumerate(lines, 1)]
-    origins = Origins(site, document.data)
+    part = found[1]["site"]
+    seen = view(site, part, document.data)
+    origins = Origins(part, seen.data)
     because = []
     for number, line in enumerate(traced(*found), 1):
         places = {f"{TEMPLATES}/{piece.template}:{piece.line}": None for piece in line.pieces}
         values = (
-            Value(name, origin.how, tuple(_sources(origins, document, keys)))
+            Value(name, origin.how, tuple(_sources(origins, seen, document, keys)))
             for name, origin, keys in (
                 origins.of(field, line.text.strip()) for field in line.fields
             )
@@ -79,9 +82,12 @@ def why(site: Site, document: Document, bundle: Tree, path: str) -> list[Because
     return because
 
 
-def _sources(origins: Origins, document: Document, keys: tuple[KeyPath, ...]) -> Iterator[Source]:
-    for path in keys:
-        span = document.locate(path) if origins.is_written(path) else None
+def _sources(
+    origins: Origins, seen: View, document: Document, keys: tuple[KeyPath, ...]
+) -> Iterator[Source]:
+    for key in keys:
+        path = seen.place(key)
+        span = document.locate(path) if origins.is_written(key) else None
         yield Source(path, span.line + 1, span.file) if span else Source(path, None)
 
 

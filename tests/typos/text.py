@@ -138,7 +138,9 @@ def with_variable(
 
 def _place_of_variables(site: Site) -> tuple[Any, ...] | None:
     """The number of a line, the lines before a new variable that is written there, its indent."""
-    head = next(k for k in site.keys if k.path == ("engine",))
+    head = next((k for k in site.keys if k.path == ("engine",)), None)
+    if head is None:
+        return None
     inside = [k for k in site.keys_below("engine") if len(k.path) == 2]
     env = [k for k in inside if k.text == "env"]
     below = [k for k in site.keys_below("engine", "env") if len(k.path) == 3]

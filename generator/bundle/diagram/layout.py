@@ -51,6 +51,13 @@ def said(cable: Cable) -> str:
     return " \u00b7 ".join(filter(None, parts))
 
 
+def role(site: Site, node: Node) -> str:
+    """What a node is: its rank, or its groups."""
+    if site.groups:
+        return ", ".join(part.group for part, _ in site.parts_of(node.name))
+    return f"rank {node.rank}{', head' if node.is_head else ''}"
+
+
 def subnets(cable: Cable) -> str:
     """A subnet for each half."""
     return " \u00b7 ".join(map(str, cable.subnets))
@@ -97,11 +104,11 @@ class _Picture:
     def node(self, node: Node, x: int, y: int) -> Box:
         box = Box(x, y, *_NODE)
         room = _NODE[0] - 28
-        role = f"rank {node.rank}{', head' if node.is_head else ''}, {node.address}"
+        about = f"{role(self.site, node)}, {node.address}"
         self.frames.append(box)
         self.texts += [
             Text(fitted(node.name, "name", room), x + 14, y + 22, "name"),
-            Text(role, x + 14, y + 40, "small", muted=True),
+            Text(fitted(about, "small", room), x + 14, y + 40, "small", muted=True),
         ]
         self._socket("RJ45", Box(x + _RJ45.x, y + _RJ45.y, _RJ45.width, _RJ45.height), None)
         for port in PORTS:

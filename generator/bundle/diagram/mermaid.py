@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from generator.bundle.diagram.layout import said
+from generator.bundle.diagram.layout import role, said
 from generator.fabric.addressing import Cable, Port, SwitchPort
 from generator.site import Site
 
@@ -23,10 +23,20 @@ def graph(site: Site) -> str:
 
 def _nodes(site: Site) -> Iterator[str]:
     for node in site.nodes:
-        role = ", head" if node.is_head else ""
-        yield f'  n{node.rank}["{_text(node.name)}<br/>rank {node.rank}{role}"]'
+        yield f'  n{node.rank}["{_text(node.name)}<br/>{_text(role(site, node))}"]'
     for index, name in enumerate(site.switches):
         yield f'  s{index}[["{_text(name)}"]]'
+    yield from _groups(site)
+
+
+def _groups(site: Site) -> Iterator[str]:
+    """A frame around the nodes of each group; Mermaid has a node in one of them alone."""
+    ids = {node.name: f"n{node.rank}" for node in site.nodes}
+    for index, part in enumerate(site.groups):
+        own = [ids.pop(node.name) for node in part.nodes if node.name in ids]
+        if own:
+            served = _text(f"{part.group}: {part.model.served_name}")
+            yield from (f'  subgraph g{index}["{served}"]', f"    {' & '.join(own)}", "  end")
 
 
 def _edges(site: Site) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from generator.fabric.topologies.direct import Direct
 from generator.fabric.topologies.kind import TopologyKind
+from generator.fabric.topologies.pairs import Pairs
 from generator.fabric.topologies.ring import Ring
 from generator.fabric.topologies.single import Single
 from generator.fabric.topologies.switch import Switch
@@ -11,10 +12,15 @@ from generator.fabric.topologies.switch import Switch
 TOPOLOGIES: Mapping[str, TopologyKind] = {
     "single": Single(),
     "direct": Direct(),
+    "pairs": Pairs(),
     "ring": Ring(),
     "switch": Switch(),
 }
 
+# The kinds that join all nodes of a site.
+FOR_ALL = {name: kind for name, kind in TOPOLOGIES.items() if not kind.groups_alone}
+# The kind of one node alone.
+SINGLE = next(name for name, kind in TOPOLOGIES.items() if kind.most == 1)
 # The kind for nodes of any number.
 SWITCH = next(name for name, kind in TOPOLOGIES.items() if kind.switched)
 
@@ -24,7 +30,7 @@ def without_a_switch(nodes: int) -> list[str]:
     return [
         name
         for name, kind in TOPOLOGIES.items()
-        if kind.fewest <= nodes <= kind.most and not kind.switched
+        if kind.fewest <= nodes <= kind.most and not (kind.switched or kind.groups_alone)
     ]
 
 

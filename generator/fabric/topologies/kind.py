@@ -31,6 +31,8 @@ class TopologyKind(Protocol):
     # Whether a cable joins the same port of both nodes, and a second one may join the same two.
     same_port: bool = False
     spare_cables: bool = False
+    # Whether it joins nodes in groups alone, and not all of a site.
+    groups_alone: bool = False
     nccl: str | None = None
     # Why NCCL is told what `nccl_settings` has, by variable.
     nccl_origins: Mapping[str, Origin] = {}
@@ -46,6 +48,15 @@ class TopologyKind(Protocol):
     def closed_apart(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
         """Nodes that the cables close a shape of without the others, if there are any."""
         return ()
+
+    def group_kind(
+        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
+    ) -> str | None:
+        """The kind that some of a site's nodes have among themselves, None if they have none.
+
+        `joined` are those of them that a cable joins, `cabled` all nodes of the site that have one.
+        """
+        return None
 
     def order(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
         """The nodes along the cables; empty where these don't join all as they should."""

@@ -40,6 +40,14 @@ class Ring(TopologyKind):
         NCCL_CUMEM_HOST_ENABLE=Origin("topology.kind nodes", "containers have no say over NUMA"),
     )
 
+    def group_kind(
+        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
+    ) -> str | None:
+        """The whole ring, or two neighbors; a longer part of it is an open chain."""
+        if set(names) == set(cabled):
+            return "ring"
+        return "pairs" if len(names) == 2 and joined else None
+
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """Each node and the next one."""
         return tuple(zip(names, [*names[1:], names[0]], strict=True))

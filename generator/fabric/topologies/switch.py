@@ -1,8 +1,8 @@
 """Nodes on a switch."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from generator.fabric.topologies.kind import TopologyKind
+from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.sitefile.declaration import Plane
 
 
@@ -16,6 +16,12 @@ class Switch(TopologyKind):
     mtu = 1500
     control_plane: Plane = "fabric"
     switched = True
+
+    def group_kind(
+        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
+    ) -> str | None:
+        """Any nodes that have a cable."""
+        return "switch" if set(names) <= set(cabled) else None
 
     def pool_pair(self, cable: int, port: int) -> int:
         """The port's number, whether or not the other port is cabled."""

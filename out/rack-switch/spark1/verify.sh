@@ -24,46 +24,70 @@ if [[ ! -r $node_env ]]; then
   exit 2
 fi
 
-# The values of a fact, one per line.
-fact() { sed -n "s/^$1=//p" "$node_env"; }
+# Of an engine that is one of several here, its group and the facts of that.
+engine='' engine_env=''
+
+# The values of a fact, one per line: of the engine that is looked at, or else of the node.
+fact() { sed -n "s/^$1=//p" "${engine_env:-$node_env}"; }
 
 site=$(fact SITE)
 node=$(fact NODE)
-head=$(fact HEAD)
 user=$(fact USER)
 management=$(fact MANAGEMENT)
-image=$(fact IMAGE)
-read -r venv package release <<<"$(fact VENV)"
 docker_is_used=1
 [[ $(fact DOCKER) != no ]] || docker_is_used=''
-image_is_pinned=$(fact IMAGE_IS_PINNED)
-image_is_built=$(fact IMAGE_IS_BUILT)
-image_build=$(fact IMAGE_BUILD)
-hub=$(fact HUB)
-mapfile -t models < <(fact MODEL)
-mapfile -t model_files < <(fact MODEL_FILE)
-vocabularies=$(fact VOCABULARIES)
-mapfile -t vocabulary_files < <(fact VOCABULARY)
-mapfile -t placed < <(fact FILE)
-model_node=$(fact MODEL_NODE)
-utilization=$(fact MEMORY_UTILIZATION)
 visible_gib=$(fact VISIBLE_GIB)
 load_seconds=$(fact LOAD_SECONDS)
 free_gib=20
 mapfile -t advisories < <(fact ADVISORY)
 mapfile -t secrets < <(fact SECRET)
 kv_offload=$(fact KV_OFFLOAD)
-squashfs=$(fact SQUASHFS)
-job=$(fact JOB)
-mapfile -t keys < <(fact KEY)
-health_url=$(fact HEALTH_URL)
-mapfile -t ports < <(fact PORT)
+mapfile -t groups < <(fact GROUP)
 switch=$(fact SWITCH)
 link_gbit_s=$(fact LINK_GBIT_S)
 half_gbit_s=$(fact HALF_GBIT_S)
 mapfile -t halves < <(fact HALF)
 mapfile -t others < <(sed -n 's/^MEMBER=//p' "$here/etc/sparkgen/nodes.env" 2>/dev/null | grep -v "^$node ")
 mapfile -t interfaces < <(fact HALF | cut -d ' ' -f 2)
+
+# What is about an engine: that of the node, or of one of its groups.
+read_engine() {
+  engine=${1:-} unit=sparkgen-engine${1:+-$1}
+  engine_env=${1:+$here/etc/sparkgen/groups/$1.node.env}
+  head=$(fact HEAD)
+  image=$(fact IMAGE)
+  read -r venv package release <<<"$(fact VENV)"
+  image_is_pinned=$(fact IMAGE_IS_PINNED)
+  image_is_built=$(fact IMAGE_IS_BUILT)
+  image_build=$(fact IMAGE_BUILD)
+  hub=$(fact HUB)
+  mapfile -t models < <(fact MODEL)
+  mapfile -t model_files < <(fact MODEL_FILE)
+  vocabularies=$(fact VOCABULARIES)
+  mapfile -t vocabulary_files < <(fact VOCABULARY)
+  mapfile -t placed < <(fact FILE)
+  model_node=$(fact MODEL_NODE)
+  squashfs=$(fact SQUASHFS)
+  job=$(fact JOB)
+  mapfile -t keys < <(fact KEY)
+  health_url=$(fact HEALTH_URL)
+  mapfile -t ports < <(fact PORT)
+}
+read_engine
+
+# Runs a check for each engine of the node.
+each_engine() {
+  local group
+  if ((${#groups[@]} == 0)); then
+    "$@"
+    return
+  fi
+  for group in "${groups[@]}"; do
+    read_engine "$group"
+    "$@"
+  done
+  read_engine
+}
 
 # Results
 
@@ -73,7 +97,7 @@ results=()
 
 # What other programs have printed may hold anything: only printable ASCII gets into a line.
 result() {
-  local status=$1 check=$2 found=${3//[^ -~]/?} advice=${4:-}
+  local status=$1 check=$2${engine:+ $engine} found=${3//[^ -~]/?} advice=${4:-}
   ((++count[$status]))
   if ((json)); then
     results+=("{\"check\": $(quoted "$check"), \"status\": \"$status\", \"found\": $(quoted "$found"), \"do\": $(quoted "$advice")}")
@@ -228,9 +252,10 @@ check_time() {
 
 # Memory that can be had now; the page cache counts as such.
 check_memory() {
-  local available
+  local available utilization
+  utilization=$(each_engine fact MEMORY_UTILIZATION | awk '{ sum += $1 } END { print sum }')
   available=$(awk '/^MemAvailable:/ { printf "%.1f", $2 / 1048576 }' /proc/meminfo)
-  if [[ $container || $job_runs ]]; then
+  if [[ -n $(each_engine container) || $job_runs ]]; then
     ok memory "$available GiB available beside the engine"
   elif awk -v a="$available" -v u="$utilization" -v v="$visible_gib" 'BEGIN { exit !(a >= u * v) }'; then
     ok memory "$available GiB available, $utilization of $visible_gib GiB planned"
@@ -410,21 +435,18 @@ check_secrets() {
 
 # Docker and what the engine needs of it
 
-# `container` is set while the engine runs, whether in one or not.
-docker_answers=0 container='' ours=''
+docker_answers=0 ours=''
 
 check_docker() {
   local version
   if [[ $venv ]]; then
-    container=$(bounded systemctl show --property=MainPID --value sparkgen-engine)
-    container=${container#0} ours=${container:+sparkgen-engine.service}
+    ours=$(container) ours=${ours:+sparkgen-engine.service}
   fi
   [[ $docker_is_used ]] || return 0
   if version=$(bounded docker info --format '{{.ServerVersion}}') && [[ $version ]]; then
     docker_answers=1
     ours+=${ours:+$'\n'}$(bounded docker ps --no-trunc --quiet --filter name=^sparkgen-)
     ours=${ours%$'\n'}
-    [[ $venv ]] || container=$(bounded docker inspect --format '{{if .State.Running}}{{.Id}}{{end}}' sparkgen-engine)
     ok docker "version $version"
   else
     fail docker "docker info does not answer $(id -un)" \
@@ -435,6 +457,17 @@ check_docker() {
 needs_docker() {
   ((docker_answers)) || skip "$1" "Docker does not answer"
   ((docker_answers))
+}
+
+# The engine's container, or its process where it has none, if it runs.
+container() {
+  local process
+  if [[ $venv ]]; then
+    process=$(bounded systemctl show --property=MainPID --value sparkgen-engine)
+    echo "${process#0}"
+    return
+  fi
+  ((!docker_answers)) || bounded docker inspect --format '{{if .State.Running}}{{.Id}}{{end}}' "$unit"
 }
 
 check_compose() {
@@ -681,6 +714,7 @@ check_slurm() {
 
 check_keys() {
   local file missing=()
+  ((${#keys[@]})) || return
   for file in "${keys[@]}"; do
     if closed "$(dirname "$file")"; then
       skip keys "$(id -un) can't look into $(dirname "$file")"
@@ -749,13 +783,13 @@ is_young() {
 
 # Whether Docker has found that the unit's container answers; workers are not asked.
 serves() {
-  [[ $1 == sparkgen-engine ]] || return
-  if [[ $venv ]]; then answers; else [[ $(health) == healthy ]]; fi
+  [[ $1 == sparkgen-engine* ]] || return
+  if [[ $venv ]]; then answers; else [[ $(health "$1") == healthy ]]; fi
 }
 
 answers() { bounded curl --insecure --fail --silent --show-error --max-time 10 --output /dev/null "$health_url/health"; }
 
-health() { bounded docker inspect --format '{{if .State.Health}}{{.State.Health.Status}}{{end}}' sparkgen-engine; }
+health() { bounded docker inspect --format '{{if .State.Health}}{{.State.Health.Status}}{{end}}' "$1"; }
 
 # Nobody but the job itself says how far it is; it opens its port when it has loaded the model.
 check_api_of_job() {
@@ -785,19 +819,19 @@ check_api_of_unit() {
 
 check_api() {
   local health
-  if [[ ! $container ]]; then
+  if [[ -z $(container) ]]; then
     skip api "the engine does not run"
     return
   elif [[ $venv ]]; then
     check_api_of_unit
     return
   fi
-  health=$(health)
+  health=$(health "$unit")
   if [[ $health == starting ]]; then
     skip api "the engine is loading the model"
   elif [[ $health != healthy ]]; then
     fail api "the container is ${health:-without a health check}" \
-      "docker inspect --format '{{json .State.Health}}' sparkgen-engine, and docker logs sparkgen-engine"
+      "docker inspect --format '{{json .State.Health}}' $unit, and docker logs $unit"
   elif ! bounded curl --insecure --fail --silent --show-error --max-time 10 --output /dev/null "$health_url/health"; then
     fail api "$health_url/health does not answer, though the container is healthy" \
       "look for what is between: sudo ufw status, ip address"
@@ -810,7 +844,7 @@ check_api() {
 # others wait for makes tokens. Seen on many a node whose engine Docker called healthy.
 check_progress() {
   local before after power=''
-  if [[ ! $container && ! $job_runs ]] || ! power=$(idle_power); then
+  if [[ -z $(container) && ! $job_runs ]] || ! power=$(idle_power); then
     return
   fi
   before=$(tokens)
@@ -825,7 +859,7 @@ check_progress() {
     skip progress "the GPU is busy at $power W, as in an engine that hangs, and the engine counts no tokens at $health_url/metrics"
   elif [[ $before == "$after" ]]; then
     fail progress "the engine hangs: the GPU is busy at $power W, and for a while no token has been made" \
-      "look for a rank that is dead (./verify.sh on the other nodes), then on all nodes: sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart sparkgen-engine"
+      "look for a rank that is dead (./verify.sh on the other nodes), then on all nodes: sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart $unit"
   else
     ok progress "the GPU is busy at $power W, and tokens are made"
   fi
@@ -1430,8 +1464,8 @@ measured() { # HCA ADDRESS PEER [--bidirectional]
 
 check_bandwidth() {
   local port name
-  if [[ $container ]]; then
-    skip bandwidth "the engine runs, and would be measured too: sudo systemctl stop sparkgen-engine on all nodes"
+  if [[ -n $(each_engine container) ]]; then
+    skip bandwidth "the engine runs, and would be measured too: sudo systemctl stop 'sparkgen-engine*' on all nodes"
     return
   elif [[ $job_runs ]]; then
     skip bandwidth "the job $job runs, and would be measured too: scancel --name=$job"
@@ -1443,7 +1477,7 @@ check_bandwidth() {
       check_cable "$port" "$name"
     done < <(cables)
   fi
-  [[ ! $health_url ]] || check_nccl
+  each_engine check_nccl
 }
 
 # Own port and peer of each pair of ends.
@@ -1501,18 +1535,20 @@ check_both_ways() {
 }
 
 check_nccl() {
-  local found status
-  if ((EUID == 0)); then
+  local found status command=(/opt/sparkgen/nccl-test.sh ${engine:+--group "$engine"})
+  if [[ ! $health_url || -z $(fact TEST_NCCL) ]]; then
+    return
+  elif ((EUID == 0)); then
     skip "bandwidth nccl" "mpirun refuses root: run this as $user"
     return
   fi
-  found=$(timeout --kill-after=5 900 /opt/sparkgen/nccl-test.sh 2>&1 </dev/null)
+  found=$(timeout --kill-after=5 900 "${command[@]}" 2>&1 </dev/null)
   status=$?
   found=$(tail -n 1 <<<"$found")
   case $status in
     0) ok "bandwidth nccl" "${found#OK: }" ;;
     2 | 126 | 127) skip "bandwidth nccl" "$found" ;;
-    *) fail "bandwidth nccl" "${found#FAIL: }" "run /opt/sparkgen/nccl-test.sh and read its NET/ lines" ;;
+    *) fail "bandwidth nccl" "${found#FAIL: }" "run ${command[*]} and read its NET/ lines" ;;
   esac
 }
 
@@ -1540,17 +1576,12 @@ check_all() {
   check_advisories
   check_time
   check_docker
-  if [[ $squashfs ]]; then
-    check_slurm
-  elif [[ $docker_is_used ]]; then
+  if [[ ! $squashfs && $docker_is_used ]]; then
     check_compose
     check_runtime
     check_cdi
   fi
-  if [[ $venv ]]; then check_venv; else check_image; fi
-  check_models
-  check_vocabularies
-  ((${#placed[@]} == 0)) || check_placed
+  each_engine check_needs
   check_disk
   check_kv_disk
   check_memory
@@ -1559,11 +1590,25 @@ check_all() {
   ((${#secrets[@]} == 0)) || check_secrets
   ((${#halves[@]} == 0)) || check_fabric
   ((${#others[@]} == 0)) || check_others
-  ((${#keys[@]} == 0)) || check_keys
+  each_engine check_keys
   check_units
   [[ ! -e $here/opt/sparkgen/firewall.sh ]] || check_firewall
   [[ ! -e $here/etc/fail2ban/jail.d/sparkgen.conf ]] || check_fail2ban
   [[ ! -e $here/etc/ssh/sshd_config.d/40-sparkgen.conf ]] || check_sshd
+  if ((${#groups[@]} && ${#ports[@]})); then check_ports; fi
+  each_engine check_serving
+}
+
+# What an engine needs to start.
+check_needs() {
+  [[ ! $squashfs ]] || check_slurm
+  if [[ $venv ]]; then check_venv; else check_image; fi
+  check_models
+  check_vocabularies
+  ((${#placed[@]} == 0)) || check_placed
+}
+
+check_serving() {
   ((${#ports[@]} == 0)) || check_ports
   if [[ $health_url && $job ]]; then
     check_api_of_job

@@ -32,7 +32,7 @@ is_folder() { [[ -d $1 && ! -L $1 ]]; }
 about() { [[ " ${*:2}" == *" $1"* ]]; } # BEGINNING PATH...: whether one of the paths begins so
 serving() {
   [[ -n $job && -n $(timeout 15 squeue --noheader --name="$job" 2>/dev/null) ]] ||
-    timeout 15 systemctl is-active --quiet sparkgen-engine
+    timeout 15 systemctl is-active --quiet 'sparkgen-engine*'
 }
 
 check_host() {
@@ -359,13 +359,13 @@ fold() { # CHANGE OLDER
   if [[ -e $1/folders ]]; then cat "$1/folders" >>"$2/folders"; fi
 }
 
-units() { # PATH... as far as there are such units; what is no service's is the engine's
+engines() { (cd "$root/etc/systemd/system" && printf ' %s\n' sparkgen-engine*.service) | sed 's/\.service$//'; }
+units() { # PATH... as far as there are such units; what is no service's and no group's is all engines'
   local path name
   for path in "$@"; do
-    name=${path##*/} name=${name#sparkgen-} name=${name%.*}
-    there "$root/etc/systemd/system/sparkgen-$name.service" || name=engine
-    if [[ $path != "$installed" ]] && there "$root/etc/systemd/system/sparkgen-$name.service"; then echo "$name"; fi
-  done | sort -u | sed 's/^/ sparkgen-/' | tr -d '\n'
+    if [[ $path == */groups/* ]]; then name=${path##*/groups/} name=engine-${name%%[./]*}; else name=${path##*/sparkgen-} name=${name##*/} name=${name%.*}; fi
+    if there "$root/etc/systemd/system/sparkgen-$name.service"; then echo " sparkgen-$name"; elif [[ $path != "$installed" ]]; then engines; fi
+  done | sort -u | tr -d '\n'
 }
 
 finish() {
@@ -384,7 +384,7 @@ finish() {
 }
 
 action=check root='' set_hostname='' force_host='' force_links='' confirm=1 unconfirmed='' right_links=''
-refused=0 problems=0 open='' new='' number=0 different='' job=''
+refused=0 problems=0 open='' new='' number=0 different='' job='' batch='' running=''
 changed=() history=() paths=() unread=()
 declare -A origin=()
 while (($#)); do
@@ -417,8 +417,8 @@ for backup in "$backups"/[0-9]*; do
   number=${backup##*/} number=$((10#${number%%-*}))
   if [[ $backup != *.undone ]]; then history=("$backup" "${history[@]}"); fi
 done && last=${history[0]:-}
-if [[ -e $bundle/etc/sparkgen/node.env ]]; then job=$(fact JOB); fi
-stop_first="the links will drop: first ${job:+scancel --name=}${job:-systemctl stop sparkgen-engine}"
+if [[ -e $bundle/etc/sparkgen/node.env ]]; then job=$(fact JOB) batch=$(fact BATCH) running=$(fact GROUP | sed 's/^/sparkgen-engine-/' | paste -sd ' '); fi
+stop_first="the links will drop: first ${job:+scancel --name=}${job:-systemctl stop ${running:-sparkgen-engine}}"
 
 if [[ $action == confirm ]]; then
   if [[ -z $last || ! -e $last/unconfirmed ]]; then echo "there is nothing to confirm" && exit 0; fi
@@ -492,7 +492,7 @@ change "${changed[@]}"
 history=("$backup" "${history[@]}")
 prune || true
 next=$(units "${changed[@]}") next=${next:+"sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart$next"}
-if [[ -n $job ]]; then next="${next:+$next, }sbatch /opt/sparkgen/serve.sbatch on $head"; fi
+if [[ -n $job ]]; then next="${next:+$next, }sbatch ${batch:-/opt/sparkgen/serve.sbatch on $head}"; fi
 echo "done${next:+; once all nodes are: $next}"
 if [[ -n $unconfirmed ]]; then
   echo "first, within $seconds s and over a new connection: sudo $0 --confirm; else all is put back"

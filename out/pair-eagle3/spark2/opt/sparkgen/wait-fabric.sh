@@ -5,11 +5,17 @@
 #   wait-fabric.sh [SECONDS]
 #   wait-fabric.sh --forever  has no such time: it says what is at fault whenever that changes
 #   wait-fabric.sh --peers    lists whom it asks, and asks nobody
+# With --group NAME before that it asks the nodes of a group alone, over the cables between them.
 set -u
 
 facts=$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen
+node_env=$facts/node.env
+if [[ ${1:-} == --group ]]; then
+  node_env=$facts/groups/${2:-}.node.env
+  shift 2
+fi
 # The values of a fact, one per line.
-fact() { sed -n "s/^$1=//p" "$facts/node.env"; }
+fact() { sed -n "s/^$1=//p" "$node_env"; }
 
 own=$(fact NODE)
 limit=${1:-$(fact FABRIC_SECONDS)}
@@ -17,14 +23,15 @@ limit=${1:-$(fact FABRIC_SECONDS)}
 # Interface, size of a ping that fills a frame, address, node and cables of each peer.
 peers() {
   awk -F '[= ]' -v own="$own" '
+    $1 == "RANKS" { asked[$2]; groups = 1 }
     $1 == "SUBNET" { interface[++halves] = $2; subnet[halves] = $3; size[halves] = $4; cable[halves] = $5 }
-    $1 == "FABRIC" && $4 != own { address[++others] = $3; on[others] = $2; name[others] = $4; by[others] = $5 }
+    $1 == "FABRIC" && $4 != own && (!groups || $4 in asked) { address[++others] = $3; on[others] = $2; name[others] = $4; by[others] = $5 }
     END {
       for (i = 1; i <= halves; i++)
         for (j = 1; j <= others; j++)
           if (on[j] == subnet[i])
             print interface[i], size[i], address[j], name[j], cable[i] (by[j] == cable[i] ? "" : " or " by[j])
-    }' "$facts/node.env" "$facts/nodes.env"
+    }' "$node_env" "$facts/nodes.env"
 }
 
 check_halves() {

@@ -6,14 +6,24 @@
 #   launch.sh --bare   without a container, with the engine of the site's virtual environment or else of the PATH
 #   launch.sh --check  starts nothing, and fails if a secret has no value
 #   launch.sh --create has Compose make the container, for the unit to start
+# Where a node has engines of several groups, --group NAME comes first.
 # shellcheck disable=SC2154 # What is not set here is in container.sh.
 set -euo pipefail
 
 name=sparkgen-engine given=''
 here=$(dirname "${BASH_SOURCE[0]}")
+own=$here group=''
+if [[ ${1:-} == --group ]]; then
+  group=${2:-} own=$here/groups/${2:-} name=$name-${2:-}
+  shift 2
+fi
+if [[ ! -e $own/container.sh ]]; then
+  echo "launch.sh: there is no $own/container.sh; with --group NAME it starts one of: $(ls "$here/groups" 2>/dev/null)" >&2
+  exit 2
+fi
 
 secrets() {
-  if [[ -e $here/secrets.sh ]]; then "$BASH" "$here/secrets.sh" "$@"; fi
+  if [[ -e $here/secrets.sh ]]; then "$BASH" "$here/secrets.sh" ${group:+--group "$group"} "$@"; fi
 }
 
 # A GPU that is asked for by its CDI specification stays in a running container over a daemon-reload. Up to 28
@@ -24,18 +34,18 @@ has_cdi() {
 }
 
 create() {
-  secrets --prepare /run/sparkgen-engine/secrets
+  secrets --prepare "/run/$name/secrets"
   if has_cdi; then export GPU_DRIVER=cdi GPU=$gpu; fi
   # An image may have to be fetched first.
-  exec timeout 3500 docker compose --file "$here/compose.yaml" up --no-start
+  exec timeout 3500 docker compose --file "$own/compose.yaml" up --no-start
 }
 
-is_contained() { ! grep -q '^venv=' "$here/container.sh"; }
+is_contained() { ! grep -q '^venv=' "$own/container.sh"; }
 
 bare() {
   local file variables
   # shellcheck source=/dev/null
-  . "$here/container.sh"
+  . "$own/container.sh"
   # Its unit runs as the node's login, and has caches of its own.
   if [[ ${CACHE_DIRECTORY:-} ]]; then caches=(); fi
   if [[ ${venv:-} ]]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
@@ -46,7 +56,7 @@ bare() {
   # A variable of any name is for the engine: what is still needed here has no name. What it is not
   # given is named with a minus.
   set -- "$@" "${caches[@]/#/-}" -- "$program" "${arguments[@]}"
-  unset name given here gpu image venv program arguments options env_files caches file variables
+  unset name given here own group gpu image venv program arguments options env_files caches file variables
   # As Docker reads such a file: one NAME=VALUE per line, nothing expanded.
   until [[ $1 == -- ]]; do
     case $1 in
@@ -78,7 +88,7 @@ contained() {
   fi
   if has_cdi; then devices=(--device "$gpu"); fi
   # shellcheck source=/dev/null
-  . "$here/container.sh"
+  . "$own/container.sh"
   docker run \
     --rm \
     --name "$name" \
@@ -109,7 +119,7 @@ case ${1:-} in
   --bare) secrets --check && bare ;;
   '') if is_contained; then contained; else secrets --check && bare; fi ;;
   *)
-    echo "usage: launch.sh [--bare | --check | --create]" >&2
+    echo "usage: launch.sh [--group NAME] [--bare | --check | --create]" >&2
     exit 2
     ;;
 esac

@@ -5,14 +5,21 @@
 #   secrets.sh --check         fails if one has no value: an engine without its key serves everybody
 #   secrets.sh --prepare FILE  on the node: writes them where the container is given them
 #   secrets.sh PROGRAM ...     becomes the program, with them in its environment
+# On a node with engines of several groups --group NAME comes first.
 # The last line of a name is what counts, as for Docker. What Docker and Compose would read differently, as it
 # starts with a quote, a blank, a # or a $, may be no value at all.
 set -euo pipefail
 
+facts=container.env
+if [[ ${1:-} == --group ]]; then
+  facts=groups/${2:-}.container.env
+  shift 2
+fi
+
 # NAME=VALUE a line.
 told() {
   local given=/run/sparkgen-engine/secrets file=/etc/sparkgen/secrets.env names lines name line value found=() missing=()
-  mapfile -t names < <(sed -n 's/^SECRET=//p' "$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen/container.env")
+  mapfile -t names < <(sed -n 's/^SECRET=//p' "$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen/$facts")
   # A container has what was prepared for it, and nothing else.
   if [[ $1 == container && -r $given ]]; then file=$given; fi
   # An engine without a container runs as the node's login, which systemd hands them.
@@ -46,7 +53,7 @@ case ${1:-} in
     chmod 0444 "$2"
     ;;
   '')
-    echo "usage: secrets.sh [--check | --prepare FILE | PROGRAM ...]" >&2
+    echo "usage: secrets.sh [--group NAME] [--check | --prepare FILE | PROGRAM ...]" >&2
     exit 2
     ;;
   *)

@@ -1,0 +1,24 @@
+"""The option of commands that are about one group of a site, and what it chooses."""
+
+import click
+
+from generator.commands.sites import fail
+from generator.diagnostics import listed
+from generator.fit.alternatives import Group
+from generator.site.complete import CompleteDeclaration
+
+GROUP = click.option(
+    "--group", metavar="NAME", help="Only the group of that name, where the site has groups."
+)
+
+
+def chosen(declared: CompleteDeclaration, name: str | None) -> dict[str, Group]:
+    """The groups by name, or the one that is asked for; the one of a site without has no name."""
+    parts = declared.groups or (declared,)
+    groups = {part.group: Group(part.nodes, part.model, part.engine) for part in parts}
+    if name is None:
+        return groups
+    if name not in groups:
+        known = listed(filter(None, groups))
+        fail(f"there is no group {name}; " + (f"name {known}" if known else "the site has none"))
+    return {name: groups[name]}

@@ -1,0 +1,39 @@
+"""Nodes in twos, each two with a cable of their own."""
+
+from collections.abc import Collection, Sequence
+
+from generator.fabric.topologies.kind import Pair, TopologyKind
+from generator.sitefile.declaration import Plane
+
+
+class Pairs(TopologyKind):
+    """Several direct links on one site, each of them for a group of two nodes.
+
+    Two neighbors of a ring are such a pair: their cable joins different ports, as it must there.
+    """
+
+    fewest, most = 2, 244
+    usual = 0
+    meaning = "pairs of nodes, each with a cable"
+    mtu = 9000
+    control_plane: Plane = "fabric"
+    spare_cables = True
+    groups_alone = True
+
+    def group_kind(
+        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
+    ) -> str | None:
+        """Two nodes with a cable are what they are on a site of their own."""
+        return "direct" if len(names) == 2 and joined else None
+
+    def bus_bandwidth(self, nodes: int) -> float:
+        """NVIDIA's threshold (dgx-spark-playbooks, spark_cluster_setup.py), rounded down."""
+        return 21.8
+
+    def summary(self, nodes: int) -> str:
+        """`4 nodes, joined in pairs,`."""
+        return f"{nodes} nodes, joined in pairs,"
+
+    def description(self, nodes: int) -> str:
+        """`4 Sparks in pairs`."""
+        return f"{nodes} Sparks in pairs"

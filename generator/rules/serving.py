@@ -1,0 +1,486 @@
+"""Rules about groups: which nodes serve what together, and what they share."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.diagnostics import (
+    Related,
+    Severity,
+    did_you_mean,
+    misspelt,
+    removal,
+    replacements,
+)
+from generator.engines import ENGINES
+from generator.fabric.addressing import Fabric
+from generator.fabric.subsets import group_kind
+from generator.fit.formulas import GIB, SYSTEM_BYTES
+from generator.rules.memory import WARNED
+from generator.rules.nodes import Nodes, named
+from generator.rules.registry import Fault, rule
+from generator.services import SERVICES
+from generator.site import PORTS_OF_WORKERS
+from generator.site.service import RequestedPort
+from generator.sitefile.declaration import DeclaredGroup, Settings, Topology
+
+Groups = Sequence[DeclaredGroup]
+
+
+@rule("SG240")
+def group_twice(groups: Groups) -> Iterator[Fault]:
+    """Every group has a name of its own.
+
+    It names a unit, a container and folders of each node.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: chat
+            nodes: [spark2]
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: chat-b
+            nodes: [spark2]
+    """
+    first: dict[str, DeclaredGroup] = {}
+    for group in groups:
+        known = first.setdefault(group.name, group)
+        if known is not group:
+            yield Fault(
+                f"two groups are called '{group.name}'",
+                (*group.path, "name"),
+                "give one of them another name",
+                related=(Related("first used", (*known.path, "name")),),
+            )
+
+
+@rule("SG241", unless="SG201")
+def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+    """A group's nodes are nodes of the list, each once.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1, spark22]
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1, spark2]
+    """
+    names = [node.name for node in nodes]
+    for group in groups:
+        for index, name in enumerate(group.nodes):
+            path = (*group.path, "nodes", index)
+            if name not in names:
+                near = [n for n in names if n not in group.nodes]
+                guess = did_you_mean(name, near)
+                yield Fault(
+                    f"there is no node '{name}'",
+                    path,
+                    guess or f"the nodes are {named(names)}",
+                    proposals=replacements(path, misspelt(name, near[:1] if guess else [])),
+                )
+            elif name in group.nodes[:index]:
+                yield Fault(
+                    f"{name} is named twice",
+                    path,
+                    "each node is one rank: take it out",
+                    proposals=removal(path),
+                )
+
+
+@rule("SG242", unless="SG201 SG241")
+def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+    """Every node serves in a group.
+
+    A bundle sets up what serves; a node without an engine needs none of it.
+
+    Bad:
+        nodes:
+          - name: spark1
+          - name: spark2
+        groups:
+          - name: chat
+            nodes: [spark1]
+
+    Good:
+        nodes:
+          - name: spark1
+        groups:
+          - name: chat
+            nodes: [spark1]
+    """
+    members = {name for group in groups for name in group.nodes}
+    for node in nodes:
+        if node.name not in members:
+            yield Fault(
+                f"{node.name} is in no group",
+                (*node.path, "name"),
+                "write it into one, or take the node out",
+            )
+
+
+@rule("SG243", unless="SG240")
+def like_another_group(groups: Groups) -> Iterator[Fault]:
+    """A group is like one that has a model and an engine written out.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: chat-b
+            nodes: [spark2]
+            like: chta
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: chat-b
+            nodes: [spark2]
+            like: chat
+    """
+    written = [group.name for group in groups if group.like is None]
+    by_name = {group.name: group for group in groups}
+    for group in groups:
+        if group.like is None or group.source is not None:
+            continue
+        path = (*group.path, "like")
+        other = by_name.get(group.like)
+        if other is None:
+            guess = did_you_mean(group.like, written)
+            message = f"there is no group '{group.like}'"
+            help_text = guess or f"the groups with a model are {named(written)}"
+        else:
+            message = f"'{group.like}' has no model and engine of its own"
+            meant = other.like if other.like in written else None
+            help_text = f"write 'like: {meant}'" if meant else "write 'model' and 'engine'"
+        yield Fault(message, path, help_text)
+
+
+@rule("SG244", unless="SG201 SG241")
+def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) -> Iterator[Fault]:
+    """Cables join the nodes of a group.
+
+    Two nodes need a cable between them, or a switch; of a ring a group is the whole, two
+    neighbors, or one node. A longer part of a ring is an open chain, whose ends NCCL can't connect.
+    A node alone in its group needs no cable.
+
+    Source: NCCL, `connectRings` (src/graph/connect.cc).
+
+    Bad:
+        topology:
+          kind: pairs
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+          - endpoints: [spark3:p0, spark4:p0]
+        groups:
+          - name: chat
+            nodes: [spark1, spark3]
+          - name: second
+            nodes: [spark2]
+          - name: fourth
+            nodes: [spark4]
+
+    Good:
+        topology:
+          kind: pairs
+        cabling:
+          - endpoints: [spark1:p0, spark2:p0]
+          - endpoints: [spark3:p0, spark4:p0]
+        groups:
+          - name: chat
+            nodes: [spark1, spark2]
+          - name: chat-b
+            nodes: [spark3, spark4]
+    """
+    for group in groups:
+        if group_kind(topology, fabric, group.nodes):
+            continue
+        inside = set(group.nodes)
+        joined = [pair for pair in fabric.pairs if inside.issuperset(pair)]
+        missing = next((p for p in combinations(group.nodes, 2) if not _is_joined(p, joined)), None)
+        if joined and len(group.nodes) > 2:
+            message = f"the cables between {named(group.nodes)} are an open chain"
+            help_text = "a group is all nodes of a ring, two neighbors, or one node"
+        else:
+            a, b = missing or (group.nodes[0], group.nodes[-1])
+            message = f"no cable joins {a} and {b}"
+            help_text = "put nodes into a group that a cable joins"
+        yield Fault(message, (*group.path, "nodes"), help_text)
+
+
+def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool:
+    return any(set(pair) == set(other) for other in joined)
+
+
+@rule("SG245", unless="SG201 SG241 SG602 SG608")
+def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
+    """Engines on one node have ports of their own.
+
+    The second one would not start.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8000}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001}
+    """
+    taken: dict[tuple[str, int], tuple[DeclaredGroup, str]] = {}
+    for group in groups:
+        said: set[int] = set()
+        for node, name, port in _ports(group):
+            owner, known = taken.setdefault((node, port.number), (group, name))
+            if owner is not group and port.number not in said:
+                said.add(port.number)
+                yield Fault(
+                    f"port {port.number} on {node} is '{known}' of {owner.name} and '{name}' of "
+                    f"{group.name}",
+                    (*group.path, *port.path) if port.is_written else group.path,
+                    f"write another one as {'.'.join(map(str, port.path))}",
+                    related=(Related(owner.name, (*owner.path, "name")),),
+                )
+
+
+def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
+    """The node, name and number of each port that the engine takes."""
+    engine = group.engine
+    if engine is None:
+        return
+    module = ENGINES[engine.name]
+    is_own = group.source == group.index
+    head, *workers = group.nodes
+    api = engine.port or module.API_PORT
+    yield head, "api", RequestedPort(api, ("engine", "port"), is_own and engine.port is not None)
+    defaults = module.default_ports(engine.launcher or module.LAUNCHERS[0], engine.parallel)
+    for name, number in defaults.items():
+        path = ("engine", "ports", name)
+        written = is_own and name in engine.ports
+        port = RequestedPort(engine.ports.get(name, number), path, written)
+        for node in workers if name in PORTS_OF_WORKERS else (head,):
+            yield node, name, port
+
+
+@rule("SG246", unless="SG201 SG241")
+def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+    """What the engines of a node take together leaves the system what it needs.
+
+    Each of them takes its `memory_utilization` of all that is visible, and looks at its start
+    whether so much is free: what the others hold already is not. Together they may have as much as
+    one alone, and 16 GiB are left to the system.
+
+    Source: vLLM, vllm/v1/worker/utils.py, `request_memory`; NVIDIA/dgx-spark-playbooks issue 101
+    (0.35 and 0.35).
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {memory_utilization: 0.6}
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001, memory_utilization: 0.35}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {memory_utilization: 0.5}
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001, memory_utilization: 0.3}
+    """
+    said: set[tuple[str, ...]] = set()
+    for node in nodes:
+        engines = {g.name: g.engine for g in groups if node.name in g.nodes and g.engine}
+        if len(engines) < 2 or tuple(engines) in said:
+            continue
+        total = round(sum(engine.memory_utilization for engine in engines.values()), 3)
+        most = min(WARNED, 1 - SYSTEM_BYTES / GIB / node.visible_gib)
+        if total <= most + 0.0005:
+            continue
+        said.add(tuple(engines))
+        shares = ", ".join(f"{n} {e.memory_utilization}" for n, e in engines.items())
+        last = max(g.index for g in groups if node.name in g.nodes)
+        yield Fault(
+            f"the engines of {node.name} take {total} of its memory together ({shares})",
+            ("groups", last, "name"),
+            f"lower 'memory_utilization' of some, to {int(most * 100) / 100} together",
+        )
+
+
+@rule("SG247", unless="SG201 SG241")
+def engines_that_share_a_node(groups: Groups) -> Iterator[Fault]:
+    """Of several engines on a node each is one whose share is of the whole memory.
+
+    vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang and
+    TensorRT-LLM take a share of what is free when they start, which another engine changes, and a
+    Slurm job has its nodes to itself.
+
+    Source: SGLang, python/sglang/srt/model_executor/model_runner_kv_cache_mixin.py,
+    `profile_max_num_token`; TensorRT-LLM, `KvCacheConfig.free_gpu_memory_fraction`.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: embed
+            nodes: [spark1]
+            engine: {name: sglang, port: 8001}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: embed
+            nodes: [spark1]
+            engine: {name: vllm, port: 8001}
+    """
+    for group in groups:
+        shared = [
+            (other, node)
+            for other in groups
+            for node in group.nodes
+            if other is not group and node in other.nodes
+        ]
+        engine = group.engine
+        if not shared or engine is None:
+            continue
+        traits, (other, node) = ENGINE_TRAITS[engine.name], shared[0]
+        place = (*group.path, "engine") if group.source == group.index else group.path
+        where = f"{node}, where {other.name} serves too"
+        launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
+        if not traits.shares_memory:
+            yield Fault(
+                f"{traits.title} takes what is free on {where}",
+                (*place, "name"),
+                "use vLLM or llama.cpp there, or another node",
+            )
+        elif launcher != ENGINES[engine.name].LAUNCHERS[0]:
+            yield Fault(
+                f"the launcher '{launcher}' has {where.replace(', where', ' to itself, and')}",
+                (*place, "launcher"),
+                f"write 'launcher: {ENGINES[engine.name].LAUNCHERS[0]}', or use another node",
+            )
+
+
+@rule("SG248", unless="SG201 SG241")
+def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
+    """What stands before a single engine is not asked for with groups.
+
+    The proxy and the chat page are for the one engine of a site. With groups each engine listens
+    for itself.
+
+    Bad:
+        services: {proxy: true}
+        groups:
+          - name: chat
+            nodes: [spark1]
+
+    Good:
+        services: {firewall: true}
+        groups:
+          - name: chat
+            nodes: [spark1]
+    """
+    for name in services:
+        if not SERVICES[name].KNOWS_GROUPS:
+            yield Fault(
+                f"'{name}' is for a site with one engine",
+                ("services", name),
+                "take it out",
+                at_key=True,
+                proposals=removal(("services", name)),
+            )
+
+
+@rule("SG250", unless="SG201 SG241")
+def engine_that_is_alone(groups: Groups) -> Iterator[Fault]:
+    """What a bundle sets up once is for a site with one engine.
+
+    An image that is built on a node, an engine without a container, and a KV cache on the disk of
+    a node are of one engine: with groups build the image elsewhere, and name it.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {venv: /opt/vllm}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {image: 'vllm/vllm-openai:v0.33.0'}
+    """
+    for group in groups:
+        if group.source != group.index or group.engine is None or group.model is None:
+            continue
+        asked = {
+            ("engine", "venv"): group.engine.venv,
+            ("engine", "image"): group.engine.derived,
+            ("model", "kv_offload"): group.model.kv_offload,
+        }
+        for path, value in asked.items():
+            if value is not None:
+                yield Fault(
+                    f"'{path[-1]}' as it is written is for a site with one engine",
+                    (*group.path, *path),
+                    "name an image that a registry has" if path[0] == "engine" else "take it out",
+                )
+
+
+@rule("SG249", Severity.WARNING, unless="SG240 SG243")
+def name_of_two_models(groups: Groups) -> Iterator[Fault]:
+    """Groups that serve the same name serve the same model.
+
+    Clients ask for a name, and take what answers for the same.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, served_name: assistant}
+          - name: chat-b
+            nodes: [spark2]
+            model: {name: llama-3.1-8b-instruct-fp8, served_name: assistant}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, served_name: assistant}
+          - name: chat-b
+            nodes: [spark2]
+            like: chat
+    """
+    first: dict[str, DeclaredGroup] = {}
+    for group in groups:
+        model = group.model
+        if model is None or not model.served_name:
+            continue
+        known = first.setdefault(model.served_name, group)
+        assert known.model
+        if (known.model.name, known.model.source) != (model.name, model.source):
+            yield Fault(
+                f"{known.name} and {group.name} serve two models as '{model.served_name}'",
+                (*group.path, "model", "served_name"),
+                "give one of them another name",
+                related=(Related(known.name, (*known.path, "model", "served_name")),),
+            )

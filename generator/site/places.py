@@ -1,0 +1,44 @@
+"""Where the files, the unit and the container of an engine are called and lie on a node.
+
+A site with one engine has them under names of their own; those of a group carry its name.
+"""
+
+from pathlib import PurePosixPath
+
+_ENGINE = "sparkgen-engine"
+
+
+def unit(group: str) -> str:
+    """The unit of a group's engine, which is the name of its container too."""
+    return f"{_ENGINE}-{group}" if group else _ENGINE
+
+
+def project(group: str) -> str:
+    """The project of Compose that the container is in."""
+    return f"sparkgen-{group}" if group else "sparkgen"
+
+
+def place(path: str, group: str) -> str:
+    """The path of a group's own file that is at `path` where there are no groups."""
+    if not group:
+        return path
+    file = PurePosixPath(path)
+    if file.stem == _ENGINE:
+        return str(file.with_stem(unit(group)))
+    if file.parts[-3:-1] == ("etc", "sparkgen"):
+        return str(file.parent / "groups" / f"{group}.{file.name.removeprefix('engine.')}")
+    return str(file.parent / "groups" / group / file.name)
+
+
+def given_secrets(group: str) -> str:
+    """Where an engine's own secrets are prepared for its container, by its unit."""
+    return f"/run/{unit(group)}/secrets"
+
+
+# Of the files in a container those that differ from engine to engine; scripts are alike.
+_OWN = ("hostfile", "options.yaml", "ssh_config", "sshd_config")
+
+
+def mounted(path: str, group: str) -> str:
+    """Where a node has what a container sees as this generated file."""
+    return place(path, group if PurePosixPath(path).name in _OWN else "")

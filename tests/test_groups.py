@@ -1,0 +1,181 @@
+"""Sites of groups: what is derived of each, and the scripts of a node with several engines."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from bundles import IN_GROUPS, NodeFolder
+from stand_ins import StandIns
+from test_launch import launch
+from test_verify import machine
+
+from generator.fabric.subsets import group_kind, of_nodes
+from generator.pipeline import read_site
+from generator.resources import ROOT
+from generator.site import Site
+from generator.site.places import place
+
+GOLDEN = ROOT / "tests/golden"
+
+
+def site_of(case: str) -> Site:
+    """The site of a golden case."""
+    site = read_site("site.yaml", (GOLDEN / f"groups-{case}/site.yaml").read_bytes()).site
+    assert site
+    return site
+
+
+def folder(case: str, name: str) -> NodeFolder:
+    """A node's folder of a golden case."""
+    return next(f for f in IN_GROUPS if str(f) == f"golden-groups-{case}/{name}")
+
+
+@pytest.mark.parametrize(
+    ("path", "placed"),
+    [
+        ("/etc/sparkgen/engine.env", "/etc/sparkgen/groups/a.env"),
+        ("/etc/sparkgen/engine.raw.env", "/etc/sparkgen/groups/a.raw.env"),
+        ("etc/sparkgen/container.env", "etc/sparkgen/groups/a.container.env"),
+        ("opt/sparkgen/compose.yaml", "opt/sparkgen/groups/a/compose.yaml"),
+        (
+            "etc/systemd/system/sparkgen-engine.service",
+            "etc/systemd/system/sparkgen-engine-a.service",
+        ),
+    ],
+)
+def test_place(path: str, placed: str) -> None:
+    assert place(path, "a") == placed
+    assert place(path, "") == path
+
+
+# Which cables a group has
+
+
+KINDS = {
+    "switch": {"chat": "switch", "small": "switch"},
+    "pairs": {"chat": "direct", "chat-b": "direct", "small": "single"},
+    "ring-and-single": {"large": "ring", "small": "single"},
+    "ring-halves": {"east": "pairs", "west": "pairs"},
+    "one-node": {"chat": "single", "small": "single"},
+}
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_group_has_its_own_cables_alone(case: str) -> None:
+    site = site_of(case)
+    kinds = {part.group: part.kind for part in site.groups}
+    assert KINDS[case].items() <= kinds.items()
+    for part in site.groups:
+        names = {node.name for node in part.nodes}
+        for node in part.nodes:
+            assert {peer.node for i in node.interfaces for peer in i.peers} <= names
+            hcas = node.env.get("NCCL_IB_HCA", "")
+            assert [i.hca for i in node.interfaces] == [
+                word.strip("=").removesuffix(":1") for word in hcas.split(",") if word
+            ]
+
+
+def test_part_of_a_ring() -> None:
+    reading = read_site("site.yaml", (GOLDEN / "groups-ring-halves/site.yaml").read_bytes())
+    assert reading.declaration
+    fabric, topology = reading.declaration.fabric, reading.declaration.topology
+    found = {
+        names: group_kind(topology, fabric, names.split())
+        for names in (
+            "spark1",
+            "spark1 spark4",
+            "spark1 spark3",
+            "spark1 spark2 spark3",
+            "spark1 spark2 spark3 spark4",
+        )
+    }
+    assert list(found.values()) == ["single", "pairs", None, None, "ring"]
+    assert [cable.number for cable in of_nodes(fabric, ["spark1", "spark4"]).cables] == [4]
+
+
+# Scripts
+
+
+def ran(script: Path, *options: str, env: Mapping[str, str] | None = None) -> str:
+    """What a script prints that ends well."""
+    command = ["bash", str(script), *options]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("case", "node", "options", "peers"),
+    [
+        ("switch", "spark1", ["--group", "chat"], {"spark2"}),
+        ("switch", "spark1", [], {f"spark{n}" for n in range(2, 9)}),
+        ("ring-halves", "spark2", ["--group", "east"], {"spark1"}),
+        ("ring-halves", "spark2", [], {"spark1", "spark3"}),
+    ],
+)
+def test_fabric_that_an_engine_waits_for(
+    case: str, node: str, options: list[str], peers: set[str]
+) -> None:
+    script = folder(case, node).path / "opt/sparkgen/wait-fabric.sh"
+    lines = ran(script, *options, "--peers").splitlines()
+    assert {line.split()[3] for line in lines} == peers
+
+
+def test_verify_looks_at_each_engine(tmp_path: Path) -> None:
+    found = machine(folder("one-node", "spark1"), tmp_path).lines()
+    for check in ("image", "model", "ports"):
+        assert {f"{check} chat", f"{check} small"} <= found.keys()
+    assert {name for name in found if name.startswith("api")} == {"api chat", "api small"}
+    assert {"unit engine-chat", "unit engine-small", "unit guard"} <= found.keys()
+    failed = {name: text for name, text in found.items() if text.startswith("FAIL")}
+    # Whose files lie where a site with one engine has them.
+    assert failed.keys() <= {"vocabularies chat", "vocabularies small"}
+
+
+WAITING = """\
+#!/bin/sh
+echo "$0 $*" >>"{log}"
+{answer}
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "serves", "asked"),
+    [("active", True, 1), ("inactive", False, 0), ("failed", False, 0)],
+)
+def test_engine_waits_for_those_before_it(
+    state: str, serves: bool, asked: int, tmp_path: Path
+) -> None:
+    log, programs = tmp_path / "log", tmp_path / "bin"
+    programs.mkdir()
+    for name, answer in (("systemctl", f"echo {state}"), ("curl", "exit 0" if serves else "false")):
+        file = programs / name
+        file.write_text(WAITING.format(log=log, answer=answer))
+        file.chmod(0o755)
+    script = folder("one-node", "spark1").path / "opt/sparkgen/wait-engines.sh"
+    ran(script, "chat", env={"PATH": f"{programs}:/usr/bin:/bin"})
+    said = log.read_text()
+    assert "sparkgen-engine-chat" in said
+    assert said.count("/bin/curl ") == asked
+
+
+def test_launch_of_a_group(tmp_path: Path) -> None:
+    stand_ins = StandIns(tmp_path)
+    node = folder("one-node", "spark1")
+    site = site_of("one-node")
+    small = next(part for part in site.groups if part.group == "small")
+    container = small.head.container
+    stand_ins.add(container.entrypoint)
+    tree = node.copy(tmp_path / "tree")
+    started = launch(tree, "--group", "small", "--bare")
+    arguments = stand_ins.replaced(container.entrypoint, *started)
+    assert arguments == [word for words in container.command for word in words]
+    assert stand_ins.environment(container.entrypoint)["VLLM_HOST_IP"] == "10.0.0.11"
+
+
+def test_launch_names_the_groups() -> None:
+    script = folder("one-node", "spark1").path / "opt/sparkgen/launch.sh"
+    done = subprocess.run(["bash", str(script)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.split(": ")[-1].split() == ["chat", "small"]
