@@ -607,3 +607,39 @@ def test_an_encoder_is_told_by_its_kind() -> None:
     assert section(config).architecture["encoder"] is True
     assert "encoder" not in section(config | {"is_decoder": True}).architecture
     assert "encoder" not in section(config | {"model_type": "qwen3"}).architecture
+
+
+def test_a_size_that_is_listed_for_each_layer_is_that_of_all() -> None:
+    """Hunyuan-A13B's config.json lists what its layers have, each alike."""
+    config = {
+        "model_type": "hunyuan_v1_moe",
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "intermediate_size": 3072,
+        "vocab_size": 128167,
+        "num_experts": 64,
+        "moe_intermediate_size": [3072] * 32,
+        "moe_topk": [8] * 32,
+        "num_shared_expert": [1] * 32,
+    }
+    sizes = section(config).architecture
+    assert (sizes["expert_intermediate_size"], sizes["experts_per_token"]) == (3072, 8)
+    assert sizes["shared_experts"] == 1
+    with pytest.raises(NoModelError, match="'moe_intermediate_size' is not a whole number"):
+        section(config | {"moe_intermediate_size": [3072, 1536] * 16})
+
+
+def test_groups_of_linear_layers_are_not_taken_for_attention() -> None:
+    """Ling's hybrids: a layer of attention, and a group of others before it."""
+    config = {
+        "model_type": "bailing_hybrid",
+        "hidden_size": 4096,
+        "num_hidden_layers": 42,
+        "num_attention_heads": 32,
+        "vocab_size": 157184,
+        "layer_group_size": 6,
+    }
+    assert section(config).architecture["not_modelled"] == "layer_group_size"

@@ -38,7 +38,9 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 }
 _EXPERTS: Mapping[str, tuple[str, ...]] = {
     "experts": ("n_routed_experts", "num_experts", "num_local_experts"),
-    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "top_k_experts"),
+    "experts_per_token": (
+        *("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk"),
+    ),
     "expert_intermediate_size": ("moe_intermediate_size", "expert_intermediate_size"),
     "expert_latent_size": ("moe_latent_size", "routed_expert_hidden_size"),
 }
@@ -196,6 +198,8 @@ class _Reader:
     def get(self, name: str) -> int | None:
         """A size by its own name."""
         value = self.config.get(name)
+        if isinstance(value, list) and len({*map(str, value)}) == 1:
+            value = value[0]
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -232,7 +236,8 @@ class _Reader:
                 "share_expert_dim",
             )
         )
-        count = self.first(("n_shared_experts", "num_shared_experts")) or (1 if shared else None)
+        names = ("n_shared_experts", "num_shared_experts", "num_shared_expert")
+        count = self.first(names) or (1 if shared else None)
         if self.config.get("enable_moe_block") is True:
             # Gemma 4: a dense part beside the experts of each layer.
             count, shared = 1, self.get("intermediate_size")

@@ -18,7 +18,8 @@ _READ = """
     top_k_experts moe_intermediate_size expert_intermediate_size moe_latent_size intermediate_size
     intermediate_size_mlp moe_shared_expert_intermediate_size shared_expert_intermediate_size
     shared_intermediate_size n_shared_experts first_k_dense_replace experts_per_token
-    interleave_moe_layer_step decoder_sparse_step mlp_only_layers moe_layer_freq enable_moe_block
+    moe_topk num_shared_expert interleave_moe_layer_step decoder_sparse_step mlp_only_layers
+    moe_layer_freq enable_moe_block
     kv_lora_rank q_lora_rank qk_rope_head_dim qk_nope_head_dim v_head_dim index_head_dim
     index_n_heads index_topk index_kpool linear_num_key_heads linear_key_head_dim
     linear_num_value_heads linear_value_head_dim linear_attn_config full_attention_interval
@@ -78,6 +79,7 @@ _NOT_MODELLED: Mapping[str, str] = {
     "mamba_dt_rank": "Mamba 1",
     "rwkv_version": "RWKV",
     "lightning_attention": "lightning attention",
+    "layer_group_size": "linear attention in groups of layers",
 }
 
 
