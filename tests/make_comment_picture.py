@@ -24,6 +24,7 @@ COMMANDS = (
 )
 STYLE = """\
 text { font: 14px -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; fill: #1f2328 }
+.c { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; white-space: pre }
 .h { font-size: 18px; font-weight: 600 } .b { font-weight: 600 } .m { fill: #59636e }
 .page { fill: #ffffff; stroke: #d1d9e0 } .bar { fill: #f6f8fa; stroke: #d1d9e0 } .rule { stroke: #d1d9e0 }
 @media (prefers-color-scheme: dark) {
@@ -56,7 +57,9 @@ def lines(markdown: str) -> Iterator[Text]:
     body = re.sub(r" \([0-9a-f]{12}\)", "", body[body.index("### ") :])
     for line in body.splitlines():
         words = _plain(line)
-        if line.startswith("### "):
+        if line.startswith("    "):
+            yield Text("c", 0, line[4:])
+        elif line.startswith("### "):
             yield Text("h", 0, words.removeprefix("### "))
         elif line.startswith("|"):
             cells = [cell.strip() for cell in words.strip("|").split("|")]
