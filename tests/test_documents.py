@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from documents import INPUTS, PATHS, Workplace, blocks, console, same, text_of
+from documents import PATHS, Workplace, blocks, console, same, text_of
 from make_command_reference import EXITS, page
 from make_comment_picture import drawn
 from published import markdown
@@ -38,17 +38,6 @@ def test_commands(path: str, tmp_path: Path, update: bool) -> None:
             assert same(said, printed), command
     if update:
         (ROOT / path).write_text(text, encoding="utf-8")
-
-
-def test_somebody_new_has_a_bundle_in_five_commands(tmp_path: Path) -> None:
-    script = (INPUTS / "first_bundle.sh").read_text()
-    assert len(re.findall("^sparkgen ", script, re.MULTILINE)) == 5
-    place = Workplace(tmp_path).empty()
-    said = place.run("./first_bundle.sh && echo done")
-    assert said.endswith("done\n"), said
-    assert "fits: " in said
-    bundle = place.cwd / "out/pair"
-    assert {"README.md", "operator", "spark1", "spark2"} <= {path.name for path in bundle.iterdir()}
 
 
 def test_reference_of_the_commands(update: bool) -> None:

@@ -169,7 +169,7 @@ CHANGES = {
     ),
     "renamed node": Change(
         replaced("spark2", "anna"),
-        [],
+        ["nodes.spark2: called anna now"],
         {"spark1": "engine restart", "anna": "called spark2 until now: engine restart"},
         [
             f"{COPY}anna spark1",

@@ -22,6 +22,7 @@ from generator.review.ends import Commit, End, Folder, abandoned, origin
 from generator.review.history import HistoryError, at_commit, beside_at_commit, snapshot
 from generator.review.impact import Before, Review, removal, review
 from generator.review.markdown import comment
+from generator.review.steps import renamed_nodes
 from generator.review.text import text
 from generator.site import Site
 
@@ -137,7 +138,8 @@ def _facts(old: Reading | None, new: Reading) -> tuple[Site | None, tuple[str, .
     """The site that there was, and what was changed in its file, as far as either is known."""
     if old is None or not isinstance(old.document.data, dict):
         return None, ()
-    return old.site, edits(old.document.data, new.document.data)
+    names = renamed_nodes(new.site, old.site) if new.site else {}
+    return old.site, edits(old.document.data, new.document.data, names)
 
 
 def _built(reading: Reading, end: End, ref: str) -> Before:

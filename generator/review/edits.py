@@ -1,6 +1,7 @@
 """What somebody changed in a site file, a line for each value: `model.context_length: 1 -> 2`."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from generator.reports.text import visible
@@ -10,9 +11,29 @@ _LONGEST = 60
 _NAMED = ("name", "rule", "label")
 
 
-def edits(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values that differ, by their keys; comments and the order of keys are none."""
-    return tuple(_mapping(before, after, ""))
+def edits(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[str, ...]:
+    """The values that differ, by their keys; comments and the order of keys are none.
+
+    `names` are the new names of nodes by their old ones, which their cables have too.
+    """
+    renamed = (f"nodes.{visible(old)}: called {visible(new)} now" for old, new in names.items())
+    return *renamed, *_mapping(_as_called(before, names), after, "")
+
+
+def _as_called(value: Any, names: Mapping[str, str]) -> Any:
+    """The same with nodes, and ends of cables at them, under the names that they have now."""
+    if not names:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _as_called(item, names) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_called(item, names) for item in value]
+    name, colon, port = str(value).partition(":")
+    return f"{names[name]}{colon}{port}" if name in names else value
 
 
 def _mapping(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[str]:
