@@ -9,6 +9,8 @@ from bundles import BUNDLES, NodeFolder, on_node
 from conftest import Command
 from stand_ins import StandIns
 
+import generator
+
 BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-image")
 BUILD = BUNDLE.site.image_build
 HEAD = NodeFolder(BUNDLE, "spark1")
@@ -76,6 +78,64 @@ def test_node_that_cannot_be_reached_is_named(tmp_path: Path, stand_ins: StandIn
     status, said = build(tmp_path, stand_ins)
     assert status == 1
     assert "spark2 did not get vllm-own:1" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "pulled"),
+    [
+        ("registry.lan/vllm:1", True),
+        ("localhost:5000/own/vllm:1", True),
+        ("localhost/vllm:1", True),
+        ("own/vllm:1", False),
+        ("own/a.b:1", False),
+        ("vllm:1.2", False),
+    ],
+)
+def test_registry_that_is_named_is_used(
+    name: str, pulled: bool, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    HEAD.copy(tmp_path / "trees")
+    shutil.copytree(BUNDLE.folder / "operator/image", tmp_path / "image")
+    facts = tmp_path / "trees" / HEAD.name / "etc/sparkgen/node.env"
+    facts.write_text(facts.read_text().replace("IMAGE=vllm-own:1", f"IMAGE={name}"))
+    assert build(tmp_path, stand_ins) == (0, "spark2 has it now\n")
+    calls = (stand_ins.calls / "docker").read_text().splitlines()
+    assert (f"push {name}" in calls, f"save {name}" in calls) == (pulled, not pulled)
+    assert (f"docker pull {name}" in (stand_ins.calls / "ssh").read_text()) is pulled
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "added", "line"),
+    [
+        ("vllm", "0.33.0", "ray", "pip install --no-cache-dir 'ray[default]=="),
+        ("tensorrt-llm", "1.3.0rc29", "ssh", "openssh-server"),
+        ("llama.cpp", "10776", "rpc", "git -C /llama.cpp checkout b10776"),
+        ("llama.cpp", "0.5.0-dev", "rpc", "checkout 0c1e57098bba43ac29e6e3b677cdceebdd22334f"),
+    ],
+)
+def test_dockerfile_has_what_several_nodes_need(
+    engine: str, version: str, added: str, line: str
+) -> None:
+    model = "file: /srv/m.gguf, source: example/m" if added == "rpc" else "name: gpt-oss-20b"
+    site = generator.parse(f"""\
+version: 1
+name: lab
+nodes:
+  - {{name: spark1, management: {{address: 10.0.0.11/24}}}}
+  - {{name: spark2, management: {{address: 10.0.0.12/24}}}}
+cabling: [{{endpoints: [spark1:p0, spark2:p0]}}]
+topology: {{kind: direct}}
+model: {{{model}, context_length: 4096}}
+engine:
+  name: {engine}
+  version: {version}
+  image: {{name: own:1, from: "example.org/base:1", adds: [{added}]}}
+  parallel: {{{"pipeline" if added == "rpc" else "tensor"}: 2}}
+""")
+    assert site.is_valid, site.report()
+    text = site.tree()["operator/image/Dockerfile"].text
+    assert line in text
+    assert text.count("\nFROM ") == (2 if added == "rpc" else 1)
 
 
 def test_option_that_it_does_not_know(tmp_path: Path, stand_ins: StandIns) -> None:

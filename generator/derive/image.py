@@ -4,12 +4,19 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 
+from generator.engines import llama_cpp
 from generator.site import CarriedFile, ImageBuild
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import DeclaredEngine
 
 # Where mods look for their own files, as spark-vllm-docker has them.
 MODS = "/workspace/mods"
+# What the engines of several nodes need, and their images lack.
+_ADDED = {
+    "ray": "pip install --no-cache-dir 'ray[default]==2.60.0'",
+    "ssh": "apt-get update && apt-get install --yes --no-install-recommends openssh-server "
+    "&& rm -rf /var/lib/apt/lists/*",
+}
 # Each command ends the build if any part of it fails.
 _SHELL = ("/bin/bash", "-euo", "pipefail", "-c")
 
@@ -26,7 +33,8 @@ def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageB
         for each in sources[source].files
     )
     mods = tuple((mod, f"{MODS}/{mod.rsplit('/', 1)[-1]}") for mod in image.mods)
-    commands = [f"cd {place} && WORKSPACE_DIR=$PWD bash ./run.sh" for _, place in mods]
+    commands = [_ADDED[name] for name in image.adds if name in _ADDED]
+    commands += [f"cd {place} && WORKSPACE_DIR=$PWD bash ./run.sh" for _, place in mods]
     return ImageBuild(
         name=engine.image,
         base=image.base,
@@ -34,6 +42,7 @@ def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageB
         copies=(*image.copies, *mods),
         mods=image.mods,
         run=tuple((*_SHELL, command) for command in (*commands, *image.run)),
+        llama_cpp=llama_cpp.commit(engine.version) if "rpc" in image.adds else None,
         inputs=_checksum(engine, files),
     )
 
@@ -42,5 +51,6 @@ def _checksum(engine: DeclaredEngine, files: tuple[CarriedFile, ...]) -> str:
     image = engine.derived
     assert image
     told: list[object] = [image.base, image.copies, image.mods, image.run]
+    told += [(name, engine.version, _ADDED.get(name)) for name in image.adds]
     told += [(file.path, file.is_executable, sha256(file.data).hexdigest()) for file in files]
     return sha256(json.dumps(told).encode()).hexdigest()

@@ -10,6 +10,7 @@ from generator.catalogs.versions import release, version
 from generator.diagnostics import (
     Add,
     KeyPath,
+    Proposal,
     Related,
     Replace,
     Severity,
@@ -25,6 +26,7 @@ from generator.diagnostics import (
 from generator.engines import ENGINES, vllm
 from generator.models.architecture import known_checkpoint, shape
 from generator.rules import splits
+from generator.rules.images import with_added
 from generator.rules.registry import Fault, rule
 from generator.services import SERVICES
 from generator.site.service import RequestedPort
@@ -191,11 +193,13 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is False:
+        text, edits = with_added(engine, "ray")
+        native: Proposal = (Replace(("engine", "launcher"), "native"),)
         yield Fault(
             "the image comes without Ray",
             ("engine", "image"),
-            f"write 'launcher: native', or name an image of your own, made with "
-            f"'FROM {engine.image}' and 'RUN pip install ray'",
+            f"write 'launcher: native', or {text}, which is built with it",
+            proposals=(native, edits),
         )
 
 

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from generator.diagnostics import Severity
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.diagnostics import Data, Proposal, Replace, Severity
+from generator.engines import llama_cpp, tensorrt_llm, vllm
 from generator.rules.registry import Fault, rule
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import DeclaredEngine
@@ -95,6 +97,53 @@ def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source])
             ("engine", "prepare"),
             "write it under 'run' of 'engine.image', as {name: NAME:TAG, from: IMAGE, run: [...]}",
         )
+
+
+@rule("SG616")
+def added_to_an_image(engine: DeclaredEngine) -> Iterator[Fault]:
+    """What is added to an image is what its engine lacks for several nodes.
+
+    vLLM's images have no Ray since 0.19, NVIDIA's of TensorRT-LLM no SSH server, and llama.cpp's no
+    RPC, which is built in: from the commit of `engine.version`, a number of a build as in b10776.
+
+    Bad:
+        engine:
+          name: vllm
+          image:
+            name: own:1
+            from: vllm/vllm-openai:v0.33.0
+            adds: [ssh]
+
+    Good:
+        engine:
+          name: vllm
+          image:
+            name: own:1
+            from: vllm/vllm-openai:v0.33.0
+            adds: [ray]
+    """
+    for index, added in enumerate(engine.derived.adds if engine.derived else ()):
+        path = ("engine", "image", "adds", index)
+        if _OF_ENGINES[added] != engine.name:
+            title = ENGINE_TRAITS[_OF_ENGINES[added]].title
+            yield Fault(f"'{added}' is for {title}", path, "take it out")
+        elif added == "rpc" and llama_cpp.commit(engine.version) is None:
+            yield Fault(
+                f"which commit of llama.cpp {engine.version} is, is not known",
+                path,
+                "write the number of a build as 'engine.version', as 10776 for b10776",
+            )
+
+
+_OF_ENGINES = {"ray": vllm.NAME, "ssh": tensorrt_llm.NAME, "rpc": llama_cpp.NAME}
+
+
+def with_added(engine: DeclaredEngine, added: str) -> tuple[str, Proposal]:
+    """What to write for an image with what it lacks, as a text and as an edit."""
+    name = f"{engine.name}-{added}:{engine.version.replace('+', '-')}"
+    image: dict[str, Data] = {"name": name, "from": engine.image, "adds": [added]}
+    text = f"'image: {{name: {name}, from: {engine.image}, adds: [{added}]}}'"
+    return text, (Replace(("engine", "image"), image),)
 
 
 _FETCHING = r"(.*/)?(pip3?|apt|apt-get|wget|curl|git|uv)"

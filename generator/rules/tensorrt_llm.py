@@ -7,10 +7,20 @@ from typing import Any
 from generator import catalogs
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.flags import FlagCatalog
-from generator.diagnostics import Related, Severity, all_nearest, listed, misspelt, replacements
+from generator.diagnostics import (
+    Proposal,
+    Related,
+    Replace,
+    Severity,
+    all_nearest,
+    listed,
+    misspelt,
+    replacements,
+)
 from generator.engines import tensorrt_llm
 from generator.fit.requested import requested
 from generator.models.architecture import shape
+from generator.rules.images import with_added
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import (
     Argument,
@@ -263,11 +273,13 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
         return
     known = catalogs.image(engine.image)
     if known and known.engine == NAME:
+        text, edits = with_added(engine, "ssh")
+        slurm: Proposal = (Replace(("engine", "launcher"), "slurm"),)
         yield Fault(
             "the image comes without an SSH server, by which MPI starts the ranks",
             ("engine", "image"),
-            "make one with it, as the README of the bundle shows, and name that; or write "
-            "'launcher: slurm'",
+            f"write {text}, which is built with one; or 'launcher: slurm'",
+            proposals=(edits, slurm),
         )
 
 

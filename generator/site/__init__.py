@@ -109,7 +109,8 @@ class ImageBuild:
     """An image that is built on a node, from the files of the folder `operator/image`.
 
     `copies` are paths in that folder and in the image, `mods` folders in both with a run.sh.
-    `inputs` is the checksum of all that it is made of, which the image has as a label.
+    `llama_cpp` is the commit that llama.cpp is built from in a stage of its own, if it is. `inputs`
+    is the checksum of all that it is made of, which the image has as a label.
     """
 
     ORIGIN = Origin("engine.image")
@@ -120,6 +121,7 @@ class ImageBuild:
     copies: tuple[tuple[str, str], ...]
     mods: Words
     run: tuple[Words, ...]
+    llama_cpp: str | None
     inputs: str
 
 

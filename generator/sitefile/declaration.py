@@ -249,6 +249,7 @@ class DerivedImage:
     copies: tuple[tuple[str, str], ...] = ()
     mods: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()
 
 
 @record
@@ -613,6 +614,7 @@ def _derived(item: Mapping[str, Any]) -> DerivedImage:
         tuple((file["source"], file["target"]) for file in item.get("files", ())),
         tuple(item.get("mods", ())),
         tuple(item.get("run", ())),
+        tuple(item.get("adds", ())),
     )
 
 
