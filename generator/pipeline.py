@@ -110,10 +110,9 @@ def _held(findings: list[Finding], declaration: CompleteDeclaration, lock: Lock)
     """The findings with what the lock lacks, and without those of a tag that it pins."""
     from generator.rules.locks import older
 
-    image = lock.image(declaration.engine.image)
-    if image and image.digest:
-        moving = ("SG609", ("engine", "image"))
-        findings = [finding for finding in findings if (finding.rule, finding.path) != moving]
+    images = ((lock.image(name), path) for name, path in declaration.images)
+    moving = {("SG609", path) for image, path in images if image and image.digest}
+    findings = [finding for finding in findings if (finding.rule, finding.path) not in moving]
     return [*findings, *older(declaration, lock)]
 
 

@@ -10,11 +10,17 @@ from stand_ins import StandIns
 from test_launch import launch
 from test_verify import machine
 
+from generator.bundle.committed import Committed
+from generator.bundle.render import render
+from generator.bundle.tree import Tree
 from generator.fabric.subsets import group_kind, of_nodes
 from generator.pipeline import read_site
 from generator.resources import ROOT
+from generator.review.impact import Before, Review, review
+from generator.rules.locks import older
 from generator.site import Site
 from generator.site.places import place
+from generator.sitefile.lock import Lock, LockedImage, LockedModel
 
 GOLDEN = ROOT / "tests/golden"
 
@@ -179,3 +185,87 @@ def test_launch_names_the_groups() -> None:
     done = subprocess.run(["bash", str(script)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.split(": ")[-1].split() == ["chat", "small"]
+
+
+# What a change does
+
+
+def built(text: str) -> tuple[Site, Tree]:
+    """A site and its bundle."""
+    site = read_site("site.yaml", text.encode()).site
+    assert site
+    return site, render(site, "")
+
+
+def reviewed(before: str, after: str, *, is_known: bool = True) -> Review:
+    """What it means that one site becomes the other."""
+    old, tree = built(before)
+    cables = tuple((str(cable.a), str(cable.b)) for cable in old.cables)
+    committed = Committed(tree, tuple(node.name for node in old.nodes), cables)
+    return review(*built(after), Before("main", old.name, committed, old if is_known else None))
+
+
+SWITCH = (GOLDEN / "groups-switch/site.yaml").read_text()
+SMALLER = ("context_length: 131072", "context_length: 65536")
+OTHER = ("gpt-oss-20b, context_length: 65536", "gpt-oss-20b, context_length: 32768")
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_one_group_restarts_alone(is_known: bool) -> None:
+    change = reviewed(SWITCH, SWITCH.replace(*OTHER), is_known=is_known)
+    assert change.downtime == "small restarts; nobody answers to gpt-oss-20b for up to 22 min"
+    assert [node.name for node in change.nodes if node.restarts] == ["spark7", "spark8"]
+    assert [str(step) for step in change.order][1:] == [
+        "stop the engine of small, the head first: spark8, spark7",
+        "install.sh --apply: spark7, spark8",
+        "start the engine of small, the head last: spark7, spark8",
+    ]
+
+
+def test_a_name_answers_while_its_replicas_restart() -> None:
+    change = reviewed(SWITCH, SWITCH.replace(*SMALLER))
+    assert change.downtime.endswith("another group answers to the same name meanwhile")
+    said = [str(step).partition(":")[0] for step in change.order]
+    assert said[1:] == [
+        "stop the engine of chat, the head first",
+        "install.sh --apply",
+        "start the engine of chat, the head last",
+        "wait until these serve",
+        "stop the engine of chat-b, the head first",
+        "install.sh --apply",
+        "start the engine of chat-b, the head last",
+    ]
+
+
+def test_another_group_on_the_same_nodes() -> None:
+    small = SWITCH.index("  - name: small")
+    rest = SWITCH.index("services:")
+    third = "  - name: chat-c\n    nodes: [spark7, spark8]\n    like: chat\n"
+    change = reviewed(SWITCH, SWITCH[:small] + third + SWITCH[rest:])
+    assert change.downtime == "small is gone"
+    said = [str(step) for step in change.order]
+    assert "stop the engine of small, the head first: spark8, spark7" in said
+    assert said[-1] == "start the engine of chat-c, the head last: spark8, spark7"
+    assert not any("engine of chat," in step or "chat-b" in step for step in said)
+
+
+def test_lock_is_of_all_groups() -> None:
+    reading = read_site("site.yaml", SWITCH.encode())
+    assert reading.declaration
+    assert {name for name, _ in reading.declaration.images} == {
+        "vllm/vllm-openai:v0.33.0",
+        "lmsysorg/sglang:v0.5.23-cu130",
+    }
+    lock = Lock(
+        (LockedImage("vllm/vllm-openai:v0.33.0", digest=f"sha256:{'a' * 64}"),),
+        (LockedModel("openai/gpt-oss-20b", "main", "b" * 40),),
+    )
+    locked = reading.declaration.locked(lock)
+    pinned = {group.group: "@" in group.engine.image for group in locked.groups}
+    assert pinned == {"chat": True, "chat-b": True, "code": False, "small": True}
+    lacking = {finding.path for finding in older(reading.declaration, lock)}
+    assert lacking == {
+        ("groups", 0, "model", "name"),
+        ("groups", 2, "engine", "image"),
+        ("groups", 2, "model", "name"),
+    }

@@ -45,11 +45,12 @@ def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> N
 
 def _as_written(declared: CompleteDeclaration, lock: Lock | None) -> CompleteDeclaration:
     """The site without what the lock before makes of it."""
+    groups = tuple(_as_written(group, lock) for group in declared.groups)
     image = declared.engine.image.partition("@")[0]
     known = lock.image(image) if lock else None
     if known is None or known.pinned != declared.engine.image:
-        return declared
-    return replace(declared, engine=replace(declared.engine, image=image))
+        return replace(declared, groups=groups)
+    return replace(declared, engine=replace(declared.engine, image=image), groups=groups)
 
 
 def _write(target: Path, text: str) -> None:

@@ -10,7 +10,7 @@ from generator.capture import Capture
 from generator.diagnostics import listed
 from generator.fabric.addressing import FabricInterface
 from generator.locking import commit_on, image_on
-from generator.records import record
+from generator.records import record, replace
 from generator.reports.remarks import Place, Remark
 from generator.rules import live as _documented  # noqa: F401 (registers its rules)
 from generator.rules.registry import DOCUMENTED
@@ -18,7 +18,6 @@ from generator.site import Node, Site
 from generator.site.complete import DEFAULT_REVISION
 from generator.sitefile.lock import Lock
 
-CONTAINER = "sparkgen-engine"
 _UNIT = re.compile(r"sparkgen-[a-z0-9-]+\.service")
 _INSTALL = "install the bundle again, or take the change over into the site"
 
@@ -70,12 +69,13 @@ def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
     yield from _settings(seen)
     yield from _units(seen)
     containers = {c.name.lstrip("/"): c for c in seen.found.containers if c.words}
-    engine = containers.get(CONTAINER)
-    if engine:
-        yield from _image(site, seen, engine, lock)
-        yield from _variables(seen, engine)
-        yield from _words(seen, engine)
-    yield from _models(site, seen, lock)
+    for part, node in site.parts_of(seen.node.name):
+        member = replace(seen, node=node)
+        if engine := containers.get(part.unit):
+            yield from _image(part, member, engine, lock)
+            yield from _variables(member, engine)
+            yield from _words(member, engine)
+        yield from _models(part, member, lock)
 
 
 def _interfaces(seen: _Seen) -> Iterator[Remark]:

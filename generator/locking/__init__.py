@@ -24,8 +24,7 @@ def lock_of(declared: CompleteDeclaration, captures: Sequence[Capture]) -> Locki
     """The lock of a site's image and models; nodes that have none of them do not count."""
     missing, different = [], []
     images: list[LockedImage] = []
-    name = declared.engine.image
-    if "@" not in name:
+    for name in (name for name, _ in declared.images if "@" not in name):
         found = {c.node: image for c in captures if (image := image_on(c, name))}
         if len({(image.digest or image.layers) for image in found.values()}) > 1:
             different.append(_differing(name, {n: _short(i) for n, i in found.items()}))

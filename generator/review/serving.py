@@ -66,17 +66,21 @@ def serving(
 
 
 def _groups_of(before: Tree, old: Site | None) -> dict[str, tuple[str, ...]]:
-    """The nodes of each group of a bundle; by name where its site is not known."""
+    """The nodes of each group of a bundle, the head first."""
     if old is not None:
         return {part.group: tuple(node.name for node in part.nodes) for part in old.groups}
     found: dict[str, tuple[str, ...]] = {}
-    folder = "/etc/sparkgen/groups/"
-    for path in before:
+    for path, file in before.items():
         node, _, rest = path.partition("/")
-        if f"/{rest}".startswith(folder) and rest.endswith(".container.env"):
-            name = f"/{rest}".removeprefix(folder).removesuffix(".container.env")
-            found[name] = (*found.get(name, ()), node)
+        if rest.startswith(_FOLDER) and rest.endswith(_FACTS):
+            name = rest.removeprefix(_FOLDER).removesuffix(_FACTS)
+            known = found.get(name, ())
+            is_head = "\nRANK=0\n" in file.text
+            found[name] = (node, *known) if is_head else (*known, node)
     return found
+
+
+_FOLDER, _FACTS = "etc/sparkgen/groups/", ".node.env"
 
 
 def _restarts(

@@ -47,7 +47,7 @@ from generator.rules import (
     venv,
 )
 from generator.rules.flags.checking import CheckedFlags, check_flags
-from generator.rules.placing import placed, view
+from generator.rules.placing import placed, source_of, view
 from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
@@ -119,7 +119,7 @@ def _complete(facts: "_Facts", parts: Sequence["_Part"]) -> CompleteDeclaration 
     """The declaration of the site, or that of its groups, if nothing is missing."""
     if facts.declaration.groups is None:
         return facts.complete()
-    groups = [part.facts.complete(part.group.name) for part in parts]
+    groups = [part.facts.complete(part.group) for part in parts]
     known = [group for group in groups if group]
     return of_groups(facts.declaration, facts.fabric, known) if len(known) == len(parts) else None
 
@@ -221,9 +221,10 @@ class _Facts:
     def get(self, name: str) -> object:
         return getattr(self if name in _OWN else self.declaration, name)
 
-    def complete(self, group: str = "") -> CompleteDeclaration | None:
-        """The declaration if nothing is missing, of the group of that name."""
-        return complete(self.declaration, self.fabric, self.sources or {}, self.fit, group)
+    def complete(self, group: DeclaredGroup | None = None) -> CompleteDeclaration | None:
+        """The declaration if nothing is missing, of a group if there are any."""
+        named = (group.name, source_of(group)) if group else ()
+        return complete(self.declaration, self.fabric, self.sources or {}, self.fit, *named)
 
     @cached_property
     def fit(self) -> Fit | None:

@@ -43,8 +43,9 @@ def unreadable(why: str, name: str) -> Finding:
 
 def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
     """What a site names and its lock does not know."""
-    if declared.engine.derived is None and lock.image(declared.engine.image) is None:
-        yield _older(f"the image {declared.engine.image}", ("engine", "image"))
+    for image, path in declared.images:
+        if lock.image(image) is None:
+            yield _older(f"the image {image}", path)
     for source, revision, path in declared.downloads:
         if not lock.commit(source, revision):
             yield _older(f"{source}, revision {revision}", path)

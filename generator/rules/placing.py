@@ -27,13 +27,17 @@ def view(document: Document, group: DeclaredGroup) -> Document:
     return replace(document, data={**document.data, **own})
 
 
+def source_of(group: DeclaredGroup) -> KeyPath:
+    """Where the model and the engine of a group are written."""
+    return ("groups", group.index if group.source is None else group.source)
+
+
 def _edit(edit: Edit, group: DeclaredGroup) -> Edit:
     return edit if isinstance(edit, Rewrite) else replace(edit, path=_placed(edit.path, group))
 
 
 def _placed(path: KeyPath, group: DeclaredGroup) -> KeyPath:
     if path[:1] in (("model",), ("engine",)):
-        index = group.index if group.source is None else group.source
-        return ("groups", index, *path)
+        return (*source_of(group), *path)
     # All nodes are those of the group; one of them stands in the list of the site.
     return (*group.path, "nodes") if path == ("nodes",) else path

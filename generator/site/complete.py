@@ -28,7 +28,8 @@ class CompleteDeclaration:
     lock has for repositories. `sources` are the files
     beside the site file that it names, `memory` is how the model fits the nodes.
 
-    A site of `groups` has what the first of them serves; one of these has a name of its own.
+    A site of `groups` has what the first of them serves; one of these has a name of its own, and a
+    `place` in the site file that its model and engine stand in.
     """
 
     identity: Identity
@@ -44,17 +45,36 @@ class CompleteDeclaration:
     commits: Mapping[str, str] = {}
     group: str = ""
     groups: "tuple[CompleteDeclaration, ...]" = ()
+    place: KeyPath = ()
+
+    @property
+    def parts(self) -> "tuple[CompleteDeclaration, ...]":
+        """What serves a model each: its groups, or else the site itself."""
+        return self.groups or (self,)
+
+    @property
+    def images(self) -> tuple[tuple[str, KeyPath], ...]:
+        """The images of its engines that a registry has, and the path that names each."""
+        found = {
+            part.engine.image: (*part.place, "engine", "image")
+            for part in reversed(self.parts)
+            if part.engine.image and part.engine.derived is None
+        }
+        return tuple(found.items())
 
     @property
     def downloads(self) -> tuple[tuple[str, str, KeyPath], ...]:
-        """What the engine reads of the hub: repository, revision, and the path that names it."""
+        """What engines read of the hub: repository, revision, and the path that names it."""
+        if self.groups:
+            return tuple({e[:2]: e for g in reversed(self.groups) for e in g.downloads}.values())
         if self.model.file:
             return ()
+        model = (*self.place, "model")
         key = "name" if self.model.name else "source"
         revision = self.model.revision or DEFAULT_REVISION
-        found: list[tuple[str, str, KeyPath]] = [(self.source, revision, ("model", key))]
+        found: list[tuple[str, str, KeyPath]] = [(self.source, revision, (*model, key))]
         if (drafts := self.model.speculative) and drafts.source:
-            found.append((drafts.source, DEFAULT_REVISION, ("model", "speculative", "source")))
+            found.append((drafts.source, DEFAULT_REVISION, (*model, "speculative", "source")))
         return tuple(entry for entry in found if not entry[0].startswith("/"))
 
     def locked(self, lock: Lock) -> "CompleteDeclaration":
@@ -63,7 +83,8 @@ class CompleteDeclaration:
         engine = replace(self.engine, image=image.pinned) if image else self.engine
         commits = {name: lock.commit(name, revision) for name, revision, _ in self.downloads}
         known = {name: commit for name, commit in commits.items() if commit}
-        return replace(self, engine=engine, commits=known)
+        groups = tuple(group.locked(lock) for group in self.groups)
+        return replace(self, engine=engine, commits=known, groups=groups)
 
 
 # The branch that is fetched where a site names none.
@@ -78,6 +99,7 @@ def of_groups(
         return None
     return replace(
         groups[0],
+        place=(),
         nodes=declared.nodes,
         topology=declared.topology,
         fabric=fabric,
@@ -93,6 +115,7 @@ def complete(
     sources: Mapping[str, Source],
     memory: Fit | None,
     group: str = "",
+    place: KeyPath = (),
 ) -> CompleteDeclaration | None:
     """The declaration if nothing is missing; `fabric` is None where the cabling has no shape."""
     if declared.identity is None or declared.topology is None or fabric is None:
@@ -114,6 +137,7 @@ def complete(
         sources=sources,
         memory=memory,
         group=group,
+        place=place,
     )
 
 
