@@ -496,7 +496,11 @@ class Engine(http.server.BaseHTTPRequestHandler):
         if self.path == "/metrics":
             count = pathlib.Path(os.environ["CALLS"], "count")
             made = int(count.read_text()) if count.exists() else 100
-            count.write_text(str(made + int(os.environ.get("STEP", 0))))
+            reads = pathlib.Path(os.environ["CALLS"], "reads")
+            before = len(reads.read_text()) if reads.exists() else 0
+            reads.write_text("." * (before + 1))
+            idle = before < int(os.environ.get("IDLE", 0))
+            count.write_text(str(made + (0 if idle else int(os.environ.get("STEP", 0)))))
             metric = os.environ.get("METRIC", "vllm:generation_tokens_total")
             lines = [f"# TYPE {{metric}} counter"]
             lines += [f'{{metric}}{{{{engine="0"}}}} {{made}}.0', "other 7"]
@@ -600,6 +604,19 @@ def test_health_of_a_busy_llama_cpp(tmp_path: Path, stand_ins: StandIns) -> None
     stand_ins.env |= {"STATUS": "500", "STEP": "5"}
     assert ask(folder, tmp_path, stand_ins).returncode == 0
     assert not (stand_ins.calls / "asked").exists()
+
+
+@pytest.mark.parametrize(("step", "status"), [("5", 0), ("0", 1)], ids=["busy", "hangs"])
+def test_health_of_a_llama_cpp_that_does_not_answer_in_time(
+    step: str, status: int, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    """It may read one long prompt: then it has decoded something by the end of the question."""
+    folder = next(each for each in HEALTHY if each.site.engine.name == "llama.cpp")
+    stand_ins.env |= {"STATUS": "500", "IDLE": "1", "STEP": step}
+    done = ask(folder, tmp_path, stand_ins)
+    assert done.returncode == status
+    assert ("the engine hangs: no token for anybody" in done.stderr) == bool(status)
+    assert (stand_ins.calls / "asked").exists()
 
 
 @pytest.mark.parametrize("folder", one_of_each(HEALTHY), ids=str)
