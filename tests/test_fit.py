@@ -435,6 +435,12 @@ VLLM_LOG = """
 (EngineCore pid=1) INFO 10-01 08:00:02 [gpu_worker.py:466] Available KV cache memory: {room} GiB
 (EngineCore pid=1) INFO 10-01 08:00:02 [kv_cache_utils.py:1734] Maximum concurrency for 65,536 tokens per request: 9.05x
 """  # noqa: E501
+# Of vLLM's issue 50722 (v0.27) and noonghunna/club-3090's issue 1087 (v0.28), as they print them.
+WHOLE_LOG = """
+(Worker_TP1 pid=12025) INFO 08-14 09:28:01 [gpu_worker.py:857] Free memory on device (77.78/79.33 GiB) on startup. Desired GPU memory utilization is (0.85, 67.43 GiB). Actual usage is 16.92 GiB for weight, 5.66 GiB for peak activation, 0.13 GiB for non-torch memory, and 1.34 GiB for CUDAGraph memory. Current kv cache memory in use is 43.4 GiB.
+(Worker_TP0 pid=223) INFO 08-22 04:42:13 [gpu_worker.py:789] Free memory on device (30.27/31.4 GiB) on startup. Actual usage is 15.03 GiB for consumed memory (weights + non-torch), 1.59 GiB for peak activation, and 0.09 GiB for CUDAGraph memory.
+(EngineCore pid=1) ValueError: Free memory on device cuda:0 (38.74/121.63 GiB) on startup is less than desired GPU memory utilization (0.35, 42.57 GiB).
+"""  # noqa: E501
 LLAMA_LOG = """
 load_tensors:        CUDA0 model buffer size = 61000.00 MiB
 load_tensors:   CPU_Mapped model buffer size =  1104.00 MiB
@@ -454,6 +460,7 @@ SGLANG_LOG = """
         (VLLM_LOG.format(room="25.00"), Measured(65.96, 25.0, 0.64, 65536, 9.05)),
         (LLAMA_LOG, Measured(61000 / 1024, 9280 / 1024, None, None, None)),
         (SGLANG_LOG, Measured(57.64, 16.46, 1.2, None, None)),
+        (WHOLE_LOG, Measured(16.92, 43.4, None, None, None, 5.66, 31.4)),
         ("INFO started", Measured(None, None, None, None, None)),
     ],
 )
@@ -469,6 +476,9 @@ def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -
     lines = {line[:25].strip(): line.split()[-1] for line in told.out.split("\n\n")[0].splitlines()}
     assert lines["weights of a rank, GiB"] == "-0.2%"
     assert lines["room for the KV cache, GiB"[:25].strip()] == "+0.0%"
+    log.write_text(VLLM_LOG.format(room="20.0") + "Free memory on device (110.1/121.63 GiB)")
+    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    assert "write 'visible_gib: 121.63'" in told.out
     log.write_text(VLLM_LOG.format(room="2.5"))
     assert sparkgen("fit", site, "--measured", log, cwd=ROOT).code == 1
     log.write_text("nothing\n")

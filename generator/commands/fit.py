@@ -25,6 +25,8 @@ from generator.site.show import as_data
 _CHECKPOINTS = ("OTHER CHECKPOINT", "FORMAT", *FIGURES)
 # Errors that are about memory: the figures say more than they do.
 _ABOUT_MEMORY = {"SG520", "SG523"}
+# Counts of a node's memory differ by that much from start to start.
+_SAME_GIB = 0.2
 _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibration: FILE}' names:"
 
 
@@ -43,7 +45,8 @@ _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibrati
     "log",
     type=Path,
     metavar="LOG",
-    help="Show what an engine printed at its start beside the prediction; 1 if a tenth apart.",
+    help="Show what an engine printed at its start beside the prediction; 1 if weights "
+    "or cache are a tenth apart.",
 )
 @GROUP
 def command(site: Path, compare: bool, form: str, log: Path | None, group: str | None) -> None:
@@ -80,6 +83,11 @@ def _beside(log: Path, group: Group) -> None:
         click.echo(verdict(fit)[0] if fit else UNKNOWN)
         sys.exit(DRIFT)
     click.echo(columns(HEAD, rows(fit, seen)))
+    told = all(node.measured for node in group.nodes)
+    if seen.visible and not told and abs(seen.visible - fit.worst.visible_gib) > _SAME_GIB:
+        click.echo(
+            f"\nThe nodes see more or less than supposed: write 'visible_gib: {seen.visible}'"
+        )
     if entry := correction(fit, seen, group.model, group.engine):
         click.echo(f"\n{_ENTRY}\n\n{entry}")
     if is_off(fit, seen):

@@ -22,10 +22,12 @@ _MIB, _GIB = 1 / 1024, 1.0
 # resource_manager.py and kvCacheManager.cpp; llama.cpp, llama-model.cpp, llama-kv-cache.cpp.
 _WEIGHTS = (
     (rf"Model loading took {_NUMBER} Gi?B", _GIB),
+    (rf"Actual usage is {_NUMBER} GiB for weight,", _GIB),
     (rf"Load weight end\..*mem usage={_NUMBER} GB", _GIB),
 )
 _CACHE = (
     (rf"Available KV cache memory: {_NUMBER} GiB", _GIB),
+    (rf"Current kv cache memory in use is {_NUMBER} GiB", _GIB),
     (rf"Allocated {_NUMBER} GiB for max tokens in paged KV cache", _GIB),
 )
 _GRAPHS = (
@@ -33,6 +35,9 @@ _GRAPHS = (
     (rf"Graph capturing finished in .* took {_NUMBER} GiB", _GIB),
     (rf"Capture cuda graph end\..*mem usage={_NUMBER} GB", _GIB),
 )
+_STEPS = ((rf"{_NUMBER} GiB for peak activation", _GIB),)
+# What the engine sees of the node: free of all.
+_VISIBLE = ((rf"Free memory on [\w: ]+\([\d.]+/{_NUMBER} GiB\)", _GIB),)
 _KEYS_AND_VALUES = rf"KV Cache is allocated\..*K size: {_NUMBER} GB, V size: {_NUMBER} GB"
 # llama.cpp prints a buffer for each device; together they are what one server holds there.
 _BUFFERS = rf"(\S+) (model|KV|RS) buffer size =\s*{_NUMBER} MiB"
@@ -43,7 +48,7 @@ _CONCURRENCY = rf"Maximum concurrency for {_NUMBER} tokens per request: {_NUMBER
 class Measured:
     """What the fullest rank printed, in GiB; None where no line says it.
 
-    `sequences` of `context` tokens fit in the cache at once.
+    `sequences` of `context` tokens fit in the cache at once. `visible` is all of the node's memory.
     """
 
     weights: float | None
@@ -51,6 +56,8 @@ class Measured:
     graphs: float | None
     context: int | None
     sequences: float | None
+    activations: float | None = None
+    visible: float | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -73,6 +80,8 @@ def measured(log: str) -> Measured:
         graphs=max(graphs, default=None),
         context=int(_plain(said[-1][0])) if said else None,
         sequences=_plain(said[-1][1]) if said else None,
+        activations=max(_found(log, _STEPS), default=None),
+        visible=min(_found(log, _VISIBLE), default=None),
     )
 
 
@@ -103,11 +112,25 @@ def correction(
 
 
 def is_off(fit: Fit, seen: Measured) -> bool:
-    """Whether a figure differs by more than a tenth."""
-    return any(abs(ours - theirs) > OFF * abs(theirs) for _, ours, theirs in _pairs(fit, seen))
+    """Whether a figure that decides differs by more than a tenth."""
+    return any(abs(ours - theirs) > OFF * abs(theirs) for _, ours, theirs in _deciding(fit, seen))
 
 
 def _pairs(fit: Fit, seen: Measured) -> Iterator[tuple[str, float, float]]:
+    if not fit.nodes:
+        return
+    least = min(fit.nodes, key=lambda node: node.kv_room_gib)
+    if seen.visible is not None:
+        yield "memory of a node, GiB", least.visible_gib, seen.visible
+    if seen.activations is not None:
+        most = max(node.activations_gib for node in fit.nodes)
+        yield "activations of a step, GiB", most, seen.activations
+    if seen.graphs is not None:
+        yield "graphs of a rank, GiB", least.graphs_gib, seen.graphs
+    yield from _deciding(fit, seen)
+
+
+def _deciding(fit: Fit, seen: Measured) -> Iterator[tuple[str, float, float]]:
     if not fit.nodes:
         return
     fullest = max(fit.nodes, key=lambda node: node.weights_gib + node.draft_gib)
@@ -115,8 +138,6 @@ def _pairs(fit: Fit, seen: Measured) -> Iterator[tuple[str, float, float]]:
     weights = fullest.weights_gib + fullest.draft_gib
     if seen.weights is not None:
         yield "weights of a rank, GiB", weights, seen.weights
-    if seen.graphs is not None:
-        yield "graphs of a rank, GiB", least.graphs_gib, seen.graphs
     if seen.cache is not None:
         yield "room for the KV cache, GiB", least.kv_room_gib, seen.cache
     if seen.cache is not None and seen.sequences and seen.context == fit.context:
