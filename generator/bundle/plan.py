@@ -171,6 +171,11 @@ def group_page(group: Site) -> str:
     return f"operator/groups/{group.group}.md"
 
 
+def group_picture(group: Site) -> str:
+    """What each of its nodes holds, beside its page."""
+    return f"operator/groups/{group.group}.svg"
+
+
 def node_entries(site: Site) -> list[Entry]:
     """The files of the nodes' folders, with those of the services that the site asks for."""
     own = (entry for service in site.services.values() for entry in service.ENTRIES)

@@ -21,6 +21,7 @@ from generator.bundle.plan import (
     MEMORY,
     README,
     group_page,
+    group_picture,
     node_entries,
     operator_entries,
     switch_template,
@@ -42,6 +43,11 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
     files += [
         File(group_page(part), printed(GROUP_PAGE, **_values(part, README)), 0o644, NOTHING)
         for part in site.groups
+    ]
+    files += [
+        File(group_picture(part), printed(MEMORY, **_values(part, MEMORY)), 0o644, NOTHING)
+        for part in site.groups
+        if part.memory and part.memory.nodes
     ]
     files += [_operator_file(entry, site) for entry in operator_entries(site)]
     files += [
@@ -81,9 +87,8 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     }
     if path == DOCKERFILE and site.image_build:
         return path, {"site": site}
-    for part in site.groups:
-        if path == group_page(part):
-            return GROUP_PAGE, _values(part, README)
+    if page := _of_group(site, path):
+        return page
     if path in (README, CABLING, MEMORY, *printed_paths):
         return path, _values(site, path)
     setup = next((setup for setup in site.switch_setups if setup.path == path), None)
@@ -100,12 +105,22 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
+def _of_group(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
+    """The same of a file about one group."""
+    for part in site.groups:
+        if path == group_page(part):
+            return GROUP_PAGE, _values(part, README)
+        if path == group_picture(part):
+            return MEMORY, _values(part, MEMORY)
+    return None
+
+
 def _values(site: Site, path: str) -> dict[str, Any]:
     """What the template of a file of no node is given."""
     if path == CABLING:
         return {"site": site, "drawing": layout(site), "light": LIGHT, "dark": DARK}
     if path == MEMORY and site.memory:
-        drawing = picture(site.name, site.memory)
+        drawing = picture(site.title, site.memory)
         return {"site": site, "drawing": drawing, "light": LIGHT, "dark": DARK}
     reached = {"site": site, "logins": logins(site), "forwards": forwards(site)}
     reached |= {"images": images(site), "fetched": fetched(site)}

@@ -1,5 +1,6 @@
 """Derives a site from a valid declaration: ranks, addresses, environment, command lines."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv4Network
@@ -45,10 +46,11 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
     if not declared.groups:
         return _site(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)
+    serving = Counter(node.name for group in declared.groups for node in group.nodes)
     groups = tuple(
         _site(group, file, {}, beside, _Place(group.group, earlier, configured, shares))
         for group, earlier in _with_earlier(declared.groups)
-        for shares in [_shares_a_node(group, declared.groups)]
+        for shares in [any(serving[node.name] > 1 for node in group.nodes)]
     )
     return _whole(declared, groups, beside)
 
@@ -65,12 +67,6 @@ class _Place:
     def has_nccl_conf(self, node: str) -> bool:
         """Whether the node's nccl.conf is about this group."""
         return self.configured.get(node, self.group) == self.group
-
-
-def _shares_a_node(group: CompleteDeclaration, groups: Sequence[CompleteDeclaration]) -> bool:
-    return any(
-        node in other.nodes for other in groups if other is not group for node in group.nodes
-    )
 
 
 def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
@@ -106,14 +102,11 @@ def _with_earlier(
     groups: Sequence[CompleteDeclaration],
 ) -> Iterator[tuple[CompleteDeclaration, Mapping[str, Words]]]:
     """Each group, and those before it in the list on each of its nodes."""
-    for index, group in enumerate(groups):
-        yield (
-            group,
-            {
-                node.name: tuple(g.group for g in groups[:index] if node in g.nodes)
-                for node in group.nodes
-            },
-        )
+    known: dict[str, Words] = {}
+    for group in groups:
+        yield group, {node.name: known.get(node.name, ()) for node in group.nodes}
+        for node in group.nodes:
+            known[node.name] = (*known.get(node.name, ()), group.group)
 
 
 def _whole(
@@ -124,14 +117,10 @@ def _whole(
     hosts = _hosts(declared.nodes, fabric)
     ways = _routes(topology, declared.nodes, fabric)
     configured = _configured(declared.groups)
+    members = {(node.name, group.group): node for group in groups for node in group.nodes}
     nodes = []
     for rank, node in enumerate(declared.nodes):
-        (member,) = (
-            each
-            for group in groups
-            for each in group.nodes
-            if each.name == node.name and group.group == configured[node.name]
-        )
+        member = members[node.name, configured[node.name]]
         interfaces, routes_of = fabric.interfaces[node.name], ways.get(node.name, ())
         nodes.append(
             replace(
@@ -154,6 +143,7 @@ def _whole(
         nodes=tuple(nodes),
         services=beside,
         bandwidth=_bandwidth(topology, len(declared.nodes)),
+        memory=None,
         group="",
         groups=tuple(groups),
     )

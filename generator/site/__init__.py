@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
@@ -588,7 +589,7 @@ class Site:
 
     A site of several engines has a site of each in its `groups`: its name as `group`, its nodes by
     their ranks there, the cables between them, and its model and engine. What the whole one has of
-    those is of its first group.
+    those is of its first group, and of memory it has nothing.
     """
 
     ORIGIN = Origin("")
@@ -654,7 +655,15 @@ class Site:
 
     def parts_of(self, name: str) -> "tuple[tuple[Site, Node], ...]":
         """The parts that a node serves in, with what it is there."""
-        return tuple((part, n) for part in self.parts for n in part.nodes if n.name == name)
+        return self._places.get(name, ())
+
+    @cached_property
+    def _places(self) -> "Mapping[str, tuple[tuple[Site, Node], ...]]":
+        found: dict[str, tuple[tuple[Site, Node], ...]] = {}
+        for part in self.parts:
+            for node in part.nodes:
+                found[node.name] = (*found.get(node.name, ()), (part, node))
+        return found
 
     @property
     def unit(self) -> str:

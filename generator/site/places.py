@@ -3,8 +3,6 @@
 A site with one engine has them under names of their own; those of a group carry its name.
 """
 
-from pathlib import PurePosixPath
-
 _ENGINE = "sparkgen-engine"
 
 
@@ -22,12 +20,12 @@ def place(path: str, group: str) -> str:
     """The path of a group's own file that is at `path` where there are no groups."""
     if not group:
         return path
-    file = PurePosixPath(path)
-    if file.stem == _ENGINE:
-        return str(file.with_stem(unit(group)))
-    if file.parts[-3:-1] == ("etc", "sparkgen"):
-        return str(file.parent / "groups" / f"{group}.{file.name.removeprefix('engine.')}")
-    return str(file.parent / "groups" / group / file.name)
+    folder, _, name = path.rpartition("/")
+    if name.startswith(f"{_ENGINE}."):
+        return f"{folder}/{unit(group)}{name.removeprefix(_ENGINE)}"
+    if folder.endswith("etc/sparkgen"):
+        return f"{folder}/groups/{group}.{name.removeprefix('engine.')}"
+    return f"{folder}/groups/{group}/{name}"
 
 
 def given_secrets(group: str) -> str:
@@ -41,4 +39,4 @@ _OWN = ("hostfile", "options.yaml", "ssh_config", "sshd_config")
 
 def mounted(path: str, group: str) -> str:
     """Where a node has what a container sees as this generated file."""
-    return place(path, group if PurePosixPath(path).name in _OWN else "")
+    return place(path, group if path.rpartition("/")[2] in _OWN else "")
