@@ -1390,6 +1390,26 @@ def test_api(health: str, curl: bool, said: str, mesh: Machine) -> None:
     assert changed(before, after) == {"api"}
 
 
+@pytest.mark.parametrize(
+    ("loaded", "said"),
+    [
+        ("2.30.7 /usr/lib/libnccl.so.2\\n", "OK NCCL 2.30.7 from /usr/lib/libnccl.so.2"),
+        (
+            "2.28.3 /usr/lib/libnccl.so.2\\n",
+            "FAIL the engine has loaded NCCL 2.28.3 from /usr/lib/libnccl.so.2, and the site ",
+        ),
+        ("", ""),
+    ],
+)
+def test_nccl_that_is_loaded(loaded: str, said: str, mesh: Machine) -> None:
+    running(mesh)
+    assert MESH.site.engine.nccl == "2.30.7"
+    mesh.answers["docker"]["'exec sparkgen-engine python3 '*"] = loaded
+    found = mesh.lines().get("nccl-version", "")
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+
+
 HUNG = "96, 12.34\\n"
 
 

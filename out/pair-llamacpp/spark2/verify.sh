@@ -57,6 +57,7 @@ read_engine() {
   head=$(fact HEAD)
   image=$(fact IMAGE)
   read -r venv package release <<<"$(fact VENV)"
+  nccl=$(fact NCCL)
   image_is_pinned=$(fact IMAGE_IS_PINNED)
   image_is_built=$(fact IMAGE_IS_BUILT)
   image_build=$(fact IMAGE_BUILD)
@@ -842,6 +843,37 @@ check_api() {
 
 # A kernel of NCCL that waits for a dead peer keeps the GPU busy, at the power of an idle one; a completion that
 # others wait for makes tokens. Seen on many a node whose engine Docker called healthy.
+# Asked of the library that is loaded: what PyTorch says of itself is the one that it was built with.
+loaded_nccl='
+import ctypes, glob, re
+
+found = set()
+for file in glob.glob("/proc/[0-9]*/maps"):
+    try:
+        found.update(re.findall(r"/\S*/libnccl\.so\S*", open(file).read()))
+    except OSError:
+        pass
+for path in sorted(found):
+    number = ctypes.c_int()
+    ctypes.CDLL(path).ncclGetVersion(ctypes.byref(number))
+    n = number.value
+    print(f"{n // 10000}.{n // 100 % 100}.{n % 100} {path}")'
+
+check_nccl_version() {
+  local found other
+  if [[ ! $nccl || $venv || -z $(container) ]]; then return; fi
+  found=$(bounded docker exec "$unit" python3 -c "$loaded_nccl")
+  # None is loaded before the ranks have met.
+  [[ $found ]] || return
+  other=$(grep -v "^${nccl%%[-+]*} " <<<"$found" | head -n 1)
+  if [[ $other ]]; then
+    fail nccl-version "the engine has loaded NCCL ${other/ / from }, and the site counts on $nccl" \
+      "write 'nccl: ${other%% *}' in the site file, or take away what puts that library before the image's"
+  else
+    ok nccl-version "NCCL ${found/ / from }"
+  fi
+}
+
 check_progress() {
   local before after power=''
   if [[ -z $(container) && ! $job_runs ]] || ! power=$(idle_power); then
@@ -1615,6 +1647,7 @@ check_serving() {
   elif [[ $health_url ]]; then
     check_api
   fi
+  check_nccl_version
   check_progress
 }
 
