@@ -1,10 +1,15 @@
 """Sites of groups: what is derived of each, and the scripts of a node with several engines."""
 
+import json
+import random
 import subprocess
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from bundles import IN_GROUPS, NodeFolder
 from stand_ins import StandIns
 from test_launch import launch
@@ -269,3 +274,88 @@ def test_lock_is_of_all_groups() -> None:
         ("groups", 2, "engine", "image"),
         ("groups", 2, "model", "name"),
     }
+
+
+# Sites at random
+
+
+# A model and an engine for so many nodes each, of golden cases.
+ENGINES = {
+    1: ["single-web-ui", "sglang-single", "trtllm-single", "llamacpp-single"],
+    2: ["direct-tensor", "sglang-direct", "trtllm-mpi-direct", "llamacpp-direct"],
+}
+
+
+def served(size: int, rng: random.Random) -> dict[str, Any]:
+    """What a group of so many nodes serves, by any of the four engines."""
+    file = GOLDEN / rng.choice(ENGINES[size]) / "site.yaml"
+    site = yaml.safe_load(file.read_text())
+    return {"model": site["model"], "engine": site["engine"]}
+
+
+def random_site(rng: random.Random) -> dict[str, Any]:
+    """Pairs and single nodes in any order, on a switch or each with a cable of its own."""
+    sizes = [rng.choice((1, 2)) for _ in range(rng.randint(1, 5))]
+    kind = rng.choice(("switch", "pairs")) if 2 in sizes else "single"
+    names = [f"n{index}" for index in range(sum(sizes))]
+    rng.shuffle(names)
+    free = iter(names)
+    members = [[next(free) for _ in range(size)] for size in sizes]
+    pairs = [group for group in members if len(group) == 2]
+    cables = [f"[{a}:p0, {b}:p0]" for a, b in pairs]
+    if kind == "switch":
+        cables = [f"[{name}:p0, rack:{index}]" for index, name in enumerate(chain(*pairs))]
+    groups: list[dict[str, Any]] = []
+    for index, group in enumerate(members):
+        like = [g for g in groups if "like" not in g and len(g["nodes"]) == len(group)]
+        own = {"like": rng.choice(like)["name"]} if like and rng.random() < 0.3 else None
+        groups.append(
+            {"name": f"g{index}", "nodes": group, **(own or served(len(group), rng))},
+        )
+    return {
+        "version": 1,
+        "name": "lab",
+        "nodes": [
+            {"name": f"n{index}", "management": {"address": f"10.0.0.{index + 1}/24"}}
+            for index in range(len(names))
+        ],
+        **({"cabling": [{"endpoints": yaml.safe_load(ends)} for ends in cables]} if cables else {}),
+        "topology": {"kind": kind},
+        "groups": groups,
+        "services": dict.fromkeys(
+            (
+                "firewall",
+                "guard",
+                "monitoring",
+                "power",
+                "ssh",
+                *(["qos"] if kind == "switch" else []),
+            ),
+            True,
+        ),
+    }
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_groups_make_a_bundle(seed: int) -> None:
+    made = random_site(random.Random(seed))
+    reading = read_site("site.yaml", json.dumps(made).encode())
+    site = reading.site
+    assert site, [(finding.rule, finding.message, finding.path) for finding in reading.findings]
+    tree = render(site, "")
+    assert [part.group for part in site.groups] == [group["name"] for group in made["groups"]]
+    for part, group in zip(site.groups, made["groups"], strict=True):
+        assert [node.name for node in part.nodes] == group["nodes"]
+        for node in part.nodes:
+            environment = f"{node.name}/etc/sparkgen/groups/{part.group}.env"
+            assert environment in tree
+            compose = tree[f"{node.name}/opt/sparkgen/groups/{part.group}/compose.yaml"].text
+            assert f"container_name: sparkgen-engine-{part.group}\n" in compose
+            # All that its container reads of the bundle is there.
+            for mount in node.container.mounts:
+                if mount.path.startswith("/opt/sparkgen/"):
+                    assert f"{node.name}{mount.path}" in tree
+    assert not any("sparkgen-engine.service" in path for path in tree)
+    for path, file in tree.items():
+        if path.endswith(".service"):
+            assert "\nExecStart=" in file.text, path

@@ -20,6 +20,10 @@ def _marks(site: Site, node: Node) -> dict[str, object]:
     return {"dscp": DSCP, "priority": PRIORITY}
 
 
+def _is_cabled(site: Site, node: Node) -> bool:
+    return bool(node.interfaces)
+
+
 @record
 class Qos(Service):
     """Lossless RoCE: the nodes mark its packets, and let the switch pause them."""
@@ -29,6 +33,7 @@ class Qos(Service):
         Entry(
             "etc/systemd/system/sparkgen-qos.service",
             service_restart("sparkgen-qos", "priority flow control"),
+            wanted=_is_cabled,
             values=_marks,
         ),
     )

@@ -595,6 +595,7 @@ class Site:
     ORIGIN = Origin("")
     ORIGINS = origins(
         both_halves=Origin("topology.halves", "one half alone gives about 100 Gb/s"),
+        cabled=Origin("cabling nodes", "the first node that has a cable"),
         cables=Origin("cabling"),
         description=Origin("description"),
         file=Origin("", "the name of the site file"),
@@ -702,6 +703,11 @@ class Site:
     def head(self) -> Node:
         """Rank 0."""
         return self.nodes[0]
+
+    @property
+    def cabled(self) -> Node:
+        """The first node that has a cable, whose interfaces stand for those of all."""
+        return next((node for node in self.nodes if node.interfaces), self.head)
 
     @property
     def workers(self) -> tuple[Node, ...]:
