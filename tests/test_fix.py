@@ -437,7 +437,7 @@ def between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> s
 
 APPLIED = (
     "applied: error[SG104] at topology.kind: 'kind: dircet' is not allowed; "
-    "one of: single, direct, ring, switch; did you mean 'direct'?\n"
+    "one of: single, direct, pairs, ring, switch; did you mean 'direct'?\n"
 )
 WRONG, RIGHT = changed("kind: direct", "kind: dircet"), SITE.encode()
 

@@ -187,6 +187,9 @@ class Splicer:
         name = edit.path[len(path)]
         if place.shared or place.alias:
             raise UnsettledError("an alias repeats it")
+        if place.is_empty and isinstance(name, str):
+            # A section whose only key went elsewhere.
+            return self._replace(Replace(path, {name: value}))
         if place.is_empty or not (place.entries or place.flow):
             raise UnsettledError("it is neither a list nor a mapping")
         if any(entry.name == name for entry in place.entries):

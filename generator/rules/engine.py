@@ -394,7 +394,8 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     held = catalogs.image(engine.image)
     of_image = held.version if held and held.version and held.version in engine.image else ""
-    for text, place in ((engine.version, "version"), (of_image, "image")):
+    dots = list(_dot_that_is_gone(engine))
+    for text, place in ((engine.version if not dots else "", "version"), (of_image, "image")):
         plain = re.sub(r"(^|(?<=\.))0+(?=[0-9])", "", text)
         if plain != text:
             yield Fault(
@@ -402,7 +403,7 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
                 ("engine", place),
                 f"write {plain}, or the number that is meant",
             )
-    yield from _dot_that_is_gone(engine)
+    yield from dots
     tag = engine.image.rpartition(":")[2]
     known = catalogs.tags(engine.image)
     forms = {re.sub(r"[0-9]", "0", one) for one in known}

@@ -81,8 +81,9 @@ def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Verdict]:
 
 
 def _with_default(choices: tuple[str, ...]) -> tuple[str, ...]:
-    """The choices of a flag, and the key's own word for leaving it out."""
-    return choices if "auto" in choices or not choices else ("auto", *choices)
+    """The choices of a flag, and the key's own words for leaving it out and for 8 bits."""
+    own = ("auto", "fp8") if any(word.startswith("fp8_") for word in choices) else ("auto",)
+    return tuple(dict.fromkeys((*own, *choices))) if choices else ()
 
 
 def _is_spelled(key: str, value: str, flag: Flag) -> bool:
