@@ -253,7 +253,7 @@ class _Named:
     text: str
 
 
-@rule("SG695", suppressed_by=f"SG402 SG413 {_SAID}")
+@rule("SG695", unless="SG632 SG633 SG634", suppressed_by=f"SG402 SG413 {_SAID}")
 def path_that_is_not_in_the_container(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:

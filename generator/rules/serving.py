@@ -59,7 +59,7 @@ def group_twice(groups: Groups) -> Iterator[Fault]:
             )
 
 
-@rule("SG241", unless="SG201")
+@rule("SG241", unless="SG201 SG203")
 def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """A group's nodes are nodes of the list, each once.
 
