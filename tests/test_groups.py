@@ -327,7 +327,6 @@ def random_site(rng: random.Random) -> dict[str, Any]:
                 "firewall",
                 "guard",
                 "monitoring",
-                "power",
                 "ssh",
                 *(["qos"] if kind == "switch" else []),
             ),
