@@ -190,8 +190,10 @@ def expected_modes(folder: NodeFolder) -> dict[str, int]:
     """Those of the manifest, and what install.sh makes itself."""
     own = {path: folder.modes[path] for path in files_of(folder)}
     secrets = {"etc/sparkgen/secrets.env": 0o600} if folder.site.secrets(folder.node) else {}
-    units = [Path(path).name for path in own if Path(path).parent == Path(UNIT).parent]
-    links = {str(Path(LINK).with_name(unit)): 0o777 for unit in units}
+    units = [Path(path) for path in own if Path(path).parent == Path(UNIT).parent]
+    # What names no target is for a timer to start.
+    wanted = [unit.name for unit in units if "[Install]" in (folder.path / unit).read_text()]
+    links = {str(Path(LINK).with_name(unit)): 0o777 for unit in wanted}
     return own | secrets | links | {INSTALLED: 0o644}
 
 

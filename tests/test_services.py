@@ -397,6 +397,22 @@ def test_exporters(folder: NodeFolder, tmp_path: Path) -> None:
         assert service["pids_limit"]
 
 
+@pytest.mark.parametrize("folder", asking("monitoring"), ids=str)
+def test_node_compares_itself_with_its_bundle(folder: NodeFolder, tmp_path: Path) -> None:
+    tree = folder.copy(tmp_path)
+    assert (tree / "opt/sparkgen/verify.sh").read_bytes() == (tree / "verify.sh").read_bytes()
+    units = tree / "etc/systemd/system"
+    service = (units / "sparkgen-verify.service").read_text()
+    exporter = composed_services(tree, "sparkgen-monitoring", "/opt/sparkgen/monitoring.yaml")
+    (written,) = re.findall(r"--metrics (/var/lib/[a-z-]+)/", service)
+    assert f"--collector.textfile.directory=/host{written}" in exporter["node"]["command"]
+    assert f"StateDirectory={written.removeprefix('/var/lib/')}\n" in service
+    # Its timer alone starts it, and that with the exporters.
+    assert "[Install]" not in service + (units / "sparkgen-verify.timer").read_text()
+    wants = (units / "sparkgen-monitoring.service").read_text()
+    assert " sparkgen-verify.timer\n" in wants
+
+
 # Priority flow control
 
 

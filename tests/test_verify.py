@@ -1513,6 +1513,24 @@ def test_json(mesh: Machine) -> None:
     assert said["ok"] + said["skip"] == len(lines)
 
 
+def test_metrics(mesh: Machine) -> None:
+    """A file for the node exporter: each check that is OK or fails, once, and the lines besides."""
+    lines = mesh.lines()
+    file = mesh.tree.parent / "verify.prom"
+    done = mesh.run("--metrics", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == len(lines) + 1
+    said = file.read_text().splitlines()
+    assert said[1] == "# TYPE sparkgen_check_failed gauge"
+    told = {name for name, line in lines.items() if line.startswith("OK")}
+    assert said[2:] == sorted(f'sparkgen_check_failed{{check="{name}"}} 0' for name in told)
+    assert file.stat().st_mode & 0o777 == 0o644
+    mesh.answers["nvidia-smi"]["*"] = "nothing"
+    assert mesh.run("--metrics", str(file)).returncode == 1
+    assert 'sparkgen_check_failed{check="driver"} 1' in file.read_text().splitlines()
+    assert mesh.run("--metrics").returncode == 2
+
+
 def test_json_of_odd_text(mesh: Machine) -> None:
     odd = 'a "quoted" \\\\ back & slash\\033[31m red \\tand \\377 bytes'
     mesh.answers["nvidia-smi"]["*"] = odd

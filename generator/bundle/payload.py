@@ -16,4 +16,8 @@ def copied(path: str) -> str:
 def original(path: str) -> str:
     """Where the original of a file of a bundle would be, if that is a copy."""
     folder, _, rest = path.partition("/")
-    return path if folder == "operator" else f"node/{rest}"
+    return path if folder == "operator" else f"node/{_AGAIN.get(rest, rest)}"
+
+
+# What is installed besides, and where it is in a node's folder.
+_AGAIN = {"opt/sparkgen/verify.sh": "verify.sh"}

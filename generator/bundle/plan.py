@@ -20,6 +20,7 @@ from generator.activation import (
     Activation,
 )
 from generator.bundle.cable_sheet import cable_sheet
+from generator.bundle.payload import original
 from generator.services import SERVICES
 from generator.site import FILES, RAW_ENV, Node, Site
 from generator.site.entry import Entry, OperatorEntry, everywhere, several
@@ -204,7 +205,7 @@ def payload() -> frozenset[str]:
         for entry in entries
         if entry.payload
     )
-    nodes = (f"node/{entry.path}" for entry in own if entry.payload)
+    nodes = (original(f"node/{entry.path}") for entry in own if entry.payload)
     return frozenset([BUILD_IMAGE, *nodes, *operators])
 
 

@@ -9,7 +9,7 @@ from generator.bundle.diagram.layout import layout
 from generator.bundle.diagram.memory import picture
 from generator.bundle.diagram.shapes import DARK, LIGHT
 from generator.bundle.manifest import checksums, manifest
-from generator.bundle.payload import copied
+from generator.bundle.payload import copied, original
 from generator.bundle.plan import (
     BUILD_IMAGE,
     CABLING,
@@ -176,7 +176,7 @@ def _shared_text(entry: Entry, site: Site, node: Node, known: dict[Hashable, str
 
 def _text(entry: Entry, site: Site, node: Node) -> str:
     if entry.payload:
-        return copied(f"node/{entry.path}")
+        return copied(original(f"node/{entry.path}"))
     return printed(f"node/{entry.path}", **entry.given(site, node))
 
 

@@ -222,7 +222,7 @@ def _units(seen: _Seen) -> Iterator[Remark]:
     for block in seen.capture.texts.get(path, "").split("\n\n"):
         said = dict(line.partition("=")[::2] for line in block.splitlines() if "=" in line)
         name, state = said.get("Id", ""), said.get("ActiveState", "")
-        if not _UNIT.fullmatch(name):
+        if not _UNIT.fullmatch(name) or said.get("UnitFileState") == "static":
             continue
         if state not in ("active", "activating"):
             message = f"{name} is {state} ({said.get('SubState', '')})"

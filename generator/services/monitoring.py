@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-from generator.activation import service_restart
+from generator.activation import NOTHING, service_restart
 from generator.origin import Origin
 from generator.records import record
 from generator.services.dashboard import dashboard
@@ -33,6 +33,7 @@ _NODES = (
         (('node_filesystem_avail_bytes{mountpoint="/"}', "{{node}}"),),
     ),
     Panel("Targets", "short", (("up", "{{job}} {{node}}"),)),
+    Panel("Checks that fail", "short", (("sum by (node) (sparkgen_check_failed)", "{{node}}"),)),
 )
 
 # RDMA passes by the kernel: interfaces do not count it, HCAs do.
@@ -69,7 +70,10 @@ class Monitoring(Service):
     NAME = "monitoring"
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-monitoring.service", _RESTART),
+        Entry("etc/systemd/system/sparkgen-verify.service", _RESTART),
+        Entry("etc/systemd/system/sparkgen-verify.timer", _RESTART),
         Entry("opt/sparkgen/monitoring.yaml", _RESTART),
+        Entry("opt/sparkgen/verify.sh", NOTHING, 0o755, payload=True),
     )
     OPERATOR_ENTRIES = (
         OperatorEntry("operator/prometheus.yml"),

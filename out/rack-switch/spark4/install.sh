@@ -135,7 +135,7 @@ stage() {
     fi
     stage_file "$mode" "$bundle/$path" "$path"
     known+=("$path")
-    if [[ $path == etc/systemd/system/*.service ]]; then
+    if [[ $path == etc/systemd/system/*.service ]] && grep -q '^\[Install\]' "$bundle/$path"; then
       link=etc/systemd/system/multi-user.target.wants/${path##*/}
       known+=("$link")
       # After the first time it is its admin's to enable or disable.
@@ -365,7 +365,7 @@ units() { # PATH... as far as there are such units; what is no service's and no 
   for path in "$@"; do
     if [[ $path == */groups/* ]]; then name=${path##*/groups/} name=engine-${name%%[./]*}; else name=${path##*/sparkgen-} name=${name##*/} name=${name%.*}; fi
     if there "$root/etc/systemd/system/sparkgen-$name.service"; then echo " sparkgen-$name"; elif [[ $path != "$installed" ]]; then engines; fi
-  done | sort -u | tr -d '\n'
+  done | sort -u | sed '/ sparkgen-verify$/d' | tr -d '\n'
 }
 
 finish() {
