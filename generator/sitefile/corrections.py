@@ -33,8 +33,8 @@ def corrected(document: Document) -> tuple[Finding, ...]:
     finding = document.findings[-1] if document.findings else None
     if finding is None or finding.rule not in _MENDED or finding.span is None:
         return document.findings
-    # Which side of a conflict is right is no question of punctuation.
-    if source.conflict(document.text):
+    # Which side of a conflict, or which of two anchors is right is no question of punctuation.
+    if source.conflict(document.text) or finding.message == source.TWO_ANCHORS:
         return document.findings
     if finding.span.file:
         # It was looked for in the base already.

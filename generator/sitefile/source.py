@@ -41,6 +41,7 @@ _FLOAT = r"[-+]?([0-9]{1,18}\.[0-9]*|\.[0-9]+|[0-9]{1,18}(?=[eE]))([eE][-+]?[0-9
 # What YAML refuses, and what only some readers take for the end of a line.
 _FORBIDDEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 # libyaml's words, and ours: what is wrong, and what to do.
+TWO_ANCHORS = "two anchors have one name"
 _PROBLEMS = {
     "mapping values are not allowed in this context": (
         "a ':' where no key can stand",
@@ -86,7 +87,7 @@ _PROBLEMS = {
         "take it out, or indent it to where it belongs",
     ),
     "second occurrence": (
-        "two anchors have one name",
+        TWO_ANCHORS,
         "give each anchor a name of its own",
     ),
     "found undefined alias": (

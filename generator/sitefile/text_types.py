@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from generator.records import record
 from generator.sitefile.beside import NAME
+from generator.sitefile.slips import before_comment
 
 Test = Callable[[str], bool]
 
@@ -268,7 +269,7 @@ _MEANT: dict[str, Callable[[str], str]] = {
 
 def valid_text(name: str, value: object) -> str:
     """The text of the form of that name that was meant by one which is almost of it, or nothing."""
-    if name not in _MEANT or not isinstance(value, str):
+    if name not in _MEANT or not isinstance(value, str) or before_comment(value) != value:
         return ""
     meant = _MEANT[name](value)
     return meant if FORMS[name].fits(meant) else ""
