@@ -112,6 +112,28 @@ RUNS = {
         memory=112,
         shm=32,
     ),
+    "colonel-otto-ring-of-three": Run(
+        node=1,
+        words=(
+            "--served-model-name=deepseek-v4-flash-0731",
+            "--max-model-len=1048576",
+            "--max-num-seqs=16",
+            "--max-num-batched-tokens=8192",
+            "--kv-cache-dtype=nvfp4_ds_mla",
+            '"method": "mtp", "num_speculative_tokens": 5',
+            "--moe-backend=flashinfer_b12x",
+            "--tensor-parallel-size=3",
+            "--master-port=25000",
+        ),
+        env={
+            "NCCL_IB_HCA": "=rocep1s0f0:1,roceP2p1s0f0:1,rocep1s0f1:1,roceP2p1s0f1:1",
+            "NCCL_NET": "IB",
+            "NCCL_NET_PLUGIN": "none",
+            "NCCL_IB_SUBNET_AWARE_ROUTING": "1",
+            "VLLM_DSV4_TP_PAD": "1",
+        },
+        mounts=("/opt/dsv4-tp3-src:/opt/dsv4-tp3",),
+    ),
     "alexellis-same-ports": Run(
         words=(
             "--served-model-name=glm-5.3-flash",
@@ -143,7 +165,7 @@ RUNS = {
     ),
 }
 # What is said of them that is no note, and right.
-TOLD = {"xcvrlv-switch-of-four": {"SG522"}}
+TOLD = {"xcvrlv-switch-of-four": {"SG522"}, "colonel-otto-ring-of-three": {"SG533"}}
 
 
 @pytest.mark.parametrize("name", RUNS)
