@@ -22,6 +22,7 @@ from generator.catalogs import Checkpoint
 from generator.fit import automatic, calibration, formulas
 from generator.fit.alternatives import Group, alternatives, holds
 from generator.fit.assessment import TIGHT, Fit, assess
+from generator.fit.choices import siblings
 from generator.fit.demand import Layout, Weights, _Split
 from generator.fit.formulas import GIB, PACKED, WIDE
 from generator.fit.measured import Measured, measured
@@ -358,6 +359,20 @@ def test_a_size_that_the_catalog_lacks_is_the_sites_to_give() -> None:
     given = fit_of(**own, parallel=Parallel(tensor=2), weight_gb=134.4)
     known = fit_of("minimax-m2.7-nvfp4", Parallel(tensor=2), context_length=8192)
     assert given.nodes[0].weights_gib == pytest.approx(known.nodes[0].weights_gib, rel=0.02)
+
+
+def test_what_is_said_of_ones_own_files_is_of_no_other_checkpoint() -> None:
+    sizes = Parallel(tensor=2)
+    engine = an_engine(parallel=sizes)
+    for own in (
+        a_model(source="example/x", like="minimax-m2.7", weight_gb=20.0, context_length=8192),
+        a_model(name="minimax-m2.7-awq-4bit", weight_gb=20.0, context_length=8192),
+    ):
+        group = Group(some_nodes(2), own, engine)
+        fits = {choice.checkpoint.name: choice.fit for choice in siblings(group)}
+        nvfp4 = fits["minimax-m2.7-nvfp4"]
+        assert nvfp4
+        assert nvfp4.nodes[0].weights_gib == pytest.approx(62.6, abs=0.1)
 
 
 def test_an_encoder_caches_nothing() -> None:

@@ -40,6 +40,12 @@ class Group:
         engine = replace(self.engine, parallel=parallel, env=_without_stages(self.engine))
         return replace(self, nodes=nodes, engine=engine)
 
+    def named(self, name: str) -> "Group":
+        """The group with a model of the catalog; what was said of the files of its own is gone."""
+        own = replace(self.model, name=name, source=None, architecture=None, file=None)
+        own = replace(own, like=None, weight_gb=None, format=None, correction_gib=0.0)
+        return replace(self, model=own)
+
     def cached(self, dtype: str) -> "Group":
         """The group with another type of KV cache."""
         return replace(self, model=replace(self.model, kv_cache_dtype=dtype))
@@ -126,7 +132,7 @@ def _checkpoints(own: Group) -> Iterator[Change]:
         return
     smaller = [c for c in catalogs.siblings(known) if c.weight_gb and c.weight_gb < known.weight_gb]
     for other in sorted(smaller, key=lambda c: (-(c.weight_gb or 0), c.name)):
-        if holds(replace(own, model=replace(own.model, name=other.name))):
+        if holds(own.named(other.name)):
             yield _setting(("model", "name"), other.name)
 
 

@@ -62,16 +62,10 @@ def fitting(own: Group, word: str = "") -> Iterator[Choice]:
     """The checkpoints that a site's nodes hold, with its own split or else another one."""
     for known in _named(word):
         longest = known.max_context or CONTEXT_LENGTH
-        model = replace(
-            own.model,
-            name=known.name,
-            source=None,
-            architecture=None,
-            file=None,
-            speculative=None,
-            context_length=min(own.model.context_length or longest, longest),
-        )
-        held = holding(replace(own, model=model), len(own.nodes))
+        group = own.named(known.name)
+        context = min(own.model.context_length or longest, longest)
+        model = replace(group.model, speculative=None, context_length=context)
+        held = holding(replace(group, model=model), len(own.nodes))
         if held:
             yield _choice(known, held)
 
@@ -80,7 +74,7 @@ def siblings(own: Group) -> Iterator[Choice]:
     """Other checkpoints of a site's model, in its own split."""
     known = known_checkpoint(own.model)
     for other in catalogs.siblings(known) if known else ():
-        group = replace(own, model=replace(own.model, name=other.name, source=None))
+        group = own.named(other.name)
         if other != known and (fit := group.assess()):
             yield Choice(other, len(own.nodes), fit, unknown=fit.state == "unknown")
 
