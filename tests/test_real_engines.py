@@ -3,24 +3,19 @@
 `launch.sh --bare` starts them, so nothing is restarted: that is the unit's part.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bundles import Bundle, links
 from cluster import llama_cpp
-from cluster.bare import Running, ask, completion, launch, launched
+from cluster.bare import Running, ask
+from cluster.ranks import Cluster, running
 from cluster.results import record
 from cluster.sites import MODEL, llama_text
 from cluster.tiny_model import write
-from programs import require, require_root
 from waiting import until
-
-from generator.verify.namespaces import PROGRAMS, Fabric, fabric
 
 pytestmark = pytest.mark.cluster
 
@@ -33,48 +28,6 @@ REQUESTS, CLIENTS = 200, 8
 SECONDS = 150
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Nodes with an engine each."""
-
-    bundle: Bundle
-    trees: dict[str, Path]
-    network: Fabric
-    engines: dict[str, Running]
-    work: Path
-    env: dict[str, str]
-
-    @property
-    def head(self) -> Running:
-        return self.engines[self.bundle.site.head.name]
-
-    @property
-    def url(self) -> str:
-        health = self.bundle.site.head.container.health
-        assert health
-        return health.url
-
-    def within(self, node: str) -> list[str]:
-        return self.network.command(node)
-
-    def answers(self) -> bool:
-        """Whether the API is up."""
-        return ask(self.within(self.head.node), f"{self.url}/health")[0] == 200
-
-    def complete(self, client: str = "spark2") -> str:
-        """A chat completion for a client on another node."""
-        return completion(self.within(client), self.url, self.bundle.site.model.served_name)
-
-    def launch(self, node: str) -> None:
-        """Start the engine of a node once more."""
-        within = self.within(node)
-        self.engines[node] = launch(node, self.trees[node], within, self.work, self.env)
-
-    def is_healthy(self) -> bool:
-        """What Docker would say of the head's container."""
-        return self.head.run("bash", "/opt/sparkgen/health.sh").returncode == 0
-
-
 @pytest.fixture(params=[2, 3])
 def nodes(request: pytest.FixtureRequest) -> int:
     number: int = request.param
@@ -83,22 +36,13 @@ def nodes(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def cluster(nodes: int, tmp_path: Path) -> Iterator[Cluster]:
-    require_root()
-    require(*PROGRAMS, "curl", "nsenter")
-    programs = llama_cpp.llama_cpp()
-    file = tmp_path / "tiny.yaml"
-    file.write_text(llama_text(nodes))
-    bundle = Bundle(f"tiny-{nodes}", file)
-    trees = bundle.copy(tmp_path)
-    write(trees["spark1"] / MODEL.lstrip("/"))
-    addresses = {
-        node.name: str(node.management.address) for node in bundle.site.nodes if node.management
-    }
-    env = {"PATH": f"{programs}:{os.environ['PATH']}", "GGML_RPC_DEBUG": "1"}
-    with fabric(trees, links(bundle.site.cables), tmp_path, addresses) as network:
-        within = {node: network.command(node) for node in trees}
-        with launched(trees, within, tmp_path, env) as engines:
-            yield Cluster(bundle, trees, network, engines, tmp_path, env)
+    text, programs = llama_text(nodes), llama_cpp.llama_cpp()
+
+    def write_model(tree: Path) -> None:
+        write(tree / MODEL.lstrip("/"))
+
+    with running(text, programs, write_model, tmp_path, {"GGML_RPC_DEBUG": "1"}) as started:
+        yield started
 
 
 def since(start: float, holds: Callable[[], bool]) -> float:

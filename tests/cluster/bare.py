@@ -155,6 +155,7 @@ def _is(pid: int, name: str) -> bool:
     """Whether a process is of a program, or has given itself its name."""
     process = Path(f"/proc/{pid}")
     try:
-        return name in ((process / "exe").readlink().name, (process / "comm").read_text().strip())
+        given = (process / "comm").read_text()
+        return (process / "exe").readlink().name == name or given.startswith(name)
     except FileNotFoundError:
         return False

@@ -2,15 +2,60 @@
 
 from cluster.tiny_model import CONTEXT, HEADS, LAYERS, WIDTH
 
-MODEL = "/srv/models/tiny/tiny.gguf"
+FOLDER = "/srv/models/tiny"
+MODEL = f"{FOLDER}/tiny.gguf"
+_SHAPE = (
+    f"{{layers: {LAYERS}, heads: {HEADS}, kv_heads: {HEADS}, head_dim: {WIDTH // HEADS}, "
+    f"hidden_size: {WIDTH}, vocab_size: 260, max_context: {CONTEXT}, weight_gb: 0.01}}"
+)
 _CABLES = {
     2: ("direct", ((1, 0, 2, 0),)),
     3: ("ring", ((1, 0, 2, 1), (2, 0, 3, 1), (3, 0, 1, 1))),
 }
 
 
+_LLAMA = f"""\
+model:
+  source: sparkgen-tests/tiny
+  file: {MODEL}
+  served_name: tiny
+  architecture: {_SHAPE}
+  context_length: {CONTEXT // 2}
+  max_sequences: 2
+engine:
+  name: llama.cpp
+  version: 0.5.0-dev
+  image: llama.cpp-rpc:tests
+  memory_utilization: 0.85
+  args: {{load-mode: mmap}}
+"""
+_VLLM = f"""\
+model:
+  source: {FOLDER}
+  served_name: tiny
+  architecture: {_SHAPE}
+  context_length: 512
+  max_sequences: 4
+engine:
+  name: vllm
+  version: 0.32.0
+  image: vllm/vllm-openai:v0.32.0
+  nccl: 2.30.7
+  env: {{VLLM_CPU_KVCACHE_SPACE: 1, VLLM_CPU_OMP_THREADS_BIND: nobind, OMP_NUM_THREADS: 1}}
+"""
+
+
 def llama_text(nodes: int) -> str:
     """A pair or a ring of three under llama.cpp."""
+    return _text(nodes, _LLAMA)
+
+
+def vllm_text(nodes: int) -> str:
+    """A pair or a ring of three under vLLM, which runs on the processor by its environment."""
+    return _text(nodes, _VLLM)
+
+
+def _text(nodes: int, served: str) -> str:
     kind, cables = _CABLES[nodes]
     members = "".join(
         f"  - {{name: spark{n}, management: {{interface: enP7s7, address: 10.0.0.{10 + n}/24}}}}\n"
@@ -19,26 +64,7 @@ def llama_text(nodes: int) -> str:
     cabling = "".join(
         f"  - endpoints: [spark{a}:p{port}, spark{b}:p{other}]\n" for a, port, b, other in cables
     )
-    return f"""\
-version: 1
-name: tiny
-nodes:
-{members}cabling:
-{cabling}topology: {{kind: {kind}}}
-model:
-  source: sparkgen-tests/tiny
-  file: {MODEL}
-  served_name: tiny
-  architecture:
-    {{layers: {LAYERS}, heads: {HEADS}, kv_heads: {HEADS}, head_dim: {WIDTH // HEADS},
-     hidden_size: {WIDTH}, vocab_size: 260, max_context: {CONTEXT}, weight_gb: 0.01}}
-  context_length: {CONTEXT // 2}
-  max_sequences: 2
-engine:
-  name: llama.cpp
-  version: 0.5.0-dev
-  image: llama.cpp-rpc:tests
-  parallel: {{pipeline: {nodes}}}
-  memory_utilization: 0.85
-  args: {{load-mode: mmap}}
-"""
+    return (
+        f"version: 1\nname: tiny\nnodes:\n{members}cabling:\n{cabling}"
+        f"topology: {{kind: {kind}}}\n{served}  parallel: {{pipeline: {nodes}}}\n"
+    )

@@ -1,0 +1,151 @@
+"""Nodes with all that a bundle meets on a real one: systemd, netplan, cables, and Docker.
+
+Each node's systemd has a control group of its own: two in one remove each other's.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from bundles import Bundle, links
+from machines import Machine, booted
+from waiting import until
+
+from cluster import nodes
+from cluster.docker import add_docker, group
+from generator.site import Node
+from generator.verify.namespaces import INTERFACES, MANAGEMENT, Fabric, fabric
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_ENTER = """\
+for group in systemd unified; do
+  mkdir -p "/sys/fs/cgroup/$group/$0" && echo $$ >"/sys/fs/cgroup/$group/$0/cgroup.procs"
+done
+GROUP=$0 exec "$@"
+"""
+
+# A container's devices are those of the node's /dev; the one for RDMA is another /dev/null.
+_BOOT = f"""\
+set -e
+mount --make-rprivate /
+mount -t tmpfs tmpfs /mnt
+for folder in etc opt srv usr/bin usr/libexec var; do
+  mkdir -p "$0/$folder" "/mnt/written/$folder" "/mnt/work/$folder"
+  layers="lowerdir=$0/$folder:/$folder,upperdir=/mnt/written/$folder,workdir=/mnt/work/$folder"
+  mount -t overlay overlay -o "$layers" "/$folder"
+done
+mount -t proc proc /proc
+mkdir /mnt/groups /mnt/dev /mnt/dev/infiniband /mnt/dev/pts /mnt/dev/shm
+mount --rbind {_CGROUPS} /mnt/groups
+mount -t sysfs sysfs /sys
+mount --rbind /mnt/groups {_CGROUPS}
+for group in systemd unified; do mount --bind /mnt/groups/$group/$GROUP {_CGROUPS}/$group; done
+mount -o remount,bind,ro /sys
+for device in null zero full random urandom tty; do cp --archive /dev/$device /mnt/dev; done
+cp --archive /dev/null /mnt/dev/infiniband/uverbs0
+ln -s /proc/self/fd /mnt/dev/fd
+mount --rbind /mnt/dev /dev
+mount -t tmpfs tmpfs /dev/shm
+mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts
+ln -s pts/ptmx /dev/ptmx
+mount -t tmpfs tmpfs /run
+mkdir /run/lock /run/told /mnt/docker
+ip link set lo up
+export container=test
+export SYSTEMD_UNIT_PATH=/etc/systemd/system:/run/systemd/transient:/run/systemd/system:/opt/units
+exec /lib/systemd/systemd --system --unit=boot.target --log-target=null --show-status=no
+"""
+_HOST = """\
+network:
+  version: 2
+  ethernets:
+    {interface}: {{renderer: networkd, addresses: [{address}]}}
+"""
+_BLANK = "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n"
+
+
+def is_possible() -> bool:
+    """Whether control groups are of both versions, as this node's systemd and its Docker want."""
+    return (_CGROUPS / "systemd").is_dir() and (_CGROUPS / "unified").is_dir()
+
+
+def prepared(bundle: Bundle, node: Node, folder: Path) -> Path:
+    """A node as it is before its first install, with its folder of the bundle."""
+    tree = nodes.prepared(folder / node.name)
+    add_docker(tree)
+    assert node.management
+    file = tree / "etc/netplan/01-management.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(_HOST.format(interface=MANAGEMENT, address=node.management.address))
+    file.chmod(0o600)
+    (tree / "etc/hostname").write_text(f"{node.name}\n")
+    (tree / "etc/hosts").write_text("127.0.0.1 localhost\n")
+    shutil.copytree(bundle.folder / node.name, tree / "var/bundle")
+    return tree
+
+
+@contextmanager
+def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
+    """The bundle's cables, at interfaces that nothing has configured yet."""
+    blank = folder / "blank/etc/netplan/blank.yaml"
+    blank.parent.mkdir(parents=True)
+    blank.write_text(_BLANK + "".join(f"    {name}: {{}}\n" for name in INTERFACES))
+    trees = {node.name: folder / "blank" for node in bundle.site.nodes}
+    addresses = {
+        node.name: str(node.management.address) for node in bundle.site.nodes if node.management
+    }
+    with fabric(trees, links(bundle.site.cables), folder, addresses) as network:
+        yield network
+
+
+@contextmanager
+def powered(tree: Path, network: Fabric) -> Iterator[Machine]:
+    """Turn a node on; to leave this is to pull its plug."""
+    name = network.namespace(tree.name)
+    own = ("unshare", "--uts", "sh", "-c", _ENTER, group(tree))
+    within = ("nsenter", f"--net=/run/netns/{name}", *own)
+    try:
+        with booted(tree, within, _BOOT) as machine:
+            yield machine
+    finally:
+        until(lambda: _is_removed(group(tree)))
+
+
+@contextmanager
+def all_powered(trees: Mapping[str, Path], network: Fabric) -> Iterator[dict[str, Machine]]:
+    """Turn all nodes on."""
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(powered(tree, network)) for name, tree in trees.items()}
+
+
+def install(machine: Machine) -> None:
+    """What the runbook says: install the bundle, and keep the change."""
+    done = machine.run("/var/bundle/install.sh", "--apply", "--no-confirm")
+    assert done.returncode == 0, done.stderr
+    # On a busy machine networkd may have given up on a veth while the other end was being set up,
+    # and does not try again. A real port has no such other end.
+    until(lambda: "configuring" not in _links(machine))
+    if "failed" in _links(machine):
+        machine.systemctl("restart", "systemd-networkd")
+
+
+def _links(machine: Machine) -> str:
+    return machine.run("networkctl", "--no-legend", "--no-pager", "list", *INTERFACES).stdout
+
+
+def load(machine: Machine, image: str, archive: Path) -> None:
+    """Have a node's Docker know an image."""
+    machine.systemctl("start", "docker")
+    done = machine.run("docker", "import", str(archive), image)
+    assert done.returncode == 0, done.stderr
+
+
+def _is_removed(name: str) -> bool:
+    """Whether no control group is left; one can't be removed before its last process is gone."""
+    for top in _CGROUPS.glob(f"*/{name}"):
+        for folder, _, _ in os.walk(top, topdown=False):
+            with suppress(OSError):
+                Path(folder).rmdir()
+    return not any(_CGROUPS.glob(f"*/{name}"))
