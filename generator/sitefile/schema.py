@@ -71,7 +71,8 @@ def _lost_sections(
         for error in errors
         if error.rule == "allowed"
         for path in [tuple(error.document_path)]
-        if any(is_valid((section, path[-1]), error.value) for section in missing)
+        if isinstance(path[-1], str)
+        and any(is_valid((section, path[-1]), error.value) for section in missing)
     ]
     yield from lost_sections(missing, [*unknown, *filter(None, others)], document)
 
