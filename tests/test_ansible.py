@@ -1,12 +1,14 @@
 """The playbook, run by ansible-core over real ssh: the nodes are namespaces with an sshd each."""
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,6 +136,14 @@ def prepared(folder: Path) -> Path:
     return bundle
 
 
+def end_all_in(network: Path) -> None:
+    """End what services have left in the background of a node."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "ns/net").readlink() == network:
+                os.kill(int(process.name), signal.SIGKILL)
+
+
 @pytest.fixture
 def operator(tmp_path: Path) -> Iterator[Operator]:
     require("ip", "mount", "nsenter", "rsync", "ssh", "ssh-keygen", "unshare")
@@ -151,6 +161,7 @@ def operator(tmp_path: Path) -> Iterator[Operator]:
             stack.callback(process.kill)
             own = Path("/proc/self/ns/net").readlink()
             until(lambda: Path(f"/proc/{process.pid}/ns/net").readlink() != own)
+            stack.callback(end_all_in, Path(f"/proc/{process.pid}/ns/net").readlink())
             return process
 
         desk = started("unshare", "--net", "sleep", "infinity").pid

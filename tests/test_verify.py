@@ -10,7 +10,7 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -597,6 +597,11 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.check}: {self.found}"
+
+    @property
+    def checks(self) -> set[str]:
+        """The checks whose lines change."""
+        return {self.check, *self.skipped}
 
 
 def answer(program: str, text: str, arguments: str = "*") -> Callable[[Machine], object]:
@@ -1347,22 +1352,47 @@ FAULTS = (
 )
 
 
+# What another fault may change as well: files, interfaces, the driver.
+ALONE = {"bundle", "cdi", "files", "hosts", "owner", "rights"}
+# As many faults of one node as are told in lines of their own.
+Faults = tuple[Fault, ...]
+
+
+def together(faults: Sequence[Fault], most: int = 4) -> Iterator[Faults]:
+    """The faults in as few runs as can be: no two of one run have to do with the same check."""
+    left = list(faults)
+    while left:
+        run, checks = [left[0]], left[0].checks
+        for fault in left[1:]:
+            if {run[0].check, fault.check} & ALONE or fault.folder != run[0].folder:
+                continue
+            if len(run) < most and not checks & fault.checks:
+                run.append(fault)
+                checks |= fault.checks
+        left = [fault for fault in left if fault not in run]
+        yield tuple(run)
+
+
 SOUND: dict[NodeFolder, dict[str, str]] = {}
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_fault(fault: Fault, tmp_path: Path) -> None:
-    made = machine(fault.folder, tmp_path)
+@pytest.mark.parametrize(
+    "faults", together(FAULTS), ids=lambda faults: " and ".join(map(str, faults))
+)
+def test_faults(faults: Faults, tmp_path: Path) -> None:
+    made = machine(faults[0].folder, tmp_path)
     # What a sound node says is the same each time.
-    before = SOUND.get(fault.folder) or SOUND.setdefault(fault.folder, made.lines())
-    fault.make(made)
+    before = SOUND.get(faults[0].folder) or SOUND.setdefault(faults[0].folder, made.lines())
+    for fault in faults:
+        fault.make(made)
     after = made.lines()
-    text = after[fault.check]
-    assert text.startswith(f"{fault.status} {fault.found}")
-    found, _, remedy = text.partition(". To do: ")
-    assert fault.remedy in remedy, found
-    assert changed(before, after) == {fault.check, *fault.skipped}
-    assert all(after[check].startswith("SKIP ") for check in fault.skipped)
+    for fault in faults:
+        text = after[fault.check]
+        assert text.startswith(f"{fault.status} {fault.found}")
+        found, _, remedy = text.partition(". To do: ")
+        assert fault.remedy in remedy, found
+        assert all(after[check].startswith("SKIP ") for check in fault.skipped)
+    assert changed(before, after) == {check for fault in faults for check in fault.checks}
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
@@ -1828,9 +1858,11 @@ def test_bandwidth_server(measuring: Machine) -> None:
         assert said == "spark1 answers ./verify.sh --bandwidth of its peers until Ctrl-C\n"
         until(lambda: served.exists() and len(served.read_text().split()) == 8)
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-        assert len(children) == 8
         server.terminate()
-        assert server.wait(PATIENCE) == 130
+        status = server.wait(PATIENCE)
+    assert status == 130
+    # The servers, and now and then a pause.
+    assert len(children) in (8, 9)
     assert sorted(served.read_text().split()) == [str(12000 + n) for n in range(8)]
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
