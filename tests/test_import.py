@@ -12,6 +12,7 @@ from conftest import Command
 
 from generator.adoption import Adoption, adopt
 from generator.adoption.reading import Input, read
+from generator.audit import audit
 from generator.bundle.render import render
 from generator.pipeline import read_site
 from generator.reports.text import text
@@ -102,6 +103,10 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
         assert addresses(after) == addresses(before)
         assert words(after) == words(before)
         assert variables(after) == variables(before)
+    # Nothing is found in what runs that the site was not told, or has waived.
+    told = {f.rule for f in read_site(path.name, path.read_bytes(), beside(path)).findings}
+    found = {remark.rule for remark in audit(adopted)}
+    assert {rule for rule in found if rule not in path.read_text()} <= told
 
 
 def addresses(node: Node) -> list[tuple[str, str, int]]:
