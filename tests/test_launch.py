@@ -170,7 +170,10 @@ def test_status_is_that_of_the_engine(tmp_path: Path, stand_ins: StandIns) -> No
 def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
     stand_ins.add("docker")
     done = stand_ins.run(*launch(HEAD.copy(tmp_path), "--bear"))
-    assert (done.returncode, done.stderr) == (2, "usage: launch.sh [--bare | --check | --create]\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "usage: launch.sh [--group NAME] [--bare | --check | --create]\n",
+    )
     assert not list(stand_ins.calls.iterdir())
 
 
