@@ -359,7 +359,7 @@ fold() { # CHANGE OLDER
   if [[ -e $1/folders ]]; then cat "$1/folders" >>"$2/folders"; fi
 }
 
-engines() { (cd "$root/etc/systemd/system" && printf ' %s\n' sparkgen-engine*.service) | sed 's/\.service$//'; }
+engines() { { find "$root/etc/systemd/system" -maxdepth 1 -name 'sparkgen-engine*.service' -printf ' %f\n' 2>/dev/null || true; } | sed 's/\.service$//'; }
 units() { # PATH... as far as there are such units; what is no service's and no group's is all engines'
   local path name
   for path in "$@"; do
