@@ -78,7 +78,7 @@ def test_finding_shows_its_place_and_a_way_out(
         "21 |   kind: mesh",
         "   |         ^^^^",
     ]
-    assert help_line.startswith("   = help: one of: single, direct, ring, switch")
+    assert help_line.startswith("   = help: one of: single, direct, pairs, ring, switch")
     assert total == "1 error in invalid.yaml"
 
 
@@ -152,6 +152,19 @@ def test_file_that_is_named_twice_is_built_once(
     ]
 
 
+# What `sparkgen lock` writes of that image and that model.
+LOCK = f"""\
+version: 1
+images:
+  - image: vllm/vllm-openai:v0.33.0
+    digest: sha256:{"0" * 64}
+models:
+  - source: nvidia/Llama-3.1-70B-Instruct-FP8
+    revision: main
+    commit: {"0" * 40}
+"""
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Path:
     """A folder with two sites, the lock of one, and what is no site of its own."""
@@ -160,7 +173,8 @@ def cluster(tmp_path: Path) -> Path:
     for name in ("anna", "berta"):
         text = GOOD.replace("name: pair-chatbot", f"name: {name}")
         (folder / f"{name}.yaml").write_text(text)
-    for name in ("anna.lock.yaml", ".hidden.yaml", "notes.yml", "bases/base.yaml"):
+    (folder / "anna.lock.yaml").write_text(LOCK)
+    for name in (".hidden.yaml", "notes.yml", "bases/base.yaml"):
         (folder / name).write_text("no: site\n")
     return tmp_path
 
@@ -340,10 +354,10 @@ CABLE  FROM       TO         SUBNETS                       KIND  LENGTH  LABEL
 1      spark1:p0  spark2:p0  10.100.0.0/24, 10.100.1.0/24  DAC   0.5 m   A1
 
 NODE    STAGE          WEIGHTS  RESERVE  KV ASKED  KV ROOM  HEADROOM  SYSTEM
-spark1  0 (40 layers)  33.9     5.7      40.0      56.2     55.0      23.9
-spark2  1 (40 layers)  33.9     5.7      40.0      56.2     55.0      23.9
+spark1  0 (40 layers)  33.9     6.6      40.0      55.3     54.0      23.9
+spark2  1 (40 layers)  33.9     6.6      40.0      55.3     54.0      23.9
 
-Memory in GiB: fits: 55.0 GiB left on spark1 beside one sequence of 16384 tokens
+Memory in GiB: fits: 54.0 GiB left on spark1 beside one sequence of 16384 tokens
 """
 
 

@@ -38,12 +38,14 @@ _EXAMPLES = {
     "engine.ports.dist_init": "pair-sglang",
     "engine.ports.ssh": "pair-trtllm-235b",
     "engine.ports.rpc": "pair-llamacpp",
+    "model.kv_offload.buffer_gib": "single",
 }
 _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "engine.ports.ray": {"engine.launcher": "ray"},
     "engine.ports.dashboard": {"engine.launcher": "ray"},
     "engine.ports.data_parallel_rpc": {"engine.parallel": {"data": 3}},
     "engine.nccl.patched": {"engine.nccl": {"version": "2.30.7"}},
+    "model.kv_offload.buffer_gib": {"model.kv_offload": {"path": "/srv/kv", "gib": 200}},
     "services.proxy.port": {"services.proxy": {"image": "example.org/nginx:1"}},
     "services.proxy.image": {"services.proxy": {"port": 8088}},
     "services.web_ui.port": {"services.web_ui": {"image": "example.org/web-ui:v1"}},

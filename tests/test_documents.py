@@ -98,7 +98,7 @@ def test_links(path: str) -> None:
 
 
 def test_documents_that_there_are() -> None:
-    folders = [path for path in ROOT.glob("*/") if (path / "README.md").exists()]
+    folders = [path for path in ROOT.glob("[!.]*/") if (path / "README.md").exists()]
     found = {f"{folder.name}/README.md" for folder in folders} | {"README.md"}
     assert found <= {*PATHS}
 

@@ -95,8 +95,8 @@ TOLD: list[tuple[str, str, str, object]] = [
     (
         "vllm",
         "0.33.0",
-        "{method: custom_class, tokens: 5}",
-        {"method": "custom_class", "num_speculative_tokens": 5},
+        "{method: custom_class, source: drafts.Drafter, tokens: 5}",
+        {"method": "custom_class", "model": "drafts.Drafter", "num_speculative_tokens": 5},
     ),
     (
         "vllm",

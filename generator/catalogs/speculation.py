@@ -11,13 +11,13 @@ from typing import Literal
 from generator.catalogs.versions import release
 from generator.records import record
 
-Need = Literal["needed", "optional", "none"]
+Need = Literal["needed", "optional", "class", "none"]
 _Release = tuple[int, ...]
 
 
 @record
 class Method:
-    """A method as an engine spells it; `source` is a draft model, `tokens` their number.
+    """A method as an engine spells it; `source` is a draft model or class, `tokens` their number.
 
     A `tree` has branches and depth (`topk`, `steps`). The engine has it from the release `since`
     on, and no more from `until` on.
@@ -60,7 +60,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "suffix": Method("suffix", "none", tokens="optional"),
         "dflash": Method("dflash", "needed", since=(0, 20)),
         "dspark": Method("dspark", "optional", tokens="optional", since=(0, 25)),
-        "custom_class": Method("custom_class", "optional", since=(0, 20)),
+        "custom_class": Method("custom_class", "class", since=(0, 20)),
         "extract_hidden_states": Method("extract_hidden_states", "none"),
         "medusa": Method("medusa", "needed", until=(0, 20)),
         "mlp_speculator": Method("mlp_speculator", "needed", until=(0, 20)),

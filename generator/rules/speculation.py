@@ -99,6 +99,18 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
             "write 'source: OWNER/NAME' in it",
             at_key=True,
         )
+    elif known.source == "class" and drafts.checkpoint:
+        yield Fault(
+            f"'{drafts.method}' drafts with a class, and '{drafts.source}' is a model",
+            (*_PATH, "source"),
+            "write the dotted path of the class, such as 'drafts.Drafter'",
+        )
+    elif known.source != "class" and drafts.source and not drafts.checkpoint:
+        yield Fault(
+            f"'{drafts.source}' is the path of a class, and '{drafts.method}' drafts with a model",
+            (*_PATH, "source"),
+            "write the Hugging Face id OWNER/NAME, or an absolute path",
+        )
 
 
 @rule("SG554", unless="SG553")

@@ -408,7 +408,7 @@ class Model:
         """
         if not self.file:
             return ()
-        draft = self.speculative.source if self.speculative else None
+        draft = self.speculative.checkpoint if self.speculative else None
         return (*_parts(self.file), *((draft,) if draft else ()))
 
     @property
@@ -430,7 +430,7 @@ class Model:
     def _sources(self) -> Words:
         if self.file:
             return ()
-        draft = self.speculative.source if self.speculative else None
+        draft = self.speculative.checkpoint if self.speculative else None
         return (self.source, draft) if draft else (self.source,)
 
 

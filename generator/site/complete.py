@@ -73,8 +73,8 @@ class CompleteDeclaration:
         key = "name" if self.model.name else "source"
         revision = self.model.revision or DEFAULT_REVISION
         found: list[tuple[str, str, KeyPath]] = [(self.source, revision, (*model, key))]
-        if (drafts := self.model.speculative) and drafts.source:
-            found.append((drafts.source, DEFAULT_REVISION, (*model, "speculative", "source")))
+        if (drafts := self.model.speculative) and drafts.checkpoint:
+            found.append((drafts.checkpoint, DEFAULT_REVISION, (*model, "speculative", "source")))
         return tuple(entry for entry in found if not entry[0].startswith("/"))
 
     def locked(self, lock: Lock) -> "CompleteDeclaration":

@@ -162,6 +162,11 @@ class Speculative:
     steps: int | None = None
     config: Mapping[str, Any] = {}
 
+    @property
+    def checkpoint(self) -> str | None:
+        """The draft model; a class has a dotted path for a name, and comes with the image."""
+        return self.source if self.source and "/" in self.source else None
+
 
 @record
 class KvOffload:

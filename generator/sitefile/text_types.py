@@ -132,6 +132,10 @@ FORMS = {
         "a Hugging Face id OWNER/NAME, or an absolute path",
         rf"{_MODEL_ID}|{_PATH}",
     ),
+    "draft_source": Form(
+        "a Hugging Face id OWNER/NAME, an absolute path, or the dotted path of a class",
+        rf"{_MODEL_ID}|{_PATH}|[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+",
+    ),
     "path": Form("an absolute path of letters, digits, '.', '_', '@', '+' and '-'", _PATH),
     "source_path": Form(
         "a path below the site file's folder, of letters, digits, '.', '_', '@', '+' and '-'",
