@@ -38,10 +38,11 @@ FAR_ADDRESS = "192.168.177.12"
 def running(
     bundle: Bundle, trees: Mapping[str, Path], work: Path, cabling: Sequence[Link] = ()
 ) -> Iterator[Fabric]:
-    """The nodes of a bundle, cabled as its site says or as told."""
+    """The nodes of a bundle that have cables, cabled as its site says or as told."""
     require(*PROGRAMS)
     require_root()
-    with fabric(trees, cabling or links(bundle.site.cables), work) as nodes:
+    cabled = {node.name: trees[node.name] for node in bundle.site.nodes if node.interfaces}
+    with fabric(cabled, cabling or links(bundle.site.cables), work) as nodes:
         yield nodes
 
 

@@ -35,6 +35,8 @@ NEEDS = {
 
 # One of each kind and engine: the tests of consumers look at all of them.
 SHOWN = ("single", "lab-mesh", "pair-sglang", "pair-llamacpp", "golden-direct-services")
+# A ring, halves of ports, and a node without a cable.
+NETWORKS = ("lab-mesh", "golden-direct-first-half", "golden-groups-pairs")
 
 Lines = dict[str, list[str]]
 
@@ -248,9 +250,7 @@ def namespaces() -> None:
 
 
 @pytest.mark.usefixtures("namespaces")
-@pytest.mark.parametrize(
-    "bundle", [b for b in BUNDLES if b.name in ("lab-mesh", "golden-direct-first-half")], ids=str
-)
+@pytest.mark.parametrize("bundle", [b for b in BUNDLES if b.name in NETWORKS], ids=str)
 def test_network(bundle: Bundle, asked: Requested) -> None:
     assert asked("network", bundle.folder) == []
 

@@ -18,13 +18,13 @@ class Forbidden(Exception):  # noqa: N818 (not an error: who runs it may not)
 
 
 def network(bundle: BundleFolder, work: Path) -> Complaints:
-    """Each node in a namespace of its own, cabled as in the manifest, tested by its own script."""
+    """Each cabled node in a namespace of its own, as in the manifest, tested by its own script."""
     if not bundle.cables:
         raise Nothing
     for name in PROGRAMS:
         found(name)
     allow()
-    trees = {node: bundle.copy(node, work / "network") for node in bundle.nodes}
+    trees = {node: bundle.copy(node, work / "network") for node in _cabled(bundle)}
     try:
         with fabric(trees, links(bundle), work) as nodes:
             yield from complaints(nodes)
@@ -64,6 +64,12 @@ def allow() -> None:
         raise Forbidden("the network is tried by root alone")
     if run(found("unshare"), "--mount", "--net", "true").returncode:
         raise Forbidden("no namespaces can be made here")
+
+
+def _cabled(bundle: BundleFolder) -> Iterator[str]:
+    """A node that no cable reaches has nothing of the fabric."""
+    ends = {end.partition(":")[0] for cable in bundle.cables for end in cable}
+    yield from (node for node in bundle.nodes if node in ends)
 
 
 def _is_node(bundle: BundleFolder, end: str) -> bool:
