@@ -12,7 +12,13 @@ from slurm_cluster import PROGRAMS, SlurmCluster, slurm_cluster
 from waiting import until
 
 SEVERAL = {bundle.name: bundle for bundle in BUNDLES if bundle.site.workers}
-JOBS = [bundle for bundle in BUNDLES if bundle.site.workers or bundle.site.engine.is_slurm_job]
+# Each part that Slurm may start, with the bundle that its job is in.
+JOBS = {
+    f"{bundle}/{part.group}" if part.group else str(bundle): (bundle, part)
+    for bundle in BUNDLES
+    for part in bundle.site.parts
+    if part.workers or part.engine.is_slurm_job
+}
 LAB_MESH = SEVERAL["lab-mesh"]
 SCRIPT = "opt/sparkgen/serve.sbatch"
 
@@ -51,10 +57,11 @@ def lab_mesh(tmp_path: Path) -> Iterator[SlurmCluster]:
     yield from run(LAB_MESH, tmp_path)
 
 
-@pytest.mark.parametrize("bundle", JOBS, ids=str)
-def test_job_script(bundle: Bundle, rack: SlurmCluster) -> None:
-    names = [node.name for node in bundle.site.nodes]
-    script = bundle.folder / names[0] / SCRIPT
+@pytest.mark.parametrize("job", JOBS)
+def test_job_script(job: str, rack: SlurmCluster) -> None:
+    bundle, part = JOBS[job]
+    names = [node.name for node in part.nodes]
+    script = bundle.folder / names[0] / part.place(SCRIPT)
     done = rack.run("sbatch", "--test-only", str(script))
     assert done.returncode == 0, done.stderr
     # Slurm writes spark[1-3], in its own order.
