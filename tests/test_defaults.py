@@ -28,7 +28,9 @@ def _defaults(rules: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any
 
 DEFAULTS = dict(_defaults(sections.site_schema()))
 # The word for the engine's own default, which is what it does without the flag.
-del DEFAULTS["model.kv_cache_dtype"]
+del DEFAULTS["model.kv_cache_dtype"], DEFAULTS["groups.model.kv_cache_dtype"]
+# A group keeps no KV cache on disk: SG250.
+del DEFAULTS["groups.model.kv_offload.buffer_gib"]
 # Where a key has a meaning that lab-mesh lacks.
 _EXAMPLES = {
     "engine.parallel.tensor": "single",
@@ -52,10 +54,13 @@ _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "services.web_ui.image": {"services.web_ui": {"port": 3001}},
 }
 _OF_A_MODEL = "model.architecture."
+_OF_A_GROUP = "groups."
 
 
 def _site(path: str) -> dict[str, Any]:
     """A site file in which the key may be written."""
+    if path.startswith(_OF_A_GROUP):
+        return _of_one_group(_site(path.removeprefix(_OF_A_GROUP)))
     text = (SITES / f"{_EXAMPLES.get(path, 'lab-mesh')}.yaml").read_text("utf-8")
     site: dict[str, Any] = yaml.safe_load(text)
     if path.startswith(_OF_A_MODEL):
@@ -67,7 +72,18 @@ def _site(path: str) -> dict[str, Any]:
     return site
 
 
+def _of_one_group(site: dict[str, Any]) -> dict[str, Any]:
+    """The same where one group of all nodes serves what the site did."""
+    group: dict[str, Any] = {"name": "chat", "nodes": [node["name"] for node in site["nodes"]]}
+    group |= {key: site.pop(key) for key in ("model", "engine")}
+    # A group builds no image.
+    if isinstance(group["engine"]["image"], dict):
+        group["engine"]["image"] = "example.org/engine:1"
+    return site | {"groups": [group]}
+
+
 def _write(data: Any, path: list[str], value: Any) -> None:
+    """Write a key into a section, or into each of a list of them; None takes it away."""
     first, *rest = path
     for section in data if isinstance(data, list) else [data]:
         if rest:
