@@ -3,23 +3,31 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from conftest import Bundle
 from jinja2 import nodes
 from test_golden import GOLDEN, SITES
 
+from generator.bundle.plan import README, group_page
+from generator.bundle.render import render
 from generator.bundle.runbook import owners
 from generator.bundle.templates import environment
+from generator.bundle.tree import Tree
 from generator.engines import ENGINES
 from generator.fabric.topologies import TOPOLOGIES
 from generator.pipeline import read_site
 from generator.resources import TEMPLATES
 from generator.services import SERVICES
+from generator.site import Site
 from generator.sitefile.disk import beside
 
 RUNBOOK = [TEMPLATES / "README.md.j2", *sorted((TEMPLATES / "readme").rglob("*.j2"))]
 PARTS = TEMPLATES / "readme"
+# A site of each launcher that no golden of groups has.
+LAUNCHED = {"mpi": "trtllm-mpi-direct", "ray": "direct-ray", "slurm": "trtllm-slurm-switch"}
 
 # Parts that each owner's folder may have and that no condition keeps out.
 EVERYWHERE = [
@@ -68,11 +76,48 @@ def test_every_folder_of_parts_has_an_owner() -> None:
 def test_every_part_of_a_site_is_in_its_runbook(file: Path, bundle: Bundle) -> None:
     site = read_site(file.name, file.read_bytes(), beside(file)).site
     assert site
-    text = bundle(file)["README.md"].text
-    for owner in owners(site):
-        for name in EVERYWHERE:
-            part = PARTS / owner / name
-            assert not part.exists() or longest_line(part) in text, part
+    hold_that_every_part_is_there(site, bundle(file))
+
+
+@pytest.mark.parametrize("launcher", ["mpi", "ray", "slurm"])
+def test_every_part_of_a_group_is_on_its_page(launcher: str) -> None:
+    """The pages of groups that another launcher than the goldens' starts."""
+    declared: dict[str, Any] = yaml.safe_load(
+        (GOLDEN / LAUNCHED[launcher] / "site.yaml").read_text()
+    )
+    group = {"name": "chat", "nodes": [node["name"] for node in declared["nodes"]]}
+    group |= {key: declared.pop(key) for key in ("model", "engine")}
+    text = yaml.safe_dump(declared | {"groups": [group]}).encode()
+    site = read_site("site.yaml", text).site
+    assert site
+    assert site.groups[0].engine.launcher == launcher
+    tree = render(site, "")
+    hold_that_every_part_is_there(site, tree)
+    start = tree[README].text.partition("### Groups")[2].partition("## Check")[0]
+    assert ("sbatch" in start, "systemctl" in start) == (launcher == "slurm", launcher != "slurm")
+    assert "```\n#" not in tree[group_page(site.groups[0])].text
+
+
+def hold_that_every_part_is_there(site: Site, tree: Tree) -> None:
+    for told, page in pages(site):
+        text = tree[page].text
+        for owner in owners(told):
+            for name in EVERYWHERE:
+                part = PARTS / owner / name
+                elsewhere = owner.startswith("topologies/") and is_told_elsewhere(told, name)
+                assert elsewhere or not part.exists() or longest_line(part) in text, (page, part)
+
+
+def is_told_elsewhere(told: Site, name: str) -> bool:
+    """The fabric is set up once; what is wrong with it shows in a group, and is on its page."""
+    is_trouble = name == "trouble.md.j2"
+    return bool(told.groups) if is_trouble else bool(told.group)
+
+
+def pages(site: Site) -> Iterator[tuple[Site, str]]:
+    """The runbook, and the page of each group, with what each is about."""
+    yield site, README
+    yield from ((part, group_page(part)) for part in site.groups)
 
 
 def longest_line(part: Path) -> str:
@@ -96,26 +141,35 @@ ORDER = (
     "### Verify the links",
     "### Image and model",
     "### Start",
+    "### Groups",
     "## Check",
     "## Endpoints",
     "## Troubleshooting",
     "## Reference",
     "## Roll back",
 )
+OF_EVERY_PAGE = {"## Check", "## Endpoints", "## Roll back"}
+OF_NODES = {"### Cables", "### Prepare ", "### Copy and install", "### Verify the links"}
+OF_AN_ENGINE = {"### Image and model", "### Start", "## Troubleshooting", "## Reference"}
 
 
 @pytest.mark.parametrize("file", SITES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_steps_stand_in_the_order_that_they_are_taken_in(file: Path, bundle: Bundle) -> None:
     tree = bundle(file)
-    text = tree["README.md"].text
-    found = [heading for heading in ORDER if re.search(f"^{heading}", text, re.MULTILINE)]
-    places = [text.index(f"\n{heading}") for heading in found]
-    assert places == sorted(places)
-    wanted = set(ORDER) - {"### The switch"}
-    if "cabling.svg" not in tree:
-        wanted -= {"### Cables", "### Verify the links"}
-    assert wanted <= set(found)
-    assert "\n\n\n" not in text
+    site = read_site(file.name, file.read_bytes(), beside(file)).site
+    assert site
+    for told, page in pages(site):
+        text = tree[page].text
+        found = [heading for heading in ORDER if re.search(f"^{heading}", text, re.MULTILINE)]
+        places = [text.index(f"\n{heading}") for heading in found]
+        assert places == sorted(places)
+        wanted = OF_EVERY_PAGE | ({"### Groups"} if told.groups else OF_AN_ENGINE)
+        if not told.group:
+            wanted |= OF_NODES
+        if "cabling.svg" not in tree:
+            wanted -= {"### Cables", "### Verify the links"}
+        assert set(found) - {"### The switch"} == wanted
+        assert "\n\n\n" not in text
 
 
 def test_uplinks_and_routes_are_told(bundle: Bundle) -> None:
