@@ -95,8 +95,8 @@ class Machine:
         """The folder of an HCA, below the tree."""
         return f"sys-class/infiniband/{interface.hca}"
 
-    def command(self, *options: str, user: str = "") -> list[str]:
-        """Run verify.sh of the copied folder."""
+    def command(self, *options: str, user: str = "", folder: str = BUNDLE) -> list[str]:
+        """Run verify.sh of the copied folder, or that which is installed."""
         for program, answers in self.answers.items():
             self.write(f"stand-ins/{program}", stand_in(answers), 0o755)
         path = "/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -104,16 +104,18 @@ class Machine:
         drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if user else []
         start = ["unshare", "--mount", "--uts", "sh", "-c", _ROOT, "sh", str(self.tree)]
         shell = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "bash"]
-        return [*start, self.folder.name, *drop, *shell, f"/{BUNDLE}/verify.sh", *options]
+        return [*start, self.folder.name, *drop, *shell, f"/{folder}/verify.sh", *options]
 
-    def run(self, *options: str, user: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *options: str, user: str = "", folder: str = BUNDLE
+    ) -> subprocess.CompletedProcess[str]:
         """Run verify.sh to its end."""
-        command = self.command(*options, user=user)
+        command = self.command(*options, user=user, folder=folder)
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
-    def lines(self, *options: str, user: str = "") -> dict[str, str]:
+    def lines(self, *options: str, user: str = "", folder: str = BUNDLE) -> dict[str, str]:
         """What verify.sh says, by check; its last line and exit status fit."""
-        done = self.run(*options, user=user)
+        done = self.run(*options, user=user, folder=folder)
         assert done.stderr == ""
         return parsed(done)
 
@@ -1562,6 +1564,22 @@ def test_metrics(mesh: Machine) -> None:
     assert mesh.run("--metrics", str(file)).returncode == 1
     assert 'sparkgen_check_failed{check="driver"} 1' in file.read_text().splitlines()
     assert mesh.run("--metrics").returncode == 2
+
+
+def test_as_it_is_installed(tmp_path: Path) -> None:
+    """The timer's needs no folder, and judges nobody else's units."""
+    made = machine(next(f for f in NODES if "monitoring" in f.site.services), tmp_path)
+    made.write("etc/systemd/system/other.service", "[Install]\nWantedBy=multi-user.target\n")
+    of_folder = made.lines()
+    shutil.rmtree(made.tree / BUNDLE)
+    for name in ("install.sh", "owners.py"):
+        (made.tree / name).unlink()
+    installed = made.lines(folder="opt/sparkgen")
+    assert of_folder.keys() - installed.keys() == {"bundle", "files", "owner"}
+    assert installed.items() <= of_folder.items()
+    made.answers["systemctl"]["*"] = unit("inactive", "", load="not-found")
+    unknown = made.lines(folder="opt/sparkgen")["unit monitoring"]
+    assert unknown.endswith("To do: sudo ./install.sh --apply")
 
 
 def test_json_of_odd_text(mesh: Machine) -> None:

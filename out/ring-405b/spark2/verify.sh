@@ -16,8 +16,9 @@ set -uo pipefail
 # Programs that speak one language, and bytes as they are.
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# As it is installed, it compares the node with what is installed.
-[[ $here != /opt/sparkgen ]] || here=
+installer=$here/install.sh
+# As it is installed, it compares the node with what is installed; the installer is in the folder alone.
+if [[ $here == /opt/sparkgen ]]; then here='' installer=./install.sh; fi
 
 # What it compares with: the facts of etc/sparkgen/node.env.
 
@@ -187,7 +188,7 @@ check_hostname() {
     ok hostname "$found"
   else
     fail hostname "this machine is called $found, and the folder is for $node" \
-      "take the folder of this machine, or: sudo $here/install.sh --apply --set-hostname"
+      "take the folder of this machine, or: sudo $installer --apply --set-hostname"
   fi
 }
 
@@ -364,7 +365,7 @@ check_files() {
   if ((total == 0)); then
     skip files "bundle fails"
   elif ((${#wrong[@]})); then
-    fail files "$(listed "${wrong[@]}")" "sudo $here/install.sh --check shows how, --apply mends it"
+    fail files "$(listed "${wrong[@]}")" "sudo $installer --check shows how, --apply mends it"
   elif ((${#hidden[@]})); then
     skip files "$(listed "${hidden[@]}") can be read by root alone; the other files are those of the bundle"
   else
@@ -413,7 +414,7 @@ check_nccl_conf() {
   elif [[ $(ib_disable /etc/nccl.conf) != "$(ib_disable "$own")" ]]; then
     found="/etc/nccl.conf has NCCL_IB_DISABLE=$(ib_disable /etc/nccl.conf), not $(ib_disable "$own")"
   fi
-  fail nccl.conf "$found" "sudo $here/install.sh --apply, then restart the engine"
+  fail nccl.conf "$found" "sudo $installer --apply, then restart the engine"
 }
 
 # The environment wins over a file of the user's, and that over /etc/nccl.conf; an empty value too.
@@ -754,7 +755,7 @@ check_keys() {
 
 check_units() {
   local file unit
-  for file in "$here"/etc/systemd/system/*.service; do
+  for file in "$here"/etc/systemd/system/sparkgen-*.service; do
     # What no target wants is for a timer to start.
     grep -qs '^\[Install\]' "$file" || continue
     unit=${file##*/} unit=${unit%.service}
@@ -770,7 +771,7 @@ check_unit() {
   done < <(bounded systemctl show --property="$UNIT_PROPERTIES" "$unit")
   state=${is[ActiveState]:-unknown} restarts=${is[NRestarts]:-0}
   if [[ ${is[LoadState]:-} != loaded ]]; then
-    fail "$check" "systemd does not know $unit.service" "sudo $here/install.sh --apply"
+    fail "$check" "systemd does not know $unit.service" "sudo $installer --apply"
   elif [[ ${is[NeedDaemonReload]:-} == yes ]]; then
     fail "$check" "the unit has changed since systemd read it" "sudo systemctl daemon-reload, then restart $unit"
   elif [[ $state == failed ]]; then
@@ -1085,7 +1086,7 @@ check_hosts() {
   ' "$here/etc/sparkgen/hosts" /etc/hosts | sort)
   if [[ $wrong ]]; then
     fail hosts "/etc/hosts: $(head -n 3 <<<"$wrong" | in_a_line)" \
-      "sudo $here/install.sh --apply, and remove other lines with these names"
+      "sudo $installer --apply, and remove other lines with these names"
   else
     ok hosts "/etc/hosts has all names of the bundle"
   fi
@@ -1678,7 +1679,7 @@ check_serving() {
 
 check_fabric() {
   check_memlock
-  check_owner
+  [[ ! $here ]] || check_owner
   check_sysctl
   check_firmware
   check_hotplug
