@@ -407,6 +407,8 @@ def test_node_compares_itself_with_its_bundle(folder: NodeFolder, tmp_path: Path
     (written,) = re.findall(r"--metrics (/var/lib/[a-z-]+)/", service)
     assert f"--collector.textfile.directory=/host{written}" in exporter["node"]["command"]
     assert f"StateDirectory={written.removeprefix('/var/lib/')}\n" in service
+    # ufw makes its lock there even when it is only asked.
+    assert "ReadWritePaths=/run\n" in service
     # Its timer alone starts it, and that with the exporters.
     assert "[Install]" not in service + (units / "sparkgen-verify.timer").read_text()
     wants = (units / "sparkgen-monitoring.service").read_text()

@@ -1571,11 +1571,12 @@ def test_as_it_is_installed(tmp_path: Path) -> None:
     made = machine(next(f for f in NODES if "monitoring" in f.site.services), tmp_path)
     made.write("etc/systemd/system/other.service", "[Install]\nWantedBy=multi-user.target\n")
     of_folder = made.lines()
+    made.answers["prlimit"]["*"] = "8388608\n"
     shutil.rmtree(made.tree / BUNDLE)
     for name in ("install.sh", "owners.py"):
         (made.tree / name).unlink()
     installed = made.lines(folder="opt/sparkgen")
-    assert of_folder.keys() - installed.keys() == {"bundle", "files", "owner"}
+    assert of_folder.keys() - installed.keys() == {"bundle", "files", "memlock", "owner"}
     assert installed.items() <= of_folder.items()
     made.answers["systemctl"]["*"] = unit("inactive", "", load="not-found")
     unknown = made.lines(folder="opt/sparkgen")["unit monitoring"]
