@@ -226,7 +226,7 @@ def test_guard(answers: bool, tmp_path: Path) -> None:
             if not answers:
                 (tmp_path / "run/docker.sock").unlink()
             meminfo(file, floor - 1)
-            until(calls.exists)
+            until(lambda: calls.exists() and calls.read_text() != "")
             assert process.stdout.readline().endswith("killing an engine\n")
             said = process.stdout.readline()
             if answers:
