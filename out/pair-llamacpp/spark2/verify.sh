@@ -1253,18 +1253,20 @@ needs_link() {
 }
 
 check_peers() {
-  local half=$1 interface=$2 line silent shown total remedy="run ./verify.sh there, and compare both ends of the cable with the table of README.md"
+  local half=$1 interface=$2 line asked silent shown remedy="run ./verify.sh there, and compare both ends of the cable with the table of README.md"
   needs_link peers "$half" || return
-  total=$(peers_of "$interface" | wc -l)
-  mapfile -t silent < <(peers_of "$interface" | silent_ones | sort)
+  mapfile -t asked < <(peers_of "$interface")
+  if ((${#asked[@]} == 0)); then
+    skip "peers $half" "bundle fails"
+    return
+  fi
+  mapfile -t silent < <(printf '%s\n' "${asked[@]}" | silent_ones | sort)
   shown=("${silent[@]:0:5}")
   for line in "${silent[@]}"; do
     [[ $line != *"small pings"* ]] || remedy="set the same MTU at both ends${switch:+ and on every port of the switch}"
   done
-  if ((total == 0)); then
-    skip "peers $half" "bundle fails"
-  elif ((${#silent[@]} == 0)); then
-    ok "peers $half" "$total of $total answer full frames on $interface"
+  if ((${#silent[@]} == 0)); then
+    ok "peers $half" "${#asked[@]} of ${#asked[@]} answer full frames on $interface"
   else
     ((${#silent[@]} <= 5)) || shown+=("and $((${#silent[@]} - 5)) more")
     fail "peers $half" "$(listed "${shown[@]}")" "$remedy"
