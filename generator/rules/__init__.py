@@ -90,7 +90,7 @@ MODULES = (
 # What rules ask for that is no section of the site file.
 _OWN = (
     *("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration"),
-    "joined",
+    *("joined", "takes_proxy"),
 )
 
 
@@ -154,6 +154,7 @@ def _judged(group: DeclaredGroup, site: "_Facts") -> _Part:
     )
     if topology and site.fabric:
         facts.fabric = of_nodes(site.fabric, group.nodes)
+    facts.takes_proxy = False
     facts.findings = list(site.findings)
     for number in _in_order():
         if RULES[number].of_serving:
@@ -204,6 +205,8 @@ class _Facts:
         self.calibration = calibration
         self.beside = beside
         self.document = document
+        # A proxy stands before one engine, and before none of several.
+        self.takes_proxy = not declaration.groups
         self.findings: list[Finding] = []
         self.checked: set[str] = set()
 

@@ -9,7 +9,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Setting
 
 
 @rule("SG701", Severity.WARNING, unless="SG683")
-def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
+def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Iterator[Fault]:
     """An API on all interfaces asks for a key.
 
     Without one it serves everyone who reaches the node.
@@ -24,7 +24,8 @@ def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     key = ENGINES[engine.name].API_KEY
     if engine.bind == "all" and key not in engine.secrets:
-        instead = "write 'proxy: true' in services in its place, or 'bind: management'"
+        proxy = "write 'proxy: true' in services in its place, or 'bind: management'"
+        instead = proxy if takes_proxy else "write 'bind: management'"
         yield Fault(
             "the API listens on all interfaces and asks for no key",
             ("engine", "bind"),
@@ -34,7 +35,10 @@ def open_api(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG703", Severity.WARNING)
 def public_api(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], services: Mapping[str, Settings]
+    engine: DeclaredEngine,
+    nodes: Sequence[DeclaredNode],
+    services: Mapping[str, Settings],
+    takes_proxy: bool,
 ) -> Iterator[Fault]:
     """An API on a public management network asks for a key.
 
@@ -63,18 +67,21 @@ def public_api(
     if "proxy" in services:
         return
     if management.address.ip.is_global:
+        proxy = "write 'proxy: true' in services, or 'bind: local' in engine"
+        instead = proxy if takes_proxy else "write 'bind: local' in engine"
         yield Fault(
             f"the API listens on the public address {management.address.ip} and asks for no key",
             ("nodes", 0, "management", "address"),
-            f"write 'secrets: [{key}]' in engine, or 'bind: local'"
-            if key
-            else "write 'proxy: true' in services, or 'bind: local' in engine",
+            f"write 'secrets: [{key}]' in engine, or 'bind: local'" if key else instead,
         )
 
 
 @rule("SG704", Severity.NOTE, unless="SG683")
 def key_of_some_paths(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], services: Mapping[str, Settings]
+    engine: DeclaredEngine,
+    nodes: Sequence[DeclaredNode],
+    services: Mapping[str, Settings],
+    takes_proxy: bool,
 ) -> Iterator[Fault]:
     """A key of vLLM protects some of its paths, and the proxy all.
 
@@ -99,11 +106,12 @@ def key_of_some_paths(
     is_local = engine.bind == "local" or not (engine.bind or nodes[0].management)
     if is_local or "proxy" in services or module.API_KEY not in engine.secrets:
         return
+    proxy = "write 'proxy: true' in services, or " if takes_proxy else ""
     if paths := module.open_paths(engine.version, engine.env, engine.args):
         yield Fault(
             f"the key does not protect {', '.join(paths)}",
             ("engine", "secrets", engine.secrets.index(module.API_KEY)),
-            "write 'proxy: true' in services, or let in only whom you trust",
+            f"{proxy}let in only whom you trust",
         )
 
 
