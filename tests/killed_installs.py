@@ -54,16 +54,44 @@ class Nodes:
         for name in ("older", "newer"):
             shutil.copytree(self.roots["bare"], self.roots[name], symlinks=True)
             done(install(old, self.roots[name], "--apply"))
-        began = time.monotonic()
         done(install(LAB_MESH, self.roots["newer"], "--apply"))
-        self.seconds = time.monotonic() - began
+        self.spans = {action: self._span(folder / "root", action) for action in ACTIONS}
+
+    def _span(self, root: Path, action: str) -> tuple[float, float]:
+        """After how many seconds an action begins to change a node, and ends."""
+        name, option, _ = ACTIONS[action]
+        before, share, seconds = self.snapshot(name), 0.0, 0.0
+        # To look slows it down: once to see when it begins, and once for how long it takes.
+        for looks in (True, False):
+            shutil.copytree(self.roots[name], root, symlinks=True)
+            began = time.monotonic()
+            with started(root, option) as process:
+                while looks and process.poll() is None:
+                    # What comes and goes while it is looked at is no change yet.
+                    with contextlib.suppress(FileNotFoundError):
+                        if not share and snapshot(root) != before:
+                            share = time.monotonic() - began
+            seconds = time.monotonic() - began
+            share = share / seconds if looks else share
+            shutil.rmtree(root)
+        return share * seconds, seconds
 
     def snapshot(self, name: str) -> Snapshot:
         return snapshot(self.roots[name])
 
 
+def started(root: Path, option: str) -> "subprocess.Popen[bytes]":
+    """install.sh in a session of its own, so that all of it can be killed at once."""
+    return subprocess.Popen(
+        [str(LAB_MESH.path / "install.sh"), "--root", str(root), option],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
 def at_random(kills: int, chance: random.Random) -> Counter[str]:
-    """Kill install.sh so many times, as long as it takes at most after its start."""
+    """Kill install.sh so many times, shortly before it changes something, or while it does."""
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         nodes = Nodes(Path(folder))
@@ -73,15 +101,14 @@ def at_random(kills: int, chance: random.Random) -> Counter[str]:
 
 
 def _killed(nodes: Nodes, root: Path, chance: random.Random) -> str:
-    name, action, remedy = ACTIONS[chance.choice(sorted(ACTIONS))]
+    chosen = chance.choice(sorted(ACTIONS))
+    name, action, remedy = ACTIONS[chosen]
+    first, last = nodes.spans[chosen]
     ends = {"--rollback": "older" if name == "newer" else name, "--uninstall": "bare"}
     shutil.copytree(nodes.roots[name], root, symlinks=True)
     backups = {path.name for path in (root / BACKUPS).glob("*")}
-    script = [str(LAB_MESH.path / "install.sh"), "--root", str(root), action]
-    with subprocess.Popen(
-        script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as process:
-        time.sleep(chance.uniform(0, 1.2 * nodes.seconds))
+    with started(root, action) as process:
+        time.sleep(chance.uniform(0.9 * first, last))
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     changed = snapshot(root) != nodes.snapshot(name)
