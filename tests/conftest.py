@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("update_golden") and os.environ.get("CI"):
         raise pytest.UsageError("--update-golden takes someone who reads the diff; CI does not")
+    # In the background of a shell it is ignored, and would be by all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not is_worker(config):
         os.environ["PATH"] = f"{NODE_PATH}:{os.environ['PATH']}"
         os.environ[BUILT] = tempfile.mkdtemp(prefix="sparkgen-bundles.")

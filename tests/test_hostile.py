@@ -158,7 +158,7 @@ def entered(place: Any, step: str | int, new: object) -> Any:
 def needed(rules: dict[str, Any]) -> dict[str, Any]:
     inner = rules.get("schema", {})
     return {
-        key: inner[key]["meta"].get("example") or needed(inner[key])
+        key: deepcopy(inner[key]["meta"].get("example")) or needed(inner[key])
         for key in inner
         if inner[key].get("required") is True
     }
