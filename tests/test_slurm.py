@@ -216,4 +216,5 @@ def test_job_of_pyxis_whose_server_fails(pyxis: SlurmCluster) -> None:
 
 
 def await_files(folder: Path, names: Sequence[str]) -> None:
-    until(lambda: all((folder / name).exists() for name in names))
+    files = [folder / name for name in names]
+    until(lambda: all(file.exists() and file.stat().st_size for file in files))
