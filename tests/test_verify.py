@@ -29,6 +29,8 @@ from generator.verify.namespaces import PROGRAMS, Fabric, Link, fabric
 BUNDLE = "home/nvidia/sparkgen-bundle"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 IMAGE_ID = "sha256:1a2b3c"
+# Of '["sha256:1"]', as the stand-in of Docker prints its layers.
+LAYERS = "3a9ad0fab1ed"
 CONTAINER = "c0ffee"
 
 # A root of its own for one process: the node's files over those of this machine. In a file system
@@ -195,7 +197,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
             "'info --format {{json .Runtimes}}'": '{"nvidia":{},"runc":{}}\\n',
             "'compose version --short'": "2.39.1\\n",
             "'image inspect --format {{.Architecture}} {{.Id}} '*": f"arm64 {IMAGE_ID}\\n",
-            "'image inspect --format {{.Id}} '*": f"{IMAGE_ID}\\n",
+            "'image inspect --format {{json .RootFS.Layers}} '*": '["sha256:1"]\\n',
             "'image inspect --format {{index .Config.Labels'*": built + "\\n",
         },
         "nvidia-smi": {"*": "NVIDIA GB10, 580.142\\n", CLOCK: "208\\n"},
@@ -528,7 +530,7 @@ def test_what_is_seen_is_said(mesh: Machine) -> None:
     assert lines["os"] == "OK DGX OS 7.5.0, kernel 6.17.0-1014-nvidia"
     assert lines["driver"] == "OK NVIDIA GB10, 580.142"
     assert lines["firmware"] == "OK 28.45.4028 on all halves, which must be equal on all nodes"
-    assert lines["image"] == f"OK {IMAGE_ID}, which must be equal on all nodes"
+    assert lines["image"] == (f"OK {IMAGE_ID}, layers {LAYERS}, which must be equal on all nodes")
     assert lines["nccl.conf"] == "OK that of the bundle, NCCL_IB_DISABLE=0"
     assert lines["link p0.h0"] == (
         "OK enp1s0f0np0, 192.168.177.11/24, MTU 9000, 200000 Mb/s, cable 1"
@@ -1512,16 +1514,16 @@ def test_alike(mesh: Machine) -> None:
     facts = "DGX OS 7.5.0\\nkernel 6.17.0-1014-nvidia\\ndriver NVIDIA GB10, 580.142\\n"
     firmware = "firmware 28.45.4028\\n"
     mesh.answers["ssh"] = {
-        "*nvidia@10.0.0.12*": f"{facts}{firmware}image sha256:other\\n",
+        "*nvidia@10.0.0.12*": f"{facts}{firmware}image layers 000000000000\\n",
     }
     lines = mesh.lines("--peers")
     assert "alike" not in lines
     assert lines["alike spark2"] == (
-        "FAIL spark2 has image sha256:other. "
+        "FAIL spark2 has image layers 000000000000. "
         "To do: update this node or spark2: all nodes must be alike"
     )
     assert lines["alike spark3"] == "SKIP ssh nvidia@10.0.0.13 needs a key and a known host"
-    mesh.answers["ssh"]["*nvidia@10.0.0.12*"] = f"{facts}{firmware}image {IMAGE_ID}\\n"
+    mesh.answers["ssh"]["*nvidia@10.0.0.12*"] = f"{facts}{firmware}image layers {LAYERS}\\n"
     assert mesh.lines("--peers")["alike spark2"].startswith("OK DGX OS 7.5.0; kernel ")
 
 

@@ -570,7 +570,7 @@ check_image() {
   elif [[ $image_is_pinned ]]; then
     ok image "${found#* }, by the digest that the site gives"
   else
-    ok image "${found#* }${others[*]:+, which must be equal on all nodes}"
+    ok image "${found#* }${others[*]:+, layers $(layers), which must be equal on all nodes}"
   fi
 }
 
@@ -1101,13 +1101,20 @@ facts() {
   if [[ $venv ]]; then
     echo "$package $(bounded "$venv/bin/python3" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$package")"
   else
-    echo "image $(bounded docker image inspect --format '{{.Id}}' "$image")"
+    echo "image layers $(layers)"
   fi
+}
+
+# What the image is made of: its ID differs between Docker's two stores, the digests of its unpacked layers don't.
+layers() {
+  local found
+  found=$(bounded docker image inspect --format '{{json .RootFS.Layers}}' "$image")
+  [[ ! $found ]] || sha256sum <<<"$found" | cut -c -12
 }
 
 # The same on another node: only with a key that is there, and a host that is known.
 facts_of() {
-  { declare -f bounded release dgx_os ask_driver driver facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
+  { declare -f bounded release dgx_os ask_driver driver layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
     timeout --kill-after=5 30 ssh -o BatchMode=yes -o ConnectTimeout=3 -o StrictHostKeyChecking=yes "$1" bash -s 2>/dev/null
 }
 

@@ -17,8 +17,10 @@ fact() { sed -n "s/^$1=//p" "$node_env"; }
 image=$(fact IMAGE)
 wanted=$(sed -n 's/^LABEL sparkgen.build=//p' Dockerfile)
 
-# The label tells what an image was made of; its ID differs between Docker's stores.
-label() { timeout 60 docker image inspect --format '{{index .Config.Labels "sparkgen.build"}}' "$image" 2>/dev/null || true; }
+# The label tells what an image was made of, the layers whether it is the same build: its ID differs between Docker's
+# stores, and two builds of the same inputs may differ, as packages do over time.
+inspect="docker image inspect --format '{{index .Config.Labels \"sparkgen.build\"}} {{json .RootFS.Layers}}' $image"
+label() { timeout 60 bash -c "$inspect" 2>/dev/null | cut -d ' ' -f 1 || true; }
 
 case ${1:-} in
   '') ;;
@@ -50,8 +52,9 @@ esac
 if [[ $registry ]]; then timeout 7200 docker push "$image"; fi
 
 failed=0
+built=$(timeout 60 bash -c "$inspect")
 while read -r name login; do
-  if [[ $(timeout 60 ssh -n -o BatchMode=yes "$login" "docker image inspect --format '{{index .Config.Labels \"sparkgen.build\"}}' $image" 2>/dev/null) == "$wanted" ]]; then
+  if [[ $(timeout 60 ssh -n -o BatchMode=yes "$login" "$inspect" 2>/dev/null) == "$built" ]]; then
     echo "$name has it already"
   elif [[ $registry ]]; then
     if timeout 7200 ssh -n -o BatchMode=yes "$login" "docker pull $image"; then
