@@ -241,6 +241,114 @@ def test_single_files(case: str, sparkgen: Command, tmp_path: Path) -> None:
     assert "hf_abc" not in outcome.out + outcome.err + (tmp_path / "mine.yaml").read_text()
 
 
+# Forms of recipes and of `docker run` lines: what is made of them, and what is found.
+FORMS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "doubled braces": (
+        """\
+recipe_version: "2"
+model: nvidia/MiniMax-M2.7-NVFP4
+container: ghcr.io/somebody/nightly:latest
+defaults: {tokens: 5, host: 10.0.0.11}
+command: |
+  vllm serve {model} --host {host} --gpu-memory-utilization 0.8 --max-model-len 65536 \\
+    --reasoning-config '{"reasoning_parser":"minimax_m2"}' \\
+    --speculative-config '{{"model":"somebody/M2.7-EAGLE3","num_speculative_tokens":{tokens}}}'
+""",
+        {
+            "engine.version": "0.33.0+own",
+            "engine.args": {"reasoning-config": {"reasoning_parser": "minimax_m2"}},
+            "model.speculative": {
+                "source": "somebody/M2.7-EAGLE3",
+                "tokens": 5,
+                "method": "eagle3",
+            },
+        },
+        ["SG609"],
+    ),
+    "lists, short names, and a file that a mod brings": (
+        """\
+recipe_version: "1"
+model: openai/gpt-oss-120b
+container: somebody/dgx-spark-sglang:0.5.9-t5
+mods: [mods/template]
+defaults: {tensor_parallel: 2, names: "oss openai/gpt-oss-120b", sizes: 1 2 4}
+command: |
+  sglang serve --model-path {model} --tp {tensor_parallel} --served-model-name {names} \\
+    --cuda-graph-bs {sizes} --speculative-algo NEXTN --speculative-num-steps 3 \\
+    --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 --chat-template oss.jinja \\
+    --host 10.0.0.11
+""",
+        {
+            "engine.version": "0.5.9+own",
+            "engine.parallel": {"tensor": 2},
+            "model.served_name": "oss",
+            "model.speculative.method": "nextn",
+            "topology.kind": "direct",
+            "engine.args": {"cuda-graph-bs": [1, 2, 4]},
+        },
+        [],
+    ),
+    "weights that llama.cpp fetches": (
+        """\
+model: Qwen/Qwen3-1.7B-GGUF:Q8_0
+runtime: llama-cpp
+container: somebody/llama-cpp:b8076
+defaults: {host: 10.0.0.11, ctx_size: 8192}
+""",
+        {
+            "model.source": "Qwen/Qwen3-1.7B-GGUF",
+            "model.file": "/srv/models/Qwen3-1.7B-GGUF-Q8_0.gguf",
+            "model.context_length": 8192,
+        },
+        [],
+    ),
+    "a recipe for TensorRT-LLM": (
+        """\
+model: openai/gpt-oss-120b
+runtime: trtllm
+container: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
+defaults: {host: 10.0.0.11, tensor_parallel: 2, max_batch_size: 8, max_model_len: 32768}
+""",
+        {
+            "engine.parallel.tensor": 2,
+            "model.context_length": 32768,
+            "model.max_sequences": 8,
+        },
+        ["SG669"],
+    ),
+    "mounts, and keys that stand elsewhere": (
+        """\
+export HF_TOKEN=<your token>
+export NGC_API_KEY=nvapi-abcdefghijklmnopqrst
+docker run --network host -v /srv/models:/models:ro -v ~/mine.py:/usr/lib/mine.py \\
+  -v /opt/t.jinja:/t/t.jinja:ro --mount type=bind,source=/srv/plug,target=/plug,readonly \\
+  -e HF_TOKEN=$HF_TOKEN -e NGC_API_KEY="$NGC_API_KEY" -e NCCL_TUNER_PLUGIN=/plug/tuner.so \\
+  vllm/vllm-openai:v0.33.0 /models/own --chat-template /t/t.jinja --max-model-len auto \\
+  --host 10.0.0.11 --gpu-memory-utilization 0.8
+""",
+        {
+            "model.source": "/srv/models/own",
+            "engine.files": [
+                {"path": "/opt/t.jinja", "target": "/t/t.jinja"},
+                {"path": "/srv/plug", "target": "/plug"},
+            ],
+        },
+        ["SG845"],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form: str) -> None:
+    text, expected, rules = FORMS[form]
+    found = read([Input("", "given", text.encode())])
+    adopted = adopt(found, "mine", "mine.yaml")
+    data = yaml.safe_load(adopted.text)
+    assert {path: value(data, path) for path in expected} == expected
+    assert [remark.rule for remark in audit(adopted)] == rules
+    assert adopted.reading.site, adopted.text
+
+
 def test_what_is_lost_or_guessed_is_said(sparkgen: Command, tmp_path: Path) -> None:
     outcome = sparkgen("import", "recipe.yaml", "--format", "json", cwd=FOLDER)
     data = json.loads(outcome.out)
@@ -253,6 +361,15 @@ def test_what_is_lost_or_guessed_is_said(sparkgen: Command, tmp_path: Path) -> N
 REFUSED = {
     "nothing.txt": (b"hello\n", "it says nothing of a cluster"),
     "site.yaml": (b"version: 1\nname: lab\n", "it says nothing of a cluster"),
+    "atlas.yaml": (
+        b"model: a/b\nruntime: atlas\ncontainer: a/atlas:latest\ndefaults: {port: 8888}\n",
+        "it is a recipe for atlas, of which nothing is known here",
+    ),
+    "other.sh": (
+        b"A=1\ndocker run --rm -e B=2 redis:7 redis-server\n",
+        "it says nothing of a cluster",
+    ),
+    "other.env": (b"PORT=1\n", "it says nothing of a cluster"),
     "bytes.bin": (b"\xff\xfe\x00", "it is no text"),
     "big.txt": (b"a=b\n" * 300_000, "it has more than 1 MiB"),
     "bad.tar.gz": (b"\x1f\x8b\x08\x00broken", "it is cut off"),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from generator.adoption import cables, serving
+from generator.adoption import cables, mounts, serving
 from generator.adoption.cables import Cabling
 from generator.adoption.captures import serves
 from generator.adoption.command import Command, find
@@ -93,6 +93,8 @@ def adopt(found: Found, name: str, file: str) -> Adoption:
     _parallel(draft, len(cabling.nodes), cabling.kind)
     _nccl(draft, nodes, cabling.kind)
     _environment(draft, cabling, variables)
+    if head:
+        mounts.fill(draft, head.container)
     _secrets(draft, nodes, head)
     _ordered(draft)
     text = draft.text()

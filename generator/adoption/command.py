@@ -11,7 +11,7 @@ from generator.adoption.found import Container, Word
 from generator.adoption.text import Text, shell_words
 from generator.catalogs.commands import PROGRAMS, UNDER_RAY, VERSION_VARIABLES, WORKERS
 from generator.catalogs.flag_files import catalog, versions
-from generator.catalogs.flags import FlagCatalog
+from generator.catalogs.flags import FlagCatalog, Found
 from generator.records import record
 
 
@@ -120,7 +120,7 @@ def _command(
         word = words[at]
         at += 1
         name, equals, value = word.text.partition("=")
-        found = known.find(name.lstrip("-")) if known and name.startswith("-") else None
+        found = _found(known, name)
         if not (name.startswith("--") or found):
             positional.append(word)
             continue
@@ -136,9 +136,21 @@ def _command(
     return Command(engine, container, version, model, tuple(entries), ray, headless)
 
 
+def _found(known: FlagCatalog | None, name: str) -> Found | None:
+    """The flag that a parser takes a word for, which may be the beginning of its name."""
+    if known is None or not name.startswith("-"):
+        return None
+    plain = name.lstrip("-")
+    found = known.find(plain)
+    if found is None and name.startswith("--") and "abbreviations" in known.traits:
+        completed = known.completions(plain)
+        found = known.find(completed[0]) if len(completed) == 1 else None
+    return found
+
+
 def _taken(known: FlagCatalog | None, name: str, rest: Sequence[Word]) -> list[Word]:
     """The values behind a flag."""
-    found = known.find(name.lstrip("-")) if known else None
+    found = _found(known, name)
     following = []
     for word in rest:
         if re.match(r"--?[A-Za-z]", word.text):
@@ -152,12 +164,14 @@ def _taken(known: FlagCatalog | None, name: str, rest: Sequence[Word]) -> list[W
         return list(rest[: int(found.flag.many)])
     if found and not found.flag.optional:
         return list(rest[:1])
-    return following[:1]
+    # Of a flag that is not known, several figures are a list.
+    are_figures = found is None and all(word.text.isdecimal() for word in following)
+    return following if are_figures else following[:1]
 
 
 def _entry(known: FlagCatalog | None, name: str, taken: list[Word], word: Word) -> Entry:
     plain = name.lstrip("-")
-    found = known.find(plain) if known else None
+    found = _found(known, name)
     place = taken[0] if taken else word
     if found is None:
         value: Any = [w.text for w in taken] if len(taken) > 1 else taken[0].text if taken else True

@@ -37,7 +37,7 @@ class Variable:
 class Container:
     """A container: `words` are its entrypoint and command, `options` what else it is given.
 
-    `base` are the image's own variables.
+    `base` are the image's own variables; `is_changed` says that something changes it first.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Container:
     options: Mapping[str, Word] = {}
     mounts: tuple[Word, ...] = ()
     base: frozenset[str] = frozenset()
+    is_changed: bool = False
 
 
 @record
@@ -62,12 +63,16 @@ class Interface:
 
 @record
 class FoundNode:
-    """A node; `programs` are versions of what is installed, `neighbors` what LLDP heard of."""
+    """A node; `programs` are versions of what is installed, `neighbors` what LLDP heard of.
+
+    `assigned` are variables that a script sets for itself.
+    """
 
     name: str = ""
     interfaces: tuple[Interface, ...] = ()
     containers: tuple[Container, ...] = ()
     settings: tuple[Variable, ...] = ()
+    assigned: tuple[Variable, ...] = ()
     programs: Mapping[str, str] = {}
     neighbors: Mapping[str, str] = {}
     management: Word | None = None

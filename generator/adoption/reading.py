@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from generator.adoption import captures, compose, docker, inventory, netplan, recipes
+from generator.adoption.command import find
 from generator.adoption.found import Found, FoundNode, Loss
 from generator.adoption.text import Text, Yaml, shell_words, variables
 from generator.capture import Capture, CaptureError
@@ -18,6 +19,7 @@ _KINDS = (
     "a capture, netplan's, nccl.conf, a Compose file, a docker run line, a recipe of sparkrun or "
     "spark-vllm-docker, or NVIDIA's cluster JSON"
 )
+_NOTHING = ("it says nothing of a cluster", f"name {_KINDS}")
 
 
 @record
@@ -36,7 +38,25 @@ def read(inputs: Iterable[Input]) -> Found:
     # What sets variables for other files is read first.
     for one in sorted(given, key=lambda one: not one.name.endswith(".env")):
         reader.read(one)
-    return reader.found()
+    found = reader.found()
+    if not any(map(_says_something, found.nodes)):
+        raise CaptureError(*_NOTHING)
+    return found
+
+
+def check(one: Input) -> None:
+    """Read one file alone; raises CaptureError unless it may say something beside others."""
+    _Reader().read(one)
+
+
+def _says_something(node: FoundNode) -> bool:
+    """Whether anything that is known of a node is about a cluster, or a model that it serves."""
+    if node.place or node.interfaces or node.settings or node.management:
+        return True
+    return any(
+        find(container, {}) or any(v.name.startswith("NCCL_") for v in container.env)
+        for container in node.containers
+    )
 
 
 class _Reader:
@@ -59,7 +79,7 @@ class _Reader:
         text = Text(one.name, raw.replace("\r\n", "\n"))
         self._texts[one.name] = text.text
         if not self._structured(one, text) and not self._plain(one, text):
-            raise CaptureError("it says nothing of a cluster", f"name {_KINDS}")
+            raise CaptureError(*_NOTHING)
 
     def found(self) -> Found:
         return Found(tuple(self._nodes.values()), self._texts, tuple(self._losses))
@@ -102,7 +122,8 @@ class _Reader:
         """Whether it is a script, or a file of NAME=VALUE lines."""
         words = list(shell_words(text, 0, len(text.text), self._known))
         if found := tuple(docker.containers(words)):
-            self._add(one.node, FoundNode(containers=found))
+            assigned = tuple(v for word in words for v in docker.variable(word))
+            self._add(one.node, FoundNode(containers=found, assigned=assigned))
             return True
         said = tuple(variables(text))
         if recipes.is_settings(said):
@@ -132,6 +153,7 @@ class _Reader:
             interfaces=known.interfaces + node.interfaces,
             containers=known.containers + node.containers,
             settings=known.settings + node.settings,
+            assigned=known.assigned + node.assigned,
             programs={**known.programs, **node.programs},
             neighbors={**known.neighbors, **node.neighbors},
             management=node.management or known.management,

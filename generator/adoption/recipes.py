@@ -5,15 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
 
+from generator.adoption.command import find
 from generator.adoption.found import Container, FoundNode, Interface, Loss, Variable, Word
 from generator.adoption.netplan import is_address
 from generator.adoption.text import Yaml
+from generator.capture import CaptureError
 from generator.catalogs import commands
+from generator.diagnostics import listed
 from generator.hardware import HALVES, PORTS, Half
 from generator.records import replace
 
 _FABRIC = {Half(port, half).interface for port in PORTS for half in HALVES}
-_LOST = ("mods", "pre_exec", "post_exec", "build_args", "builder_config")
+# What changes the container before it serves.
+_CHANGES = ("mods", "pre_exec", "build_args", "builder_config")
+_LOST = (*_CHANGES, "post_exec")
 # Names of spark-vllm-docker's settings that go into the container.
 _PREFIX = "CONTAINER_"
 
@@ -28,7 +33,7 @@ def is_recipe(file: Yaml) -> bool:
 
 
 def container(file: Yaml) -> Container:
-    """The container that a recipe starts."""
+    """The container that a recipe starts; raises CaptureError for an engine that nobody knows."""
     defaults = {
         name: word
         for name, value in file.pairs(file.get(file.root, "defaults"))
@@ -38,11 +43,13 @@ def container(file: Yaml) -> Container:
     if model:
         defaults.setdefault("model", model)
     command = file.get(file.root, "command")
+    runtime = file.word(file.get(file.root, "runtime"))
+    known = commands.recipe(runtime.text if runtime else "")
+    words: list[Word] = []
     if isinstance(command, yaml.ScalarNode):
-        words = [_filled(word, defaults) for word in file.script(command, {})]
-    else:
-        runtime = file.word(file.get(file.root, "runtime"))
-        words = list(_words(commands.recipe(runtime.text if runtime else ""), defaults))
+        words = [own for word in file.script(command, {}) for own in _filled(word, defaults)]
+    elif known:
+        words = list(_words(known, defaults))
     env = tuple(
         Variable(name, word)
         for name, value in file.pairs(file.get(file.root, "env"))
@@ -55,7 +62,12 @@ def container(file: Yaml) -> Container:
         if (word := file.word(value))
     }
     image = file.word(file.get(file.root, "container"))
-    return Container("recipe", image, tuple(words), env, options)
+    is_changed = any(file.get(file.root, key) is not None for key in _CHANGES)
+    found = Container("recipe", image, tuple(words), env, options, is_changed=is_changed)
+    if runtime and known is None and find(found, {}) is None:
+        why = f"it is a recipe for {runtime.text}, of which nothing is known here"
+        raise CaptureError(why, f"the engines are {listed([*commands.RECIPES], 'and')}")
+    return found
 
 
 def losses(file: Yaml) -> Iterator[Loss]:
@@ -66,15 +78,27 @@ def losses(file: Yaml) -> Iterator[Loss]:
             yield Loss(text, file.place(node))
 
 
-def _filled(word: Word, defaults: Mapping[str, Word]) -> Word:
-    """A word with the recipe's own values; one that is nothing else has its value's place."""
+def _filled(word: Word, defaults: Mapping[str, Word]) -> Iterator[Word]:
+    """A word with the recipe's own values; one that is nothing else has its value's place.
+
+    The values are filled in before a shell reads them: a list is as many words.
+    """
     if (alone := re.fullmatch(r"\{(\w+)\}", word.text)) and alone[1] in defaults:
-        return defaults[alone[1]]
+        own = defaults[alone[1]]
+        is_list = re.fullmatch(r"[\w./:-]+( +[\w./:-]+)+", own.text)
+        yield from (
+            replace(own, text=text) for text in (own.text.split() if is_list else [own.text])
+        )
+        return
 
     def value(match: re.Match[str]) -> str:
         return defaults[match[1]].text if match[1] in defaults else match[0]
 
-    return Word(re.sub(r"\{(\w+)\}", value, word.text), word.file, word.span, word.breaks)
+    text = re.sub(r"\{(\w+)\}", value, word.text)
+    if "{{" in text:
+        # Braces that are meant are doubled, as in Python's templates.
+        text = text.replace("{{", "{").replace("}}", "}")
+    yield Word(text, word.file, word.span, word.breaks)
 
 
 def _words(recipe: commands.Recipe, defaults: Mapping[str, Word]) -> Iterator[Word]:

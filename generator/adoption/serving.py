@@ -8,22 +8,27 @@ from generator import catalogs
 from generator.adoption.command import Command, Entry
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, Container, Loss, Word
+from generator.adoption.mounts import outside
 from generator.catalogs.commands import listens_everywhere, own_share
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import versions
 from generator.engines import ENGINES
 from generator.hardware import VISIBLE_GIB
+from generator.rules.files import is_relative_file
 from generator.rules.flags.parser import parsers
 from generator.scaffold import ENGINES as STARTS
-from generator.scaffold import MODEL
+from generator.scaffold import MODEL, MODEL_FILES
 from generator.sitefile.defaults import default
 from generator.sitefile.source import Plain
+from generator.sitefile.text_types import FORMS
 
 _SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _SECRET = re.compile(r"(?i)(^|_)(TOKEN|KEY|SECRET|PASSWORD|PASSWD)$")
 _PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
 _DRAFT_KEYS = {"method": "method", "model": "source", "num_speculative_tokens": "tokens"}
+# Methods that vLLM tells by the name of the draft model.
+_METHODS = ("eagle3", "eagle", "medusa", "dflash", "dspark", "mtp")
 _SGLANG_DRAFT = {
     "speculative-algorithm": "method",
     "speculative-draft-model-path": "source",
@@ -50,7 +55,7 @@ def fill(draft: Draft, command: Command | None) -> None:
     _version(draft, command)
     _image(draft, command)
     if command.model:
-        _model(draft, command.model)
+        _model(draft, command, command.model)
     owned = _owned(engine)
     for entry in command.entries:
         _flag(draft, command, entry, owned.get(entry.name))
@@ -96,25 +101,43 @@ def _version(draft: Draft, command: Command) -> None:
     if command.version:
         draft.put(("engine", "version"), command.version, command.container.image)
         return
-    start = STARTS[command.engine]
     said = f"the version of {ENGINE_TRAITS[command.engine].title}, which the image does not say"
-    draft.put(("engine", "version"), start.version, None, said)
+    draft.put(("engine", "version"), _guessed_version(command), None, said)
+
+
+def _guessed_version(command: Command) -> str:
+    """The version in the tag of an image of one's own, which may have more than the release."""
+    image = command.container.image
+    start = STARTS[command.engine]
+    if image is None or not image.text or image.text == start.image:
+        return start.version
+    tagged = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])", image.text)
+    return f"{tagged[1] if tagged else start.version}+own"
 
 
 def _image(draft: Draft, command: Command) -> None:
     image = command.container.image
-    if image and image.text and "$" not in image.text and image.text != REMOVED:
+    if image and image.text != REMOVED and FORMS["image"].fits(image.text):
         draft.put(("engine", "image"), image.text, image)
     else:
         draft.put(("engine", "image"), STARTS[command.engine].image, None, "the image")
 
 
-def _model(draft: Draft, word: Word) -> None:
-    """The model by its name in the catalog, its id, or the folder that it is in."""
+def _model(draft: Draft, command: Command, word: Word) -> None:
+    """The model by its name in the catalog, its id, or the file or folder that it is in."""
     text = word.text
+    reads_gguf = ENGINE_TRAITS[command.engine].reads_gguf
     if snapshot := _SNAPSHOT.fullmatch(text):
         text = f"{snapshot[1]}/{snapshot[2]}"
         draft.put(("model", "revision"), snapshot[3], word)
+    if reads_gguf and _HUB_ID.fullmatch(text.partition(":")[0]):
+        repository, _, kind = text.partition(":")
+        file = f"{MODEL_FILES}/{repository.partition('/')[2]}{f'-{kind}' if kind else ''}.gguf"
+        draft.put(("model", "file"), file, None, f"the file, which the engine takes from {text}")
+        draft.put(("model", "source"), repository, word)
+        return
+    if text.startswith("/"):
+        text = outside(command.container, text)
     if text.endswith(".gguf") and text.startswith("/"):
         draft.put(("model", "file"), text, word)
         name = _by_file(text)
@@ -157,10 +180,20 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
     elif re.search(r"\$|^\{\w+\}$", str(entry.value)) and not _is_secret(key):
         said = f"--{entry.name} {entry.value}, which only the shell knows"
         draft.losses.append(Loss(said, entry.place))
+    elif key is None and _is_of_the_image(command.container, entry):
+        said = f"--{entry.name} {entry.value}, a file of an image of your own: see 'engine.files'"
+        draft.losses.append(Loss(said, entry.place))
     elif key is None:
         draft.put(("engine", "args", entry.name), _argument(entry.value), entry.place)
     else:
         _owned_flag(draft, command, entry, key)
+
+
+def _is_of_the_image(container: Container, entry: Entry) -> bool:
+    """Whether a file may be there that no release has: in an image that nobody else knows."""
+    image = container.image
+    is_own = image is not None and catalogs.image(image.text) is None
+    return (is_own or container.is_changed) and is_relative_file(entry.name, str(entry.value))
 
 
 def _is_secret(key: str | None) -> bool:
@@ -181,6 +214,8 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
         parts = str(slots.value) if slots else "1"
         each = int(value) // max(int(parts), 1) if (value + parts).isdecimal() else 0
         draft.put(("model", "context_length"), each or Plain(value), place)
+    elif key == "model.context_length" and value in ("auto", "-1"):
+        _automatic(draft, place)
     elif key == "engine.parallel.expert":
         if value not in ("1", "False"):
             draft.put(("engine", "parallel", "expert"), True, place)
@@ -192,8 +227,17 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
         draft.put(tuple(key.split(".")), Plain(value), place)
 
 
+def _automatic(draft: Draft, place: Word) -> None:
+    """The longest context that fits: it is computed for models whose shape is known."""
+    if draft.get("model", "name"):
+        draft.put(("model", "context_length"), "auto", place)
+    else:
+        said = "a context as long as fits: write model.architecture, or a length"
+        draft.losses.append(Loss(said, place))
+
+
 def _named(draft: Draft, command: Command, entry: Entry) -> None:
-    _model(draft, entry.place)
+    _model(draft, command, entry.place)
 
 
 def _launched(draft: Draft, command: Command, entry: Entry) -> None:
@@ -236,7 +280,9 @@ def _is_default_port(name: str, value: str) -> bool:
 
 
 def _argument(value: Any) -> Any:
-    if isinstance(value, bool | list | dict):
+    if isinstance(value, list):
+        return [_argument(item) for item in value]
+    if isinstance(value, bool | dict):
         return value
     return Plain(str(value)) if isinstance(value, str) else value
 
@@ -262,6 +308,10 @@ def _speculative(draft: Draft, command: Command, entry: Entry) -> None:
     if isinstance(entry.value, dict):
         for name, value in entry.value.items():
             _draft(draft, _DRAFT_KEYS.get(name, ""), name, value, entry.place)
+        if "method" not in entry.value:
+            source = str(entry.value.get("model", "")).lower()
+            own = next((method for method in _METHODS if method in source), "draft")
+            draft.put(("model", "speculative", "method"), own, None, "the method of speculation")
         return
     names = {**_SGLANG_DRAFT, **_LLAMA_DRAFT}
     _draft(draft, names.get(entry.name, ""), entry.name, entry.value, entry.place)

@@ -15,7 +15,10 @@ from generator.reports.remarks import Place, Remark
 
 # What is no fault of what runs: that sparkgen would set it itself, and what a site file has to add.
 _OF_SITES = frozenset(
-    ("SG402", "SG403", "SG501", "SG502", "SG505", "SG606", "SG611", "SG612", "SG630", "SG631")
+    (
+        *("SG402", "SG403", "SG501", "SG502", "SG505", "SG606", "SG611", "SG612", "SG630", "SG631"),
+        "SG665",
+    )
 )
 # What depends on the version and on the model, and is nothing where those are a guess.
 _OF_THE_VERSION = re.compile(r"SG(41[0-2]|62|63|64|65|66|67|55)")

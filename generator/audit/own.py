@@ -1,10 +1,10 @@
 """What is judged of files that no site file can say; documented in `generator.rules.adopted`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from generator.adoption import Adoption
-from generator.adoption.found import REMOVED, Container, FoundNode, Word
+from generator.adoption.found import REMOVED, Container, FoundNode, Variable, Word
 from generator.diagnostics import Severity, listed
 from generator.hardware import HALVES, PORTS, Half
 from generator.reports.remarks import Place, Remark
@@ -23,7 +23,8 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
         for container in node.containers:
             yield from _container(container)
             yield from _two_owners(node, container)
-            yield from _keys(container)
+            yield from _keys(adopted.found.texts, container)
+        yield from _assigned(adopted.found.texts, node)
 
 
 def _said(rule: str, message: str, advice: str, word: Word) -> Remark:
@@ -95,21 +96,35 @@ def _starts(line: str, name: str) -> bool:
     return "docker" in line and bool(re.search(named, line))
 
 
-def _keys(container: Container) -> Iterator[Remark]:
+def _assigned(texts: Mapping[str, str], node: FoundNode) -> Iterator[Remark]:
+    """Keys that a script sets for itself."""
+    for variable in node.assigned:
+        word = variable.value
+        if _is_expanded(texts, word):
+            continue
+        if _is_key(variable):
+            said = f"the value of {variable.name} stands in the file"
+            yield _said("SG845", said, _ADVICE, word)
+
+
+def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
     """Keys that stand where anybody may read them who may ask for the process."""
     before = ""
     for word in container.words:
         flag, equals, value = word.text.partition("=")
         name, text = (flag, value) if equals else (before, word.text)
         before = word.text if word.text.startswith("--") and not equals else ""
+        if _is_expanded(texts, word):
+            continue
         if name.startswith("--") and is_secret_key(name.lstrip("-")) and _is_written(text):
             yield _said("SG845", f"the value of {name} stands in the command", _ADVICE, word)
         elif is_secret_text(text):
             yield _said("SG845", "a key stands in the command", _ADVICE, word)
     for variable in container.env:
         word = variable.value
-        is_key = is_secret_key(variable.name) and word.text != REMOVED
-        if (is_key and _is_written(word.text)) or is_secret_text(word.text):
+        if _is_expanded(texts, word):
+            continue
+        if _is_key(variable):
             said = f"the value of {variable.name} stands in the file"
             yield _said("SG845", said, _ADVICE, word)
 
@@ -117,5 +132,24 @@ def _keys(container: Container) -> Iterator[Remark]:
 _ADVICE = "make it a new one, and keep it in a file that root alone reads, as by 'env_file'"
 
 
+def _is_key(variable: Variable) -> bool:
+    """Whether a variable's value is a key, and not one that a capture has left out."""
+    text = variable.value.text
+    named = is_secret_key(variable.name) and text != REMOVED and _is_written(text)
+    return named or is_secret_text(text)
+
+
+# What guides have in place of a key.
+_PLACEHOLDER = re.compile(r"(?i)<.*>|.*(\byour|your[-_]|x{4,}|\.\.\.|change[-_]?me|replace).*")
+
+
 def _is_written(text: str) -> bool:
-    return bool(text) and not text.startswith(("$", "--"))
+    is_key = bool(text) and not text.startswith(("$", "--"))
+    return is_key and not _PLACEHOLDER.fullmatch(text)
+
+
+def _is_expanded(texts: Mapping[str, str], word: Word) -> bool:
+    """Whether a shell, or Compose, puts the value in."""
+    lines = texts.get(word.file, "").split("\n")[word.span.line : word.span.end_line + 1]
+    end = word.span.end_column if len(lines) == 1 else None
+    return any("$" in line for line in lines[:1] and [lines[0][word.span.column : end], *lines[1:]])

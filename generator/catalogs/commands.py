@@ -1,5 +1,6 @@
 """How people start the engines: the words that a command begins with, and where versions stand."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ class Recipe(NamedTuple):
     flags: Mapping[str, str]
 
 
-# Source: sparkrun 0.2.40, runtimes/vllm_ray.py and runtimes/sglang.py.
+# Source: sparkrun 0.2.40, runtimes/vllm_ray.py, sglang.py, llama_cpp.py and trtllm.py.
 RECIPES: Mapping[str, Recipe] = {
     "sglang": Recipe(
         ("sglang.launch_server", "--model-path"),
@@ -54,6 +55,22 @@ RECIPES: Mapping[str, Recipe] = {
             "gpu_memory_utilization": "mem-fraction-static",
             "max_model_len": "context-length",
             "max_num_seqs": "max-running-requests",
+        },
+    ),
+    "llama": Recipe(
+        ("llama-server", "--hf-repo"),
+        {"served_model_name": "alias"},
+    ),
+    "trtllm": Recipe(
+        ("trtllm-serve", "serve"),
+        {
+            "tensor_parallel": "tp_size",
+            "pipeline_parallel": "pp_size",
+            "expert_parallel": "ep_size",
+            "max_model_len": "max_seq_len",
+            # Its flags have underscores.
+            **{name: name for name in ("max_num_tokens", "max_batch_size", "trust_remote_code")},
+            "kv_cache_free_gpu_memory_fraction": "kv_cache_free_gpu_memory_fraction",
         },
     ),
     "vllm": Recipe(
@@ -67,11 +84,10 @@ RECIPES: Mapping[str, Recipe] = {
 }
 
 
-def recipe(runtime: str) -> Recipe:
-    """How a runtime of sparkrun starts; the last one of the table unless another is named."""
-    return next(
-        (found for engine, found in RECIPES.items() if engine in runtime), [*RECIPES.values()][-1]
-    )
+def recipe(runtime: str) -> Recipe | None:
+    """How a runtime of sparkrun starts, vLLM unless one is named; None of one that nobody knows."""
+    said = runtime or "vllm"
+    return next((r for name, r in RECIPES.items() if re.search(rf"(^|[^a-z]){name}", said)), None)
 
 
 def own_share(engine: str, version: str) -> str:

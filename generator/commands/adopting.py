@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from generator.adoption.found import Found
-from generator.adoption.reading import LABEL, Input, read
+from generator.adoption.reading import LABEL, Input, check, read
 from generator.capture import Capture, CaptureError
 from generator.capture.archive import MAX_ARCHIVE_BYTES
 from generator.capture.archive import read as read_archive
@@ -44,7 +44,7 @@ def found(inputs: Iterable[str], form: str) -> Found:
     for file in given:
         # Each alone first, so that a refusal names its file.
         try:
-            read([file])
+            check(file)
         except CaptureError as error:
             _refuse(file.name, error, form)
     try:

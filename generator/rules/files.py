@@ -311,7 +311,7 @@ def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
     changed = engine.prepare or (engine.derived and (engine.derived.mods or engine.derived.run))
     for key, text in () if changed else _texts(engine.args, ("engine", "args")):
         name = str(key[2])
-        if re.fullmatch(_RELATIVE, text) and _is_read(name):
+        if is_relative_file(name, text):
             source = text.removeprefix("./").removeprefix("~/")
             yield Fault(
                 f"'{text}' is no whole path, and no file of the container",
@@ -319,6 +319,11 @@ def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
                 f"write '{FILES}/{source.removeprefix('files/')}', and the file under 'files'",
                 proposals=_carry(engine, key, source),
             )
+
+
+def is_relative_file(name: str, text: str) -> bool:
+    """Whether the value of a flag is a file in the folder that the image works in."""
+    return bool(re.fullmatch(_RELATIVE, text)) and _is_read(name)
 
 
 # The end of a name tells a file from a name, an id or a template as text.

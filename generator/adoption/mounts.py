@@ -1,0 +1,94 @@
+"""What a container is given of its node's disk, and which of it a site file holds."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from generator.adoption.draft import Draft
+from generator.adoption.found import Container, Loss, Word
+from generator.records import record
+
+_PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
+# What sparkgen mounts itself, and what no engine reads files from.
+_OF_THE_SYSTEM = re.compile(
+    r"/(dev|sys|proc|run|tmp|var/run|var/cache/sparkgen)(/.*)?"
+    r"|/etc/(nccl\.conf|localtime|timezone|hosts|resolv\.conf|passwd|group|shadow)"
+)
+_CACHE = re.compile(r".*(cache|huggingface|\.triton|\.tiktoken).*", re.IGNORECASE)
+
+
+@record
+class Mount:
+    """A folder or a file of the node, and its place in the container."""
+
+    source: str
+    target: str
+    word: Word
+
+    def holds(self, path: str) -> bool:
+        """Whether a path of the container is in it."""
+        return path == self.target or path.startswith(f"{self.target}/")
+
+    def outside(self, path: str) -> str:
+        """The path on the node of one of the container."""
+        return self.source + path[len(self.target) :]
+
+
+def mounts(container: Container) -> list[Mount]:
+    """The mounts of a container, the most particular first."""
+    found = [mount for word in container.mounts if (mount := _mount(word))]
+    return sorted(found, key=lambda mount: -len(mount.target))
+
+
+def outside(container: Container, path: str) -> str:
+    """Where a path of the container is on its node: the same, unless it is mounted elsewhere."""
+    found = next((mount for mount in mounts(container) if mount.holds(path)), None)
+    own = found.outside(path) if found else path
+    return own if re.fullmatch(_PATH, own) else path
+
+
+def fill(draft: Draft, container: Container) -> None:
+    """Write the files that the engine is given, and say which a site file has no place for."""
+    known = list(_texts(draft.get("engine", "args"))) + list(_texts(draft.get("engine", "env")))
+    number = 0
+    for mount in mounts(container):
+        is_file = bool(PurePosixPath(mount.target).suffix)
+        is_named = any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
+        if _OF_THE_SYSTEM.fullmatch(mount.target) or not (is_file or is_named):
+            continue
+        if not is_file and _CACHE.fullmatch(mount.target):
+            continue
+        if not all(re.fullmatch(_PATH, path) for path in (mount.source, mount.target)):
+            said = f"the mount {mount.source}: write it under 'engine.files' by its whole path"
+            draft.losses.append(Loss(said, mount.word))
+            continue
+        draft.put(("engine", "files", number, "path"), mount.source, mount.word)
+        if mount.target != mount.source:
+            draft.put(("engine", "files", number, "target"), mount.target, mount.word)
+        number += 1
+
+
+def _mount(word: Word) -> Mount | None:
+    """A mount as `-v` has it, or `--mount`."""
+    said = word.text
+    if re.match(r"(type|source|src|target|dst|destination)=", said):
+        named = dict(part.partition("=")[::2] for part in said.split(","))
+        source = named.get("source", named.get("src", ""))
+        target = named.get("target", named.get("dst", named.get("destination", "")))
+    else:
+        source, _, rest = said.partition(":")
+        target = rest.partition(":")[0]
+    is_path = source.startswith(("/", ".", "~", "$"))
+    return Mount(source.rstrip("/"), target.rstrip("/"), word) if is_path and target else None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
