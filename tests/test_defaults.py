@@ -30,7 +30,8 @@ DEFAULTS = dict(_defaults(sections.site_schema()))
 # The word for the engine's own default, which is what it does without the flag.
 del DEFAULTS["model.kv_cache_dtype"], DEFAULTS["groups.model.kv_cache_dtype"]
 # A group keeps no KV cache on disk: SG250.
-del DEFAULTS["groups.model.kv_offload.buffer_gib"]
+for _KEY in ("buffer_gib", "connector"):
+    del DEFAULTS[f"groups.model.kv_offload.{_KEY}"]
 # Where a key has a meaning that lab-mesh lacks.
 _EXAMPLES = {
     "engine.parallel.tensor": "single",
@@ -41,6 +42,7 @@ _EXAMPLES = {
     "engine.ports.ssh": "pair-trtllm-235b",
     "engine.ports.rpc": "pair-llamacpp",
     "model.kv_offload.buffer_gib": "single",
+    "model.kv_offload.connector": "single",
 }
 _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "engine.ports.ray": {"engine.launcher": "ray"},
@@ -48,6 +50,7 @@ _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "engine.ports.data_parallel_rpc": {"engine.parallel": {"data": 3}},
     "engine.nccl.patched": {"engine.nccl": {"version": "2.30.7"}},
     "model.kv_offload.buffer_gib": {"model.kv_offload": {"path": "/srv/kv", "gib": 200}},
+    "model.kv_offload.connector": {"model.kv_offload": {"path": "/srv/kv", "gib": 200}},
     "services.proxy.port": {"services.proxy": {"image": "example.org/nginx:1"}},
     "services.proxy.image": {"services.proxy": {"port": 8088}},
     "services.web_ui.port": {"services.web_ui": {"image": "example.org/web-ui:v1"}},

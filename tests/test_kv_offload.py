@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from generator.fit.table import verdict
 from generator.pipeline import read_site
 from generator.resources import ROOT
 from generator.site import Site
 
 SCRIPT = ROOT / "templates/payload/node/opt/sparkgen/kv-cache.sh"
 OFFLOAD = "{path: /srv/kv, gib: 400}"
+LMCACHE = "{path: /srv/kv, gib: 400, connector: lmcache, buffer_gib: 8}"
 TWO = """\
 version: 1
 name: lab
@@ -25,8 +27,15 @@ topology: {kind: direct}
 ONE = "version: 1\nname: lab\nnodes: [{name: spark1}]\ntopology: {kind: single}\n"
 
 
-def site(nodes: str, engine: str, version: str, more: str = "") -> tuple[Site | None, list[str]]:
-    text = f"{nodes}model: {{name: gpt-oss-120b, context_length: 8192, kv_offload: {OFFLOAD}}}\n"
+def site(
+    nodes: str,
+    engine: str,
+    version: str,
+    more: str = "",
+    offload: str = OFFLOAD,
+    model: str = "gpt-oss-120b",
+) -> tuple[Site | None, list[str]]:
+    text = f"{nodes}model: {{name: {model}, context_length: 8192, kv_offload: {offload}}}\n"
     text += f"engine: {{name: {engine}, version: {version}, image: example.org/e:1{more}}}\n"
     found = read_site("lab.yaml", text.encode())
     return found.site, [finding.rule for finding in found.findings]
@@ -58,6 +67,40 @@ def test_vllm_has_a_folder_behind_its_buffer() -> None:
     assert node.env["PYTHONHASHSEED"] == "0"
     assert node.container.shm_size_gib == 20
     assert ("/srv/kv", False) in [(m.inside, m.read_only) for m in node.container.mounts]
+
+
+def test_lmcache_keeps_files_that_a_later_start_finds() -> None:
+    made, _ = site(ONE, "vllm", "0.33.0", offload=LMCACHE)
+    assert made
+    told = words(made, 0)
+    config = next(w for w in told if "kv-transfer" in w).partition("=")[2]
+    assert json.loads(config) == {"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}
+    assert "--enable-cumem-allocator" in told
+    node = made.nodes[0]
+    assert {k: v for k, v in node.env.items() if k.startswith("LMCACHE_")} == {
+        "LMCACHE_LOCAL_CPU": "True",
+        "LMCACHE_MAX_LOCAL_CPU_SIZE": "8",
+        "LMCACHE_REMOTE_URL": "fs://localhost:0/srv/kv",
+        "LMCACHE_TRACK_USAGE": "false",
+    }
+    assert node.env["PYTHONHASHSEED"] == "0"
+    assert ("/srv/kv", False) in [(m.inside, m.read_only) for m in node.container.mounts]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "engine", "version", "more", "model"),
+    [
+        (TWO, "vllm", "0.33.0", ", parallel: {tensor: 2}", "gpt-oss-120b"),
+        (ONE, "sglang", "0.5.23", "", "gpt-oss-120b"),
+        (ONE, "vllm", "0.21.0", "", "gpt-oss-120b"),
+        (ONE, "vllm", "0.33.0", "", "qwen3.6-27b"),
+    ],
+)
+def test_lmcache_that_cannot_is_refused(
+    nodes: str, engine: str, version: str, more: str, model: str
+) -> None:
+    assert "SG678" in site(nodes, engine, version, more, LMCACHE, model)[1]
+    assert "SG678" not in site(ONE, "vllm", "0.33.0", "", LMCACHE)[1]
 
 
 def test_sglang_keeps_each_ranks_part_on_its_node() -> None:
@@ -102,7 +145,8 @@ def test_what_was_not_read_for_longest_goes_first(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
     script.write_bytes(SCRIPT.read_bytes())
     facts.write_text(f"KV_OFFLOAD=1 {kept}\n")
-    blocks = [kept / f"model_r0/abc/{n} \n.bin" for n in range(8)]
+    # vLLM's are .bin, LMCache's .data.
+    blocks = [kept / f"model_r0/abc/{n} \n{'.bin' if n % 2 else '.data'}" for n in range(8)]
     for age, block in enumerate(blocks):
         block.touch()
         os.truncate(block, 256 << 20)
@@ -115,3 +159,12 @@ def test_what_was_not_read_for_longest_goes_first(tmp_path: Path) -> None:
     # Within its bound nothing is touched.
     subprocess.run(["bash", script, "--once"], check=True)
     assert sum(block.exists() for block in blocks) == 3
+
+
+def test_fit_tells_the_buffer_apart() -> None:
+    made, _ = site(ONE, "vllm", "0.33.0", offload=LMCACHE)
+    assert made
+    assert made.memory
+    assert "8 GiB of what is left to the system: buffer of the KV cache on disk" in verdict(
+        made.memory
+    )

@@ -61,7 +61,8 @@ ORIGINS: Mapping[str, Origin] = {
     **{
         name: OFFLOAD_ORIGIN
         for module in ENGINES.values()
-        for name in module.offload_variables(KvOffload("/srv/kv", 1, 1))
+        for connector in module.OFFLOAD
+        for name in module.offload_variables(KvOffload("/srv/kv", 1, 1, connector))
     },
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from generator.engines import llama_cpp, sglang, tensorrt_llm, vllm
-from generator.engines.offload import OffloadTraits
+from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
@@ -21,7 +21,7 @@ class EngineModule(Protocol):
     variable, and `OWNED_FLAGS` the key of the site file that each flag is set by. `HEALTH` is the
     program and the generated script that ask the head whether it serves, and `HEALTH_GENERATES` the
     engine's own endpoint for that, if it has one that proves a token. With `TLS_FLAGS` the API
-    speaks TLS. `OFFLOAD` is there where the KV cache can last on disk. `VARIABLE_ORIGINS` says
+    speaks TLS. `OFFLOAD` has what can keep the KV cache on disk. `VARIABLE_ORIGINS` says
     where those variables come from that hold what a site file says. `PANELS` is what a dashboard
     shows of the engine.
     """
@@ -37,7 +37,7 @@ class EngineModule(Protocol):
     OWNED_FLAGS: Mapping[str, str]
     VARIABLE_ORIGINS: Mapping[str, Origin]
     PANELS: tuple[Panel, ...]
-    OFFLOAD: OffloadTraits | None
+    OFFLOAD: Connectors
 
     def conditions(self) -> tuple[Condition, ...]:
         """What the engine refuses or dies of at its start."""

@@ -84,7 +84,8 @@ class Fit:
     `ceiling_full_tokens_s` with a full one: real speed is lower. `files_gb` are the files of the
     model and its draft, in units of 1e9 bytes. `missing` says what isn't known. `fits_newer`: it
     doesn't fit, and would in what newer releases show of a node whose memory was not measured.
-    `found` says what was found in place of 'auto'.
+    `found` says what was found in place of 'auto'. `buffer_gib` of what is left to the system are
+    the buffer of a KV cache on disk.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -106,6 +107,7 @@ class Fit:
     files_gb: float | None
     fits_newer: bool = False
     found: tuple[str, ...] = ()
+    buffer_gib: int = 0
 
     @property
     def worst(self) -> NodeMemory:
@@ -175,6 +177,7 @@ def _fit(
         ceiling_full_tokens_s=_ceiling(found, wanted.context, wanted.drafted),
         files_gb=round((weights.text + weights.vision + weights.draft) / GB + known.tables_gb, 1),
         found=tuple(_found(model)) if fits else (),
+        buffer_gib=model.kv_offload.buffer_gib if model.kv_offload else 0,
     )
 
 

@@ -92,6 +92,10 @@ def verdict(fit: Fit) -> list[str]:
             f"most sequences of {fit.context} tokens{replica}: {most}{requested}",
         ]
     lines += fit.found
+    if fit.buffer_gib:
+        lines.append(
+            f"{fit.buffer_gib} GiB of what is left to the system: buffer of the KV cache on disk"
+        )
     if fit.ceiling_tokens_s:
         lines.append(
             f"decode ceiling of one sequence by memory bandwidth: {fit.ceiling_tokens_s} tokens/s, "

@@ -7,6 +7,7 @@ from generator.catalogs.versions import release, version
 from generator.diagnostics import removal
 from generator.engines import ENGINES
 from generator.fit.formulas import GIB, SYSTEM_BYTES
+from generator.models.architecture import shape
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
@@ -19,10 +20,13 @@ def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 
     SGLang's HiCache has files since 0.5.19, each rank its own. vLLM's native connector has them
     since 0.22, for ranks of one machine: over several nodes it hands out blocks of others without a
-    word. A build of one's own may have mended that.
+    word, and LMCache finds none. A build of one's own may have mended that. LMCache keeps blocks of
+    attention alone: with it vLLM does not start for a model with layers of Mamba or of linear
+    attention.
 
     Source: vLLM, docs/features/kv_offloading_usage.md; SGLang, hicache_hook.py; community report
-    (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57: corrupted on two nodes).
+    (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57: corrupted on two nodes); LMCache issues
+    2845 and 3472.
 
     Bad:
         model:
@@ -45,8 +49,9 @@ def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     """
     if not model.kv_offload:
         return
-    title, traits = ENGINE_TRAITS[engine.name].title, ENGINES[engine.name].OFFLOAD
-    if traits is None:
+    title, connectors = ENGINE_TRAITS[engine.name].title, ENGINES[engine.name].OFFLOAD
+    traits = connectors.get(model.kv_offload.connector)
+    if not connectors:
         yield Fault(
             f"{title} keeps no KV cache on disk",
             _PATH,
@@ -54,6 +59,14 @@ def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iter
             at_key=True,
             proposals=removal(_PATH),
             unsafe=True,
+        )
+    elif traits is None:
+        path = (*_PATH, "connector")
+        yield Fault(
+            f"'{model.kv_offload.connector}' is set up for vLLM alone",
+            path,
+            f"take it out: {title} has a connector of its own",
+            proposals=removal(path),
         )
     elif release(engine.version) < traits.since:
         first = ".".join(map(str, traits.since))
@@ -74,6 +87,14 @@ def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iter
             "take it out, or say by '+NAME' in 'engine.version' that a build of your own can; "
             "SGLang keeps each rank's part on its own node",
             at_key=True,
+        )
+    elif not traits.keeps_states and (known := shape(model)) and known.recurrent:
+        path = (*_PATH, "connector")
+        yield Fault(
+            "vLLM does not start with LMCache for a model with layers of Mamba or linear attention",
+            path,
+            "take it out: vLLM's own connector keeps their states",
+            proposals=removal(path),
         )
 
 
@@ -105,8 +126,10 @@ def cache_said_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
           name: vllm
           version: 0.33.0
     """
-    traits = ENGINES[engine.name].OFFLOAD
-    if not model.kv_offload or traits is None:
+    if not model.kv_offload:
+        return
+    traits = ENGINES[engine.name].OFFLOAD.get(model.kv_offload.connector)
+    if traits is None:
         return
     for written, value in engine.args.items():
         name = written.replace("_", "-")

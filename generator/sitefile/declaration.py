@@ -170,13 +170,14 @@ class Speculative:
 
 @record
 class KvOffload:
-    """Where blocks of the KV cache last on each node, how much, and the memory that they cross."""
+    """Where blocks of the KV cache last on each node, how much, and what moves them there."""
 
     ORIGIN = Origin("model.kv_offload")
 
     path: str
     gib: int
     buffer_gib: int
+    connector: str
 
 
 @record
@@ -581,8 +582,12 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
         own |= {"method": canonical(drafts["method"]), "config": drafts.get("config", {})}
         values["speculative"] = Speculative(**own)
     if offload := values["kv_offload"]:
-        buffer = offload.get("buffer_gib", default("model.kv_offload.buffer_gib"))
-        values["kv_offload"] = KvOffload(offload["path"], offload["gib"], buffer)
+        values["kv_offload"] = KvOffload(
+            offload["path"],
+            offload["gib"],
+            offload.get("buffer_gib", default("model.kv_offload.buffer_gib")),
+            offload.get("connector", default("model.kv_offload.connector")),
+        )
     return DeclaredModel(**values)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
 from generator.engines.llama_cpp.panels import PANELS as PANELS
-from generator.engines.offload import OffloadTraits
+from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
@@ -64,7 +64,7 @@ _PART = r"-(\d{5})-of-(\d{5})\.gguf$"
 # What was to be such a name: a figure more or less, another word.
 _NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"
 _MIB = 1024
-OFFLOAD: OffloadTraits | None = None
+OFFLOAD: Connectors = {}
 
 
 def conditions() -> tuple[Condition, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
-from generator.engines.offload import OffloadTraits
+from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.sglang.panels import PANELS as PANELS
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
@@ -48,15 +48,17 @@ VARIABLE_ORIGINS: Mapping[str, Origin] = {
 }
 # HiCache on files, with host memory as a mere buffer: else it would hold as much as the GPU's part,
 # out of the same memory.
-OFFLOAD: OffloadTraits | None = OffloadTraits(
-    since=(0, 5, 19),
-    contradicted_by=(
-        *("enable-hierarchical-cache", "enable-hicache", "hicache-ratio", "hicache-size"),
-        *("hicache-host-memory-mode", "hicache-storage-backend", "enable-lmcache"),
-        "disable-radix-cache",
-    ),
-    spans_nodes=True,
-)
+OFFLOAD: Connectors = {
+    "native": OffloadTraits(
+        since=(0, 5, 19),
+        contradicted_by=(
+            *("enable-hierarchical-cache", "enable-hicache", "hicache-ratio", "hicache-size"),
+            *("hicache-host-memory-mode", "hicache-storage-backend", "enable-lmcache"),
+            "disable-radix-cache",
+        ),
+        spans_nodes=True,
+    )
+}
 OWNED_FLAGS: Mapping[str, str] = {
     "model-path": "model.name",
     "served-model-name": "model.served_name",

@@ -15,7 +15,7 @@ from typing import Any
 from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
 from generator.engines.arguments import arguments
-from generator.engines.offload import OffloadTraits
+from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
@@ -81,7 +81,7 @@ _WITHOUT_BACKENDS = "1.3.0rc0"
 # Of a model that not enough is known of: what part of the engine's share is not KV cache.
 _UNKNOWN = 0.75
 _LEAST_FRACTION = 0.01
-OFFLOAD: OffloadTraits | None = None
+OFFLOAD: Connectors = {}
 
 
 def conditions() -> tuple[Condition, ...]:

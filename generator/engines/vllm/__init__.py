@@ -11,7 +11,7 @@ from typing import Any
 from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import release
 from generator.engines.arguments import arguments
-from generator.engines.offload import OffloadTraits
+from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.startup import Condition
 from generator.engines.vllm import routes
 from generator.engines.vllm.panels import PANELS as PANELS
@@ -49,14 +49,18 @@ VARIABLE_ORIGINS: Mapping[str, Origin] = {
 # The filesystem tier of the native connector came with 0.22, and so did the allocator that lets
 # memory be registered and grow. All workers share one region of one host's memory: over several
 # nodes blocks are corrupted without a word (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57).
-OFFLOAD: OffloadTraits | None = OffloadTraits(
-    since=(0, 22),
-    contradicted_by=(
-        *("kv-transfer-config", "kv-offloading-size", "kv-offloading-backend"),
-        *("no-enable-prefix-caching", "enable-cumem-allocator", "no-enable-cumem-allocator"),
-    ),
-    spans_nodes=False,
+# Ranks with LMCache inside look blocks up over sockets of one machine: over several nodes none is
+# found (LMCache 0.5.4, calculate_local_rank_and_world_size; LMCache issue 3472).
+_OFFLOADED_BY = (
+    *("kv-transfer-config", "kv-offloading-size", "kv-offloading-backend"),
+    *("no-enable-prefix-caching", "enable-cumem-allocator", "no-enable-cumem-allocator"),
 )
+OFFLOAD: Connectors = {
+    "native": OffloadTraits(since=(0, 22), contradicted_by=_OFFLOADED_BY, spans_nodes=False),
+    "lmcache": OffloadTraits(
+        since=(0, 22), contradicted_by=_OFFLOADED_BY, spans_nodes=False, keeps_states=False
+    ),
+}
 OWNED_FLAGS: Mapping[str, str] = {
     "model": "model.name",
     "served-model-name": "model.served_name",
@@ -185,7 +189,22 @@ def offload_variables(offload: KvOffload) -> Mapping[str, str]:
     Without segments that grow, memory of a long prompt is never given back, and GB10 hangs (same
     repository, pull request 58).
     """
-    return {"PYTHONHASHSEED": "0", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    same = {"PYTHONHASHSEED": "0", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    return same | (_lmcache(offload) if offload.connector == "lmcache" else {})
+
+
+def _lmcache(offload: KvOffload) -> dict[str, str]:
+    """LMCache forgets its own disk at each start; files of a remote store are found again.
+
+    Source: LMCache 0.5.4, lmcache/v1/config.py; local_disk_backend.py, fs_connector.py of its
+    storage_backend; usage_telemetry/identity.py.
+    """
+    return {
+        "LMCACHE_LOCAL_CPU": "True",
+        "LMCACHE_MAX_LOCAL_CPU_SIZE": str(offload.buffer_gib),
+        "LMCACHE_REMOTE_URL": f"fs://localhost:0{offload.path}",
+        "LMCACHE_TRACK_USAGE": "false",
+    }
 
 
 def options(
@@ -295,8 +314,10 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
 def _offload(offload: KvOffload) -> str:
     """The native connector with a folder behind its buffer (docs/features/kv_offloading_usage.md).
 
-    Each replica is an engine of its own, with its own buffer.
+    Each replica is an engine of its own, with its own buffer. LMCache reads variables.
     """
+    if offload.connector == "lmcache":
+        return json.dumps({"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"})
     tiers = [{"type": "fs", "root_dir": offload.path}]
     config = {
         "spec_name": "TieringOffloadingSpec",
