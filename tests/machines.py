@@ -10,16 +10,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
+from control_groups import BIND, own_group
 from waiting import PATIENCE, until
 
-_BOOT = """\
+_BOOT = f"""\
 set -e
 mount --make-rprivate /
 for folder in etc opt usr/bin; do
   mount -t overlay overlay -o "lowerdir=$0/$folder:/$folder" "/$folder"
 done
-mount -t proc proc /proc
+{BIND}mount -t proc proc /proc
 mount -t tmpfs tmpfs /run
 mkdir /run/told
 export container=test SYSTEMD_UNIT_PATH=/opt/units
@@ -124,8 +126,13 @@ def prepared(tree: Path) -> Path:
 
 
 @contextmanager
-def booted(tree: Path, within: Sequence[str] = (), script: str = _BOOT) -> Iterator[Machine]:
-    """Boot a prepared tree, in the network that the prefix `within` leads to."""
+def booted(
+    tree: Path, within: Sequence[str] = (), script: str = _BOOT, group: str = ""
+) -> Iterator[Machine]:
+    """Boot a prepared tree, in the network that the prefix `within` leads to.
+
+    Its systemd has the control group of this name, or one that nobody else has.
+    """
     spaces = ["--mount", "--pid", "--ipc", "--cgroup", *([] if within else ["--net", "--uts"])]
     unshare = [
         "unshare",
@@ -137,7 +144,10 @@ def booted(tree: Path, within: Sequence[str] = (), script: str = _BOOT) -> Itera
         script,
         str(tree),
     ]
-    with subprocess.Popen([*within, *unshare], stderr=subprocess.PIPE) as process:
+    with (
+        own_group(group or f"sparkgen-tests-{uuid4().hex}") as grouped,
+        subprocess.Popen([*grouped, *within, *unshare], stderr=subprocess.PIPE) as process,
+    ):
         try:
             until(lambda: _is_up(process) or process.poll() is not None)
             machine = Machine(_last(process.pid))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from control_groups import BIND
 from machines import Machine
 from machines import booted as booted_with
 
@@ -32,7 +33,7 @@ mkdir /mnt/cgroup
 mount --rbind /sys/fs/cgroup /mnt/cgroup
 mount -t sysfs sysfs /sys
 mount --rbind /mnt/cgroup /sys/fs/cgroup
-mount -o remount,bind,ro /sys
+{BIND}mount -o remount,bind,ro /sys
 mount -t tmpfs tmpfs /run
 mkdir /run/lock /run/told
 ip link set lo up

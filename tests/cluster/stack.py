@@ -1,7 +1,4 @@
-"""Nodes with all that a bundle meets on a real one: systemd, netplan, cables, and Docker.
-
-Each node's systemd has a control group of its own: two in one remove each other's.
-"""
+"""Nodes with all that a bundle meets on a real one: systemd, netplan, cables, and Docker."""
 
 import os
 import shutil
@@ -10,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bundles import Bundle, links
+from control_groups import BIND
 from machines import Machine, booted
 from waiting import until
 
@@ -19,12 +17,6 @@ from generator.site import Node
 from generator.verify.namespaces import INTERFACES, MANAGEMENT, Fabric, fabric
 
 _CGROUPS = Path("/sys/fs/cgroup")
-_ENTER = """\
-for group in systemd unified; do
-  mkdir -p "/sys/fs/cgroup/$group/$0" && echo $$ >"/sys/fs/cgroup/$group/$0/cgroup.procs"
-done
-GROUP=$0 exec "$@"
-"""
 
 # A container's devices are those of the node's /dev; the one for RDMA is another /dev/null.
 _BOOT = f"""\
@@ -41,8 +33,7 @@ mkdir /mnt/groups /mnt/dev /mnt/dev/infiniband /mnt/dev/pts /mnt/dev/shm
 mount --rbind {_CGROUPS} /mnt/groups
 mount -t sysfs sysfs /sys
 mount --rbind /mnt/groups {_CGROUPS}
-for group in systemd unified; do mount --bind /mnt/groups/$group/$GROUP {_CGROUPS}/$group; done
-mount -o remount,bind,ro /sys
+{BIND}mount -o remount,bind,ro /sys
 for device in null zero full random urandom tty; do cp --archive /dev/$device /mnt/dev; done
 cp --archive /dev/null /mnt/dev/infiniband/uverbs0
 ln -s /proc/self/fd /mnt/dev/fd
@@ -104,10 +95,9 @@ def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
 def powered(tree: Path, network: Fabric) -> Iterator[Machine]:
     """Turn a node on; to leave this is to pull its plug."""
     name = network.namespace(tree.name)
-    own = ("unshare", "--uts", "sh", "-c", _ENTER, group(tree))
-    within = ("nsenter", f"--net=/run/netns/{name}", *own)
+    within = ("nsenter", f"--net=/run/netns/{name}", "unshare", "--uts")
     try:
-        with booted(tree, within, _BOOT) as machine:
+        with booted(tree, within, _BOOT, group(tree)) as machine:
             yield machine
     finally:
         until(lambda: _is_removed(group(tree)))
