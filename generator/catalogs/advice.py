@@ -4,11 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from generator.catalogs import Architecture
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
+from generator.catalogs.vocabularies import HARMONY_PARSER
 
 # What a site file has keys of its own for.
-_KEYS = ("kv-cache-dtype", "quantization", "enable-expert-parallel", "tensor-parallel-size")
+_KEYS = (
+    *("kv-cache-dtype", "quantization", "enable-expert-parallel", "tensor-parallel-size"),
+    "max-model-len",
+)
 _FILES = (".jinja", ".py", ".json")
+# What vLLM does by itself where nothing is said, from the model's files and its attention backend.
+# Source: vllm/config/model.py:736 and 1270, vllm/model_executor/models/config.py:469 and 717,
+# vllm/platforms/interface.py:750 (0.32.0).
+_BY_ITSELF = {"vllm": ("runner", "tokenizer-mode", "block-size", "mamba-ssm-cache-dtype")}
+TOOL_CHOICE = "enable-auto-tool-choice"
 
 
 def advised_flags(architecture: Architecture, engine: str, version: str) -> Mapping[str, Any]:
@@ -20,3 +30,28 @@ def advised_flags(architecture: Architecture, engine: str, version: str) -> Mapp
         for name, value in flags.items()
         if name not in _KEYS and not str(value).endswith(_FILES) and known and known.find(name)
     }
+
+
+def advised_parsers(architecture: Architecture, engine: str) -> Mapping[str, Any]:
+    """The flags that name the model's parsers, where the engine calls them so."""
+    flags: dict[str, Any] = {}
+    if not ENGINE_TRAITS[engine].names_parsers:
+        return flags
+    if architecture.tool_call_parser:
+        flags |= {TOOL_CHOICE: True, "tool-call-parser": architecture.tool_call_parser}
+    if architecture.reasoning_parser:
+        flags["reasoning-parser"] = architecture.reasoning_parser
+    return flags
+
+
+def needed_flags(architecture: Architecture, engine: str, version: str) -> Mapping[str, Any]:
+    """The advised flags that change what the engine does by itself."""
+    flags = advised_flags(architecture, engine, version)
+    own = (*_BY_ITSELF.get(engine, ()), TOOL_CHOICE)
+    return {name: value for name, value in flags.items() if name not in own}
+
+
+def needed_parsers(architecture: Architecture, engine: str) -> Mapping[str, Any]:
+    """The parsers that the engine does not choose by itself, as it does for gpt-oss."""
+    flags = advised_parsers(architecture, engine)
+    return {name: value for name, value in flags.items() if value != HARMONY_PARSER}

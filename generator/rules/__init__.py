@@ -14,6 +14,7 @@ from generator.fit.automatic import settled
 from generator.fit.calibration import Calibration, calibrated
 from generator.records import record, replace
 from generator.rules import (
+    advice,
     advisories,
     cabling,
     compatibility,
@@ -85,6 +86,7 @@ MODULES = (
     images,
     offload,
     venv,
+    advice,
 )
 
 # What rules ask for that is no section of the site file.

@@ -246,10 +246,13 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
         engine:
           version: 0.19.0
           image: vllm/vllm-openai:v0.19.0
+          args: {trust-remote-code: true}
 
     Good:
         model:
           name: qwen3.6-35b-a3b-fp8
+        engine:
+          args: {trust-remote-code: true}
     """
     known, fixed = shape(model), ENGINE_TRAITS[engine.name].delta_kernels
     delta = known and known.recurrent and known.recurrent.kind == GATED_DELTA

@@ -7,7 +7,7 @@ from itertools import chain
 
 from generator import catalogs
 from generator.bundle.templates import printed
-from generator.catalogs.advice import advised_flags
+from generator.catalogs.advice import advised_flags, advised_parsers
 from generator.catalogs.engines import ENGINE_TRAITS, Start
 from generator.diagnostics import did_you_mean, weight
 from generator.fabric.topologies import TOPOLOGIES
@@ -180,15 +180,6 @@ def _pool(found: Iterable[Survey]) -> IPv4Network:
 
 def _args(engine: str, version: str, architecture: catalogs.Architecture) -> dict[str, str]:
     """The flags that are advised for the model, and its parsers, where the engine calls them so."""
-    flags = advised_flags(architecture, engine, version)
-    args = {name: json.dumps(value).strip('"') for name, value in flags.items()}
-    if not ENGINE_TRAITS[engine].names_parsers:
-        return args
-    if architecture.tool_call_parser:
-        args |= {
-            "enable-auto-tool-choice": "true",
-            "tool-call-parser": architecture.tool_call_parser,
-        }
-    if architecture.reasoning_parser:
-        args |= {"reasoning-parser": architecture.reasoning_parser}
-    return args
+    advised = advised_flags(architecture, engine, version)
+    flags = {**advised, **advised_parsers(architecture, engine)}
+    return {name: json.dumps(value).strip('"') for name, value in flags.items()}

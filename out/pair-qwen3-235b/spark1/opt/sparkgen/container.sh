@@ -20,6 +20,7 @@ arguments=(
   --enable-auto-tool-choice
   --reasoning-parser=qwen3
   --tool-call-parser=hermes
+  --trust-remote-code
 )
 options=(
   --shm-size 16g

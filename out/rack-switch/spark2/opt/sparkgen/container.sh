@@ -21,6 +21,7 @@ arguments=(
   --enable-auto-tool-choice
   --reasoning-parser=deepseek_v3
   --tool-call-parser=deepseek_v3
+  --trust-remote-code
 )
 options=(
   --shm-size 16g

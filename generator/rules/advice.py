@@ -1,0 +1,76 @@
+"""Rules about what is advised for a model: a site that does without may well know why."""
+
+from collections.abc import Iterator, Mapping
+
+from generator.catalogs.advice import advised_parsers, needed_flags, needed_parsers
+from generator.diagnostics import Add, Proposal, Replace, Severity, listed
+from generator.engines.startup import start_of
+from generator.models.architecture import known_checkpoint
+from generator.rules.registry import Fault, rule
+from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredModel
+
+
+@rule(
+    "SG677",
+    Severity.NOTE,
+    unless="SG501 SG503 SG505 SG602 SG603 SG604 SG620 SG621 SG630 SG631 SG632 SG633 SG634",
+)
+def advice_not_taken(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+    """What is advised for the model stands in the site.
+
+    The flags are those that the model's publisher or a recipe starts it with, as far as the engine
+    does not choose them by itself. Parsers are asked for where the site names one of the model's:
+    without the other, reasoning or calls of tools reach clients as plain text. `sparkgen init`
+    writes both. `trust-remote-code` runs code that comes with the model; an engine that has the
+    model's class itself does without.
+
+    Source: schemas/models.yaml, `advised`, with the publisher's card or the engine's recipe.
+
+    Bad:
+        model:
+          name: glm-4.5-air-fp8
+        engine:
+          args: {max-num-batched-tokens: 4096}
+
+    Good:
+        model:
+          name: glm-4.5-air-fp8
+        engine:
+          args: {max-num-batched-tokens: 4096, trust-remote-code: true}
+    """
+    known = known_checkpoint(model)
+    # A repository that is only like the model may well be started otherwise.
+    if not known or model.like:
+        return
+    given = start_of(engine, model).flags
+    advised = dict(needed_flags(known.architecture, engine.name, engine.version))
+    parsers = advised_parsers(known.architecture, engine.name)
+    if any(name in given and given[name].value == parsers[name] for name in _PARSERS & {*parsers}):
+        advised |= needed_parsers(known.architecture, engine.name)
+    missing = {name: value for name, value in advised.items() if name not in given}
+    if missing:
+        words = [f"'{name}: {_yaml(value)}'" for name, value in missing.items()]
+        one = len(words) == 1
+        yield Fault(
+            f"{listed(words, 'and')} {'is' if one else 'are'} advised for the model, and not "
+            "written",
+            ("model", "name" if model.name else "source"),
+            f"write {'it' if one else 'them'} under 'args' of 'engine', or leave "
+            f"{'it' if one else 'them'} out if all works without",
+            proposals=(_written(engine, missing),),
+            # Whose code runs is for a person to say.
+            unsafe=True,
+        )
+
+
+_PARSERS = frozenset(("tool-call-parser", "reasoning-parser"))
+
+
+def _yaml(value: Argument) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _written(engine: DeclaredEngine, missing: Mapping[str, Argument]) -> Proposal:
+    if not engine.args:
+        return (Replace(("engine", "args"), dict(missing)),)
+    return tuple(Add(("engine", "args", name), value) for name, value in missing.items())
