@@ -227,6 +227,17 @@ def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:
     )
 
 
+def is_of_modelopt(model: DeclaredModel) -> bool:
+    """Whether NVIDIA quantized it, which it does with ModelOpt.
+
+    Of such a checkpoint vLLM takes the word for its method in place of any that it is told.
+    """
+    checkpoint = known_checkpoint(model)
+    source = checkpoint.hf_id if checkpoint else model.source or ""
+    quantized = checkpoint is None or checkpoint.format in ("nvfp4", "nvfp4-mixed", "fp8")
+    return source.startswith("nvidia/") and quantized
+
+
 def known_shape(checkpoint: Checkpoint) -> Shape:
     """The shape of a checkpoint of the catalog."""
     known, facts = checkpoint.architecture, checkpoint.architecture.facts

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from generator.catalogs.flags import Flag
 from generator.diagnostics import Severity
+from generator.engines import vllm
+from generator.models.architecture import is_of_modelopt
 from generator.records import replace
 from generator.rules.flags.checking import CheckedFlags, agreed
 from generator.rules.flags.name_faults import Verdict
@@ -20,10 +22,12 @@ def model_value_that_is_not_taken(flags: CheckedFlags, model: DeclaredModel) -> 
     """A quantization or a type of the KV cache is spelt as the engine spells it.
 
     vLLM 0.19 has no `nvfp4` for its cache, and no engine the quantization `fp4` that guides write:
-    an NVFP4 checkpoint says itself how it is quantized. A plain `fp8` of the cache is any engine's,
-    and becomes `fp8_e4m3` where it is called that.
+    an NVFP4 checkpoint says itself how it is quantized. Of NVIDIA's own checkpoints vLLM takes that
+    word in place of any other, and nothing is said. A plain `fp8` of the cache is any engine's, and
+    becomes `fp8_e4m3` where it is called that.
 
-    Source: the engine's own parser (schemas/engines).
+    Source: the engine's own parser (schemas/engines); vLLM, `_verify_quantization` of
+    vllm/config/model.py, and `override_quantization_method` of its modelopt.py.
 
     Bad:
         model:
@@ -70,6 +74,8 @@ def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Verdict]:
     """Of each key the first thing that is wrong with it; engine modules spell a plain fp8."""
     for key in _KEYS:
         value = getattr(model, key)
+        if key == "quantization" and known.engine == vllm.NAME and is_of_modelopt(model):
+            continue
         owned = (name for name, its in known.owned.items() if its == f"model.{key}" and value)
         found = (known.catalog.find(name) for name in owned)
         items = [(value, ("model", key))]

@@ -1,6 +1,7 @@
 """Formats of weights in vLLM, and the kernels that experts are computed by on a GB10."""
 
 from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.models.architecture import is_of_modelopt
 
 _QUANTIZATION, _EXPERTS = ("model", "quantization"), "moe-backend"
 
@@ -43,7 +44,7 @@ _WIDE = ("gemma2", "gemma3", "gemma3_text", "glm4")
 
 def _other_method(start: Start) -> Refusal | None:
     method, known = start.model.quantization, _METHODS.get(start.form)
-    if method and known and method not in known:
+    if method and known and method not in known and not is_of_modelopt(start.model):
         return Refusal(
             f"the checkpoint is packed in {start.form}, and not for '{method}'",
             _QUANTIZATION,
