@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 mkdir "$work/$node"
 
-# Flags and docker's options whose values say nothing that anybody could use against the node.
+# Flags of the engines whose values say nothing that anybody could use against the node.
 flags='
 model model-path served-model-name alias revision tokenizer tokenizer-mode tokenizer-revision skip-tokenizer-init
 config load-format dtype quantization kv-cache-dtype kv-cache-memory-bytes max-model-len context-length max-num-seqs
@@ -61,15 +61,23 @@ reasoning reasoning-budget jinja pooling mmproj model-draft draft-max draft-min 
 hf-repo hf-file n-predict temp top-p top-k min-p repeat-penalty presence-penalty override-tensor n-cpu-moe
 keep slots chat-template-file lora-modules max-loras max-lora-rank enable-prefix-caching disable-log-requests
 num-cpus num-gpus object-store-memory node-ip-address dashboard-host dashboard-port include-dashboard block head
-address num-prestart-python-workers
-name network net ipc gpus runtime shm-size memory memory-swap ulimit device restart env-file volume mount publish
-cap-add cap-drop security-opt user pids-limit cpus cpuset-cpus entrypoint workdir init rm privileged pull
-log-driver log-opt stop-timeout hostname platform detach interactive tty group-add oom-score-adj'
+address num-prestart-python-workers'
+# Flags of these that take several words; of all others the first one alone is kept.
+lists='served-model-name cuda-graph-bs cuda-graph-sizes cudagraph-capture-sizes lora-modules mm-encoder-tp-mode'
 
-# Short forms of such flags that take a value, and those that take none.
+# Options of docker run, before its image, and those of them that take nothing.
+options='
+name network net ipc gpus runtime shm-size memory memory-swap ulimit device restart env-file volume mount publish
+cap-add cap-drop security-opt user pids-limit cpus cpuset-cpus entrypoint workdir pull
+log-driver log-opt stop-timeout hostname platform group-add oom-score-adj'
+bare='rm init privileged detach interactive tty read-only publish-all quiet no-healthcheck oom-kill-disable'
+
+# Short forms of the engines' flags that take a value and those that take none, and likewise of docker run.
 short='-tp -pp -dp -dpn -dpl -dpa -dpp -dcp -m -c -ngl -np -b -ub -fa -ctk -ctv -sm -ts -md -hf -hfr -hff -a -t -tb
--n -ot -ncmoe -v -p -w -u -H'
-switches='-d -i -t -it -dit -ti -q -sc -cc'
+-n -ot -ncmoe'
+switches='-q -sc -cc'
+options_short='-v -p -w -u'
+options_bare='-d -i -t -it -ti -dit -itd -q'
 
 # Variables. NCCL's own, and those that begin as below, unless the name speaks of a key.
 families='NCCL_ UCX_ OMPI_MCA_ PMIX_MCA_ TORCH_NCCL_ OMP_ VLLM_USE_ VLLM_ENABLE_ VLLM_DISABLE_ VLLM_FLASHINFER_
@@ -127,15 +135,18 @@ function list(text, into, count, words, i) {
 }
 BEGIN {
   REMOVED = "[removed]"; QUOTE = sprintf("%c", 39); BACK = "\\"
-  list(ENVIRON["flags"], FLAGS); list(ENVIRON["short"], SHORT); list(ENVIRON["switches"], SWITCHES)
+  list(ENVIRON["flags"], FLAGS); list(ENVIRON["lists"], LISTS); list(ENVIRON["short"], SHORT)
+  list(ENVIRON["switches"], SWITCHES); list(ENVIRON["options"], OPTIONS); list(ENVIRON["bare"], BARE)
+  list(ENVIRON["options_short"], OPTIONS_SHORT); list(ENVIRON["options_bare"], OPTIONS_BARE)
   list(ENVIRON["variables"], VARIABLES); list(ENVIRON["families"], FAMILIES); list(ENVIRON["keys"], KEYS)
-  list("vllm serve sglang python python3 -m sglang.launch_server vllm.entrypoints.openai.api_server llama-server " \
-    "rpc-server ggml-rpc-server llama-rpc-server trtllm-serve trtllm-llmapi-launch mpirun ray start bash sh -c -lc " \
-    "-ec env exec nohup sudo docker run compose up down stop sleep infinity true && || ; -- \\ /usr/bin/docker " \
-    "/bin/bash /bin/sh /usr/bin/env /usr/bin/bash engine", PROGRAMS)
+  list("vllm serve sglang sglang.launch_server vllm.entrypoints.openai.api_server llama-server rpc-server " \
+    "ggml-rpc-server llama-rpc-server trtllm-serve trtllm-llmapi-launch mpirun ray", ENGINES)
+  list("python python3 -m start bash sh -c -lc -ec env exec nohup sudo docker run compose up down stop restart sleep " \
+    "infinity true -- \\ engine", PROGRAMS)
 }
 # Whether a text has the shape of a key: a prefix that makers of keys use.
 function is_shaped(text) {
+  if (match(text, /hf_[A-Za-z0-9]+/) && RLENGTH > 22) return 1
   return text ~ /(^|[^A-Za-z0-9])(hf_|nvapi-|sk-|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|dckr_pat_|npm_|pypi-|ya29\.|SG\.|AGE-SECRET)[A-Za-z0-9]/
 }
 # Whether a text speaks of no key either, and has no login in an address.
@@ -145,9 +156,19 @@ function harmless(text, small) {
   if (small ~ /passw|passphrase|bearer|api[-_]?key|authorization|token[=:]|secret[=:]|begin [a-z ]*private/) return 0
   return 1
 }
+# Whether a part of a text is long, and neither a word nor a number: keys without a prefix are.
+function is_random(text, parts, count, i) {
+  count = split(text, parts, /[^A-Za-z0-9]+/)
+  for (i = 1; i <= count; i++) {
+    if (length(parts[i]) > 31 && parts[i] ~ /^[0-9a-f]+$/) return 1
+    if (length(parts[i]) > 19 && parts[i] ~ /[0-9]/ && parts[i] ~ /[a-z]/ && parts[i] ~ /[A-Z]/) return 1
+  }
+  return 0
+}
 function has_key(name) { return tolower(name) ~ /key|token|secret|passw|auth|cred|cert|cookie|session|private/ }
 function json(text, rest) {
   rest = text
+  if (text ~ /^[ ]*[{][{%]/) return 0
   while (match(rest, /"[^"]*"[ ]*:/)) {
     name = substr(rest, RSTART + 1); sub(/".*/, "", name)
     if (!(name in KEYS)) return 0
@@ -155,44 +176,82 @@ function json(text, rest) {
   }
   return 1
 }
-function variable(text, name, known, prefix) {
+function variable(text, name, known, prefix, plain) {
   name = text; sub(/=.*/, "", name)
   if (name !~ /^[A-Za-z_][A-Za-z0-9_]*$/ || length(name) > 80 || is_shaped(name)) return REMOVED
   if (text !~ /=/) return name
   known = name in VARIABLES
-  if (!known && !has_key(name)) for (prefix in FAMILIES) if (index(name, prefix) == 1) known = 1
-  text = substr(text, length(name) + 2)
-  return name "=" (known && harmless(text) && (text !~ /[{]/ || json(text)) ? text : REMOVED)
+  plain = substr(text, length(name) + 2)
+  # Of a name that only begins like a known one, what is kept is one word, and none that looks made up.
+  if (!known && !has_key(name) && plain !~ / / && !is_random(plain)) for (prefix in FAMILIES) if (index(name, prefix) == 1) known = 1
+  return name "=" (known && harmless(plain) && (plain !~ /[{]/ || json(plain)) ? plain : REMOVED)
 }
 function value(flag, text) {
-  if (flag == "-e" || flag == "--env") return variable(text)
   sub(/^--/, "", flag); gsub(/_/, "-", flag)
   if (!(flag in FLAGS || flag in SHORT) || !harmless(text) || (text ~ /[{]/ && !json(text))) return REMOVED
-  return text
+  return flag !~ /model|revision|tokenizer|hf-repo|^-m/ && is_random(text) ? REMOVED : text
 }
-function fresh() { taking = ""; last = ""; is_docker = 0; image = 0 }
-# One word of a command line as it may be kept.
-function word(text, name) {
+function option(name, text) {
+  if (name == "-e" || name == "--env") return variable(text)
+  sub(/^--/, "", name)
+  return (name in OPTIONS || name in OPTIONS_SHORT) && harmless(text) ? text : REMOVED
+}
+function fresh() { taking = ""; last = ""; is_docker = 0; image = 0; serving = 0; named = 0 }
+# One word of a command line as it may be kept; behind a program that nobody knows no value is.
+function word(text, kept) {
+  if (text ~ /^(;|&&|\|\||\||&)$/) { fresh(); return text }
+  kept = is_docker && !image ? docker_word(text) : engine_word(text)
+  if (text ~ /;$/) fresh()
+  return kept
+}
+function flag_name(text, name) {
+  name = text; sub(/=.*/, "", name)
+  return length(name) > 60 || is_shaped(substr(name, 3)) ? "" : name
+}
+function docker_word(text, name) {
+  if (taking != "") { name = taking; taking = ""; return option(name, text) }
   if (text ~ /^--[A-Za-z][A-Za-z0-9_.-]*(=.*)?$/) {
-    name = text; sub(/=.*/, "", name); last = ""
-    if (length(name) > 60 || is_shaped(substr(name, 3))) { taking = REMOVED; return REMOVED }
-    if (text ~ /=/) { taking = ""; return name "=" value(name, substr(text, length(name) + 2)) }
+    if ((name = flag_name(text)) == "") { taking = REMOVED; return REMOVED }
+    if (text ~ /=/) return name "=" option(name, substr(text, length(name) + 2))
+    if (!(substr(name, 3) in BARE)) taking = name
+    return name
+  }
+  if (text in OPTIONS_BARE || text == "\\") return text
+  if (text == "-e" || text in OPTIONS_SHORT) { taking = text; return text }
+  if (text ~ /^-/) { taking = REMOVED; return REMOVED }
+  image = 1; serving = 1
+  return text ~ /^[a-z0-9][a-z0-9._:\/-]*(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]+)?$/ && harmless(text) ? text : REMOVED
+}
+function engine_word(text, name, base) {
+  if (text ~ /^--[A-Za-z][A-Za-z0-9_.-]*(=.*)?$/) {
+    last = ""; taking = REMOVED
+    if ((name = flag_name(text)) == "") return REMOVED
+    if (text ~ /=/) { taking = ""; return name "=" (serving ? value(name, substr(text, length(name) + 2)) : REMOVED) }
     taking = name; return name
   }
-  if (text in SWITCHES && is_docker) { taking = ""; return text }
-  if (text == "-e" || text in SHORT) { taking = text; return text }
-  if (text in PROGRAMS) {
-    if (text == "run" && last ~ /docker$/) { is_docker = 1; image = 0 }
-    if (text !~ /^-/) taking = ""
-    last = text; return text
+  base = text; sub(/.*\//, "", base)
+  if ((base in ENGINES || base in PROGRAMS) && text ~ /^[A-Za-z0-9._\/\\-]+$/ && harmless(text)) {
+    if (base in ENGINES) serving = 1
+    is_docker = base == "run" && last == "docker"; image = 0
+    named = base ~ /^(start|stop|restart)$/ && last == "docker"
+    taking = base == "-m" && serving ? base : ""
+    last = base; return text
   }
-  if (taking != "") { name = taking; if (is_docker && !image) taking = ""; return value(name, text) }
-  if (text ~ /^-/) { taking = REMOVED; return REMOVED }
+  if (serving && text in SHORT) { taking = text; return text }
+  if (serving && text in SWITCHES) { taking = ""; return text }
+  # What is said to docker of a container that is there already is its name.
+  if (named && (text == "-a" || text ~ /^[A-Za-z0-9][A-Za-z0-9_.-]*$/) && !is_random(text)) return text
+  if (text ~ /^-[A-Za-z]/) { taking = REMOVED; return REMOVED }
+  if (taking != "") {
+    name = taking
+    if (!(name ~ /^--/ && substr(name, 3) in LISTS)) taking = ""
+    return serving ? value(name, text) : REMOVED
+  }
   if (text ~ /^[A-Za-z_][A-Za-z0-9_]*=/) return variable(text)
   name = last; last = ""
-  if (is_docker && !image) { image = 1; last = ""; if (text ~ /^[a-z0-9][a-z0-9._:\/-]*(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]+)?$/ && harmless(text)) return text; return REMOVED }
-  if (harmless(text) && text ~ /^\/[A-Za-z0-9._\/-]*\.(sh|py|yaml|gguf)$/) { last = name; return text }
-  if (harmless(text) && name ~ /serve$|^-m$/ && text ~ /^(\/[A-Za-z0-9._\/-]+|[A-Za-z0-9._-]+\/[A-Za-z0-9._-]+)$/) return text
+  if (!harmless(text)) return REMOVED
+  if (text ~ /^\/[A-Za-z0-9._\/-]*\.(sh|py|yaml|gguf)$/) { last = name; serving = 1; return text }
+  if (name ~ /serve$|^-m$/ && serving && text ~ /^(\/[A-Za-z0-9._\/-]+|[A-Za-z0-9._-]+\/[A-Za-z0-9._-]+)$/) return text
   return REMOVED
 }
 # The words of a line of a shell, without their quotes.
@@ -231,7 +290,7 @@ function script(text, label, words, count, i, held, was) {
 }
 '
 
-export flags short switches variables families keys netplan unit ini
+export flags lists short switches options bare options_short options_bare variables families keys netplan unit ini
 
 scrub() {
   tr -cd '\011\012\040-\176' |
@@ -305,7 +364,9 @@ env_file() {
     name = text; sub(/[ \t]*=.*/, "", name)
     plain = name "=" substr(text, index(text, "=") + 1); sub(/^[^=]*=[ \t]*/, name "=", plain)
     if (text !~ /=/) { print "# " REMOVED; next }
-    kept = variable(plain)
+    # What stands behind a blank is a comment to people, and a part of the value to NCCL.
+    sub(/[ \t]+$/, "", plain)
+    kept = plain ~ /[ \t#]/ ? name "=" REMOVED : variable(plain)
     print (kept ~ /\[removed\]$/) ? lead kept : $0
   }' "$1"
 }
@@ -314,8 +375,9 @@ ini_file() {
   awk "$redact"'
   BEGIN { list(ENVIRON["ini"], NAMES) }
   /^\[[A-Za-z0-9-]+\]$/ { print; next }
-  /^[A-Za-z0-9-]+=/ { key = $0; sub(/=.*/, "", key); plain = substr(key, 1, 7) == "address" || key in NAMES
-    print plain && harmless($0) ? $0 : key "=" REMOVED; next }
+  /^[A-Za-z0-9-]+=/ { key = $0; sub(/=.*/, "", key); text = substr($0, length(key) + 2)
+    plain = key ~ /^(address|addresses|route|routes)[0-9]*$/ ? text ~ /^[0-9a-fA-F.:\/,;]*$/ : key in NAMES
+    print plain && harmless($0) && !is_random(text) ? $0 : key "=" REMOVED; next }
   { print "" }' "$1"
 }
 
@@ -325,19 +387,21 @@ unit_file() {
   /^[ \t]*[#;]/ || /^[ \t]*$/ { print ""; next }
   /^\[[A-Za-z]+\]$/ { print; next }
   { line = $0; head = ""; more = line ~ /\\$/; sub(/\\$/, "", line)
-    if (!held && match(line, /^[A-Za-z]+=/)) {
+    if (!held && match(line, /^[A-Za-z][A-Za-z0-9-]*=/)) {
       key = substr(line, 1, RLENGTH - 1); head = key "="; line = substr(line, RLENGTH + 1); fresh()
       kind = key ~ /^Exec/ ? "exec" : key == "Environment" ? "env" : key in NAMES ? "plain" : "none"
       if (kind == "exec" && match(line, /^[-@:+!]+/)) { head = head substr(line, 1, RLENGTH); line = substr(line, RLENGTH + 1) }
     }
+    else if (!held) kind = "none"
     held = more
     if (kind == "plain") out = harmless(line) ? line : REMOVED
     else if (kind == "none") out = REMOVED
     else {
       # A quote that a later line closes is opened here: the script between them is words all the same.
-      gsub(QUOTE, " ", line); count = split_words(line, words); out = ""
+      if (kind == "exec") gsub(QUOTE, " ", line)
+      count = split_words(line, words); out = ""
       for (i = 1; i <= count; i++) {
-        kept = kind == "env" ? variable(words[i]) : word(words[i])
+        kept = kind != "env" ? word(words[i]) : words[i] ~ /=/ ? variable(words[i]) : REMOVED
         out = out (i > 1 ? " " : "") (kept ~ /[ {]/ ? QUOTE kept QUOTE : kept)
       }
     }

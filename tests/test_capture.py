@@ -66,12 +66,27 @@ FORMS = [
     "image-env",
     "label-positional",
     "lldp-text",
+    "flag-after-value",
+    "flag-template",
+    "shell-login",
+    "shell-short",
+    "shell-short-header",
+    "env-blank",
+    "env-random",
+    "unit-own-key",
+    "unit-quoted",
+    "unit-label",
+    "unit-other-program",
+    "nm-address",
+    "nccl-behind",
+    "other-container",
 ]
 
 
 def secret(form: str) -> str:
     """A secret of its own, of no shape that anybody knows, and in lower case as a word is."""
-    return f"zq{form.replace('-', '')}zq"
+    plain = f"zq{form.replace('-', '')}zq"
+    return plain if form != "env-random" else f"{plain}A1b2C3d4E5"
 
 
 S = {form: secret(form) for form in FORMS}
@@ -84,6 +99,8 @@ HOSTILE = Container(
         *("--api-key", S["flag-apart"], S["label-positional"], f"--api-key={S['flag-equals']}"),
         *("--admin-api-key", S["flag-admin"], f"--ssl-keyfile-password={S['flag-ssl']}"),
         *("--hf_token", S["flag-hf"], f"--redis-password={S['flag-redis']}", "-k", S["flag-short"]),
+        *("--max-num-seqs", "8", S["flag-after-value"]),
+        *("--chat-template", f'{{{{ "{S["flag-template"]}" }}}}'),
         *("--our-new-flag", S["flag-unknown"], f"--api_key={S['flag-underscores']}"),
         *("--speculative-config", json.dumps({"method": "mtp", "api_key": S["flag-json-key"]})),
         *("--served-model-name", f"hf_{S['flag-known-name']}"),
@@ -102,6 +119,8 @@ HOSTILE = Container(
         f'VLLM_USE_X={{"secret": "{S["env-json"]}"}}',
         f"SOMETHING_LONG=first\n{S['env-newline']}",
         f"hf_{S['env-name']}=x",
+        f"NCCL_X=token {S['env-blank']}",
+        f"TRITON_X={S['env-random']}",
     ],
     image_env=[f"REGISTRY_PASS={S['image-env']}", "CUDA_VERSION=13.0"],
 )
@@ -112,10 +131,19 @@ SHELL = Container(
     entrypoint=["bash"],
     command=[
         "-lc",
+        f"curl -u me:{S['shell-login']} -H 'X-Key: {S['shell-short-header']}' http://host; "
+        f"sshpass -p {S['shell-short']} ssh host true && "
         f"export HF_TOKEN={S['shell-export']}; OTHER={S['shell-prefix']} vllm serve a/b --port 8000"
         f" && curl -H 'Authorization: Bearer {S['shell-header']}' --api-key {S['shell-flag']}"
         f' --api-key "a b {S["shell-quoted"]}"',
     ],
+)
+OTHER = Container(
+    name="cache",
+    image_id="sha256:" + "3" * 64,
+    image="redis:7",
+    entrypoint=["redis-server"],
+    command=["--requirepass", S["other-container"], "--port", "6379"],
 )
 FILES: Mapping[str, str] = {
     "etc/systemd/system/engine.service": f"""\
@@ -123,13 +151,16 @@ FILES: Mapping[str, str] = {
 Description=serves; key {S["unit-comment"]}
 # {S["unit-comment"]}
 [Service]
-Environment="A=1" OPENAI_API_KEY={S["unit-environment"]}
-ExecStart=/usr/bin/docker run --rm -e HF_TOKEN={S["unit-docker"]} --network host \\
-  vllm/vllm-openai:v0.33.0 serve a/b --api-key "{S["unit-exec"]}" \\
+Environment="A=1" OPENAI_API_KEY={S["unit-environment"]} 'B=a {S["unit-quoted"]}'
+X-Own={S["unit-own-key"]}
+ExecStartPre=/usr/bin/tailscale up --authkey {S["unit-other-program"]}
+ExecStart=/usr/bin/docker run --rm -l a={S["unit-label"]} -e HF_TOKEN={S["unit-docker"]} \\
+  --network host vllm/vllm-openai:v0.33.0 serve a/b --api-key "{S["unit-exec"]}" \\
   --port 8000
 Restart=always
 """,
-    "etc/nccl.conf": f"# {S['nccl-comment']}\nNCCL_NET = IB\nMY_KEY={S['nccl-other']}\n",
+    "etc/nccl.conf": f"# {S['nccl-comment']}\nNCCL_NET = IB\nMY_KEY={S['nccl-other']}\n"
+    f"NCCL_DEBUG=INFO # {S['nccl-behind']}\n",
     "etc/netplan/40-cx7.yaml": f"""\
 # {S["netplan-comment"]}
 network:
@@ -153,6 +184,9 @@ network:
     f"interface-name=en1\n[wifi-security]\npsk={S['nm-wifi']}\n",
     "etc/NetworkManager/system-connections/work.nmconnection": "[connection]\ntype=vpn\n"
     f"interface-name=enP7s7\n[vpn-secrets]\npassword={S['nm-vpn']}\n",
+    "etc/NetworkManager/system-connections/cx7.nmconnection": "[connection]\ntype=ethernet\n"
+    "interface-name=enp1s0f0np0\n[ipv4]\naddress1=192.168.100.12/24,192.168.100.1\n"
+    f"address2={S['nm-address']}\nmethod=manual\n",
     "etc/systemd/network/wg0.network": f"[Match]\nName=wg0\n[X]\nKey={S['networkd-wireguard']}\n",
     "home/me/.cache/huggingface/token": S["cache-token"],
     "home/me/.cache/huggingface/hub/models--openai--gpt-oss-120b/refs/main": "b" * 40,
@@ -174,7 +208,7 @@ NODE = Machine(
         "lldpcli -f keyvalue show neighbors": "lldp.enp1s0f0np0.chassis.name=spark2\n"
         f"lldp.enp1s0f0np0.chassis.descr={S['lldp-text']}\n",
     },
-    (HOSTILE, SHELL),
+    (HOSTILE, SHELL, OTHER),
     {4711: PROCESS},
 )
 
@@ -196,7 +230,8 @@ def members(archive: Path) -> dict[str, str]:
 
 def test_there_are_forty_forms_and_more() -> None:
     assert len(set(FORMS)) >= 40
-    told = json.dumps([HOSTILE.inspected(), HOSTILE.image_inspected(), SHELL.inspected()])
+    told = json.dumps([container.inspected() for container in (HOSTILE, SHELL, OTHER)])
+    told += HOSTILE.image_inspected()
     told += json.dumps([*FILES.values(), *NODE.printed.values(), *PROCESS])
     assert [form for form in FORMS if S[form] not in told] == []
 
@@ -218,7 +253,10 @@ KEPT = {
     ],
     "containers/shell.txt": ['cmd "vllm"\ncmd "serve"\ncmd "a/b"\ncmd "--port"\ncmd "8000"'],
     "processes/4711.txt": ['env "NCCL_NET=IB"', 'arg "--api-key=[removed]"'],
-    "files/etc/nccl.conf": ["#\nNCCL_NET = IB\nMY_KEY=[removed]\n"],
+    "files/etc/nccl.conf": ["#\nNCCL_NET = IB\nMY_KEY=[removed]\nNCCL_DEBUG=[removed]\n"],
+    "files/etc/NetworkManager/system-connections/cx7.nmconnection": [
+        "address1=192.168.100.12/24,192.168.100.1\naddress2=[removed]\nmethod=manual\n"
+    ],
     "files/etc/systemd/system/engine.service": [
         "vllm/vllm-openai:v0.33.0 serve a/b --api-key [removed] \\\n",
         "Restart=always\n",
@@ -277,6 +315,16 @@ def packed(*members: tuple[str, str | bytes], **more: object) -> bytes:
     return gzip.compress(out.getvalue(), mtime=0)
 
 
+def extended(form: int, name: str, **headers: str) -> bytes:
+    """An archive of one file whose header has what that of capture.sh has not."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=form) as tar:
+        info = tarfile.TarInfo(name)
+        info.pax_headers = headers
+        tar.addfile(info)
+    return gzip.compress(out.getvalue(), 1)
+
+
 HEAD = ("n/capture.txt", "# sparkgen capture 1\n")
 LINK = {"linkname": "/etc/shadow", "size": 0}
 REFUSED = {
@@ -299,6 +347,10 @@ REFUSED = {
     "line 2 of n/a has the character U+001B": packed(HEAD, ("n/a", "x\n\x1b[2J")),
     "line 1 of n/e has the character U+00FF": packed(HEAD, ("n/e", b"\xff\xfe")),
     "n/capture.txt is in it twice": packed(HEAD, HEAD),
+    "behind its end": packed(HEAD) + packed(HEAD),
+    "n/aaaa": extended(tarfile.GNU_FORMAT, "n/" + "a" * 300),
+    "n/p has another header": extended(tarfile.PAX_FORMAT, "n/p", size="-5"),
+    "n/q has another header": extended(tarfile.PAX_FORMAT, "n/q", comment="x" * (8 << 20)),
     "not of one node": packed(HEAD, ("m/a", "x")),
     "no capture.txt of this version": packed(("n/capture.txt", "# sparkgen capture 99\n")),
 }

@@ -86,6 +86,14 @@ def with_variable(old: str, new: str) -> Callable[[Machine], Machine]:
     return made
 
 
+def with_more(text: str) -> Callable[[Machine], Machine]:
+    def made(node: Machine) -> Machine:
+        engine, *rest = node.containers
+        return replace(node, containers=[replace(engine, env=[*engine.env, text]), *rest])
+
+    return made
+
+
 def unit(state: str) -> Callable[[Machine], Machine]:
     shown = f"Id=sparkgen-engine.service\n{state}\n"
     words = (
@@ -139,8 +147,8 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
         ["SG865: spark1: the running engine has no MASTER_ADDR;"],
     ),
     "another variable of NCCL": (
-        with_variable("NCCL_NET=IB", "NCCL_NET=IB\nX=1"),
-        ["SG865: spark1: NCCL_NET is IB X=1 in the running engine, and IB in the bundle;"],
+        with_more("NCCL_PROTO=LL"),
+        ["SG865: spark1: the running engine has NCCL_PROTO=LL, which the bundle has not;"],
     ),
     "image": (
         with_engine(image="registry.lan/vllm-ray:0.20.0"),

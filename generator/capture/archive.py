@@ -15,6 +15,7 @@ MAX_ARCHIVE_BYTES = 16 << 20
 _MAX_BYTES = 48 << 20
 _MAX_FILE_BYTES = 1 << 20
 _MAX_FILES = 2000
+_MAX_PATH = 255
 
 _NODE = r"[A-Za-z0-9][A-Za-z0-9.-]{0,62}"
 _PATH = r"(?!.*(^|/)\.\.?(/|$))[A-Za-z0-9._@+:-]+(/[A-Za-z0-9._@+:-]+){0,12}"
@@ -56,6 +57,8 @@ def _unpacked(raw: bytes) -> bytes:
         raise CaptureError(f"it unpacks to more than {_MAX_BYTES >> 20} MiB", _NOBODY)
     if not unpacker.eof:
         raise CaptureError("it is cut off", _ANEW)
+    if unpacker.unused_data:
+        raise CaptureError("there is more behind its end", _NOBODY)
     return data
 
 
@@ -74,7 +77,9 @@ def _members(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 def _refuse(member: tarfile.TarInfo, count: int) -> None:
     shown = _shown(member.name)
-    if not re.fullmatch(_PATH, member.name):
+    if member.pax_headers:
+        raise CaptureError(f"{shown} has another header than capture.sh writes", _NOBODY)
+    if len(member.name) > _MAX_PATH or not re.fullmatch(_PATH, member.name):
         raise CaptureError(f"{shown} is no path of a capture", _NOBODY)
     if not (member.isreg() or member.isdir()) or member.issparse():
         raise CaptureError(f"{shown} is a {_kind(member)}", _NOBODY)
