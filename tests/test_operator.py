@@ -18,6 +18,7 @@ from programs import require
 from waiting import PATIENCE, until
 
 from generator.bundle.access import forwards
+from generator.services.proxy import Proxy
 
 each_bundle = pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 LAB_MESH = next(bundle for bundle in BUNDLES if bundle.name == "lab-mesh")
@@ -81,8 +82,11 @@ def test_forwards(bundle: Bundle) -> None:
     ports = [forward.local for forward in made]
     assert len(set(ports)) == len(ports)
     assert min(ports) >= 1024
-    assert (made[0].node, made[0].port) == (site.head.name, site.engine.api.port)
-    assert made[0].address in ("127.0.0.1", site.engine.api.listen)
+    proxy = Proxy.of(site) if site.address else None
+    first = (proxy.node, proxy.port) if proxy else (site.head.name, site.engine.api.port)
+    assert (made[0].node, made[0].port) == first
+    listens = proxy.listen if proxy else site.engine.api.listen
+    assert made[0].address in ("127.0.0.1", listens)
     assert {forward.node for forward in made} == {node.name for node in site.nodes}
     listed = (bundle.folder / "operator/site.env").read_text()
     for forward in made:

@@ -358,8 +358,9 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
     proxy = Proxy.of(bundle.site)
     addresses = [node.address for node in bundle.site.nodes]
     apis = [f"{part.engine.api.host}:{part.engine.api.port}" for part in bundle.site.parts]
+    engines = [f"{proxy.listen}:{proxy.port}"] * len(apis) if proxy else apis
     assert jobs == {
-        "engine": [f"{proxy.listen}:{proxy.port}"] if proxy else apis,
+        "engine": engines,
         "node": [f"{address}:9100" for address in addresses],
         "gpu": [f"{address}:9400" for address in addresses],
     }

@@ -8,6 +8,8 @@ from itertools import chain
 
 from generator.origin import Origin
 from generator.records import record
+from generator.services.gateway import Gateway
+from generator.services.proxy import Proxy
 from generator.site import Node, Site
 from generator.site.control_plane import LOOPBACK
 
@@ -109,9 +111,13 @@ def _fetched(site: Site) -> Iterator[str]:
 
 def _served(site: Site) -> Iterator[tuple[str, str, str, int]]:
     """Node, title, address and port of each thing that is served, what matters most first."""
+    proxy = Proxy.of(site) if Gateway.of(site) else None
+    if proxy:
+        yield proxy.node, "API", proxy.listen, proxy.port
     for part in site.parts:
         head, api, of = part.head.name, part.engine.api, f" of {part.group}" if part.group else ""
-        yield head, f"API{of}", _reached(api.listen), api.port
+        if not proxy:
+            yield head, f"API{of}", _reached(api.listen), api.port
         if "dashboard" in part.engine.ports:
             yield head, f"Ray dashboard{of}", str(LOOPBACK), part.engine.ports["dashboard"]
     for service in site.services.values():

@@ -5,9 +5,12 @@ Whoever asks for the property of an engine asks here, and not for the engine's n
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from generator.catalogs.versions import Release, release
+
+# What clients ask of a model, and of no other kind of model.
+Task = Literal["chat", "embedding", "rerank"]
 
 
 class BatchDefaults(NamedTuple):
@@ -73,6 +76,9 @@ class EngineTraits(NamedTuple):
     `nvfp4_kernels` the first whose NVFP4 is right there; None where it is not known to matter.
     `startup_since` is the oldest release whose checks at the start are known.
 
+    `tasks` are the flags with which it serves something else than chats, with their values, which
+    switches have none of, and what that is.
+
     `shares_memory`: what it takes does not depend on what others on its node hold already.
 
     `names_parsers`: models' parsers are known by its names for them. `locks_metrics`: they need the
@@ -117,10 +123,21 @@ class EngineTraits(NamedTuple):
     names_parsers: bool = False
     locks_metrics: bool = False
     is_built_for_ranks: bool = False
+    tasks: Mapping[tuple[str, str], Task] = MappingProxyType({})
     paging: Paging | None = None
     window_cells: int = 1
     tile: tuple[int, int] = (1, 1)
     start: Start | None = None
+
+    def task(self, args: Mapping[str, object]) -> Task:
+        """What it serves when it is given these."""
+        given = {name.replace("_", "-"): value for name, value in args.items()}
+        found = [
+            task
+            for (flag, value), task in self.tasks.items()
+            if flag in given and (given[flag] == value or (not value and given[flag] is True))
+        ]
+        return found[-1] if found else "chat"
 
     def batch(self, version: str) -> BatchDefaults:
         """The defaults of a version."""
@@ -175,6 +192,11 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
             counts_graphs=(0, 21),
             draws_unsorted=(0, 17),
         ),
+        tasks={
+            ("runner", "pooling"): "embedding",
+            ("convert", "embed"): "embedding",
+            ("convert", "classify"): "rerank",
+        },
         # vLLM 0.33.0, fused_moe/oracle/mxfp4.py, lines 426 and 865: Marlin on a GB10.
         tile=(256, 128),
         start=Start("0.33.0", "vllm/vllm-openai:v0.33.0"),
@@ -197,6 +219,7 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
             "speculative-moe-a2a-backend": ("none",),
         },
         rings_reported=True,
+        tasks={("is-embedding", ""): "embedding"},
         start=Start("0.5.23", "lmsysorg/sglang:v0.5.23-cu130"),
     ),
     "tensorrt-llm": EngineTraits(
@@ -235,6 +258,12 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
         window_cells=256,
         larger_first=True,
         locks_metrics=True,
+        tasks={
+            ("embedding", ""): "embedding",
+            ("embeddings", ""): "embedding",
+            ("rerank", ""): "rerank",
+            ("reranking", ""): "rerank",
+        },
         is_built_for_ranks=True,
         start=Start("0.5.0-dev", "llama.cpp-rpc:0c1e57098", is_made=True),
     ),

@@ -21,6 +21,7 @@ from generator.fabric.topologies import TOPOLOGIES
 from generator.fit.assessment import Fit
 from generator.hardware import HALVES
 from generator.records import record, replace
+from generator.services.proxy import Proxy
 from generator.site import Bandwidth, Engine, HostEntry, Model, Node, Rank, Site, Words
 from generator.site.complete import CompleteDeclaration
 from generator.site.control_plane import control_planes, links, on_management
@@ -42,7 +43,7 @@ TEST_NCCL = "2.30.7"
 
 def derive(declared: CompleteDeclaration, file: str) -> Site:
     """The site of a declaration without errors; `file` is the site file's name."""
-    beside = services.requested(declared.services, declared.nodes[0])
+    beside = services.requested(declared.services, declared.nodes)
     if not declared.groups:
         return _site(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)
@@ -217,7 +218,10 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
     model = model_of(declared.model, declared.source, declared.commits)
     at_head = (nodes, controls[0], fabric.interfaces[nodes[0].name])
     engine = engine_of(
-        declared.engine, *at_head, is_behind_proxy="proxy" in beside, group=place.group
+        declared.engine,
+        *at_head,
+        is_behind_proxy=_is_behind_proxy(beside, nodes[0]),
+        group=place.group,
     )
     hosts = _hosts(nodes, fabric)
     ways = _routes(topology, nodes, fabric)
@@ -272,6 +276,12 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
             )
         )
     return {"nodes": tuple(members), "model": model, "engine": engine, "memory": memory}
+
+
+def _is_behind_proxy(beside: Mapping[str, Service], head: DeclaredNode) -> bool:
+    """Whether clients meet the proxy, or the gateway, on the node that the API is on."""
+    proxy = beside.get(Proxy.NAME)
+    return isinstance(proxy, Proxy) and proxy.node == head.name
 
 
 def _routes(

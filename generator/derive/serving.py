@@ -81,6 +81,7 @@ def engine_of(
         secrets=declared.secrets,
         env_files=tuple(_env_files(declared, nodes, group)),
         is_derived=declared.derived is not None,
+        task=traits.task(declared.args),
     )
 
 

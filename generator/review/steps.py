@@ -282,9 +282,10 @@ def _keys(change: Change) -> Iterator[Step]:
         if added:
             there = tuple(node.name for node in site.nodes if node.name not in new)
             yield Step(f"write {', '.join(added)} into /etc/sparkgen/secrets.env", there)
-    beside = _of_services(site)
-    if added := [name for name in beside if not change.old or name not in _of_services(change.old)]:
-        yield Step(f"write {', '.join(added)} into /etc/sparkgen/secrets.env", (site.head.name,))
+    known_beside = _of_services(change.old) if change.old else {}
+    for name, beside in _of_services(site).items():
+        if added := [secret for secret in beside if secret not in known_beside.get(name, ())]:
+            yield Step(f"write {', '.join(added)} into /etc/sparkgen/secrets.env", (name,))
     all_nodes = tuple(node.name for node in site.nodes)
     keys = [key for node in site.nodes for key in node.container.keys]
     if keys and (joined or is_led_by_another or _without(site.nodes, change.given, keys[0])):
@@ -314,6 +315,10 @@ def renamed_nodes(site: Site, old: Site | None) -> Mapping[str, str]:
     }
 
 
-def _of_services(site: Site) -> tuple[str, ...]:
-    """Secrets of the head's services, which the engine does not have."""
-    return tuple(name for name in site.secrets(site.head) if name not in site.engine_secrets)
+def _of_services(site: Site) -> dict[str, tuple[str, ...]]:
+    """Secrets of the services of each node, which its engines do not have."""
+    found = {}
+    for node in site.nodes:
+        engines = {name for part, _ in site.parts_of(node.name) for name in part.engine.secrets}
+        found[node.name] = tuple(name for name in site.secrets(node) if name not in engines)
+    return found

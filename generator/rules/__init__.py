@@ -23,6 +23,7 @@ from generator.rules import (
     environment,
     files,
     flags,
+    gateway,
     groups,
     images,
     llama_cpp,
@@ -48,11 +49,13 @@ from generator.rules import (
     venv,
 )
 from generator.rules.flags.checking import CheckedFlags, check_flags
+from generator.rules.gateway import GatewayNode
 from generator.rules.placing import placed, source_of, view
 from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
-from generator.services import SERVICES
+from generator.services import SERVICES, host
+from generator.services.gateway import Gateway
 from generator.site.complete import CompleteDeclaration, complete, of_groups
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredNode
@@ -77,6 +80,7 @@ MODULES = (
     ),
     *(engine, switches),
     *(flags, security, secrets, startup, sglang, tensorrt_llm, llama_cpp, services, advisories),
+    gateway,
     variables,
     requirements,
     files,
@@ -92,7 +96,7 @@ MODULES = (
 # What rules ask for that is no section of the site file.
 _OWN = (
     *("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration"),
-    *("joined", "takes_proxy"),
+    *("joined", "takes_proxy", "gateway", "is_behind_proxy"),
 )
 
 
@@ -142,8 +146,8 @@ def _judged(group: DeclaredGroup, site: "_Facts") -> _Part:
         kind = group_kind(declared.topology, site.fabric, group.nodes)
     topology = replace(declared.topology, kind=kind) if declared.topology and kind else None
     services = declared.services
-    if services is not None and site.declaration.nodes:
-        is_first = site.declaration.nodes[0].name in group.nodes
+    if services is not None and site.front:
+        is_first = site.front.name == group.nodes[0]
         services = {
             name: own for name, own in services.items() if is_first or not SERVICES[name].IS_ON_HEAD
         }
@@ -157,6 +161,7 @@ def _judged(group: DeclaredGroup, site: "_Facts") -> _Part:
     if topology and site.fabric:
         facts.fabric = of_nodes(site.fabric, group.nodes)
     facts.takes_proxy = False
+    facts.front, facts.gateway = site.front, site.gateway
     facts.findings = list(site.findings)
     for number in _in_order():
         if RULES[number].of_serving:
@@ -238,6 +243,31 @@ class _Facts:
         if declared.nodes is None or declared.model is None or declared.engine is None:
             return None
         return assess(declared.nodes, declared.model, declared.engine)
+
+    @cached_property
+    def front(self) -> DeclaredNode | None:
+        """The node of the services that are on one node alone."""
+        declared = self.declaration
+        if declared.services is None or not declared.nodes:
+            return None
+        return host(declared.services, declared.nodes)
+
+    @cached_property
+    def gateway(self) -> GatewayNode | None:
+        """The node of the gateway, if the site asks for one, and what it is joined to."""
+        declared = self.declaration
+        if self.front is None or Gateway.NAME not in (declared.services or ()):
+            return None
+        interfaces = self.fabric.interfaces.get(self.front.name, ()) if self.fabric else ()
+        return GatewayNode(self.front, tuple(each.address.network for each in interfaces))
+
+    @property
+    def is_behind_proxy(self) -> bool | None:
+        """Whether clients meet the proxy on the node that the API is on."""
+        declared = self.declaration
+        if self.front is None or declared.services is None or not declared.nodes:
+            return None
+        return "proxy" in declared.services and self.front.name == declared.nodes[0].name
 
     @cached_property
     def joined(self) -> tuple[DeclaredNode, ...] | None:

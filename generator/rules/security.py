@@ -1,11 +1,11 @@
 """Rules about what others can reach and read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from generator.diagnostics import Severity
 from generator.engines import ENGINES
 from generator.rules.registry import Fault, documented, rule
-from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Settings
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
 
 
 @rule("SG701", Severity.WARNING, unless="SG683")
@@ -37,7 +37,7 @@ def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Iterator[Fault]:
 def public_api(
     engine: DeclaredEngine,
     nodes: Sequence[DeclaredNode],
-    services: Mapping[str, Settings],
+    is_behind_proxy: bool,
     takes_proxy: bool,
 ) -> Iterator[Fault]:
     """An API on a public management network asks for a key.
@@ -64,7 +64,7 @@ def public_api(
     management, key = nodes[0].management, ENGINES[engine.name].API_KEY
     if engine.bind not in (None, "management") or not management or key in engine.secrets:
         return
-    if "proxy" in services:
+    if is_behind_proxy:
         return
     if management.address.ip.is_global:
         proxy = "write 'proxy: true' in services, or 'bind: local' in engine"
@@ -80,7 +80,7 @@ def public_api(
 def key_of_some_paths(
     engine: DeclaredEngine,
     nodes: Sequence[DeclaredNode],
-    services: Mapping[str, Settings],
+    is_behind_proxy: bool,
     takes_proxy: bool,
 ) -> Iterator[Fault]:
     """A key of vLLM protects some of its paths, and the proxy all.
@@ -104,7 +104,7 @@ def key_of_some_paths(
     """
     module = ENGINES[engine.name]
     is_local = engine.bind == "local" or not (engine.bind or nodes[0].management)
-    if is_local or "proxy" in services or module.API_KEY not in engine.secrets:
+    if is_local or is_behind_proxy or module.API_KEY not in engine.secrets:
         return
     proxy = "write 'proxy: true' in services, or " if takes_proxy else ""
     if paths := module.open_paths(engine.version, engine.env, engine.args):

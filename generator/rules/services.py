@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from generator.diagnostics import Severity
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
+from generator.services import host
 from generator.sitefile.declaration import (
     DeclaredEngine,
     DeclaredModel,
@@ -78,9 +79,9 @@ def models_that_one_node_reads(
 def proxy_without_a_network(
     services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """The proxy listens on the head's management address.
+    """The proxy listens on the management address of its node: the head, or the gateway's.
 
-    Clients find it there. On a head without one it would serve nobody.
+    Clients find it there. On a node without one it would serve nobody.
 
     Bad:
         nodes:
@@ -99,20 +100,22 @@ def proxy_without_a_network(
         services:
           proxy: true
     """
-    if "proxy" in services and not nodes[0].management:
+    node = host(services, nodes)
+    if "proxy" in services and not node.management:
+        # The gateway brings the proxy with it.
+        name = "gateway" if "gateway" in services else "proxy"
+        which = "the first node" if node is nodes[0] else node.name
         yield Fault(
-            f"the proxy has no address to listen on: {nodes[0].name} has no management network",
-            ("services", "proxy"),
-            "write 'management: {address: ...}' in the first node, or take 'proxy' out",
+            f"the {name} has no address to listen on: {node.name} has no management network",
+            ("services", name),
+            f"write 'management: {{address: ...}}' in {which}, or take '{name}' out",
             at_key=True,
         )
 
 
 @rule("SG683")
-def way_around_the_proxy(
-    services: Mapping[str, Settings], engine: DeclaredEngine
-) -> Iterator[Fault]:
-    """Behind the proxy the API listens for the head alone.
+def way_around_the_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Iterator[Fault]:
+    """Behind a proxy on its own node the API listens for that node alone.
 
     On any other address it would answer whoever does not come through the proxy.
 
@@ -128,7 +131,7 @@ def way_around_the_proxy(
         services:
           proxy: true
     """
-    if "proxy" in services and engine.bind not in (None, "local"):
+    if is_behind_proxy and engine.bind not in (None, "local"):
         yield Fault(
             f"'bind: {engine.bind}' would let clients in beside the proxy",
             ("engine", "bind"),

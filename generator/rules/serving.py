@@ -5,6 +5,7 @@ from itertools import combinations
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import (
+    Add,
     Related,
     Severity,
     did_you_mean,
@@ -20,6 +21,7 @@ from generator.rules.memory import WARNED
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
 from generator.services import SERVICES
+from generator.services.gateway import Gateway
 from generator.site import PORTS_OF_WORKERS
 from generator.site.service import RequestedPort
 from generator.sitefile.declaration import DeclaredGroup, Settings, Topology
@@ -382,10 +384,10 @@ def engines_that_share_a_node(groups: Groups) -> Iterator[Fault]:
 
 @rule("SG248", unless="SG201 SG241")
 def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """What stands before a single engine is not asked for with groups.
+    """What is for one address stands before the gateway where there are groups.
 
-    The proxy and the chat page are for the one engine of a site. With groups each engine listens
-    for itself.
+    The proxy and the chat page ask one address, and the engines of groups have several: the gateway
+    makes them one.
 
     Bad:
         services: {proxy: true}
@@ -394,13 +396,21 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
             nodes: [spark1]
 
     Good:
-        services: {firewall: true}
+        services: {gateway: true}
         groups:
           - name: chat
             nodes: [spark1]
     """
     for name in services:
-        if not SERVICES[name].KNOWS_GROUPS:
+        if SERVICES[name].IS_ON_HEAD and Gateway.NAME not in services:
+            yield Fault(
+                f"'{name}' asks one address, and several engines have as many",
+                ("services", name),
+                "write 'gateway: true' beside it",
+                at_key=True,
+                proposals=((Add(("services", Gateway.NAME), True),),),
+            )
+        elif not SERVICES[name].KNOWS_GROUPS:
             yield Fault(
                 f"'{name}' is for a site with one engine",
                 ("services", name),

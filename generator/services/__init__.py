@@ -1,9 +1,11 @@
 """The services beside the engine: one module has everything about one service."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from generator.records import replace
 from generator.services.ansible import Ansible
 from generator.services.firewall import Firewall
+from generator.services.gateway import Gateway
 from generator.services.guard import Guard
 from generator.services.models import Models
 from generator.services.monitoring import Monitoring
@@ -18,10 +20,35 @@ from generator.sitefile.declaration import DeclaredNode, Settings
 # What is left to do on a node after an installation is done in this order.
 SERVICES: Mapping[str, type[Service]] = {
     service.NAME: service
-    for service in (Power, Proxy, WebUi, Guard, Qos, Monitoring, Firewall, Ssh, Models, Ansible)
+    for service in (
+        Power,
+        Gateway,
+        Proxy,
+        WebUi,
+        Guard,
+        Qos,
+        Monitoring,
+        Firewall,
+        Ssh,
+        Models,
+        Ansible,
+    )
 }
 
 
-def requested(services: Mapping[str, Settings], head: DeclaredNode) -> dict[str, Service]:
+def host(services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]) -> DeclaredNode:
+    """The node of what is on one node alone: the head, unless the gateway is on another."""
+    wanted = services.get(Gateway.NAME, {}).get("node")
+    return next((node for node in nodes if node.name == wanted), nodes[0])
+
+
+def requested(
+    services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]
+) -> dict[str, Service]:
     """The services that a site asks for, by name."""
-    return {name: SERVICES[name].requested(services[name], head) for name in sorted(services)}
+    own = host(services, nodes)
+    found = {name: SERVICES[name].requested(services[name], own) for name in sorted(services)}
+    proxy = found.get(Proxy.NAME)
+    if isinstance(proxy, Proxy) and Gateway.NAME in found:
+        found[Proxy.NAME] = replace(proxy, is_for_all=True)
+    return found

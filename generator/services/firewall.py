@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from generator.activation import Activation, Effect
 from generator.records import record
+from generator.services.gateway import Gateway
 from generator.site import Node, Site
 from generator.site.entry import Entry
 from generator.site.service import Service
@@ -32,7 +33,8 @@ def _rules(site: Site, node: Node) -> Iterator[str]:
     for part, member in site.parts_of(node.name):
         if member.is_head and part.engine.api.listen == "0.0.0.0":
             yield f"allow {part.engine.api.port}/tcp"
-        yield from (_people(node, port) for port in _engine_pages(part, member))
+        for port in _engine_pages(part, member):
+            yield _gateway(site, port) or _people(node, port)
     for service in site.services.values():
         yield from (_people(node, port) for port in service.opened(node))
 
@@ -44,6 +46,13 @@ def _engine_pages(site: Site, node: Node) -> Iterator[int]:
         return
     if api.listen == str(management.address.ip):
         yield api.port
+
+
+def _gateway(site: Site, port: int) -> str:
+    """Where there is a gateway, nobody else asks an engine on another node."""
+    gateway = Gateway.of(site)
+    management = site.node(gateway.node).management if gateway else None
+    return f"allow from {management.address.ip} to any port {port} proto tcp" if management else ""
 
 
 def _people(node: Node, port: int) -> str:

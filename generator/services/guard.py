@@ -46,6 +46,6 @@ class Guard(Service):
         return tuple(p.unit for p, _ in reversed(site.parts_of(node.name))) if site.groups else ()
 
     @classmethod
-    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
+    def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """The same floor everywhere."""
         return cls(FLOOR_GIB)

@@ -86,7 +86,7 @@ class Monitoring(Service):
     gpu_port: int
 
     @classmethod
-    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
+    def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """The same exporters everywhere."""
         return cls(NODE_IMAGE, NODE_PORT, GPU_IMAGE, GPU_PORT)
 

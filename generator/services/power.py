@@ -27,6 +27,6 @@ class Power(Service):
     clock_mhz: int
 
     @classmethod
-    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
+    def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """The same bound everywhere: the slowest node decides how fast all are."""
         return cls(settings["clock_mhz"])

@@ -1,4 +1,4 @@
-"""nginx before the API, on the head: a list of paths that are open, and a key for each client.
+"""nginx before the API or the gateway: a list of paths that are open, and a key for each client.
 
 The key of an engine is one for all, and protects some of its paths alone. Behind the proxy the
 engine listens for its own node.
@@ -10,10 +10,11 @@ from typing import Self
 from generator.activation import NOTHING, service_restart
 from generator.origin import Origin
 from generator.records import record
+from generator.services.gateway import Gateway, routes
 from generator.site import Node, Site, Words
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
-from generator.site.service import RequestedPort, Service
+from generator.site.service import RequestedPort, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
 from generator.sitefile.defaults import default
 
@@ -33,48 +34,86 @@ ASKED = (
 )
 READ = ("/v1/models",)
 # Without a key, as an engine itself answers them: for a load balancer, and for Prometheus.
-PUBLIC = ("/health", "/metrics")
+HEALTH, METRICS = "/health", "/metrics"
+PUBLIC = (HEALTH, METRICS)
 
 # The user nginx of the image, who is nobody special on the node.
 USER = 101
 
 _RESTART = service_restart("sparkgen-proxy", "the proxy")
-
-
-def _on_head(site: Site, node: Node) -> bool:
-    return node.is_head
+_HERE = on_its_node("proxy")
 
 
 def _port(settings: Settings) -> int:
     return int(settings.get("port", default("services.proxy.port")))
 
 
+@record
+class Direct:
+    """A path that needs no key, and who answers it; `key` names a file with that one's own."""
+
+    ORIGIN = Origin("services.gateway groups|model", "who is asked, generator/services/proxy.py")
+
+    path: str
+    url: str
+    key: str | None = None
+
+
 def _values(site: Site, node: Node) -> dict[str, object]:
-    proxy = Proxy.of(site)
+    proxy, gateway = Proxy.of(site), Gateway.of(site)
     assert proxy
-    return {"proxy": proxy, "read": READ, "public": PUBLIC}
+    own_url = gateway.own_url if gateway else site.engine.api.own_url
+    return {
+        "proxy": proxy,
+        "read": READ,
+        "public": () if gateway else PUBLIC,
+        "direct": tuple(_direct(site, gateway)) if gateway else (),
+        "what": site.name if gateway else site.engine.title,
+        "upstream": own_url.replace("http://", ""),
+    }
+
+
+def _direct(site: Site, gateway: Gateway) -> Iterator[Direct]:
+    """The health of the gateway, and health and metrics of each engine."""
+    yield Direct(HEALTH, f"{gateway.own_url}/health/liveliness")
+    locked = dict(Proxy.locked_metrics(site))
+    for part, route in zip(site.parts, routes(site), strict=True):
+        of = f"/{part.group}" if part.group else ""
+        if of:
+            yield Direct(f"{HEALTH}{of}", f"{route.url}{HEALTH}")
+        name = f"metrics-{route.engine}" if route.engine in locked else None
+        yield Direct(f"{METRICS}{of}", f"{route.url}{METRICS}", name)
 
 
 @record
 class Proxy(Service):
-    """The proxy: where it listens, its image, and the paths that clients may post to."""
+    """The proxy: where it listens, its image, and the paths that clients may post to.
+
+    `is_for_all`: the gateway is behind it, and not an engine.
+    """
 
     ORIGIN = Origin("services.proxy", "what clients may ask for, generator/services/")
 
     NAME = "proxy"
     IS_ON_HEAD = True
-    KNOWS_GROUPS = False
     ENTRIES = (
-        Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_on_head),
-        Entry("opt/sparkgen/proxy.conf", _RESTART, wanted=_on_head, values=_values),
-        Entry("opt/sparkgen/proxy.sh", NOTHING, 0o755, _on_head, payload=True),
-        Entry("opt/sparkgen/proxy.yaml", _RESTART, wanted=_on_head, values=_values),
+        Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_HERE),
+        Entry("opt/sparkgen/proxy.conf", _RESTART, wanted=_HERE, values=_values),
+        Entry("opt/sparkgen/proxy.sh", NOTHING, 0o755, _HERE, payload=True),
+        Entry("opt/sparkgen/proxy.yaml", _RESTART, wanted=_HERE, values=_values),
     )
 
+    node: str
     image: str
     listen: str
     port: int
     asked: Words
+    is_for_all: bool = False
+
+    @property
+    def address(self) -> str:
+        """Its own, where it stands before the gateway."""
+        return self.url if self.is_for_all else ""
 
     @property
     def user(self) -> int:
@@ -86,13 +125,22 @@ class Proxy(Service):
         """The base address for clients."""
         return f"http://{self.listen}:{self.port}"
 
+    @staticmethod
+    def locked_metrics(site: Site) -> tuple[tuple[str, str], ...]:
+        """The engines behind the gateway whose metrics need a key, each with the name of that."""
+        return tuple(
+            (route.engine, part.engine.key)
+            for part, route in zip(site.parts, routes(site), strict=True)
+            if part.engine.traits.locks_metrics and part.engine.key
+        )
+
     @classmethod
-    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
+    def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the management network; a rule sees to it that there is one."""
-        listen = head.management.address.ip if head.management else LOOPBACK
+        listen = host.management.address.ip if host.management else LOOPBACK
         image = settings.get("image", default("services.proxy.image"))
         asked = dict.fromkeys([*ASKED, *settings.get("paths", ())])
-        return cls(image, str(listen), _port(settings), tuple(asked))
+        return cls(host.name, image, str(listen), _port(settings), tuple(asked))
 
     @classmethod
     def requested_ports(cls, settings: Settings) -> Mapping[str, RequestedPort]:
@@ -102,14 +150,14 @@ class Proxy(Service):
 
     def listeners(self, node: Node) -> Mapping[str, int]:
         """It is on the head alone."""
-        return {self.NAME: self.port} if node.is_head else {}
+        return {self.NAME: self.port} if node.name == self.node else {}
 
     def images(self, node: Node) -> Iterator[str]:
         """nginx, on the head."""
-        if node.is_head:
+        if node.name == self.node:
             yield self.image
 
     def opened(self, node: Node) -> Iterator[int]:
         """Clients are on the management network."""
-        if node.is_head:
+        if node.name == self.node:
             yield self.port

@@ -9,15 +9,12 @@ from generator.records import record
 from generator.site import Node, Site
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
-from generator.site.service import Page, RequestedPort, Service
+from generator.site.service import Page, RequestedPort, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
 from generator.sitefile.defaults import default
 
 _RESTART = service_restart("sparkgen-web-ui", "the web UI")
-
-
-def _on_head(site: Site, node: Node) -> bool:
-    return node.is_head
+_HERE = on_its_node("web_ui")
 
 
 def _port(settings: Settings) -> int:
@@ -32,16 +29,21 @@ class WebUi(Service):
 
     NAME = "web_ui"
     IS_ON_HEAD = True
-    KNOWS_GROUPS = False
     ENTRIES = (
-        Entry("etc/systemd/system/sparkgen-web-ui.service", _RESTART, wanted=_on_head),
-        Entry("opt/sparkgen/web-ui.sh", _RESTART, 0o755, _on_head, payload=True),
-        Entry("opt/sparkgen/web-ui.yaml", _RESTART, wanted=_on_head),
+        Entry("etc/systemd/system/sparkgen-web-ui.service", _RESTART, wanted=_HERE),
+        Entry("opt/sparkgen/web-ui.sh", _RESTART, 0o755, _HERE, payload=True),
+        Entry("opt/sparkgen/web-ui.yaml", _RESTART, wanted=_HERE),
     )
 
+    node: str
     image: str
     listen: str
     port: int
+
+    @property
+    def client(self) -> str:
+        """Its name among the clients of the proxy, if it goes by the gateway."""
+        return "web-ui"
 
     @property
     def url(self) -> str:
@@ -49,11 +51,11 @@ class WebUi(Service):
         return f"http://{self.listen}:{self.port}"
 
     @classmethod
-    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
+    def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the management network, or for the head alone where there is none."""
-        listen = head.management.address.ip if head.management else LOOPBACK
+        listen = host.management.address.ip if host.management else LOOPBACK
         image = settings.get("image", default("services.web_ui.image"))
-        return cls(image, str(listen), _port(settings))
+        return cls(host.name, image, str(listen), _port(settings))
 
     @classmethod
     def requested_ports(cls, settings: Settings) -> Mapping[str, RequestedPort]:
@@ -63,23 +65,23 @@ class WebUi(Service):
 
     def listeners(self, node: Node) -> Mapping[str, int]:
         """The page is on the head alone."""
-        return {self.NAME: self.port} if node.is_head else {}
+        return {self.NAME: self.port} if node.name == self.node else {}
 
-    def secrets(self, node: Node) -> Iterator[str]:
+    def secrets(self, site: Site, node: Node) -> Iterator[str]:
         """The administrator's account, which Open WebUI makes at its first start."""
-        if node.is_head:
+        if node.name == self.node:
             yield from ("WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD")
 
     def images(self, node: Node) -> Iterator[str]:
         """Open WebUI, on the head."""
-        if node.is_head:
+        if node.name == self.node:
             yield self.image
 
     def opened(self, node: Node) -> Iterator[int]:
         """People reach the page where the head has a management network."""
-        if node.is_head and node.management:
+        if node.name == self.node and node.management:
             yield self.port
 
     def pages(self, site: Site) -> Iterator[Page]:
         """The chat page."""
-        yield Page(site.head.name, "web UI", self.listen, self.port)
+        yield Page(self.node, "web UI", self.listen, self.port)

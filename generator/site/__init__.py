@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from generator.catalogs.advisories import Advisory
-from generator.catalogs.engines import ENGINE_TRAITS, EngineTraits
+from generator.catalogs.engines import ENGINE_TRAITS, EngineTraits, Task
 from generator.catalogs.vocabularies import Vocabulary
 from generator.fabric.addressing import Cable, FabricInterface, Port, SwitchPort
 from generator.fabric.routes import Route
@@ -448,14 +448,14 @@ class Api:
     """Where the engine answers: the address it listens on, and the one that clients use."""
 
     ORIGIN = Origin(
-        "services.proxy|engine.bind|nodes[0].management",
+        "services.gateway|services.proxy|engine.bind|nodes[0].management",
         "the API listens on the head's management address unless engine.bind says otherwise",
     )
     ORIGINS = origins(
         has_tls=Origin("engine.args", "whether the engine is given a certificate"),
         port=Origin("engine.port", "the engine's own port unless the site says another"),
         url=Origin(
-            "services.proxy|engine.bind|nodes[0].management engine.port",
+            "services.gateway|services.proxy|engine.bind|nodes[0].management engine.port",
             "the API listens on the head's management address unless engine.bind says otherwise",
         ),
     )
@@ -505,6 +505,7 @@ class Engine:
         nccl=Origin("engine.nccl"),
         ports=Origin("engine.ports|engine.name", "the engine's own unless the site differs"),
         secrets=Origin("engine.secrets"),
+        task=Origin("engine.args", "what it serves: chats, embeddings or rankings"),
         title=Origin("engine.name", "the engine's name as people write it"),
         traits=Origin("engine.name", "what the engine is like, generator/catalogs/engines.py"),
         venv=Origin("engine.venv"),
@@ -527,6 +528,7 @@ class Engine:
     secrets: Words
     env_files: Words
     is_derived: bool
+    task: Task = "chat"
 
     @property
     def rendezvous(self) -> int | None:
@@ -620,6 +622,7 @@ class Site:
         start_order=Origin("nodes", "workers before the head"),
         test_nccl=Origin("engine.nccl"),
         image_build=Origin("engine.image", "what the image is built from"),
+        address=Origin("services.gateway services.proxy nodes"),
         advisories=Origin("", "those that are about a kernel or a driver"),
         switch_setups=Origin("topology.switches"),
         uplinks=Origin("topology.uplinks"),
@@ -705,6 +708,15 @@ class Site:
         return self.nodes[0]
 
     @property
+    def address(self) -> str:
+        """Where clients find all models, empty where each engine is asked itself."""
+        return next(filter(None, (service.address for service in self.services.values())), "")
+
+    def node(self, name: str) -> Node:
+        """The node of that name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    @property
     def cabled(self) -> Node:
         """The first node that has a cable, whose interfaces stand for those of all."""
         return next((node for node in self.nodes if node.interfaces), self.head)
@@ -773,7 +785,9 @@ class Site:
     def secrets(self, node: Node) -> Words:
         """The names that must have a value in a node's secrets.env."""
         engines = (name for part, _ in self.parts_of(node.name) for name in part.engine.secrets)
-        beside = (name for service in self.services.values() for name in service.secrets(node))
+        beside = (
+            name for service in self.services.values() for name in service.secrets(self, node)
+        )
         return tuple(dict.fromkeys([*engines, *beside]))
 
     def _engine_listeners(self, node: Node) -> dict[str, int]:

@@ -5,7 +5,7 @@ site has of the service, with every default filled in. Whatever a service does n
 to the answers here, which are empty.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Self
 
 from generator.diagnostics import KeyPath
@@ -41,8 +41,9 @@ class Service:
 
     `NAME` is its key under `services`. `ENTRIES` are its files on the nodes, `OPERATOR_ENTRIES`
     those on the operator's machine. `NCCL_ORIGINS` says of each variable that `nccl` sets why.
-    `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it
-    takes ports of the head alone. `KNOWS_GROUPS`: it is for sites with several engines too.
+    `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it runs on
+    the head alone, or where the gateway does. `KNOWS_GROUPS`: it is for sites with several engines
+    too.
     """
 
     __slots__ = ()
@@ -56,8 +57,8 @@ class Service:
     KNOWS_GROUPS: ClassVar[bool] = True
 
     @classmethod
-    def requested(cls, settings: Settings, head: DeclaredNode) -> Self:
-        """The service with these settings, and defaults for all others."""
+    def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
+        """The service with these settings, and defaults; `host` is its node if it is on one."""
         return cls()
 
     @classmethod
@@ -71,6 +72,11 @@ class Service:
         found = site.services.get(cls.NAME)
         return found if isinstance(found, cls) else None
 
+    @property
+    def address(self) -> str:
+        """Where clients find all models, if it makes one address of several."""
+        return ""
+
     def nccl(self) -> Mapping[str, str]:
         """Variables of NCCL that it sets where there is a fabric."""
         return {}
@@ -79,7 +85,7 @@ class Service:
         """The ports on a node that nobody else may have, by name."""
         return {}
 
-    def secrets(self, node: Node) -> Iterable[str]:
+    def secrets(self, site: Site, node: Node) -> Iterable[str]:
         """The names of what it reads from the node's secrets.env."""
         return ()
 
@@ -98,3 +104,12 @@ class Service:
     def panels(self, site: Site) -> Iterable[Panel]:
         """What the dashboard shows of it."""
         return ()
+
+
+def on_its_node(name: str) -> Callable[[Site, Node], bool]:
+    """Whether a node is the one that a service is on, which has a `node`."""
+
+    def is_there(site: Site, node: Node) -> bool:
+        return bool(getattr(site.services[name], "node", None) == node.name)
+
+    return is_there

@@ -39,9 +39,9 @@ def table(site: Site, node: str | None = None, width: int | None = None) -> str:
     count = len(site.nodes)
     summary = f"{site.name}: {site.kind}, {count} node{'s' if count > 1 else ''}"
     parts = (
-        [f"{summary}, {len(site.groups)} groups", _groups(site.groups, width)]
+        [f"{summary}, {len(site.groups)} groups{_address(site)}", _groups(site.groups, width)]
         if site.groups
-        else [f"{summary}, {_served(site)}"]
+        else [f"{summary}, {_served(site)}{_address(site)}"]
     )
     parts.append(_nodes(site.nodes, width))
     if site.has_fabric:
@@ -58,6 +58,11 @@ def _served(site: Site) -> str:
         f"{site.engine.title} {site.engine.version} ({site.engine.launcher}), "
         f"{site.model.served_name} at {site.engine.api.url}"
     )
+
+
+def _address(site: Site) -> str:
+    """The one address for all, where there is a gateway."""
+    return f"; all at {site.address}" if site.address else ""
 
 
 def _groups(groups: Iterable[Site], width: int | None) -> str:

@@ -460,8 +460,11 @@ def _waiver(item: Mapping[str, Any]) -> Waiver:
 
 
 def _services(items: Mapping[str, Any]) -> dict[str, Settings]:
-    """The requested services, each with its settings."""
-    return {name: own if isinstance(own, dict) else {} for name, own in items.items() if own}
+    """The requested services, each with its settings; the gateway's clients come by the proxy."""
+    found: dict[str, Settings] = {
+        name: own if isinstance(own, dict) else {} for name, own in items.items() if own
+    }
+    return found | ({"proxy": found.get("proxy", {})} if "gateway" in found else {})
 
 
 def _identity(data: Mapping[str, Any]) -> Identity:

@@ -41,11 +41,21 @@ clients() {
   done <"$keys"
 }
 
-# The engine's own key; the last line of a name is what counts.
-engine_key() {
-  local name value
-  name=$(fact API_KEY)
-  [[ $name ]] || return 0
+# The key of what is behind the proxy: the gateway's, which is in a file of its own, or the engine's.
+upstream_key() {
+  local file name
+  file=$(fact API_KEY_FILE) name=$(fact API_KEY)
+  if [[ $file ]]; then
+    [[ -s $file ]] || die "there is no $file yet: the gateway makes it at its first start"
+    cat "$file"
+  elif [[ $name ]]; then
+    secret "$name"
+  fi
+}
+
+# An engine's own key; the last line of a name is what counts.
+secret() {
+  local name=$1 value
   value=$(sed -n "s/^$name=//p" "$secrets" 2>/dev/null | tail -n 1)
   [[ $value && $value != *[[:space:]\"\\\$]* ]] ||
     die "$secrets has no value for $name that nginx can pass on: write one without quotes, blanks, backslashes and \$"
@@ -54,17 +64,24 @@ engine_key() {
 
 # Root reads the keys, and nginx what is made of them: no path leads there for any other user.
 prepare() {
-  local user name key found engine
+  local user name key found upstream group
   found=$(clients)
-  engine=$(engine_key)
+  upstream=$(upstream_key)
   user=$(fact PROXY_USER)
   install --directory --mode 0755 "$prepared"
   while read -r name key; do
     [[ $name ]] || continue
     printf '"~^(?i:bearer) +%s\\|[^|]*$" %s;\n"~^\\|%s$" %s;\n' "$key" "$name" "$key" "$name"
   done <<<"$found" >"$prepared/clients.new"
-  echo "proxy_set_header Authorization \"${engine:+Bearer $engine}\";" >"$prepared/engine.new"
+  echo "proxy_set_header Authorization \"${upstream:+Bearer $upstream}\";" >"$prepared/engine.new"
+  while read -r group name; do
+    key=$(secret "$name")
+    echo "proxy_set_header Authorization \"Bearer $key\";" >"$prepared/metrics-$group.new"
+  done < <(fact METRICS_KEY)
   chown "$user:$user" "$prepared"/*.new
+  for name in "$prepared"/metrics-*.new; do
+    [[ ! -e $name ]] || mv "$name" "${name%.new}"
+  done
   mv "$prepared/clients.new" "$prepared/clients"
   mv "$prepared/engine.new" "$prepared/engine"
   [[ $found ]] || echo "no client has a key yet: sudo /opt/sparkgen/proxy.sh add NAME" >&2

@@ -1,0 +1,158 @@
+"""Rules about the gateway: where it is, what it can reach, and what it is."""
+
+import re
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network
+
+from generator.diagnostics import all_nearest, did_you_mean, removal, replacements
+from generator.fabric.addressing import Fabric
+from generator.records import record
+from generator.rules.nodes import Nodes, named
+from generator.rules.registry import Fault, rule
+from generator.services.gateway import COMPROMISED, Gateway
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Settings
+from generator.sitefile.defaults import default
+
+Services = Mapping[str, Settings]
+
+
+@rule("SG260", unless="SG201")
+def node_of_the_gateway(services: Services, nodes: Nodes) -> Iterator[Fault]:
+    """The gateway is on a node of the list.
+
+    Bad:
+        services:
+          gateway: {node: spark11}
+
+    Good:
+        services:
+          gateway: {node: spark1}
+    """
+    wanted = services.get(Gateway.NAME, {}).get("node")
+    names = [node.name for node in nodes]
+    if wanted is not None and wanted not in names:
+        path = ("services", Gateway.NAME, "node")
+        yield Fault(
+            f"there is no node '{wanted}'",
+            path,
+            did_you_mean(wanted, names) or f"the nodes are {named(names)}",
+            proposals=replacements(path, all_nearest(wanted, names)),
+        )
+
+
+@record
+class GatewayNode:
+    """The node of the gateway, and the subnets of the fabric that it is on."""
+
+    node: DeclaredNode
+    networks: tuple[IPv4Network, ...]
+
+
+@rule("SG261", unless="SG201 SG260 SG682")
+def engine_out_of_reach(
+    gateway: GatewayNode, nodes: Nodes, engine: DeclaredEngine, fabric: Fabric
+) -> Iterator[Fault]:
+    """The gateway reaches every engine.
+
+    On its own node it asks the engine on the loopback. On another one the API has to listen on an
+    address that the gateway's node has a way to.
+
+    Bad:
+        services:
+          gateway: {node: spark2}
+        engine:
+          bind: local
+
+    Good:
+        services:
+          gateway: {node: spark2}
+        engine:
+          bind: management
+    """
+    head = nodes[0]
+    if head.name == gateway.node.name:
+        return
+    where = f"the gateway on {gateway.node.name} does not reach the API on {head.name}"
+    if engine.bind == "local":
+        yield Fault(
+            f"{where}, which is local there",
+            ("engine", "bind"),
+            "take 'bind' out, or move the gateway there",
+        )
+    elif engine.bind == "fabric":
+        first = fabric.interfaces.get(head.name, ())[:1]
+        if not any(interface.address.network in gateway.networks for interface in first):
+            yield Fault(
+                f"{where}: no cable joins the two",
+                ("engine", "bind"),
+                "take 'bind' out: management is what they share",
+            )
+    elif not head.management:
+        yield Fault(
+            f"{where}, which has no management network",
+            ("services", Gateway.NAME),
+            f"write 'management: {{address: ...}}' in {head.name}, or 'bind: fabric' in its engine "
+            "if a cable joins the two",
+            at_key=True,
+        )
+
+
+@rule("SG262")
+def compromised_gateway(services: Services) -> Iterator[Fault]:
+    """No release of LiteLLM is used that is reported as compromised.
+
+    1.82.7 and 1.82.8 were published by a thief of credentials, and stole those of the machine.
+    1.107.0 is reported as compromised too.
+
+    Source: BerriAI/litellm issues 24512 and 24518; OSV MAL-2026-2144.
+
+    Bad:
+        services:
+          gateway: {image: 'ghcr.io/berriai/litellm:v1.107.0'}
+
+    Good:
+        services:
+          gateway: {image: 'ghcr.io/berriai/litellm:v1.106.2'}
+    """
+    image = services.get(Gateway.NAME, {}).get("image", "")
+    found = re.search(_RELEASE, image)
+    if found and found[1] in COMPROMISED:
+        path, usual = ("services", Gateway.NAME, "image"), default("services.gateway.image")
+        yield Fault(
+            f"LiteLLM {found[1]} is reported as compromised",
+            path,
+            f"write '{usual}', or another release",
+            proposals=replacements(path, [usual]),
+        )
+
+
+# The release in a tag, as in v1.106.2, 1.83.14-stable or main-v1.65.0, with or without a digest.
+_RELEASE = r":(?:main-)?v?(\d+\.\d+\.\d+)(?![\d])[^/]*$"
+
+
+@rule("SG263")
+def path_without_a_route(services: Services) -> Iterator[Fault]:
+    """Behind the gateway are the paths of the OpenAI API.
+
+    It sends a request to an engine by the model that is asked. What else an engine serves is of
+    that engine, and is asked there.
+
+    Bad:
+        services:
+          gateway: true
+          proxy: {paths: [/tokenize]}
+
+    Good:
+        services:
+          gateway: true
+    """
+    paths = services.get("proxy", {}).get("paths", ())
+    if Gateway.NAME in services and paths:
+        path = ("services", "proxy", "paths")
+        yield Fault(
+            f"the gateway has no route for {', '.join(paths)}",
+            path,
+            "take 'paths' out: ask the engine itself, through a tunnel",
+            at_key=True,
+            proposals=removal(path),
+        )
