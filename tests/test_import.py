@@ -176,7 +176,7 @@ FILES: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
             "engine.env.NCCL_IB_HCA": "rocep1s0f",
             "engine.env.NCCL_DEBUG": "INFO",
         },
-        ["SG609", "SG701", "SG415"],
+        ["SG677", "SG609", "SG701", "SG415"],
     ),
     "a recipe without a command": (
         ["solo.yaml"],
@@ -389,6 +389,95 @@ def test_files_that_say_nothing(form: str, name: str, sparkgen: Command, tmp_pat
     else:
         (finding,) = json.loads(outcome.out)["findings"]
         assert (finding["rule"], finding["message"], finding["file"]) == ("SG830", why, name)
+
+
+# What people keep of a node's network, in the forms of programs, and what it says.
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "NetworkManager": (
+        "[connection]\nid=CX7\ntype=ethernet\ninterface-name=enp1s0f1np1\n[ethernet]\nmtu=9000\n"
+        "[ipv4]\naddress1=192.168.9.{},192.168.9.1\nmethod=manual\n",
+        {"cabling.0.endpoints": ["spark1:p1", "spark2:p1"]},
+    ),
+    "networkd": (
+        "[Match]\nName=enp1s0f1np1\n\n[Link]\nMTUBytes=9000\n\n[Network]\nAddress=192.168.9.{}\n",
+        {"cabling.0.endpoints": ["spark1:p1", "spark2:p1"]},
+    ),
+    "ip address": (
+        "4: enp1s0f1np1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP\n"
+        "    link/ether 4c:bb:47:2c:a8:ae brd ff:ff:ff:ff:ff:ff\n"
+        "    inet 192.168.9.{} brd 192.168.9.255 scope global enp1s0f1np1\n",
+        {"cabling.0.endpoints": ["spark1:p1", "spark2:p1"]},
+    ),
+    "ip -br address": (
+        "lo UNKNOWN 127.0.0.1/8\nenp1s0f0np0 DOWN\nenp1s0f1np1 UP 192.168.9.{} fe80::1/64\n",
+        {"cabling.0.endpoints": ["spark1:p1", "spark2:p1"]},
+    ),
+    "ip -o address": (
+        "1: lo    inet 127.0.0.1/8 scope host lo\\ valid_lft forever\n"
+        "3: enp1s0f1np1    inet 192.168.9.{} brd 192.168.9.255 scope global enp1s0f1np1\\\n",
+        {"cabling.0.endpoints": ["spark1:p1", "spark2:p1"]},
+    ),
+    # Its last line has no end.
+    "ibdev2netdev": (
+        "rocep1s0f0 port 1 ==> enp1s0f0np0 (Down)\nrocep1s0f1 port 1 ==> enp1s0f1np1 (Up)",
+        {"cabling.0.endpoints": ["spark1:p1", "spark2:p1"], "topology.kind": "direct"},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", NETWORKS)
+def test_networks(form: str) -> None:
+    text, expected = NETWORKS[form]
+    given = [
+        Input(f"spark{n}", f"spark{n}.txt", text.replace("{}", f"{n}/24").encode()) for n in (1, 2)
+    ]
+    adopted = adopt(read(given), "mine", "mine.yaml")
+    data = yaml.safe_load(adopted.text)
+    assert {path: value(data, path) for path in expected} == expected
+    if "{}" in text:
+        assert value(data, "cabling.0.addresses.0") == ["192.168.9.1/24", "192.168.9.2/24"]
+
+
+def heard(name: str, *lines: str) -> Machine:
+    """A node whose ports have a link and no address, and what LLDP hears on them."""
+    links = [address(half, up=True, mtu=9000) for half in ("enp1s0f0np0", "enP2p1s0f0np0")]
+    links += [address(half, up=True, mtu=9000) for half in ("enp1s0f1np1", "enP2p1s0f1np1")]
+    printed = {
+        "ip -j address": json.dumps(links),
+        "lldpcli -f keyvalue show neighbors": "".join(f"lldp.{line}\n" for line in lines),
+    }
+    return Machine(name, {}, printed)
+
+
+RING = [f"spark{n}:p0 spark{n % 3 + 1}:p1" for n in (1, 2, 3)]
+
+
+def test_cables_that_ports_hear(tmp_path: Path) -> None:
+    machines = [
+        heard(
+            f"spark{n}",
+            f"enp1s0f0np0.chassis.name=spark{n % 3 + 1}.lan",
+            "enp1s0f0np0.port.descr=enp1s0f1np1",
+        )
+        for n in (1, 2, 3)
+    ]
+    archives = [machine.capture(tmp_path) for machine in machines]
+    given = [Input("", str(archive), archive.read_bytes()) for archive in archives]
+    data = yaml.safe_load(adopt(read(given), "mine", "mine.yaml").text)
+    assert data["topology"]["kind"] == "ring"
+    assert [" ".join(cable["endpoints"]) for cable in data["cabling"]] == RING
+
+
+def test_cables_that_people_tell_of(sparkgen: Command, tmp_path: Path) -> None:
+    text = NETWORKS["ibdev2netdev"][0].replace("Down", "Up")
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(text)
+    told = [word for cable in RING for word in ("--cable", cable.replace(" ", "="))]
+    files = ["spark1=a", "spark2=b", "spark3=c"]
+    outcome = sparkgen("import", *files, *told, "--format", "json", cwd=tmp_path)
+    data = yaml.safe_load(json.loads(outcome.out)["text"])
+    assert [" ".join(cable["endpoints"]) for cable in data["cabling"]] == RING
+    assert sparkgen("import", *files, "--cable", "spark1:2=x", cwd=tmp_path).code == 2
 
 
 def test_a_site_file_is_never_overwritten(sparkgen: Command, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from generator.adoption import cables, mounts, serving
-from generator.adoption.cables import Cabling
+from generator.adoption.cables import Cabling, Edge
 from generator.adoption.captures import serves
 from generator.adoption.command import Command, find
 from generator.adoption.draft import Draft
@@ -65,8 +65,8 @@ class Adoption:
         return self.draft.origin(path)
 
 
-def adopt(found: Found, name: str, file: str) -> Adoption:
-    """A site file called `file` of all that was found."""
+def adopt(found: Found, name: str, file: str, cables_told: Sequence[Edge] = ()) -> Adoption:
+    """A site file called `file` of all that was found, with the cables that people tell of."""
     draft = Draft()
     draft.losses += found.losses
     nodes = _nodes(found)
@@ -81,7 +81,7 @@ def adopt(found: Found, name: str, file: str) -> Adoption:
     mine = variables[nodes[0].name]
     named = cables.named_ports(v.value.text for v in mine if "IFNAME" in v.name or "HCA" in v.name)
     by_half = any(v.name == "NCCL_IB_HCA" and _names_first_halves(v.value.text) for v in mine)
-    cabling = Cabling([cables.wired(node) for node in nodes], named, ranks)
+    cabling = Cabling([cables.wired(node) for node in nodes], named, ranks, cables_told)
     draft.put(("version",), 1)
     draft.put(("name",), name)
     interface, plane = _control(nodes[0], mine, head)

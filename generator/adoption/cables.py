@@ -20,6 +20,7 @@ _POOL = IPv4Network("10.100.0.0/16")
 _EXAMPLES = "10.0.0.{}/24"
 
 End = tuple[str, int]
+Edge = tuple[End, End]
 
 
 @record
@@ -60,9 +61,11 @@ def named_ports(words: Iterable[str]) -> tuple[int, ...]:
 class Cabling:
     """The cables between nodes: those that subnets prove, and those that are a guess."""
 
-    def __init__(self, nodes: Sequence[Wired], ports: Sequence[int], ranks: int) -> None:
+    def __init__(
+        self, nodes: Sequence[Wired], ports: Sequence[int], ranks: int, told: Sequence[Edge] = ()
+    ) -> None:
         self.nodes = list(nodes)
-        self._proven = bool(self._edges(self.nodes))
+        self._told = [*told] or self._heard()
         self._ports = tuple(ports) or self._own_ports() or (0,)
         self.kind = self._kind(ranks)
         self.guessed: list[str] = []
@@ -86,13 +89,20 @@ class Cabling:
         """The kind of topology."""
         total = max(len(self.nodes), ranks)
         names = {w.node.name for w in self.nodes}
-        heard = {name for w in self.nodes for i, name in w.node.neighbors.items() if i in _HALVES}
+        heard = {
+            neighbor.name
+            for w in self.nodes
+            for name, neighbor in w.node.neighbors.items()
+            if name in _HALVES
+        }
         if total > 1 and heard and not heard <= names and len(self.nodes) > 1:
             return SWITCH
         if len(self.nodes) == 1 and ranks <= 1:
             return without_a_switch(1 + len(self._addressed()))[0]
         if total == 1:
             return without_a_switch(total)[0]
+        if len(self._told) == total:
+            return "ring"
         if any(len({node for node, _ in ends}) > 2 for ends in self._shared().values()):
             return SWITCH
         if total == 2:
@@ -115,9 +125,23 @@ class Cabling:
                     found[IPv4Interface(word.text).network].append((w.node.name, port))
         return found
 
-    def _edges(self, nodes: Sequence[Wired]) -> list[tuple[End, End]]:
-        """Pairs of ports that share a subnet with nobody else."""
-        found: dict[tuple[End, End], None] = {}
+    def _heard(self) -> list[Edge]:
+        """Pairs of ports of which one hears the other."""
+        names = {w.node.name for w in self.nodes}
+        found: dict[frozenset[End], Edge] = {}
+        for w in self.nodes:
+            for name, neighbor in w.node.neighbors.items():
+                if name in _HALVES and neighbor.interface in _HALVES and neighbor.name in names:
+                    there = (neighbor.name, _HALVES[neighbor.interface][0])
+                    ends = ((w.node.name, _HALVES[name][0]), there)
+                    found.setdefault(frozenset(ends), ends)
+        return list(found.values())
+
+    def _edges(self, nodes: Sequence[Wired]) -> list[Edge]:
+        """The cables that people or ports tell of, else pairs of ports alone in a subnet."""
+        if self._told:
+            return self._told
+        found: dict[Edge, None] = {}
         for ends in self._shared().values():
             unique = list(dict.fromkeys(ends))
             if len({name for name, _ in unique}) != 2:
@@ -138,7 +162,7 @@ class Cabling:
             self.guessed.append(name)
             self.nodes.append(Wired(FoundNode(name), {}))
 
-    def _cables(self) -> list[tuple[End, End]]:
+    def _cables(self) -> list[Edge]:
         """The cables, those of a ring in the order of the nodes."""
         names = [w.node.name for w in self.nodes]
         if self.is_alone:
@@ -165,7 +189,7 @@ class Cabling:
         found = sorted({port for w in self.nodes for port in w.ports})
         return found or list(self._ports[:1])
 
-    def _around(self, edges: list[tuple[End, End]]) -> list[tuple[End, End]]:
+    def _around(self, edges: list[Edge]) -> list[Edge]:
         """The edges of a ring from the head on, and the nodes in that order."""
         left, ordered, here = list(edges), [], self.nodes[0].node.name
         port: int | None = 0
@@ -181,7 +205,7 @@ class Cabling:
         self.nodes = [by_name[a[0]] for a, _ in ordered]
         return ordered
 
-    def pair(self, cable: tuple[End, End], half: int) -> list[Word | None]:
+    def pair(self, cable: Edge, half: int) -> list[Word | None]:
         """The addresses of the ends of a cable that are nodes."""
         by_name = {w.node.name: w for w in self.nodes}
         return [by_name[name].address(port, half) for name, port in cable if name in by_name]
@@ -254,9 +278,7 @@ def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool
         draft.put((*path, "os"), node.release.text, node.release)
 
 
-def _cable(
-    draft: Draft, number: int, cabling: Cabling, cable: tuple[End, End], plain: bool
-) -> None:
+def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool) -> None:
     path = ("cabling", number)
     ends = [f"{name}:{port if name == _SWITCH_NAME else f'p{port}'}" for name, port in cable]
     first = cabling.pair(cable, 0)

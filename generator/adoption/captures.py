@@ -3,13 +3,24 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
-from generator.adoption import docker, netplan
-from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Loss, Variable, Word
+from generator.adoption import docker, keyfiles, netplan, printed
+from generator.adoption.found import (
+    REMOVED,
+    Container,
+    FoundNode,
+    Interface,
+    Loss,
+    Neighbor,
+    Variable,
+    Word,
+)
 from generator.adoption.text import Text, Yaml, shell_words, variables
 from generator.capture import Capture
 from generator.catalogs.commands import PACKAGES
 from generator.diagnostics import Span
+from generator.records import replace
 from generator.sitefile import source
 
 _KIB_PER_GIB = 1 << 20
@@ -29,7 +40,7 @@ class _Reader:
         self.losses: list[Loss] = []
 
     def node(self) -> FoundNode:
-        configured = netplan.merged(self._netplan())
+        configured = netplan.merged(chain(self._netplan(), self._keyfiles()))
         live = self._get("commands/ip-addr.json")
         found = tuple(netplan.live(live, configured)) if live else ()
         interfaces = found or tuple(configured.values())
@@ -72,9 +83,21 @@ class _Reader:
             file = Yaml(text, source.read(text.file, text.text.encode()))
             yield tuple(netplan.interfaces(file))
 
+    def _keyfiles(self) -> Iterator[tuple[Interface, ...]]:
+        for path in sorted(self._capture.texts):
+            if path.startswith(("files/etc/NetworkManager/", "files/etc/systemd/network/")):
+                yield tuple(keyfiles.interfaces(self._text_of(path)))
+
     def _linked(self, interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
         """With the state of links that ibdev2netdev knows where `ip` said nothing."""
-        return interfaces
+        text = self._get("commands/ibdev2netdev.txt")
+        if text is None or any(one.has_link is not None for one in interfaces):
+            return interfaces
+        known = printed.interfaces(text)
+        merged = {one.name: one for one in interfaces}
+        for name, one in known.items():
+            merged[name] = replace(merged.get(name, one), has_link=one.has_link)
+        return tuple(merged.values())
 
     def _containers(self) -> Iterator[Container]:
         served = list(self._served())
@@ -85,7 +108,7 @@ class _Reader:
         for path in self._under("files/etc/systemd/system/"):
             text = self._text_of(path)
             words = list(shell_words(text, 0, len(text.text), {}))
-            yield from docker.containers(words)
+            yield from docker.containers(text, words)
 
     def _served(self) -> Iterator[list[Word]]:
         """The command lines of processes that serve."""
@@ -102,10 +125,11 @@ class _Reader:
                     name = "nccl" if found[1].startswith("nvidia_nccl") else found[1]
                     yield PACKAGES.get(name, name), found[2]
 
-    def _neighbors(self) -> Iterator[tuple[str, str]]:
+    def _neighbors(self) -> Iterator[tuple[str, Neighbor]]:
         text = self._capture.texts.get("commands/lldp.txt", "")
-        for found in re.finditer(r"(?m)^lldp\.(\w+)\.chassis\.name=(.+)$", text):
-            yield found[1], found[2]
+        ports = dict(re.findall(r"(?m)^lldp\.(\w+)\.port\.(?:ifname|descr)=(e\w+)$", text))
+        for name, host in re.findall(r"(?m)^lldp\.(\w+)\.chassis\.name=(.+)$", text):
+            yield name, Neighbor(host.partition(".")[0].lower(), ports.get(name, ""))
 
     def _release(self) -> Word | None:
         text = self._get("commands/dgx-release.txt")

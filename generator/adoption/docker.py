@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from generator.adoption.found import Container, Variable, Word
+from generator.adoption.text import Text, shell_words
 
 # Options of `docker run` that take no value; all others do. Source: docker run --help, 29.2.
 _SWITCHES = frozenset(
@@ -16,9 +17,13 @@ _SWITCHES = frozenset(
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
-def containers(words: Sequence[Word]) -> Iterator[Container]:
-    """The containers that a script starts."""
+def containers(text: Text, words: Sequence[Word]) -> Iterator[Container]:
+    """The containers that a script starts, and those of a script that a word of it is."""
     for number, word in enumerate(words):
+        if number and re.fullmatch(r"-[a-z]*c", words[number - 1].text) and "docker" in word.text:
+            start = text.offset(word.span.line, word.span.column) + 1
+            end = text.offset(word.span.end_line, word.span.end_column) - 1
+            yield from containers(text, list(shell_words(text, start, end, {})))
         if word.text == "run" and number and words[number - 1].text.rpartition("/")[2] == "docker":
             yield _container(words[number + 1 :])
 

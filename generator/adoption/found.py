@@ -62,6 +62,14 @@ class Interface:
 
 
 @record
+class Neighbor:
+    """Who is heard on an interface: a node, and its interface, empty where it does not say."""
+
+    name: str
+    interface: str = ""
+
+
+@record
 class FoundNode:
     """A node; `programs` are versions of what is installed, `neighbors` what LLDP heard of.
 
@@ -74,7 +82,7 @@ class FoundNode:
     settings: tuple[Variable, ...] = ()
     assigned: tuple[Variable, ...] = ()
     programs: Mapping[str, str] = {}
-    neighbors: Mapping[str, str] = {}
+    neighbors: Mapping[str, Neighbor] = {}
     management: Word | None = None
     user: Word | None = None
     release: Word | None = None

@@ -8,8 +8,8 @@ from typing import Any
 from generator.adoption.draft import Draft
 from generator.adoption.found import Container, Loss, Word
 from generator.records import record
+from generator.sitefile.text_types import FORMS
 
-_PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
 # What sparkgen mounts itself, and what no engine reads files from.
 _OF_THE_SYSTEM = re.compile(
     r"/(dev|sys|proc|run|tmp|var/run|var/cache/sparkgen)(/.*)?"
@@ -45,7 +45,7 @@ def outside(container: Container, path: str) -> str:
     """Where a path of the container is on its node: the same, unless it is mounted elsewhere."""
     found = next((mount for mount in mounts(container) if mount.holds(path)), None)
     own = found.outside(path) if found else path
-    return own if re.fullmatch(_PATH, own) else path
+    return own if FORMS["path"].fits(own) else path
 
 
 def fill(draft: Draft, container: Container) -> None:
@@ -59,7 +59,7 @@ def fill(draft: Draft, container: Container) -> None:
             continue
         if not is_file and _CACHE.fullmatch(mount.target):
             continue
-        if not all(re.fullmatch(_PATH, path) for path in (mount.source, mount.target)):
+        if not all(FORMS["path"].fits(path) for path in (mount.source, mount.target)):
             said = f"the mount {mount.source}: write it under 'engine.files' by its whole path"
             draft.losses.append(Loss(said, mount.word))
             continue

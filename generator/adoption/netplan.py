@@ -57,11 +57,11 @@ def _both(known: Interface, later: Interface) -> Interface:
     return replace(known, addresses=tuple(addresses.values()), mtu=later.mtu or known.mtu)
 
 
-def live(text: Text, configured: Mapping[str, Interface]) -> Iterator[Interface]:
+def live(text: Text, configured: Mapping[str, Interface], start: int = 0) -> Iterator[Interface]:
     """The interfaces that `ip -j address` printed, at their places in netplan's files if any."""
     try:
-        links = json.loads(text.text)
-    except ValueError:
+        links, _ = json.JSONDecoder().raw_decode(text.text, start)
+    except (ValueError, RecursionError):
         return
     for link in links if isinstance(links, list) else ():
         if not isinstance(link, dict) or not isinstance(link.get("ifname"), str):

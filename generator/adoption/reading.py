@@ -4,9 +4,18 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from generator.adoption import captures, compose, docker, inventory, netplan, recipes
+from generator.adoption import (
+    captures,
+    compose,
+    docker,
+    inventory,
+    keyfiles,
+    netplan,
+    printed,
+    recipes,
+)
 from generator.adoption.command import find
-from generator.adoption.found import Found, FoundNode, Loss
+from generator.adoption.found import Found, FoundNode, Interface, Loss
 from generator.adoption.text import Text, Yaml, shell_words, variables
 from generator.capture import Capture, CaptureError
 from generator.capture.archive import read as read_archive
@@ -16,8 +25,9 @@ from generator.sitefile import source
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 MAX_BYTES = 1 << 20
 _KINDS = (
-    "a capture, netplan's, nccl.conf, a Compose file, a docker run line, a recipe of sparkrun or "
-    "spark-vllm-docker, or NVIDIA's cluster JSON"
+    "a capture, netplan's, NetworkManager's or networkd's, what 'ip addr' or ibdev2netdev printed, "
+    "nccl.conf, a Compose file, a docker run line, a recipe of sparkrun or spark-vllm-docker, or "
+    "NVIDIA's cluster JSON"
 )
 _NOTHING = ("it says nothing of a cluster", f"name {_KINDS}")
 
@@ -100,15 +110,15 @@ class _Reader:
                 self._add(f"spark{number}", node)
             self._losses += inventory.losses(text, said)
             return True
+        if keyfiles.is_keyfile(text.text):
+            return self._network(one, keyfiles.interfaces(text))
         document = source.read(one.name, text.text.encode())
         if document.root is None:
             return False
         file = Yaml(text, document)
         if netplan.is_netplan(file):
-            self._add(
-                one.node or self._own_name(one.name),
-                FoundNode(interfaces=tuple(netplan.interfaces(file))),
-            )
+            node = FoundNode(interfaces=tuple(netplan.interfaces(file)))
+            self._add(one.node or self._own_name(one.name), node)
         elif compose.is_compose(file):
             self._add(one.node, FoundNode(containers=tuple(compose.containers(file, self._known))))
         elif recipes.is_recipe(file):
@@ -118,12 +128,21 @@ class _Reader:
             return False
         return True
 
+    def _network(self, one: Input, interfaces: Iterable[Interface]) -> bool:
+        """Whether there are interfaces, which are then a node's."""
+        own = tuple(interfaces)
+        if own:
+            self._add(one.node or self._own_name(one.name), FoundNode(interfaces=own))
+        return bool(own)
+
     def _plain(self, one: Input, text: Text) -> bool:
         """Whether it is a script, or a file of NAME=VALUE lines."""
         words = list(shell_words(text, 0, len(text.text), self._known))
-        if found := tuple(docker.containers(words)):
+        if found := tuple(docker.containers(text, words)):
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
+            return True
+        if self._network(one, printed.interfaces(text).values()):
             return True
         said = tuple(variables(text))
         if recipes.is_settings(said):

@@ -21,9 +21,8 @@ from generator.reports import report
 def command(inputs: tuple[str, ...], strict: bool, quiet: bool, form: str) -> None:
     """Say what is wrong with what a cluster runs, in its own files.
 
-    FILE is what import takes: a capture, netplan's file, nccl.conf, a Compose file, a docker run
-    line, a recipe, NVIDIA's cluster JSON. The rules are those of site files; of what nobody says
-    nothing is found.
+    FILE is what import takes: a capture, or a file that people run clusters with. The rules are
+    those of site files; of what nobody says nothing is found.
     """
     from pathlib import Path
 

@@ -1,5 +1,6 @@
 """`sparkgen import`."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,23 @@ from typing import Any
 import click
 
 from generator.adoption import Adoption, adopt
+from generator.adoption.cables import Edge
 from generator.commands import completion
 from generator.commands.adopting import INPUTS, found, site_name
 from generator.commands.options import DATA_FORM, INVALID, QUIET
 from generator.commands.sites import fail, publish, tell
 from generator.diagnostics import has_errors
+
+
+def _cables(context: click.Context, option: click.Parameter, said: tuple[str, ...]) -> list[Edge]:
+    """Both ends of each cable, written NODE:PORT=NODE:PORT."""
+    cables: list[Edge] = []
+    for text in said:
+        ends = re.fullmatch(r"([a-z0-9-]+):p([01])=([a-z0-9-]+):p([01])", text)
+        if ends is None:
+            raise click.BadParameter(f"'{text}' is no cable, such as spark1:p0=spark2:p1")
+        cables.append(((ends[1], int(ends[2])), (ends[3], int(ends[4]))))
+    return cables
 
 
 @click.command(epilog="Example: sparkgen import spark1.tar.gz spark2.tar.gz -o sites/mine.yaml")
@@ -25,22 +38,36 @@ from generator.diagnostics import has_errors
     help="The site file to write.  [default: standard output]",
     shell_complete=completion.sites,
 )
+@click.option(
+    "--cable",
+    "told",
+    multiple=True,
+    callback=_cables,
+    metavar="END=END",
+    help="A cable that neither subnets nor LLDP tell of, as spark1:p0=spark2:p1.",
+)
 @click.option("--name", help="The name of the site.  [default: of the file, else mine]")
 @QUIET
 @DATA_FORM
 def command(
-    inputs: tuple[str, ...], file: Path | None, name: str | None, quiet: bool, form: str
+    inputs: tuple[str, ...],
+    file: Path | None,
+    told: list[Edge],
+    name: str | None,
+    quiet: bool,
+    form: str,
 ) -> None:
     """Write a site file that says what a cluster runs already.
 
-    FILE is a capture, or a file that people run clusters with: netplan's, nccl.conf, Compose, a
+    FILE is a capture, or a file that people run clusters with: netplan's,
+    NetworkManager's or networkd's, what 'ip addr' and ibdev2netdev printed, nccl.conf, Compose, a
     docker run line, a recipe of sparkrun or spark-vllm-docker with its .env, or NVIDIA's cluster
     JSON. NODE= says which node it is of. What nobody said is guessed, and marked; what the format
     does not hold is listed at the end. It never overwrites a file.
     """
     if file and file.exists():
         fail(f"{file} is there already; import never overwrites a site file")
-    adopted = adopt(found(inputs, form), site_name(name, file), str(file or "mine.yaml"))
+    adopted = adopt(found(inputs, form), site_name(name, file), str(file or "mine.yaml"), told)
     if file:
         _write(file, adopted.text)
     if form == "json":

@@ -1,0 +1,56 @@
+"""Interfaces out of NetworkManager's profiles and of systemd-networkd's files."""
+
+import re
+from collections.abc import Iterator
+
+from generator.adoption.found import Interface, Word
+from generator.adoption.netplan import is_address
+from generator.adoption.text import Text
+
+_SECTION = re.compile(r"\[([A-Za-z0-9-]+)\]\s*")
+_ENTRY = re.compile(r"([A-Za-z0-9-]+)[ \t]*=[ \t]*(.*?)[ \t]*")
+# Section and key of the interface's name, and of its MTU, as either program has them.
+_NAMES = (("connection", "interface-name"), ("Match", "Name"))
+_MTU = (("ethernet", "mtu"), ("802-3-ethernet", "mtu"), ("Link", "MTUBytes"))
+_ADDRESSES = (("ipv4", r"address(es)?\d*"), ("Network", "Address"), ("Address", "Address"))
+
+
+def is_keyfile(text: str) -> bool:
+    """Whether a text is a profile of NetworkManager, or a file of networkd about an interface."""
+    return bool(re.search(r"(?m)^\[(connection|Match)\]\s*$", text))
+
+
+def interfaces(text: Text) -> Iterator[Interface]:
+    """The wired interface that a file is about; none where it names no single one."""
+    entries = list(_entries(text))
+    name = next((word for section, key, word in entries if (section, key) in _NAMES), None)
+    if name is None or not re.fullmatch(r"[A-Za-z0-9]+", name.text):
+        return
+    addresses = tuple(
+        address
+        for section, key, word in entries
+        if any(section == own and re.fullmatch(keys, key) for own, keys in _ADDRESSES)
+        for address in _addresses(text, word)
+    )
+    mtu = next((word for section, key, word in entries if (section, key) in _MTU), None)
+    yield Interface(name.text, name, addresses, mtu if mtu and mtu.text.isdecimal() else None)
+
+
+def _addresses(text: Text, word: Word) -> Iterator[Word]:
+    """The addresses in a value; what stands behind a comma is a gateway."""
+    start = text.offset(word.span.line, word.span.column)
+    for part in re.finditer(r"[^;,\s]+", word.text):
+        if is_address(part[0]):
+            yield text.word(part[0], start + part.start(), start + part.end())
+
+
+def _entries(text: Text) -> Iterator[tuple[str, str, Word]]:
+    """The section, the key and the value of each line that has one."""
+    section, offset = "", 0
+    for line in text.text.split("\n"):
+        if found := _SECTION.fullmatch(line):
+            section = found[1]
+        elif found := _ENTRY.fullmatch(line):
+            word = text.word(found[2], offset + found.start(2), offset + max(found.span(2)))
+            yield section, found[1], word
+        offset += len(line) + 1
