@@ -12,10 +12,13 @@ from pathlib import Path
 from waiting import until
 
 _ROOT = Path("/sys/fs/cgroup")
-# As the first process of namespaces: what its boot script binds over the tree of this machine.
+# Part of a boot script: lay the group over this machine's tree. Under `ip netns exec`, which has a
+# /sys of its own, there is no such tree, and systemd mounts what its namespace shows.
 BIND = f"""\
 for hierarchy in $HIERARCHIES; do
-  mount --bind "{_ROOT}/$hierarchy/$GROUP" "{_ROOT}/$hierarchy"
+  if [ -d "{_ROOT}/$hierarchy/$GROUP" ]; then
+    mount --bind "{_ROOT}/$hierarchy/$GROUP" "{_ROOT}/$hierarchy"
+  fi
 done
 """
 _ENTER = f"""\

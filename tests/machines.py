@@ -150,6 +150,7 @@ def booted(
     ):
         try:
             until(lambda: _is_up(process) or process.poll() is not None)
+            assert process.poll() is None, process.communicate()[1].decode()
             machine = Machine(_last(process.pid))
             yield machine
         finally:
