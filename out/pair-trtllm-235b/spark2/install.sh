@@ -25,7 +25,7 @@ try() {
   local said
   said=$(timeout --kill-after=5 60 "$@" 2>&1) || { problem "$* failed${said:+: $said}" && return 1; }
 }
-fact() { sed -n "s/^$1=//p" "$bundle/etc/sparkgen/node.env"; } # the values of a fact, one per line
+fact() { local line && for line in "${facts[@]}"; do if [[ $line == "$1="* ]]; then echo "${line#*=}"; fi; done; } # its values, one per line
 live() { [[ -z $root ]]; }
 there() { [[ -e $1 || -L $1 ]]; }
 is_folder() { [[ -d $1 && ! -L $1 ]]; }
@@ -59,29 +59,36 @@ check_interfaces() {
     refuse "owners.py fails, and can't say who else configures the ports: install python3"
   fi
   while IFS=$'\t' read -r file interface how; do
-    if [[ -z $interface ]]; then
-      unread+=("$file")
-    else
-      refuse "$file is about $interface too ($how): undo it with what wrote it, narrow its match, or move it to /root"
-    fi
+    if [[ -z $interface ]]; then unread+=("$file") && continue; fi
+    refuse "$file is about $interface too ($how): undo it with what wrote it, narrow its match, or move it to /root"
   done <"$work/owners"
+}
+
+# Looks at all paths at once, as they are and as they are staged: a program for each would take most of the time.
+look_at() { # PATH...
+  local path file text all=() texts=(/dev/null)
+  for path in "$@"; do all+=("$root/$path" "$stage/$path" "$root/${path%/*}/."); done
+  for file in "${all[@]}"; do if [[ -f $file && ! -L $file && -r $file ]]; then texts+=("$file"); fi; done
+  immutable=$(lsattr -d "${all[@]}" 2>/dev/null | sed -n 's/^[^ ]*i[^ ]* *//p') || true
+  while IFS=$'\t' read -r -d '' text file; do kind[$file]=$text; done < <(stat --printf "$form\t%n\0" "${all[@]}" 2>/dev/null)
+  while read -r -d '' text file; do digest[$file]=$text; done < <(sha256sum --zero "${texts[@]}")
 }
 
 # What could not be replaced, or would be replaced outside of the root.
 check_path() {
-  local file=$root/$1 folder
-  folder=$(realpath --canonicalize-missing "$(dirname "$file")")
+  local file=$root/$1 folder=$root/${1%/*}
+  folder=${real[$folder]:=$(realpath --canonicalize-missing "$folder")}
   if ! live && [[ $folder/ != "$root"/* ]]; then
     refuse "/$1 would lead out of $root, to $folder: a link on its way is absolute"
   elif is_folder "$file"; then
     refuse "/$1 is a folder: see what made it, then rmdir /$1"
   elif there "$file" && [[ ! -f $file && ! -L $file ]]; then
     refuse "/$1 is neither a file nor a link: see what made it, then rm /$1"
-  elif is_immutable "$file" || is_immutable "$folder"; then
+  elif is_immutable "$file" || is_immutable "${file%/*}/."; then
     refuse "/$1 or its folder is immutable: chattr -i /$1 ${folder#"$root"}"
   fi
 }
-is_immutable() { [[ $(lsattr -d "$1" 2>/dev/null | cut -d ' ' -f 1) == *i* ]]; }
+is_immutable() { [[ $'\n'$immutable$'\n' == *$'\n'"$1"$'\n'* ]]; }
 
 # Whether the machine would take the change over, tried beside it.
 check_machine() {
@@ -122,41 +129,39 @@ stage_file() { # MODE FILE PATH
 
 # How it is to be, below $stage; one of the paths that is missing there is to be removed.
 stage() {
-  local before=() known=() path mode link
+  local before=() known=() programs=() path start link
   if [[ -e $root/$installed ]]; then mapfile -t before <"$root/$installed"; fi
-  while read -r _ path; do
-    mode=0644
-    if [[ $path == etc/netplan/* ]]; then mode=0600; fi
+  mapfile -t paths < <(sed -nE 's/^[^ ]+  ((etc|opt)\/.*)/\1/p' "$bundle/SHA256SUMS")
+  (mkdir "$stage" && cd "$bundle" && cp --parents --no-preserve=mode "${paths[@]}" "$stage")
+  if [[ -e $stage/$netplan ]]; then chmod 0600 "$stage/$netplan"; fi
+  known=("${paths[@]}")
+  for path in "${known[@]}"; do
     if [[ $path == opt/sparkgen/files/* ]]; then
       # Those are people's own: what can be run is what they made so.
-      if [[ -x $bundle/$path ]]; then mode=0755; fi
-    elif [[ $(head -c 2 "$bundle/$path") == '#!' ]]; then
-      mode=0755
+      if [[ -x $bundle/$path ]]; then programs+=("$stage/$path"); fi
+    elif IFS= read -r -N 2 start <"$stage/$path" && [[ $start == '#!' ]]; then
+      programs+=("$stage/$path")
     fi
-    stage_file "$mode" "$bundle/$path" "$path"
-    known+=("$path")
-    if [[ $path == etc/systemd/system/*.service ]] && grep -q '^\[Install\]' "$bundle/$path"; then
+    if [[ $path == etc/systemd/system/*.service && $'\n'$(<"$stage/$path") == *$'\n[Install]'* ]]; then
       link=etc/systemd/system/multi-user.target.wants/${path##*/}
       known+=("$link")
       # After the first time it is its admin's to enable or disable.
       if [[ " ${before[*]} " != *" $path "* ]]; then
-        mkdir -p "$(dirname "$stage/$link")" && ln -s "/$path" "$stage/$link" && paths+=("$link")
+        mkdir -p "$stage/${link%/*}" && ln -s "/$path" "$stage/$link" && paths+=("$link")
       fi
     fi
-  done < <(grep -E '  (etc|opt)/' "$bundle/SHA256SUMS")
+  done
+  if ((${#programs[@]})); then chmod 0755 "${programs[@]}"; fi
   # What keeps the GPU in a container over a daemon-reload; DGX OS has it disabled.
   for path in nvidia-cdi-refresh.{path,service}; do
     link=etc/systemd/system/multi-user.target.wants/$path
     if [[ " ${before[*]} " == *" $link "* ]]; then
       known+=("$link")
     elif [[ -e $root/usr/lib/systemd/system/$path ]] && ! there "$root/$link"; then
-      mkdir -p "$(dirname "$stage/$link")" && ln -s "/usr/lib/systemd/system/$path" "$stage/$link"
-      paths+=("$link") known+=("$link")
+      mkdir -p "$stage/${link%/*}" && ln -s "/usr/lib/systemd/system/$path" "$stage/$link" && paths+=("$link") known+=("$link")
     fi
   done
-  for path in "${before[@]}"; do
-    if [[ " ${known[*]} " != *" $path "* ]]; then paths+=("$path"); fi
-  done
+  for path in "${before[@]}"; do if [[ " ${known[*]} " != *" $path "* ]]; then paths+=("$path"); fi; done
   stage_file 0644 <(printf '%s\n' "${known[@]}") "$installed"
   if [[ -n $(fact SECRET) ]] && ! there "$root/$secrets"; then stage_file 0600 /dev/null "$secrets"; fi
   if [[ -n $set_hostname ]]; then stage_file 0644 <(echo "$node") etc/hostname; fi
@@ -200,27 +205,27 @@ without_own() {
     if about etc/hostname "${paths[@]}"; then sed '/^127\.0\.1\.1[[:space:]]/d'; else cat; fi
 }
 
-# How a path differs from what it is to be: by mode, owner or text.
-difference() {
-  local is=$root/$1 wanted=$stage/$1 old new
-  old=$(stat --format "$form" "$is" 2>/dev/null || echo nothing)
-  new=$(stat --format "$form" "$wanted" 2>/dev/null || echo nothing)
-  if [[ $old != "$new" ]]; then echo "/$1: $old becomes $new"; fi
-  [[ -L $is || -L $wanted ]] || diff -uN --label "/$1" --label "/$1, new" "$is" "$wanted" || true
+# Whether a path differs from what it is to be, by mode, owner or text; --check shows how.
+differs() {
+  local is=$root/$1 wanted=$stage/$1 old=${kind[$root/$1]:-nothing} new=${kind[$stage/$1]:-nothing}
+  [[ $old != "$new" || ${digest[$is]:-} != "${digest[$wanted]:-}" ]] || return
+  if [[ $action == check && $old != "$new" ]]; then echo "/$1: $old becomes $new"; fi
+  if [[ $action == check && ! -L $is && ! -L $wanted ]]; then diff -uN --label "/$1" --label "/$1, new" "$is" "$wanted" || true; fi
 }
 
 # A change has a folder of its own: the paths that it touches, a copy of each, the folders that it makes,
 # and a mark that it is unfinished, until it is.
 change() {
-  local path folder
+  local path folder old=()
   rm -rf "$new" && mkdir -p "$new/before" && touch "$new/unfinished"
+  printf '%s\n' "$@" >"$new/paths"
   for path in "$@"; do
-    echo "$path" >>"$new/paths"
     origin[$path]=$stage
-    if there "$root/$path"; then (cd "$root/" && cp --archive --parents "$path" "$new/before"); fi
-    folder=$(dirname "$path")
-    until [[ -d $root/$folder ]]; do echo "$folder" >>"$new/folders" && folder=$(dirname "$folder"); done
+    if there "$root/$path"; then old+=("$path"); fi
+    folder=/${path%/*}
+    until [[ -d $root$folder/ ]]; do echo "${folder#/}" >>"$new/folders" && folder=${folder%/*}; done
   done
+  if ((${#old[@]})); then (cd "$root/" && cp --archive --parents "${old[@]}" "$new/before"); fi
   install --mode 0755 "${BASH_SOURCE[0]}" "$new/install.sh"
   sync --file-system "$new"
   mv --no-target-directory "$new" "$backup"
@@ -240,10 +245,7 @@ undo() {
   local from path paths=() folders=()
   problems=0 origin=()
   for from in "$@"; do
-    while read -r path; do
-      paths+=("$path")
-      origin[$path]=$from/before
-    done <"$from/paths"
+    while read -r path; do paths+=("$path") origin[$path]=$from/before; done <"$from/paths"
     if [[ -e $from/folders ]]; then mapfile -t -O "${#folders[@]}" folders <"$from/folders"; fi
   done
   mapfile -t paths < <(printf '%s\n' "${paths[@]}" | sort -u)
@@ -266,9 +268,7 @@ undo() {
 # Makes paths what they are at their origins.
 put() {
   local path
-  for path in "$@"; do
-    if live && ! there "${origin[$path]}/$path"; then retire "$path"; fi
-  done
+  for path in "$@"; do if live && ! there "${origin[$path]}/$path"; then retire "$path"; fi; done
   for path in "$@"; do
     put_path "${origin[$path]}/$path" "$path" || problem "/$path could not be replaced"
   done
@@ -281,7 +281,7 @@ put_path() { # ORIGIN PATH
   local is=$root/$2
   if is_folder "$is"; then rmdir "$is" || return; fi
   if there "$1"; then
-    if ! { mkdir -p "$(dirname "$is")" && cp --archive --no-target-directory "$1" "$is.sparkgen" &&
+    if ! { { [[ -d ${is%/*} ]] || mkdir -p "${is%/*}"; } && cp --archive --no-target-directory "$1" "$is.sparkgen" &&
       mv --no-target-directory "$is.sparkgen" "$is"; }; then
       rm -f "$is.sparkgen"
       return 1
@@ -332,26 +332,23 @@ arm() {
 armed() { there "$undo.timer"; }
 disarm() {
   local unit && rm -f "$undo".{service,timer} /etc/systemd/system/timers.target.wants/sparkgen-undo-boot.timer
-  for unit in sparkgen-undo{,-boot}.timer; do
-    if timeout 15 systemctl is-active --quiet "$unit"; then try systemctl stop "$unit" || true; fi
-  done
+  for unit in sparkgen-undo{,-boot}.timer; do if timeout 15 systemctl is-active --quiet "$unit"; then try systemctl stop "$unit" || true; fi; done
 }
 
 # The last ten changes can be put back one by one; those before them only together with the first.
 prune() {
   local i undone=("$backups"/*.undone)
   for ((i = ${#history[@]} - 2; i >= 10; i--)); do
-    if ! fold "${history[i]}" "${history[-1]}"; then return 1; fi
-    rm -r "${history[i]}" || return
+    if ! { fold "${history[i]}" "${history[-1]}" && rm -r "${history[i]}"; }; then return 1; fi
   done
   if ((${#undone[@]} > 10)); then rm -r "${undone[@]:0:${#undone[@]}-10}"; fi
 }
 
 # What a change found goes to an older one, as far as that does not say what was there before.
 fold() { # CHANGE OLDER
-  local path
+  local path known && known=$'\n'$(<"$2/paths")$'\n'
   while read -r path; do
-    if ! grep -qxF "$path" "$2/paths"; then
+    if [[ $known != *$'\n'"$path"$'\n'* ]]; then
       if there "$1/before/$path"; then (cd "$1/before" && cp --archive --parents "$path" "$2/before") || return; fi
       echo "$path" >>"$2/paths" || return
     fi
@@ -361,10 +358,10 @@ fold() { # CHANGE OLDER
 
 engines() { { find "$root/etc/systemd/system" -maxdepth 1 -name 'sparkgen-engine*.service' -printf ' %f\n' 2>/dev/null || true; } | sed 's/\.service$//'; }
 units() { # PATH... as far as there are such units; what is no service's and no group's is all engines'
-  local path name
+  local path name told=''
   for path in "$@"; do
     if [[ $path == */groups/* ]]; then name=${path##*/groups/} name=engine-${name%%[./]*}; else name=${path##*/sparkgen-} name=${name##*/} name=${name%.*}; fi
-    if there "$root/etc/systemd/system/sparkgen-$name.service"; then echo " sparkgen-$name"; elif [[ $path != "$installed" ]]; then engines; fi
+    if there "$root/etc/systemd/system/sparkgen-$name.service"; then echo " sparkgen-$name"; elif [[ $path != "$installed" && -z $told ]]; then engines && told=1; fi
   done | sort -u | sed '/ sparkgen-verify$/d' | tr -d '\n'
 }
 
@@ -385,8 +382,8 @@ finish() {
 
 action=check root='' set_hostname='' force_host='' force_links='' confirm=1 unconfirmed='' right_links=''
 refused=0 problems=0 open='' new='' number=0 different='' job='' batch='' running=''
-changed=() history=() paths=() unread=()
-declare -A origin=()
+changed=() history=() paths=() unread=() facts=() immutable=''
+declare -A origin=() real=() kind=() digest=()
 while (($#)); do
   case $1 in
     --check | --apply | --confirm | --rollback | --uninstall) action=${1#--} ;;
@@ -405,6 +402,7 @@ work=$(mktemp -d) stage=$work/root backups=$root/var/backups/sparkgen
 trap finish EXIT && trap 'exit 2' HUP INT TERM
 if [[ $action != check ]]; then
   if live && ((EUID)); then die "this needs root: sudo $0 --$action"; fi
+  look_at var/backups/sparkgen/lock
   check_path var/backups/sparkgen/lock
   ((refused == 0)) || exit 2
   install --directory --mode 0700 "$backups"
@@ -417,7 +415,8 @@ for backup in "$backups"/[0-9]*; do
   number=${backup##*/} number=$((10#${number%%-*}))
   if [[ $backup != *.undone ]]; then history=("$backup" "${history[@]}"); fi
 done && last=${history[0]:-}
-if [[ -e $bundle/etc/sparkgen/node.env ]]; then job=$(fact JOB) batch=$(fact BATCH) running=$(fact GROUP | sed 's/^/sparkgen-engine-/' | paste -sd ' '); fi
+if [[ -e $bundle/etc/sparkgen/node.env ]]; then mapfile -t facts <"$bundle/etc/sparkgen/node.env"; fi
+job=$(fact JOB) batch=$(fact BATCH) running=$(fact GROUP | sed 's/^/sparkgen-engine-/' | paste -sd ' ')
 stop_first="the links will drop: first ${job:+scancel --name=}${job:-systemctl stop ${running:-sparkgen-engine}}"
 
 if [[ $action == confirm ]]; then
@@ -457,15 +456,15 @@ mapfile -t interfaces < <(fact HALF | cut -d ' ' -f 2)
 check_host
 check_interfaces
 stage
+look_at "${paths[@]}"
 for path in "${paths[@]}"; do
   if there "$root/$path" && [[ ! -f $root/$path && ! -L $root/$path ]]; then
     check_path "$path"
   elif [[ -e $root/$path && ! -r $root/$path ]]; then
     unread+=("/$path")
-  elif text=$(difference "$path") && [[ -n $text ]]; then
+  elif differs "$path"; then
     changed+=("$path")
     check_path "$path"
-    if [[ $action == check ]]; then echo "$text"; fi
   fi
 done
 if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}" >&2; fi
