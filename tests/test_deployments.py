@@ -1,67 +1,79 @@
-"""Public deployments, written as sites: nothing is said of them that is not so.
+"""Public deployments, written as sites: they are built as they run, and nothing false is said.
 
 Each file of `deployments/` names its source. What is listed in `expected.yaml` is right, or known
-to be wrong and says so; what is not listed there is a false finding.
+to be wrong and says so; what is not listed there is a false finding. `runs.yaml` has what the
+deployment itself runs; where a file lies on the nodes is each owner's own.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
 from generator.diagnostics import Severity
-from generator.pipeline import read_site
+from generator.pipeline import Reading, read_site
+from generator.site import Node, Site
+from generator.sitefile.disk import beside
 
 FOLDER = Path(__file__).parent / "deployments"
 EXPECTED = yaml.safe_load((FOLDER / "expected.yaml").read_text("utf-8"))
-SITES = sorted(set(FOLDER.glob("*.yaml")) - {FOLDER / "expected.yaml"})
+RUNS = yaml.safe_load((FOLDER / "runs.yaml").read_text("utf-8"))
+SITES = sorted(path.stem for path in FOLDER.glob("*.yaml") if path.stem not in ("expected", "runs"))
 
 
-@pytest.mark.parametrize("file", SITES, ids=lambda file: file.stem)
-def test_no_false_finding(file: Path) -> None:
-    read = read_site("site.yaml", file.read_bytes())
-    told = [found for found in read.findings if found.severity is not Severity.NOTE]
-    listed = EXPECTED[file.stem]
+@cache
+def reading(name: str) -> Reading:
+    file = FOLDER / f"{name}.yaml"
+    return read_site(file.name, file.read_bytes(), beside(file))
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_no_false_finding(name: str) -> None:
+    told = [found for found in reading(name).findings if found.severity is not Severity.NOTE]
+    listed = EXPECTED[name]
     false = [f"{found.rule} {found.message}" for found in told if found.rule not in listed]
     assert false == []
     assert {found.rule for found in told} == set(listed)
 
 
-@pytest.mark.parametrize("file", SITES, ids=lambda file: file.stem)
-def test_source_is_named(file: Path) -> None:
-    first = file.read_text("utf-8").partition("\n")[0]
+@pytest.mark.parametrize("name", SITES)
+def test_source_is_named(name: str) -> None:
+    first = (FOLDER / f"{name}.yaml").read_text("utf-8").partition("\n")[0]
     assert first.startswith("# Source: https://")
 
 
 def test_every_deployment_is_expected() -> None:
-    assert {file.stem for file in SITES} == set(EXPECTED)
+    """All that is not refused has what it runs."""
+    refused = {name for name in SITES if reading(name).site is None}
+    assert set(SITES) == set(EXPECTED)
+    assert set(SITES) - refused == set(RUNS)
 
 
-# What each of these was started with, beyond what sparkgen adds by itself.
-WORDS = {
-    "nemotron-super-ray-pair": (
-        "--tensor-parallel-size=2 --distributed-executor-backend=ray --max-num-seqs=10 "
-        "--reasoning-parser-plugin=/srv/parsers/super_v3_reasoning_parser.py --port=8888"
-    ),
-    "gpt-oss-tuned": "--served-model-name=openai/gpt-oss-120b --max-num-batched-tokens=8192",
-    "gpt-oss-dflash": '"method":"dflash" "num_speculative_tokens":2',
-    "gemma-31b-mtp": '"method":"mtp" "model":"google/gemma-4-31B-it-assistant"',
-    "glm-flash-own-transformers": "--quantization=fp8 --served-model-name=llm_chat --port=8001",
-    "qwen3-embedding": "--runner=pooling --gpu-memory-utilization=0.25 --host=0.0.0.0",
-    "gpt-oss-trtllm-pair": "--tensor_parallel_size=2 --max_seq_len=32000 --port=8887",
-    "qwen38-next-sglang": (
-        "--speculative-num-steps=3 --speculative-eagle-topk=1 --speculative-num-draft-tokens=4 "
-        "--speculative-draft-model-quantization=unquant --ple-offload-embedding"
-    ),
-    "qwen3-coder-scitrera": "--max-model-len=256000 --tool-call-parser=qwen3_coder",
-    "ling-gguf": "--spec-type draft-mtp --load-mode mmap --ubatch-size 2048",
-}
-
-
-@pytest.mark.parametrize("stem", WORDS)
-def test_recipe_is_started_as_its_author_does(stem: str) -> None:
-    site = read_site("site.yaml", (FOLDER / f"{stem}.yaml").read_bytes()).site
+@pytest.mark.parametrize("name", RUNS)
+def test_deployment_runs_what_it_ran(name: str) -> None:
+    run, site = RUNS[name], reading(name).site
     assert site
-    command = " ".join(word for group in site.head.container.command for word in group)
-    command = command.replace('": ', '":')
-    assert [word for word in WORDS[stem].split() if word not in command] == []
+    node = site.nodes[run.get("node", 0)]
+    container = own(site, node).container
+    command = " ".join(word for words in container.command for word in words)
+    assert [word for word in run.get("words", ()) if word not in command] == []
+    env = own(site, node).env
+    assert {key: env.get(key) for key in run.get("env", {})} == run.get("env", {})
+    mounts = {f"{mount.path}:{mount.inside}" for mount in container.mounts}
+    assert set(run.get("mounts", ())) <= mounts
+    assert container.memory_gib == run.get("memory")
+    assert container.shm_size_gib == run.get("shm", container.shm_size_gib)
+    build = site.image_build
+    assert list(build.mods if build else ()) == run.get("mods", [])
+    addresses = {n.name: {own.name: str(own.address) for own in n.interfaces} for n in site.nodes}
+    assert {name: addresses[name] for name in run.get("addresses", {})} == run.get("addresses", {})
+
+
+def own(site: Site, node: Node) -> Node:
+    """The node as its group has it, where there are groups."""
+    for group in site.groups:
+        for member in group.nodes:
+            if member.name == node.name:
+                return member
+    return node

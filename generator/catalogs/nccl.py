@@ -44,6 +44,8 @@ _RELEASES: Mapping[int, tuple[int, ...]] = {
 }
 _MAJOR = 2
 
+# What makes stock NCCL connect no more than it uses; a patched build does so by itself.
+LAZY = ("NCCL_CUMEM_ENABLE", "NCCL_RUNTIME_CONNECT")
 # Read by patched builds, or by a plugin that only a build of one's own has.
 _PATCHED = r"NCCL_(SKIP_TREE_CONNECT|SWITCHLESS_\w+|RING_EDGE_DEVS|RELAY_ENABLE|MESH_\w+)"
 # Read by plugins that NVIDIA's images bring along: HPC-X's network plugin, the inspector.

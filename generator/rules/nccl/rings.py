@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from generator.catalogs.nccl import LAZY
 from generator.diagnostics import Severity, removal, replacements
 from generator.fabric.addressing import Fabric, Port
 from generator.fabric.topologies import TOPOLOGIES
@@ -59,7 +60,7 @@ def connections_across_a_ring(
 def _leads_across(name: str, value: str, patched: bool) -> bool:
     if name == "NCCL_ALGO":
         return not re.fullmatch(r"((\w+:)?ring;?)+", value, re.IGNORECASE)
-    return not patched and name in ("NCCL_CUMEM_ENABLE", "NCCL_RUNTIME_CONNECT") and value == "0"
+    return not patched and name in LAZY and value == "0"
 
 
 @rule("SG432", unless="SG208", suppressed_by=_FAULTY)

@@ -99,12 +99,13 @@ def _holds(text: str, addresses: IPv4Network | None) -> bool:
         return False
 
 
-@rule("SG420", Severity.WARNING, suppressed_by="SG413 SG432")
+@rule("SG420", Severity.NOTE, suppressed_by="SG413 SG432")
 def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
     """From NCCL 2.30.7 on, ports stay merged.
 
     The listener offers the GIDs of merged ports, and a peer picks by subnet. Unmerged, it offers
-    one, which may be that of the port that leads to somebody else. Older forks for rings needed it.
+    one, which may be that of the port that leads to somebody else: SG432 knows where it is. Where
+    it works, merged ports do too. Older forks for rings needed it, as some patched builds do.
 
     Source: NCCL, src/transport/net_ib/connect.cc.
 
@@ -121,7 +122,8 @@ def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
             NCCL_IB_MERGE_NICS: 1
     """
     merged = engine.env.get("NCCL_IB_MERGE_NICS", "1") != "0"
-    if engine.nccl and not merged and release_of(engine) >= SUBNET_AWARE_NCCL:
+    is_stock = engine.nccl and not engine.nccl_patched
+    if is_stock and not merged and release_of(engine) >= SUBNET_AWARE_NCCL:
         yield Fault(
             f"NCCL {engine.nccl} finds a peer's port best among merged ones",
             path_of("NCCL_IB_MERGE_NICS"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from generator.catalogs.versions import version
 from generator.engines.conditions import one_of
 from generator.engines.startup import Condition, Effect, Refusal, Start
 
@@ -175,6 +176,9 @@ def _five_bit_mantissas(start: Start) -> Refusal | None:
 
 def _small_floats(start: Start) -> Refusal | None:
     dtype, known = start.model.kv_cache_dtype or "", start.known
+    if dtype == "nvfp4_ds_mla" and version(start.engine.version).local:
+        # Builds for GB10 have it: MiaAI-Lab/DeepSeek-v4-Flash-DSpark-2x-DGX-Spark.
+        return None
     if dtype in ("nvfp4_4over6", "nvfp4_ds_mla"):
         return Refusal(f"a GB10 has no KV cache in {dtype}", _CACHE, "write fp8")
     if dtype != "nvfp4":

@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+# Stands for the mod of this name.
