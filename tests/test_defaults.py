@@ -29,6 +29,8 @@ def _defaults(rules: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any
 DEFAULTS = dict(_defaults(sections.site_schema()))
 # The word for the engine's own default, which is what it does without the flag.
 del DEFAULTS["model.kv_cache_dtype"], DEFAULTS["groups.model.kv_cache_dtype"]
+# Alternatives have the same keys as groups.
+DEFAULTS = {path: value for path, value in DEFAULTS.items() if ".alternatives." not in path}
 # A group keeps no KV cache on disk: SG250.
 for _KEY in ("buffer_gib", "connector"):
     del DEFAULTS[f"groups.model.kv_offload.{_KEY}"]

@@ -112,6 +112,7 @@ def whole_site(example: str) -> str:
 ENGINES = {
     "vllm": {"version": "0.33.0", "image": "vllm/vllm-openai:v0.33.0"},
     "sglang": {"version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23-cu130"},
+    "tensorrt-llm": {"version": "1.2.1", "image": "nvcr.io/nvidia/tensorrt-llm/release:1.2.1"},
 }
 
 
@@ -121,12 +122,17 @@ def site_of_groups(own: dict[str, str]) -> str:
     members = [name for group in groups for name in group["nodes"]]
     largest = max(len(group["nodes"]) for group in groups)
     count = max(largest, *(int(name[5:]) for name in members if len(name) == len("spark1")))
-    for group in groups:
+    turns = [
+        (each, group["nodes"])
+        for group in groups
+        for each in (group, *group.get("alternatives", ()))
+    ]
+    for group, nodes in turns:
         if "like" in group:
             continue
-        size = len(group["nodes"])
+        size = len(nodes)
         name = group.get("engine", {}).get("name", "vllm")
-        shared = any(members.count(node) > 1 for node in group["nodes"])
+        shared = any(members.count(node) > 1 for node in nodes)
         group["engine"] = {
             "name": name,
             **{

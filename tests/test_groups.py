@@ -247,7 +247,7 @@ def test_another_group_on_the_same_nodes() -> None:
     rest = SWITCH.index("services:")
     third = "  - name: chat-c\n    nodes: [spark7, spark8]\n    like: chat\n"
     change = reviewed(SWITCH, SWITCH[:small] + third + SWITCH[rest:])
-    assert change.downtime == "small is gone"
+    assert change.downtime == "small is gone; nobody answers to gpt-oss-20b any more"
     said = [str(step) for step in change.order]
     assert "stop the engine of small, the head first: spark8, spark7" in said
     assert said[-1] == "start the engine of chat-c, the head last: spark8, spark7"

@@ -357,8 +357,9 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
     }
     proxy = Proxy.of(bundle.site)
     addresses = [node.address for node in bundle.site.nodes]
-    apis = [f"{part.engine.api.host}:{part.engine.api.port}" for part in bundle.site.parts]
-    engines = [f"{proxy.listen}:{proxy.port}"] * len(apis) if proxy else apis
+    # What takes turns at a port is one target.
+    apis = dict.fromkeys(part.engine.api.url.split("//")[1] for part in bundle.site.parts)
+    engines = [f"{proxy.listen}:{proxy.port}"] * len(apis) if proxy else list(apis)
     assert jobs == {
         "engine": engines,
         "node": [f"{address}:9100" for address in addresses],

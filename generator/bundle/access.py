@@ -114,17 +114,22 @@ def _served(site: Site) -> Iterator[tuple[str, str, str, int]]:
     proxy = Proxy.of(site) if Gateway.of(site) else None
     if proxy:
         yield proxy.node, "API", proxy.listen, proxy.port
-    for part in site.parts:
-        head, api, of = part.head.name, part.engine.api, f" of {part.group}" if part.group else ""
-        if not proxy:
-            yield head, f"API{of}", _reached(api.listen), api.port
-        if "dashboard" in part.engine.ports:
-            yield head, f"Ray dashboard{of}", str(LOOPBACK), part.engine.ports["dashboard"]
+    yield from dict.fromkeys(_of_engines(site, with_api=proxy is None))
     for service in site.services.values():
         for page in service.pages(site):
             yield page.node, page.title, _reached(page.listen), page.port
     for node in site.nodes:
         yield node.name, "DGX Dashboard", str(LOOPBACK), DGX_DASHBOARD
+
+
+def _of_engines(site: Site, with_api: bool) -> Iterator[tuple[str, str, str, int]]:
+    """The same of engines; what takes turns at a port is there once."""
+    for part in site.parts:
+        head, api, of = part.head.name, part.engine.api, f" of {part.slot}" if part.group else ""
+        if with_api:
+            yield head, f"API{of}", _reached(api.listen), api.port
+        if "dashboard" in part.engine.ports:
+            yield head, f"Ray dashboard{of}", str(LOOPBACK), part.engine.ports["dashboard"]
 
 
 def _reached(listen: str) -> str:

@@ -35,6 +35,10 @@ def _cabled(site: Site) -> bool:
     return site.has_fabric
 
 
+def _with_turns(site: Site) -> bool:
+    return any(part.alternatives for part in site.parts)
+
+
 def _routed(site: Site, node: Node) -> bool:
     return bool(node.routes)
 
@@ -149,6 +153,7 @@ _OPERATOR_OF_EVERY_SITE = (
     OperatorEntry("operator/deploy.sh", 0o755, payload=True),
     OperatorEntry("operator/site.env"),
     OperatorEntry("operator/ssh_config"),
+    OperatorEntry("operator/switch.sh", 0o755, payload=True, wanted=_with_turns),
     OperatorEntry("operator/tunnels.sh", 0o755, payload=True),
 )
 

@@ -47,7 +47,8 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
     if not declared.groups:
         return _site(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)
-    serving = Counter(node.name for group in declared.groups for node in group.nodes)
+    # Of those that take turns one is on a node at a time.
+    serving = Counter(n.name for group in declared.groups if group.is_active for n in group.nodes)
     groups = tuple(
         _site(group, file, {}, beside, _Place(group.group, earlier, configured, shares))
         for group, earlier in _with_earlier(declared.groups)
@@ -102,10 +103,18 @@ def _configured(groups: Sequence[CompleteDeclaration]) -> Mapping[str, str]:
 def _with_earlier(
     groups: Sequence[CompleteDeclaration],
 ) -> Iterator[tuple[CompleteDeclaration, Mapping[str, Words]]]:
-    """Each group, and those before it in the list on each of its nodes."""
+    """Each group, and those before it in the list on each of its nodes that may run beside it."""
     known: dict[str, Words] = {}
     for group in groups:
-        yield group, {node.name: known.get(node.name, ()) for node in group.nodes}
+        turns = group.alternatives
+        earlier = {node.name: known.get(node.name, ()) for node in group.nodes}
+        yield (
+            group,
+            {
+                node: tuple(other for other in others if other not in turns)
+                for node, others in earlier.items()
+            },
+        )
         for node in group.nodes:
             known[node.name] = (*known.get(node.name, ()), group.group)
 
@@ -146,6 +155,10 @@ def _whole(
         bandwidth=_bandwidth(topology, len(declared.nodes)),
         memory=None,
         group="",
+        slot="",
+        written=(),
+        alternatives=(),
+        is_active=True,
         groups=tuple(groups),
     )
 
@@ -178,6 +191,10 @@ def _site(
         image_build=image_build(declared.engine, declared.sources),
         advisories=tuple(one for one in advisories() if one.kernel or one.driver),
         group=place.group,
+        slot=declared.slot,
+        written=declared.place,
+        alternatives=declared.alternatives,
+        is_active=declared.is_active,
     )
 
 

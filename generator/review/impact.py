@@ -182,22 +182,22 @@ def _restarting(parts: Serving, members: Iterable[str]) -> set[str]:
     """The nodes on which an engine stops."""
     if not parts.before:
         return set(members)
-    stopped = (*parts.gone, *(group.group for group in parts.restarting))
-    return {node for name in stopped for node in parts.before[name]}
+    return {node for name in parts.stopping for node in parts.before[name]}
 
 
 def _notice(parts: Serving, time: str) -> str:
     """What clients notice, by the names that they ask for."""
     if not parts.before:
         return f"the API is down for up to {time}: stop, then load the models"
-    stopped = [group.group for group in parts.restarting]
+    stopped, gone = parts.restarting, parts.gone
     said = [f"{listed(stopped, 'and')} restart{'s' * (len(stopped) == 1)}"] if stopped else []
-    said += [f"{listed(parts.gone, 'and')} {'is' if len(parts.gone) == 1 else 'are'} gone"] * bool(
-        parts.gone
-    )
+    said += [f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"] if gone else []
+    said += [f"{part.group} runs in place of {name}" for part, name in parts.switched]
+    if parts.lost:
+        said.append(f"nobody answers to {listed(parts.lost, 'and')} any more")
     if parts.is_down:
         said.append(f"nobody answers to {listed(parts.is_down, 'and')} for up to {time}")
-    elif stopped:
+    elif stopped and not parts.lost:
         said.append("another group answers to the same name meanwhile")
     return "; ".join(said)
 

@@ -1,9 +1,10 @@
-"""What a change does to the groups of a site: which engines restart, and in which order.
+"""What a change does to the groups of a site: which engines stop and start, and in which order.
 
-Where several groups serve one name, one of them goes on while the others restart.
+A name goes on answering where something that serves it now can run until something else does: what
+goes on until then, and all that needs its nodes, has its turn later.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from generator.activation import Effect
 from generator.bundle.tree import Tree
@@ -13,35 +14,42 @@ from generator.site import Site
 
 
 @record
-class Serving:
-    """The groups before and after: those that restart, in waves, those that are new, or gone.
+class Wave:
+    """Engines that stop, by the names of their groups until then, and those that start after."""
 
-    `before` has the nodes of each old group, the head first.
+    stops: tuple[str, ...]
+    starts: tuple[Site, ...]
+
+
+@record
+class Serving:
+    """The groups that ran before and those that will, in one wave or two.
+
+    `before` has the nodes of each that ran, the head first. Of alternatives those count that run;
+    `switched` are those that take the place of another one, with the name of that. `is_down` are
+    the names that nobody answers to for a while, and `lost` those that nobody does any more.
     """
 
     before: Mapping[str, tuple[str, ...]]
-    waves: tuple[tuple[Site, ...], ...]
-    new: tuple[Site, ...]
+    waves: tuple[Wave, ...]
+    restarting: tuple[str, ...]
     gone: tuple[str, ...]
-    staying: tuple[Site, ...]
+    switched: tuple[tuple[Site, str], ...]
+    is_down: tuple[str, ...]
+    lost: tuple[str, ...]
 
     @property
-    def restarting(self) -> tuple[Site, ...]:
-        """All groups that restart."""
-        return tuple(group for wave in self.waves for group in wave)
+    def stopping(self) -> tuple[str, ...]:
+        """All groups whose engines stop."""
+        return (*self.gone, *self.restarting, *(name for _, name in self.switched))
 
     @property
-    def is_down(self) -> tuple[str, ...]:
-        """The names that nobody answers to for a while."""
-        return tuple(
-            name
-            for name, groups in _by_name(self.restarting).items()
-            if not any(group.model.served_name == name for group in self.staying)
-            and len({self._wave(group) for group in groups}) == 1
-        )
-
-    def _wave(self, group: Site) -> int:
-        return next(index for index, wave in enumerate(self.waves) if group in wave)
+    def later(self) -> frozenset[str]:
+        """The nodes that nothing is done to before the second wave."""
+        waves = self.waves[1:]
+        held = (node for wave in waves for name in wave.stops for node in self.before[name])
+        taken = (node for wave in waves for group in wave.starts for node in _nodes(group))
+        return frozenset([*held, *taken])
 
 
 def serving(
@@ -52,35 +60,141 @@ def serving(
     unplugged: Collection[str],
 ) -> Serving:
     """What becomes of the groups; `files` are what changes on each node."""
-    known = _groups_of(before, old)
-    names = {part.group for part in site.groups}
-    there = [part for part in site.groups if part.group in known]
-    changed = [part for part in there if _restarts(part, known, files, unplugged)]
+    known = _running_in(before, old)
+    active = [part for part in site.groups if part.is_active]
+    changed = [
+        part for part in active if part.group in known and _restarts(part, known, files, unplugged)
+    ]
+    switched = [(part, name) for part in active for name in _replaced(part, known)]
+    names = {part.group for part in active} | {name for _, name in switched}
+    gone = [name for name in known if name not in names]
+    others = [part for part, _ in switched]
+    fresh = [part for part in active if part.group not in known and part not in others]
+    staying = [part for part in active if part.group in known and part not in changed]
+    was = _names(old, known, changed)
+    plan = _Plan(known, was, gone, changed, fresh)
+    answers = {part.model.served_name for part in active}
+    stays = {part.model.served_name for part in staying}
+    stopped = [*gone, *(part.group for part in changed), *(name for _, name in switched)]
+    asked = dict.fromkeys(was[name] for name in stopped if was[name] not in stays)
+    is_down = tuple(name for name in asked if name in answers and not plan.keeps(name))
     return Serving(
         before=known,
-        waves=tuple(_waves(changed, [part for part in there if part not in changed])),
-        new=tuple(part for part in site.groups if part.group not in known),
-        gone=tuple(name for name in known if name not in names),
-        staying=tuple(part for part in there if part not in changed),
+        waves=plan.waves(),
+        restarting=tuple(part.group for part in changed),
+        gone=tuple(gone),
+        switched=tuple(switched),
+        is_down=is_down,
+        lost=tuple(name for name in asked if name and name not in answers),
     )
 
 
-def _groups_of(before: Tree, old: Site | None) -> dict[str, tuple[str, ...]]:
-    """The nodes of each group of a bundle, the head first."""
+class _Plan:
+    """Who stops in the first wave, and who goes on until that has started."""
+
+    def __init__(
+        self,
+        before: Mapping[str, tuple[str, ...]],
+        was: Mapping[str, str],
+        gone: Sequence[str],
+        changed: Sequence[Site],
+        fresh: Sequence[Site],
+    ) -> None:
+        self.before = before
+        self.was = was
+        # What is gone costs nobody anything while it goes on; of the others the last ones do.
+        self.stopping = [*gone, *(part.group for part in reversed(changed))]
+        self.order = [*gone, *(part.group for part in changed)]
+        self.starting = [*changed, *fresh]
+        self.held: frozenset[str] = frozenset()
+
+    def keeps(self, served_name: str) -> bool:
+        """Whether somebody answers to a name all the time, with what has to wait for that."""
+        for name in self.stopping:
+            if self.was[name] == served_name:
+                held = self._closed(self.held | {name})
+                first = self._starts(held, is_first=True)
+                if any(part.model.served_name == served_name for part in first):
+                    self.held = held
+                    return True
+        return False
+
+    def waves(self) -> tuple[Wave, ...]:
+        """The first wave and, if anybody goes on until then, the second."""
+        found = (
+            Wave(
+                tuple(name for name in self.order if (name in self.held) is not is_first),
+                tuple(self._starts(self.held, is_first)),
+            )
+            for is_first in (True, False)
+        )
+        return tuple(wave for wave in found if wave.stops or wave.starts)
+
+    def _closed(self, held: frozenset[str]) -> frozenset[str]:
+        """With all that can't stop or start while these go on: it has a node of theirs."""
+        nodes = {node for name in held for node in self.before[name]}
+        taking = {part.group for part in self.starting if not nodes.isdisjoint(_nodes(part))}
+        sharing = {name for name in self.stopping if not nodes.isdisjoint(self.before[name])}
+        more = held | sharing | (taking & {*self.stopping})
+        return held if more == held else self._closed(more)
+
+    def _starts(self, held: frozenset[str], is_first: bool) -> list[Site]:
+        """What starts while these go on, or after them."""
+        nodes = {node for name in held for node in self.before[name]}
+        return [
+            part
+            for part in self.starting
+            if (part.group not in held and nodes.isdisjoint(_nodes(part))) is is_first
+        ]
+
+
+def _nodes(part: Site) -> list[str]:
+    return [node.name for node in part.nodes]
+
+
+def _replaced(part: Site, before: Mapping[str, Sequence[str]]) -> list[str]:
+    """The alternative that ran on its nodes until now, where that was another one."""
+    if part.group in before:
+        return []
+    nodes = {*_nodes(part)}
+    return [name for name in part.alternatives if {*before.get(name, ())} == nodes]
+
+
+def _names(
+    old: Site | None, before: Mapping[str, Sequence[str]], changed: Iterable[Site]
+) -> dict[str, str]:
+    """What each group served; where that is not known, what it serves now, or nothing."""
+    known = dict.fromkeys(before, "")
+    found = old.groups if old is not None else changed
+    return known | {part.group: part.model.served_name for part in found}
+
+
+def _running_in(before: Tree, old: Site | None) -> dict[str, tuple[str, ...]]:
+    """The nodes of each group of a bundle that runs there, the head first."""
     if old is not None:
-        return {part.group: tuple(node.name for node in part.nodes) for part in old.groups}
+        return {part.group: tuple(_nodes(part)) for part in old.groups if part.is_active}
     found: dict[str, tuple[str, ...]] = {}
+    waiting: set[str] = set()
     for path, file in before.items():
         node, _, rest = path.partition("/")
-        if rest.startswith(_FOLDER) and rest.endswith(_FACTS):
+        if rest == _MACHINE:
+            waiting |= _waiting(file.text)
+        elif rest.startswith(_FOLDER) and rest.endswith(_FACTS):
             name = rest.removeprefix(_FOLDER).removesuffix(_FACTS)
             known = found.get(name, ())
             is_head = "\nRANK=0\n" in file.text
             found[name] = (node, *known) if is_head else (*known, node)
-    return found
+    return {name: nodes for name, nodes in found.items() if name not in waiting}
 
 
-_FOLDER, _FACTS = "etc/sparkgen/groups/", ".node.env"
+_FOLDER, _FACTS, _MACHINE = "etc/sparkgen/groups/", ".node.env", "etc/sparkgen/node.env"
+_ALTERNATIVES = "ALTERNATIVES="
+
+
+def _waiting(facts: str) -> set[str]:
+    """The alternatives of a node that wait for their turn."""
+    lines = (line for line in facts.splitlines() if line.startswith(_ALTERNATIVES))
+    return {name for line in lines for name in line.removeprefix(_ALTERNATIVES).split()[1:]}
 
 
 def _restarts(
@@ -89,7 +203,7 @@ def _restarts(
     files: Mapping[str, Sequence[FileChange]],
     unplugged: Collection[str],
 ) -> bool:
-    nodes = [node.name for node in part.nodes]
+    nodes = _nodes(part)
     if set(nodes) != set(before[part.group]) or not set(nodes).isdisjoint(unplugged):
         return True
     return any(
@@ -106,25 +220,3 @@ def is_about(path: str, group: str) -> bool:
         return True
     name = rest.partition("/groups/")[2]
     return name.startswith((f"{group}/", f"{group}."))
-
-
-def _by_name(groups: Iterable[Site]) -> dict[str, list[Site]]:
-    found: dict[str, list[Site]] = {}
-    for group in groups:
-        found.setdefault(group.model.served_name, []).append(group)
-    return found
-
-
-def _waves(changed: Sequence[Site], staying: Sequence[Site]) -> Iterator[tuple[Site, ...]]:
-    """The last of the groups that serve a name waits for the others, unless one of them stays."""
-    names = {group.model.served_name for group in staying}
-    later = [
-        groups[-1]
-        for name, groups in _by_name(changed).items()
-        if len(groups) > 1 and name not in names
-    ]
-    nodes = {node.name for group in changed if group not in later for node in group.nodes}
-    # What shares a node with one that restarts now is down with it.
-    later = [g for g in later if nodes.isdisjoint(node.name for node in g.nodes)]
-    first = tuple(group for group in changed if group not in later)
-    yield from filter(None, (first, tuple(later)))

@@ -17,7 +17,7 @@ from generator.records import record
 from generator.review.cables import Plugged, cables_of, moves
 from generator.review.changes import FileChange
 from generator.review.nodes import NodeReview
-from generator.review.serving import Serving
+from generator.review.serving import Serving, Wave
 from generator.site import Node, Site
 
 
@@ -92,12 +92,12 @@ def order(change: Change) -> Iterator[Step]:
     yield from (Step(text) for text in _preparations(change))
     later: set[str] = set()
     if change.serving:
-        later = {node.name for wave in change.serving.waves[1:] for g in wave for node in g.nodes}
+        later = {*change.serving.later}
         yield from _stops(change, change.serving)
     elif change.restarts:
         yield Step("stop the engine, the head first", tuple(change.members))
     yield from _grouped((node, _ahead(node.files)) for node in touched)
-    if gone := change.named("removed"):
+    if gone := tuple(name for name in change.named("removed") if name not in later):
         yield Step("install.sh --uninstall", gone)
     yield from (Step(text) for text, _ in moved)
     yield from _grouped((node, node.steps) for node in touched if node.name not in later)
@@ -106,34 +106,45 @@ def order(change: Change) -> Iterator[Step]:
         all_nodes = tuple(node.name for node in change.site.nodes)
         yield Step("check the fabric: wait-fabric.sh 10", all_nodes)
     if change.serving:
-        yield from _starts(change.serving, touched)
+        yield from _starts(change, change.serving)
+        yield from _switches(change.serving)
     elif change.restarts or change.named("new"):
         names = tuple(node.name for node in change.site.start_order)
         yield Step(f"start the engine{', the head last' if len(names) > 1 else ''}", names)
 
 
 def _stops(change: Change, serving: Serving) -> Iterator[Step]:
-    """The engines that stop at once: of the first wave, of groups that are gone, of old bundles."""
+    """The engines that stop at once: those of the first wave, or of a bundle without groups."""
     if not serving.before and change.members:
         yield Step("stop the engine, the head first", tuple(change.members))
-    first = [group.group for group in serving.waves[0]] if serving.waves else []
-    for name in (*serving.gone, *first):
-        yield Step(f"stop the engine of {name}, the head first", serving.before[name])
+    yield from _stopped(serving, serving.waves[:1])
 
 
-def _starts(serving: Serving, touched: Sequence[NodeReview]) -> Iterator[Step]:
+def _starts(change: Change, serving: Serving) -> Iterator[Step]:
     """The engines of the first wave, then each later wave from its stop on."""
-    first, *later = serving.waves or ((),)
-    yield from _started((*first, *serving.new))
-    for wave in later:
-        names = {node.name for group in wave for node in group.nodes}
-        yield Step("wait until these serve", tuple(group.head.name for group in first))
-        for group in wave:
-            yield Step(
-                f"stop the engine of {group.group}, the head first", serving.before[group.group]
-            )
-        yield from _grouped((node, node.steps) for node in touched if node.name in names)
-        yield from _started(wave)
+    heads: tuple[str, ...] = ()
+    for index, wave in enumerate(serving.waves):
+        if index:
+            yield Step("wait until these serve", heads)
+            yield from _stopped(serving, [wave])
+            if gone := tuple(name for name in change.named("removed") if name in serving.later):
+                yield Step("install.sh --uninstall", gone)
+            nodes = (node for node in change.touched if node.name in serving.later)
+            yield from _grouped((node, node.steps) for node in nodes)
+        yield from _started(wave.starts)
+        heads = tuple(group.head.name for group in wave.starts)
+
+
+def _stopped(serving: Serving, waves: Iterable[Wave]) -> Iterator[Step]:
+    for wave in waves:
+        for name in wave.stops:
+            yield Step(f"stop the engine of {name}, the head first", serving.before[name])
+
+
+def _switches(serving: Serving) -> Iterator[Step]:
+    """What takes turns on the nodes is started by what stops the other one."""
+    for group, _ in serving.switched:
+        yield Step(f"operator/switch.sh {group.group}")
 
 
 def _started(groups: Iterable[Site]) -> Iterator[Step]:

@@ -50,7 +50,7 @@ from generator.rules import (
 )
 from generator.rules.flags.checking import CheckedFlags, check_flags
 from generator.rules.gateway import GatewayNode
-from generator.rules.placing import placed, source_of, view
+from generator.rules.placing import placed, view
 from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
@@ -233,8 +233,7 @@ class _Facts:
 
     def complete(self, group: DeclaredGroup | None = None) -> CompleteDeclaration | None:
         """The declaration if nothing is missing, of a group if there are any."""
-        named = (group.name, source_of(group)) if group else ()
-        return complete(self.declaration, self.fabric, self.sources or {}, self.fit, *named)
+        return complete(self.declaration, self.fabric, self.sources or {}, self.fit, group)
 
     @cached_property
     def fit(self) -> Fit | None:

@@ -4,6 +4,7 @@ from generator.diagnostics import Edit, Finding, KeyPath, Related, Rewrite
 from generator.records import replace
 from generator.sitefile.declaration import DeclaredGroup
 from generator.sitefile.source import Document
+from generator.sitefile.values import value_at
 
 
 def placed(finding: Finding, group: DeclaredGroup) -> Finding:
@@ -22,14 +23,9 @@ def view(document: Document, group: DeclaredGroup) -> Document:
     """The document as the rules read it that are about the group's model and engine."""
     if group.source is None:
         return document
-    written = document.data["groups"][group.source]
+    written = value_at(document.data, group.source)
     own = {key: written[key] for key in ("model", "engine") if key in written}
     return replace(document, data={**document.data, **own})
-
-
-def source_of(group: DeclaredGroup) -> KeyPath:
-    """Where the model and the engine of a group are written."""
-    return ("groups", group.index if group.source is None else group.source)
 
 
 def _edit(edit: Edit, group: DeclaredGroup) -> Edit:
@@ -38,6 +34,6 @@ def _edit(edit: Edit, group: DeclaredGroup) -> Edit:
 
 def _placed(path: KeyPath, group: DeclaredGroup) -> KeyPath:
     if path[:1] in (("model",), ("engine",)):
-        return (*source_of(group), *path)
+        return (*group.written, *path)
     # All nodes are those of the group; one of them stands in the list of the site.
-    return (*group.path, "nodes") if path == ("nodes",) else path
+    return (*group.entry, "nodes") if path == ("nodes",) else path

@@ -13,7 +13,6 @@ from generator.records import record, replace
 from generator.rules.registry import DOCUMENTED, RULES
 from generator.site import Site
 from generator.sitefile import source
-from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
 
 NAME = "policy.yaml"
@@ -69,8 +68,8 @@ Lack = tuple[str, KeyPath, str]
 
 def _parts(site: Site) -> Iterator[tuple[Site, KeyPath]]:
     """What serves a model each, and where that is written."""
-    for index, part in enumerate(site.parts):
-        yield part, (GROUPS, index) if part.group else ()
+    for place, part in {part.written: part for part in reversed(site.parts)}.items():
+        yield part, place
 
 
 def _api_key(site: Site) -> Iterator[Lack]:

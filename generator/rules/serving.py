@@ -1,6 +1,6 @@
 """Rules about groups: which nodes serve what together, and what they share."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -9,6 +9,7 @@ from generator.diagnostics import (
     Related,
     Severity,
     did_you_mean,
+    listed,
     misspelt,
     removal,
     replacements,
@@ -25,8 +26,16 @@ from generator.services.gateway import Gateway
 from generator.site import PORTS_OF_WORKERS
 from generator.site.service import RequestedPort
 from generator.sitefile.declaration import DeclaredGroup, Settings, Topology
+from generator.sitefile.sections import GROUPS
+from generator.sitefile.source import Document
+from generator.sitefile.values import value_at
 
 Groups = Sequence[DeclaredGroup]
+
+
+def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
+    """Those that name their nodes: an alternative has the nodes of its group."""
+    return (group for group in groups if not group.is_alternative)
 
 
 @rule("SG240")
@@ -76,7 +85,7 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
             nodes: [spark1, spark2]
     """
     names = [node.name for node in nodes]
-    for group in groups:
+    for group in _with_nodes(groups):
         for index, name in enumerate(group.nodes):
             path = (*group.path, "nodes", index)
             if name not in names:
@@ -202,7 +211,7 @@ def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) ->
           - name: chat-b
             nodes: [spark3, spark4]
     """
-    for group in groups:
+    for group in _with_nodes(groups):
         if group_kind(topology, fabric, group.nodes):
             continue
         inside = set(group.nodes)
@@ -226,7 +235,7 @@ def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool
 def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
     """Engines on one node have ports of their own.
 
-    The second one would not start.
+    The second one would not start. Alternatives may have the same, for one of them runs at a time.
 
     Bad:
         groups:
@@ -244,12 +253,15 @@ def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
             nodes: [spark1]
             engine: {port: 8001}
     """
-    taken: dict[tuple[str, int], tuple[DeclaredGroup, str]] = {}
+    taken: dict[tuple[str, int], list[tuple[DeclaredGroup, str]]] = {}
     for group in groups:
         said: set[int] = set()
         for node, name, port in _ports(group):
-            owner, known = taken.setdefault((node, port.number), (group, name))
-            if owner is not group and port.number not in said:
+            owners = taken.setdefault((node, port.number), [])
+            beside = [(owner, known) for owner, known in owners if owner.runs_beside(group)]
+            owners.append((group, name))
+            if beside and port.number not in said:
+                owner, known = beside[0]
                 said.add(port.number)
                 yield Fault(
                     f"port {port.number} on {node} is '{known}' of {owner.name} and '{name}' of "
@@ -266,7 +278,7 @@ def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
     if engine is None:
         return
     module = ENGINES[engine.name]
-    is_own = group.source == group.index
+    is_own = group.is_own
     head, *workers = group.nodes
     api = engine.port or module.API_PORT
     yield head, "api", RequestedPort(api, ("engine", "port"), is_own and engine.port is not None)
@@ -285,7 +297,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
     Each of them takes its `memory_utilization` of all that is visible, and looks at its start
     whether so much is free: what the others hold already is not. Together they may have as much as
-    one alone, and 16 GiB are left to the system.
+    one alone, and 16 GiB are left to the system. Of alternatives the one that takes most counts.
 
     Source: vLLM, vllm/v1/worker/utils.py, `request_memory`; NVIDIA/dgx-spark-playbooks issue 101
     (0.35 and 0.35).
@@ -310,21 +322,32 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """
     said: set[tuple[str, ...]] = set()
     for node in nodes:
-        engines = {g.name: g.engine for g in groups if node.name in g.nodes and g.engine}
-        if len(engines) < 2 or tuple(engines) in said:
+        shares_of = _shares(group for group in groups if node.name in group.nodes)
+        if len(shares_of) < 2 or tuple(shares_of) in said:
             continue
-        total = round(sum(engine.memory_utilization for engine in engines.values()), 3)
+        total = round(sum(shares_of.values()), 3)
         most = min(WARNED, 1 - SYSTEM_BYTES / GIB / node.visible_gib)
         if total <= most + 0.0005:
             continue
-        said.add(tuple(engines))
-        shares = ", ".join(f"{n} {e.memory_utilization}" for n, e in engines.items())
+        said.add(tuple(shares_of))
+        shares = ", ".join(f"{name} {share}" for name, share in shares_of.items())
         last = max(g.index for g in groups if node.name in g.nodes)
         yield Fault(
             f"the engines of {node.name} take {total} of its memory together ({shares})",
-            ("groups", last, "name"),
+            (GROUPS, last, "name"),
             f"lower 'memory_utilization' of some, to {int(most * 100) / 100} together",
         )
+
+
+def _shares(groups: Iterable[DeclaredGroup]) -> dict[str, float]:
+    """The share of the memory that each takes; of alternatives the largest."""
+    largest: dict[int, tuple[str, float]] = {}
+    for group in groups:
+        share = group.engine.memory_utilization if group.engine else 0.0
+        known = largest.setdefault(group.index, (group.name, share))
+        if share > known[1]:
+            largest[group.index] = group.name, share
+    return dict(largest.values())
 
 
 @rule("SG247", unless="SG201 SG241")
@@ -359,13 +382,13 @@ def engines_that_share_a_node(groups: Groups) -> Iterator[Fault]:
             (other, node)
             for other in groups
             for node in group.nodes
-            if other is not group and node in other.nodes
+            if other.runs_beside(group) and node in other.nodes
         ]
         engine = group.engine
         if not shared or engine is None:
             continue
         traits, (other, node) = ENGINE_TRAITS[engine.name], shared[0]
-        place = (*group.path, "engine") if group.source == group.index else group.path
+        place = (*group.path, "engine") if group.is_own else group.path
         where = f"{node}, where {other.name} serves too"
         launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
         if not traits.shares_memory:
@@ -440,7 +463,7 @@ def engine_that_is_alone(groups: Groups) -> Iterator[Fault]:
             engine: {image: 'vllm/vllm-openai:v0.33.0'}
     """
     for group in groups:
-        if group.source != group.index or group.engine is None or group.model is None:
+        if not group.is_own or group.engine is None or group.model is None:
             continue
         asked = {
             ("engine", "venv"): group.engine.venv,
@@ -454,6 +477,78 @@ def engine_that_is_alone(groups: Groups) -> Iterator[Fault]:
                     (*group.path, *path),
                     "name an image that a registry has" if path[0] == "engine" else "take it out",
                 )
+
+
+@rule("SG251", unless="SG240")
+def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
+    """What is active is the group itself, or one of its alternatives.
+
+    Its unit is enabled at the first installation, and `verify.sh` expects it to run.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            active: codr
+            alternatives:
+              - name: coder
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            active: coder
+            alternatives:
+              - name: coder
+    """
+    for group in _with_nodes(groups):
+        names = [group.name, *group.alternatives]
+        active = value_at(document.data, group.entry).get("active", group.name)
+        if active not in names:
+            path = (*group.entry, "active")
+            guess = did_you_mean(active, names)
+            yield Fault(
+                f"'{active}' is none of what {group.name} can serve",
+                path,
+                guess or f"write {listed(names)}, or add it to 'alternatives'",
+                proposals=replacements(path, misspelt(active, names if guess else [])),
+            )
+
+
+@rule("SG252", unless="SG240 SG243")
+def turns_of_a_job(groups: Groups) -> Iterator[Fault]:
+    """What takes turns on the same nodes is started by a unit of systemd.
+
+    A job of Slurm has no unit that could stop the others; the queue decides when it starts.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {name: tensorrt-llm, launcher: slurm}
+            alternatives:
+              - name: coder
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {name: tensorrt-llm, launcher: mpi}
+            alternatives:
+              - name: coder
+    """
+    engines = {g.written: g.engine for g in groups if g.alternatives and g.engine}
+    for place, engine in engines.items():
+        if engine.launcher != "slurm":
+            continue
+        path = (*place, "engine", "launcher")
+        first = ENGINES[engine.name].LAUNCHERS[0]
+        yield Fault(
+            "a job of Slurm takes no turns with others",
+            path,
+            f"write 'launcher: {first}'",
+            proposals=replacements(path, [first]),
+        )
 
 
 @rule("SG249", Severity.WARNING, unless="SG240 SG243")
@@ -487,7 +582,8 @@ def name_of_two_models(groups: Groups) -> Iterator[Fault]:
             continue
         known = first.setdefault(model.served_name, group)
         assert known.model
-        if (known.model.name, known.model.source) != (model.name, model.source):
+        is_other = (known.model.name, known.model.source) != (model.name, model.source)
+        if is_other and known.runs_beside(group):
             yield Fault(
                 f"{known.name} and {group.name} serve two models as '{model.served_name}'",
                 (*group.path, "model", "served_name"),

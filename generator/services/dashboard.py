@@ -15,7 +15,9 @@ _WIDTH, _HEIGHT = 8, 8
 def panels(site: Site) -> tuple[Panel, ...]:
     """What is shown, the engine first."""
     services = (panel for service in site.services.values() for panel in service.panels(site))
-    return (*(panel for part in site.parts for panel in _of_engine(part)), *services)
+    of_engines = (panel for part in site.parts for panel in _of_engine(part))
+    # Alternatives of one engine count the same.
+    return (*dict.fromkeys(of_engines), *services)
 
 
 def _of_engine(site: Site) -> Iterator[Panel]:
@@ -24,8 +26,8 @@ def _of_engine(site: Site) -> Iterator[Panel]:
         if not site.group:
             yield panel
             continue
-        queries = tuple((_of_group(query, site.group), legend) for query, legend in panel.queries)
-        yield panel._replace(title=f"{site.group}: {panel.title}", queries=queries)
+        queries = tuple((_of_group(query, site.slot), legend) for query, legend in panel.queries)
+        yield panel._replace(title=f"{site.slot}: {panel.title}", queries=queries)
 
 
 def _of_group(query: str, group: str) -> str:

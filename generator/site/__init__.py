@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from generator.catalogs.advisories import Advisory
 from generator.catalogs.engines import ENGINE_TRAITS, EngineTraits, Task
 from generator.catalogs.vocabularies import Vocabulary
+from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Cable, FabricInterface, Port, SwitchPort
 from generator.fabric.routes import Route
 from generator.fabric.topologies import TOPOLOGIES
@@ -591,7 +592,10 @@ class Site:
 
     A site of several engines has a site of each in its `groups`: its name as `group`, its nodes by
     their ranks there, the cables between them, and its model and engine. What the whole one has of
-    those is of its first group, and of memory it has nothing.
+    those is of its first group, and of memory it has nothing. Of groups that take turns on the same
+    nodes each names the others as its `alternatives`, and one is active; the `slot` of all has the
+    name of the group whose nodes these are. `written` is where a group's model and engine stand in
+    the site file.
     """
 
     ORIGIN = Origin("")
@@ -601,11 +605,15 @@ class Site:
         cables=Origin("cabling"),
         description=Origin("description"),
         file=Origin("", "the name of the site file"),
+        alternatives=Origin("groups", "what takes turns on the same nodes"),
         group=Origin("groups"),
         groups=Origin("groups"),
+        is_active=Origin("groups", "the group itself unless it names an alternative"),
         engine_secrets=Origin("engine.secrets"),
         job=Origin("name groups"),
         parts=Origin("groups|model"),
+        slot=Origin("groups"),
+        slots=Origin("groups"),
         project=Origin("groups", "one for each engine of a node"),
         title=Origin("name groups"),
         unit=Origin("groups", "one for each engine of a node"),
@@ -651,15 +659,33 @@ class Site:
     advisories: tuple[Advisory, ...]
     group: str = ""
     groups: "tuple[Site, ...]" = ()
+    slot: str = ""
+    written: KeyPath = ()
+    alternatives: Words = ()
+    is_active: bool = True
 
     @property
     def parts(self) -> "tuple[Site, ...]":
         """What serves a model each: its groups, or else the site itself."""
         return self.groups or (self,)
 
+    @cached_property
+    def slots(self) -> "tuple[tuple[Site, ...], ...]":
+        """Its parts, those together that take turns; the active one first."""
+        found: dict[str, list[Site]] = {}
+        for part in self.parts:
+            found.setdefault(part.slot, []).append(part)
+        return tuple(
+            tuple(sorted(parts, key=lambda part: not part.is_active)) for parts in found.values()
+        )
+
     def parts_of(self, name: str) -> "tuple[tuple[Site, Node], ...]":
         """The parts that a node serves in, with what it is there."""
         return self._places.get(name, ())
+
+    def slots_of(self, name: str) -> "tuple[tuple[Site, ...], ...]":
+        """What serves on a node, those together that take turns; the active one first."""
+        return tuple(slot for slot in self.slots if any(n.name == name for n in slot[0].nodes))
 
     @cached_property
     def _places(self) -> "Mapping[str, tuple[tuple[Site, Node], ...]]":
@@ -678,6 +704,15 @@ class Site:
     def unit_of(group: str) -> str:
         """The unit of another group's engine."""
         return unit(group)
+
+    @property
+    def after(self) -> Words:
+        """Those it takes turns with whose units its own is ordered after.
+
+        Of two one is enough: what stops comes before what starts, whichever way they are ordered.
+        """
+        names = sorted((self.group, *self.alternatives))
+        return tuple(names[: names.index(self.group)])
 
     def units(self, node: Node) -> str:
         """The units of the engines of a node, as systemd lists them."""

@@ -1,6 +1,7 @@
 """A site file whose sections are all there, with the fabric that its cables make."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Fabric
@@ -11,6 +12,7 @@ from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
     Declaration,
     DeclaredEngine,
+    DeclaredGroup,
     DeclaredModel,
     DeclaredNode,
     Identity,
@@ -29,7 +31,8 @@ class CompleteDeclaration:
     beside the site file that it names, `memory` is how the model fits the nodes.
 
     A site of `groups` has what the first of them serves; one of these has a name of its own, and a
-    `place` in the site file that its model and engine stand in.
+    `place` in the site file that its model and engine stand in. `alternatives` are those that take
+    turns with it in one `slot`, and `is_active` is the one of them that runs.
     """
 
     identity: Identity
@@ -46,6 +49,9 @@ class CompleteDeclaration:
     group: str = ""
     groups: "tuple[CompleteDeclaration, ...]" = ()
     place: KeyPath = ()
+    slot: str = ""
+    alternatives: tuple[str, ...] = ()
+    is_active: bool = True
 
     @property
     def parts(self) -> "tuple[CompleteDeclaration, ...]":
@@ -100,6 +106,9 @@ def of_groups(
     return replace(
         groups[0],
         place=(),
+        slot="",
+        alternatives=(),
+        is_active=True,
         nodes=declared.nodes,
         topology=declared.topology,
         fabric=fabric,
@@ -114,8 +123,7 @@ def complete(
     fabric: Fabric | None,
     sources: Mapping[str, Source],
     memory: Fit | None,
-    group: str = "",
-    place: KeyPath = (),
+    group: DeclaredGroup | None = None,
 ) -> CompleteDeclaration | None:
     """The declaration if nothing is missing; `fabric` is None where the cabling has no shape."""
     if declared.identity is None or declared.topology is None or fabric is None:
@@ -136,9 +144,19 @@ def complete(
         services=declared.services,
         sources=sources,
         memory=memory,
-        group=group,
-        place=place,
+        **(_of(group) if group else {}),
     )
+
+
+def _of(group: DeclaredGroup) -> dict[str, Any]:
+    """What a declaration has of the group that it is of."""
+    return {
+        "group": group.name,
+        "place": group.written,
+        "slot": group.slot,
+        "alternatives": group.alternatives,
+        "is_active": group.is_active,
+    }
 
 
 def _source(model: DeclaredModel) -> str | None:

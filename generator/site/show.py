@@ -37,9 +37,12 @@ def table(site: Site, node: str | None = None, width: int | None = None) -> str:
     if node:
         return "\n".join(_node(member, width, part) for part, member in site.parts_of(node))
     count = len(site.nodes)
-    summary = f"{site.name}: {site.kind}, {count} node{'s' if count > 1 else ''}"
+    summary = f"{site.name}: {site.kind}, {_count(count, 'node')}"
     parts = (
-        [f"{summary}, {len(site.groups)} groups{_address(site)}", _groups(site.groups, width)]
+        [
+            f"{summary}, {_count(len(site.slots), 'group')}{_address(site)}",
+            _groups(site.groups, width),
+        ]
         if site.groups
         else [f"{summary}, {_served(site)}{_address(site)}"]
     )
@@ -51,6 +54,10 @@ def table(site: Site, node: str | None = None, width: int | None = None) -> str:
             title = [part.group] if part.group else []
             parts.append("\n".join([*title, _memory(part.memory, width)]))
     return "\n\n".join(parts) + "\n"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number > 1 else ''}"
 
 
 def _served(site: Site) -> str:
@@ -68,7 +75,7 @@ def _address(site: Site) -> str:
 def _groups(groups: Iterable[Site], width: int | None) -> str:
     rows = [
         (
-            part.group,
+            _named(part),
             ", ".join(node.name for node in part.nodes),
             part.model.served_name,
             f"{part.engine.title} {part.engine.version}",
@@ -77,6 +84,11 @@ def _groups(groups: Iterable[Site], width: int | None) -> str:
         for part in groups
     ]
     return columns(("GROUP", "NODES", "SERVES", "WITH", "API"), rows, width)
+
+
+def _named(part: Site) -> str:
+    """Its name, and whether it waits for its turn."""
+    return part.group if part.is_active else f"{part.group} (in turn)"
 
 
 def _nodes(nodes: Iterable[Node], width: int | None) -> str:

@@ -3,7 +3,7 @@
 A section that the schema found fault with is None, so that a rule which needs it is not judged.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Interface, IPv4Network
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from generator.origin import Origin, origins
 from generator.records import record, replace
 from generator.sitefile.automatic import Automatic
 from generator.sitefile.defaults import default
-from generator.sitefile.sections import GROUPS
+from generator.sitefile.sections import ALTERNATIVES, GROUPS
 
 Plane = Literal["management", "fabric"]
 
@@ -349,22 +349,49 @@ class DeclaredEngine:
 class DeclaredGroup:
     """Nodes that serve a model together, by their names in rank order.
 
-    `source` is the index of the group that its model and engine are written in: its own, or that of
-    the one that it is like; None where there is no such group.
+    One of several that take turns on the same nodes is such a group each; `slot` is the name of the
+    group whose nodes these are, `alternatives` are the names of the others, and of all of them the
+    site has one running, which `is_active`.
+
+    `source` is where its model and engine are written: in itself, at its `path`, or in the one that
+    it is like; None where there is no such group. `index` is that of the entry in the list.
     """
 
     index: int
     name: str
     nodes: tuple[str, ...]
     like: str | None
-    source: int | None
+    source: KeyPath | None
     model: DeclaredModel | None
     engine: DeclaredEngine | None
+    path: KeyPath
+    slot: str
+    alternatives: tuple[str, ...]
+    is_active: bool
 
     @property
-    def path(self) -> KeyPath:
-        """Where the group stands in the site file."""
+    def entry(self) -> KeyPath:
+        """Where the nodes stand that it has."""
         return (GROUPS, self.index)
+
+    @property
+    def written(self) -> KeyPath:
+        """Where what is said of its model and engine belongs."""
+        return self.path if self.source is None else self.source
+
+    @property
+    def is_alternative(self) -> bool:
+        """Whether it stands below the group whose nodes it has."""
+        return len(self.path) > 2
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its model and engine are written in itself."""
+        return self.source == self.path
+
+    def runs_beside(self, other: "DeclaredGroup") -> bool:
+        """Whether both can be on a node at the same time."""
+        return other is not self and other.name not in self.alternatives
 
 
 @record
@@ -557,22 +584,39 @@ def _halves(item: Mapping[str, Any], key: str) -> tuple[int, ...]:
 
 
 def _groups(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredGroup, ...]:
-    models = [_model(item["model"]) if "model" in item else None for item in items]
-    engines = [_engine(item["engine"]) if "engine" in item else None for item in items]
-    written = {item["name"]: i for i, item in enumerate(items) if "like" not in item}
-    return tuple(
-        DeclaredGroup(
-            index=index,
-            name=item["name"],
-            nodes=tuple(item["nodes"]),
-            like=item.get("like"),
-            source=source,
-            model=None if source is None else models[source],
-            engine=None if source is None else engines[source],
+    """Each group, followed by its alternatives."""
+    places = {path: item for index, item in enumerate(items) for path, item in _turns(index, item)}
+    models = {path: _model(item["model"]) for path, item in places.items() if "model" in item}
+    engines = {path: _engine(item["engine"]) for path, item in places.items() if "engine" in item}
+    written = {item["name"]: path for path, item in places.items() if "like" not in item}
+    found = []
+    for path, item in places.items():
+        source = written.get(item["like"]) if "like" in item else path
+        entry = items[int(path[1])]
+        names = [each["name"] for _, each in _turns(int(path[1]), entry)]
+        found.append(
+            DeclaredGroup(
+                index=int(path[1]),
+                name=item["name"],
+                nodes=tuple(entry["nodes"]),
+                like=item.get("like"),
+                source=source,
+                model=models.get(source) if source else None,
+                engine=engines.get(source) if source else None,
+                path=path,
+                slot=entry["name"],
+                alternatives=tuple(name for name in names if name != item["name"]),
+                is_active=item["name"] == entry.get("active", entry["name"]),
+            )
         )
-        for index, item in enumerate(items)
-        for source in [written.get(item["like"]) if "like" in item else index]
-    )
+    return tuple(found)
+
+
+def _turns(index: int, item: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+    """A group and its alternatives, with the place of each."""
+    yield (GROUPS, index), item
+    for other, each in enumerate(item.get(ALTERNATIVES, ())):
+        yield (GROUPS, index, ALTERNATIVES, other), each
 
 
 def _model(item: Mapping[str, Any]) -> DeclaredModel:

@@ -17,7 +17,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.diagnostics import listed
 from generator.hardware import PORTS
-from generator.sitefile.sections import GROUPS, SECTIONS, site_schema
+from generator.sitefile.sections import ALTERNATIVES, GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
 from generator.sitefile.text_types import ARGUMENT_TEXT, FORMS, Form
 
@@ -109,7 +109,7 @@ def _conditions() -> Iterator[JsonSchema]:
     without = {"properties": {"model": {"properties": {"file": False}}}}
     no_file = _when("engine", "name", {"type": "string", "not": {"enum": _readers()}}, without)
     yield no_file
-    yield {"properties": {GROUPS: {"items": no_file}}}
+    yield _of_groups([no_file])
 
 
 def _needs_of_sections() -> Iterator[JsonSchema]:
@@ -118,7 +118,14 @@ def _needs_of_sections() -> Iterator[JsonSchema]:
     yield _either(GROUPS)
     served = list(_needs_of_serving())
     yield from served
-    yield {"properties": {GROUPS: {"items": {"allOf": [_either("like"), *served]}}}}
+    yield _of_groups([_either("like"), *served])
+
+
+def _of_groups(conditions: Sequence[JsonSchema]) -> JsonSchema:
+    """What holds for each group, and for each of its alternatives."""
+    entry: JsonSchema = {"allOf": [*conditions]}
+    inner = {ALTERNATIVES: {"items": entry}}
+    return {"properties": {GROUPS: {"items": {**entry, "properties": inner}}}}
 
 
 def _either(other: str) -> JsonSchema:

@@ -22,6 +22,8 @@ SECTIONS = (
 
 # What a site has in place of one model and one engine for all of its nodes.
 GROUPS = "groups"
+# What else the nodes of a group can serve, one at a time.
+ALTERNATIVES = "alternatives"
 
 
 @cache
@@ -34,21 +36,29 @@ def site_schema() -> dict[str, Any]:
 
 def _groups(sections: Mapping[str, Any]) -> dict[str, Any]:
     """The rules of groups, whose models and engines are those of a whole site."""
-    rules: dict[str, Any] = precompiled.schema(GROUPS)
+    return _entries(precompiled.schema(GROUPS), sections)
+
+
+def _entries(rules: Mapping[str, Any], sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules of a list whose entries may have a model and an engine."""
     entry = rules["schema"]
     members = {key: _member(own, sections) for key, own in entry["schema"].items()}
     return {**rules, "schema": {**entry, "schema": members}}
 
 
 def _member(rules: Mapping[str, Any], sections: Mapping[str, Any]) -> Mapping[str, Any]:
-    same_as = rules.get("meta", {}).get("same_as")
-    return {**sections[same_as], **rules} if same_as else rules
+    if same_as := rules.get("meta", {}).get("same_as"):
+        return {**sections[same_as], **rules}
+    has_members = rules.get("type") == "list" and rules["schema"]["type"] == "dict"
+    return _entries(rules, sections) if has_members else rules
 
 
 def path_in_group(path: KeyPath) -> KeyPath:
     """A path inside of a group's model or engine, as it would be without groups."""
-    is_inside = path[:1] == (GROUPS,) and path[2:3] in (("model",), ("engine",))
-    return path[2:] if is_inside else path
+    if path[:1] != (GROUPS,):
+        return path
+    inside = path[4:] if path[2:3] == (ALTERNATIVES,) else path[2:]
+    return inside if inside[:1] in (("model",), ("engine",)) else path
 
 
 @cache

@@ -54,7 +54,7 @@ def said(cable: Cable) -> str:
 def role(site: Site, node: Node) -> str:
     """What a node is: its rank, or its groups."""
     if site.groups:
-        return ", ".join(part.group for part, _ in site.parts_of(node.name))
+        return ", ".join(dict.fromkeys(part.slot for part, _ in site.parts_of(node.name)))
     return f"rank {node.rank}{', head' if node.is_head else ''}"
 
 

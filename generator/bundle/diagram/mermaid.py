@@ -32,10 +32,11 @@ def _nodes(site: Site) -> Iterator[str]:
 def _groups(site: Site) -> Iterator[str]:
     """A frame around the nodes of each group; Mermaid has a node in one of them alone."""
     ids = {node.name: f"n{node.rank}" for node in site.nodes}
-    for index, part in enumerate(site.groups):
-        own = [ids.pop(node.name) for node in part.nodes if node.name in ids]
+    for index, parts in enumerate(site.slots if site.groups else ()):
+        own = [ids.pop(node.name) for node in parts[0].nodes if node.name in ids]
         if own:
-            served = _text(f"{part.group}: {part.model.served_name}")
+            names = " or ".join(part.model.served_name for part in parts)
+            served = _text(f"{parts[0].slot}: {names}")
             yield from (f'  subgraph g{index}["{served}"]', f"    {' & '.join(own)}", "  end")
 
 

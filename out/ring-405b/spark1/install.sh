@@ -129,7 +129,8 @@ stage_file() { # MODE FILE PATH
 
 # How it is to be, below $stage; one of the paths that is missing there is to be removed.
 stage() {
-  local before=() known=() programs=() path start link
+  local before=() known=() programs=() path start link name waiting
+  waiting=" $(fact ALTERNATIVES | sed 's/^[^ ]* //' | paste -sd ' ') "
   if [[ -e $root/$installed ]]; then mapfile -t before <"$root/$installed"; fi
   mapfile -t paths < <(sed -nE 's/^[^ ]+  ((etc|opt)\/.*)/\1/p' "$bundle/SHA256SUMS")
   (mkdir "$stage" && cd "$bundle" && cp --parents --no-preserve=mode "${paths[@]}" "$stage")
@@ -143,10 +144,10 @@ stage() {
       programs+=("$stage/$path")
     fi
     if [[ $path == etc/systemd/system/*.service && $'\n'$(<"$stage/$path") == *$'\n[Install]'* ]]; then
-      link=etc/systemd/system/multi-user.target.wants/${path##*/}
+      link=etc/systemd/system/multi-user.target.wants/${path##*/} name=${path##*/sparkgen-engine-}
       known+=("$link")
-      # After the first time it is its admin's to enable or disable.
-      if [[ " ${before[*]} " != *" $path "* ]]; then
+      # After the first time it is its admin's to enable or disable; what waits for its turn is not enabled.
+      if [[ " ${before[*]} " != *" $path "* && $waiting != *" ${name%.service} "* ]]; then
         mkdir -p "$stage/${link%/*}" && ln -s "/$path" "$stage/$link" && paths+=("$link")
       fi
     fi

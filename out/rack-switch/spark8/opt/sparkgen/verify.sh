@@ -4,12 +4,15 @@
 # what to do, or SKIP with why. It changes nothing; what needs root says so.
 #   ./verify.sh [--json] [--metrics FILE] [--peers] [--bandwidth]
 #   ./verify.sh --bandwidth-server
+#   ./verify.sh --ready GROUP | --serves GROUP
 #
 #   --json               one JSON object instead of lines
 #   --metrics FILE       write what fails there besides, as Prometheus reads it
 #   --peers              log in to the other nodes over ssh, and compare what must be equal
 #   --bandwidth          measure besides: RDMA to each peer over each cable, and NCCL on the head
 #   --bandwidth-server   be measured by the peers' --bandwidth, until Ctrl-C
+#   --ready GROUP        only look whether all is here that the engine of a group starts with
+#   --serves GROUP       print nothing, and end with 1 unless that engine serves
 #
 # It ends with 0 if nothing fails, 1 if something does, 2 if it is called wrongly.
 set -uo pipefail
@@ -47,6 +50,7 @@ mapfile -t advisories < <(fact ADVISORY)
 mapfile -t secrets < <(fact SECRET)
 kv_offload=$(fact KV_OFFLOAD)
 mapfile -t groups < <(fact GROUP)
+mapfile -t alternatives < <(fact ALTERNATIVES)
 switch=$(fact SWITCH)
 link_gbit_s=$(fact LINK_GBIT_S)
 half_gbit_s=$(fact HALF_GBIT_S)
@@ -759,8 +763,46 @@ check_units() {
     # What no target wants is for a timer to start.
     grep -qs '^\[Install\]' "$file" || continue
     unit=${file##*/} unit=${unit%.service}
-    check_unit "unit ${unit#sparkgen-}" "$unit"
+    if waits_its_turn "${unit#sparkgen-engine-}"; then
+      check_turn "unit ${unit#sparkgen-}" "$unit"
+    else
+      check_unit "unit ${unit#sparkgen-}" "$unit"
+    fi
   done
+}
+
+# Of alternatives one runs at a time. This is about one that does not: `active` is what the site names, `instead`
+# what runs, if anything does. Where nothing runs, that is said of the one that should.
+active='' instead=''
+waits_its_turn() { # GROUP
+  local line each
+  active='' instead=''
+  for line in "${alternatives[@]}"; do
+    [[ " $line " == *" $1 "* ]] || continue
+    active=${line%% *}
+    for each in $line; do
+      if is_started "sparkgen-engine-$each"; then instead=$each; fi
+    done
+  done
+  [[ $active && $instead != "$1" && ($instead || $active != "$1") ]]
+}
+
+is_started() {
+  case $(bounded systemctl show --property=ActiveState --value "$1") in
+    active | activating | reloading) ;;
+    *) return 1 ;;
+  esac
+}
+
+check_turn() {
+  local check=$1 unit=$2 group=${2#sparkgen-engine-}
+  if [[ $(bounded systemctl is-enabled "$unit") == enabled && $instead ]]; then
+    fail "$check" "$instead runs, and after a reboot $group would start too" "sudo systemctl disable $unit"
+  elif [[ $active == "$group" ]]; then
+    skip "$check" "$instead runs in its place: operator/switch.sh $group, or 'active: $instead' in the site file"
+  else
+    ok "$check" "it waits for its turn${instead:+, while $instead runs}"
+  fi
 }
 
 check_unit() {
@@ -1676,6 +1718,7 @@ check_needs() {
 }
 
 check_serving() {
+  if waits_its_turn "$engine"; then return; fi
   ((${#ports[@]} == 0)) || check_ports
   if [[ $health_url && $job ]]; then
     check_api_of_job
@@ -1684,6 +1727,25 @@ check_serving() {
   fi
   check_nccl_version
   check_progress
+}
+
+# Whether an engine would find all that it starts with. What can't be looked at is not known to be there.
+check_ready() { # GROUP
+  local skipped
+  if [[ $here ]]; then check_files; fi
+  ((${#secrets[@]} == 0)) || check_secrets
+  check_docker
+  read_engine "$1"
+  check_keys
+  skipped=${count[SKIP]}
+  check_needs
+  ((count[SKIP] == skipped)) || fail ready "not all of it can be looked at" "see what is skipped"
+}
+
+# On a worker its process is all that can be asked.
+is_serving() { # GROUP
+  read_engine "$1"
+  [[ $(bounded systemctl is-active "$unit") == active ]] && { [[ ! $health_url ]] || serves "$unit"; }
 }
 
 check_fabric() {
@@ -1711,7 +1773,7 @@ check_others() {
   check_alike
 }
 
-peers='' bandwidth='' metrics=''
+peers='' bandwidth='' metrics='' only='' group=''
 while (($#)); do
   case $1 in
     --json) json=1 ;;
@@ -1721,6 +1783,11 @@ while (($#)); do
       shift
       ;;
     --peers) peers=yes ;;
+    --ready | --serves)
+      only=${1#--} group=${2:-}
+      [[ " ${groups[*]} " == *" $group "* && $group ]] || usage
+      shift
+      ;;
     --bandwidth) bandwidth=yes ;;
     --bandwidth-server)
       serve_bandwidth
@@ -1730,7 +1797,18 @@ while (($#)); do
   esac
   shift
 done
-check_all
+case $only in
+  ready)
+    check_ready "$group"
+    summary
+    exit
+    ;;
+  serves)
+    is_serving "$group"
+    exit
+    ;;
+  *) check_all ;;
+esac
 if [[ $metrics ]]; then
   write_metrics "$metrics" || exit 2
 fi

@@ -1,0 +1,305 @@
+"""Alternatives: what a site of them is, and the script that has another one run."""
+
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from bundles import IN_GROUPS, PROJECT
+from stand_ins import StandIns
+from test_verify import machine, unit
+from waiting import PATIENCE
+
+from generator.bundle.render import render
+from generator.pipeline import read_site
+from generator.site import Site
+
+GOLDEN = PROJECT / "tests/golden/groups-alternatives/site.yaml"
+
+
+def site_of(text: str = GOLDEN.read_text()) -> Site:
+    site = read_site("site.yaml", text.encode()).site
+    assert site
+    return site
+
+
+# A node is a folder of states, a file for each unit; what is to go wrong stands in `faults`.
+SSH = """\
+#!/bin/bash
+while [[ $1 == -* ]]; do [[ $1 != -F ]] || shift; shift; done
+export NODE=$1 && shift
+echo "$NODE: $*" >>"$CALLS/log"
+fault() { grep -qxF -e "$1" "$CALLS/faults"; }
+! fault "unreachable $NODE" || exit 255
+cd "$CALLS/$NODE" || exit 255
+case $* in
+  *"systemctl stop"*) step=stop ;;
+  *"systemctl start"*) step=start ;;
+  *) step=ask ;;
+esac
+if fault "TERM at $step on $NODE"; then kill -TERM "$PPID"; fi
+if fault "KILL at $step on $NODE"; then kill -KILL "$PPID" && exit 255; fi
+! fault "refused $step on $NODE" || exit 1
+exec bash -c "$*"
+"""
+SYSTEMCTL = """\
+#!/bin/bash
+verb=$1 && shift
+fault() { grep -qxF -e "$1" "$CALLS/faults"; }
+units=()
+for word; do [[ $word == -* ]] || units+=("$word"); done
+for unit in "${units[@]}"; do
+  case $verb in
+    show) cat "$unit" ;;
+    stop) echo inactive >"$unit" ;;
+    enable | disable) echo "$verb" >"$unit.enabled" ;;
+    start) if fault "failing $unit on $NODE"; then echo failed; else echo active; fi >"$unit" ;;
+    reset-failed) ;;
+    *) exit 1 ;;
+  esac
+done
+"""
+VERIFY = """\
+#!/bin/bash
+fault() { grep -qxF -e "$1" "$CALLS/faults"; }
+case $1 in
+  --ready) ! fault "without $2 on $NODE" ;;
+  --serves) [[ $(cat "sparkgen-engine-$2") == active ]] && ! fault "silent $2" ;;
+  *) exit 2 ;;
+esac
+"""
+NODES = ("spark1", "spark2")
+NAMES = ("chat", "coder", "tiny")
+
+
+class Cluster:
+    """Two nodes of which each runs one of three."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        stand_ins = StandIns(folder)
+        self.calls, self.env = stand_ins.calls, stand_ins.env
+        for name, text in (("ssh", SSH), ("systemctl", SYSTEMCTL)):
+            stand_ins.add(name, text)
+        stand_ins.add("sudo", '#!/bin/sh\nexec "$@"\n')
+        stand_ins.add("sleep", "#!/bin/sh\nexit 0\n")
+        for node in NODES:
+            (self.calls / node / "sparkgen-bundle").mkdir(parents=True)
+            verify = self.calls / node / "sparkgen-bundle/verify.sh"
+            verify.write_text(VERIFY)
+            verify.chmod(0o755)
+            for name in NAMES:
+                (self.calls / node / f"sparkgen-engine-{name}").write_text("inactive\n")
+        operator = folder / "my site/operator"
+        operator.mkdir(parents=True)
+        tree = render(site_of(), "")
+        for name in ("switch.sh", "site.env", "ssh_config"):
+            # No engine of a stand-in takes long.
+            text = tree[f"operator/{name}"].text.replace(" 2100\n", " 15\n")
+            (operator / name).write_text(text)
+        self.script = operator / "switch.sh"
+        self.run_on(NODES, "chat")
+
+    def run_on(self, nodes: Sequence[str], name: str) -> None:
+        """Have an engine run, enabled."""
+        for node in nodes:
+            (self.calls / node / f"sparkgen-engine-{name}").write_text("active\n")
+            (self.calls / node / f"sparkgen-engine-{name}.enabled").write_text("enable\n")
+
+    def switch(self, *words: str, faults: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        (self.calls / "faults").write_text("".join(f"{fault}\n" for fault in faults))
+        (self.calls / "log").write_text("")
+        return subprocess.run(
+            ["bash", str(self.script), *words],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+    def running(self, node: str) -> set[str]:
+        return {n for n in NAMES if self._is(node, f"sparkgen-engine-{n}", "active")}
+
+    def enabled(self, node: str) -> set[str]:
+        return {n for n in NAMES if self._is(node, f"sparkgen-engine-{n}.enabled", "enable")}
+
+    def _is(self, node: str, name: str, state: str) -> bool:
+        file = self.calls / node / name
+        return file.exists() and file.read_text() == f"{state}\n"
+
+    def done(self) -> list[str]:
+        """What was done on each node, without what was only asked."""
+        lines = (self.calls / "log").read_text().splitlines()
+        return [line for line in lines if "sudo" in line]
+
+    def has_run(self, name: str) -> bool:
+        """Whether all nodes run one, and start it at a boot, and nothing else."""
+        return all(self.running(n) == self.enabled(n) == {name} for n in NODES)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path)
+
+
+def test_switch(cluster: Cluster) -> None:
+    done = cluster.switch("coder")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert cluster.has_run("coder")
+    assert "'active: coder'" in done.stdout
+    stops = "systemctl stop sparkgen-engine-chat sparkgen-engine-tiny"
+    assert [line for line in cluster.done() if "stop" in line] == [
+        f"{node}: sudo sh -c '{stops}'" for node in ("spark1", "spark2")
+    ]
+    starts = [line.partition(":")[0] for line in cluster.done() if "start --no-block" in line]
+    assert starts == ["spark2", "spark1"]
+    assert cluster.switch("chat").returncode == 0
+    assert cluster.has_run("chat")
+
+
+def test_what_serves_already_is_left_alone(cluster: Cluster) -> None:
+    done = cluster.switch("chat")
+    assert (done.returncode, done.stdout) == (0, "chat serves already\n")
+    assert not cluster.done()
+
+
+def test_list(cluster: Cluster) -> None:
+    cluster.run_on(NODES[:1], "coder")
+    (cluster.calls / "spark1/sparkgen-engine-chat").write_text("failed\n")
+    done = cluster.switch(faults=["unreachable spark2"])
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "one of: chat coder tiny",
+        "  spark2: does not answer",
+        "  spark1: coder",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["cdoer"], "there is no alternative cdoer; there are: chat coder tiny"),
+        (["--now"], "usage: operator/switch.sh"),
+        (["chat", "coder"], "usage: operator/switch.sh"),
+        (["embed"], "there is no alternative embed"),
+    ],
+)
+def test_wrong_name(cluster: Cluster, words: list[str], said: str) -> None:
+    done = cluster.switch(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (cluster.calls / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("without coder on spark1", "not on spark1; nothing was changed"),
+        ("unreachable spark2", "spark2 does not answer; nothing was changed"),
+    ],
+)
+def test_nothing_stops_before_all_is_there(cluster: Cluster, fault: str, said: str) -> None:
+    done = cluster.switch("coder", faults=[fault])
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not cluster.done()
+    assert cluster.has_run("chat")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "failing sparkgen-engine-coder on spark1",
+        "failing sparkgen-engine-coder on spark2",
+        "silent coder",
+        "TERM at stop on spark1",
+        "TERM at start on spark2",
+    ],
+)
+def test_goes_back(cluster: Cluster, fault: str) -> None:
+    done = cluster.switch("coder", faults=[fault])
+    assert done.returncode == 1
+    assert "chat serves again; coder does not" in done.stderr
+    assert cluster.has_run("chat")
+
+
+@pytest.mark.parametrize("step", ["stop", "start"])
+def test_node_that_refuses(cluster: Cluster, step: str) -> None:
+    """It refuses the way back too: that is said, and another call mends it."""
+    done = cluster.switch("coder", faults=[f"refused {step} on spark1"])
+    assert done.returncode == 1
+    assert "neither coder nor chat serves" in done.stderr
+    assert cluster.switch("chat").returncode == 0
+    assert cluster.has_run("chat")
+
+
+@pytest.mark.parametrize("name", ["chat", "coder"])
+@pytest.mark.parametrize(
+    "place", [f"{step} on {node}" for step in ("stop", "start") for node in NODES]
+)
+def test_killed_in_between(cluster: Cluster, place: str, name: str) -> None:
+    """Whichever is asked for then comes to run alone."""
+    done = cluster.switch("coder", faults=[f"KILL at {place}"])
+    assert done.returncode == -signal.SIGKILL
+    again = cluster.switch(name)
+    assert again.returncode == 0, again.stderr
+    assert cluster.has_run(name)
+
+
+def test_nothing_ran_before(cluster: Cluster) -> None:
+    for node in NODES:
+        (cluster.calls / node / "sparkgen-engine-chat").write_text("inactive\n")
+    done = cluster.switch("coder", faults=["silent coder"])
+    assert done.returncode == 1
+    assert "nothing else ran before; coder is stopped" in done.stderr
+    assert not any(cluster.running(node) for node in NODES)
+
+
+def test_old_one_fails_too(cluster: Cluster) -> None:
+    done = cluster.switch("coder", faults=["silent coder", "silent chat"])
+    assert done.returncode == 1
+    assert "neither coder nor chat serves" in done.stderr
+
+
+def test_first_installation_enables_the_active_one(tmp_path: Path) -> None:
+    node = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/hostname").write_text("spark1\n")
+    script = node.copy(tmp_path) / "install.sh"
+    argv = ["bash", str(script), "--apply", "--root", str(root)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    wants = root / "etc/systemd/system/multi-user.target.wants"
+    enabled = {path.name for path in wants.iterdir() if "engine" in path.name}
+    assert enabled == {"sparkgen-engine-chat.service"}
+
+
+@pytest.mark.parametrize(
+    ("active", "enabled", "said"),
+    [
+        ("chat", "chat", {"chat": "OK", "coder": "OK", "tiny": "OK"}),
+        ("coder", "coder", {"chat": "SKIP", "coder": "OK", "tiny": "OK"}),
+        ("coder", "chat", {"chat": "FAIL", "coder": "FAIL", "tiny": "OK"}),
+        ("none", "chat", {"chat": "SKIP", "coder": "OK", "tiny": "OK"}),
+    ],
+)
+def test_verify_knows_whose_turn_it_is(
+    active: str, enabled: str, said: dict[str, str], tmp_path: Path
+) -> None:
+    node = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
+    on = machine(node, tmp_path)
+    on.answers["systemctl"] = {"*": unit("inactive", "disabled")}
+    for name in NAMES:
+        own = f"sparkgen-engine-{name}"
+        is_enabled = "enabled" if name == enabled else "disabled"
+        state = "active" if name == active else "inactive"
+        on.answers["systemctl"] |= {
+            f"'show --property=ActiveState --value {own}'": f"{state}\\n",
+            f"'show --property='*' {own}'": unit(state, is_enabled),
+            f"'is-enabled {own}'": f"{is_enabled}\\n",
+        }
+    found = on.lines()
+    units = {name: text.split()[0] for name, text in found.items() if "unit engine" in name}
+    assert units == {f"unit engine-{name}": word for name, word in said.items()}
