@@ -16,7 +16,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.fit import formulas
 from generator.fit.assessment import Fit, assess
 from generator.fit.caches import Cache, Split, cache
-from generator.fit.formulas import CACHED, GB
+from generator.fit.formulas import CACHED, GB, GIB
 from generator.fit.kinds import count_kinds
 from generator.fit.parts import parts
 from generator.fit.requested import requested
@@ -56,6 +56,24 @@ DEEPSEEK_V3 = "https://arxiv.org/abs/2412.19437"
 LLAMA_3 = "https://arxiv.org/abs/2407.21783"
 GLM_4_5 = "https://arxiv.org/abs/2508.06471"
 KIMI_K2 = "https://arxiv.org/abs/2507.20534"
+CACHE_SIZES = "https://github.com/LMCache/LMCache/pull/1769"
+# Files of public repositories, by what they are about.
+PROFILES = "llm-d, 'vLLM Empirical Memory Profiling Results'"
+KIMI_LOG = "SGLang's log of KimiK25ForConditionalGeneration, February 2026"
+GLM_LOG = "SGLang's log of GlmMoeDsaForCausalLM, February 2026"
+GLM_5_2 = "vLLM's log of GLM-5.2-NVFP4 on four B200, August 2026"
+GLM_SPARKS = "a report of GLM-5 with SGLang on four Sparks, July 2026"
+R1_LOG = "a parser's sample of SGLang's log of DeepSeek-R1, November 2025"
+CONTROL_PLANE = "a cold start of Qwen3-32B with SGLang, taken apart"
+L40S = "a report of Qwen3-235B-A22B-Instruct-2507-FP8 on eight L40S, September 2025"
+SECOND_LOG = "'Qwen3.6-27B-NVFP4 - Second Startup Log' of a Spark, July 2026"
+LONG_27B = "a log of Qwen3.8-27B at 786,432 tokens on a Spark, August 2026"
+RUN_2 = "'Run2' of Llama 3.1 8B with vLLM 0.33, October 2026"
+EAGLE_LOG = "vLLM's issue 'Overhead of SD with PC is 30-40% higher than baseline'"
+PATCHED_FLASH = "'HD-489' of Qwen3.8-Flash-Next on a Spark, October 2026"
+SMALL = "a guide to vLLM 0.27.1 on a Spark with Qwen3-0.6B, September 2026"
+TWO_SPARKS = "a playbook of Qwen3.8-Flash-Next on two Sparks, September 2026"
+LAYOUT_30B = "a report of Qwen3-30B-A3B at tensor 2, July 2026"
 
 WEIGHTS, UNIFORM, MIXED, ROOM = (
     "weights",
@@ -97,6 +115,12 @@ def weights_gib(name: str, parallel: Parallel | None = None) -> float:
     return max(node.weights_gib for node in fit_of(name, parallel, context_length=4096).nodes)
 
 
+def sum_of_weights(name: str, parallel: Parallel | None = None, **model: Any) -> float:
+    """Weights of the fullest rank and of what it drafts with."""
+    fit = fit_of(name, parallel, context_length=4096, **model)
+    return max(node.weights_gib + node.draft_gib for node in fit.nodes)
+
+
 def cache_kib(name: str) -> float:
     """KV cache a token of the whole model at 16 bits."""
     checkpoint = catalogs.checkpoint(name)
@@ -127,11 +151,12 @@ def paged_gib(
     tensor: int = 1,
     step: int | None = None,
     mtp: int = 0,
-    prefixes: bool = False,
+    prefixes: bool | None = None,
     tables: str | None = None,
 ) -> float:
     """KV cache of one sequence on a rank as a release of vLLM pages it."""
-    args: dict[str, Any] = {"enable-prefix-caching": True} if prefixes else {}
+    flag = "enable-prefix-caching" if prefixes else "no-enable-prefix-caching"
+    args: dict[str, Any] = {} if prefixes is None else {flag: True}
     args |= {"max-num-batched-tokens": step} if step else {}
     sizes = Parallel(tensor=tensor)
     engine = an_engine(version=version, parallel=sizes, args=args)
@@ -155,10 +180,39 @@ def sized(name: str, published: float, source: str, tolerance: float = 0.01) -> 
     )
 
 
-def held(what: str, published: float, source: str, name: str, tensor: int = 1) -> Figure:
+def held(
+    what: str, published: float, source: str, name: str, tensor: int = 1, tolerance: float = 0.02
+) -> Figure:
     """Weights of a rank in GiB."""
+    sizes = Parallel(tensor=tensor)
+    return Figure(what, published, "GiB", source, tolerance, lambda: weights_gib(name, sizes))
+
+
+def in_cache(
+    what: str,
+    published: float,
+    source: str,
+    name: str,
+    tokens: int,
+    tensor: int = 1,
+    **how: Any,
+) -> Figure:
+    """A cache of so many tokens on a rank in GiB, of a model all of whose layers cache alike."""
+
+    def ours() -> float:
+        sizes = Parallel(tensor=tensor)
+        own = {key: value for key, value in how.items() if key != "engine"}
+        start = ENGINE_TRAITS[how.get("engine", "vllm")].start
+        assert start
+        engine = an_engine(name=how.get("engine", "vllm"), version=start.version, parallel=sizes)
+        model = a_model(name=name, context_length=tokens, **own)
+        found = assess(some_nodes(sizes.ranks), model, engine)
+        assert found
+        assert found.nodes, found.missing
+        return found.nodes[0].kv_one_gib
+
     return Figure(
-        what, published, "GiB", source, 0.02, lambda: weights_gib(name, Parallel(tensor=tensor))
+        f"{what}: cache of {tokens} tokens", published, "GiB", source, 0.005, ours, UNIFORM
     )
 
 
@@ -177,8 +231,9 @@ def cached(name: str, published: float, source: str, tolerance: float = 0.001) -
 
 def paged(what: str, published: float, source: str, name: str, *place: Any, **how: Any) -> Figure:
     """KV cache of one sequence on a rank in GiB, as a release of vLLM pages it."""
+    tolerance = how.pop("tolerance", 0.03)
     return Figure(
-        what, published, "GiB", source, 0.03, lambda: paged_gib(name, *place, **how), MIXED
+        what, published, "GiB", source, tolerance, lambda: paged_gib(name, *place, **how), MIXED
     )
 
 
@@ -256,6 +311,18 @@ def room_gib(
     found = assess(nodes, a_model(name=name, context_length=context, **how), engine)
     assert found
     return found.nodes[0].kv_room_gib
+
+
+def drawn(name: str, rows: int, published: float, version: str) -> Figure:
+    """The peak of a step of 8192 tokens, which is that of drawing a token for each sequence."""
+
+    def ours() -> float:
+        fit = fit_of(name, version=version, context_length=4096, max_sequences=rows)
+        return fit.nodes[0].activations_gib
+
+    what = f"{name}, vLLM {version}, {rows} sequences: peak of a step"
+    source = L40S if rows == 256 else PROFILES
+    return Figure(what, published, "GiB", source, 0.05, ours, ROOM)
 
 
 FIGURES = (
@@ -339,6 +406,96 @@ FIGURES = (
         "nvidia-nemotron-3-ultra-550b-a55b-bf16",
         550,
         "https://huggingface.co/nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16",
+    ),
+    held("Llama 3.3 70B in FP8: weights", 67.72, PROFILES, "llama-3.3-70b-instruct-fp8"),
+    held("Llama 3.3 70B in FP8, tensor 2", 33.88, PROFILES, "llama-3.3-70b-instruct-fp8", 2),
+    held("Qwen3-0.6B: weights", 1.12, PROFILES, "qwen3-embedding-0.6b"),
+    held("Qwen3-32B: weights", 61.03, PROFILES, "qwen3-32b"),
+    held("Qwen3-32B, tensor 2: weights a rank", 30.59, PROFILES, "qwen3-32b", 2),
+    held("Qwen3-30B-A3B, tensor 2: weights a rank", 28.4767, LAYOUT_30B, "qwen3-30b-a3b", 2),
+    held("gpt-oss-20b on an H100: weights", 13.47, PROFILES, "gpt-oss-20b"),
+    held("Kimi-K2.5, tensor 8, SGLang: weights a rank", 73.58, KIMI_LOG, "kimi-k2.5", 8, 0.04),
+    held("GLM-5 in FP8, tensor 8, SGLang: weights a rank", 89.58, GLM_LOG, "glm-5-fp8", 8),
+    held("GLM-5.2-NVFP4, tensor 4: weights a rank", 106.69, GLM_5_2, "glm-5.2-nvfp4", 4),
+    held("Qwen3.8-27B in 16 bits: weights", 51.35, LONG_27B, "qwen3.8-27b"),
+    Figure(
+        "Qwen3.6-27B-NVFP4 with the layer that predicts: weights",
+        20.57,
+        "GiB",
+        SECOND_LOG,
+        0.02,
+        lambda: sum_of_weights("qwen3.6-27b-nvfp4", speculative={"method": "mtp", "tokens": 2}),
+    ),
+    Figure(
+        "Qwen3.8-Flash-Next NVFP4 of RadixArk, tensor 2: weights a rank",
+        64.06,
+        "GiB",
+        TWO_SPARKS,
+        0.03,
+        lambda: sum_of_weights(
+            "radixark/qwen3.8-flash-next-nvfp4", Parallel(tensor=2), tables="memory"
+        ),
+    ),
+    Figure(
+        "Qwen3.8-Flash-Next NVFP4 of NVIDIA, tensor 2: weights a rank",
+        61.93,
+        "GiB",
+        TWO_SPARKS,
+        0.03,
+        lambda: sum_of_weights(
+            "nvidia/qwen3.8-flash-next-nvfp4", Parallel(tensor=2), tables="memory"
+        ),
+    ),
+    Figure(
+        "Qwen3-235B-A22B in FP8, tensor 4, two replicas, experts spread: weights a rank",
+        27.72,
+        "GiB",
+        L40S,
+        0.04,
+        lambda: weights_gib(
+            "qwen3-235b-a22b-instruct-2507-fp8", Parallel(tensor=4, data=2, expert=True)
+        ),
+    ),
+    in_cache("Qwen3-8B", 50.32, CACHE_SIZES, "qwen3-8b", 366400),
+    in_cache("Qwen3-32B, tensor 2", 33.66, CACHE_SIZES, "qwen3-32b", 275760, tensor=2),
+    in_cache("Qwen3-32B, SGLang", 9.54, CONTROL_PLANE, "qwen3-32b", 39078, engine="sglang"),
+    in_cache("Llama 3.1 8B", 56.21, RUN_2, "llama-3.1-8b-instruct", 460496),
+    in_cache(
+        "Llama 3.1 8B with an EAGLE head",
+        51.63,
+        EAGLE_LOG,
+        "llama-3.1-8b-instruct",
+        410128,
+        speculative={"method": "eagle", "tokens": 2, "source": "a/head", "weight_gb": 0.5},
+    ),
+    in_cache(
+        "Qwen3-235B-A22B, tensor 4",
+        10.65,
+        L40S,
+        "qwen3-235b-a22b-instruct-2507-fp8",
+        238208,
+        tensor=4,
+    ),
+    in_cache("Kimi-K2.5, SGLang", 160.63, KIMI_LOG, "kimi-k2.5", 2454421, 8, engine="sglang"),
+    in_cache(
+        "DeepSeek-R1, SGLang, cache of 8 bits",
+        17.16,
+        R1_LOG,
+        "deepseek-r1",
+        524288,
+        8,
+        engine="sglang",
+        kv_cache_dtype="fp8_e4m3",
+    ),
+    in_cache(
+        "GLM-5, SGLang, cache of 8 bits and index",
+        7.51,
+        GLM_SPARKS,
+        "glm-5.1-fp8",
+        131072,
+        4,
+        engine="sglang",
+        kv_cache_dtype="fp8_e4m3",
     ),
     cached("llama-3.1-405b-instruct", 516.096 * 1000 / 1024, INSIGHTS),
     cached("qwen2.5-72b-instruct", 327.680 * 1000 / 1024, INSIGHTS),
@@ -453,6 +610,37 @@ FIGURES = (
         kv="fp8",
         tensor=2,
     ),
+    paged(
+        "Qwen3.8-27B, vLLM 0.27, no prefixes: one of 786432 tokens",
+        50.29 / (820013 / 786432),
+        LONG_27B,
+        "qwen3.8-27b",
+        786432,
+        "0.27.0",
+        prefixes=False,
+    ),
+    paged(
+        "Qwen3.6-27B-NVFP4, fp8 cache, 2 tokens predicted, vLLM 0.23: one of 262144",
+        48.6 / (1394129 / 262144),
+        SECOND_LOG,
+        "qwen3.6-27b-nvfp4",
+        262144,
+        "0.23.1",
+        kv="fp8",
+        mtp=2,
+        step=65536,
+        prefixes=True,
+    ),
+    paged(
+        "Qwen3.8-Flash-Next, 3 tokens predicted, a pool of 16 GB: one of 262144 tokens",
+        16e9 / 2**30 / (515786 / 262144),
+        PATCHED_FLASH,
+        "radixark/qwen3.8-flash-next-nvfp4",
+        262144,
+        "0.30.0",
+        mtp=3,
+        tables="disk",
+    ),
     a_block(
         "Qwen3.8-27B, tensor 2, fp8 cache: a block",
         1568,
@@ -471,7 +659,7 @@ FIGURES = (
         kv="auto",
     ),
     paged(
-        "Qwen3.8-Flash-Next, fp8 cache, 3 tokens predicted: one of 262144 tokens",
+        "Qwen3.8-Flash-Next, an image patched for 8 bits, 3 predicted: one of 262144 tokens",
         8.87 / 2.26,
         FLASH_NEXT,
         "nvidia/qwen3.8-flash-next-nvfp4",
@@ -481,9 +669,10 @@ FIGURES = (
         mtp=3,
         step=4096,
         tables="disk",
+        tolerance=0.17,
     ),
     paged(
-        "Qwen3.8-Flash-Next, fp8 cache: one of 32768 tokens",
+        "Qwen3.8-Flash-Next, an image of B12X patched for 8 bits: one of 32768 tokens",
         8.22 / 12.57,
         TABLES,
         "nvidia/qwen3.8-flash-next-nvfp4",
@@ -492,6 +681,7 @@ FIGURES = (
         kv="fp8",
         step=2048,
         tables="disk",
+        tolerance=0.17,
     ),
     a_block(
         "GLM-5.3-Flash, tensor 2, 7 tokens drafted, fp8 cache: a block",
@@ -544,7 +734,7 @@ FIGURES = (
             room,
             "GiB",
             MINIMAX,
-            0.03,
+            0.05,
             lambda share=share: room_gib(
                 "minimax-m2.7-nvfp4", 196608, "0.29.1", share, 121.63, tensor=2
             ),
@@ -553,11 +743,29 @@ FIGURES = (
         for share, room in ((0.8, 22.5), (0.85, 28.74))
     ),
     Figure(
+        "GLM-5.2 on four ranks: what 102 graphs take",
+        4.99,
+        "GiB",
+        GLM_5_2,
+        0.05,
+        lambda: formulas.graph_bytes(51, 51, exchanges_experts=True) / GIB,
+        ROOM,
+    ),
+    Figure(
+        "Qwen3.5-27B and others on one GPU, vLLM 0.19: what 86 graphs take",
+        0.66,
+        "GiB",
+        "vLLM's logs: 0.53, 0.55, 0.66, 0.78 and 0.83 GiB",
+        0.05,
+        lambda: formulas.graph_bytes(51, 35, exchanges_experts=False) / GIB,
+        ROOM,
+    ),
+    Figure(
         "MiniMax-M2.7, tensor 2: what graphs take of the share of 0.8",
         0.042 * 121.63,
         "GiB",
         MINIMAX,
-        0.4,
+        0.07,
         lambda: (
             fit_of(
                 "minimax-m2.7-nvfp4",
@@ -575,7 +783,7 @@ FIGURES = (
         8.22,
         "GiB",
         TABLES,
-        0.03,
+        0.04,
         lambda: room_gib(
             "nvidia/qwen3.8-flash-next-nvfp4",
             32768,
@@ -593,7 +801,7 @@ FIGURES = (
         8.87,
         "GiB",
         FLASH_NEXT,
-        0.1,
+        0.12,
         lambda: room_gib(
             "nvidia/qwen3.8-flash-next-nvfp4",
             262144,
@@ -606,6 +814,71 @@ FIGURES = (
             args={"max-num-batched-tokens": 4096},
         ),
         ROOM,
+    ),
+    Figure(
+        "Qwen3.8-27B in 16 bits, vLLM 0.27, 0.92 of 119.63 GiB: room",
+        50.29,
+        "GiB",
+        LONG_27B,
+        0.03,
+        lambda: room_gib("qwen3.8-27b", 786432, "0.27.0", 0.92, 119.63),
+        ROOM,
+    ),
+    Figure(
+        "Qwen3.6-27B-NVFP4, 65536 tokens a step, vLLM 0.23, 0.7 of 121.69 GiB: room",
+        48.6,
+        "GiB",
+        SECOND_LOG,
+        0.05,
+        lambda: room_gib(
+            "qwen3.6-27b-nvfp4",
+            262144,
+            "0.23.1",
+            0.7,
+            121.69,
+            max_sequences=8,
+            kv_cache_dtype="fp8",
+            speculative={"method": "mtp", "tokens": 2},
+            args={"max-num-batched-tokens": 65536},
+        ),
+        ROOM,
+    ),
+    Figure(
+        "Qwen3-0.6B, vLLM 0.27, 0.6 of 121.69 GiB: room",
+        69.4,
+        "GiB",
+        SMALL,
+        0.05,
+        lambda: room_gib("qwen3-embedding-0.6b", 32768, "0.27.1", 0.6, 121.69),
+        ROOM,
+    ),
+    Figure(
+        "Qwen3.8-Flash-Next of RadixArk, tensor 2, no graphs, 0.9 of 121.69 GiB: room",
+        109.52 - 68.68 - 1.42,
+        "GiB",
+        TWO_SPARKS,
+        0.05,
+        lambda: room_gib(
+            "radixark/qwen3.8-flash-next-nvfp4",
+            262144,
+            "0.29.1",
+            0.9,
+            121.69,
+            tensor=2,
+            max_sequences=16,
+            tables="memory",
+            args={"enforce-eager": True},
+        ),
+        ROOM,
+    ),
+    *(
+        drawn(name, rows, published, version)
+        for name, rows, published, version in (
+            ("llama-3.1-8b-instruct", 1024, 4.76, "0.11.0"),
+            ("qwen3-32b", 1024, 5.64, "0.11.0"),
+            ("gpt-oss-120b", 1024, 7.38, "0.11.0"),
+            ("qwen3-235b-a22b-instruct-2507-fp8", 256, 1.4, "0.10.2"),
+        )
     ),
     Figure(
         "DeepSeek-V4-Flash, one node, 8224 tokens a step: peak of a step",
@@ -696,6 +969,8 @@ def markdown() -> str:
         published = f"{figure.published:.4g} {figure.unit}".strip()
         if figure.source.startswith("http"):
             published = f"[{published}]({figure.source})"
+        else:
+            published = f"{published}, {figure.source}"
         ours = f"{figure.ours():.4g} {figure.unit}".strip()
         lines.append(f"| {figure.what} | {published} | {ours} | {figure.difference:+.1%} |")
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from declared import a_model, an_engine, some_nodes
 from error_cases import CASES
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from published import FIGURES, MIXED, ROOM, UNIFORM, Figure, fit_of, medians
+from published import FIGURES, MIXED, ROOM, UNIFORM, Figure, cache_of, fit_of, medians
 
 from generator import catalogs
 from generator.catalogs import Checkpoint
@@ -47,12 +47,15 @@ def test_ours_is_what_others_have_published(figure: Figure) -> None:
 
 
 def test_figures_are_many_and_of_every_kind() -> None:
-    assert len(FIGURES) >= 60
+    assert len(FIGURES) >= 100
     for kind, (count, middle, within) in medians().items():
         print(f"{kind}: {count} figures, median error {middle:.2%}, {within:.0%} within 3 %")
         assert middle < (0.08 if kind == ROOM else 0.01)
     uniform, mixed = medians()[UNIFORM], medians()[MIXED]
     assert min(uniform[2], mixed[2]) > 0.9
+    errors = [abs(figure.difference) for figure in FIGURES]
+    assert sum(error <= 0.03 for error in errors) >= 0.85 * len(errors)
+    assert sum(error <= 0.1 for error in errors) >= 0.95 * len(errors)
 
 
 @pytest.mark.parametrize(
@@ -373,6 +376,32 @@ def test_what_is_said_of_ones_own_files_is_of_no_other_checkpoint() -> None:
         nvfp4 = fits["minimax-m2.7-nvfp4"]
         assert nvfp4
         assert nvfp4.nodes[0].weights_gib == pytest.approx(62.6, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "states"),
+    [
+        ("nvidia-nemotron-3-nano-30b-a3b-bf16", {"0.25.1": 1, "0.31.0": 2, "0.32.0": 3}),
+        ("qwen3.6-27b", {"0.25.1": 1, "0.32.0": 2, "0.33.0": 3}),
+    ],
+)
+def test_prefixes_and_checkpoints_of_states_by_release(name: str, states: dict[str, int]) -> None:
+    for version, count in states.items():
+        kept = {pages.blocks for pages in cache_of(name, version).pages if pages.kind == "state"}
+        assert kept == {count}, version
+
+
+def test_what_a_draft_model_caches_is_known_or_asked_for() -> None:
+    own = {"name": "llama-3.1-8b-instruct", "context_length": 131072}
+    drafts = {"source": "example/draft", "tokens": 4, "weight_gb": 1.0}
+    alone = fit_of(**own).nodes[0].kv_one_gib
+    eagle = fit_of(**own, speculative=drafts | {"method": "eagle3"}).nodes[0].kv_one_gib
+    assert eagle == pytest.approx(alone * 33 / 32, abs=0.01)
+    unknown = fit_of(**own, speculative=drafts | {"method": "dflash"})
+    assert unknown.missing == ("model.speculative.kv_elements_per_token",)
+    said = drafts | {"method": "dflash", "kv_elements_per_token": 10240}
+    more = fit_of(**own, speculative=said).nodes[0].kv_one_gib - alone
+    assert more == pytest.approx(10240 * 2 * 131072 / GIB, abs=0.01)
 
 
 def test_an_encoder_caches_nothing() -> None:
@@ -785,7 +814,7 @@ def test_fit_shows_by_how_much_a_model_does_not_fit(sparkgen: Command, tmp_path:
     told = sparkgen("fit", site, "--compare", cwd=tmp_path)
     assert told.code == 3
     assert "error[SG520]" in told.err
-    assert told.out.startswith("lab: does not fit: 22.4 GiB too little on spark1 beside one")
+    assert told.out.startswith("lab: does not fit: 23.6 GiB too little on spark1 beside one")
     assert told.out.count("does not fit") > 1
     assert " fits " in told.out
     plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=tmp_path).out)

@@ -44,6 +44,8 @@ class Paging(NamedTuple):
     `two_steps`: windows have room for all steps under way. `packs`: pages of several sizes lie side
     by side and aren't padded to one another. `counts_graphs`: graphs are part of the engine's
     share. `draws_unsorted`: tokens are drawn without a sorted copy of the vocabulary.
+    `checkpoints_states` and `checkpoints_delta`: prefilling keeps one more state a sequence for its
+    prefix, of Mamba and Kimi's layers and of gated delta layers.
     """
 
     caches_states: Release
@@ -51,6 +53,8 @@ class Paging(NamedTuple):
     packs: Release
     counts_graphs: Release
     draws_unsorted: Release
+    checkpoints_states: Release
+    checkpoints_delta: Release
 
 
 class EngineTraits(NamedTuple):
@@ -184,13 +188,17 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
         # vLLM 0.22.1, 0.25.1, 0.27.1 and 0.29.0: `is_prefix_caching_supported` (config/model.py),
         # `max_in_flight_tokens` (config/vllm.py), `_get_packed_kv_cache_groups` (kv_cache_utils.py;
         # issue 54703 shows it in 0.28.1). The releases between those two are taken as the newer.
-        # Graphs: gpu_worker.py, line 700. Drawing: topk_topp_sampler.py has Triton in 0.19.0.
+        # Graphs: gpu_worker.py, line 720. Drawing: topk_topp_sampler.py has Triton in 0.19.0.
+        # Checkpoints: `num_prefill_checkpoint_blocks` of 0.32.0 and 0.33.0 in mamba_mixer2.py, line
+        # 1117, kda.py of GLM-5-Next, line 174, and qwen_gdn_linear_attn.py, line 748.
         paging=Paging(
             caches_states=(0, 26),
             two_steps=(0, 26),
             packs=(0, 28),
             counts_graphs=(0, 21),
             draws_unsorted=(0, 17),
+            checkpoints_states=(0, 32),
+            checkpoints_delta=(0, 33),
         ),
         tasks={
             ("runner", "pooling"): "embedding",

@@ -334,22 +334,34 @@ def _weights(
     return Weights(text, vision, form, draft, elements, predicts, whole, tables), missing
 
 
+# Methods whose draft is a layer like the model's own, by how their names end.
+_HEADS = ("eagle", "eagle3", "mtp")
+
+
 def _is_own(drafts: Speculative) -> bool:
     """Whether the model drafts by layers of its own."""
     return drafts.method.endswith(("mtp", "eagle", "dspark")) and not drafts.source
 
 
 def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
-    """Bytes of a draft model, elements that it caches a token, and what isn't known of it."""
+    """Bytes of a draft model, elements that it caches a token, and what isn't known of it.
+
+    An EAGLE head is a layer of the model's own kind (vLLM 0.33.0, models/llama_eagle3.py); other
+    drafts are models of any shape.
+    """
     drafts = model.speculative
     if drafts is None or has_no_weights(drafts.method) or _is_own(drafts):
         return 0.0, 0.0, []
     known = catalogs.checkpoint(drafts.source) if drafts.source else None
     given = drafts.weight_gb or (known and known.weight_gb)
-    if not given:
-        return 0.0, 0.0, ["model.speculative.weight_gb"]
     facts = known.architecture.facts if known else {}
-    return given * GB, float(facts.get("kv_elements_per_token", 0)), []
+    elements = drafts.kv_elements_per_token or facts.get("kv_elements_per_token", 0)
+    missing = []
+    if not given:
+        missing.append("model.speculative.weight_gb")
+    if not elements and not drafts.method.endswith(_HEADS):
+        missing.append("model.speculative.kv_elements_per_token")
+    return (given or 0.0) * GB, float(elements), missing
 
 
 def _lacking(model: DeclaredModel, known: Shape, wanted: Requested) -> list[str]:

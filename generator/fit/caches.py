@@ -12,15 +12,15 @@ from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds
 from generator.fit.paging import Pages, Pool, pool
 from generator.fit.requested import Requested
-from generator.models.architecture import Compressed, Recurrent, Shape
+from generator.models.architecture import GATED_DELTA, Compressed, Recurrent, Shape
 from generator.records import record
 
 # Tokens of a block: the default, that of latent caches, and of DeepSeek-V4.
-# Source: vllm/config/cache.py, DEFAULT_BLOCK_SIZE; FlashMLA's 64; models/deepseek_v4/attention.py.
+# Source: vllm/config/cache.py, line 185; FlashMLA's 64; models/deepseek_v4/attention.py.
 _BLOCK, _LATENT_BLOCK, _COMPRESSED_BLOCK = 16, 64, 256
 
 # What blocks of hybrid models are multiples of: kernels of attention, and those of latent caches.
-# Source: vllm/platforms/interface.py, `_align_hybrid_block_size`.
+# Source: vllm/platforms/interface.py, lines 940 to 1110, `_align_hybrid_block_size`.
 _KERNEL_BLOCK, _LATENT_KERNEL_BLOCK = 16, 128
 
 
@@ -66,8 +66,8 @@ class Split:
 def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | None) -> Cache:
     """The cache of a rank; without `paging` each kind of layers has a pool of its own.
 
-    An encoder has none: vllm/v1/worker/gpu_model_runner.py, `get_kv_cache_spec`, leaves out
-    attention of the kind ENCODER_ONLY.
+    An encoder has none: vllm/v1/worker/gpu_model_runner.py, line 7063, leaves out attention of the
+    kind ENCODER_ONLY.
     """
     if shape.encoder:
         return Cache((), (), 0)
@@ -77,7 +77,7 @@ def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | Non
     under_way = requested.step
     if requested.version >= paging.two_steps:
         under_way *= split.pipeline + 1 if split.pipeline > 1 else 2
-    kinds = tuple(_paged(shape, split, requested))
+    kinds = tuple(_paged(shape, split, requested, paging))
     packed = shape.compressed is not None or _is_pooled(shape)
     one = pool(kinds, packed, tuples=requested.version < paging.packs)
     return Cache(kinds, (one,), under_way)
@@ -107,12 +107,11 @@ def _apart(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
         yield Pages("state", split.here.recurrent, split.all.recurrent, 1, state)
 
 
-def _paged(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
+def _paged(shape: Shape, split: Split, requested: Requested, paging: Paging) -> Iterator[Pages]:
     """Kinds of layers as vLLM describes them to its pool.
 
-    Source: vllm/platforms/interface.py, `_align_hybrid_block_size`: with states, the block is made
-    as long as a state is large, and the state padded to it. `MambaSpec.max_memory_usage_bytes`
-    (kv_cache_interface.py): two states and the drafted ones where prefixes are cached.
+    Source: vllm/platforms/interface.py, line 940, `_align_hybrid_block_size`: with states, the
+    block is made as long as a state is large, and the state padded to it.
     """
     if shape.compressed:
         yield from _compressed(shape.compressed, split)
@@ -137,9 +136,27 @@ def _paged(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
         else:
             yield Pages("full", here, everywhere, block, page, pads=not latent)
     if shape.recurrent:
-        count = (2 if requested.caches_prefixes else 1) + requested.drafted
+        count = _states(shape.recurrent, requested, paging)
         page = max(state, ceil(block * token["full"][2]))
         yield Pages("state", split.here.recurrent, split.all.recurrent, block, page, blocks=count)
+        if alone := shape.recurrent.short_convolutions:
+            # Of one form with the others only in name: vllm/models/qwen4_exp/nvidia/model.py, line
+            # 880, `get_mamba_specs_from_config`.
+            yield Pages("state", alone, alone, block, page, blocks=count, whole=True)
+
+
+def _states(recurrent: Recurrent, requested: Requested, paging: Paging) -> int:
+    """States that a sequence has in a layer: its own, drafted ones, and those of prefixes.
+
+    Source: kv_cache_interface.py, line 1135, `MambaSpec.max_memory_usage_bytes`; which layers keep
+    one for a prefill's end: `num_prefill_checkpoint_blocks`, in mamba_mixer2.py, kda.py and
+    qwen_gdn_linear_attn.py (FlashInfer and FlashKDA on SM 12).
+    """
+    if not requested.caches_prefixes:
+        return 1 + requested.drafted
+    is_delta = recurrent.kind == GATED_DELTA
+    since = paging.checkpoints_delta if is_delta else paging.checkpoints_states
+    return 2 + requested.drafted + (1 if requested.version >= since else 0)
 
 
 def _tokens_of_layers(
@@ -154,8 +171,8 @@ def _tokens_of_layers(
         "window": (here.sliding, everywhere.sliding, _window_bytes(shape, split.tensor, requested)),
     }
     if shape.indexer:
-        entry = formulas.indexer_cache_bytes(shape.indexer.head) / shape.indexer.pooled
-        found["index"] = (here.indexed, everywhere.indexed, entry)
+        entry = formulas.indexer_cache_bytes(shape.indexer.head, shape.indexer.wide)
+        found["index"] = (here.indexed, everywhere.indexed, entry / shape.indexer.pooled)
     if split.draft_elements:
         found["draft"] = (1, 1, split.draft_elements * requested.cached / split.tensor)
     return found
@@ -164,8 +181,9 @@ def _tokens_of_layers(
 def _token_bytes(shape: Shape, tensor: int, requested: Requested) -> float:
     """Bytes of KV cache a token and full layer on one rank.
 
-    Source: `AttentionSpec.unpadded_page_size_bytes` (kv_cache_interface.py); of latent caches
-    `MLAAttentionSpec`, and 656 bytes for `fp8_ds_mla` (attention/backends/mla/flashmla_sparse.py).
+    Source: `AttentionSpec.unpadded_page_size_bytes` (kv_cache_interface.py, line 593); of latent
+    caches `MLAAttentionSpec` (line 729), and 656 bytes for `fp8_ds_mla`
+    (attention/backends/mla/flashmla_sparse.py, line 79).
     """
     each = requested.cached
     assert each is not None
@@ -205,7 +223,8 @@ def _state_bytes(recurrent: Recurrent, tensor: int, requested: Requested) -> int
 def _tail(head: int, pooled: int, here: int, everywhere: int, requested: Requested) -> Pages:
     """The keys of a pool that isn't full yet, in 16 bits beside their weights: one block.
 
-    Source: vllm/models/glm5next/common/attention.py, `Glm5NextTailCache.get_kv_cache_spec`.
+    Source: vllm/models/glm5next/common/attention.py, line 156, `Glm5NextTailCache`; one for
+    Qwen3.8-Flash-Next is not larger (qwen4_exp/common/qsa_cache.py, line 842).
     """
     pools = ceil((pooled + requested.drafted) / pooled)
     ring = pooled * (1 << (pools - 1).bit_length())
@@ -217,8 +236,9 @@ def _compressed(shape: Compressed, split: Split) -> Iterator[Pages]:
 
     An entry has 448 bytes without positions, 128 with them and 8 of scales; pages are multiples of
     576 bytes. The state of compression is in 32 bits: keys and scores, twice where windows overlap.
-    Source: vllm/models/deepseek_v4/attention.py, `get_kv_cache_spec` (two of them), compressor.py,
-    `CompressorStateCache`, and v1/attention/backends/mla/sparse_swa.py, `DeepseekV4SWACache`.
+    Source: vllm/models/deepseek_v4/attention.py, lines 860 and 911, compressor.py, line 179,
+    `CompressorStateCache`, and v1/attention/backends/mla/sparse_swa.py, line 120,
+    `DeepseekV4SWACache`.
     """
     share = split.here.attention / split.all.attention if split.all.attention else 1
     entry, index = shape.head + shape.rope + 8, shape.index_head + 4

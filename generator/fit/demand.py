@@ -22,7 +22,8 @@ class Weights:
     """A checkpoint's bytes: the text model's, a vision tower's, and a draft model's.
 
     `whole`: `text` are all files, the layers that predict further tokens among them. `tables` are
-    tables beside the layers that are kept in memory, and no part of `text`.
+    tables beside the layers that are kept in memory, and no part of `text`. Of a draft model it is
+    known what it caches (`draft_elements` a token), or that it is a layer like the model's own.
     """
 
     text: float
@@ -246,6 +247,7 @@ def _demand(
         own += 0 if shape.tied_embeddings and first_stage else table
         active = None if active is None else active + table
     drafts = last_stage and bool(weights.draft or weights.predicts)
+    like_own = drafts and not weights.draft_elements
     draft = weights.draft / layout.tensor + (
         split.prediction() if weights.predicts and not weights.whole else 0
     )
@@ -254,7 +256,7 @@ def _demand(
         all=count_kinds(shape, 0, shape.layers or 0),
         tensor=layout.tensor,
         pipeline=layout.pipeline,
-        drafts=1 if drafts else 0,
+        drafts=1 if like_own else 0,
         draft_elements=weights.draft_elements if drafts else 0.0,
     )
     step_bytes = _step_bytes(shape, layout, requested.step)
@@ -269,7 +271,7 @@ def _demand(
         activations=step_bytes,
         graphs=_graph_bytes(shape, layout, requested),
         graphs_outside=not requested.reserves_graphs,
-        runtime=formulas.SYSTEM_CONTEXT_BYTES if layout.paging else formulas.CONTEXT_BYTES,
+        runtime=formulas.system_context_bytes(own) if layout.paging else formulas.CONTEXT_BYTES,
         nccl=formulas.nccl_bytes(layout.communicators),
         correction=correction,
         cache=cache(shape, shares, requested, layout.paging),
@@ -288,9 +290,7 @@ def _graph_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
         return 0.0
     if requested.graphs is None:
         return formulas.GRAPH_BYTES
-    width = _expert_width(shape.moe, layout) if shape.moe else 0
-    routed = formulas.activation_bytes(requested.largest, 0, width)
-    return formulas.graph_bytes(*requested.graphs, routed)
+    return formulas.graph_bytes(*requested.graphs, bool(shape.experts and layout.communicators))
 
 
 def _widest(shape: Shape, layout: Layout) -> int:

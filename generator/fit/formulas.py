@@ -69,20 +69,27 @@ FREEZE_GIB = 113
 CONTEXT_BYTES = int(1.8 * GIB)
 
 # The same for vLLM on a GB10, where it counts what the whole system has less than before: the
-# process, its compiler and caches besides (vllm/utils/mem_utils.py, `MemorySnapshot`).
-# Source: 4 to 6 GiB remain of logs on Sparks beside weights, steps and graphs: of Qwen3.6-27B (vLLM
-# 0.24), GLM-5.3-Flash (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 47), DeepSeek-V4-Flash,
-# MiniMax-M2.7 and Qwen3.8-Flash-Next. Starts that are alike differ by a GiB (issue 204 there).
-SYSTEM_CONTEXT_BYTES = int(5.4 * GIB)
+# process, its compiler and caches besides, and what the driver keeps about each page that it hands
+# out, which is in proportion to the weights.
+# Source: vLLM 0.33.0, vllm/utils/mem_utils.py, line 151 (MemAvailable). "Consumed memory" less
+# weights in logs on Sparks: 2.2 GiB beside 1.1 (Qwen3-0.6B, vLLM 0.27), 4.6 beside 51.4
+# (Qwen3.8-27B, 0.27), 4.3 beside 64.4 (Qwen3.8-Flash-Next on two), 5.7 beside 80.8
+# (DeepSeek-V4-Flash on two).
+# Starts that are alike differ by a GiB (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204).
+_SYSTEM_CONTEXT_BYTES, _SYSTEM_SHARE = int(2.2 * GIB), 0.04
+_NODE_BYTES = 128 * GB
 
 # What captured CUDA graphs take where their number isn't known. Source: SGLang's logs on GB10.
 GRAPH_BYTES = 2 * GIB
 
-# What the graphs of vLLM take: all together, and each.
-# Source: "Estimated CUDA graph memory" in logs of vLLM 0.18 to 0.27: 0.64 and 0.78 GiB for 86
+# What the graphs of vLLM take: all together, and each; and each of a model of experts on several
+# ranks.
+# Source: "Estimated CUDA graph memory" in logs of vLLM 0.18 to 0.29: 0.53 to 0.83 GiB for 86
 # graphs, 0.37 for 54, 0.36 for 16, 0.22 for 15 and 0.61 for 9 (issue 50780, gpustack/runner
-# pull request 251).
+# pull request 251), though 1.6 and 1.9 for as many of Qwen3.8-27B on a Spark. For 102 graphs 5.1
+# of MiniMax-M2.7 on two Sparks (eugr/spark-vllm-docker issue 396) and 5.0 of GLM-5.2 on four B200.
 _GRAPHS_SHARED_BYTES, _GRAPH_EACH_BYTES = 160 * 2**20, 6 * 2**20
+_EXCHANGING_GRAPH_BYTES = 50 * 2**20
 
 
 def attention_parameters(
@@ -140,6 +147,14 @@ def mamba_parameters(hidden: int, keys: int, values: int) -> int:
     return hidden * (2 * values + 2 * keys) + values * hidden
 
 
+def system_context_bytes(weights: float) -> float:
+    """Bytes that the whole system has less once vLLM runs on a GB10, beside what it allocates.
+
+    There is nothing to keep of weights that no node holds.
+    """
+    return _SYSTEM_CONTEXT_BYTES + _SYSTEM_SHARE * min(weights, _NODE_BYTES)
+
+
 def feed_forward_parameters(width: int, inside: int, matrices: int = 3) -> int:
     """Parameters of a gated feed-forward part, or of an expert.
 
@@ -151,7 +166,8 @@ def feed_forward_parameters(width: int, inside: int, matrices: int = 3) -> int:
 def stage_sizes(layers: int, stages: int, given: Sequence[int] = ()) -> tuple[int, ...]:
     """Layers of each pipeline stage; what is left over goes to the last but one and those before.
 
-    Source: vLLM, vllm/distributed/utils.py, `get_pp_indices`; VLLM_PP_LAYER_PARTITION gives others.
+    Source: vLLM 0.33.0, vllm/distributed/utils.py, line 198, `get_pp_indices`;
+    VLLM_PP_LAYER_PARTITION gives others.
     """
     if given:
         return tuple(given)
@@ -206,8 +222,8 @@ def grouped_cache_elements(kv_heads: int, head: int, tensor: int, value: int | N
     """Elements of KV cache a token, layer and rank: a KV head is copied where there are too few.
 
     Keys and values count KV heads, not attention heads; a value's head may have another size.
-    Source: vLLM 0.33.0, vllm/config/model.py, `get_num_kv_heads`: max(1, kv_heads // tensor);
-    vllm/v1/kv_cache_interface.py, `AttentionSpec.state_content_size_bytes`.
+    Source: vLLM 0.33.0, vllm/config/model.py, line 1663, `get_num_kv_heads`: max(1, kv_heads //
+    tensor); vllm/v1/kv_cache_interface.py, line 586, `AttentionSpec.state_content_size_bytes`.
     """
     return max(1, kv_heads // tensor) * (head + (value or head))
 
@@ -220,12 +236,15 @@ def latent_cache_elements(kv_rank: int, rope: int) -> int:
     return kv_rank + rope
 
 
-def indexer_cache_bytes(head: int) -> int:
-    """Bytes that the indexer caches a token and layer: 8 bits an element, and a 32 bit scale.
+def indexer_cache_bytes(head: int, wide: bool) -> int:
+    """Bytes that the indexer caches a token and layer.
 
-    Source: vLLM, `DeepseekV32IndexerCache`; for MiniMax-M3 taken to be the same.
+    8 bits an element and a 32 bit scale; or 16 bits, unless `indexer_kv_dtype` says otherwise.
+    Source: vLLM 0.33.0, vllm/model_executor/models/deepseek_v2.py, line 638,
+    `DeepseekV32IndexerCache`; vllm/models/minimax_m3/common/indexer.py, line 102, and
+    vllm/models/qwen4_exp/nvidia/indexer_qsa.py, line 152.
     """
-    return head + 4
+    return 2 * head if wide else head + 4
 
 
 def state_bytes(
@@ -260,13 +279,15 @@ def logits_bytes(sequences: int, vocabulary: int, sorts: bool) -> float:
     """Bytes of the last stage's logits and of drawing a token from them.
 
     In 16 bits and in 32, then probabilities and noise in 32; where the vocabulary is sorted, also
-    the sorted copy, its indices in 64 bits and sums.
+    the sorted copy, its indices in 64 bits, the sort's own buffers and sums: 38.4 bytes in all, as
+    vLLM 0.11 shows with 1024 sequences of Llama 3, Qwen3 and gpt-oss (4.8, 5.6 and 7.4 GiB), and an
+    older one with 256 of Qwen3 (1.4 GiB).
     Source: vLLM 0.33.0, vllm/v1/sample/ops/topk_topp_sampler.py, lines 501 to 580,
     `apply_top_k_top_p` (Triton) and `apply_top_k_top_p_pytorch` (sorts); `_dummy_sampler_run`,
     which draws for each sequence once, or twice where tokens are drafted, however many.
     With 1024 sequences of gpt-oss it is what a start needs most (vLLM issues 23278 and 27508).
     """
-    return float(sequences * vocabulary * (27 if sorts else 14))
+    return sequences * vocabulary * (38.4 if sorts else 14.0)
 
 
 def captured_sizes(most: int) -> int:
@@ -278,17 +299,16 @@ def captured_sizes(most: int) -> int:
     return sum(size <= most for size in sizes)
 
 
-def graph_bytes(mixed: int, decode: int, routed_bytes: float) -> float:
+def graph_bytes(mixed: int, decode: int, exchanges_experts: bool) -> float:
     """Bytes that vLLM's profiler finds for graphs: of steps of any kind, and of decoding alone.
 
-    `routed_bytes` is what experts of the second largest size need: the profiler takes each further
-    graph to be as large as the second.
-    Source: vLLM 0.33.0, vllm/v1/worker/gpu_model_runner.py, lines 6268 to 6398,
-    `profile_cudagraph_memory`; issue 45178; 5.1 GiB with MiniMax-M2.7 on two GB10
-    (eugr/spark-vllm-docker issue 396).
+    It captures the two largest of either kind, and takes each further one to be as large as the
+    second, whatever that one took of a pool that the first had filled.
+    Source: vLLM 0.33.0, vllm/v1/worker/gpu_model_runner.py, lines 6268 to 6414,
+    `profile_cudagraph_memory`; issue 45178.
     """
-    each = (mixed + decode) * _GRAPH_EACH_BYTES
-    return _GRAPHS_SHARED_BYTES + each + max(0, mixed - 1) * routed_bytes
+    each = _EXCHANGING_GRAPH_BYTES if exchanges_experts else _GRAPH_EACH_BYTES
+    return _GRAPHS_SHARED_BYTES + (mixed + decode) * each
 
 
 def nccl_bytes(communicators: int) -> int:

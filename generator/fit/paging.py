@@ -1,8 +1,8 @@
 """The blocks of vLLM's KV cache: how layers of several kinds share one pool, and what that costs.
 
 All sizes of pages are in bytes, of blocks and windows in tokens. Line numbers are of vLLM 0.33.0,
-`vllm/v1/core/kv_cache_utils.py` (utils) and `vllm/v1/kv_cache_interface.py` (interface), unless
-another release is named.
+`vllm/v1/core/kv_cache_planning.py` (planning; releases before have it in kv_cache_utils.py) and
+`vllm/v1/kv_cache_interface.py` (interface), unless another release is named.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from generator.records import record, replace
 Kind = Literal["full", "window", "state", "ring"]
 
 # Up to this many more layers of one kind, the other kinds are padded to them.
-# Source: utils, `_get_kv_cache_groups_uniform_page_size`.
+# Source: planning, line 524, `_get_kv_cache_groups_uniform_page_size`.
 _PADDED_UP_TO = 1.5
 
 
@@ -25,7 +25,8 @@ class Pages:
     `layers` are those of one rank, `all_layers` those of the model, which decide on the groups.
     A window holds `window` tokens and what is under way; a state is `blocks` pages whatever the
     length. `pads` is false of pages that may not be made larger (latent caches). `spare` blocks of
-    a window are held besides, since it need not begin with a block.
+    a window are held besides, since it need not begin with a block. `whole` states are not split
+    over ranks, and share a group with none that are.
     """
 
     kind: Kind
@@ -37,12 +38,13 @@ class Pages:
     blocks: int = 1
     pads: bool = True
     spare: int = 1
+    whole: bool = False
 
     def held(self, tokens: int, under_way: int) -> int:
         """Blocks of one sequence in one layer.
 
-        Source: interface, `max_memory_usage_bytes` of `FullAttentionSpec`, `SlidingWindowSpec`,
-        `MambaSpec` and `CircularBufferSpec`.
+        Source: interface, `max_memory_usage_bytes` of `FullAttentionSpec` (line 643),
+        `SlidingWindowSpec` (946), `CircularBufferSpec` (982) and `MambaSpec` (1135).
         """
         if self.kind == "full":
             return ceil(tokens / self.block)
@@ -85,7 +87,7 @@ def pool(kinds: Sequence[Pages], packed: bool, tuples: bool = False) -> Pool:
 
     `packed` lays pages of different size side by side in a block, as backends with an indexer do;
     `tuples` is how releases before 0.29 did that.
-    Source: utils, `get_kv_cache_groups`.
+    Source: planning, line 1113, `get_kv_cache_groups`.
     """
     kept = tuple(pages for pages in kinds if pages.all_layers)
     if len(kept) <= 1 or _is_one_type(kept):
@@ -98,18 +100,19 @@ def pool(kinds: Sequence[Pages], packed: bool, tuples: bool = False) -> Pool:
 def _is_one_type(kinds: Sequence[Pages]) -> bool:
     """Whether all need as many blocks: then a block holds all layers.
 
-    Source: interface, `UniformTypeKVCacheSpecs.is_uniform_type`.
+    Source: interface, line 1348, `UniformTypeKVCacheSpecs.is_uniform_type`.
     """
     first = kinds[0]
     return all(
-        (p.kind, p.block, p.window) == (first.kind, first.block, first.window) for p in kinds
+        (p.kind, p.block, p.window, p.whole) == (first.kind, first.block, first.window, first.whole)
+        for p in kinds
     )
 
 
 def _unified(kinds: Sequence[Pages]) -> tuple[Pages, ...]:
     """Pages of one size: by longer blocks where that comes out even, by padding elsewhere.
 
-    Source: utils, `unify_kv_cache_spec_page_size`.
+    Source: planning, line 346, `unify_kv_cache_spec_page_size`.
     """
     largest = max(pages.page for pages in kinds)
 
@@ -125,8 +128,8 @@ def _unified(kinds: Sequence[Pages]) -> tuple[Pages, ...]:
 def _uniform(kinds: Sequence[Pages]) -> Pool:
     """Groups of as many layers as the rarest kind has; a block is a page of each layer of a group.
 
-    Source: utils, `_get_kv_cache_groups_uniform_page_size`, which deals layers out by turns so that
-    each pipeline stage has as many of every group.
+    Source: planning, line 416, `_get_kv_cache_groups_uniform_page_size`, which deals
+    layers out by turns so that each pipeline stage has as many of every group.
     """
     counts = [pages.all_layers for pages in kinds]
     size = max(counts) if max(counts) < min(counts) * _PADDED_UP_TO else min(counts)
@@ -138,7 +141,8 @@ def _uniform(kinds: Sequence[Pages]) -> Pool:
 def _packed(kinds: Sequence[Pages]) -> Pool:
     """Pages of several sizes side by side; states and windows split until they fit the block.
 
-    Source: utils, `_get_packed_kv_cache_groups` and `_get_kv_cache_bytes_per_block`.
+    Source: planning, lines 914 and 574, `_get_packed_kv_cache_groups` and
+    `_get_kv_cache_bytes_per_block`.
     """
     buckets = _buckets(kinds)
     mixed = [bucket for bucket in buckets if _is_balanced(bucket) and len(bucket) > 1]
@@ -216,7 +220,7 @@ def _widest(bucket: Sequence[Pages], parts: int) -> int:
 def _least_padding(counts: Sequence[int], least: int) -> int:
     """The size of a group by which the fewest layers are padded, the largest of such.
 
-    Source: utils, `_approximate_gcd`.
+    Source: planning, line 879, `_approximate_gcd`.
     """
     sizes = range(max(1, least), max(max(counts), least) + 1)
     return min(sizes, key=lambda size: (sum(-count % size for count in counts), -size))

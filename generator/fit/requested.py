@@ -23,8 +23,8 @@ class Requested:
     `stages` are the layers of each pipeline stage where they are given. `block` are the tokens of
     a block of the cache where they are given; `caches_prefixes` whether states of models with
     recurrent layers are kept for prefixes. `graphs` are how many are captured: of steps of any
-    kind, and of decoding; None where that is not known. `largest` is the largest batch captured.
-    `window_cells` are what windows are rounded up to, in tokens.
+    kind, and of decoding; None where that is not known. `window_cells` are what windows are
+    rounded up to, in tokens.
     """
 
     context: int | None
@@ -42,7 +42,6 @@ class Requested:
     block: int | None = None
     caches_prefixes: bool = False
     graphs: tuple[int, int] | None = None
-    largest: int = 0
     reserves_graphs: bool = True
     sorts: bool = True
     state_bytes: int | None = None
@@ -72,7 +71,6 @@ def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None)
         block=_number(args, "block-size") if traits.paging else None,
         caches_prefixes=_caches_prefixes(engine),
         graphs=_graphs(largest, running) if traits.paging else None,
-        largest=largest,
         reserves_graphs=_reserves_graphs(engine),
         sorts=_sorts(engine),
         window_cells=traits.window_cells,

@@ -45,7 +45,8 @@ class Recurrent:
     """Layers that keep a state a sequence; sizes in elements.
 
     `keys` and `values` are the widths of all key and value heads together, `state` is the size of
-    the state of one layer, `state_bytes` what an element of it takes.
+    the state of one layer, `state_bytes` what an element of it takes. Layers of
+    `short_convolutions` keep their last inputs besides.
     """
 
     kind: str
@@ -54,19 +55,21 @@ class Recurrent:
     values: int
     state: int
     state_bytes: int = WIDE_STATE
+    short_convolutions: int = 0
 
 
 @record
 class Indexer:
     """Sparse attention's index of keys, kept whole on every rank; `head` in elements.
 
-    An entry stands for `pooled` tokens.
+    An entry stands for `pooled` tokens, and is in 16 bits if it is `wide`.
     """
 
     layers: int
     heads: int
     head: int
     pooled: int = 1
+    wide: bool = False
 
 
 @record
@@ -385,9 +388,9 @@ def _recurrent(facts: Facts) -> Recurrent | None:
         return Recurrent(KIMI_DELTA, layers, heads * head, heads * head, heads * head * head, wide)
     if sizes := _all(facts, "linear_layers", *_GATED_DELTA):
         layers, keys, key, values, value = sizes
-        return Recurrent(
-            GATED_DELTA, layers, keys * key, values * value, values * key * value, wide
-        )
+        state = values * key * value
+        others = facts.get("short_convolutions", 0)
+        return Recurrent(GATED_DELTA, layers, keys * key, values * value, state, wide, others)
     if sizes := _all(facts, *_MAMBA):
         layers, heads, head, state = sizes
         inner, keys = heads * head, facts.get("n_groups", 1) * state
@@ -411,6 +414,7 @@ def _indexer(facts: Facts, layers: int | None) -> Indexer | None:
         facts.get("index_heads", 1),
         facts["index_head_dim"],
         facts.get("index_kpool", 1),
+        facts.get("index_wide", False),
     )
 
 

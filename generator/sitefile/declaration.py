@@ -149,7 +149,8 @@ class Speculative:
     """Speculative decoding: `tokens` drafted at a time, by a `source` or without one.
 
     `topk` and `steps` are those of a tree of drafts, `config` what else the engine has.
-    `weight_gb` is the size of the source's checkpoint in GB.
+    `weight_gb` is the size of the source's checkpoint in GB, and `kv_elements_per_token` what it
+    caches.
     """
 
     ORIGIN = Origin("model.speculative")
@@ -161,6 +162,7 @@ class Speculative:
     topk: int | None = None
     steps: int | None = None
     config: Mapping[str, Any] = {}
+    kv_elements_per_token: int | None = None
 
     @property
     def checkpoint(self) -> str | None:
