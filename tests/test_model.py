@@ -632,6 +632,97 @@ def test_a_size_that_is_listed_for_each_layer_is_that_of_all() -> None:
         section(config | {"moe_intermediate_size": [3072, 1536] * 16})
 
 
+PLAIN: dict[str, Any] = {
+    "num_hidden_layers": 4,
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 64,
+    "intermediate_size": 1024,
+    "vocab_size": 1000,
+    "max_position_embeddings": 4096,
+}
+
+
+@pytest.mark.parametrize(
+    ("own", "read"),
+    [
+        # MiniMaxAI/MiniMax-M3
+        (
+            {
+                "sparse_attention_config": {
+                    "use_sparse_attention": True,
+                    "sparse_attention_freq": [0, 1, 1, 1],
+                    "sparse_index_dim": 128,
+                    "sparse_num_index_heads": 4,
+                }
+            },
+            {"index_head_dim": 128, "index_heads": 4, "index_layers": 3, "index_wide": True},
+        ),
+        # Qwen/Qwen3.8-Flash-Next
+        (
+            {"indexer_head_dim": 128, "indexer_n_heads": 4, "indexer_compress_ratio": 4},
+            {"index_head_dim": 128, "index_heads": 4, "index_kpool": 4, "index_wide": True},
+        ),
+        # Gemma 4, as transformers 5 writes it
+        (
+            {
+                "layer_types": [SLIDING, SLIDING, SLIDING, FULL],
+                "sliding_window": 512,
+                "per_layer_config": {"3": {"head_dim": 128, "num_key_value_heads": 1}},
+            },
+            {"sliding_layers": 3, "global_head_dim": 128, "global_kv_heads": 1},
+        ),
+        ({"per_layer_config": {"3": {"head_dim": 128}}}, {"not_modelled": "per_layer_config"}),
+        # Granite 4, as transformers 5 writes it
+        (
+            {
+                "layer_types": [LINEAR, LINEAR, LINEAR, FULL],
+                "mamba_n_heads": 8,
+                "mamba_d_head": 64,
+                "mamba_d_state": 128,
+                "mamba_n_groups": 1,
+            },
+            {"mamba_layers": 3, "attention_layers": 1, "mamba_num_heads": 8},
+        ),
+        ({"mamba_n_heads": 8, "mamba_d_head": 64}, {"not_modelled": "mamba_n_heads"}),
+        ({"layer_types": ["indexed_attention"] * 4}, {"kv_heads": 2}),
+        # tiiuae/falcon-7b
+        ({"num_key_value_heads": None, "multi_query": True}, {"kv_heads": 1}),
+        # baidu/ERNIE-4.5-21B-A3B
+        (
+            {
+                "moe_num_experts": 64,
+                "moe_k": 6,
+                "moe_num_shared_experts": 2,
+                "moe_intermediate_size": 128,
+                "moe_layer_start_index": 1,
+            },
+            {"experts": 64, "experts_per_token": 6, "shared_experts": 2, "dense_layers": 1},
+        ),
+        ({"zero_expert_num": 256}, {"not_modelled": "zero_expert_num"}),
+        ({"ple_layer_ids": [0, 2]}, {"not_modelled": "ple_layer_ids"}),
+    ],
+)
+def test_words_of_further_families(own: Any, read: Any) -> None:
+    found = section(PLAIN | own)
+    assert {key: found.architecture.get(key) for key in read} == read
+    told = " ".join(found.remarks)
+    assert "not read" not in told
+    assert ("is unknown" in told) == ("not_modelled" in read)
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({"layer_types": [LINEAR, FULL] * 2}, "linear_key_heads: the file does not say it"),
+        ({"memory_config": {"slots": 64}}, "memory_config: it is not read"),
+    ],
+)
+def test_what_a_fit_would_lack_is_told_with_the_section(own: Any, told: str) -> None:
+    assert any(remark.startswith(told) for remark in section(PLAIN | own).remarks)
+
+
 def test_groups_of_linear_layers_are_not_taken_for_attention() -> None:
     """Ling's hybrids: a layer of attention, and a group of others before it."""
     config = {

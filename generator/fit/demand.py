@@ -290,7 +290,9 @@ def _graph_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
         return 0.0
     if requested.graphs is None:
         return formulas.GRAPH_BYTES
-    return formulas.graph_bytes(*requested.graphs, bool(shape.experts and layout.communicators))
+    # Of DeepSeek-V4 logs on two Sparks have 0.2 and 0.7 GiB (0731 with dspark, August 2026).
+    exchanges = bool(shape.experts and layout.communicators and not shape.compressed)
+    return formulas.graph_bytes(*requested.graphs, exchanges)
 
 
 def _widest(shape: Shape, layout: Layout) -> int:

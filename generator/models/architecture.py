@@ -322,7 +322,7 @@ def _inline(own: Facts) -> Shape:
         moe=_experts(moe, layers, own.get("hidden_size"), own.get("expert_layers"))
         if own.get("experts")
         else None,
-        lacks=tuple(_lacking(own)),
+        lacks=tuple(lacking_sizes(own)),
         global_kv_heads=own.get("global_kv_heads"),
         global_head_dim=own.get("global_head_dim"),
         shared_values=own.get("shared_values", False),
@@ -341,8 +341,8 @@ def _tables(facts: Facts, form: str) -> float:
     return float(given)
 
 
-def _lacking(own: Facts) -> Iterator[str]:
-    """Keys that a group of sizes needs and the site file doesn't give."""
+def lacking_sizes(own: Facts) -> Iterator[str]:
+    """Keys that a group of sizes needs and a section `architecture` doesn't give."""
     groups = (
         ("sliding_layers", ("sliding_window",)),
         ("linear_layers", ("kda_heads", "kda_head_dim") if "kda_heads" in own else _GATED_DELTA),

@@ -7,6 +7,7 @@ Nemotron-H, Gemma. Key names are those of transformers' `configuration_*.py`.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from generator.models.architecture import lacking_sizes
 from generator.models.layer_kinds import (
     DENSE,
     EXPERTS,
@@ -37,13 +38,16 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
     "max_context": ("max_position_embeddings", "n_positions", "max_seq_len"),
 }
 _EXPERTS: Mapping[str, tuple[str, ...]] = {
-    "experts": ("n_routed_experts", "num_experts", "num_local_experts"),
+    "experts": ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
     "experts_per_token": (
-        *("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk"),
+        *("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k"),
     ),
     "expert_intermediate_size": ("moe_intermediate_size", "expert_intermediate_size"),
     "expert_latent_size": ("moe_latent_size", "routed_expert_hidden_size"),
 }
+_SHARED_EXPERTS = (
+    *("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"),
+)
 _LATENT = ("kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
 _LINEAR: Mapping[str, str] = {
     "linear_key_heads": "linear_num_key_heads",
@@ -66,6 +70,16 @@ _INDEXER: Mapping[str, str] = {
     "index_head_dim": "index_head_dim",
     "index_heads": "index_n_heads",
     "index_kpool": "index_kpool",
+}
+
+_BLOCK_INDEXER: Mapping[str, str] = {
+    "index_head_dim": "sparse_index_dim",
+    "index_heads": "sparse_num_index_heads",
+}
+_POOLED_INDEXER: Mapping[str, str] = {
+    "index_head_dim": "indexer_head_dim",
+    "index_heads": "indexer_n_heads",
+    "index_kpool": "indexer_compress_ratio",
 }
 
 # Families whose query projection is twice as wide, and those whose head is the embedding again.
@@ -91,6 +105,9 @@ _MODELOPT: Mapping[str, str] = {
     "MXFP8": "mxfp8",
     "W4A16_AWQ": "awq-int4",
 }
+
+
+_WANTED = "the file does not say it; without it nobody can say whether the model fits"
 
 
 class NoModelError(Exception):
@@ -122,10 +139,12 @@ def section(config: object, total_size: object = None, quantized: object = None)
         found["model_type"] = str(kind)
     if doubt:
         remarks.append(doubt)
-    if why := not_modelled(text, sizes) or (reader.kinds.source if reader.kinds.unknown else ""):
+    strange = reader.kinds.source if reader.kinds.unknown else ""
+    if why := sizes.get("not_modelled") or not_modelled(text, sizes) or strange:
         found["not_modelled"] = why
         remarks.append(f"{why}: what it does to memory is not modelled: whether it fits is unknown")
     remarks += unread(text)
+    remarks += [f"{name}: {_WANTED}" for name in lacking_sizes(found)]
     if total_size is None:
         remarks.append(
             "weight_gb: the size of the *.safetensors files in GB (1e9 bytes), which is total_size "
@@ -173,9 +192,10 @@ class _Reader:
         assert heads
         assert hidden
         self.kinds = layer_kinds(self.config, layers)
-        found |= {"layers": layers, "kv_heads": found["kv_heads"] or heads}
+        found |= {"layers": layers, "kv_heads": found["kv_heads"] or self._default_kv(heads)}
         if self.get("kv_lora_rank") is None:
-            found["head_dim"] = self.first(("head_dim", "attention_head_dim")) or hidden // heads
+            names = ("head_dim", "attention_head_dim", "kv_channels")
+            found["head_dim"] = self.first(names) or hidden // heads
         flags = {
             "tied_embeddings": self._is_tied(),
             "output_gate": self._is_gated(),
@@ -187,8 +207,11 @@ class _Reader:
             **{key: True for key, on in flags.items() if on},
             **self._dense(experts),
             **self._latent(),
+            **self._sparse(),
             **self._attention(layers),
             **self._other_heads(),
+            **self._heads_of_layers(),
+            **self._unplaced(),
             **self._states(),
             **self._compressed(layers),
             **experts,
@@ -209,6 +232,11 @@ class _Reader:
     def first(self, names: tuple[str, ...]) -> int | None:
         """A size by the first of its names that is there."""
         return next((size for name in names if (size := self.get(name)) is not None), None)
+
+    def _default_kv(self, heads: int) -> int:
+        """Heads of keys where nothing says them: one for all in Falcon's first models."""
+        is_one = self.config.get("multi_query") is True
+        return 1 if is_one and not self.config.get("new_decoder_architecture") else heads
 
     def _is_tied(self) -> bool:
         is_tied = self.config.get("tie_word_embeddings", self.kind.startswith(_TIED))
@@ -236,8 +264,7 @@ class _Reader:
                 "share_expert_dim",
             )
         )
-        names = ("n_shared_experts", "num_shared_experts", "num_shared_expert")
-        count = self.first(names) or (1 if shared else None)
+        count = self.first(_SHARED_EXPERTS) or (1 if shared else None)
         if self.config.get("enable_moe_block") is True:
             # Gemma 4: a dense part beside the experts of each layer.
             count, shared = 1, self.get("intermediate_size")
@@ -262,7 +289,8 @@ class _Reader:
         if types := _entries(self.config, "mlp_layer_types"):
             return types[:layers].count("dense")
         alternate = layers - layers // step if step > 1 else 0
-        return self.get("first_k_dense_replace") or alternate + len(listed)
+        first = self.first(("first_k_dense_replace", "moe_layer_start_index"))
+        return first or alternate + len(listed)
 
     def _dense(self, experts: Mapping[str, Value]) -> dict[str, Value]:
         """The width of layers without experts, if there are any."""
@@ -299,6 +327,43 @@ class _Reader:
         if kinds[WINDOW] and window and self.config.get("use_sliding_window") is not False:
             found |= {"sliding_layers": kinds[WINDOW], "sliding_window": window}
         return {key: size for key, size in found.items() if size is not None}
+
+    def _sparse(self) -> dict[str, Value]:
+        """The index of MiniMax-M3 and of Qwen4-Exp, in 16 bits.
+
+        Source: vLLM 0.33.0, vllm/models/minimax_m3/nvidia/model.py, lines 99 and 438, and
+        vllm/models/qwen4_exp/nvidia/indexer_qsa.py.
+        """
+        inside, found = self.config.get("sparse_attention_config"), dict[str, int | None]()
+        if isinstance(inside, Mapping) and inside.get("use_sparse_attention"):
+            own = _Reader(inside)
+            layers = [each for each in _entries(inside, "sparse_attention_freq") if each == 1]
+            found = {key: own.get(name) for key, name in _BLOCK_INDEXER.items()}
+            found["index_layers"] = len(layers) or None
+        elif self.get("indexer_head_dim"):
+            found = {key: self.get(name) for key, name in _POOLED_INDEXER.items()}
+        sizes: dict[str, Value] = {key: size for key, size in found.items() if size is not None}
+        return sizes | {"index_wide": True} if sizes else {}
+
+    def _unplaced(self) -> dict[str, Value]:
+        """Mamba layers of which the file doesn't say which they are."""
+        sizes = ("mamba_num_heads", "mamba_n_heads")
+        name = next((name for name in sizes if self.config.get(name)), "")
+        return {"not_modelled": name} if name and not self.kinds.of else {}
+
+    def _heads_of_layers(self) -> dict[str, Value]:
+        """Heads of layers that attend to all tokens, as transformers 5 lists them by layer."""
+        listed = self.config.get("per_layer_config")
+        if not isinstance(listed, Mapping) or not listed:
+            return {}
+        names = {"head_dim": "global_head_dim", "num_key_value_heads": "global_kv_heads"}
+        every = [entry for entry in listed.values() if isinstance(entry, Mapping)]
+        is_of_all = len(every) == len(listed) == self.kinds[FULL]
+        if not is_of_all or any(entry != every[0] or not set(entry) <= {*names} for entry in every):
+            return {"not_modelled": "per_layer_config"}
+        own = _Reader(every[0])
+        sizes = {key: own.get(name) for name, key in names.items()}
+        return {key: size for key, size in sizes.items() if size is not None}
 
     def _other_heads(self) -> dict[str, Value]:
         """Heads that differ by the kind of layer; those of the window go by the plain names."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.records import record
+from generator.records import record, replace
 
 Config = Mapping[str, Any]
 
@@ -27,6 +27,9 @@ _NAMES: Mapping[str, str] = {
     "global": FULL,
     "full": FULL,
     "deepseek_sparse_attention": FULL,
+    "qwen_sparse_attention": FULL,
+    "indexed_attention": FULL,
+    "minimax_m3_sparse": FULL,
     "sliding_attention": WINDOW,
     "sliding_window": WINDOW,
     "chunked_attention": WINDOW,
@@ -75,8 +78,19 @@ class LayerKinds:
 def layer_kinds(config: Config, layers: int) -> LayerKinds:
     """The kinds of layers of a model of so many."""
     for found in _said(config, layers):
-        return found
+        return _with_mamba(found) if _has_mamba(config) else found
     return LayerKinds(0, {})
+
+
+def _has_mamba(config: Config) -> bool:
+    """Whether linear layers are Mamba's: transformers 5 writes both by one name."""
+    is_linear = "linear_num_value_heads" in config or "linear_attn_config" in config
+    return not is_linear and any(name in config for name in ("mamba_num_heads", "mamba_n_heads"))
+
+
+def _with_mamba(found: LayerKinds) -> LayerKinds:
+    of = {MAMBA if kind == LINEAR else kind: count for kind, count in found.of.items()}
+    return replace(found, of=of)
 
 
 def pattern_length(config: Config) -> int:

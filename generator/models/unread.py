@@ -32,7 +32,9 @@ _READ = """
     mtp_num_hidden_layers num_mtp_modules dense_intermediate_size share_expert_dim
     num_shared_experts routed_expert_hidden_size indexer_types mlp_layer_types attention_head_dim
     o_groups o_lora_rank no_rope_layer_interval num_attention_heads_per_layer tie_word_embeddings
-    attn_output_gate quantization_config model_type
+    attn_output_gate quantization_config model_type sparse_attention_config per_layer_config
+    multi_query kv_channels moe_num_experts moe_k moe_num_shared_experts moe_layer_start_index
+    vision_config audio_config indexer_head_dim indexer_n_heads indexer_compress_ratio
 """
 
 # Of no part in memory, or of one that is small, or the same thing said again.
@@ -40,7 +42,7 @@ _NO_PART = """
     qk_head_dim max_window_layers mamba_expand mamba_d_conv mamba_d_ssm mamba_chunk_size chunk_size
     conv_kernel conv_kernel_size linear_conv_kernel_dim expand d_conv time_step_rank n_group
     topk_group topk_method num_experts_group routed_scaling_factor norm_topk_prob scoring_func
-    moe_router_topk vocab_size_per_layer_input sparse_attention_config ep_size pretraining_tp
+    moe_router_topk vocab_size_per_layer_input ep_size pretraining_tp
     shared_expert_gate initial_context_length max_model_len model_max_length
     original_max_position_embeddings
     router_aux_loss_coef num_labels no_rope_layer_interval max_target_positions seq_length
@@ -73,6 +75,7 @@ _NOT_MODELLED: Mapping[str, str] = {
     "engram_config": "tables beside the layers",
     "ngram_vocab_size": "tables beside the layers",
     "ple_layers": "tables beside the layers",
+    "ple_layer_ids": "tables beside the layers",
     "conv_L_cache": "short convolutions in place of attention",
     "is_encoder_decoder": "an encoder",
     "dt_rank": "Mamba 1",
@@ -80,6 +83,8 @@ _NOT_MODELLED: Mapping[str, str] = {
     "rwkv_version": "RWKV",
     "lightning_attention": "lightning attention",
     "layer_group_size": "linear attention in groups of layers",
+    "zero_expert_num": "two layers of attention in one",
+    "cross_attention_layers": "attention to what is seen",
 }
 
 
@@ -103,8 +108,7 @@ def unread(config: Config) -> Iterator[str]:
             or _is_words(value)
         ):
             continue
-        if not isinstance(value, Mapping):
-            yield f"{name}: it is not read; if it adds weights or cache, the fit is too good"
+        yield f"{name}: it is not read; if it adds weights or cache, the fit is too good"
 
 
 def _says(value: object) -> bool:
