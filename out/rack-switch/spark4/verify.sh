@@ -35,7 +35,13 @@ fi
 engine='' engine_env=''
 
 # The values of a fact, one per line: of the engine that is looked at, or else of the node.
-fact() { sed -n "s/^$1=//p" "${engine_env:-$node_env}"; }
+fact() {
+  local line lines
+  mapfile -t lines <"${engine_env:-$node_env}"
+  for line in "${lines[@]}"; do
+    [[ $line != "$1="* ]] || echo "${line#*=}"
+  done
+}
 
 site=$(fact SITE)
 node=$(fact NODE)
@@ -174,12 +180,26 @@ listed() {
 # Lines with semicolons between.
 in_a_line() { paste -sd ';' | sed 's/;/; /g'; }
 
-# Whether a folder on the way to a path is closed to this user.
-closed() {
+# The first line of a file, as the kernel has one value in each; nothing where it has none.
+value() {
+  local text=''
+  { read -r text <"$1"; } 2>/dev/null
+  echo "$text"
+}
+
+# What is there of a path: itself, or the last folder on the way to it.
+as_far_as_there() {
   local path=$1
   until [[ -e $path ]]; do
-    path=$(dirname "$path")
+    path=${path%/*} path=${path:-/}
   done
+  echo "$path"
+}
+
+# Whether a folder on the way to a path is closed to this user.
+closed() {
+  local path
+  path=$(as_far_as_there "$1")
   [[ -d $path && ! (-r $path && -x $path) ]]
 }
 
@@ -197,7 +217,14 @@ check_hostname() {
 }
 
 # A value of /etc/dgx-release, to which every update adds a block.
-release() { sed -n "s/^$1=\"\(.*\)\"$/\1/p" /etc/dgx-release 2>/dev/null | tail -n 1; }
+release() {
+  local line found='' lines=()
+  [[ ! -r /etc/dgx-release ]] || mapfile -t lines </etc/dgx-release
+  for line in "${lines[@]}"; do
+    [[ $line != "$1=\""*'"' ]] || found=${line#*\"}
+  done
+  echo "${found%\"}"
+}
 
 dgx_os() {
   local version
@@ -230,13 +257,16 @@ check_os() {
 }
 
 # Name and version of the GPU's driver; what is neither is not passed on.
-driver() { ask_driver | grep -xE '[[:print:]]*[[:alnum:]], [0-9]+(\.[0-9]+)+'; }
+driver() { ask_driver | name_and_version; }
+
+name_and_version() { grep -xE '[[:print:]]*[[:alnum:]], [0-9]+(\.[0-9]+)+'; }
 
 ask_driver() { bounded nvidia-smi --query-gpu=name,driver_version --format=csv,noheader; }
 
 check_driver() {
   local found said
-  found=$(driver) said=$(ask_driver | head -n 1)
+  said=$(ask_driver)
+  found=$(name_and_version <<<"$said") said=${said%%$'\n'*}
   if [[ $found ]]; then
     ok driver "$found"
   elif [[ $said ]]; then
@@ -258,11 +288,13 @@ version_of() {
 }
 
 check_advisories() {
-  local id of pattern mended text found faults=0
+  local id of pattern mended text found command_line faults=0
+  declare -A version=([kernel]=$(version_of kernel) [driver]=$(version_of driver))
+  command_line=$(value /proc/cmdline)
   while read -r id of pattern mended text; do
-    found=$(version_of "$of")
+    found=${version[$of]:-}
     # shellcheck disable=SC2053  # it is a pattern
-    if [[ $found == $pattern && " $(cat /proc/cmdline) " != *" $mended "* ]]; then
+    if [[ $found == $pattern && " $command_line " != *" $mended "* ]]; then
       fail advisory "$id: $of $found ${text%% | *}" "${text#* | }"
       ((++faults))
     fi
@@ -315,8 +347,7 @@ check_kv_disk() {
   local gib folder there free used
   [[ $kv_offload ]] || return 0
   read -r gib folder <<<"$kv_offload"
-  there=$folder
-  until [[ -e $there ]]; do there=$(dirname "$there"); done
+  there=$(as_far_as_there "$folder")
   free=$(bounded df --output=avail --block-size=1G "$there" | tail -n 1)
   used=$(bounded du --summarize --block-size=1G "$folder")
   free=${free//[!0-9]/} used=${used%%[!0-9]*}
@@ -349,9 +380,17 @@ check_bundle() {
 files() { sed -n 's/^[0-9a-f]*  \(\(etc\|opt\)\/.*\)$/\1/p' "$here/SHA256SUMS" 2>/dev/null | grep -vx etc/nccl.conf; }
 
 check_files() {
-  local path wrong=() hidden=() total=0
-  while read -r path; do
-    ((++total))
+  local path sum wrong=() hidden=() paths=()
+  declare -A sums=()
+  mapfile -t paths < <(files)
+  if ((${#paths[@]} == 0)); then
+    skip files "bundle fails"
+    return
+  fi
+  while read -r -d '' sum path; do
+    sums[$path]=$sum
+  done < <(sha256sum --zero "${paths[@]/#/"$here"/}" "${paths[@]/#//}" 2>/dev/null)
+  for path in "${paths[@]}"; do
     # What is not here fails as the bundle's own fault.
     [[ -e $here/$path ]] || continue
     if [[ ! -e /$path ]]; then
@@ -362,33 +401,30 @@ check_files() {
       wrong+=("/$path is not executable")
     elif [[ ! -r /$path ]]; then
       hidden+=("/$path")
-    elif ! cmp -s "$here/$path" "/$path"; then
+    elif [[ ${sums[$here/$path]:-} != "${sums[/$path]:-none}" ]]; then
       wrong+=("/$path differs")
     fi
-  done < <(files)
-  if ((total == 0)); then
-    skip files "bundle fails"
-  elif ((${#wrong[@]})); then
+  done
+  if ((${#wrong[@]})); then
     fail files "$(listed "${wrong[@]}")" "sudo $installer --check shows how, --apply mends it"
   elif ((${#hidden[@]})); then
     skip files "$(listed "${hidden[@]}") can be read by root alone; the other files are those of the bundle"
   else
-    ok files "all $total are those of the bundle"
+    ok files "all ${#paths[@]} are those of the bundle"
   fi
 }
 
 # What root runs, or reads to run something: who else may write it, or a folder on its way, is root.
 check_rights() {
-  local path mode uid wrong=()
+  local path mode uid paths wrong=()
+  mapfile -t paths < <({ files && echo etc/nccl.conf; } | with_folders)
   while read -r uid mode path; do
     if ((uid != 0)); then
       wrong+=("$path is not root's")
     elif ((8#$mode & 8#022)); then
       wrong+=("$path has the mode $mode")
     fi
-  done < <({ files && echo etc/nccl.conf; } | with_folders | while read -r path; do
-    if [[ -e /$path ]]; then stat -L -c '%u %a %n' "/$path"; fi
-  done)
+  done < <(stat -L -c '%u %a %n' "${paths[@]/#//}" 2>/dev/null)
   if ((${#wrong[@]})); then
     fail rights "others than root may change what root runs: $(listed "${wrong[@]:0:3}")" \
       "see who did, then: sudo chown root:root $(some_of "${wrong[@]%% *}") && sudo chmod go-w $(some_of "${wrong[@]%% *}")"
@@ -429,7 +465,7 @@ check_masks() {
     name=${line%%=*}
     if [[ -v $name && ${!name} != "${line#*=}" ]]; then
       masks+=("$name in the environment")
-    elif grep -qs "^$name=" "$file" && [[ $(grep -m 1 "^$name=" "$file") != "$line" ]]; then
+    elif [[ -r $file ]] && grep -q "^$name=" "$file" && [[ $(grep -m 1 "^$name=" "$file") != "$line" ]]; then
       masks+=("$name in $file")
     fi
   done < <(grep -s '^NCCL_' "$here/etc/nccl.conf")
@@ -647,8 +683,8 @@ check_download() {
 check_gguf() {
   local file missing=()
   for file in "${model_files[@]}"; do
-    if closed "$(dirname "$file")"; then
-      skip model "$(id -un) can't look into $(dirname "$file")"
+    if closed "${file%/*}"; then
+      skip model "$(id -un) can't look into ${file%/*}"
       return
     fi
     [[ -s $file ]] || missing+=("$file")
@@ -744,8 +780,8 @@ check_keys() {
   local file missing=()
   ((${#keys[@]})) || return
   for file in "${keys[@]}"; do
-    if closed "$(dirname "$file")"; then
-      skip keys "$(id -un) can't look into $(dirname "$file")"
+    if closed "${file%/*}"; then
+      skip keys "$(id -un) can't look into ${file%/*}"
       return
     fi
     [[ -e $file ]] || missing+=("$file")
@@ -1156,7 +1192,7 @@ layers() {
 
 # The same on another node: only with a key that is there, and a host that is known.
 facts_of() {
-  { declare -f bounded release dgx_os ask_driver driver layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
+  { declare -f bounded release dgx_os ask_driver name_and_version driver layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
     timeout --kill-after=5 30 ssh -o BatchMode=yes -o ConnectTimeout=3 -o StrictHostKeyChecking=yes "$1" bash -s 2>/dev/null
 }
 
@@ -1270,7 +1306,8 @@ is_node() { [[ $1 == "$node" || -n $(printf '%s\n' "${others[@]}" | awk -v name=
 declare -A sound=()
 
 # Interface, size of the ping, address of the peer, its name, cable.
-peers_of() { "$here/opt/sparkgen/wait-fabric.sh" --peers 2>/dev/null | grep "^$1 "; }
+fabric_peers=''
+peers_of() { grep "^$1 " <<<"$fabric_peers"; }
 
 # The first fault of a half alone: those behind it would only repeat it.
 check_link() {
@@ -1280,14 +1317,14 @@ check_link() {
   if [[ ! -e $net ]]; then
     fail "link $half" "cable $cable: there is no interface $interface" \
       "DGX OS turns the NIC off without a cable: put cable $cable in, shut all nodes down and start them again"
-  elif [[ $(cat "$net/carrier" 2>/dev/null) != 1 ]]; then
+  elif [[ $(value "$net/carrier") != 1 ]]; then
     fail "link $half" "cable $cable: no carrier on $interface" \
       "seat both ends of cable $cable, and see that the other end is up; else shut down and start with the cable in"
   elif [[ ! $speed ]] || ((speed < 200000)); then
     fail "link $half" "cable $cable: $interface runs at ${speed:-an unknown number of} Mb/s, not 200000" \
       "take a cable for 200 Gb/s${switch:+, and set the switch port to 200G without autonegotiation}"
-  elif [[ $(cat "$net/mtu") != "$mtu" ]]; then
-    fail "link $half" "cable $cable: the MTU of $interface is $(cat "$net/mtu"), not $mtu" "sudo netplan apply"
+  elif [[ $(value "$net/mtu") != "$mtu" ]]; then
+    fail "link $half" "cable $cable: the MTU of $interface is $(value "$net/mtu"), not $mtu" "sudo netplan apply"
   elif [[ $(bounded ip -o -4 address show dev "$interface") != *" $address "* ]]; then
     fail "link $half" "cable $cable: $interface does not have the address $address" "sudo netplan apply"
   else
@@ -1366,7 +1403,7 @@ ask() { timeout 10 ping -n -q -c 1 -W 2 -M 'do' -s "$2" -I "$1" "$3" >/dev/null 
 check_hca() {
   local half=$1 interface=$2 hca=$3 folder=/sys/class/infiniband/$3 state
   needs_link hca "$half" || return
-  state=$(cat "$folder/ports/1/state" 2>/dev/null)
+  state=$(value "$folder/ports/1/state")
   if [[ ! -e $folder ]]; then
     fail "hca $half" "there is no HCA $hca, but: $(listed "$(ls /sys/class/infiniband 2>/dev/null)")" \
       "sudo systemctl restart systemd-udevd && sudo udevadm trigger, or reboot; NCCL is told the name $hca"
@@ -1386,7 +1423,7 @@ gid_index() {
   printf -v gid '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' "${octets[@]}"
   while read -r index; do
     index=${index##*/}
-    if [[ $(cat "$folder/gid_attrs/types/$index" 2>/dev/null) == "RoCE v2" ]]; then
+    if [[ $(value "$folder/gid_attrs/types/$index") == "RoCE v2" ]]; then
       echo "$index"
       return
     fi
@@ -1410,7 +1447,7 @@ check_gid() {
 # Two lanes less, or an old generation, halve a half; neither shows in the speed of the link.
 check_pcie() {
   local half=$1 interface=$2 hca=$3 device=/sys/class/infiniband/$3/device speed width
-  speed=$(cat "$device/current_link_speed" 2>/dev/null) width=$(cat "$device/current_link_width" 2>/dev/null)
+  speed=$(value "$device/current_link_speed") width=$(value "$device/current_link_width")
   if [[ ! $speed || ! $width ]]; then
     skip "pcie $half" "there is no PCIe link of $hca in /sys"
   elif [[ $speed != 32* || $width != 4 ]]; then
@@ -1487,7 +1524,7 @@ check_owner() {
 check_sysctl() {
   local key value found wrong=()
   while IFS=' =' read -r key value; do
-    found=$(cat "/proc/sys/${key//.//}" 2>/dev/null)
+    found=$(value "/proc/sys/${key//.//}")
     [[ $found == "$value" ]] || wrong+=("$key is ${found:-missing}, not $value")
   done < <(grep -s '^net' "$here/etc/sysctl.d/90-sparkgen.conf")
   if ((${#wrong[@]})); then
@@ -1749,6 +1786,7 @@ is_serving() { # GROUP
 }
 
 check_fabric() {
+  fabric_peers=$("$here/opt/sparkgen/wait-fabric.sh" --peers 2>/dev/null)
   if [[ $here ]]; then
     # The limit of who is logged in, which is no timer's.
     check_memlock
