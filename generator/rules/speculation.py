@@ -16,7 +16,8 @@ from generator.diagnostics import (
     replacements,
 )
 from generator.engines import tensorrt_llm, vllm
-from generator.engines.tensorrt_llm.startup.keys import keys
+from generator.engines.tensorrt_llm.startup.keys import speculative_keys
+from generator.engines.tensorrt_llm.startup.options import wanted_instead
 from generator.rules.flags.checking import CheckedFlags
 from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import value_fault
@@ -224,7 +225,7 @@ def _setting(
     if engine.name == vllm.NAME:
         return _json_key(key, value, path, parser)
     if engine.name == tensorrt_llm.NAME:
-        return _option(key, path, engine)
+        return _option(key, value, drafts, path, engine)
     name = setting_flag(engine.name, key)
     found = parser.catalog.find(name)
     if found is None:
@@ -296,7 +297,11 @@ def _is_share(value: Any) -> bool:
     return _is_number(value) and 0 <= value <= 1
 
 
-_EXAMPLE = {"true or false": "write true", "a whole number above 0": "write 4"}
+_EXAMPLE = {
+    "true or false": "write true",
+    "a whole number above 0": "write 4",
+    "a text": "write it in quotes",
+}
 
 # Patterns of names, and what such keys take.
 _KINDS = (
@@ -323,6 +328,11 @@ _KINDS = (
     ),
     (r"suffix_decoding_min_token_prob", "a number from 0 to 1", _is_share),
     (
+        r"quantization|moe_backend|attention_backend|kv_cache_dtype|(code_)?revision",
+        "a text",
+        lambda value: isinstance(value, str),
+    ),
+    (
         r"draft_sample_method",
         "greedy or probabilistic",
         lambda value: value in ("greedy", "probabilistic"),
@@ -348,12 +358,15 @@ def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fau
         )
 
 
-def _option(key: str, path: KeyPath, engine: DeclaredEngine) -> Fault | None:
-    known = keys(engine.version)
-    names = [
-        name.rpartition(".")[2] for name in known if re.match(r"speculative_config(\[|\.)", name)
-    ]
-    if key in names or not names:
-        return None
-    near = did_you_mean(key, names) or "take it out"
-    return Fault(f"'speculative_config' has no key '{key}'", path, near, at_key=True)
+def _option(
+    key: str, value: Any, drafts: Speculative, path: KeyPath, engine: DeclaredEngine
+) -> Fault | None:
+    decoding = tensorrt_llm.decoding_type(engine.version, drafts.method)
+    known = speculative_keys(engine.version, decoding)
+    if key not in known:
+        near = did_you_mean(key, list(known)) or "take it out"
+        message = f"'speculative_config' of {decoding} has no key '{key}'"
+        return Fault(message, path, near, at_key=True)
+    if wanted := wanted_instead(known[key], value):
+        return Fault(f"'{key}' takes {wanted}", path, f"write {wanted}")
+    return None

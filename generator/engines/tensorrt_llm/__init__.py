@@ -243,20 +243,23 @@ def _on_the_command_line(args: Mapping[str, Argument]) -> dict[str, Argument]:
     }
 
 
+def decoding_type(release: str, method: str) -> str:
+    """What a release calls a method; before 1.3 EAGLE-3 is called Eagle."""
+    known = method_of(NAME, method)
+    kind = known.spelled if known else method
+    return "Eagle" if kind == "Eagle3" and not has_names(release) else kind
+
+
 def _speculative(drafts: Speculative, release: str) -> dict[str, Any]:
     """The section of tensorrt_llm/llmapi/llm_args.py.
 
     `speculative_model_dir` is understood by all versions, as an alias where there is a newer name.
-    Before 1.3 EAGLE-3 is called Eagle, and MTP counts in layers.
+    Before 1.3 MTP counts in layers.
     """
-    newer = has_names(release)
-    known = method_of(NAME, drafts.method)
-    kind = known.spelled if known else drafts.method
-    settings: dict[str, Any] = {
-        "decoding_type": "Eagle" if kind == "Eagle3" and not newer else kind
-    }
+    kind = decoding_type(release, drafts.method)
+    settings: dict[str, Any] = {"decoding_type": kind}
     if drafts.tokens:
-        older = kind == "MTP" and not newer
+        older = kind == "MTP" and not has_names(release)
         settings["num_nextn_predict_layers" if older else "max_draft_len"] = drafts.tokens
     if drafts.source:
         settings["speculative_model_dir"] = drafts.source

@@ -21,16 +21,33 @@ class Key(NamedTuple):
 
 
 @cache
-def keys(version: str) -> Mapping[str, Key]:
-    """The settings of a version, by their path; those of every kind of a section together."""
+def _lines(version: str) -> Mapping[str, Key]:
+    """The settings of a version, by their path with the kinds of its section in brackets."""
     wanted = "1.2" if release(version) < (1, 3) else "1.3"
     lines = (SCHEMAS / "tensorrt-llm-options.tsv").read_text("utf-8").splitlines()
     _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {
-        re.sub(r"\[[^]]*\]", "", path): Key(kind, tuple(choices.split(",")) if choices else ())
+        path: Key(kind, tuple(choices.split(",")) if choices else ())
         for path, versions, kind, choices in rows
         if wanted in versions.split()
     }
+
+
+@cache
+def keys(version: str) -> Mapping[str, Key]:
+    """The settings of a version, by their path; those of every kind of a section together."""
+    return {re.sub(r"\[[^]]*\]", "", path): key for path, key in _lines(version).items()}
+
+
+def speculative_keys(version: str, method: str) -> Mapping[str, Key]:
+    """The settings of a way to speculate, by name: those that all have, and its own."""
+    found = {}
+    for path, key in _lines(version).items():
+        section, _, name = path.rpartition(".")
+        kinds = section.removeprefix("speculative_config").strip("[]").split("/")
+        if section.startswith("speculative_config") and (kinds == [""] or method in kinds):
+            found[name] = key
+    return found
 
 
 def sections(version: str) -> frozenset[str]:

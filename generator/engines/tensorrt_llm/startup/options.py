@@ -64,8 +64,7 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
     known = keys(start.engine.version)
     for path, value in settings(start):
         key = known.get(".".join(path))
-        if key and ".".join(path) not in _OWNED and _is_wrong(key, value):
-            wanted = listed(key.choices) if key.choices else _WANTED.get(key.type, "")
+        if key and ".".join(path) not in _OWNED and (wanted := wanted_instead(key, value)):
             instead = "and here is nothing" if value is None else f"not '{_shown(value)}'"
             yield start.refuse(
                 CONFIG,
@@ -73,6 +72,13 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
                 f"write {wanted}",
                 *path,
             )
+
+
+def wanted_instead(key: Key, value: Any) -> str:
+    """What a setting takes where the value is nothing of that; else nothing."""
+    if not _is_wrong(key, value):
+        return ""
+    return listed(key.choices) if key.choices else _WANTED.get(key.type, key.type)
 
 
 def _is_wrong(key: Key, value: Any) -> bool:
