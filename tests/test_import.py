@@ -37,13 +37,24 @@ def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
         if node.management
         else []
     )
-    printed = {"ip -j address": json.dumps(links)}
+    printed = {"ip -j address": json.dumps([*links, address("lo")])}
+    if node.management:
+        route = {"dst": "default", "dev": node.management.interface, "metric": 100}
+        printed["ip -j route"] = json.dumps([route])
     compose = files.get("opt/sparkgen/compose.yaml")
     if not compose:
-        return Machine(node.name, files, printed, (), {4711: job(site, node)}, [program(site)])
+        process = own_process(site, node) if site.engine.venv else job(site, node)
+        return Machine(node.name, files, printed, (), {4711: process}, [program(site)])
     given = [f"{name}=a-key-of-ours" for name in site.engine.secrets]
     running = list(containers(yaml.safe_load(compose), files, given))
     return Machine(node.name, files, printed, running)
+
+
+def own_process(site: Site, node: Node) -> tuple[list[str], list[str]]:
+    """What a unit runs out of a virtual environment."""
+    words, env = job(site, node)
+    given = [f"{name}=a-key-of-ours" for name in site.engine.secrets]
+    return [f"{site.engine.venv}/bin/python3", *words], [*env[1:], *given]
 
 
 def job(site: Site, node: Node) -> tuple[list[str], list[str]]:
@@ -77,6 +88,8 @@ def containers(
             command=service.get("command", ()),
             entrypoint=service.get("entrypoint", ()),
             env=[*env, *given],
+            mounts=[(mount["source"], mount["target"]) for mount in service.get("volumes", ())],
+            shm=int(service.get("shm_size", "16gb").removesuffix("gb")) << 30,
         )
 
 
@@ -92,7 +105,19 @@ def captured(path: Path, folder: Path) -> tuple[Site, Adoption]:
     return site, adopt(read(inputs), site.name, path.name)
 
 
-@pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
+OTHERS = [
+    ROOT / "tests/golden" / name / "site.yaml"
+    for name in (
+        *("direct-uplink", "direct-venv", "direct-web-ui", "direct-ray", "llamacpp-ring"),
+        *("ring-six-same-ports", "sglang-direct", "sglang-single", "trtllm-mpi-ring"),
+        *("single-without-management", "switch-two-ports", "trtllm-slurm-single"),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    "path", [*SITES, *OTHERS], ids=lambda p: p.stem if p.stem != "site" else p.parent.name
+)
 def test_round_trip(path: Path, tmp_path: Path) -> None:
     """Captured, imported and built, it is the same: addresses, words of the command, variables."""
     site, adopted = captured(path, tmp_path)

@@ -90,11 +90,13 @@ def adopt(found: Found, name: str, file: str, cables_told: Sequence[Edge] = ()) 
         draft.put(("topology", "rdma_halves"), "first")
     _together(draft, len(cabling.nodes))
     serving.fill(draft, head)
+    _listening(draft, nodes[0], head)
     _parallel(draft, len(cabling.nodes), cabling.kind)
     _nccl(draft, nodes, cabling.kind)
     _environment(draft, cabling, variables)
     if head:
         mounts.fill(draft, head.container)
+    _left_out(draft, variables)
     _secrets(draft, nodes, head)
     _ordered(draft)
     text = draft.text()
@@ -176,6 +178,15 @@ def _control(
         if name := addresses.get(text.partition(":")[0], ""):
             return name, "fabric" if name in _FABRIC else "management"
     return "", ""
+
+
+def _listening(draft: Draft, head: FoundNode, command: Command | None) -> None:
+    """Whether the API listens on the fabric."""
+    entry = command.entry("host") if command else None
+    ours = [i for i in head.interfaces if i.name in _FABRIC and i.name != head.gateway]
+    own = {word.text.partition("/")[0] for one in ours for word in one.addresses}
+    if entry and entry.place.text in own:
+        draft.put(("engine", "bind"), "fabric", entry.place)
 
 
 def _together(draft: Draft, count: int) -> None:
@@ -267,6 +278,19 @@ def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str
         yield name, variable
 
 
+def _left_out(draft: Draft, variables: Mapping[str, Sequence[Variable]]) -> None:
+    """Variables of the engine whose values a capture left on the node."""
+    said = set()
+    for own in variables.values():
+        for variable in own:
+            name = variable.name
+            is_own = not (_SYSTEM.fullmatch(name) or serving_secret(name) or name in said)
+            if variable.value.text == REMOVED and is_own:
+                said.add(name)
+                text = f"the value of {name}, which the capture left out"
+                draft.losses.append(Loss(text, variable.value))
+
+
 def serving_secret(name: str) -> bool:
     """Whether a variable's name says that it holds a key."""
     return bool(re.search(r"(?i)(^|_)(TOKEN|API_?KEY|KEY|SECRET|PASSWORD|PASSWD)$", name))
@@ -306,7 +330,7 @@ def _secrets(draft: Draft, nodes: Sequence[FoundNode], command: Command | None) 
     """Keys by their names: where their values are to live is the runbook's matter."""
     if command is None:
         return
-    known = {"HF_TOKEN", ENGINES[command.engine].API_KEY or ""}
+    known = {"HF_TOKEN", "RAY_AUTH_TOKEN", ENGINES[command.engine].API_KEY or ""}
     listed = list(draft.get("engine", "secrets") or [])
     for word in serving.secrets([command.container]):
         if word.text in known and word.text not in listed:

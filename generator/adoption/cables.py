@@ -42,13 +42,19 @@ class Wired:
 
 
 def wired(node: FoundNode) -> Wired:
-    """The halves that have an address, or a link."""
+    """The halves that have an address, or a link, and do not lead out of the cluster."""
+    uplink = _uplink(node)
     found = {
         _HALVES[one.name]: one
         for one in node.interfaces
         if one.name in _HALVES and (one.addresses or one.has_link)
     }
-    return Wired(node, found)
+    return Wired(node, {half: one for half, one in found.items() if half[0] != uplink})
+
+
+def _uplink(node: FoundNode) -> int | None:
+    """The port that the node's default route is on, if it is one."""
+    return _HALVES[node.gateway][0] if node.gateway in _HALVES else None
 
 
 def named_ports(words: Iterable[str]) -> tuple[int, ...]:
@@ -191,12 +197,18 @@ class Cabling:
 
     def _around(self, edges: list[Edge]) -> list[Edge]:
         """The edges of a ring from the head on, and the nodes in that order."""
-        left, ordered, here = list(edges), [], self.nodes[0].node.name
+        left, here = list(edges), self.nodes[0].node.name
+        ordered: list[Edge] = []
         port: int | None = 0
         while left:
             own = [(a, b) if a[0] == here else (b, a) for a, b in left if here in (a[0], b[0])]
             if not own:
                 return edges
+            if not ordered:
+                # Both ways round are the same ring: that of the nodes' order is taken.
+                second = self.nodes[1].node.name
+                own.sort(key=lambda edge: edge[1][0] != second)
+                port = own[0][0][1] if own[0][1][0] == second else port
             step = next((edge for edge in own if edge[0][1] == port), own[0])
             left = [edge for edge in left if set(edge) != set(step)]
             ordered.append(step)
@@ -231,6 +243,11 @@ def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
         pool = _pool(cabling)
         if pool and pool != _POOL:
             draft.put(("topology", "subnet_pool"), str(pool), _first(cabling))
+    uplinks = [
+        f"{w.node.name}:p{port}" for w in cabling.nodes if (port := _uplink(w.node)) is not None
+    ]
+    if uplinks:
+        draft.put(("topology", "uplinks"), uplinks)
     _halves(draft, cabling)
     _mtu(draft, cabling)
     if plane and plane != TOPOLOGIES[cabling.kind].control_plane:
@@ -245,7 +262,9 @@ def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
     found = [
         one
         for one in node.interfaces
-        if one.addresses and one.name.startswith(("en", "wl", "eth")) and one.name not in _HALVES
+        if one.addresses
+        and one.name.startswith(("en", "wl", "eth"))
+        and (one.name not in _HALVES or one.name == node.gateway)
     ]
     found.sort(key=lambda one: (one.name != wanted, one.name != RJ45, one.name.startswith("wl")))
     return (found[0].name, found[0].addresses[0]) if found else None
@@ -259,7 +278,7 @@ def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool
         name, word = known
         draft.put((*path, "management", "interface"), name, word)
         draft.put((*path, "management", "address"), word.text, word)
-    else:
+    elif not (node.place and node.interfaces):
         draft.put((*path, "management", "interface"), RJ45)
         draft.put((*path, "management", "address"), _EXAMPLES.format(FIRST_HOST + number))
         draft.comments[path] = "guessed: where the node is managed"

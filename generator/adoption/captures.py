@@ -63,6 +63,7 @@ class _Reader:
             caches=dict(self._caches()),
             user=self._user(),
             place=self._text_of("capture.txt").line(0),
+            gateway=self._gateway(),
         )
 
     def _text_of(self, path: str) -> Text:
@@ -130,6 +131,16 @@ class _Reader:
         ports = dict(re.findall(r"(?m)^lldp\.(\w+)\.port\.(?:ifname|descr)=(e\w+)$", text))
         for name, host in re.findall(r"(?m)^lldp\.(\w+)\.chassis\.name=(.+)$", text):
             yield name, Neighbor(host.partition(".")[0].lower(), ports.get(name, ""))
+
+    def _gateway(self) -> str:
+        """The interface of the default route that counts."""
+        try:
+            routes = json.loads(self._capture.texts.get("commands/ip-route.json", "[]"))
+            own = [route for route in routes if route.get("dst") == "default"]
+            own.sort(key=lambda route: route.get("metric", 0))
+            return str(own[0]["dev"]) if own else ""
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            return ""
 
     def _release(self) -> Word | None:
         text = self._get("commands/dgx-release.txt")

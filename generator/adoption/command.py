@@ -12,7 +12,9 @@ from generator.adoption.text import Text, shell_words
 from generator.catalogs.commands import PROGRAMS, UNDER_RAY, VERSION_VARIABLES, WORKERS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
-from generator.records import record
+from generator.records import record, replace
+
+_IN_A_VENV = r"(/.+)/bin/(python[0-9.]*|vllm|sglang|trtllm-serve)"
 
 
 @record
@@ -36,6 +38,18 @@ class Command:
     entries: tuple[Entry, ...] = ()
     ray: bool = False
     is_worker: bool = False
+
+    @property
+    def venv(self) -> Word | None:
+        """The virtual environment that it runs in, where that is no container's."""
+        if self.container.image is not None:
+            return None
+        for word in self.container.words:
+            if found := re.fullmatch(
+                r"(/.+)/bin/(python[0-9.]*|vllm|sglang|trtllm-serve)", word.text
+            ):
+                return None if found[1] in ("/usr", "/usr/local") else replace(word, text=found[1])
+        return None
 
     @property
     def launcher(self) -> str:

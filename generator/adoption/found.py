@@ -73,7 +73,8 @@ class Neighbor:
 class FoundNode:
     """A node; `programs` are versions of what is installed, `neighbors` what LLDP heard of.
 
-    `assigned` are variables that a script sets for itself.
+    `assigned` are variables that a script sets for itself. `gateway` is the interface of the
+    default route.
     """
 
     name: str = ""
@@ -90,6 +91,7 @@ class FoundNode:
     units: Mapping[str, Word] = {}
     caches: Mapping[str, str] = {}
     place: Word | None = None
+    gateway: str = ""
 
 
 @record

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from generator.adoption.draft import Draft
@@ -50,12 +49,14 @@ def outside(container: Container, path: str) -> str:
 
 def fill(draft: Draft, container: Container) -> None:
     """Write the files that the engine is given, and say which a site file has no place for."""
+    model = draft.get("model", "file") or draft.get("model", "source") or ""
     known = list(_texts(draft.get("engine", "args"))) + list(_texts(draft.get("engine", "env")))
     number = 0
     for mount in mounts(container):
-        is_file = bool(PurePosixPath(mount.target).suffix)
+        is_file = bool(re.fullmatch(r".*\.(?=[^/]*[a-z])[a-z0-9]{1,6}(\.\d+)*", mount.target))
         is_named = any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
-        if _OF_THE_SYSTEM.fullmatch(mount.target) or not (is_file or is_named):
+        is_model = mount.source == model or model.startswith(f"{mount.source}/")
+        if _OF_THE_SYSTEM.fullmatch(mount.target) or is_model or not (is_file or is_named):
             continue
         if not is_file and _CACHE.fullmatch(mount.target):
             continue

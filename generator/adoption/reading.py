@@ -182,4 +182,5 @@ class _Reader:
             units={**known.units, **node.units},
             caches={**known.caches, **node.caches},
             place=node.place or known.place,
+            gateway=node.gateway or known.gateway,
         )

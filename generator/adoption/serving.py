@@ -69,8 +69,18 @@ def fill(draft: Draft, command: Command | None) -> None:
     if listens_everywhere(engine) and not command.entry("host"):
         draft.put(("engine", "bind"), "all", command.model)
         draft.comments["engine", "bind"] = "nobody says: it listens everywhere"
+    _meeting_ports(draft, command)
     cache(draft, container)
     _share(draft, command)
+
+
+def _meeting_ports(draft: Draft, command: Command) -> None:
+    """The ports at the end of addresses where ranks meet."""
+    for flag, name in (("dist-init-addr", "dist_init"), ("rpc", "rpc")):
+        entry = command.entry(flag)
+        found = re.fullmatch(r"[0-9.]+:([0-9]+)(,.*)?", entry.place.text) if entry else None
+        if entry and found and not _is_default_port(name, found[1]):
+            draft.put(("engine", "ports", name), int(found[1]), entry.place)
 
 
 def secrets(containers: Sequence[Container]) -> Iterator[Word]:
@@ -117,6 +127,9 @@ def _guessed_version(command: Command) -> str:
 
 def _image(draft: Draft, command: Command) -> None:
     image = command.container.image
+    if command.venv:
+        draft.put(("engine", "venv"), command.venv.text, command.venv)
+        return
     if image and image.text != REMOVED and FORMS["image"].fits(image.text):
         draft.put(("engine", "image"), image.text, image)
     else:
@@ -269,7 +282,7 @@ def _left(draft: Draft, place: Word) -> None:
     """The share of the memory that is taken where so many MiB are left."""
     if place.text.isdecimal():
         share = 1 - int(place.text) / 1024 / VISIBLE_GIB[128]
-        draft.put(("engine", "memory_utilization"), round(share, 3), place)
+        draft.put(("engine", "memory_utilization"), round(share, 5), place)
 
 
 def _is_default_port(name: str, value: str) -> bool:

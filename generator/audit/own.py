@@ -41,7 +41,7 @@ def _bare_halves(node: FoundNode) -> Iterator[Remark]:
     for port in PORTS:
         halves = [known.get(Half(port, half).interface) for half in HALVES]
         having = [one for one in halves if one and one.addresses]
-        if len(having) != 1:
+        if len(having) != 1 or any(one.name == node.gateway for one in having):
             continue
         bare = next(Half(port, half).interface for half in HALVES if halves[half] is not having[0])
         yield _said(
