@@ -2,18 +2,27 @@
 
 from typing import Any
 
+from generator.catalogs.versions import release
+from generator.engines.conditions import Check
 from generator.engines.startup import Condition, Refusal, Start
 
 _SPECULATIVE = ("model", "speculative")
 _METHOD = (*_SPECULATIVE, "method")
 _SECOND = "VLLM_USE_V2_MODEL_RUNNER"
 
-# How drafts are accepted, by release.
-_ACCEPTED = ("standard", "synthetic", "block", "fly")
-_ACCEPTED_ONCE = ("strict", "probabilistic", "synthetic")
+# How drafts are accepted, by the first release that has these words.
+_ACCEPTED = (
+    ((), ("strict", "probabilistic", "synthetic")),
+    ((0, 21), ("standard", "synthetic")),
+    ((0, 25), ("standard", "synthetic", "block")),
+    ((0, 33), ("standard", "synthetic", "block", "fly")),
+)
 
-# What vLLM 0.19 schedules in step with the GPU alone.
-_IN_STEP_ALONE = ("ngram", "suffix", "medusa", "mlp_speculator")
+# What is scheduled in step with the GPU alone.
+_IN_STEP_ALONE = ("ngram", "suffix", "medusa", "mlp_speculator", "custom_class")
+
+# Drafts that no model makes, whose length nothing is held against.
+_WITHOUT_A_MODEL = ("ngram", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states")
 
 # Drafts by blocks, in which a word sees those behind it.
 _BLOCKS = ("dflash", "dspark")
@@ -43,9 +52,27 @@ def _padded_drafts(start: Start) -> Refusal | None:
         return None
     if start.method == "draft" or _value(start, "parallel_drafting") is True:
         return _refuse(key, f"'{key}' does not go with draft models and parallel drafts")
-    if start.is_on("async-scheduling"):
+    return None
+
+
+def _padded_drafts_in_step(start: Start) -> Refusal | None:
+    key = "disable_padded_drafter_batch"
+    if _value(start, key) is True and start.is_on("async-scheduling"):
         return _refuse(key, f"'{key}' does not go with 'async-scheduling'")
     return None
+
+
+def _padded_drafts_of_the_first(start: Start) -> Refusal | None:
+    return _padded_drafts_in_step(start) if _runs_first(start) else None
+
+
+def _drafts_in_step_of_the_first(start: Start) -> Refusal | None:
+    return _drafts_in_step(start) if _runs_first(start) else None
+
+
+def _runs_first(start: Start) -> bool:
+    """Whether the first model runner is asked for, or the only one that has the method."""
+    return start.variable(_SECOND) is False or start.method in ("suffix", "custom_class")
 
 
 def _drafts_in_step(start: Start) -> Refusal | None:
@@ -66,7 +93,12 @@ def _other_vocabulary(start: Start) -> Refusal | None:
         return _refuse(key, f"'{key}' is for draft models, and drafts are by '{start.method}'")
     if _value(start, "draft_sample_method") not in (None, "greedy"):
         return _refuse("draft_sample_method", f"'{key}' samples drafts greedily", "write greedy")
-    if _value(start, "use_local_argmax_reduction") is True:
+    return None
+
+
+def _reduced_samples_of_another_vocabulary(start: Start) -> Refusal | None:
+    key = "use_heterogeneous_vocab"
+    if _value(start, key) is True and _value(start, "use_local_argmax_reduction") is True:
         return _refuse(
             "use_local_argmax_reduction", f"'use_local_argmax_reduction' does not go with '{key}'"
         )
@@ -96,6 +128,8 @@ def _class_without_a_name(start: Start) -> Refusal | None:
 
 def _longer_drafts(start: Start) -> Refusal | None:
     most, context = _value(start, "max_model_len"), start.model.context_length
+    if start.method in _WITHOUT_A_MODEL:
+        return None
     if isinstance(most, int) and context and most > context:
         return _refuse(
             "max_model_len",
@@ -137,24 +171,28 @@ def _not_of_the_second_runner(start: Start) -> Refusal | None:
     return None
 
 
-def _of_another_method(start: Start) -> Refusal | None:
-    for key, methods in (
-        ("dspark_draft_topk", ("dspark",)),
-        ("index_share_for_mtp_iteration", ("mtp",)),
-        ("draft_lm_head_quantization", ("eagle", "eagle3", "mtp")),
-    ):
-        if _value(start, key) not in (None, False) and start.method not in methods:
-            return _refuse(key, f"drafts by '{start.method}' have no '{key}'")
+def _of_another_method(key: str, *methods: str) -> Check:
+    """A key is one of some methods."""
+
+    def check(start: Start) -> Refusal | None:
+        if _value(start, key) in (None, False) or start.method in methods:
+            return None
+        return _refuse(key, f"drafts by '{start.method}' have no '{key}'")
+
+    return check
+
+
+def _one_hidden_state(start: Start) -> Refusal | None:
+    if start.method == "extract_hidden_states" and start.drafted not in (0, 1):
+        return Refusal(
+            "'extract_hidden_states' drafts one token", (*_SPECULATIVE, "tokens"), "write 1"
+        )
     return None
 
 
 def _hidden_states(start: Start) -> Refusal | None:
     if start.method != "extract_hidden_states":
         return None
-    if start.drafted not in (0, 1):
-        return Refusal(
-            "'extract_hidden_states' drafts one token", (*_SPECULATIVE, "tokens"), "write 1"
-        )
     if _value(start, "draft_sample_method") not in (None, "greedy"):
         return _refuse(
             "draft_sample_method", "'extract_hidden_states' samples greedily", "write greedy"
@@ -172,21 +210,13 @@ def _reduced_samples(start: Start) -> Refusal | None:
     return None
 
 
-def _acceptance(start: Start, words: tuple[str, ...]) -> Refusal | None:
-    key = "rejection_sample_method"
+def _acceptance(start: Start) -> Refusal | None:
+    key, text = "rejection_sample_method", start.engine.version
     word = _value(start, key)
+    words = [words for since, words in _ACCEPTED if since <= release(text)][-1]
     if word is None or word in words:
         return None
-    version = start.engine.version
-    return _refuse(key, f"vLLM {version} has no '{word}' for '{key}'", f"write {words[0]}")
-
-
-def _acceptance_once(start: Start) -> Refusal | None:
-    return _acceptance(start, _ACCEPTED_ONCE)
-
-
-def _acceptance_now(start: Start) -> Refusal | None:
-    return _acceptance(start, _ACCEPTED)
+    return _refuse(key, f"vLLM {text} has no '{word}' for '{key}'", f"write {words[0]}")
 
 
 def _accepted_on_the_fly(start: Start) -> Refusal | None:
@@ -218,14 +248,20 @@ def _synthetic_acceptance(start: Start) -> Refusal | None:
 
 def _adaptive_verification(start: Start) -> Refusal | None:
     key = "enable_adaptive_verification"
-    if _value(start, key) is not True:
-        return None
-    mode = start.word("compilation-config", "cudagraph_mode").upper()
     found = "adapters" if start.is_on("enable-lora") else ""
     found = found or ("pipeline stages" if start.sizes.pipeline > 1 else "")
-    if not found and (start.is_on("enforce-eager") or mode in ("NONE", "PIECEWISE")):
-        found = "anything but full CUDA graphs"
-    return _refuse(key, f"'{key}' does not go with {found}") if found else None
+    if _value(start, key) is True and found:
+        return _refuse(key, f"'{key}' does not go with {found}")
+    return None
+
+
+def _verification_without_graphs(start: Start) -> Refusal | None:
+    key = "enable_adaptive_verification"
+    mode = start.word("compilation-config", "cudagraph_mode").upper()
+    is_partial = start.is_on("enforce-eager") or mode in ("NONE", "PIECEWISE")
+    if _value(start, key) is True and is_partial:
+        return _refuse(key, f"'{key}' does not go with anything but full CUDA graphs")
+    return None
 
 
 def _blocks_with_b12x(start: Start) -> Refusal | None:
@@ -239,23 +275,39 @@ def _blocks_with_b12x(start: Start) -> Refusal | None:
 _SPECULATION = "vllm/config/speculative.py"
 _VLLM = "vllm/config/vllm.py"
 
+# Releases as the wheels from 0.19.0 to 0.33.0 have these checks; lines are those of 0.33.0.
 CONDITIONS = (
     Condition(_draft_in_parts, "vllm/v1/spec_decode/draft_model.py:47", until=(0, 20)),
     Condition(_padded_drafts, "vllm/v1/spec_decode/eagle.py:282", until=(0, 20)),
-    Condition(_drafts_in_step, _VLLM, until=(0, 20)),
-    Condition(_other_vocabulary, f"{_SPECULATION}:1996", (0, 33)),
+    Condition(_padded_drafts_in_step, _VLLM, until=(0, 33)),
+    Condition(_padded_drafts_of_the_first, f"{_VLLM}:1677", (0, 33)),
+    Condition(_drafts_in_step, _VLLM, until=(0, 33)),
+    Condition(_drafts_in_step_of_the_first, f"{_VLLM}:1677", (0, 33)),
+    Condition(_other_vocabulary, f"{_SPECULATION}:1996", (0, 25)),
+    Condition(_reduced_samples_of_another_vocabulary, f"{_SPECULATION}:2005", (0, 33)),
     Condition(_suffixes_of_a_package, f"{_SPECULATION}:1728"),
-    Condition(_class_without_a_name, f"{_SPECULATION}:1288", (0, 33)),
+    Condition(_class_without_a_name, f"{_SPECULATION}:1288", (0, 22)),
     Condition(_longer_drafts, f"{_SPECULATION}:1781"),
-    Condition(_not_of_the_first_runner, f"{_VLLM}:3089", (0, 33)),
+    Condition(_not_of_the_first_runner, f"{_VLLM}:3089", (0, 29)),
     Condition(_not_of_the_second_runner, f"{_VLLM}:3053", (0, 33)),
-    Condition(_of_another_method, f"{_SPECULATION}:1621", (0, 33)),
+    Condition(_of_another_method("dspark_draft_topk", "dspark"), f"{_SPECULATION}:1621", (0, 28)),
+    Condition(
+        _of_another_method("index_share_for_mtp_iteration", "mtp"),
+        f"{_SPECULATION}:1706",
+        (0, 29),
+    ),
+    Condition(
+        _of_another_method("draft_lm_head_quantization", "eagle", "eagle3", "mtp"),
+        f"{_SPECULATION}:1956",
+        (0, 33),
+    ),
+    Condition(_one_hidden_state, "vllm/v1/spec_decode/extract_hidden_states.py:35", (0, 22)),
     Condition(_hidden_states, "vllm/v1/spec_decode/extract_hidden_states.py:24", (0, 33)),
     Condition(_reduced_samples, "vllm/v1/worker/gpu/spec_decode/eagle/speculator.py:419", (0, 33)),
-    Condition(_acceptance_once, f"{_SPECULATION}:61", until=(0, 20)),
-    Condition(_acceptance_now, f"{_SPECULATION}:96", (0, 33)),
+    Condition(_acceptance, f"{_SPECULATION}:83"),
     Condition(_accepted_on_the_fly, f"{_SPECULATION}:1985", (0, 33)),
-    Condition(_synthetic_acceptance, f"{_SPECULATION}:608", (0, 33)),
-    Condition(_adaptive_verification, f"{_VLLM}:3161", (0, 33)),
+    Condition(_synthetic_acceptance, f"{_SPECULATION}:608", (0, 20)),
+    Condition(_adaptive_verification, f"{_VLLM}:3161", (0, 29)),
+    Condition(_verification_without_graphs, f"{_VLLM}:3177", (0, 30)),
     Condition(_blocks_with_b12x, "vllm/v1/attention/backend.py:336", (0, 33)),
 )

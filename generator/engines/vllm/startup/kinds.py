@@ -5,10 +5,11 @@ Of a kind that is not there nothing is known, and nothing is said.
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, wraps
 from typing import NamedTuple
 
 from generator.catalogs.versions import Release, release
+from generator.engines.conditions import Check
 from generator.engines.startup import Condition, Effect, Refusal, Start
 from generator.resources import SCHEMAS
 
@@ -48,6 +49,17 @@ def _since(text: str) -> Release:
 def kind(start: Start) -> Kind | None:
     """That of a site's model, if it is known."""
     return kinds().get(start.model_type)
+
+
+def of_images(check: Check) -> Check:
+    """A check that is not made of a model that takes no images: vLLM has no settings for them."""
+
+    @wraps(check)
+    def made(start: Start) -> Refusal | None:
+        known = kind(start)
+        return None if known and not known.images else check(start)
+
+    return made
 
 
 def lacks_eagle3(start: Start) -> bool | None:

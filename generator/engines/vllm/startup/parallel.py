@@ -235,8 +235,18 @@ def _profiled_by_ray(start: Start) -> Refusal | None:
 
 
 def _sequence_parallel_stages(start: Start) -> Refusal | None:
-    if start.is_on("enable-hc-sp") and start.sizes.pipeline > 1:
+    # On one tensor rank nothing comes of the switch.
+    if start.is_on("enable-hc-sp") and start.sizes.tensor > 1 and start.sizes.pipeline > 1:
         return start.refuse("enable-hc-sp", "'enable-hc-sp' has no pipeline stages", "take it out")
+    return None
+
+
+def _sequence_parallel_kind(start: Start) -> Refusal | None:
+    known = start.model_type and not start.model_type.startswith("qwen4")
+    if start.is_on("enable-hc-sp") and start.sizes.tensor > 1 and known:
+        return start.refuse(
+            "enable-hc-sp", f"models of the kind {start.model_type} have no such way", "take it out"
+        )
     return None
 
 
@@ -345,7 +355,7 @@ CONDITIONS = (
     Condition(_context_of_heads, "vllm/config/model.py:1582"),
     Condition(_context_without_backend, "vllm/v1/attention/backend.py:346", _NEWER),
     Condition(_interleaved_blocks, "vllm/config/vllm.py:3405"),
-    Condition(_exchange_without_context, _PARALLEL, until=(0, 20)),
+    Condition(_exchange_without_context, _PARALLEL, until=(0, 29)),
     Condition(_balancing_mode, "vllm/entrypoints/cli/serve.py:100"),
     Condition(_balance_without_experts, f"{_PARALLEL}:570"),
     Condition(_balance_of_one, f"{_PARALLEL}:579"),
@@ -355,7 +365,7 @@ CONDITIONS = (
     Condition(_elastic_experts, f"{_PARALLEL}:976"),
     Condition(_exchange_over_nvlink, "vllm/distributed/device_communicators/all2all.py:659"),
     Condition(_microbatches, "vllm/config/vllm.py:2198"),
-    Condition(_partial_microbatches, f"{_PARALLEL}:1184", _NEWER),
+    Condition(_partial_microbatches, f"{_PARALLEL}:1184", (0, 30)),
     # No publisher lists what an image holds besides vLLM.
     Condition(_exchange_with_an_extra, ""),
     Condition(_exchange_of_other_gpus, "vllm/distributed/device_communicators/all2all.py:924"),
@@ -365,6 +375,7 @@ CONDITIONS = (
     Condition(_shared_devices, "vllm/engine/arg_utils.py:2151", (0, 24)),
     Condition(_tolerated_faults, "vllm/engine/arg_utils.py:2451", (0, 27)),
     Condition(_profiled_by_ray, f"{_PARALLEL}:1174"),
+    Condition(_sequence_parallel_kind, "vllm/config/model.py:1549", (0, 32)),
     Condition(_sequence_parallel_stages, "vllm/config/model.py:1551", (0, 32)),
     Condition(_packed_by_ray, "vllm/v1/engine/utils.py:709"),
 )

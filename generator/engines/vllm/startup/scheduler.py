@@ -2,7 +2,7 @@
 
 import re
 
-from generator.engines.startup import Condition, Refusal, Start
+from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _STEP, _GRAPHS = "max-num-batched-tokens", "compilation-config"
 
@@ -71,7 +71,7 @@ def _partial_prefills(start: Start) -> Refusal | None:
 
 def _aligned_blocks(start: Start) -> Refusal | None:
     block, step = start.number("block-size"), start.count(_STEP, start.batch.tokens)
-    if start.word("mamba-cache-mode") != "align":
+    if start.word("mamba-cache-mode") != "align" or not (start.known and start.known.recurrent):
         return None
     if block and block > step:
         return start.refuse(
@@ -182,8 +182,9 @@ def _syntax_of_operators(start: Start) -> Refusal | None:
 
 def _compiler(start: Start) -> Refusal | None:
     name = start.word(_GRAPHS, "backend")
-    compiled = start.word(_GRAPHS, "mode") in ("", "3", "VLLM_COMPILE")
-    if name and compiled and name not in ("eager", "inductor") and not _is_uncompiled(start):
+    # Without a mode it is not asked for yet when the backend is looked at.
+    in_pieces = start.word(_GRAPHS, "mode") in ("3", "VLLM_COMPILE")
+    if name and in_pieces and name not in ("eager", "inductor") and not _is_uncompiled(start):
         return start.refuse(
             _GRAPHS,
             f"pieces are not compiled by '{name}'",
@@ -217,7 +218,8 @@ CONDITIONS = (
     Condition(_mamba_blocks, f"{_VLLM}:3449"),
     Condition(_said_twice, "vllm/engine/arg_utils.py:2730"),
     Condition(_largest_graph, f"{_VLLM}:2561"),
-    Condition(_pieces_without_compiling, f"{_VLLM}:2171"),
+    Condition(_pieces_without_compiling, f"{_VLLM}:2171", until=(0, 30)),
+    Condition(_pieces_without_compiling, f"{_VLLM}:1129", (0, 30), None, Effect.DIFFERS),
     Condition(_syntax_of_operators, f"{_COMPILATION}:1014"),
     Condition(_compiler, f"{_COMPILATION}:1040"),
     Condition(_custom_operators, f"{_COMPILATION}:1023"),

@@ -1,8 +1,11 @@
 """vLLM's API: adapters, images, tools, certificates and what it logs."""
 
+import json
+
 from generator.catalogs.flag_files import catalog
 from generator.engines.conditions import excludes
 from generator.engines.startup import Condition, Refusal, Start
+from generator.engines.vllm.startup.kinds import of_images
 
 _IMAGES_OF_ONE_ITEM = "mm-shm-cache-max-object-size-mb"
 _OUTPUTS = "structured-outputs-config"
@@ -16,6 +19,28 @@ def _adapters_without_switch(start: Start) -> Refusal | None:
             "write 'enable-lora: true' beside it",
         )
     return None
+
+
+def _named_adapters(start: Start) -> Refusal | None:
+    name = "lora-modules"
+    given = start.value(name)
+    words = given if isinstance(given, list) else [given]
+    wrong = [word for word in words if isinstance(word, str) and word and not _is_adapter(word)]
+    if wrong:
+        return start.refuse(
+            name, f"'{wrong[0]}' names no adapter", "write 'NAME=PATH', or JSON with both"
+        )
+    return None
+
+
+def _is_adapter(word: str) -> bool:
+    """A name and a path, or JSON with them."""
+    if "=" in word and "," not in word:
+        return True
+    try:
+        return {"name", "path"} <= set(json.loads(word))
+    except (ValueError, TypeError):
+        return False
 
 
 def _fewer_adapters_in_memory(start: Start) -> Refusal | None:
@@ -193,27 +218,27 @@ def _port_that_is_no_number(start: Start) -> Refusal | None:
 
 _PROCESSOR = "vllm/config/multimodal.py"
 _COMMON = "vllm/entrypoints/common/cli_args.py"
-_NEWER = (0, 33)
 
 CONDITIONS = (
     Condition(_adapters_without_switch, "vllm/v1/worker/lora_model_runner_mixin.py:91"),
+    Condition(_named_adapters, f"{_COMMON}:55"),
     Condition(_fewer_adapters_in_memory, "vllm/config/lora.py:124"),
     Condition(_adapters_at_run_time, "vllm/entrypoints/cli/serve.py:316"),
     Condition(_outputs_without_requests, f"{_COMMON}:556"),
-    Condition(_metrics_without_statistics, f"{_COMMON}:568", _NEWER),
+    Condition(_metrics_without_statistics, f"{_COMMON}:568", (0, 25)),
     Condition(_half_a_certificate, ""),
     Condition(_port_of_grpc, f"{_COMMON}:486", (0, 32)),
     Condition(_shape_of_outputs, "vllm/config/structured_outputs.py:68"),
-    Condition(_shared_images, f"{_PROCESSOR}:521"),
-    Condition(_scaled_encoder, f"{_PROCESSOR}:530", (0, 21)),
-    Condition(_tensors_in_shared_memory, "vllm/config/model.py:1619"),
-    Condition(_spawned_workers, "vllm/config/vllm.py:1749"),
-    Condition(_images_on_the_gpu, f"{_PROCESSOR}:651", (0, 28)),
-    Condition(_renderers, "vllm/config/model.py:650", until=(0, 27)),
-    Condition(_pooled_renderers, "vllm/config/model.py:896", (0, 30)),
+    Condition(of_images(_shared_images), f"{_PROCESSOR}:521"),
+    Condition(of_images(_scaled_encoder), f"{_PROCESSOR}:530", (0, 21)),
+    Condition(of_images(_tensors_in_shared_memory), "vllm/config/model.py:1619"),
+    Condition(of_images(_spawned_workers), "vllm/config/vllm.py:1749"),
+    Condition(of_images(_images_on_the_gpu), f"{_PROCESSOR}:651", (0, 28)),
+    Condition(of_images(_renderers), "vllm/config/model.py:650", until=(0, 27)),
+    Condition(of_images(_pooled_renderers), "vllm/config/model.py:896", (0, 30)),
     Condition(_unknown_variables, "vllm/platforms/interface.py"),
     Condition(
-        excludes("mm-encoder-fp8-scale-path", "mm-encoder-fp8-scale-save-path"),
+        of_images(excludes("mm-encoder-fp8-scale-path", "mm-encoder-fp8-scale-save-path")),
         f"{_PROCESSOR}:537",
         (0, 21),
     ),

@@ -40,7 +40,8 @@ def _algorithm_of_states(start: Start) -> Refusal | None:
 
 def _whole_images(start: Start) -> Refusal | None:
     name = "disable-chunked-mm-input"
-    if start.is_on(name) and start.word("mamba-cache-mode") == "align":
+    has_states = start.known is not None and start.known.recurrent is not None
+    if has_states and start.is_on(name) and start.word("mamba-cache-mode") == "align":
         return start.refuse(
             name, "'mamba-cache-mode: align' needs images that are read in parts", "take it out"
         )

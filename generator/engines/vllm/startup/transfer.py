@@ -2,6 +2,7 @@
 
 from generator.diagnostics import did_you_mean
 from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.engines.vllm.startup.kinds import kind
 
 _TRANSFER, _EXPERTS = "kv-transfer-config", "enable-return-routed-experts"
 _CONTEXT = "decode-context-parallel-size"
@@ -51,6 +52,15 @@ def _encoder_role(start: Start) -> Refusal | None:
     if start.word(name, "ec_connector") and not start.word(name, "ec_role"):
         return start.refuse(
             name, "a connector has a role", "write 'ec_role: ROLE' beside it", "ec_connector"
+        )
+    return None
+
+
+def _encoder_without_images(start: Start) -> Refusal | None:
+    name, known = "ec-transfer-config", kind(start)
+    if start.word(name, "ec_role") == "ec_producer" and known and not known.images:
+        return start.refuse(
+            name, "an encoder alone is of models that take images", "take it out", "ec_role"
         )
     return None
 
@@ -176,6 +186,7 @@ _FACTORY = "vllm/distributed/kv_transfer/kv_connector/factory.py"
 CONDITIONS = (
     Condition(_role, "vllm/config/kv_transfer.py:115"),
     Condition(_encoder_role, "vllm/config/ec_transfer.py:85"),
+    Condition(_encoder_without_images, "vllm/config/vllm.py:2898", (0, 29)),
     Condition(_growing_segments, "vllm/config/vllm.py:1291", (0, 21)),
     Condition(_unknown_connector, f"{_FACTORY}:128", until=(0, 34)),
     Condition(_several_caches, f"{_FACTORY}:57", until=(0, 34)),
