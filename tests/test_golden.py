@@ -1,8 +1,9 @@
 """Bundles byte for byte: the cases of `golden/`, the examples of `sites/`, and what holds in all.
 
 A case compares the files under its `expected/`; the rest of the bundle must merely build. Where
-the manifest is among them, the case is a whole bundle and any other file is one too many. Copies of
-the payload are left out: they are the same everywhere, and have tests of their own.
+the manifest is among them, the case is a whole bundle: the manifest has the digest of every file,
+and only those are kept that somebody reads. Copies of the payload are left out: they are the same
+everywhere, and have tests of their own.
 
 `pytest --update-golden -k CASE` rewrites what is expected; the diff is read before it is committed.
 A new case starts with empty files in `expected/`, one for each that it is about.
@@ -18,7 +19,6 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
-from bundles import MANIFEST
 from conftest import Bundle, Command
 from programs import require
 
@@ -43,9 +43,7 @@ def test_bundle_is_what_is_expected(case: str, bundle: Bundle, pytestconfig: pyt
     folder = GOLDEN / case / "expected"
     expected = on_disk(folder)
     made = in_memory(bundle(GOLDEN / case / "site.yaml"))
-    made = {path: file for path, file in made.items() if not is_payload(path)}
-    if MANIFEST not in expected:
-        made = {path: file for path, file in made.items() if path in expected}
+    made = {path: file for path, file in made.items() if path in expected}
     if pytestconfig.getoption("update_golden"):
         write(made, folder)
         expected = on_disk(folder)
