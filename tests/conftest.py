@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from bundles import BUILT
 from click.testing import CliRunner
+from cluster import probe
 from waiting import PATIENCE
 
 from generator.bundle.render import render
@@ -54,8 +55,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ.pop(BUILT))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    deselected = probe.select(items, Path(os.environ[BUILT]))
+    items[:] = [item for item in items if item not in deselected]
+    config.hook.pytest_deselected(items=deselected)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the tables that tests have recorded, which pass however good their figures are."""
+    """Print why tests are left out, and the tables of those that pass whatever their figures."""
+    if reason := probe.said(Path(os.environ[BUILT])):
+        terminalreporter.section("no container runs on a simulated node here: tests are left out")
+        terminalreporter.write_line(reason)
     for report in terminalreporter.getreports("passed"):
         for table in (value for name, value in report.user_properties if name == "table"):
             terminalreporter.section(report.nodeid)

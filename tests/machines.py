@@ -127,7 +127,11 @@ def prepared(tree: Path) -> Path:
 
 @contextmanager
 def booted(
-    tree: Path, within: Sequence[str] = (), script: str = _BOOT, group: str = ""
+    tree: Path,
+    within: Sequence[str] = (),
+    script: str = _BOOT,
+    group: str = "",
+    patience: float = PATIENCE,
 ) -> Iterator[Machine]:
     """Boot a prepared tree, in the network that the prefix `within` leads to.
 
@@ -149,7 +153,7 @@ def booted(
         subprocess.Popen([*grouped, *within, *unshare], stderr=subprocess.PIPE) as process,
     ):
         try:
-            until(lambda: _is_up(process) or process.poll() is not None)
+            until(lambda: _is_up(process) or process.poll() is not None, patience)
             assert process.poll() is None, process.communicate()[1].decode()
             machine = Machine(_last(process.pid))
             yield machine

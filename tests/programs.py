@@ -11,12 +11,12 @@ from typing import NoReturn
 import pytest
 
 # What .ci/run unpacks because the system has it too old, or not at all.
-_UNPACKED = Path(__file__).parent / ".programs/usr/bin"
+UNPACKED = Path(__file__).parent / ".programs"
 
 
 def program(name: str) -> str:
     """The path of a program, preferably of the one unpacked beside the tests."""
-    path = shutil.which(name, path=f"{_UNPACKED}{os.pathsep}{os.environ['PATH']}")
+    path = shutil.which(name, path=f"{UNPACKED}/usr/bin:{UNPACKED}/usr/sbin:{os.environ['PATH']}")
     return path or _decline(f"not installed: {name}")
 
 

@@ -186,12 +186,27 @@ class Fabric:
 
     def unplug(self, node: str, interface: str) -> None:
         """Take the carrier from an interface, and from the one at the other end of its cable."""
-        bridge = self._bridges[node, interface]
-        for plug, other in self._bridges.items():
-            if plug == (node, interface) or (other == bridge and bridge not in _SHARED):
-                _ip(self._name, f"link set plug{self._numbers[plug]} down")
-                # networkd takes its addresses back with the carrier.
-                _ip(self.namespace(plug[0]), f"address flush dev {plug[1]}")
+        for plug in self.pull(node, interface):
+            # networkd takes its addresses back with the carrier.
+            _ip(self.namespace(plug[0]), f"address flush dev {plug[1]}")
+
+    def pull(self, node: str, *interfaces: str) -> list[Plug]:
+        """Take the carrier alone, where networkd itself runs; from which interfaces."""
+        return self._switch("down", node, interfaces)
+
+    def plug_in(self, node: str, *interfaces: str) -> list[Plug]:
+        """Give the carrier back."""
+        return self._switch("up", node, interfaces)
+
+    def _switch(self, state: str, node: str, interfaces: Sequence[str]) -> list[Plug]:
+        plugs = []
+        for interface in interfaces:
+            bridge = self._bridges.get((node, interface))
+            for plug, other in self._bridges.items():
+                if plug == (node, interface) or (other == bridge and bridge not in _SHARED):
+                    _ip(self._name, f"link set plug{self._numbers[plug]} {state}")
+                    plugs.append(plug)
+        return plugs
 
     def set_mtu(self, node: str, interface: str, mtu: int) -> None:
         """Change the MTU of an interface, though not the size of the pings it is to carry."""

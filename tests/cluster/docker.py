@@ -3,33 +3,32 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from programs import program
+from programs import UNPACKED, program
 
 from cluster.llama_cpp import cache
 
+PROGRAMS = ("dockerd", "docker", "docker-init", "containerd", "containerd-shim-runc-v2", "runc")
 _PACKAGES = ("docker.io", "containerd", "runc")
-_PROGRAMS = (
-    "usr/sbin/dockerd",
-    "usr/bin/docker",
-    "usr/bin/docker-init",
-    "usr/bin/containerd",
-    "usr/bin/containerd-shim-runc-v2",
-)
 # What the scripts in the engine's container call.
-_TOOLS = ("bash", "cat", "curl", "grep", "kill", "sed", "sh", "sleep", "timeout")
+_TOOLS = ("bash", "cat", "curl", "grep", "kill", "ps", "sed", "sh", "sleep", "timeout")
+# Of Python's library, what no program here asks for.
+_UNUSED = ("dist-packages", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "config-*")
 
-_UNIT = """\
-[Unit]
-DefaultDependencies=no
-[Service]
-Type=notify
-ExecStart=/usr/bin/dockerd --iptables=false --bridge=none --data-root=/mnt/docker \\
-  --add-runtime=clamped=/usr/bin/runc --default-runtime=clamped --cgroup-parent=/{group}
-KillMode=mixed
-"""
+# As Debian's own units: what runs in a container outlives both of them.
+_LIVING = "KillMode=process\nDelegate=yes\nRestart=always\nRestartSec=2\n"
+_UNITS = {
+    "containerd.service": "[Unit]\nDefaultDependencies=no\n[Service]\nType=notify\n"
+    f"ExecStart=/usr/bin/containerd --root=/mnt/docker/containerd\n{_LIVING}",
+    "docker.service": "[Unit]\nDefaultDependencies=no\nWants=containerd.service\n"
+    "After=containerd.service\n[Service]\nType=notify\n"
+    "ExecStart=/usr/bin/dockerd --containerd=/run/containerd/containerd.sock \\\n"
+    "  --iptables=false --bridge=none --data-root=/mnt/docker --cgroup-parent=/{group} \\\n"
+    "  --exec-opt=native.cgroupdriver=cgroupfs \\\n"
+    f"  --add-runtime=clamped=/usr/bin/runc --default-runtime=clamped\n{_LIVING}",
+}
 
 # A machine of namespaces may lack CAP_SYS_RESOURCE, and so may not raise the limits that the files
 # ask for: they are made as high as they may be.
@@ -57,31 +56,40 @@ os.execv("{runc}", ["runc", *arguments])
 """
 
 
-def unpacked() -> Path:
-    """Debian's Docker engine, fetched once and installed nowhere."""
+def fetch() -> None:
+    """Have Debian's Docker engine, unpacked in the cache and installed nowhere."""
+    if find("dockerd"):
+        return
     folder = cache() / "docker"
-    if not (folder / "usr/sbin/dockerd").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(("apt-get", "download", *_PACKAGES), cwd=folder, check=True)
-        for file in folder.glob("*.deb"):
-            subprocess.run(("dpkg-deb", "--extract", str(file), str(folder)), check=True)
-    return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(("apt-get", "download", *_PACKAGES), cwd=folder, check=True)
+    for file in folder.glob("*.deb"):
+        subprocess.run(("dpkg-deb", "--extract", str(file), str(folder)), check=True)
+
+
+def find(name: str) -> str | None:
+    """The path of a program, preferably of one that is unpacked."""
+    tops = (UNPACKED, cache() / "docker")
+    folders = [str(top / folder) for top in tops for folder in ("usr/bin", "usr/sbin")]
+    return shutil.which(name, path=os.pathsep.join([*folders, os.environ["PATH"]]))
+
+
+def _found(name: str) -> Path:
+    return Path(find(name) or program(name))
 
 
 def add_docker(tree: Path) -> None:
     """Give a prepared node a Docker engine with Compose, whose GPUs are a stand-in."""
-    folder = unpacked()
-    for path in _PROGRAMS:
-        _link(folder / path, tree / "usr/bin" / Path(path).name)
-    runc = next(
-        path for path in (folder / "usr/sbin/runc", folder / "usr/bin/runc") if path.exists()
-    )
-    _script(tree / "usr/bin/runc", _RUNC.replace("{runc}", str(runc)))
+    for name in PROGRAMS:
+        if name != "runc":
+            _link(_found(name), tree / "usr/bin" / name)
+    _script(tree / "usr/bin/runc", _RUNC.replace("{runc}", str(_found("runc"))))
     _script(tree / "usr/bin/nvidia-container-runtime-hook", "#!/bin/sh\n")
     plugins = tree / "usr/libexec/docker/cli-plugins"
     plugins.mkdir(parents=True, exist_ok=True)
     _link(Path(program("docker-compose")), plugins / "docker-compose")
-    (tree / "opt/units/docker.service").write_text(_UNIT.format(group=group(tree)))
+    for name, text in _UNITS.items():
+        (tree / "opt/units" / name).write_text(text.format(group=group(tree)))
 
 
 def group(tree: Path) -> str:
@@ -89,17 +97,18 @@ def group(tree: Path) -> str:
     return f"sparkgen-{os.getpid()}-{tree.name}"
 
 
-def image(folder: Path, programs: Sequence[Path]) -> Path:
-    """An archive for `docker import`: programs below /app, and what scripts call."""
+def image(folder: Path, programs: Mapping[str, Path], python: bool = False) -> Path:
+    """An archive for `docker import`: programs below /app, what scripts call, and maybe Python."""
     root = folder / "image"
-    for file in programs:
-        _copy(file, root / "app" / file.name)
-    for name in _TOOLS:
+    for name, file in programs.items():
+        _copy(file, root / "app" / name)
+        (root / "app" / name).chmod(0o755)
+    for name in (*_TOOLS, *(["python3"] if python else [])):
         found = shutil.which(name, path="/usr/bin:/bin")
         assert found, name
-        _copy(Path(found), root / "usr/bin" / name)
-        for library in _libraries(found):
-            _copy(library, root / str(library).lstrip("/"))
+        _add(found, root)
+    if python:
+        _add_library(Path("/usr/bin/python3").resolve().name, root)
     for link in ("bin", "lib", "lib64"):
         if not (root / link).exists():
             (root / link).symlink_to(f"usr/{link}")
@@ -107,7 +116,21 @@ def image(folder: Path, programs: Sequence[Path]) -> Path:
     (root / "tmp").mkdir()
     archive = folder / "image.tar"
     subprocess.run(("tar", "-C", str(root), "-cf", str(archive), "."), check=True)
+    shutil.rmtree(root)
     return archive
+
+
+def _add(program: str, root: Path) -> None:
+    """A program of this machine, with the libraries that it loads."""
+    _copy(Path(program), root / "usr/bin" / Path(program).name)
+    for library in _libraries(program):
+        _copy(library, root / str(library).lstrip("/"))
+
+
+def _add_library(version: str, root: Path) -> None:
+    """The library of this machine's own Python."""
+    unused = shutil.ignore_patterns(*_UNUSED)
+    shutil.copytree(f"/usr/lib/{version}", root / "usr/lib" / version, ignore=unused)
 
 
 def _link(source: Path, target: Path) -> None:

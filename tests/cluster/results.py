@@ -5,14 +5,20 @@ from datetime import date
 from pathlib import Path
 
 README = Path(__file__).parent / "README.md"
-_HEAD = "| engine | what happens | what is seen | after | measured |\n|---|---|---|---|---|\n"
+_HEAD = (
+    "| engine | what happens | what is seen | after | promised within | measured |\n"
+    "|---|---|---|---|---|---|\n"
+)
 
 
-def record(engine: str, fault: str, seen: str, seconds: float) -> None:
+def record(engine: str, fault: str, seen: str, seconds: float, promised: float = 0) -> None:
     """Write down what was seen so many seconds after a fault, in place of what was there."""
-    row = f"| {engine} | {fault} | {seen} | {seconds:.0f} s | {date.today()} |\n"
+    limit = f"{promised:.0f} s" if promised else ""
+    row = f"| {engine} | {fault} | {seen} | {seconds:.0f} s | {limit} | {date.today()} |\n"
     head, _, rows = README.read_text().partition(_HEAD)
-    name = re.escape(f"| {engine.split()[0]}")
-    same = rf"^{name} [^|]*\| {re.escape(fault)} \| {re.escape(seen)} \|.*\n"
+    name, version, *place = engine.split(" ", 2)
+    assert version[0].isdigit()
+    same = rf"^\| {re.escape(' '.join([name, '~', *place]))} \| {re.escape(fault)} \| "
+    same = same.replace(re.escape("~"), r"[\w.]+,?") + rf"{re.escape(seen)} \|.*\n"
     left = re.sub(same, "", rows, flags=re.MULTILINE)
     README.write_text(head + _HEAD + "".join(sorted([*left.splitlines(keepends=True), row])))

@@ -9,7 +9,7 @@ from pathlib import Path
 from bundles import Bundle, links
 from control_groups import BIND
 from machines import Machine, booted
-from waiting import until
+from waiting import PATIENCE, until
 
 from cluster import nodes
 from cluster.docker import add_docker, group
@@ -43,6 +43,7 @@ mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts
 ln -s pts/ptmx /dev/ptmx
 mount -t tmpfs tmpfs /run
 mkdir /run/lock /run/told /mnt/docker
+mount --bind "$0.docker" /mnt/docker
 ip link set lo up
 export container=test
 export SYSTEMD_UNIT_PATH=/etc/systemd/system:/run/systemd/transient:/run/systemd/system:/opt/units
@@ -54,18 +55,20 @@ network:
   ethernets:
     {interface}: {{renderer: networkd, addresses: [{address}]}}
 """
+_JOURNAL = {
+    "systemd-journald.socket": "[Unit]\nDefaultDependencies=no\n[Socket]\n"
+    "ListenStream=/run/systemd/journal/stdout\nListenDatagram=/run/systemd/journal/socket\n",
+    "systemd-journald.service": "[Unit]\nDefaultDependencies=no\nRequires=systemd-journald.socket\n"
+    "[Service]\nType=notify\nSockets=systemd-journald.socket\n"
+    "ExecStart=/lib/systemd/systemd-journald\n",
+}
 _BLANK = "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n"
-
-
-def is_possible() -> bool:
-    """Whether control groups are of both versions, as this node's systemd and its Docker want."""
-    return (_CGROUPS / "systemd").is_dir() and (_CGROUPS / "unified").is_dir()
 
 
 def prepared(bundle: Bundle, node: Node, folder: Path) -> Path:
     """A node as it is before its first install, with its folder of the bundle."""
     tree = nodes.prepared(folder / node.name)
-    add_docker(tree)
+    equip(tree)
     assert node.management
     file = tree / "etc/netplan/01-management.yaml"
     file.parent.mkdir(parents=True)
@@ -75,6 +78,17 @@ def prepared(bundle: Bundle, node: Node, folder: Path) -> Path:
     (tree / "etc/hosts").write_text("127.0.0.1 localhost\n")
     shutil.copytree(bundle.folder / node.name, tree / "var/bundle")
     return tree
+
+
+def equip(tree: Path) -> None:
+    """Give a node a Docker engine, with a disk of its own, and a journal."""
+    add_docker(tree)
+    Path(f"{tree}.docker").mkdir()
+    for name, text in _JOURNAL.items():
+        (tree / "opt/units" / name).write_text(text)
+    wants = tree / "opt/units/boot.target.wants"
+    wants.mkdir()
+    (wants / "systemd-journald.socket").symlink_to("../systemd-journald.socket")
 
 
 @contextmanager
@@ -95,19 +109,52 @@ def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
 def powered(tree: Path, network: Fabric) -> Iterator[Machine]:
     """Turn a node on; to leave this is to pull its plug."""
     name = network.namespace(tree.name)
-    within = ("nsenter", f"--net=/run/netns/{name}", "unshare", "--uts")
+    with equipped(tree, "nsenter", f"--net=/run/netns/{name}", "unshare", "--uts") as machine:
+        yield machine
+
+
+@contextmanager
+def equipped(tree: Path, *within: str, patience: float = PATIENCE) -> Iterator[Machine]:
+    """Boot a node with a Docker engine in the network that the prefix leads to."""
     try:
-        with booted(tree, within, _BOOT, group(tree)) as machine:
+        with booted(tree, within, _BOOT, group(tree), patience) as machine:
             yield machine
     finally:
         until(lambda: _is_removed(group(tree)))
 
 
-@contextmanager
-def all_powered(trees: Mapping[str, Path], network: Fabric) -> Iterator[dict[str, Machine]]:
-    """Turn all nodes on."""
-    with ExitStack() as stack:
-        yield {name: stack.enter_context(powered(tree, network)) for name, tree in trees.items()}
+class Rack:
+    """Nodes that are turned on and off one by one."""
+
+    def __init__(self, trees: Mapping[str, Path], network: Fabric) -> None:
+        self.trees, self.network = trees, network
+        self.machines: dict[str, Machine] = {}
+        self._plugs: dict[str, ExitStack] = {}
+
+    def turn_on(self, name: str) -> Machine:
+        """Boot a node, with its cables in."""
+        plug = ExitStack()
+        self.machines[name] = plug.enter_context(powered(self.trees[name], self.network))
+        self._plugs[name] = plug
+        self.network.plug_in(name, MANAGEMENT, *INTERFACES)
+        return self.machines[name]
+
+    def turn_off(self, name: str) -> None:
+        """Cut a node's power: nobody hears anything of it any more; what it has written stays."""
+        nodes.save(self.machines[name], self.trees[name])
+        self.network.pull(name, MANAGEMENT, *INTERFACES)
+        self._plugs.pop(name).close()
+
+    def __enter__(self) -> "Rack":
+        for name in self.trees:
+            self.turn_on(name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._plugs:
+            self._plugs.popitem()[1].close()
+        for tree in self.trees.values():
+            shutil.rmtree(f"{tree}.docker")
 
 
 def install(machine: Machine) -> None:

@@ -1,0 +1,151 @@
+"""A pair that serves: a bundle on two nodes with all that a real one has, and its clients."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bundles import Bundle
+from machines import Machine
+from programs import require, require_root
+from waiting import PATIENCE, until
+
+from cluster import docker, nodes, stack
+from cluster.bare import ask, completion
+from cluster.sites import MODEL, llama_text
+from cluster.tiny_model import write
+from generator.verify.namespaces import PROGRAMS, Fabric
+
+HEAD, WORKER = "spark1", "spark2"
+ENGINE = "sparkgen-engine"
+# Read as the unit's own settings; a failure is then over sooner.
+_SOON = "[Service]\nRestartSec={}\n"
+# What is free is told by a test, of its node alone.
+_MEMORY = "[Service]\nBindReadOnlyPaths=/opt/meminfo:/proc/meminfo\n"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two nodes, the head and its worker."""
+
+    bundle: Bundle
+    rack: stack.Rack
+    patience: float
+
+    @property
+    def network(self) -> Fabric:
+        return self.rack.network
+
+    @property
+    def head(self) -> Machine:
+        return self.rack.machines[HEAD]
+
+    @property
+    def worker(self) -> Machine:
+        return self.rack.machines[WORKER]
+
+    @property
+    def url(self) -> str:
+        health = self.bundle.site.head.container.health
+        assert health
+        return health.url
+
+    def wait(self, holds: Callable[[], bool]) -> None:
+        until(holds, self.patience)
+
+    def start(self) -> None:
+        """As the runbook says: workers before the head, and a new count of starts."""
+        for machine in (self.worker, self.head):
+            machine.systemctl("reset-failed", "sparkgen-*")
+            machine.systemctl("start", "--no-block", ENGINE, "sparkgen-guard")
+
+    def stop(self) -> None:
+        """The head first."""
+        for machine in (self.head, self.worker):
+            machine.systemctl("stop", ENGINE)
+
+    def complete(self, client: str = WORKER) -> str:
+        """A chat completion for a client on a node."""
+        return completion(self.network.command(client), self.url, "tiny")
+
+    def serves(self, client: str = WORKER) -> bool:
+        """Whether a completion comes."""
+        try:
+            return bool(self.complete(client))
+        except RuntimeError:
+            return False
+
+    def answers(self, client: str = WORKER) -> bool:
+        """Whether the API is up, which asks for no token."""
+        return ask(self.network.command(client), f"{self.url}/health")[0] == 200
+
+
+def health(machine: Machine) -> str:
+    """What Docker says of the engine's container."""
+    return str(inspected(machine)["State"]["Health"]["Status"])
+
+
+def inspected(machine: Machine) -> dict[str, Any]:
+    """All that Docker says of it."""
+    (container,) = json.loads(machine.run("docker", "inspect", ENGINE).stdout)
+    return dict(container)
+
+
+def journal(machine: Machine, unit: str = ENGINE) -> str:
+    """What the unit and systemd have said since the node was turned on."""
+    return machine.run("journalctl", "--no-pager", "--output=cat", f"--unit={unit}").stdout
+
+
+def kill(machine: Machine, program: str) -> None:
+    """Kill a program in the container, as an error in it would."""
+    shown = machine.run("docker", "top", ENGINE, "-eo", "pid,comm").stdout
+    (pid,) = (line.split()[0] for line in shown.splitlines() if line.endswith(f" {program}"))
+    machine.run("kill", "-KILL", pid)
+
+
+@contextmanager
+def serving(
+    programs: Mapping[str, Path], folder: Path, patience: float = PATIENCE, soon: str = ""
+) -> Iterator[Pair]:
+    """Install a bundle on a pair, and start it; `soon` is the time between two starts."""
+    require_root()
+    require(*PROGRAMS, *nodes.PROGRAMS, "curl", "iptables", "journalctl", "ps")
+    file = folder / "tiny.yaml"
+    file.write_text(f"{llama_text(2)}services: {{guard: true}}\n")
+    bundle = Bundle(folder.name, file)
+    is_stand_in = any(program.suffix == ".py" for program in programs.values())
+    archive = docker.image(folder, programs, python=is_stand_in)
+    trees = {node.name: stack.prepared(bundle, node, folder) for node in bundle.site.nodes}
+    write(trees[HEAD] / MODEL.lstrip("/"))
+    for tree in trees.values():
+        if soon:
+            _drop_in(tree, ENGINE, _SOON.format(soon))
+        _drop_in(tree, "sparkgen-guard", _MEMORY)
+        (tree / "opt/meminfo").write_text(memory(64))
+    with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
+        pair = Pair(bundle, rack, patience)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(partial(_set_up, bundle, archive), rack.machines.values()))
+        pair.start()
+        pair.wait(pair.serves)
+        yield pair
+
+
+def _set_up(bundle: Bundle, archive: Path, machine: Machine) -> None:
+    stack.load(machine, bundle.site.engine.image, archive)
+    stack.install(machine)
+
+
+def memory(gib: int) -> str:
+    """What the kernel says of the memory, as far as the guard reads it."""
+    return f"MemAvailable: {gib << 20} kB\n"
+
+
+def _drop_in(tree: Path, unit: str, text: str) -> None:
+    folder = tree / f"opt/units/{unit}.service.d"
+    folder.mkdir(exist_ok=True)
+    (folder / "test.conf").write_text(text)
