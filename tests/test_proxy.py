@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import NODES, NodeFolder, composed_service, on_node
+from bundles import NODES, NodeFolder, composed_service
 from programs import require, require_root
+from proxied import entering, is_up, machine, writable
 from stand_ins import StandIns
 from waiting import PATIENCE, until
 
@@ -21,19 +22,6 @@ from generator.services.proxy import Proxy
 HEADS = [folder for folder in NODES if "proxy" in folder.site.services and folder.node.is_head]
 FOLDER = next(folder for folder in HEADS if folder.bundle.name == "golden-direct-proxy")
 SCRIPT = "/opt/sparkgen/proxy.sh"
-
-# A node's own /etc is read-only in the tests; the keys are written.
-_WRITABLE = 'mount --bind "$0/etc/sparkgen" /etc/sparkgen && exec "$@"'
-
-_MACHINE = """\
-set -e
-mount -t tmpfs tmpfs /run
-mount -t tmpfs tmpfs /tmp
-mkdir -m 0700 /run/sparkgen-proxy
-ip link set lo up
-ip address add "$0" dev lo
-exec sleep infinity
-"""
 
 # Answers with what it was asked. A stream's second part waits until the first was seen, and a cut
 # one ends without its last.
@@ -142,14 +130,6 @@ class Head:
         return int(status), json.loads(body) if body else None
 
 
-def writable(tree: Path, *argv: str) -> list[str]:
-    return on_node(tree, "sh", "-c", _WRITABLE, str(tree), *argv)
-
-
-def entering(process: int) -> list[str]:
-    return ["nsenter", "--target", str(process), "--mount", "--net"]
-
-
 @pytest.fixture
 def head(tmp_path: Path) -> Iterator[Head]:
     require("curl", "ip", "nginx", "nsenter", "unshare")
@@ -157,11 +137,11 @@ def head(tmp_path: Path) -> Iterator[Head]:
     tree, proxy = FOLDER.copy(tmp_path), Proxy.of(FOLDER.site)
     assert proxy
     (tree / "etc/sparkgen/secrets.env").write_text("VLLM_API_KEY=engines-own\n")
-    command = writable(tree, "unshare", "--net", "sh", "-c", _MACHINE, f"{proxy.listen}/24")
+    command = machine(tree, proxy.listen)
     (tmp_path / "engine.py").write_text(_ENGINE)
-    with subprocess.Popen(command) as machine:
-        until(lambda: "sleep" in Path(f"/proc/{machine.pid}/comm").read_text())
-        enter = entering(machine.pid)
+    with subprocess.Popen(command) as holder:
+        until(lambda: is_up(holder.pid))
+        enter = entering(holder.pid)
         port = str(FOLDER.site.engine.api.port)
         program = (tmp_path / "engine.py").read_text()
         with subprocess.Popen([*enter, "python3", "-c", program, port]) as engine:
@@ -172,11 +152,11 @@ def head(tmp_path: Path) -> Iterator[Head]:
                 with (tmp_path / "log").open("w") as log:
                     # nginx opens its standard output again, which it may as its own file alone.
                     nginx = subprocess.Popen(argv, stdout=log, stderr=log, text=True)
-                made = Head(machine.pid, nginx, engine, proxy.url)
+                made = Head(holder.pid, nginx, engine, proxy.url)
                 until(lambda: made.run("curl", "-sf", f"{proxy.url}/health").returncode == 0)
                 yield made
             finally:
-                for process in (nginx, engine, machine):
+                for process in (nginx, engine, holder):
                     if process:
                         process.kill() if process is not nginx else process.terminate()
                         process.wait()

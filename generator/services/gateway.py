@@ -126,6 +126,7 @@ class Gateway(Service):
         Entry("etc/systemd/system/sparkgen-gateway.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/gateway.sh", NOTHING, 0o755, _HERE, payload=True),
         Entry("opt/sparkgen/gateway.yaml", _RESTART, wanted=_HERE, values=_values),
+        Entry("opt/sparkgen/gateway_hooks.py", _RESTART, wanted=_HERE, payload=True),
         Entry("opt/sparkgen/litellm.yaml", _RESTART, wanted=_HERE, values=_values),
     )
 

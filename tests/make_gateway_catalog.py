@@ -1,0 +1,70 @@
+"""Writes schemas/litellm.tsv: the keys that LiteLLM reads of its configuration, by section.
+
+    PYTHON_OF_LITELLM tests/make_gateway_catalog.py >schemas/litellm.tsv
+
+LiteLLM's own check takes any key. What it reads is what its records of the sections have, what its
+router is made with, what is set on its module, and what its proxy asks a section for by name.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import litellm  # type: ignore[import-not-found, unused-ignore]
+from litellm.proxy._types import (  # type: ignore[import-not-found, unused-ignore]
+    ConfigGeneralSettings,
+)
+from litellm.types.router import (  # type: ignore[import-not-found, unused-ignore]
+    LiteLLM_Params,
+    ModelInfo,
+)
+
+_FOLDER = Path(litellm.__file__).parent
+_SOURCES = tuple(
+    path.read_text(encoding="utf-8")
+    for pattern in ("proxy/**/*.py", "router.py", "router_*/**/*.py")
+    for path in sorted(_FOLDER.glob(pattern))
+)
+
+
+def asked(section: str) -> Iterator[str]:
+    """The keys that a program asks a section for: `general_settings.get("master_key"`."""
+    pattern = rf'\b{section}(?:", \{{\}}\))?(?:\.get\(\s*|\[)"([a-z_0-9]+)"'
+    for source in _SOURCES:
+        yield from re.findall(pattern, source)
+
+
+def told_apart() -> Iterator[str]:
+    """The keys of litellm_settings that the proxy's loop over them treats in ways of their own."""
+    for source in _SOURCES:
+        yield from re.findall(r'\bkey == "([a-z_0-9]+)"', source)
+
+
+def _is_setting(name: str, value: object) -> bool:
+    is_code = inspect.ismodule(value) or inspect.isclass(value) or callable(value)
+    return name.islower() and not name.startswith("_") and not is_code
+
+
+def sections() -> dict[str, set[str]]:
+    """The keys of each section."""
+    module = {name for name, value in vars(litellm).items() if _is_setting(name, value)}
+    return {
+        "-": {"general_settings", "litellm_settings", "model_list", "router_settings"},
+        "general_settings": {*ConfigGeneralSettings.model_fields, *asked("general_settings")},
+        "litellm_params": {*LiteLLM_Params.model_fields, *asked("litellm_params")},
+        "litellm_settings": {*module, *asked("litellm_settings"), *told_apart()},
+        "model_info": {*ModelInfo.model_fields, *asked("model_info"), *asked("mi")},
+        "model_list": {"model_name", "litellm_params", "model_info"},
+        "router_settings": {*inspect.signature(litellm.Router.__init__).parameters} - {"self"},
+    }
+
+
+if __name__ == "__main__":
+    release = version("litellm")
+    print(f"# The keys that LiteLLM {release} reads of its configuration, by section; - is the whole.")
+    print("# Made by tests/make_gateway_catalog.py.")
+    for section, keys in sections().items():
+        for key in sorted(keys):
+            print(f"{section}\t{key}")

@@ -1,0 +1,415 @@
+"""The gateway: nginx and LiteLLM with the generated configuration, before engines that answer.
+
+Nothing of it reaches a network: it runs where there is only a loopback. LiteLLM is looked for in
+SPARKGEN_LITELLM, a virtual environment made of tests/litellm.txt; without it what follows is tried
+with another program in its place, which answers with what it was asked.
+"""
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundles import IN_GROUPS, composed_service
+from programs import require, require_root
+from proxied import entering, is_up, machine
+from waiting import PATIENCE, until
+
+from generator.services.gateway import Gateway, routes
+from generator.services.proxy import Proxy
+
+FOLDER = next(
+    folder
+    for folder in IN_GROUPS
+    if folder.bundle.name == "golden-groups-gateway"
+    and folder.name == Gateway.of(folder.site).node  # type: ignore[union-attr]
+)
+SITE = FOLDER.site
+LITELLM = Path(os.environ.get("SPARKGEN_LITELLM", Path(__file__).parent / ".programs/litellm"))
+PROGRAM = (Path(__file__).parent / "fake_engine.py").read_text()
+
+_COMMAND = """\
+#!/bin/sh
+exec /run/program/bin/python3 -c 'from litellm import run_server; run_server()' "$@"
+"""
+
+# Asks so many questions, so many at a time, and prints of each its status, who answered and whether
+# it is whole; says before when the first part of them is done.
+_LOAD = """\
+import http.client, json, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+host, port, key, count, width, first = sys.argv[1:3] + sys.argv[3:4] + [int(n) for n in sys.argv[4:]]
+done, lock = [], threading.Lock()
+
+def ask(number):
+    body = {"model": "assistant", "messages": [{"role": "user", "content": "slow"}]}
+    body["stream"] = number % 2 == 0
+    asked = http.client.HTTPConnection(host, int(port), timeout=600)
+    asked.request("POST", "/v1/chat/completions", json.dumps(body), {"Authorization": f"Bearer {key}"})
+    answer = asked.getresponse()
+    text = answer.read().decode()
+    begun = '"delta"' in text
+    whole = "[DONE]" in text if begun else '"finish_reason":"stop"' in text
+    with lock:
+        done.append([answer.status, answer.headers["x-litellm-model-id"], begun, whole, text if answer.status != 200 else ""])
+        if len(done) == first:
+            print("first", flush=True)
+
+with ThreadPoolExecutor(width) as executor:
+    list(executor.map(ask, range(count)))
+print(json.dumps(done))
+"""
+
+
+@dataclass
+class Node:
+    """The gateway's node, and all engines on the loopback of its namespaces."""
+
+    holder: int
+    url: str
+    stack: ExitStack
+    folder: Path
+    engines: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    key: str = ""
+
+    def run(self, *argv: str) -> str:
+        """What a program prints there."""
+        enter = entering(self.holder)
+        done = subprocess.run([*enter, *argv], capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self, name: str, argv: list[str], **more: Any) -> subprocess.Popen[bytes]:
+        """Have a program run there until the tests end."""
+        log = self.stack.enter_context((self.folder / name).open("a"))
+        enter = entering(self.holder)
+        process = subprocess.Popen([*enter, *argv], stdout=log, stderr=log, **more)
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+    def engine(self, route: str) -> None:
+        """Have an engine answer."""
+        own = next(each for each in routes(SITE) if each.engine == route)
+        address, _, port = own.url.removeprefix("http://").partition(":")
+        argv = ["python3", "-c", PROGRAM, address, port, own.name]
+        self.engines[route] = self.start(route, argv)
+        until(lambda: self.tried(f"{own.url}/health"))
+
+    def engines_all(self) -> None:
+        """Have all of them answer."""
+        for route in routes(SITE):
+            if self.engines[route.engine].poll() is not None:
+                self.engine(route.engine)
+
+    def kill(self, route: str) -> None:
+        """Lose one."""
+        self.engines[route].kill()
+        self.engines[route].wait()
+
+    def tried(self, url: str) -> bool:
+        """Whether something answers."""
+        argv = [*entering(self.holder), "curl", "--silent", "--fail", "--max-time", "5", url]
+        return subprocess.run(argv, capture_output=True).returncode == 0
+
+    def ask(
+        self, path: str, body: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> tuple[int, str, dict[str, str]]:
+        """Status, text and headers of an answer to a client; 0 if there is none."""
+        key = self.key if key is None else key
+        options = ["--header", f"Authorization: Bearer {key}"] if key else []
+        if body is not None:
+            options += ["--header", "Content-Type: application/json", "--data", json.dumps(body)]
+        base = ("curl", "--silent", "--path-as-is", "--max-time", "300", "--include")
+        # A stream that is cut ends curl with a fault of its own.
+        argv = [*entering(self.holder), *base, *options, self.url + path]
+        said = subprocess.run(argv, capture_output=True, timeout=PATIENCE).stdout.decode()
+        head, _, text = said.partition("\r\n\r\n")
+        if not head:
+            return 0, "", {}
+        first, *lines = head.splitlines()
+        parts = (line.partition(":") for line in lines)
+        headers = {name.lower(): value.strip() for name, _, value in parts}
+        return int(first.split()[1]), text, headers
+
+    def chat(self, text: str, **more: Any) -> tuple[int, str, dict[str, str]]:
+        """The answer to a question."""
+        messages = [{"role": "user", "content": text}]
+        return self.ask("/v1/chat/completions", {"model": "assistant", "messages": messages} | more)
+
+    def of_engine(self, route: str, path: str) -> Any:
+        """What an engine itself says."""
+        own = next(each for each in routes(SITE) if each.engine == route)
+        return json.loads(self.run("curl", "--silent", own.url + path))
+
+
+def started(folder: Path, stack: ExitStack, program: Path | None) -> Node:
+    """The node with nginx, its engines, and a client's key; the gateway is started by others."""
+    require("curl", "ip", "nginx", "nsenter", "unshare")
+    require_root()
+    tree, proxy = FOLDER.copy(folder), Proxy.of(SITE)
+    assert proxy
+    heads = {route.url.removeprefix("http://").partition(":")[0] for route in routes(SITE)}
+    addresses = sorted({proxy.listen, *heads} - {"127.0.0.1"})
+    env = {**os.environ, "PROGRAM": str(program or "")}
+    holder = subprocess.Popen(machine(tree, *addresses), env=env)
+    stack.callback(holder.wait)
+    stack.callback(holder.kill)
+    until(lambda: is_up(holder.pid))
+    node = Node(holder.pid, proxy.url, stack, folder)
+    for route in routes(SITE):
+        node.engine(route.engine)
+    node.run("/opt/sparkgen/gateway.sh")
+    node.key = node.run("/opt/sparkgen/proxy.sh", "add", "alice").strip()
+    node.run("/opt/sparkgen/proxy.sh", "--prepare")
+    node.start("nginx", ["nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off;"])
+    return node
+
+
+# nginx before the gateway
+
+
+@pytest.fixture(scope="module")
+def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """With an engine in the place of LiteLLM."""
+    gateway = Gateway.of(SITE)
+    assert gateway
+    with ExitStack() as stack:
+        node = started(tmp_path_factory.mktemp("front"), stack, None)
+        node.start("gateway", ["python3", "-c", PROGRAM, "127.0.0.1", str(gateway.port), "gateway"])
+        until(lambda: node.ask("/v1/models")[0] == 200)
+        yield node
+
+
+def test_clients_key_becomes_the_gateways(front: Node) -> None:
+    assert front.chat("hello")[0] == 200
+    last = json.loads(front.run("curl", "--silent", "http://127.0.0.1:4000/last"))
+    made = front.run("cat", "/var/lib/sparkgen-gateway/key").strip()
+    assert last["key"] == f"Bearer {made}"
+    assert made.startswith("sk-")
+    assert front.run("stat", "--format=%a", "/var/lib/sparkgen-gateway/key").strip() == "600"
+    known = front.run("cat", "/run/sparkgen-gateway/env").splitlines()
+    assert known == [f"LITELLM_MASTER_KEY={made}", "VLLM_API_KEY=secret-vllm_api_key"]
+
+
+@pytest.mark.parametrize("key", ["", "sk-wrong", "secret-vllm_api_key"])
+def test_wrong_key(front: Node, key: str) -> None:
+    status, text, _ = front.ask("/v1/models", key=key)
+    assert (status, json.loads(text)["error"]["code"]) == (401, "invalid_api_key")
+
+
+def test_master_key_is_no_clients(front: Node) -> None:
+    made = front.run("cat", "/var/lib/sparkgen-gateway/key").strip()
+    assert front.ask("/v1/models", key=made)[0] == 401
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/key/generate", "/model/new", "/ui/", "/v1/../config/update", "/health/readiness", "/metrics"],
+)
+def test_administration_is_closed(front: Node, path: str) -> None:
+    assert front.ask(path, {})[0] == 404
+    assert front.ask(path)[0] == 404
+
+
+@pytest.mark.parametrize("route", [route.engine for route in routes(SITE)])
+def test_engines_are_watched_without_a_key(front: Node, route: str) -> None:
+    name = next(each.name for each in routes(SITE) if each.engine == route)
+    status, text, _ = front.ask(f"/metrics/{route}", key="")
+    assert (status, json.loads(text)) == (200, {"metrics": name, "key": None})
+    assert front.ask(f"/health/{route}", key="")[0] == 200
+    assert front.ask(f"/health/{route}", {}, key="")[0] == 404
+
+
+def test_chat_page_is_a_client(front: Node) -> None:
+    """It has a key of its own, and says so where it has none."""
+    script = ("/opt/sparkgen/web-ui.sh", "--prepare")
+    front.run("mkdir", "-p", "/run/sparkgen-web-ui")
+    done = subprocess.run([*entering(front.holder), *script], capture_output=True, text=True)
+    assert "sudo /opt/sparkgen/proxy.sh add web-ui" in done.stderr
+    key = front.run("/opt/sparkgen/proxy.sh", "add", "web-ui").strip()
+    front.run(*script)
+    assert f"OPENAI_API_KEY={key}" in front.run("cat", "/run/sparkgen-web-ui/env").splitlines()
+
+
+def test_container(tmp_path: Path) -> None:
+    """It reads three things of the node, and writes nothing."""
+    file = "/opt/sparkgen/gateway.yaml"
+    service = composed_service(FOLDER.copy(tmp_path), "sparkgen-gateway", "gateway", file)
+    gateway = Gateway.of(SITE)
+    assert gateway
+    assert (service["image"], service["cap_drop"]) == (gateway.image, ["ALL"])
+    assert (service["read_only"], "cap_add" in service) == (True, False)
+    assert {mount["source"] for mount in service["volumes"]} == {
+        "/opt/sparkgen/gateway_hooks.py",
+        "/opt/sparkgen/litellm.yaml",
+        "/run/sparkgen-gateway",
+    }
+    assert all(mount["read_only"] for mount in service["volumes"])
+    assert not any("KEY" in name for name in service["environment"])
+
+
+# LiteLLM itself
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """As its container runs it."""
+    if not (LITELLM / "bin/python3").exists():
+        pytest.skip("LiteLLM is not installed")
+    folder = tmp_path_factory.mktemp("whole")
+    file = "/opt/sparkgen/gateway.yaml"
+    service = composed_service(FOLDER.copy(folder / "read"), "sparkgen-gateway", "gateway", file)
+    command = folder / "bin"
+    command.mkdir()
+    with ExitStack() as stack:
+        node = started(folder, stack, LITELLM)
+        node.run("sh", "-c", f"mkdir /run/bin; echo '{_escaped(_COMMAND)}' | base64 -d >/run/bin/litellm")
+        node.run("chmod", "755", "/run/bin/litellm")
+        env = {**service["environment"], "PATH": f"/run/bin:{os.environ['PATH']}"}
+        node.start("gateway", [*service["entrypoint"], *service["command"]], env=env)
+        until(lambda: node.tried(f"{node.url}/health"))
+        yield node
+
+
+def _escaped(text: str) -> str:
+    from base64 import b64encode
+
+    return b64encode(text.encode()).decode()
+
+
+@pytest.fixture
+def gateway(whole: Node) -> Node:
+    """With all engines there, and neither left alone for what an earlier test did."""
+    whole.engines_all()
+    seen: set[str] = set()
+
+    def both() -> bool:
+        found = json.loads(load(whole, 8, 8))
+        seen.update(str(each[1]) for each in found)
+        return {"chat", "chat-b"} <= seen
+
+    until(both)
+    return whole
+
+
+def load(node: Node, count: int, width: int) -> str:
+    """What became of so many questions."""
+    host, _, port = node.url.removeprefix("http://").partition(":")
+    return node.run("python3", "-c", _LOAD, host, port, node.key, str(count), str(width), "0")
+
+
+def test_routes(gateway: Node) -> None:
+    """Each name reaches its engine, with that one's key and what the client has said."""
+    own = {"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}
+    status, text, headers = gateway.chat("hello", **own)
+    route = headers["x-litellm-model-id"]
+    assert (status, route in ("chat", "chat-b")) == (200, True)
+    last = gateway.of_engine(route, "/last")
+    assert last["key"] == "Bearer secret-vllm_api_key"
+    assert own.items() <= last["body"].items()
+    status, text, headers = gateway.ask(
+        "/v1/embeddings", {"model": "qwen3-embedding-8b", "input": "hello"}
+    )
+    assert (status, headers["x-litellm-model-id"]) == (200, "embed")
+    assert json.loads(text)["data"][0]["embedding"] == [0.5]
+    assert gateway.of_engine("embed", "/last")["key"] is None
+    listed = json.loads(gateway.ask("/v1/models")[1])["data"]
+    assert {model["id"] for model in listed} == {route.name for route in routes(SITE)}
+    assert gateway.ask("/v1/chat/completions", {"model": "nobody", "messages": []})[0] == 400
+
+
+def test_balance(gateway: Node) -> None:
+    found = json.loads(load(gateway, 100, 16))
+    assert {status for status, *_ in found} == {200}
+    assert all(whole for *_, whole, _ in found)
+    assert min(Counter(route for _, route, *_ in found).values()) >= 25
+
+
+def test_engine_that_is_killed_under_load(gateway: Node) -> None:
+    """Of 200 questions none is lost but those whose answer had begun."""
+    host, _, port = gateway.url.removeprefix("http://").partition(":")
+    argv = ("python3", "-c", _LOAD, host, port, gateway.key, "200", "16", "60")
+    enter = entering(gateway.holder)
+    with subprocess.Popen([*enter, *argv], stdout=subprocess.PIPE, text=True) as asking:
+        assert asking.stdout
+        assert asking.stdout.readline() == "first\n"
+        gateway.kill("chat-b")
+        found = json.loads(asking.stdout.read())
+    assert len(found) == 200
+    assert [each for each in found if each[0] != 200] == []
+    lost = [each for each in found if not each[3]]
+    assert all(begun for _, _, begun, *_ in lost)
+    assert len(lost) <= 16
+    assert Counter(route for _, route, *_ in found)["chat"] > 100
+
+
+def test_stream_is_passed_on(gateway: Node) -> None:
+    status, text, headers = gateway.chat("hello", stream=True)
+    assert (status, headers["content-type"].split(";")[0]) == (200, "text/event-stream")
+    events = [line for line in text.splitlines() if line]
+    assert events[-1] == "data: [DONE]"
+    assert '"finish_reason":"stop"' in events[-2]
+    assert len(events) >= 4
+
+
+def test_stream_that_is_cut_does_not_look_complete(gateway: Node) -> None:
+    """Engines send it in chunks, of which the last one lacks then: the end is an error."""
+    status, text, _ = gateway.chat("cut", stream=True)
+    assert status == 200
+    last = json.loads(text.splitlines()[-2].removeprefix("data: "))
+    assert "error" in last
+    assert "[DONE]" not in text
+    assert '"finish_reason":"stop"' not in text
+
+
+def test_stream_without_an_end_of_its_own_looks_complete(gateway: Node) -> None:
+    """Where the end of the connection is that of the answer, nobody can tell a cut one."""
+    status, text, _ = gateway.chat("close", stream=True)
+    assert status == 200
+    assert '"finish_reason":"stop"' in text
+    assert "[DONE]" in text
+
+
+def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> None:
+    def asked(*names: str) -> int:
+        return sum(int(gateway.of_engine(name, "/asked")) for name in names)
+
+    before = asked("embed")
+    body = {"model": "qwen3-embedding-8b", "input": "failing"}
+    assert gateway.ask("/v1/embeddings", body)[0] == 500
+    assert asked("embed") == before + 1
+    before = [asked("chat"), asked("chat-b")]
+    assert gateway.chat("failing")[0] >= 500
+    more = [now - then for now, then in zip([asked("chat"), asked("chat-b")], before, strict=True)]
+    assert sorted(more) == [1, 2]
+
+
+def test_nobody_answers(gateway: Node) -> None:
+    """It is 503, in words, and over as soon as an engine is back."""
+    gateway.kill("embed")
+    body = {"model": "qwen3-embedding-8b", "input": "hello"}
+    for _ in range(3):
+        status, text, headers = gateway.ask("/v1/embeddings", body)
+        error = json.loads(text)["error"]
+        assert (status, headers["retry-after"]) == (503, "30"), text
+        assert "No engine of 'qwen3-embedding-8b' answers" in error["message"]
+    gateway.engine("embed")
+    assert gateway.ask("/v1/embeddings", body)[0] == 200
+    for name in ("chat", "chat-b"):
+        gateway.kill(name)
+    for _ in range(3):
+        status, text, _ = gateway.chat("hello")
+        assert status == 503, text
+
+
+def test_nothing_is_looked_for_outside(gateway: Node) -> None:
+    log = (gateway.folder / "gateway").read_text()
+    for word in ("raw.githubusercontent", "Name or service not known", "Temporary failure"):
+        assert word not in log
