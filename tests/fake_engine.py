@@ -9,7 +9,7 @@ import json
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 ADDRESS, PORT, NAME = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 PARTS = 3
@@ -18,7 +18,7 @@ PARTS = 3
 class Engine(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     asked = 0
-    last: dict[str, Any] = {}
+    last: ClassVar[dict[str, Any]] = {}
 
     def do_GET(self) -> None:
         answers: dict[str, Any] = {
@@ -92,7 +92,7 @@ class Engine(BaseHTTPRequestHandler):
             self.close_connection = True
         super().send_header(keyword, value)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *args: object) -> None:
         pass
 
 

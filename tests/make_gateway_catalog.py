@@ -34,6 +34,8 @@ def asked(section: str) -> Iterator[str]:
     pattern = rf'\b{section}(?:", \{{\}}\))?(?:\.get\(\s*|\[)"([a-z_0-9]+)"'
     for source in _SOURCES:
         yield from re.findall(pattern, source)
+        # Either of two sections may have it: `_first_present(model_info, litellm_params, key="x")`.
+        yield from re.findall(rf'\b{section}\b[^\n]*, key="([a-z_0-9]+)"', source)
 
 
 def told_apart() -> Iterator[str]:
@@ -63,7 +65,9 @@ def sections() -> dict[str, set[str]]:
 
 if __name__ == "__main__":
     release = version("litellm")
-    print(f"# The keys that LiteLLM {release} reads of its configuration, by section; - is the whole.")
+    print(
+        f"# The keys that LiteLLM {release} reads of its configuration, by section; - is the whole."
+    )
     print("# Made by tests/make_gateway_catalog.py.")
     for section, keys in sections().items():
         for key in sorted(keys):

@@ -7,6 +7,7 @@ with another program in its place, which answers with what it was asked.
 
 import json
 import os
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,14 +24,15 @@ from waiting import PATIENCE, until
 
 from generator.services.gateway import Gateway, routes
 from generator.services.proxy import Proxy
+from generator.verify.litellm import complaints
 
 FOLDER = next(
     folder
     for folder in IN_GROUPS
-    if folder.bundle.name == "golden-groups-gateway"
-    and folder.name == Gateway.of(folder.site).node  # type: ignore[union-attr]
+    if folder.bundle.name == "golden-groups-gateway" and folder.name == Gateway.of(folder.site).node  # type: ignore[union-attr]
 )
 SITE = FOLDER.site
+ACTIVE = [part.group for part in SITE.parts if part.is_active]
 LITELLM = Path(os.environ.get("SPARKGEN_LITELLM", Path(__file__).parent / ".programs/litellm"))
 PROGRAM = (Path(__file__).parent / "fake_engine.py").read_text()
 
@@ -44,20 +46,23 @@ exec /run/program/bin/python3 -c 'from litellm import run_server; run_server()' 
 _LOAD = """\
 import http.client, json, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-host, port, key, count, width, first = sys.argv[1:3] + sys.argv[3:4] + [int(n) for n in sys.argv[4:]]
+host, port, key = sys.argv[1:4]
+count, width, first = map(int, sys.argv[4:])
 done, lock = [], threading.Lock()
 
 def ask(number):
     body = {"model": "assistant", "messages": [{"role": "user", "content": "slow"}]}
     body["stream"] = number % 2 == 0
     asked = http.client.HTTPConnection(host, int(port), timeout=600)
-    asked.request("POST", "/v1/chat/completions", json.dumps(body), {"Authorization": f"Bearer {key}"})
+    key_of_client = {"Authorization": f"Bearer {key}"}
+    asked.request("POST", "/v1/chat/completions", json.dumps(body), key_of_client)
     answer = asked.getresponse()
     text = answer.read().decode()
     begun = '"delta"' in text
     whole = "[DONE]" in text if begun else '"finish_reason":"stop"' in text
     with lock:
-        done.append([answer.status, answer.headers["x-litellm-model-id"], begun, whole, text if answer.status != 200 else ""])
+        route = answer.headers["x-litellm-model-id"]
+        done.append([answer.status, route, begun, whole, text if answer.status != 200 else ""])
         if len(done) == first:
             print("first", flush=True)
 
@@ -104,9 +109,9 @@ class Node:
 
     def engines_all(self) -> None:
         """Have all of them answer."""
-        for route in routes(SITE):
-            if self.engines[route.engine].poll() is not None:
-                self.engine(route.engine)
+        for route in ACTIVE:
+            if self.engines[route].poll() is not None:
+                self.engine(route)
 
     def kill(self, route: str) -> None:
         """Lose one."""
@@ -163,8 +168,8 @@ def started(folder: Path, stack: ExitStack, program: Path | None) -> Node:
     stack.callback(holder.kill)
     until(lambda: is_up(holder.pid))
     node = Node(holder.pid, proxy.url, stack, folder)
-    for route in routes(SITE):
-        node.engine(route.engine)
+    for route in ACTIVE:
+        node.engine(route)
     node.run("/opt/sparkgen/gateway.sh")
     node.key = node.run("/opt/sparkgen/proxy.sh", "add", "alice").strip()
     node.run("/opt/sparkgen/proxy.sh", "--prepare")
@@ -211,14 +216,21 @@ def test_master_key_is_no_clients(front: Node) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/key/generate", "/model/new", "/ui/", "/v1/../config/update", "/health/readiness", "/metrics"],
+    [
+        "/key/generate",
+        "/model/new",
+        "/ui/",
+        "/v1/../config/update",
+        "/health/readiness",
+        "/metrics",
+    ],
 )
 def test_administration_is_closed(front: Node, path: str) -> None:
     assert front.ask(path, {})[0] == 404
     assert front.ask(path)[0] == 404
 
 
-@pytest.mark.parametrize("route", [route.engine for route in routes(SITE)])
+@pytest.mark.parametrize("route", ACTIVE)
 def test_engines_are_watched_without_a_key(front: Node, route: str) -> None:
     name = next(each.name for each in routes(SITE) if each.engine == route)
     status, text, _ = front.ask(f"/metrics/{route}", key="")
@@ -255,6 +267,18 @@ def test_container(tmp_path: Path) -> None:
     assert not any("KEY" in name for name in service["environment"])
 
 
+def test_every_misspelt_key_of_the_configuration_is_seen() -> None:
+    """LiteLLM's own check passes over all of them."""
+    text = (FOLDER.path / "opt/sparkgen/litellm.yaml").read_text()
+    assert list(complaints(text)) == []
+    keys = set(re.findall(r"^ *(?:- )?([a-z_]{4,}):", text, re.MULTILINE))
+    assert len(keys) >= 20
+    for key in keys:
+        wrong = key[:-2] + key[-1] + key[-2]
+        found = list(complaints(re.sub(rf"\b{key}:", f"{wrong}:", text)))
+        assert any(wrong in line for line in found), key
+
+
 # LiteLLM itself
 
 
@@ -270,7 +294,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     command.mkdir()
     with ExitStack() as stack:
         node = started(folder, stack, LITELLM)
-        node.run("sh", "-c", f"mkdir /run/bin; echo '{_escaped(_COMMAND)}' | base64 -d >/run/bin/litellm")
+        node.run(
+            "sh", "-c", f"mkdir /run/bin; echo '{_escaped(_COMMAND)}' | base64 -d >/run/bin/litellm"
+        )
         node.run("chmod", "755", "/run/bin/litellm")
         env = {**service["environment"], "PATH": f"/run/bin:{os.environ['PATH']}"}
         node.start("gateway", [*service["entrypoint"], *service["command"]], env=env)
@@ -388,7 +414,8 @@ def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> N
     before = [asked("chat"), asked("chat-b")]
     assert gateway.chat("failing")[0] >= 500
     more = [now - then for now, then in zip([asked("chat"), asked("chat-b")], before, strict=True)]
-    assert sorted(more) == [1, 2]
+    assert min(more) >= 1
+    assert sum(more) <= 4
 
 
 def test_nobody_answers(gateway: Node) -> None:
@@ -407,6 +434,27 @@ def test_nobody_answers(gateway: Node) -> None:
     for _ in range(3):
         status, text, _ = gateway.chat("hello")
         assert status == 503, text
+
+
+def test_what_is_not_loaded(gateway: Node) -> None:
+    """Of those that take turns the other is named, until this one has the turn."""
+    body = {"model": "gpt-oss-20b", "messages": [{"role": "user", "content": "hello"}]}
+    before = gateway.of_engine("embed", "/asked")
+    status, text, headers = gateway.ask("/v1/chat/completions", body)
+    error = json.loads(text)["error"]
+    assert (status, headers["retry-after"]) == (503, "30")
+    assert "'gpt-oss-20b' is not loaded: its nodes serve 'qwen3-embedding-8b'" in error["message"]
+    assert gateway.of_engine("embed", "/asked") == before
+    gateway.kill("embed")
+    gateway.engine("coder")
+    try:
+        until(lambda: gateway.ask("/v1/chat/completions", body)[0] == 200)
+        asked = {"model": "qwen3-embedding-8b", "input": "hello"}
+        status, text, _ = gateway.ask("/v1/embeddings", asked)
+        assert status == 503
+        assert "its nodes serve 'gpt-oss-20b' now" in json.loads(text)["error"]["message"]
+    finally:
+        gateway.kill("coder")
 
 
 def test_nothing_is_looked_for_outside(gateway: Node) -> None:

@@ -43,7 +43,8 @@ class Route:
     """An engine that answers to a name; `key` names its secret in secrets.env.
 
     `first_seconds` is how long the first token may take, and `retries` how often a request is asked
-    again that failed: where an engine has replicas, once for each of them all.
+    again that failed: once for each replica of the engine. One that `takes_turns` may have nothing
+    loaded of that name.
     """
 
     ORIGIN = Origin("groups|model engine", "a route for each engine, generator/services/gateway.py")
@@ -55,6 +56,7 @@ class Route:
     mode: Task
     first_seconds: int
     retries: int
+    takes_turns: bool
 
     @property
     def cooldown_seconds(self) -> int:
@@ -64,7 +66,8 @@ class Route:
 
 def routes(site: Site) -> tuple[Route, ...]:
     """The way to each engine, in the order of the groups."""
-    names = [part.model.served_name for part in site.parts]
+    # Of those that take turns one serves at a time.
+    names = [name for slot in site.slots for name in {part.model.served_name for part in slot}]
     return tuple(
         Route(
             part.model.served_name,
@@ -73,7 +76,8 @@ def routes(site: Site) -> tuple[Route, ...]:
             part.engine.key,
             part.engine.task,
             first_seconds(part.model.context_length),
-            replicas if replicas > 1 else 0,
+            replicas - 1,
+            bool(part.alternatives),
         )
         for part in site.parts
         for replicas in [names.count(part.model.served_name)]
@@ -105,10 +109,14 @@ def _port(settings: Settings) -> int:
 
 
 def _values(site: Site, node: Node) -> dict[str, object]:
-    gateway = Gateway.of(site)
+    gateway, ways = Gateway.of(site), routes(site)
     return {
         "gateway": gateway,
-        "routes": routes(site),
+        "routes": ways,
+        "replicated": tuple(dict.fromkeys(way.name for way in ways if way.retries)),
+        "turns": " ".join(
+            ",".join(part.group for part in slot) for slot in site.slots if len(slot) > 1
+        ),
         "answer_seconds": ANSWER_SECONDS,
         "health_seconds": HEALTH_SECONDS,
     }

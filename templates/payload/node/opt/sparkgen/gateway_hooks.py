@@ -2,8 +2,8 @@
 """What LiteLLM is told beside its configuration: who takes turns, and what clients are told then.
 
 Engines that take turns on the same nodes have a route each, and one of them answers. A request for
-another is refused with the name of that one, and no engine is asked for a model that it doesn't have.
-An engine that does not answer at all is 503 to clients too, for LiteLLM says 500 or 429.
+another is refused with the name of that one, and none is asked for a model that it doesn't have. An
+engine that does not answer at all is 503 to clients too, where LiteLLM says 500 or 429.
 """
 
 import os
@@ -35,7 +35,9 @@ class Hooks(CustomLogger):
         if instead and all(instead):
             others = " and ".join(sorted(set(instead)))
             said = f"The model '{name}' is not loaded: its nodes serve '{others}' now."
-            raise unavailable(f"{said} Have it loaded with operator/switch.sh, or ask for that one.")
+            raise unavailable(
+                f"{said} Have it loaded with operator/switch.sh, or ask for that one."
+            )
         return data
 
     async def async_filter_deployments(
@@ -43,7 +45,7 @@ class Hooks(CustomLogger):
     ):
         """Leave out engines that have something else loaded, and those that failed this request.
 
-        One that has just gone has least to do, and is not left alone yet when its requests come back.
+        One that has just gone has least to do, and is not left alone yet when they come back.
         """
         loaded = [each for each in healthy_deployments if not await self.instead(each)]
         met = failed(request_kwargs or {})
@@ -73,7 +75,7 @@ class Hooks(CustomLogger):
         for url, key in {address(each): None for each in (deployment, *members)}:
             loaded = names & await self.loaded(url, key) if members else set()
             if loaded:
-                return "" if deployment["model_name"] in loaded else sorted(loaded)[0]
+                return "" if deployment["model_name"] in loaded else min(loaded)
         return ""
 
     async def loaded(self, url, key):
