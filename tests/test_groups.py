@@ -2,8 +2,9 @@
 
 import json
 import random
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -252,6 +253,166 @@ def test_another_group_on_the_same_nodes() -> None:
     assert "stop the engine of small, the head first: spark8, spark7" in said
     assert said[-1] == "start the engine of chat-c, the head last: spark8, spark7"
     assert not any("engine of chat," in step or "chat-b" in step for step in said)
+
+
+MODEL, OTHER_MODEL = "gpt-oss-120b", "gpt-oss-20b"
+# Groups by name: their nodes, model and served name.
+Groups = Mapping[str, tuple[Sequence[int], str, str]]
+
+
+def rack(groups: Groups) -> str:
+    """A site of these groups on a switch."""
+    nodes = sorted(node for members, _, _ in groups.values() for node in members)
+    site = {
+        "version": 1,
+        "name": "lab",
+        "nodes": [
+            {"name": f"n{n}", "host": n, "management": {"address": f"10.0.0.{n}/24"}} for n in nodes
+        ],
+        "cabling": [{"endpoints": [f"n{n}:p0", f"rack:{n}"]} for n in nodes],
+        "topology": {"kind": "switch"},
+        "groups": [
+            {
+                "name": name,
+                "nodes": [f"n{node}" for node in members],
+                "model": {"name": model, "context_length": 8192, "served_name": served_name},
+                "engine": {
+                    "name": "vllm",
+                    "version": "0.33.0",
+                    "image": "vllm/vllm-openai:v0.33.0",
+                    "parallel": {"pipeline": len(members)},
+                },
+            }
+            for name, (members, model, served_name) in groups.items()
+        ],
+    }
+    return json.dumps(site)
+
+
+def waves(change: Review) -> list[str]:
+    """What stops and starts, in order."""
+    steps = (str(step).replace("the engine of ", "") for step in change.order)
+    words = (re.match(r"(stop|start|wait) (\S+?)[,:]? ", step) for step in steps)
+    return [f"{word[1]} {word[2]}".replace(" until", "") for word in words if word]
+
+
+PAIRS: Groups = {
+    "a": ((1, 2), MODEL, "chat"),
+    "b": ((3, 4), MODEL, "chat"),
+    "c": ((5,), MODEL, "x"),
+}
+CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
+    "a node moves from one replica to the other": (
+        {"a": ((1, 2), MODEL, "chat"), "b": ((3, 4, 5), MODEL, "chat")},
+        {"a": ((1, 2, 5), MODEL, "chat"), "b": ((3, 4), MODEL, "chat")},
+        ["stop b", "start b", "wait", "stop a", "start a"],
+        "a and b restart; another group answers to the same name meanwhile",
+    ),
+    "and back": (
+        {"a": ((1, 2, 5), MODEL, "chat"), "b": ((3, 4), MODEL, "chat")},
+        {"a": ((1, 2), MODEL, "chat"), "b": ((3, 4, 5), MODEL, "chat")},
+        ["stop a", "start a", "wait", "stop b", "start b"],
+        "a and b restart; another group answers to the same name meanwhile",
+    ),
+    "a node moves from another name": (
+        PAIRS,
+        PAIRS
+        | {"a": ((1, 2, 5), MODEL, "chat"), "c": ((3,), MODEL, "x"), "b": ((4,), MODEL, "chat")},
+        ["stop b", "stop c", "start b", "start c", "wait", "stop a", "start a"],
+        "a, b and c restart; nobody answers to x for up to 22 min",
+    ),
+    "replicas trade places": (
+        PAIRS,
+        PAIRS | {"a": ((3, 4), MODEL, "chat"), "b": ((1, 2), MODEL, "chat")},
+        ["stop a", "stop b", "start a", "start b"],
+        "a and b restart; nobody answers to chat for up to 22 min",
+    ),
+    "a replica more": (
+        {name: PAIRS[name] for name in ("a", "c")},
+        PAIRS,
+        ["start b"],
+        "the API stays up",
+    ),
+    "another model behind the name of two": (
+        PAIRS,
+        PAIRS | {"a": ((1, 2), OTHER_MODEL, "chat"), "b": ((3, 4), OTHER_MODEL, "chat")},
+        ["stop a", "start a", "wait", "stop b", "start b"],
+        "a and b restart; another group answers to the same name meanwhile",
+    ),
+    "another model behind one of two": (
+        PAIRS,
+        PAIRS | {"b": ((3, 4), OTHER_MODEL, "chat")},
+        ["stop b", "start b"],
+        "b restarts; another group answers to the same name meanwhile",
+    ),
+    "another model where there is one": (
+        PAIRS,
+        PAIRS | {"c": ((5,), OTHER_MODEL, "x")},
+        ["stop c", "start c"],
+        "c restarts; nobody answers to x for up to 22 min",
+    ),
+    "another name": (
+        PAIRS,
+        PAIRS | {"c": ((5,), MODEL, "y")},
+        ["stop c", "start c"],
+        "c restarts; nobody answers to x any more",
+    ),
+    "a group takes the place of a replica": (
+        PAIRS,
+        {"c": PAIRS["c"], "a": PAIRS["a"], "d": ((3, 4), OTHER_MODEL, "y")},
+        ["stop b", "start d"],
+        "b is gone",
+    ),
+    "what is gone goes on until its successor serves": (
+        {name: PAIRS[name] for name in ("a", "c")},
+        {"c": PAIRS["c"], "e": ((3, 4), MODEL, "chat")},
+        ["start e", "wait", "stop a"],
+        "a is gone",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_order_that_keeps_names_answering(name: str) -> None:
+    before, after, order, said = CHANGES[name]
+    change = reviewed(rack(before), rack(after))
+    assert (waves(change), change.downtime) == (order, said)
+
+
+def some_groups(rng: random.Random) -> Groups:
+    """Groups of five nodes, of which some share a name."""
+    nodes = rng.sample(range(1, 6), 5)
+    found: dict[str, tuple[Sequence[int], str, str]] = {}
+    while nodes:
+        size = min(len(nodes), rng.choice((1, 1, 2, 2, 3)))
+        name = rng.choice([each for each in "abcde" if each not in found])
+        members = tuple(nodes.pop() for _ in range(size))
+        found[name] = members, rng.choice((MODEL, OTHER_MODEL)), rng.choice(("chat", "x"))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_order_keeps_its_promise(seed: int) -> None:
+    """No node ever has two engines, and who is said to answer does so at every step."""
+    rng = random.Random(seed)
+    before, after = some_groups(rng), some_groups(rng)
+    change = reviewed(rack(before), rack(after))
+    if not change.serving:
+        return
+    names = {served for _, _, served in before.values()} & {s for _, _, s in after.values()}
+    kept = names - {*change.serving.is_down}
+    running, started = dict(before), dict[str, tuple[Sequence[int], str, str]]()
+    for word, _, group in (step.partition(" ") for step in waves(change)):
+        if word == "stop":
+            del running[group]
+        elif word == "start":
+            started[group] = after[group]
+        else:
+            running, started = running | started, {}
+        assert kept <= {served for _, _, served in running.values()}
+        nodes = [node for members, _, _ in (running | started).values() for node in members]
+        assert len(nodes) == len({*nodes})
+    assert (running | started).keys() == after.keys()
 
 
 def test_lock_is_of_all_groups() -> None:

@@ -192,7 +192,9 @@ def _notice(parts: Serving, time: str) -> str:
     stopped, gone = parts.restarting, parts.gone
     said = [f"{listed(stopped, 'and')} restart{'s' * (len(stopped) == 1)}"] if stopped else []
     said += [f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"] if gone else []
-    said += [f"{part.group} runs in place of {name}" for part, name in parts.switched]
+    said += [
+        f"{part.group} runs in place of {name}, after up to {time}" for part, name in parts.switched
+    ]
     if parts.lost:
         said.append(f"nobody answers to {listed(parts.lost, 'and')} any more")
     if parts.is_down:

@@ -107,15 +107,17 @@ class _Plan:
         self.order = [*gone, *(part.group for part in changed)]
         self.starting = [*changed, *fresh]
         self.held: frozenset[str] = frozenset()
+        self.kept: list[str] = []
 
     def keeps(self, served_name: str) -> bool:
         """Whether somebody answers to a name all the time, with what has to wait for that."""
         for name in self.stopping:
             if self.was[name] == served_name:
                 held = self._closed(self.held | {name})
-                first = self._starts(held, is_first=True)
-                if any(part.model.served_name == served_name for part in first):
+                first = {part.model.served_name for part in self._starts(held, is_first=True)}
+                if {*self.kept, served_name} <= first:
                     self.held = held
+                    self.kept.append(served_name)
                     return True
         return False
 
