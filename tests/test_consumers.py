@@ -22,7 +22,7 @@ from yamllint import linter
 from yamllint.config import YamlLintConfig
 
 from generator.bundle.payload import original
-from generator.bundle.plan import CARRIED, CONTEXT, payload
+from generator.bundle.plan import CARRIED, is_context, payload
 from generator.services.web_ui import WebUi
 from generator.site import Container
 from generator.verify.checks import LINT, on_a_machine, unit_files
@@ -76,7 +76,7 @@ def test_yaml() -> None:
 @each_bundle
 def test_scripts(bundle: Bundle) -> None:
     require("shellcheck")
-    generated = [path for path in bundle.modes if CARRIED not in path and CONTEXT not in path]
+    generated = [path for path in bundle.modes if CARRIED not in path and not is_context(path)]
     texts = {path: (bundle.folder / path).read_bytes() for path in generated}
     scripts = {path for path, text in texts.items() if text.startswith(b"#!")}
     assert scripts == {path for path in generated if bundle.modes[path] & 0o111}

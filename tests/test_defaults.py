@@ -31,9 +31,6 @@ DEFAULTS = dict(_defaults(sections.site_schema()))
 del DEFAULTS["model.kv_cache_dtype"], DEFAULTS["groups.model.kv_cache_dtype"]
 # Alternatives have the same keys as groups.
 DEFAULTS = {path: value for path, value in DEFAULTS.items() if ".alternatives." not in path}
-# A group keeps no KV cache on disk: SG250.
-for _KEY in ("buffer_gib", "connector"):
-    del DEFAULTS[f"groups.model.kv_offload.{_KEY}"]
 # Where a key has a meaning that lab-mesh lacks.
 _EXAMPLES = {
     "engine.parallel.tensor": "single",
@@ -83,9 +80,6 @@ def _of_one_group(site: dict[str, Any]) -> dict[str, Any]:
     """The same where one group of all nodes serves what the site did."""
     group: dict[str, Any] = {"name": "chat", "nodes": [node["name"] for node in site["nodes"]]}
     group |= {key: site.pop(key) for key in ("model", "engine")}
-    # A group builds no image.
-    if isinstance(group["engine"]["image"], dict):
-        group["engine"]["image"] = "example.org/engine:1"
     return site | {"groups": [group]}
 
 

@@ -24,7 +24,7 @@ from programs import require
 
 from generator import __version__
 from generator.bundle.payload import original
-from generator.bundle.plan import CARRIED, CONTEXT, payload
+from generator.bundle.plan import CARRIED, is_context, payload
 from generator.bundle.tree import Tree
 from generator.resources import ROOT
 
@@ -143,7 +143,7 @@ def tree(request: pytest.FixtureRequest, bundle: Bundle) -> Tree:
 def generated(tree: Tree) -> Tree:
     """What of it is not carried as people wrote it."""
     return {
-        path: file for path, file in tree.items() if CARRIED not in path and CONTEXT not in path
+        path: file for path, file in tree.items() if CARRIED not in path and not is_context(path)
     }
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from bundles import IN_GROUPS, NodeFolder
+from bundles import IN_GROUPS, NodeFolder, on_node
 from stand_ins import StandIns
+from test_image import DOCKER, SSH
 from test_launch import launch
 from test_verify import machine
 
@@ -184,6 +186,23 @@ def test_launch_of_a_group(tmp_path: Path) -> None:
     arguments = stand_ins.replaced(container.entrypoint, *started)
     assert arguments == [word for words in container.command for word in words]
     assert stand_ins.environment(container.entrypoint)["VLLM_HOST_IP"] == "10.0.0.11"
+
+
+def test_image_of_a_group_gets_to_its_nodes_alone(tmp_path: Path) -> None:
+    stand_ins = StandIns(tmp_path)
+    stand_ins.add("docker", DOCKER)
+    stand_ins.add("ssh", SSH)
+    node = folder("built", "spark1")
+    image = tmp_path / "image-chat"
+    shutil.copytree(node.bundle.folder / "operator/groups/chat/image", image)
+    tree = node.copy(tmp_path)
+    done = stand_ins.run(*on_node(tree, "bash", str(image / "build.sh")))
+    assert done.returncode == 0, done.stderr
+    assert "spark2 has it now" in done.stdout
+    asked = (stand_ins.calls / "ssh").read_text()
+    assert "10.0.0.12" in asked
+    assert "10.0.0.13" not in asked
+    assert "--tag vllm-own:1 " in (stand_ins.calls / "docker").read_text()
 
 
 def test_launch_names_the_groups() -> None:

@@ -3,6 +3,7 @@
 from functools import cache
 
 from generator.resources import TEMPLATES
+from generator.site.places import is_context
 
 FOLDER = "payload"
 
@@ -16,6 +17,9 @@ def copied(path: str) -> str:
 def original(path: str) -> str:
     """Where the original of a file of a bundle would be, if that is a copy."""
     folder, _, rest = path.partition("/")
+    if path.endswith("/image/build.sh") and not is_context(path):
+        # There is a copy beside the image of each group.
+        return "operator/image/build.sh"
     return path if folder == "operator" else f"node/{_AGAIN.get(rest, rest)}"
 
 

@@ -24,6 +24,7 @@ from generator.bundle.payload import original
 from generator.services import SERVICES
 from generator.site import FILES, RAW_ENV, Node, Site
 from generator.site.entry import Entry, OperatorEntry, everywhere, several
+from generator.site.places import is_context as is_context
 from generator.site.switch_setup import SwitchSetup
 
 
@@ -72,7 +73,7 @@ def _raw(site: Site, node: Node) -> bool:
 
 
 def _kept(site: Site, node: Node) -> bool:
-    return site.model.kv_offload is not None
+    return bool(site.kv_offloads(node))
 
 
 def _job(site: Site, node: Node) -> bool:
@@ -164,10 +165,9 @@ CABLING = "cabling.svg"
 MEMORY = "memory.svg"
 MANIFEST = "MANIFEST.json"
 CHECKSUMS = "SHA256SUMS"
-# What an image is built with, and where the files of people are that it is built from.
+# What an image is built with; that of a group is in a folder of its own.
 DOCKERFILE = "operator/image/Dockerfile"
 BUILD_IMAGE = "operator/image/build.sh"
-CONTEXT = "operator/image/context/"
 # Where the files of people are that a node's folder carries.
 CARRIED = f"{FILES[1:]}/"
 

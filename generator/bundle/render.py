@@ -14,7 +14,6 @@ from generator.bundle.plan import (
     BUILD_IMAGE,
     CABLING,
     CHECKSUMS,
-    CONTEXT,
     DOCKERFILE,
     GROUP_PAGE,
     MANIFEST,
@@ -54,7 +53,7 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
         File(setup.path, printed(switch_template(setup), **_switch(site, setup)), 0o644, NOTHING)
         for setup in site.switch_setups
     ]
-    files += _image(site)
+    files += (file for part in site.parts for file in _image(part))
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, NOTHING))
     if site.memory and site.memory.nodes:
@@ -68,11 +67,12 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
 def _image(site: Site) -> Iterator[File]:
     """What the image is built with, and from."""
     if build := site.image_build:
-        yield File(DOCKERFILE, printed(DOCKERFILE, site=site), 0o644, NOTHING)
-        yield File(BUILD_IMAGE, copied(BUILD_IMAGE), 0o755, NOTHING)
+        folder = site.image_folder
+        yield File(f"{folder}/Dockerfile", printed(DOCKERFILE, site=site), 0o644, NOTHING)
+        yield File(f"{folder}/build.sh", copied(BUILD_IMAGE), 0o755, NOTHING)
         for file in build.files:
             mode = 0o755 if file.is_executable else 0o644
-            yield File(f"{CONTEXT}{file.path}", decoded(file.data), mode, NOTHING)
+            yield File(f"{folder}/context/{file.path}", decoded(file.data), mode, NOTHING)
 
 
 def cabling(site: Site) -> str:
@@ -85,8 +85,9 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     printed_paths = {
         entry.path for entry in operator_entries(site) if not (entry.made or entry.payload)
     }
-    if path == DOCKERFILE and site.image_build:
-        return path, {"site": site}
+    for part in site.parts:
+        if part.image_build and path == f"{part.image_folder}/Dockerfile":
+            return DOCKERFILE, {"site": part}
     if page := _of_group(site, path):
         return page
     if path in (README, CABLING, MEMORY, *printed_paths):

@@ -154,6 +154,7 @@ def _whole(
         services=beside,
         bandwidth=_bandwidth(topology, len(declared.nodes)),
         memory=None,
+        image_build=None,
         group="",
         slot="",
         written=(),

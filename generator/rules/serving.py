@@ -443,40 +443,47 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
             )
 
 
-@rule("SG250", unless="SG201 SG241")
-def engine_that_is_alone(groups: Groups) -> Iterator[Fault]:
-    """What a bundle sets up once is for a site with one engine.
+@rule("SG253", unless="SG201 SG241")
+def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
+    """Each group keeps its KV cache in a folder of its own.
 
-    An image that is built on a node, an engine without a container, and a KV cache on the disk of
-    a node are of one engine: with groups build the image elsewhere, and name it.
+    The engines would count each other's blocks as their own, and each folder has one size.
+    Alternatives keep theirs while others run.
 
     Bad:
         groups:
           - name: chat
             nodes: [spark1]
-            engine: {venv: /opt/vllm}
+            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 200}}
+          - name: small
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 100}}
+            engine: {port: 8001}
 
     Good:
         groups:
           - name: chat
             nodes: [spark1]
-            engine: {image: 'vllm/vllm-openai:v0.33.0'}
+            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/chat, gib: 200}}
+          - name: small
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/small, gib: 100}}
+            engine: {port: 8001}
     """
+    taken: dict[tuple[str, str], DeclaredGroup] = {}
     for group in groups:
-        if not group.is_own or group.engine is None or group.model is None:
+        kept = group.model.kv_offload if group.model else None
+        if kept is None:
             continue
-        asked = {
-            ("engine", "venv"): group.engine.venv,
-            ("engine", "image"): group.engine.derived,
-            ("model", "kv_offload"): group.model.kv_offload,
-        }
-        for path, value in asked.items():
-            if value is not None:
-                yield Fault(
-                    f"'{path[-1]}' as it is written is for a site with one engine",
-                    (*group.path, *path),
-                    "name an image that a registry has" if path[0] == "engine" else "take it out",
-                )
+        owners = [taken.setdefault((node, kept.path), group) for node in group.nodes]
+        other = next((owner for owner in owners if owner is not group), None)
+        if other:
+            yield Fault(
+                f"{other.name} keeps its KV cache in {kept.path} too",
+                (*group.written, "model", "kv_offload", "path"),
+                "write a folder of its own",
+                related=(Related(other.name, (*other.path, "name")),),
+            )
 
 
 @rule("SG251", unless="SG240")

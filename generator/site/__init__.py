@@ -18,7 +18,7 @@ from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.assessment import Fit
 from generator.origin import Origin, origins
 from generator.records import record
-from generator.site.places import place, project, unit
+from generator.site.places import image_folder, place, project, unit
 from generator.site.switch_setup import SwitchSetup
 from generator.sitefile.declaration import FILES as FILES
 from generator.sitefile.declaration import KvOffload, Management, Parallel, Speculative
@@ -108,7 +108,7 @@ class CarriedFile:
 
 @record
 class ImageBuild:
-    """An image that is built on a node, from the files of the folder `operator/image`.
+    """An image that is built on a node, from the files of a folder of its own.
 
     `copies` are paths in that folder and in the image, `mods` folders in both with a run.sh.
     `llama_cpp` is the commit that llama.cpp is built from in a stage of its own, if it is. `inputs`
@@ -618,6 +618,7 @@ class Site:
         title=Origin("name groups"),
         unit=Origin("groups", "one for each engine of a node"),
         has_fabric=Origin("cabling", "whether there are cables"),
+        kv_offloads=Origin("model.kv_offload"),
         hubs=Origin("model.cache|user", "the folder that each node's engine reads models from"),
         kind=Origin("topology.kind"),
         mtu=Origin("topology.mtu|topology.kind", "9000, but 1500 on a switch"),
@@ -630,6 +631,7 @@ class Site:
         start_order=Origin("nodes", "workers before the head"),
         test_nccl=Origin("engine.nccl"),
         image_build=Origin("engine.image", "what the image is built from"),
+        image_folder=Origin("engine.image", "where the image is built from"),
         address=Origin("services.gateway services.proxy nodes"),
         advisories=Origin("", "those that are about a kernel or a driver"),
         switch_setups=Origin("topology.switches"),
@@ -728,6 +730,11 @@ class Site:
         return place(path, self.group)
 
     @property
+    def image_folder(self) -> str:
+        """What its image is built with, if it is built here."""
+        return image_folder(self.group)
+
+    @property
     def title(self) -> str:
         """What its engine serves, in a sentence: the site, or a group of it."""
         return f"{self.group} of {self.name}" if self.group else self.name
@@ -813,9 +820,14 @@ class Site:
 
     def runs_containers(self, node: "Node") -> bool:
         """Whether the engine or a service does so on a node."""
-        return not self.engine.venv or any(
+        return any(not part.engine.venv for part, _ in self.parts_of(node.name)) or any(
             image for service in self.services.values() for image in service.images(node)
         )
+
+    def kv_offloads(self, node: Node) -> tuple[KvOffload, ...]:
+        """The KV caches on the disk of a node."""
+        kept = (part.model.kv_offload for part, _ in self.parts_of(node.name))
+        return tuple(one for one in kept if one)
 
     def secrets(self, node: Node) -> Words:
         """The names that must have a value in a node's secrets.env."""

@@ -28,6 +28,16 @@ def place(path: str, group: str) -> str:
     return f"{folder}/groups/{group}/{name}"
 
 
+def image_folder(group: str) -> str:
+    """What the image of an engine is built with, for the operator's machine."""
+    return f"operator/groups/{group}/image" if group else "operator/image"
+
+
+def is_context(path: str) -> bool:
+    """Whether it is a file of people that an image is built from."""
+    return path.startswith("operator/") and "/image/context/" in path
+
+
 def given_secrets(group: str) -> str:
     """Where an engine's own secrets are prepared for its container, by its unit."""
     return f"/run/{unit(group)}/secrets"

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from generator.bundle.plan import CARRIED, CHECKSUMS, CONTEXT, MANIFEST
+from generator.bundle.plan import CARRIED, CHECKSUMS, MANIFEST, is_context
 from generator.records import record
 
 
@@ -43,7 +43,7 @@ class BundleFolder:
         listed = (
             p
             for p in self.modes
-            if Path(p).match(pattern) and CARRIED not in p and CONTEXT not in p
+            if Path(p).match(pattern) and CARRIED not in p and not is_context(p)
         )
         return [path for path in listed if (self.path / path).is_file()]
 

@@ -8,8 +8,8 @@ from generator.bundle.payload import original
 from generator.bundle.plan import (
     CARRIED,
     CHECKSUMS,
-    CONTEXT,
     MANIFEST,
+    is_context,
     operator_entries,
     payload,
 )
@@ -94,7 +94,7 @@ def _sources(
 def _made_by_code(site: Site, path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
     """What writes the files that no template prints."""
     name = PurePosixPath(path).name
-    if CARRIED in path or path.startswith(CONTEXT):
+    if CARRIED in path or is_context(path):
         how = "carried byte by byte from beside the site file"
         return ("generator/derive/files.py",), (Value(name, how, ()),)
     made = {entry.path: entry.made for entry in operator_entries(site)}.get(path)

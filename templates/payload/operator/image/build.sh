@@ -13,9 +13,21 @@ if [[ ! -r $node_env ]]; then
   echo "build.sh: there is no $node_env; install this node's folder of the bundle first" >&2
   exit 2
 fi
-fact() { sed -n "s/^$1=//p" "$node_env"; }
-image=$(fact IMAGE)
 wanted=$(sed -n 's/^LABEL sparkgen.build=//p' Dockerfile)
+# Of an engine that is one of several here, the facts of those whose image this is.
+facts=("$node_env")
+if grep -q '^GROUP=' "$node_env"; then mapfile -t facts < <(grep -lxF "IMAGE_BUILD=$wanted" /etc/sparkgen/groups/*.node.env); fi
+if ((${#facts[@]} == 0)); then
+  echo "build.sh: no group of this machine has that image; install its node's folder of the bundle first" >&2
+  exit 2
+fi
+fact() { sed -n "s/^$1=//p" "${facts[@]}" | sort -u; }
+image=$(fact IMAGE)
+members() { sed -n 's/^MEMBER=//p' /etc/sparkgen/nodes.env 2>/dev/null | grep -v "^$(fact NODE) "; }
+# Those of the groups alone, where there are any.
+peers() {
+  if [[ -n $(fact RANKS) ]]; then members | grep -f <(fact RANKS | sed 's/.*/^& /'); else members; fi
+}
 
 # The label tells what an image was made of, the layers whether it is the same build: its ID differs between Docker's
 # stores, and two builds of the same inputs may differ, as packages do over time.
@@ -69,5 +81,5 @@ while read -r name login; do
     echo "build.sh: $name did not get $image; log in to $login without a password, and run build.sh again" >&2
     failed=1
   fi
-done < <(sed -n 's/^MEMBER=//p' /etc/sparkgen/nodes.env 2>/dev/null | grep -v "^$(fact NODE) ")
+done < <(peers)
 exit "$failed"

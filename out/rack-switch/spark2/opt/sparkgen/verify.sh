@@ -54,7 +54,7 @@ load_seconds=$(fact LOAD_SECONDS)
 free_gib=20
 mapfile -t advisories < <(fact ADVISORY)
 mapfile -t secrets < <(fact SECRET)
-kv_offload=$(fact KV_OFFLOAD)
+mapfile -t kv_offloads < <(fact KV_OFFLOAD)
 mapfile -t groups < <(fact GROUP)
 mapfile -t alternatives < <(fact ALTERNATIVES)
 switch=$(fact SWITCH)
@@ -344,9 +344,12 @@ check_disk() {
 
 # The KV cache on disk may grow to its size: what it has by now counts as free for it.
 check_kv_disk() {
-  local gib folder there free used
-  [[ $kv_offload ]] || return 0
-  read -r gib folder <<<"$kv_offload"
+  local line
+  for line in "${kv_offloads[@]}"; do check_kv_folder "${line%% *}" "${line#* }"; done
+}
+
+check_kv_folder() { # GIB FOLDER
+  local gib=$1 folder=$2 there free used
   there=$(as_far_as_there "$folder")
   free=$(bounded df --output=avail --block-size=1G "$there" | tail -n 1)
   used=$(bounded du --summarize --block-size=1G "$folder")
@@ -503,9 +506,7 @@ docker_answers=0 ours=''
 
 check_docker() {
   local version
-  if [[ $venv ]]; then
-    ours=$(container) ours=${ours:+sparkgen-engine.service}
-  fi
+  each_engine own_process
   [[ $docker_is_used ]] || return 0
   if version=$(bounded docker info --format '{{.ServerVersion}}') && [[ $version ]]; then
     docker_answers=1
@@ -518,6 +519,11 @@ check_docker() {
   fi
 }
 
+# An engine without a container is known by its unit.
+own_process() {
+  if [[ $venv && -n $(container) ]]; then ours+=${ours:+$'\n'}$unit.service; fi
+}
+
 needs_docker() {
   ((docker_answers)) || skip "$1" "Docker does not answer"
   ((docker_answers))
@@ -527,7 +533,7 @@ needs_docker() {
 container() {
   local process
   if [[ $venv ]]; then
-    process=$(bounded systemctl show --property=MainPID --value sparkgen-engine)
+    process=$(bounded systemctl show --property=MainPID --value "$unit")
     echo "${process#0}"
     return
   fi
@@ -593,7 +599,7 @@ check_build() {
   if [[ $label == "$image_build" ]]; then
     ok image "$image, built from what the bundle has"
   else
-    fail image "$image was built from something else" "run operator/image/build.sh on the head, as README.md says"
+    fail image "$image was built from something else" "run build.sh of operator/image on the head, as README.md says"
   fi
 }
 
@@ -916,7 +922,7 @@ check_api_of_unit() {
   elif [[ -z $(listener "${health_url##*:}") ]]; then
     skip api "the engine is loading the model: port ${health_url##*:} is not open yet"
   else
-    fail api "$health_url/health does not answer, though its port is open" "journalctl -u sparkgen-engine"
+    fail api "$health_url/health does not answer, though its port is open" "journalctl -u $unit"
   fi
 }
 
