@@ -187,4 +187,4 @@ def main(before: Path, after: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:])))
+    sys.exit(main(*(Path(folder).resolve() for folder in sys.argv[1:])))

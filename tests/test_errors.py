@@ -15,8 +15,8 @@ from error_cases import CASES, ERRORS, Case, beside, written
 from generator import catalogs
 from generator.catalogs import Image
 from generator.diagnostics import Finding
-from generator.fixing.repair import repair
-from generator.pipeline import read_site
+from generator.fixing.repair import Repair, repair
+from generator.pipeline import Reading, read_site
 from generator.records import replace
 from generator.reports.text import difference, text
 from generator.resources import ROOT
@@ -42,17 +42,15 @@ def _image_with_nccl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogs, "image", image)
 
 
-def findings(case: Case) -> tuple[str, list[Finding]]:
+def findings(reading: Reading) -> tuple[str, list[Finding]]:
     """What `validate` prints of a case's site, and the findings behind it."""
-    reading = read_site("site.yaml", case.site, beside)
     style = lint(reading.document) if reading.document.root else ()
     found = [*reading.findings, *style]
     return text(reading.document, found), found
 
 
-def fixed(case: Case) -> str:
+def fixed(done: Repair) -> str:
     """The difference that `fix` makes to a case's site."""
-    done = repair("site.yaml", case.site, beside)
     return difference(done.before.document, done.after.document) if done.fewer else ""
 
 
@@ -60,10 +58,11 @@ def fixed(case: Case) -> str:
 def test_mistake_is_reported_once_and_fixed_like_this(
     case: Case, pytestconfig: pytest.Config
 ) -> None:
-    printed, found = findings(case)
+    done = repair("site.yaml", case.site, beside)
+    printed, found = findings(done.before)
     assert [finding.rule for finding in found] == [case.rule], printed
     file = ERRORS / f"{case}.yaml"
-    now = written(case.site, printed, fixed(case))
+    now = written(case.site, printed, fixed(done))
     if pytestconfig.getoption("update_golden"):
         file.write_bytes(now)
     if report := "\n".join(differences(file.read_bytes(), now)):
@@ -110,7 +109,7 @@ def test_case_is_of_its_rule_alone(rule: str, monkeypatch: pytest.MonkeyPatch) -
     for name, case in CASES.items():
         if case.rule == rule:
             try:
-                printed, _ = findings(case)
+                printed, _ = findings(read_site("site.yaml", case.site, beside))
             except Exception:
                 # What comes after a rule may fall over what the rule would have kept out.
                 continue
