@@ -80,8 +80,8 @@ def adopt(found: Found, name: str, file: str, cables_told: Sequence[Edge] = ()) 
     variables = {node.name: _variables(node, commands[node.name]) for node in nodes}
     mine = variables[nodes[0].name]
     named = cables.named_ports(v.value.text for v in mine if "IFNAME" in v.name or "HCA" in v.name)
-    by_half = any(v.name == "NCCL_IB_HCA" and _names_first_halves(v.value.text) for v in mine)
     cabling = Cabling([cables.wired(node) for node in nodes], named, ranks, cables_told)
+    by_half = any(v.name == "NCCL_IB_HCA" and _is_by_half(v.value.text, cabling) for v in mine)
     draft.put(("version",), 1)
     draft.put(("name",), name)
     interface, plane = _control(nodes[0], mine, head)
@@ -269,7 +269,7 @@ def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str
             continue
         if _INTERFACES.fullmatch(name) and _names_interfaces(text, cabling):
             continue
-        if name == "NCCL_IB_HCA" and (_names_devices(text, cabling) or _names_first_halves(text)):
+        if name == "NCCL_IB_HCA" and (_names_devices(text, cabling) or _is_by_half(text, cabling)):
             continue
         if name in derived and cabling.is_alone and name != "NCCL_IB_DISABLE":
             continue
@@ -308,16 +308,20 @@ def _names_interfaces(text: str, cabling: Cabling) -> bool:
 
 def _names_devices(text: str, cabling: Cabling) -> bool:
     """Whether a value names the RoCE devices of all cabled ports."""
-    parts = {part.partition(":")[0] for part in text.lstrip("=").split(",") if part}
-    ports = {p for w in cabling.nodes for p in w.ports} or {p for (_, p), _ in cabling.cables}
-    wanted = {Half(p, h).hca for p in ports for h in HALVES}
-    return parts == wanted
+    return _devices_in(text) == {Half(p, h).hca for p in _cabled(cabling) for h in HALVES}
 
 
-def _names_first_halves(text: str) -> bool:
-    """Whether a value names first halves alone."""
-    parts = {part.partition(":")[0] for part in text.lstrip("=").split(",") if part}
-    return bool(parts) and parts <= {Half(p, 0).hca for p in PORTS}
+def _is_by_half(text: str, cabling: Cabling) -> bool:
+    """Whether a value names the first half of each cabled port, and no other."""
+    return _devices_in(text) == {Half(p, 0).hca for p in _cabled(cabling)}
+
+
+def _devices_in(text: str) -> set[str]:
+    return {part.partition(":")[0] for part in text.lstrip("=").split(",") if part}
+
+
+def _cabled(cabling: Cabling) -> set[int]:
+    return {p for w in cabling.nodes for p in w.ports} or {p for (_, p), _ in cabling.cables}
 
 
 def _device(interface: str) -> str:

@@ -205,6 +205,7 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
     words = [*said.get("entrypoint", ()), *said.get("cmd", ())]
     if [word.text for word in words[-2:]] == ["sleep", "infinity"] and served:
         words = served[0]
+    is_running = [word.text for word in words] in [[word.text for word in own] for own in served]
     base = frozenset(word.text for word in said.get("image-env", ()))
     env = [
         Variable(name, Word(value, word.file, word.span))
@@ -222,7 +223,14 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
     name = options["name"].text.lstrip("/") if "name" in options else ""
     image = said.get("image", [None])[0]
     return Container(
-        name, image, tuple(words), tuple(env), options, tuple(said.get("mount", ())), base
+        name,
+        image,
+        tuple(words),
+        tuple(env),
+        options,
+        tuple(said.get("mount", ())),
+        base,
+        is_running=is_running,
     )
 
 
@@ -236,7 +244,7 @@ def _process(text: Text) -> Container:
         if label == "env" and equals
     ]
     words = tuple(word for label, word in records if label == "arg")
-    return Container("process", words=words, env=tuple(env))
+    return Container("process", words=words, env=tuple(env), is_running=True)
 
 
 def serves(container: Container) -> bool:

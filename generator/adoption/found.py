@@ -37,7 +37,8 @@ class Variable:
 class Container:
     """A container: `words` are its entrypoint and command, `options` what else it is given.
 
-    `base` are the image's own variables; `is_changed` says that something changes it first.
+    `base` are the image's own variables; `is_changed` says that something changes it first,
+    `is_running` that its process was seen.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Container:
     mounts: tuple[Word, ...] = ()
     base: frozenset[str] = frozenset()
     is_changed: bool = False
+    is_running: bool = False
 
 
 @record

@@ -46,7 +46,12 @@ def _order(remark: Remark) -> tuple[str, int, int, str]:
 def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
     """A finding of the adopted site at the place that it came from; none for what is guessed."""
     place = adopted.origin(finding.path) if finding.path else None
-    if place is None or finding.rule in _OF_SITES or _is_guessed(adopted, finding.rule):
+    if (
+        place is None
+        or _is_disproved(adopted, finding)
+        or finding.rule in _OF_SITES
+        or _is_guessed(adopted, finding.rule)
+    ):
         return
     words = set(re.findall(r"[\w.-]+", finding.message))
     if words & adopted.draft.guessed_words:
@@ -59,6 +64,21 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
         _place(place),
         tuple(_related(adopted, finding.related)),
     )
+
+
+def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
+    """Whether what runs says otherwise than a rule that only computes, or can't see all files."""
+    if finding.rule == "SG520":
+        return any(
+            container.is_running for node in adopted.found.nodes for container in node.containers
+        )
+    # An empty variable masks a line of nccl.conf, and is nothing where there is no such line.
+    nodes = adopted.found.nodes
+    if finding.rule == "SG413" and finding.path[-2:-1] == ("env",) and all(n.place for n in nodes):
+        name, place = str(finding.path[-1]), adopted.origin(finding.path)
+        is_set = any(name == own.name for node in nodes for own in node.settings)
+        return bool(place and not place.text and not is_set)
+    return False
 
 
 def _message(finding: Finding, place: Word) -> str:

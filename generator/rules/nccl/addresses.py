@@ -6,7 +6,7 @@ from ipaddress import ip_network
 from generator.diagnostics import KeyPath, removal
 from generator.fabric.addressing import FABRIC_PREFIX, Fabric
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.nccl.grammar import path_of
+from generator.rules.nccl.grammar import path_of, uses
 from generator.rules.registry import Fault, rule
 from generator.site.control_plane import chosen_plane
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
@@ -49,7 +49,9 @@ def addresses_out_of_range(
         f"{interface.address.ip} of {node}'s {interface.name}"
         for node, interfaces in fabric.interfaces.items()
         for interface in interfaces
-        if interface.half.half in topology.rdma_halves and interface.address.ip not in wanted
+        if interface.half.half in topology.rdma_halves
+        and uses(engine, interface.half)
+        and interface.address.ip not in wanted
     ]
     if outside:
         more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""

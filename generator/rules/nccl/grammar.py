@@ -4,6 +4,7 @@ import re
 from ipaddress import ip_network
 
 from generator.catalogs.versions import Release, release
+from generator.hardware import Half
 from generator.sitefile.declaration import DeclaredEngine
 
 # What is wrong, what to write, and the value that is meant, if it is known.
@@ -37,6 +38,14 @@ def is_subnet(text: str) -> bool:
     except ValueError:
         return False
     return "/" in text
+
+
+def uses(engine: DeclaredEngine, half: Half) -> bool:
+    """Whether RDMA uses a half: all of them, unless the site's own list says otherwise."""
+    mark, names = marks(HCAS, engine.env.get(HCAS, ""))
+    listed = [item.partition(":")[0] for item in names.split(",") if item]
+    named = any(half.hca == n if "=" in mark else half.hca.startswith(n) for n in listed)
+    return not listed or named != ("^" in mark)
 
 
 def names_fault(name: str, value: str) -> Said | None:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from generator.diagnostics import Severity, removal
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import SUBNET_AWARE_NCCL
-from generator.rules.nccl.grammar import path_of, release_of
+from generator.rules.nccl.grammar import path_of, release_of, uses
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine
 
@@ -69,7 +69,7 @@ def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     value = engine.env.get("NCCL_IB_GID_INDEX", "-1")
     if value == "-1" or (engine.nccl and release_of(engine) < _FINDS_GIDS):
         return
-    addresses = _address_range(fabric)
+    addresses = _address_range(engine, fabric)
     if _holds(engine.env.get("NCCL_IB_ADDR_RANGE", ""), addresses):
         return
     advice = f"; where one must be chosen, 'NCCL_IB_ADDR_RANGE: {addresses}' does it by address"
@@ -81,9 +81,14 @@ def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     )
 
 
-def _address_range(fabric: Fabric) -> IPv4Network | None:
-    """The smallest network that all subnets of the fabric are in; None without a fabric."""
-    subnets = [*fabric.members]
+def _address_range(engine: DeclaredEngine, fabric: Fabric) -> IPv4Network | None:
+    """The smallest network that all subnets of RDMA are in; None without a fabric."""
+    subnets = {
+        interface.address.network
+        for interfaces in fabric.interfaces.values()
+        for interface in interfaces
+        if uses(engine, interface.half)
+    }
     if not subnets:
         return None
     found = min(subnets)
