@@ -63,6 +63,9 @@ KIMI_LOG = "SGLang's log of KimiK25ForConditionalGeneration, February 2026"
 GLM_LOG = "SGLang's log of GlmMoeDsaForCausalLM, February 2026"
 GLM_5_2 = "vLLM's log of GLM-5.2-NVFP4 on four B200, August 2026"
 GLM_SPARKS = "a report of GLM-5 with SGLang on four Sparks, July 2026"
+NANO_SPARKS = "a log of Nemotron 3 Nano Omni with SGLang on four Sparks, October 2026"
+STATES_SPARK = "a log of Qwen3.8-27B with SGLang on one Spark, September 2026"
+GEMMA_POOLS = "SGLang's pools of Gemma 4 in 16 bits, of logs"
 R1_LOG = "a parser's sample of SGLang's log of DeepSeek-R1, November 2025"
 CONTROL_PLANE = "a cold start of Qwen3-32B with SGLang, taken apart"
 L40S = "a report of Qwen3-235B-A22B-Instruct-2507-FP8 on eight L40S, September 2025"
@@ -197,23 +200,32 @@ def in_cache(
     tensor: int = 1,
     **how: Any,
 ) -> Figure:
-    """A cache of so many tokens on a rank in GiB, of a model all of whose layers cache alike."""
+    """The room that a cache of so many tokens takes on a rank, in GiB."""
+    name_of_engine, args = how.pop("engine", "vllm"), how.pop("args", {})
+    kind = how.pop("kind", UNIFORM)
 
     def ours() -> float:
         sizes = Parallel(tensor=tensor)
-        own = {key: value for key, value in how.items() if key != "engine"}
-        start = ENGINE_TRAITS[how.get("engine", "vllm")].start
+        start = ENGINE_TRAITS[name_of_engine].start
         assert start
-        engine = an_engine(name=how.get("engine", "vllm"), version=start.version, parallel=sizes)
-        model = a_model(name=name, context_length=tokens, **own)
+        engine = an_engine(name=name_of_engine, version=start.version, parallel=sizes, args=args)
+        model = a_model(name=name, context_length=tokens, **how)
         found = assess(some_nodes(sizes.ranks), model, engine)
         assert found
         assert found.nodes, found.missing
         return found.nodes[0].kv_one_gib
 
-    return Figure(
-        f"{what}: cache of {tokens} tokens", published, "GiB", source, 0.005, ours, UNIFORM
-    )
+    return Figure(f"{what}: cache of {tokens} tokens", published, "GiB", source, 0.005, ours, kind)
+
+
+def held_states(name: str, count: int) -> int:
+    """Bytes of so many states that SGLang is told to hold."""
+    known = known_shape_of(name)
+    assert known.layers
+    kinds = count_kinds(known, 0, known.layers)
+    engine = an_engine(name="sglang", version="0.5.23", args={"max-mamba-cache-size": count})
+    wanted = requested(a_model(name=name, context_length=8192), engine, None)
+    return cache(known, Split(kinds, kinds, 1, 1, 0, 0.0), wanted, None).fixed
 
 
 def cached(name: str, published: float, source: str, tolerance: float = 0.001) -> Figure:
@@ -475,6 +487,55 @@ FIGURES = (
         "qwen3-235b-a22b-instruct-2507-fp8",
         238208,
         tensor=4,
+    ),
+    in_cache(
+        "Nemotron 3 Nano, tensor 4, SGLang: states beside it, 0.9 of it",
+        53.38,
+        NANO_SPARKS,
+        "nvidia-nemotron-3-nano-30b-a3b-nvfp4",
+        19644177,
+        4,
+        engine="sglang",
+        kv_cache_dtype="fp8_e4m3",
+        kind=MIXED,
+    ),
+    in_cache(
+        "Qwen3.8-27B, SGLang: beside 360 states",
+        6.98,
+        STATES_SPARK,
+        "qwen3.8-27b-fp8",
+        228520,
+        engine="sglang",
+        kv_cache_dtype="fp8_e4m3",
+        args={"max-mamba-cache-size": 360},
+        kind=MIXED,
+    ),
+    Figure(
+        "Qwen3.8-27B, SGLang: 360 states and one more",
+        51.76,
+        "GiB",
+        STATES_SPARK,
+        0.01,
+        lambda: held_states("qwen3.8-27b-fp8", 360) / GIB,
+        MIXED,
+    ),
+    in_cache(
+        "Gemma 4 31B, SGLang: windows for 0.8 of the tokens",
+        737280 * 32768 / GIB,
+        GEMMA_POOLS,
+        "gemma-4-31b-it",
+        32768,
+        engine="sglang",
+        kind=MIXED,
+    ),
+    in_cache(
+        "Gemma 4 26B-A4B, SGLang: windows for 0.8 of the tokens",
+        184320 * 32768 / GIB,
+        GEMMA_POOLS,
+        "gemma-4-26b-a4b-it",
+        32768,
+        engine="sglang",
+        kind=MIXED,
     ),
     in_cache("Kimi-K2.5, SGLang", 160.63, KIMI_LOG, "kimi-k2.5", 2454421, 8, engine="sglang"),
     in_cache(

@@ -820,3 +820,50 @@ def test_fit_shows_by_how_much_a_model_does_not_fit(sparkgen: Command, tmp_path:
     plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=tmp_path).out)
     assert plain["memory"]["state"] == "does not fit"
     assert plain["memory"]["nodes"][0]["headroom_gib"] < 0
+
+
+HYBRID = {"name": "nvidia-nemotron-3-nano-30b-a3b-nvfp4", "context_length": 32768}
+
+
+@pytest.mark.parametrize(
+    ("args", "model", "slots", "held"),
+    [
+        ({}, {}, 5, None),
+        ({"mamba-radix-cache-strategy": "no_buffer"}, {}, 3, None),
+        ({"disable-radix-cache": True}, {}, 1, None),
+        ({"disable-radix-cache": True}, {"max_sequences": 8}, 1, 9),
+        ({"max-mamba-cache-size": 40}, {}, 5, 41),
+        ({}, {"speculative": {"method": "mtp", "tokens": 3}}, 9, None),
+        (
+            {"max-mamba-cache-size": 40},
+            {"speculative": {"method": "mtp", "tokens": 3}, "max_sequences": 4},
+            9,
+            41 + 4 * 5,
+        ),
+    ],
+)
+def test_states_of_sglang_have_room_of_their_own(
+    args: dict[str, Any], model: dict[str, Any], slots: int, held: int | None
+) -> None:
+    engine = an_engine(name="sglang", version="0.5.23", args=args)
+    division = requested(a_model(**HYBRID, **model), engine, None).division
+    assert division
+    assert (division.slots, division.held) == (slots, held)
+
+
+def test_a_room_that_sglang_divides_is_told() -> None:
+    def fit(**args: Any) -> Fit:
+        engine = an_engine(name="sglang", version="0.5.23", args=args)
+        found = assess(some_nodes(1), a_model(**HYBRID), engine)
+        assert found
+        return found
+
+    whole, fewer = fit(), fit(**{"mamba-full-memory-ratio": "0.1"})
+    held = fit(**{"max-mamba-cache-size": 100})
+    assert whole.shares == ("53% for full attention", "47% for states")
+    assert any("divided at the start: 53% for full" in line for line in verdict(whole))
+    assert fewer.shares == ("91% for full attention", "9% for states")
+    assert (fewer.most_sequences or 0) < (whole.most_sequences or 0)
+    assert held.shares == ()
+    assert held.worst.kv_room_gib < whole.worst.kv_room_gib
+    assert held.worst.system_gib == pytest.approx(whole.worst.system_gib, abs=0.02)

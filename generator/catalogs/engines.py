@@ -57,6 +57,23 @@ class Paging(NamedTuple):
     checkpoints_delta: Release
 
 
+class Pools(NamedTuple):
+    """An engine that divides its room at the start, among a pool for each kind of layers.
+
+    `windows` are the tokens of layers with a window for each of those without, `states` the bytes
+    of states for each of KV cache: the flag and its default. `slots` are the states of a request,
+    by `strategy`, a flag's value; `slots_flag` fixes how many there are in all, and `uncached_flag`
+    leaves prefixes uncached, which need states of their own.
+    """
+
+    windows: tuple[str, float]
+    states: tuple[str, float]
+    strategy: str
+    slots: Mapping[str, int]
+    slots_flag: str
+    uncached_flag: str
+
+
 class EngineTraits(NamedTuple):
     """What an engine is like; flags by their names without dashes, empty where there is none.
 
@@ -93,8 +110,9 @@ class EngineTraits(NamedTuple):
     gather and reduce, and not all send to all. `rings_reported`: it runs on rings of four or more.
 
     `paging` is how one pool of blocks is shared by layers of several kinds, None where each kind
-    has its own; then windows are rounded up to `window_cells` tokens. `tile` are the multiples to
-    which kernels of 4 bit experts pad their input and their inside.
+    has its own; then windows are rounded up to `window_cells` tokens. `pools` is how such an engine
+    divides its room among them, None where they grow as they are needed. `tile` are the multiples
+    to which kernels of 4 bit experts pad their input and their inside.
     """
 
     title: str
@@ -129,6 +147,7 @@ class EngineTraits(NamedTuple):
     is_built_for_ranks: bool = False
     tasks: Mapping[tuple[str, str], Task] = MappingProxyType({})
     paging: Paging | None = None
+    pools: Pools | None = None
     window_cells: int = 1
     tile: tuple[int, int] = (1, 1)
     start: Start | None = None
@@ -228,6 +247,17 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
         },
         rings_reported=True,
         tasks={("is-embedding", ""): "embedding"},
+        # SGLang 0.5.23: arg_groups/fields/schedule.py, lines 150 and 220; a request's states in
+        # mem_cache/kv_cache_configurator.py, line 3062, `_calculate_mamba_ratio`, and which
+        # strategy is the default in arg_groups/overrides.py, line 477.
+        pools=Pools(
+            windows=("swa-full-tokens-ratio", 0.8),
+            states=("mamba-full-memory-ratio", 0.9),
+            strategy="mamba-radix-cache-strategy",
+            slots={"no_buffer": 3, "extra_buffer_lazy": 4, "extra_buffer": 5, "": 5},
+            slots_flag="max-mamba-cache-size",
+            uncached_flag="disable-radix-cache",
+        ),
         start=Start("0.5.23", "lmsysorg/sglang:v0.5.23-cu130"),
     ),
     "tensorrt-llm": EngineTraits(

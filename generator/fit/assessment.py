@@ -8,6 +8,7 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import has_no_weights
 from generator.fit import formulas
+from generator.fit.caches import Cache
 from generator.fit.demand import Demand, Layout, Weights, demands, lacking
 from generator.fit.formulas import GB, GIB
 from generator.fit.requested import (
@@ -85,7 +86,7 @@ class Fit:
     model and its draft, in units of 1e9 bytes. `missing` says what isn't known. `fits_newer`: it
     doesn't fit, and would in what newer releases show of a node whose memory was not measured.
     `found` says what was found in place of 'auto'. `buffer_gib` of what is left to the system are
-    the buffer of a KV cache on disk.
+    the buffer of a KV cache on disk. `shares` says how the engine divides its room among pools.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -108,6 +109,7 @@ class Fit:
     fits_newer: bool = False
     found: tuple[str, ...] = ()
     buffer_gib: int = 0
+    shares: tuple[str, ...] = ()
 
     @property
     def worst(self) -> NodeMemory:
@@ -178,7 +180,18 @@ def _fit(
         files_gb=round((weights.text + weights.vision + weights.draft) / GB + known.tables_gb, 1),
         found=tuple(_found(model)) if fits else (),
         buffer_gib=model.kv_offload.buffer_gib if model.kv_offload else 0,
+        shares=_shares(found[0].cache),
     )
+
+
+_POOLS = {"full": "full attention", "window": "windows", "state": "states"}
+
+
+def _shares(cache: Cache) -> tuple[str, ...]:
+    """How the room is divided, where there is more than one pool."""
+    kinds = [pool.groups[0].pages[0].kind for pool in cache.pools]
+    shares = zip(cache.shares, kinds, strict=True) if len(cache.shares) > 1 else ()
+    return tuple(f"{share:.0%} for {_POOLS[kind]}" for share, kind in shares)
 
 
 def _found(model: DeclaredModel) -> Iterator[str]:
@@ -207,7 +220,7 @@ class _Rank:
         self.share = share_bytes(self.visible, engine.memory_utilization)
         held = demand.weights + demand.draft
         outside = ENGINE_TRAITS[engine.name].reserves_outside
-        inside = 0 if outside else demand.reserve_inside
+        inside = demand.cache.fixed if outside else demand.reserve_inside
         self.left = self.share - held - inside
         self.room = self.left if wanted.pool is None else float(wanted.pool)
         self.taken = held + demand.reserve + max(0.0, self.room)
@@ -237,7 +250,7 @@ class _Rank:
             draft_gib=_gib(demand.draft),
             activations_gib=_gib(demand.activations),
             graphs_gib=_gib(demand.graphs),
-            runtime_gib=_gib(demand.runtime),
+            runtime_gib=_gib(demand.runtime + demand.cache.fixed),
             nccl_gib=_gib(demand.nccl),
             correction_gib=_gib(demand.correction),
             kv_room_gib=_gib(max(0.0, self.room)),

@@ -11,9 +11,9 @@ from generator.fit import formulas
 from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds
 from generator.fit.paging import Pages, Pool, pool
-from generator.fit.requested import Requested
+from generator.fit.requested import Division, Requested
 from generator.models.architecture import GATED_DELTA, Compressed, Recurrent, Shape
-from generator.records import record
+from generator.records import record, replace
 
 # Tokens of a block: the default, that of latent caches, and of DeepSeek-V4.
 # Source: vllm/config/cache.py, line 185; FlashMLA's 64; models/deepseek_v4/attention.py.
@@ -26,15 +26,27 @@ _KERNEL_BLOCK, _LATENT_KERNEL_BLOCK = 16, 128
 
 @record
 class Cache:
-    """The KV cache of a rank; `under_way` are tokens scheduled and not settled yet."""
+    """The KV cache of a rank; `under_way` are tokens scheduled and not settled yet.
+
+    `shares` are those of the pools in the room where it is divided among them, and `fixed` the
+    bytes of states that are there whatever runs.
+    """
 
     pages: tuple[Pages, ...]
     pools: tuple[Pool, ...]
     under_way: int
+    shares: tuple[float, ...] = ()
+    fixed: int = 0
 
     def sequence(self, tokens: int) -> int:
-        """Bytes that one sequence of so many tokens takes."""
-        return sum(pool.sequence(tokens, self.under_way) for pool in self.pools)
+        """Bytes of the room that one sequence of so many tokens takes.
+
+        Of a room that is divided, that is as much as the pool needs which it fills first.
+        """
+        sizes = [pool.sequence(tokens, self.under_way) for pool in self.pools]
+        if not self.shares:
+            return sum(sizes)
+        return ceil(max(size / share for size, share in zip(sizes, self.shares, strict=True)))
 
     def read(self, tokens: int) -> float:
         """Bytes that are read for the next token of a sequence."""
@@ -73,6 +85,8 @@ def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | Non
         return Cache((), (), 0)
     if paging is None:
         kinds = tuple(_apart(shape, split, requested))
+        if requested.division and not shape.compressed:
+            return _divided(kinds, requested.division, requested.step)
         return Cache(kinds, tuple(pool([pages], packed=False) for pages in kinds), requested.step)
     under_way = requested.step
     if requested.version >= paging.two_steps:
@@ -81,6 +95,37 @@ def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | Non
     packed = shape.compressed is not None or _is_pooled(shape)
     one = pool(kinds, packed, tuples=requested.version < paging.packs)
     return Cache(kinds, (one,), under_way)
+
+
+def _divided(kinds: tuple[Pages, ...], division: Division, step: int) -> Cache:
+    """A cache whose room is divided among the kinds: by their tokens, and states by bytes.
+
+    Source: SGLang 0.5.23, model_executor/pool_configurator.py, line 784, `_recompute_cell_size`,
+    and mem_cache/kv_cache_configurator.py, line 3350.
+    """
+    states = [pages for pages in kinds if pages.kind == "state"]
+    fixed = 0
+    if division.held is not None:
+        fixed = division.held * sum(pages.layers * pages.page for pages in states)
+    else:
+        states = [replace(pages, blocks=division.slots) for pages in states]
+    grown = [[pages for pages in kinds if pages.kind == kind] for kind in ("full", "window")]
+    weights = [
+        sum(pages.layers * pages.page / pages.block for pages in alike) * tokens
+        for alike, tokens in zip(grown, (1, division.windows), strict=True)
+    ]
+    if not fixed:
+        grown.append(states)
+        weights.append(sum(weights) * division.states if states else 0)
+    kept = [(alike, weight) for alike, weight in zip(grown, weights, strict=True) if weight]
+    whole = sum(weight for _, weight in kept)
+    return Cache(
+        kinds,
+        tuple(pool(alike, packed=False) for alike, _ in kept),
+        step,
+        tuple(weight / whole for _, weight in kept),
+        fixed,
+    )
 
 
 def _is_pooled(shape: Shape) -> bool:

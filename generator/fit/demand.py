@@ -87,8 +87,9 @@ class Demand:
 
     @property
     def reserve(self) -> float:
-        """What is neither weights nor KV cache."""
-        return self.activations + self.graphs + self.runtime + self.nccl + self.correction
+        """What is neither weights nor KV cache that sequences share."""
+        own = self.activations + self.graphs + self.runtime + self.nccl + self.correction
+        return own + self.cache.fixed
 
     @property
     def reserve_inside(self) -> float:

@@ -14,6 +14,20 @@ _STATES: Mapping[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 @record
+class Division:
+    """How an engine divides its room among pools, one for each kind of layers.
+
+    `windows` are tokens of windows for each of full attention, `states` the bytes of states for
+    each of KV cache. A request has `slots` states; `held` are those of all, where they are fixed.
+    """
+
+    windows: float
+    states: float
+    slots: int
+    held: int | None = None
+
+
+@record
 class Requested:
     """What is requested; lengths in tokens, `cached` in bytes an element of KV cache.
 
@@ -24,7 +38,8 @@ class Requested:
     a block of the cache where they are given; `caches_prefixes` whether states of models with
     recurrent layers are kept for prefixes. `graphs` are how many are captured: of steps of any
     kind, and of decoding; None where that is not known. `window_cells` are what windows are
-    rounded up to, in tokens.
+    rounded up to, in tokens. `division` is how the room is divided at the start, None where it is
+    not.
     """
 
     context: int | None
@@ -46,6 +61,7 @@ class Requested:
     sorts: bool = True
     state_bytes: int | None = None
     window_cells: int = 1
+    division: Division | None = None
 
 
 def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None) -> Requested:
@@ -74,7 +90,35 @@ def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None)
         reserves_graphs=_reserves_graphs(engine),
         sorts=_sorts(engine),
         window_cells=traits.window_cells,
-        state_bytes=_STATES.get(str(args.get("mamba-ssm-cache-dtype", ""))),
+        state_bytes=_state_bytes(args),
+        division=_division(model, engine, drafted),
+    )
+
+
+def _state_bytes(args: Mapping[str, Argument]) -> int | None:
+    """Bytes of an element of a state, as vLLM and SGLang are told of it."""
+    told = args.get("mamba-ssm-cache-dtype") or args.get("mamba-ssm-dtype")
+    return _STATES.get(str(told))
+
+
+def _division(model: DeclaredModel, engine: DeclaredEngine, drafted: int) -> Division | None:
+    """How SGLang divides its room; drafted tokens have a state each, beside that of the request.
+
+    Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, line 3228, `_handle_max_mamba_cache`.
+    """
+    pools, args = ENGINE_TRAITS[engine.name].pools, engine.args
+    if pools is None:
+        return None
+    uncached = args.get(pools.uncached_flag) is True
+    slots = 1 if uncached else pools.slots.get(str(args.get(pools.strategy, "")), pools.slots[""])
+    steps = drafted + 1 if drafted else 0
+    fixed = _number(args, pools.slots_flag) or (model.max_sequences if uncached else None)
+    held = None
+    if fixed:
+        running = min(model.max_sequences or fixed, fixed // slots)
+        held = fixed + 1 + steps * (running + 1)
+    return Division(
+        _fraction(args, *pools.windows), _fraction(args, *pools.states), slots + steps, held
     )
 
 
@@ -140,6 +184,13 @@ def given_stages(engine: DeclaredEngine) -> tuple[int, ...] | None:
     """Layers of each pipeline stage as a variable gives them; None if none does, or not so."""
     text = engine.env.get(ENGINE_TRAITS[engine.name].stage_variable, "")
     return tuple(map(int, text.split(","))) if re.fullmatch(r"\d+(,\d+)*", text) else None
+
+
+def _fraction(args: Mapping[str, Argument], flag: str, default: float) -> float:
+    try:
+        return float(str(args.get(flag, default)))
+    except ValueError:
+        return default
 
 
 def _number(args: Mapping[str, Argument], flag: str) -> int | None:

@@ -92,6 +92,8 @@ def verdict(fit: Fit) -> list[str]:
             f"most sequences of {fit.context} tokens{replica}: {most}{requested}",
         ]
     lines += fit.found
+    if fit.shares:
+        lines.append(f"the room for KV cache is divided at the start: {listed(fit.shares, 'and')}")
     if fit.buffer_gib:
         lines.append(
             f"{fit.buffer_gib} GiB of what is left to the system: buffer of the KV cache on disk"
