@@ -20,6 +20,7 @@ from test_hostile import NASTY, everywhere
 from generator import catalogs
 from generator.models.architecture import known_shape
 from generator.pipeline import read_site
+from generator.sitefile.beside import Source, SourceFile, nothing_beside
 
 SiteFile = dict[str, Any]
 Draw = st.DrawFn
@@ -165,11 +166,13 @@ class _Plan(NamedTuple):
 def site_files(draw: Draw, kinds: Sequence[str] = KINDS) -> SiteFile:
     """Sound sites of these kinds."""
     kind = draw(st.sampled_from(kinds))
-    count = {"single": 1, "direct": 2, "ring": 3}.get(kind) or draw(st.integers(2, 12))
-    ray = draw(st.booleans())
-    octets = iter(draw(st.lists(st.sampled_from(_OCTETS), min_size=8, max_size=8, unique=True)))
+    counts = {"single": [1], "direct": [2], "ring": [3, 3, 4, 5, 6, 8]}
+    count = draw(st.sampled_from(counts.get(kind, range(2, 13))))
+    is_long = kind == "ring" and count > 3
+    ray = not is_long and draw(st.booleans())
+    octets = iter(draw(st.lists(st.sampled_from(_OCTETS), min_size=20, max_size=20, unique=True)))
     names = draw(st.lists(_NODE_NAME, min_size=count, max_size=count, unique=True))
-    topology = draw(_topologies(kind, next(octets)))
+    topology = draw(_topologies(kind, next(octets), is_long))
     managed = kind == "ring" or topology.get("control_plane") == "management"
     management = draw(_managements(count, next(octets), managed and kind != "single", ray))
     cabling, most = draw(_cablings(names, topology, octets, ray))
@@ -189,12 +192,16 @@ def site_files(draw: Draw, kinds: Sequence[str] = KINDS) -> SiteFile:
         "engine": draw(_engines(kind, count, shape, ray)),
         **draw(_EXTRAS),
     }
+    if free := free_ports(file) if kind in ("direct", "switch") else ():
+        uplinks = draw(st.lists(st.sampled_from(free), max_size=2, unique=True))
+        topology |= {"uplinks": uplinks} if uplinks else {}
+    file["model"] |= draw(_speculations(file)) | draw(_offloads(file))
     return file if _has_room(file) else _with_a_model_of_any_size(file, shape)
 
 
 def _has_room(file: SiteFile) -> bool:
     """Whether the model fits the nodes and its format the split."""
-    found = {finding.rule for finding in read_site("site.yaml", written(file)).findings}
+    found = {finding.rule for finding in read_site("site.yaml", written(file), beside).findings}
     return not found & {"SG520", "SG532"}
 
 
@@ -211,13 +218,23 @@ def _with_a_model_of_any_size(file: SiteFile, shape: "_Shape") -> SiteFile:
     return file | {"model": {"source": "example/x", "architecture": architecture} | model}
 
 
-def _topologies(kind: str, octet: int) -> st.SearchStrategy[dict[str, Any]]:
-    """The pool has room for six subnets, so for a ring, or two ports of a switch."""
+# What the files of drawn sites find in their folder.
+PREPARE = "files/prepare.sh"
+_SCRIPT = SourceFile("", b'#!/bin/bash\nexec "$@"\n', is_executable=True)
+
+
+def beside(path: str) -> Source:
+    return Source((_SCRIPT,)) if path == PREPARE else nothing_beside(path)
+
+
+def _topologies(kind: str, octet: int, is_long: bool) -> st.SearchStrategy[dict[str, Any]]:
+    """The pool has room for six subnets, so for a ring of three, or two ports of a switch."""
     planes = ("management",) if kind == "ring" else ("management", "fabric")
     return st.fixed_dictionaries(
         {"kind": st.just(kind)},
         optional={
-            "subnet_pool": _networks(octet, 8, 21).map(str),
+            "subnet_pool": _networks(octet, 8, 20 if is_long else 21).map(str),
+            **({"routes": st.just(True)} if is_long else {}),
             "mtu": st.integers(1280, 9216),
             "control_plane": st.sampled_from(planes),
             "renderer": st.sampled_from(["networkd", "NetworkManager"]),
@@ -280,7 +297,7 @@ def _cablings(
     subnets, most = draw(_subnets(kind, len(names), topology, sorted(set(shared)), octets))
     cabling = [
         {"endpoints": draw(st.permutations([":".join(end) for end in ends]))}
-        | ({"subnets": subnets[group]} if group in subnets else {})
+        | (draw(_addressed(kind, subnets[group])) if group in subnets else {})
         | draw(_CABLE_SETTINGS)
         for group, ends in zip(shared, links, strict=True)
     ]
@@ -291,6 +308,56 @@ def _cablings(
             if shared[number] == group and number != first and draw(st.booleans()):
                 del cable["subnets"]
     return _Plan(cabling, most)
+
+
+@st.composite
+def _addressed(draw: Draw, kind: str, subnets: list[str]) -> dict[str, Any]:
+    """A cable's subnets, or without a switch the addresses of its two ends in each of them."""
+    if kind == "switch" or draw(st.booleans()):
+        return {"subnets": subnets}
+    pairs = []
+    for network in map(IPv4Network, subnets):
+        hosts = st.integers(1, network.num_addresses - 2)
+        ends = draw(st.lists(hosts, min_size=2, max_size=2, unique=True))
+        pairs.append([f"{network[end]}/{network.prefixlen}" for end in ends])
+    return {"addresses": pairs}
+
+
+@st.composite
+def _speculations(draw: Draw, file: SiteFile) -> dict[str, Any]:
+    """Drafts without a model, which every drawn version has."""
+    if draw(st.booleans()) or "pipeline" in file["engine"]["parallel"]:
+        return {}
+    tokens = draw(st.integers(1, 8))
+    ngram = {"method": "ngram", "tokens": tokens, "config": {"prompt_lookup_max": tokens}}
+    # Its package is in no published image.
+    suffix = {"method": "suffix", "config": {"suffix_decoding_min_token_prob": 0.1}}
+    is_own = file["engine"].get("image", "").partition(":")[0] != "vllm/vllm-openai"
+    return {"speculative": draw(st.sampled_from([ngram, suffix] if is_own else [ngram]))}
+
+
+@st.composite
+def _offloads(draw: Draw, file: SiteFile) -> dict[str, Any]:
+    """A KV cache on disk where a replica is on one node, and memory is left for its buffer."""
+    engine, sizes = file["engine"], file["engine"]["parallel"]
+    left = (1 - engine.get("memory_utilization", 0.8)) * file.get("defaults", {}).get(
+        "visible_gib", 58
+    )
+    is_split = sizes.get("tensor", 1) * sizes.get("pipeline", 1) > 1
+    cannot = is_split or "0.33" not in engine["version"] or left < 10
+    cannot = cannot or engine.get("args", {}).get("enable-prefix-caching") is False
+    if cannot or draw(st.booleans()):
+        return {}
+    # LMCache keeps no states, which models of the catalog may have.
+    connectors = ["native", "lmcache"] if "architecture" in file["model"] else ["native"]
+    return {
+        "kv_offload": {
+            "path": "/srv/kv",
+            "gib": draw(st.integers(1, 4000)),
+            "buffer_gib": 1,
+            "connector": draw(st.sampled_from(connectors)),
+        }
+    }
 
 
 @st.composite
@@ -307,7 +374,8 @@ def _links(
         links = [((a, p), (b, q)) for p, q in zip(ports, others, strict=True)]
         return links[: draw(st.integers(1, 2))]
     if kind == "ring":
-        turn = draw(st.permutations(names))
+        # From four nodes on the cables follow the ranks.
+        turn = names if len(names) > 3 else draw(st.permutations(names))
         ring = [((a, "p0"), (b, "p1")) for a, b in zip(turn, [*turn[1:], turn[0]], strict=True)]
         return draw(st.permutations(ring))
     switch, word = draw(_NAME.filter(lambda name: name not in names)), draw(_WORD)
@@ -390,7 +458,10 @@ def _own_models(draw: Draw, count: int) -> tuple[dict[str, Any], _Shape]:
 
 @st.composite
 def _engines(draw: Draw, kind: str, count: int, shape: _Shape, ray: bool) -> dict[str, Any]:
-    sizes = draw(st.sampled_from(list(_layouts(count, shape))))
+    layouts = list(_layouts(count, shape))
+    if kind == "ring" and count > 3:
+        layouts = [sizes for sizes in layouts if count in (sizes["tensor"], sizes["pipeline"])]
+    sizes = draw(st.sampled_from(layouts))
     expert = {} if shape.experts == 0 else draw(_mapping(expert=st.booleans()))
     required = {
         "name": st.just("vllm"),
@@ -406,6 +477,7 @@ def _engines(draw: Draw, kind: str, count: int, shape: _Shape, ray: bool) -> dic
         "secrets": _SECRETS,
         "container": _CONTAINER,
         "files": _FILES,
+        "prepare": st.just(PREPARE),
     }
     if ray:
         required |= {"launcher": st.just("ray"), "image": st.sampled_from(_OWN_IMAGES)}
@@ -413,6 +485,10 @@ def _engines(draw: Draw, kind: str, count: int, shape: _Shape, ray: bool) -> dic
         optional["launcher"] = st.just("native")
     (required if kind == "ring" else optional)["nccl"] = _NCCL
     engine = draw(st.fixed_dictionaries(required, optional=optional))
+    if draw(st.sampled_from([False] * 5 + [True])):
+        of_containers = ("image", "container", "files", "prepare")
+        engine = {key: value for key, value in engine.items() if key not in of_containers}
+        engine["venv"] = draw(_PATH)
     return engine | draw(_ports(_port_names(sizes, ray)))
 
 
@@ -472,6 +548,8 @@ def with_a_node_more(site: SiteFile) -> SiteFile:
         {"endpoints": [f"{new['name']}:{port}", f"a-switch:{port}"]} for port in ports
     ]
     site["engine"]["parallel"] = {"pipeline": len(nodes)}
+    for key in ("speculative", "kv_offload"):
+        site["model"].pop(key, None)
     site["engine"].pop("ports", None)
     return site
 
@@ -479,13 +557,16 @@ def with_a_node_more(site: SiteFile) -> SiteFile:
 def free_ports(site: SiteFile) -> list[str]:
     """The ports of nodes that have no cable."""
     used = {end for cable in site["cabling"] for end in cable["endpoints"]}
+    used |= set(site["topology"].get("uplinks", ()))
     ports = [f"{node['name']}:{port}" for node in site["nodes"] for port in _PORTS]
     return [port for port in ports if port not in used]
 
 
 def with_all_ports(site: SiteFile) -> SiteFile:
     """A switch or a direct link with cables at each node's free port at the end."""
-    site, free = deepcopy(site), free_ports(site)
+    site = deepcopy(site)
+    site["topology"].pop("uplinks", None)
+    free = free_ports(site)
     if site["topology"]["kind"] == "direct":
         site["cabling"].append({"endpoints": free})
     else:

@@ -139,12 +139,16 @@ def tree(request: pytest.FixtureRequest, bundle: Bundle) -> Tree:
     return bundle(request.param)
 
 
-@pytest.fixture
-def generated(tree: Tree) -> Tree:
+def of_sparkgen(tree: Tree) -> Tree:
     """What of it is not carried as people wrote it."""
     return {
         path: file for path, file in tree.items() if CARRIED not in path and not is_context(path)
     }
+
+
+@pytest.fixture
+def generated(tree: Tree) -> Tree:
+    return of_sparkgen(tree)
 
 
 def test_text_is_plain(generated: Tree) -> None:

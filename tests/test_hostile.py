@@ -329,6 +329,7 @@ BYTES = {
     "directive": b"%YAML 9.9\n---\na: 1\n",
     "tag": b"!!python/object/apply:os.system [id]\n",
     "scalar": b"hello\n",
+    "a number where a list is": b"name: lab\nnodes: 1\ntopology: {kind: single}\n",
     "null": b"null\n",
     "block text": b"a: |\n  one\n  \x1b[31m\n",
 }

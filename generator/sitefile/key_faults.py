@@ -59,7 +59,8 @@ def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
     if error.code == UNKNOWN:
         return _unknown_key(error, path, value_at(data, path[:-1]))
     if error.code == REQUIRED:
-        return _missing_key(path, len(value_at(data, ("nodes",)) or ()))
+        nodes = value_at(data, ("nodes",))
+        return _missing_key(path, len(nodes) if isinstance(nodes, list) else 0)
     if error.rule == "excludes":
         return _excluded(error, path, value_at(data, path[:-1]))
     made = _BY_RULE.get(error.rule, _form_fault)(error, path)
