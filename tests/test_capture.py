@@ -3,15 +3,19 @@
 import gzip
 import io
 import json
+import os
 import subprocess
 import tarfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from captured_nodes import SCRIPT, Container, Machine, address
 from conftest import Command
+from docker_client import engine
 from programs import require
+from waiting import PATIENCE
 
 from generator.capture import CaptureError
 from generator.capture.archive import read
@@ -290,6 +294,34 @@ def test_same_node_same_bytes_and_what_was_taken_is_said(archive: Path, tmp_path
     assert (tmp_path / "spark1.tar.gz").read_bytes() == archive.read_bytes()
     assert "took containers/engine.txt" in done.stdout
     assert "Read it before you send it on" in done.stdout
+
+
+def test_dockers_own_client_prints_what_its_stand_in_does(tmp_path: Path) -> None:
+    require("docker")
+    given = replace(
+        HOSTILE, mounts=[("/srv/models", "/models")], digests=[f"a/b@sha256:{'a1' * 32}"]
+    )
+    expected = Machine("spark1", {}, {}, [given]).capture(tmp_path)
+    socket = tmp_path / "docker.sock"
+    env = {**os.environ, "DOCKER_HOST": f"unix://{socket}", "CAPTURE_ROOT": str(tmp_path / "none")}
+    (tmp_path / "own").mkdir()
+    with engine(given, socket):
+        argv = ["sh", str(SCRIPT), "spark1"]
+        subprocess.run(
+            argv, cwd=tmp_path / "own", env=env, capture_output=True, timeout=PATIENCE, check=True
+        )
+    path = "containers/engine.txt"
+    own = (tmp_path / "own/spark1.tar.gz").read_bytes()
+    printed = read("own", own).texts[path].splitlines()
+    more = [line for line in printed if line.split()[0] in ("init", "cap-add", "device", "ulimit")]
+    assert more == [
+        "init null",
+        'cap-add "IPC_LOCK"',
+        'device "/dev/infiniband"',
+        'ulimit "memlock" -1',
+    ]
+    stand_in = read("stand-in", expected.read_bytes()).texts[path].splitlines()
+    assert [line for line in printed if line not in more] == stand_in
 
 
 def test_shell() -> None:

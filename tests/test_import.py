@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from bundles import BUNDLES
 from captured_nodes import Container, Machine, address
 from conftest import Command
+from test_install import done, fresh, install
+from test_network import running
 
 from generator.adoption import Adoption, adopt
 from generator.adoption.reading import Input, read
@@ -132,6 +136,40 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     told = {f.rule for f in read_site(path.name, path.read_bytes(), beside(path)).findings}
     found = {remark.rule for remark in audit(adopted)}
     assert {rule for rule in found if rule not in path.read_text()} <= told
+
+
+def test_round_trip_of_installed_nodes(tmp_path: Path) -> None:
+    """As install.sh leaves the files of a node, and the kernel its interfaces."""
+    name = "lab-mesh"
+    bundle = next(bundle for bundle in BUNDLES if bundle.name == name)
+    trees = bundle.copy(tmp_path / "bundle")
+    asked = {}
+    with running(bundle, trees, tmp_path) as nodes:
+        for node in bundle.site.nodes:
+            asked[node.name] = json.loads(nodes.run(node.name, "ip", "-j", "address").stdout)
+    given = []
+    for node in bundle.site.nodes:
+        root = fresh(tmp_path / f"{node.name}.root", node.name)
+        done(install(trees[node.name], root, "--apply"))
+        tree = dict(own_files(root))
+        made = machine(bundle.site, node, tree)
+        managed = json.loads(made.printed["ip -j address"])[len(node.interfaces) :]
+        printed = {**made.printed, "ip -j address": json.dumps([*asked[node.name], *managed])}
+        archive = replace(made, files={}, printed=printed).capture(tmp_path)
+        given.append(Input("", archive.name, archive.read_bytes()))
+    again = adopt(read(given), name, f"{name}.yaml").reading.site
+    assert again
+    for before, after in zip(bundle.site.nodes, again.nodes, strict=True):
+        assert addresses(after) == addresses(before)
+        assert words(after) == words(before)
+        assert variables(after) == variables(before)
+
+
+def own_files(root: Path) -> Iterator[tuple[str, str]]:
+    """What is installed in a tree, by paths."""
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield str(path.relative_to(root)), path.read_text(errors="replace")
 
 
 def addresses(node: Node) -> list[tuple[str, str, int]]:

@@ -36,11 +36,14 @@ def running(site: Site, index: int, tree: dict[str, str]) -> Machine:
         **made.files,
         f"{HUB}/refs/main": COMMIT,
         f"{HUB}/snapshots/{COMMIT}/config.json": "{}",
+        "sys/class/net/enp1s0f1np1/mtu": "9000\n",
         "etc/dgx-release": 'DGX_OTA_VERSION="7.5.0"\n',
     }
     printed = {
         **made.printed,
         DRIVER: "NVIDIA GB10, 580.95.05\n",
+        "ethtool enp1s0f1np1": "\tSpeed: 200000Mb/s\n\tLink detected: yes\n",
+        "ethtool -i enp1s0f1np1": "driver: mlx5_core\nfirmware-version: 28.45.4028\n",
     }
     return replace(made, files=files, printed=printed)
 
@@ -48,6 +51,12 @@ def running(site: Site, index: int, tree: dict[str, str]) -> Machine:
 def with_file(path: str, old: str, new: str) -> Callable[[Machine], Machine]:
     return lambda node: replace(
         node, files={**node.files, path: node.files[path].replace(old, new)}
+    )
+
+
+def with_printed(line: str, old: str, new: str) -> Callable[[Machine], Machine]:
+    return lambda node: replace(
+        node, printed={**node.printed, line: node.printed[line].replace(old, new)}
     )
 
 
@@ -168,6 +177,14 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
     "model gone": (
         with_file(f"{HUB}/refs/main", COMMIT, ""),
         ["SG864: spark1: Qwen/Qwen3-235B-A22B-GPTQ-Int4, revision main, is not in the cache"],
+    ),
+    "driver": (
+        with_printed(DRIVER, "580.95.05", "590.44.01"),
+        ["SG867: the driver of the GPU differs: 590.44.01 on spark1; 580.95.05 on spark2; bring"],
+    ),
+    "firmware": (
+        with_printed("ethtool -i enp1s0f1np1", "28.45.4028", "28.47.1088"),
+        ["SG867: the firmware of the ConnectX-7 differs: 28.47.1088 on spark1; 28.45.4028 on"],
     ),
     "release": (
         with_file("etc/dgx-release", "7.5.0", "7.6.0"),
