@@ -106,6 +106,22 @@ def test_bad(row: Row) -> None:
     assert found[0].help
 
 
+BAD_NUMBERS = [
+    ("vllm", {"decode-context-parallel-size": 0}),
+    (
+        "vllm",
+        {"decode-context-parallel-size": 2, "block-size": 16, "cp-kv-cache-interleave-size": 0},
+    ),
+    ("llama.cpp", {"device": []}),
+    ("sglang", {"page-size": 0, "chunked-prefill-size": 0, "ep-size": 0}),
+]
+
+
+@pytest.mark.parametrize(("engine", "args"), BAD_NUMBERS)
+def test_numbers_that_nothing_divides_by_are_no_crash(engine: str, args: Settings) -> None:
+    assert _reading(engine, {"args": args}).findings
+
+
 @each_row
 def test_nearest_good(row: Row) -> None:
     reading = _reading(row.engine, row.good)

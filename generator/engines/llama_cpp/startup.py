@@ -144,7 +144,7 @@ def _draft_cache_without_flash_attention(start: Start) -> Refusal | None:
 
 
 def _images_of_another_server(start: Start) -> Refusal | None:
-    first = _devices(start, "device")[0]
+    first = next(iter(_devices(start, "device")), "")
     if first.startswith("RPC") and "mmproj" in start.flags and "mmproj-device" not in start.flags:
         return start.refuse(
             "mmproj",

@@ -3,6 +3,7 @@
 from generator.engines.startup import Condition
 from generator.engines.vllm.startup import (
     attention,
+    bounds,
     draft_settings,
     drafts,
     kinds,
@@ -16,6 +17,7 @@ from generator.engines.vllm.startup import (
 )
 
 CONDITIONS: tuple[Condition, ...] = (
+    *bounds.CONDITIONS,
     *parallel.CONDITIONS,
     *drafts.CONDITIONS,
     *draft_settings.CONDITIONS,

@@ -40,7 +40,7 @@ def _context_of_tensor(start: Start) -> Refusal | None:
 
 def _context_of_heads(start: Start) -> Refusal | None:
     size, tensor, known = start.count(_DCP), start.sizes.tensor, start.known
-    if size == 1 or tensor % size or known is None or known.latent:
+    if size < 2 or tensor % size or known is None or known.latent:
         return None
     heads, kv_heads = known.heads, known.kv_heads
     if not heads or not kv_heads:
@@ -78,7 +78,7 @@ def _context_without_backend(start: Start) -> Refusal | None:
 def _interleaved_blocks(start: Start) -> Refusal | None:
     block = start.number("block-size")
     step = start.count("cp-kv-cache-interleave-size")
-    if start.count(_DCP) > 1 and block is not None and block % step:
+    if start.count(_DCP) > 1 and block is not None and step > 0 and block % step:
         return start.refuse(
             "block-size",
             f"a block of {block:.0f} tokens is no multiple of the interleave size {step}",
