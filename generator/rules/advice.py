@@ -49,13 +49,13 @@ def advice_not_taken(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
         advised |= needed_parsers(known.architecture, engine.name)
     missing = {name: value for name, value in advised.items() if name not in given}
     if missing:
-        words = [f"'{name}: {_yaml(value)}'" for name, value in missing.items()]
-        one = len(words) == 1
+        written = [f"'{name}: {_yaml(value)}'" for name, value in missing.items()]
+        one = len(written) == 1
         yield Fault(
-            f"{listed(words, 'and')} {'is' if one else 'are'} advised for the model, and not "
-            "written",
+            f"{listed(map(repr, missing), 'and')} {'is' if one else 'are'} advised for the model, "
+            "and not written",
             ("model", "name" if model.name else "source"),
-            f"write {'it' if one else 'them'} under 'args' of 'engine', or leave "
+            f"write {listed(written, 'and')} under 'args' of 'engine', or leave "
             f"{'it' if one else 'them'} out if all works without",
             proposals=(_written(engine, missing),),
             # Whose code runs is for a person to say.
