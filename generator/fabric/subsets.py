@@ -19,7 +19,8 @@ def group_kind(topology: Topology, fabric: Fabric, names: Sequence[str]) -> str 
 
 def of_nodes(fabric: Fabric, names: Collection[str]) -> Fabric:
     """The part of a fabric that lies between these nodes; one alone has none."""
-    kept = [cable for cable in fabric.cables if len(names) > 1 and _is_between(cable, names)]
+    near = {i.cable for name in names for i in fabric.interfaces[name]} if len(names) > 1 else ()
+    kept = [cable for cable in fabric.cables if cable.number in near and _is_between(cable, names)]
     numbers = {cable.number for cable in kept}
     subnets = {subnet for cable in kept for subnet in cable.subnets}
     return Fabric(

@@ -687,7 +687,15 @@ class Site:
 
     def slots_of(self, name: str) -> "tuple[tuple[Site, ...], ...]":
         """What serves on a node, those together that take turns; the active one first."""
-        return tuple(slot for slot in self.slots if any(n.name == name for n in slot[0].nodes))
+        return self._slots_by_node.get(name, ())
+
+    @cached_property
+    def _slots_by_node(self) -> "Mapping[str, tuple[tuple[Site, ...], ...]]":
+        found: dict[str, tuple[tuple[Site, ...], ...]] = {}
+        for slot in self.slots:
+            for node in slot[0].nodes:
+                found[node.name] = (*found.get(node.name, ()), slot)
+        return found
 
     @cached_property
     def _places(self) -> "Mapping[str, tuple[tuple[Site, Node], ...]]":
@@ -858,7 +866,7 @@ class Site:
         """What its kind of topology says of itself."""
         return TOPOLOGIES[self.kind]
 
-    @property
+    @cached_property
     def switches(self) -> Words:
         """The names of the switches that cables end at."""
         return tuple(sorted({c.b.switch for c in self.cables if isinstance(c.b, SwitchPort)}))
