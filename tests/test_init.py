@@ -452,3 +452,53 @@ def test_questions_on_a_terminal(tmp_path: Path) -> None:
     assert site.model.served_name == "gpt-oss-120b"
     # What somebody answered is no guess.
     assert b"nobody said otherwise" not in asked
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "cables", "sizes"),
+    [
+        (("--kind", "pairs"), "pairs", 1, [2]),
+        (("--kind", "pairs", "--nodes", 5, "--port", "p1"), "pairs", 2, [2, 2, 1]),
+        (("--groups", "1,2,2"), "pairs", 2, [1, 2, 2]),
+        (("--groups", "4, 4"), "switch", 8, [4, 4]),
+        (("--groups", "2,1", "--engine", "llama.cpp"), "pairs", 1, [2, 1]),
+        (("--groups", "2,2", "--engine", "sglang"), "pairs", 2, [2, 2]),
+        (("--groups", "2,1", "--engine", "tensorrt-llm"), "pairs", 1, [2, 1]),
+    ],
+)
+def test_groups(
+    words: tuple[object, ...],
+    kind: str,
+    cables: int,
+    sizes: list[int],
+    tmp_path: Path,
+    sparkgen: Command,
+) -> None:
+    outcome = sparkgen("init", *words, cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert outcome.err.count(": fits: ") + outcome.err.count(": unknown, for want") == len(sizes)
+    site = site_of(outcome.out)
+    assert (site.kind, len(site.cables)) == (kind, cables)
+    names = [f"spark{number}" for number in range(1, sum(sizes) + 1)]
+    assert [node.name for part in site.groups for node in part.nodes] == names
+    assert [len(part.nodes) for part in site.groups] == sizes
+    assert outcome.out.count("    like: chat") == len(sizes) - len({*sizes})
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--groups", "2,x"), "'2,x' is no list of sizes"),
+        (("--groups", ""), "'' is no list of sizes"),
+        (("--groups", "3", "--kind", "ring"), "groups are joined by pairs or a switch"),
+        (("--groups", "3,1", "--kind", "pairs"), "pairs join two nodes each, not 3"),
+        (("--groups", "2,1", "--nodes", "4"), "the groups have 3 nodes, and there are 4"),
+        (("--kind", "pairs", "--nodes", "1"), "pairs takes 2 to 244 nodes, not 1"),
+    ],
+)
+def test_groups_that_can_not_be(
+    words: tuple[str, ...], message: str, tmp_path: Path, sparkgen: Command
+) -> None:
+    outcome = sparkgen("init", *words, cwd=tmp_path)
+    assert outcome.code == 2
+    assert message in outcome.err

@@ -12,7 +12,7 @@ from generator.commands import completion
 from generator.commands.options import DATA_FORM, INVALID, QUIET
 from generator.commands.sites import fail, publish, tell
 from generator.diagnostics import has_errors
-from generator.fabric.topologies import FOR_ALL
+from generator.fabric.topologies import PAIRS, SWITCH, TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.table import verdict
 from generator.hardware import PORTS
@@ -30,8 +30,14 @@ _SCHEMAS = ("../schemas/site.schema.json", "site.schema.json")
 
 @click.command(epilog="Example: sparkgen init --kind ring --name lab sites/lab.yaml")
 @click.argument("file", required=False, type=Path)
-@click.option("--kind", type=click.Choice(list(FOR_ALL)), help="How the nodes are joined.")
+@click.option("--kind", type=click.Choice(list(TOPOLOGIES)), help="How the nodes are joined.")
 @click.option("--nodes", type=click.IntRange(1, 244), help="How many there are.")
+@click.option(
+    "--groups",
+    metavar="SIZE,...",
+    help="How many of them serve a model together, group by group, as in 2,2,1.  [default: all; of "
+    "pairs 2 each]",
+)
 @click.option("--name", help="The name of the site.  [default: of the file, else lab]")
 @click.option("--user", help="The login on the nodes.  [default: nvidia]")
 @click.option(
@@ -92,12 +98,14 @@ def command(
 
 def _request(said: dict[str, Any], surveys: dict[str, Survey], file: Path | None) -> Request:
     """All that is to be known; what is said is no guess."""
-    kind, nodes = said["kind"], said["nodes"]
+    groups = _sizes(said["groups"])
+    kind, nodes = said["kind"] or _kind_of(groups), said["nodes"] or sum(groups) or None
     if kind is None and nodes is None and not surveys:
         raise click.UsageError("say --kind or --nodes, or give --from; on a terminal it asks")
     surveys = _all(surveys, kind, nodes)
     chosen = kind or kind_of(surveys)
     _fitting(chosen, len(surveys))
+    groups = _grouped(groups, chosen, len(surveys))
     name = _checked(said["name"], file)
     return Request(
         file=str(file or f"{name}.yaml"),
@@ -110,7 +118,36 @@ def _request(said: dict[str, Any], surveys: dict[str, Survey], file: Path | None
         ports=_PORTS[said["port"]] if said["port"] else None,
         schema=_schema(file),
         said=frozenset(word for word, value in said.items() if value is not None),
+        groups=groups,
     )
+
+
+def _sizes(said: str | None) -> tuple[int, ...]:
+    """The sizes of the groups, none where nobody asks for groups."""
+    words = said.split(",") if said is not None else []
+    if not all(re.fullmatch(r" *[1-9][0-9]{0,2} *", word) for word in words):
+        raise click.BadParameter(f"'{said}' is no list of sizes: 2,2,1", param_hint="--groups")
+    return tuple(map(int, words))
+
+
+def _kind_of(groups: tuple[int, ...]) -> str | None:
+    """What joins groups of these sizes, where nobody says so."""
+    if not groups:
+        return None
+    return PAIRS if max(groups) == 2 else SWITCH
+
+
+def _grouped(groups: tuple[int, ...], kind: str, count: int) -> tuple[int, ...]:
+    """The groups of so many nodes; none where all serve together."""
+    if not groups and TOPOLOGIES[kind].groups_alone:
+        return (*(2 for _ in range(count // 2)), *(1 for _ in range(count % 2)))
+    if groups and kind not in (PAIRS, SWITCH):
+        raise StarterError(f"groups are joined by {PAIRS} or a {SWITCH}, not by a {kind}")
+    if groups and sum(groups) != count:
+        raise StarterError(f"the groups have {sum(groups)} nodes, and there are {count}")
+    if kind == PAIRS and max(groups) > 2:
+        raise StarterError(f"{PAIRS} join two nodes each, not {max(groups)}: write --kind {SWITCH}")
+    return groups
 
 
 def _tell(made: Starter, file: Path | None, refused: bool, quiet: bool) -> None:
@@ -126,8 +163,10 @@ def _tell(made: Starter, file: Path | None, refused: bool, quiet: bool) -> None:
     if file is not None:
         click.echo(f"{file} is written")
     site = made.reading.site
-    if site and site.memory:
-        click.echo(f"{site.model.served_name}: {verdict(site.memory)[0]}", err=file is None)
+    for part in site.parts if site else ():
+        if part.memory:
+            title = part.group or part.model.served_name
+            click.echo(f"{title}: {verdict(part.memory)[0]}", err=file is None)
     for guess in made.guesses:
         click.echo(f"guessed: {guess}", err=True)
     if file is not None:
@@ -174,7 +213,7 @@ def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
 
 def _all(surveys: dict[str, Survey], kind: str | None, nodes: int | None) -> dict[str, Survey]:
     """The nodes that were asked, and as many more as there are to be."""
-    count = nodes or max(len(surveys), FOR_ALL[kind].fewest if kind else 1)
+    count = nodes or max(len(surveys), TOPOLOGIES[kind].fewest if kind else 1)
     if len(surveys) > count:
         raise click.BadParameter(f"--from names {len(surveys)} nodes", param_hint="--nodes")
     for position in range(len(surveys) + 1, count + 1):
@@ -185,7 +224,7 @@ def _all(surveys: dict[str, Survey], kind: str | None, nodes: int | None) -> dic
 
 
 def _fitting(kind: str, count: int) -> None:
-    fewest, most = FOR_ALL[kind].fewest, FOR_ALL[kind].most
+    fewest, most = TOPOLOGIES[kind].fewest, TOPOLOGIES[kind].most
     if not fewest <= count <= most:
         wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         nodes = "node" if most == 1 else "nodes"
@@ -195,11 +234,11 @@ def _fitting(kind: str, count: int) -> None:
 def _ask(said: dict[str, Any], surveys: dict[str, Survey], name: str) -> None:
     """Ask for all that is not said, offering what would be taken, on standard error."""
     if said["kind"] is None:
-        for kind, topology in FOR_ALL.items():
+        for kind, topology in TOPOLOGIES.items():
             click.echo(f"  {kind:<7} {topology.meaning}", err=True)
         usual = kind_of(surveys) if surveys and said["nodes"] is None else None
-        said["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(FOR_ALL)))
-    topology = FOR_ALL[said["kind"]]
+        said["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(TOPOLOGIES)))
+    topology = TOPOLOGIES[said["kind"]]
     if said["nodes"] is None and not surveys and topology.fewest < topology.most:
         size = click.IntRange(topology.fewest, topology.most)
         said["nodes"] = _answer("How many nodes are there", None, size)
@@ -219,8 +258,7 @@ def _ask(said: dict[str, Any], surveys: dict[str, Survey], name: str) -> None:
 
 def _asks_port(topology: TopologyKind, surveys: dict[str, Survey]) -> bool:
     """Whether a port is to be chosen, and no node told which of its own has a link."""
-    by_port = topology.same_port or topology.switched
-    return by_port and not any(found.linked for found in surveys.values())
+    return topology.plugged_alike and not any(found.linked for found in surveys.values())
 
 
 def _answer(question: str, usual: str | None, choice: Any) -> Any:

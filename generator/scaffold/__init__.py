@@ -3,7 +3,7 @@
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
-from itertools import chain
+from itertools import chain, islice, product
 
 from generator import catalogs
 from generator.bundle.templates import printed
@@ -16,12 +16,20 @@ from generator.pipeline import Reading, read_site
 from generator.records import record, replace
 from generator.scaffold.discovery import Survey
 from generator.scaffold.guessing import guesses
-from generator.scaffold.plan import Plan, PlannedCable, PlannedNode, Request
+from generator.scaffold.plan import (
+    Plan,
+    PlannedCable,
+    PlannedEngine,
+    PlannedGroup,
+    PlannedNode,
+    Request,
+)
 from generator.sitefile.declaration import FIRST_HOST
 from generator.sitefile.defaults import default
 
 MODEL = "gpt-oss-120b"
 CONTEXT_LENGTH = 32768
+GROUP = "chat"
 # Where the example of a file of weights is, on the head.
 MODEL_FILES = "/srv/models"
 OTHER_POOLS = (IPv4Network("172.28.0.0/16"), IPv4Network("10.200.0.0/16"))
@@ -57,28 +65,48 @@ def starter(request: Request) -> Starter:
             f"no model of the catalog is called '{request.model}'; "
             f"{near or 'sparkgen models lists them'}"
         )
-    start, several = ENGINES[engine], len(surveys) > 1
+    start = ENGINES[engine]
+    groups = tuple(_groups(request, start))
     plan = Plan(
         kind=request.kind,
         name=request.name,
         user=request.user or default("user"),
         schema=request.schema,
         nodes=tuple(_nodes(surveys)),
-        cables=tuple(_cables(request.kind, surveys)),
+        cables=tuple(_cables(request.kind, surveys, groups)),
         model=known.name,
         file=f"{MODEL_FILES}/{known.name}.gguf" if ENGINE_TRAITS[engine].reads_gguf else "",
         context_length=min(known.max_context or CONTEXT_LENGTH, CONTEXT_LENGTH),
         engine=engine,
         version=start.version,
-        image=(several and start.ranks_image) or start.image,
-        is_image_made=start.is_made and (several or not start.ranks_image),
-        launcher=start.launcher if several else "",
+        serving=_engine(start, len(surveys)),
+        groups=groups,
         pool=_pool(surveys.values()),
-        layout="",
         args={**start.args, **_args(engine, start.version, known.architecture)},
     )
     text, reading = _best(plan, request.file)
     return Starter(text, reading, plan.schema, tuple(guesses(request, plan)))
+
+
+def _engine(start: Start, nodes: int) -> PlannedEngine:
+    several = nodes > 1
+    return PlannedEngine(
+        image=(several and start.ranks_image) or start.image,
+        is_image_made=start.is_made and (several or not start.ranks_image),
+        launcher=start.launcher if several else "",
+        layout="",
+    )
+
+
+def _groups(request: Request, start: Start) -> Iterator[PlannedGroup]:
+    """The nodes in their order; groups of one size are replicas."""
+    names = iter(request.surveys)
+    first: dict[int, str] = {}
+    for index, size in enumerate(request.groups):
+        name = GROUP if index == 0 else f"{GROUP}-{index + 1}"
+        like = first.setdefault(size, name)
+        nodes = tuple(islice(names, size))
+        yield PlannedGroup(name, nodes, like if like != name else "", _engine(start, size))
 
 
 def kind_of(surveys: Mapping[str, Survey]) -> str:
@@ -92,13 +120,26 @@ def kind_of(surveys: Mapping[str, Survey]) -> str:
 def _best(plan: Plan, file: str) -> tuple[str, Reading]:
     """The text with the layout of the fewest findings, tensor parallel among equals."""
     made = []
-    for layout in _layouts(len(plan.nodes)):
-        text = printed("site.yaml", plan=replace(plan, layout=layout))
+    sizes = {len(group.nodes) for group in plan.groups} or {len(plan.nodes)}
+    for layouts in product(*(_layouts(size) for size in sizes)):
+        chosen = dict(zip(sizes, layouts, strict=True))
+        text = printed("site.yaml", plan=_laid_out(plan, chosen))
         reading = read_site(file, text.encode())
         if not reading.findings:
             return text, reading
         made.append((text, reading))
     return min(made, key=lambda pair: weight(pair[1].findings))
+
+
+def _laid_out(plan: Plan, layouts: Mapping[int, str]) -> Plan:
+    """The plan with the layout of so many nodes each."""
+    if not plan.groups:
+        return replace(plan, serving=replace(plan.serving, layout=layouts[len(plan.nodes)]))
+    groups = (
+        replace(group, engine=replace(group.engine, layout=layouts[len(group.nodes)]))
+        for group in plan.groups
+    )
+    return replace(plan, groups=tuple(groups))
 
 
 def _layouts(count: int) -> Iterator[str]:
@@ -130,12 +171,16 @@ def _free(network: IPv4Network, host: int, taken: Container[IPv4Address]) -> IPv
     return next((address for address in hosts if address not in taken), None)
 
 
-def _cables(kind: str, surveys: Mapping[str, Survey]) -> Iterator[PlannedCable]:
+def _cables(
+    kind: str, surveys: Mapping[str, Survey], groups: Sequence[PlannedGroup]
+) -> Iterator[PlannedCable]:
     names, topology = list(surveys), TOPOLOGIES[kind]
     told = [found for found in surveys.values() if found.linked]
-    for a, b in topology.pairs(names):
+    joined = [group.nodes for group in groups if topology.groups_alone and len(group.nodes) > 1]
+    for a, b in topology.pairs(names) or joined:
         # A node of which nothing is known is plugged like the other one.
-        used = [_first(surveys[name], *told) for name in (a, b)] if topology.same_port else (0, 1)
+        alike = topology.plugged_alike
+        used = [_first(surveys[name], *told) for name in (a, b)] if alike else (0, 1)
         yield _cable(surveys, (a, used[0]), (b, used[1]))
     if topology.switched:
         common = _common(list(surveys.values()))

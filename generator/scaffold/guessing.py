@@ -27,6 +27,8 @@ def guesses(request: Request, plan: Plan) -> Iterator[str]:
         yield f"the management addresses of {_named(examples, plan)}, which are examples"
     if plan.cables:
         yield from _cabling(request, plan)
+    if plan.groups and "groups" not in request.said:
+        yield "which nodes serve together"
     if plan.file:
         yield f"the path of the model's file on {plan.nodes[0].name}, {plan.file}"
 

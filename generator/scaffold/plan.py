@@ -34,7 +34,8 @@ class Request:
 
     `user` and `ports`, those of each node that have a cable, are None where nobody said. `schema`
     is where the JSON Schema lies, from the site file. `said` are the names of what somebody said,
-    so that it is no guess.
+    so that it is no guess. `groups` are the numbers of nodes that serve together, none where all
+    do.
     """
 
     file: str
@@ -47,12 +48,13 @@ class Request:
     ports: tuple[int, ...] | None
     schema: str
     said: frozenset[str]
+    groups: tuple[int, ...] = ()
 
     @property
     def plugged(self) -> Mapping[str, Survey]:
         """The surveys, with the ports that somebody said where no node told its own."""
         topology = TOPOLOGIES[self.kind]
-        by_port = topology.same_port or topology.switched
+        by_port = topology.plugged_alike
         if self.ports is None or not by_port or any(s.linked for s in self.surveys.values()):
             return self.surveys
         linked = Survey(linked=frozenset(self.ports))
@@ -60,8 +62,28 @@ class Request:
 
 
 @record
+class PlannedEngine:
+    """The engine of so many nodes; `layout` is what stands in `engine.parallel`."""
+
+    image: str
+    is_image_made: bool
+    launcher: str
+    layout: str
+
+
+@record
+class PlannedGroup:
+    """Nodes that serve together, as another group does unless they have an engine of their own."""
+
+    name: str
+    nodes: tuple[str, ...]
+    like: str
+    engine: PlannedEngine
+
+
+@record
 class Plan:
-    """All that the site file says; `layout` is what stands in `engine.parallel`."""
+    """All that the site file says; `serving` is the engine where all nodes serve together."""
 
     kind: str
     name: str
@@ -74,11 +96,9 @@ class Plan:
     context_length: int
     engine: str
     version: str
-    image: str
-    is_image_made: bool
-    launcher: str
+    serving: PlannedEngine
+    groups: tuple[PlannedGroup, ...]
     pool: IPv4Network
-    layout: str
     args: Mapping[str, str]
 
     @property

@@ -17,8 +17,8 @@ TOPOLOGIES: Mapping[str, TopologyKind] = {
     "switch": Switch(),
 }
 
-# The kinds that join all nodes of a site.
-FOR_ALL = {name: kind for name, kind in TOPOLOGIES.items() if not kind.groups_alone}
+# The kind that joins nodes in twos.
+PAIRS = next(name for name, kind in TOPOLOGIES.items() if kind.groups_alone)
 # The kind of one node alone.
 SINGLE = next(name for name, kind in TOPOLOGIES.items() if kind.most == 1)
 # The kind for nodes of any number.

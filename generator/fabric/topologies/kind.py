@@ -37,6 +37,11 @@ class TopologyKind(Protocol):
     # Why NCCL is told what `nccl_settings` has, by variable.
     nccl_origins: Mapping[str, Origin] = {}
 
+    @property
+    def plugged_alike(self) -> bool:
+        """Whether a site starts with the cable of each node in the same port."""
+        return self.same_port or self.switched or self.groups_alone
+
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """The nodes that a cable joins each, where none is there yet."""
         return ()
