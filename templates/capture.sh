@@ -431,6 +431,7 @@ container_format='{{println "name" (json .Name)}}{{println "image" (json .Config
 '{{range .Mounts}}{{println "mount" (json .Source) (json .Destination) (json .RW)}}{{end}}'
 image_format='{{println "image-id" (json .Id)}}{{range .RepoTags}}{{println "image-tag" (json .)}}{{end}}'\
 '{{range .RepoDigests}}{{println "image-digest" (json .)}}{{end}}'\
+'{{if .Config.Labels}}{{with index .Config.Labels "sparkgen.build"}}{{println "image-build" (json .)}}{{end}}{{end}}'\
 '{{range .RootFS.Layers}}{{println "image-layer" (json .)}}{{end}}{{range .Config.Env}}{{println "image-env" (json .)}}{{end}}'\
 '{{range .Config.Entrypoint}}{{println "image-entrypoint" (json .)}}{{end}}{{println "image-architecture" (json .Architecture)}}'
 
@@ -446,7 +447,7 @@ records() {
     } else print label " " encoded(word(plain))
     before = plain; next
   }
-  label ~ /^(name|image|image-id|started|user|restart|privileged|network|ipc|shm-size|memory|init|cap-add|device|ulimit|mount|image-tag|image-digest|image-layer|image-architecture|program|library|container)$/ {
+  label ~ /^(name|image|image-id|started|user|restart|privileged|network|ipc|shm-size|memory|init|cap-add|device|ulimit|mount|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
     print label " " (harmless(decoded(text)) ? text : "\"" REMOVED "\"")
   }'
 }

@@ -41,6 +41,7 @@ class Container:
     digests: Sequence[str] = ()
     layers: Sequence[str] = ("sha256:" + "1" * 64,)
     image_id: str = IMAGE_ID
+    build: str = ""
 
     def inspected(self) -> str:
         """The lines of the format."""
@@ -69,6 +70,7 @@ class Container:
             *_lines("image-id", self.image_id),
             *_lines("image-tag", self.image),
             *(line for text in self.digests for line in _lines("image-digest", text)),
+            *(_lines("image-build", self.build) if self.build else []),
             *(line for text in self.layers for line in _lines("image-layer", text)),
             *(line for text in self.image_env for line in _lines("image-env", text)),
             *(line for text in self.image_entrypoint for line in _lines("image-entrypoint", text)),

@@ -53,7 +53,11 @@ def image(container: Container) -> dict[str, Any]:
         "RepoDigests": list(container.digests),
         "RootFS": {"Type": "layers", "Layers": list(container.layers)},
         "Architecture": "arm64",
-        "Config": {"Env": list(container.image_env), "Entrypoint": None},
+        "Config": {
+            "Env": list(container.image_env),
+            "Entrypoint": None,
+            "Labels": {"sparkgen.build": container.build} if container.build else None,
+        },
     }
 
 

@@ -298,9 +298,7 @@ def test_same_node_same_bytes_and_what_was_taken_is_said(archive: Path, tmp_path
 
 def test_dockers_own_client_prints_what_its_stand_in_does(tmp_path: Path) -> None:
     require("docker")
-    given = replace(
-        HOSTILE, mounts=[("/srv/models", "/models")], digests=[f"a/b@sha256:{'a1' * 32}"]
-    )
+    given = replace(HOSTILE, mounts=[("/srv/models", "/models")], build="c4" * 32)
     expected = Machine("spark1", {}, {}, [given]).capture(tmp_path)
     socket = tmp_path / "docker.sock"
     env = {**os.environ, "DOCKER_HOST": f"unix://{socket}", "CAPTURE_ROOT": str(tmp_path / "none")}

@@ -1,6 +1,7 @@
 """`lock`: what names stood for on the nodes, and what build, validate and models.sh make of it."""
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +53,8 @@ def node(name: str, commit: str = COMMIT, image: Mapping[str, object] | None = N
     """A node that has the image and the model."""
     files = {f"{HUB}/refs/main": commit, f"{HUB}/snapshots/{commit}/config.json": "{}"}
     given = {"digests": [f"vllm/vllm-openai@{DIGEST}"], **(image or {})}
-    return Machine(name, files, {}, [Container("vllm", IMAGE, **given)])  # type: ignore[arg-type]
+    given.setdefault("image", IMAGE)
+    return Machine(name, files, {}, [Container("vllm", **given)])  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -117,6 +119,38 @@ def test_an_image_without_a_registry_is_locked_by_its_layers(lab: Path, sparkgen
     assert (image.digest, image.pinned, len(image.layers)) == ("", IMAGE, 71)
 
 
+OWN = """\
+  image: {name: own:1, from: vllm/vllm-openai:v0.33.0, run: [echo 1]}"""
+
+
+def test_an_image_that_the_site_builds_is_locked_by_its_inputs(
+    lab: Path, sparkgen: Command
+) -> None:
+    text = SITE.replace(f"  image: {IMAGE}", OWN)
+    (lab / "lab.yaml").write_text(text)
+    assert sparkgen("build", "lab.yaml", cwd=lab).code == 0
+    recipe = (lab / "out/lab/operator/image/Dockerfile").read_text()
+    (inputs,) = re.findall(r"(?m)^LABEL sparkgen.build=(\w+)$", recipe)
+    given = {"image": "own:1", "digests": [], "build": inputs}
+    code, out, _ = locked(lab, sparkgen, *(node(n, image=given) for n in ("spark1", "spark2")))
+    (image,) = parse("", (lab / "lab.lock.yaml").read_bytes()).images
+    assert (code, image.image, image.inputs, len(image.layers)) == (
+        0,
+        "own:1",
+        f"sha256:{inputs}",
+        71,
+    )
+    assert "own:1: new ->" in out
+    assert "SG851" not in sparkgen("validate", "lab.yaml", cwd=lab).err
+    (lab / "lab.yaml").write_text(text.replace("echo 1", "echo 2"))
+    said = sparkgen("validate", "lab.yaml", cwd=lab).err
+    assert "warning[SG851]: the lock does not know the image own:1 as it is built now\n" in said
+    archives = ["spark1.tar.gz", "spark2.tar.gz"]
+    assert sparkgen("lock", "lab.yaml", *archives, cwd=lab).err == (
+        "not locked: own:1 on spark1, spark2 is not built of what the site says: run build.sh\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -149,7 +183,7 @@ UNREADABLE = {
     "it is no YAML of a lock": "- a\n",
     "it is not of this version": "version: 2\n",
     "'images' is no list": "version: 1\nimages: {}\n",
-    "an entry of 'images' has other keys than image, digest, layers": (
+    "an entry of 'images' has other keys than image, digest, layers, inputs": (
         "version: 1\nimages:\n  - {image: a, x: b}\n"
     ),
     "'digest' of an entry of 'images' has another form": (

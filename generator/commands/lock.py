@@ -30,7 +30,9 @@ def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> N
     if reading.declaration is None:
         refuse(reading)
     declared = _as_written(reading.declaration, reading.lock)
-    made = lock_of(declared, captures_of(captures, form))
+    parts = reading.site.parts if reading.site else ()
+    builds = {b.name: f"sha256:{b.inputs}" for part in parts if (b := part.image_build)}
+    made = lock_of(declared, captures_of(captures, form), builds)
     moved = list(changes(reading.lock, made.lock))
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
     if not made.different:

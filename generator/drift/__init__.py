@@ -189,7 +189,8 @@ def _image(site: Site, seen: _Seen, engine: Container, lock: Lock | None) -> Ite
         yield seen.said("SG863", message, _RESTART, path)
         return
     name = wanted.partition("@")[0]
-    locked, there = lock.image(name) if lock else None, image_on(seen.capture, name)
+    locked = lock.image(name) if lock else None
+    there = image_on(seen.capture, name, bool(locked and locked.inputs))
     if (
         locked
         and there

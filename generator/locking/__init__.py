@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from generator.capture import Capture
@@ -20,13 +20,22 @@ class Locking:
     different: tuple[str, ...]
 
 
-def lock_of(declared: CompleteDeclaration, captures: Sequence[Capture]) -> Locking:
-    """The lock of a site's image and models; nodes that have none of them do not count."""
+def lock_of(
+    declared: CompleteDeclaration, captures: Sequence[Capture], builds: Mapping[str, str] = {}
+) -> Locking:
+    """The lock of a site's image and models; nodes that have none of them do not count.
+
+    `builds` are the images that the site builds, with the checksums of what they are made of.
+    """
     missing, different = [], []
     images: list[LockedImage] = []
-    for name in (name for name, _ in declared.images if "@" not in name):
-        found = {c.node: image for c in captures if (image := image_on(c, name))}
-        if len({(image.digest or image.layers) for image in found.values()}) > 1:
+    for name in (*(name for name, _ in declared.images if "@" not in name), *builds):
+        found = {c.node: image for c in captures if (image := image_on(c, name, name in builds))}
+        others = [node for node, image in found.items() if image.inputs != builds.get(name, "")]
+        if name in builds and others:
+            on = ", ".join(others)
+            missing.append(f"{name} on {on} is not built of what the site says: run build.sh")
+        elif len({(image.digest or image.layers) for image in found.values()}) > 1:
             different.append(_differing(name, {n: _short(i) for n, i in found.items()}))
         elif found:
             images.append(next(iter(found.values())))
@@ -50,8 +59,11 @@ def lock_of(declared: CompleteDeclaration, captures: Sequence[Capture]) -> Locki
     return Locking(Lock(tuple(images), tuple(models)), tuple(missing), tuple(different))
 
 
-def image_on(capture: Capture, name: str) -> LockedImage | None:
-    """What an image's name stands for on a node, by its registry's digest or by its layers."""
+def image_on(capture: Capture, name: str, is_built: bool = False) -> LockedImage | None:
+    """What an image's name stands for on a node, by its registry's digest or by its layers.
+
+    One that the site builds is known by its layers and its inputs, whoever has a digest of it.
+    """
     for path in sorted(capture.texts):
         if not path.startswith(("containers/", "images/")):
             continue
@@ -62,11 +74,13 @@ def image_on(capture: Capture, name: str) -> LockedImage | None:
         digests = [value for label, value in records if label == "image-digest"]
         own = [d.partition("@")[2] for d in digests if _repository(d) == _repository(name)]
         layers = [value for label, value in records if label == "image-layer"]
-        if own:
+        inputs = next((f"sha256:{value}" for label, value in records if label == "image-build"), "")
+        if own and not is_built:
             return LockedImage(name, digest=sorted(own)[0])
         if layers:
             checksum = sha256("\n".join(layers).encode()).hexdigest()
-            return LockedImage(name, layers=f"sha256:{checksum}")
+            own_inputs = inputs if is_built else ""
+            return LockedImage(name, layers=f"sha256:{checksum}", inputs=own_inputs)
     return None
 
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 
+from generator.derive.image import image_build
 from generator.diagnostics import Finding, KeyPath, Severity
 from generator.rules.registry import DOCUMENTED, documented
 from generator.site.complete import CompleteDeclaration
 from generator.sitefile.lock import Lock
+
+_IMAGE = ("engine", "image")
 
 
 @documented("SG850")
@@ -46,6 +49,11 @@ def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
     for image, path in declared.images:
         if lock.image(image) is None:
             yield _older(f"the image {image}", path)
+    for part in declared.parts:
+        build = image_build(part.engine, part.sources)
+        known = lock.image(build.name) if build else None
+        if build and (known is None or known.inputs != f"sha256:{build.inputs}"):
+            yield _older(f"the image {build.name} as it is built now", (*part.place, *_IMAGE))
     for source, revision, path in declared.downloads:
         if not lock.commit(source, revision):
             yield _older(f"{source}, revision {revision}", path)

@@ -9,7 +9,8 @@
         revision: main
         commit: ...
 
-An image that was built on the nodes has no digest, but the checksum of its `layers`.
+An image that was built on the nodes has no digest, but the checksum of its `layers`; one that the
+site builds has that of its `inputs` too.
 """
 
 import re
@@ -37,6 +38,7 @@ class LockedImage:
     image: str
     digest: str = ""
     layers: str = ""
+    inputs: str = ""
 
     @property
     def pinned(self) -> str:
@@ -81,6 +83,8 @@ class Lock:
         for image in sorted(self.images, key=lambda image: image.image):
             yield f"  - image: {image.image}"
             yield f"    digest: {image.digest}" if image.digest else f"    layers: {image.layers}"
+            if image.inputs:
+                yield f"    inputs: {image.inputs}"
         if self.models:
             yield "models:"
         for model in sorted(self.models, key=lambda model: (model.source, model.revision)):
@@ -123,7 +127,12 @@ def parse(name: str, raw: bytes) -> Lock:
     return Lock(images, models, raw)
 
 
-_IMAGE: Mapping[str, str] = {"image": _TEXT, "digest": _DIGEST, "layers": _DIGEST}
+_IMAGE: Mapping[str, str] = {
+    "image": _TEXT,
+    "digest": _DIGEST,
+    "layers": _DIGEST,
+    "inputs": _DIGEST,
+}
 _MODEL: Mapping[str, str] = {"source": _TEXT, "revision": _TEXT, "commit": _COMMIT}
 
 
