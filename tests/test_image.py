@@ -10,6 +10,8 @@ from conftest import Command
 from stand_ins import StandIns
 
 import generator
+from generator.pipeline import read_site
+from generator.sitefile.beside import Source, SourceFile
 
 BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-image")
 BUILD = BUNDLE.site.image_build
@@ -178,6 +180,38 @@ def test_prepared_engine_is_started_by_the_script() -> None:
     first = container.command[0]
     assert first == ("/opt/sparkgen/files/prepare.sh", "vllm", "serve")
     assert any(mount.inside == first[0] and mount.read_only for mount in container.mounts)
+
+
+@pytest.mark.parametrize(
+    ("script", "rules"),
+    [
+        ('cp /a /b\nexec "$@"', set()),
+        ('cp /a /b && exec "${@}" # the engine', set()),
+        ('exec numactl --interleave=all "$@"', set()),
+        ("echo 'no; curl' # pip install\nexec \"$@\"", set()),
+        ('curl_options=1\nexec "$@"', set()),
+        ('"$@"', {"SG698"}),
+        ("exec $@", {"SG698"}),
+        ('exec "$@"\necho done', {"SG698"}),
+        ('set -e; DEBIAN_FRONTEND=noninteractive apt-get update\nexec "$@"', {"SG699"}),
+        ('key="$(timeout 30 curl http://example.org)"\nexec "$@"', {"SG699"}),
+        ('if ! command -v x; then python3 -m pip install x; fi\nexec "$@"', {"SG699"}),
+        ('(cd /x && /usr/bin/git pull)\nexec "$@"', {"SG699"}),
+    ],
+)
+def test_script_before_the_engine_is_read(script: str, rules: set[str]) -> None:
+    site = """\
+version: 1
+name: lab
+nodes: [{name: spark1}]
+topology: {kind: single}
+model: {name: gpt-oss-20b, context_length: 4096}
+engine: {name: vllm, version: 0.33.0, image: "example.org/base:1", prepare: prepare.sh}
+"""
+    source = Source((SourceFile("", f"#!/bin/bash\n{script}\n".encode(), is_executable=True),))
+    assert {
+        f.rule for f in read_site("lab.yaml", site.encode(), lambda _: source).findings
+    } == rules
 
 
 def _has_docker() -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import dropwhile
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Data, Proposal, Replace, Severity
@@ -61,7 +62,10 @@ def script_without_the_engine(
             - source: files/patch.py
               target: /opt/patch.py
     """
-    if engine.prepare and _lines(engine, sources)[-1:] != ['exec "$@"']:
+    if not engine.prepare:
+        return
+    last = "".join(_lines(engine, sources)[-1:])
+    if not re.fullmatch(_BECOMES_THE_ENGINE, last):
         yield Fault(
             f"{engine.prepare} does not end in 'exec \"$@\"'",
             ("engine", "prepare"),
@@ -89,8 +93,8 @@ def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source])
     """
     if not engine.prepare:
         return
-    words = [word for line in _lines(engine, sources) for word in re.split(r"[\s;&|()]+", line)]
-    found = next((word for word in words if re.fullmatch(_FETCHING, word)), "")
+    called = (name for line in _lines(engine, sources) for name in _commands(line))
+    found = next((name for name in called if re.fullmatch(_FETCHING, name)), "")
     if found:
         yield Fault(
             f"{engine.prepare} calls {found} at every start, on every node",
@@ -146,7 +150,24 @@ def with_added(engine: DeclaredEngine, added: str) -> tuple[str, Proposal]:
     return text, (Replace(("engine", "image"), image),)
 
 
+_BECOMES_THE_ENGINE = r'(.*(&&|;)\s*)?exec\s+(.*\s)?"\$(@|\{@\})"(\s+#.*)?'
 _FETCHING = r"(.*/)?(pip3?|apt|apt-get|wget|curl|git|uv)"
+# What stands before the name of a command, and what is only text: a comment, or what is quoted and
+# has no command inside.
+_BEFORE_IT = (
+    r"if|then|else|do|while|until|time|exec|sudo|env|command|nice|xargs|timeout|!|"
+    r"\w+=\S*|-\S+|[0-9]+[smh]?"
+)
+_TEXT = r"""'[^']*'|"[^"$`]*"|(^|\s)#.*"""
+
+
+def _commands(line: str) -> Iterator[str]:
+    """The names of the commands in a line of a script, and the modules that Python runs."""
+    for part in re.split(r"\$\(|[;&|(){}`\"]+", re.sub(_TEXT, " x ", line)):
+        words = list(dropwhile(lambda word: re.fullmatch(_BEFORE_IT, word), part.split()))
+        yield from words[:1]
+        if words[1:2] == ["-m"]:
+            yield from words[2:3]
 
 
 def _lines(engine: DeclaredEngine, sources: Mapping[str, Source]) -> list[str]:
