@@ -22,7 +22,7 @@ class Activation:
 
     `step` is what is left to do there once install.sh is through, `first` the same where the file
     is new, and `gone` where it is no more; `before` is done ahead of an installation that removes
-    it. All are empty where nothing is to do.
+    it. All are empty where nothing is to do. `notice` is what clients meet meanwhile.
     """
 
     text: str
@@ -31,6 +31,7 @@ class Activation:
     first: str = ""
     gone: str = ""
     before: str = ""
+    notice: str = ""
 
 
 NOTHING = Activation("nothing", Effect.FILES)
@@ -44,13 +45,14 @@ UNIT = Activation("systemctl daemon-reload; counts from the next start", Effect.
 DROP_IN = Activation("systemctl daemon-reload", Effect.RELOAD)
 
 
-def service_restart(unit: str, title: str) -> Activation:
+def service_restart(unit: str, title: str, notice: str = "") -> Activation:
     """The restart of a unit beside the engine, which people call `title`."""
     return Activation(
         f"systemctl daemon-reload, then restart {title}",
         Effect.SERVICE,
         step=f"systemctl restart {unit}",
         first=f"systemctl start {unit}",
+        notice=notice,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from bundles import IN_GROUPS, composed_service
+from conftest import Command
 from programs import require, require_root
 from proxied import entering, is_up, machine
 from waiting import PATIENCE, until
@@ -277,6 +278,20 @@ def test_every_misspelt_key_of_the_configuration_is_seen() -> None:
         wrong = key[:-2] + key[-1] + key[-2]
         found = list(complaints(re.sub(rf"\b{key}:", f"{wrong}:", text)))
         assert any(wrong in line for line in found), key
+
+
+def test_diff_says_what_clients_meet(sparkgen: Command, tmp_path: Path) -> None:
+    """Its restart, and none where it is new or stays as it is."""
+    text, site, out = FOLDER.bundle.file.read_text(), tmp_path / "site.yaml", tmp_path / "out"
+    site.write_text(text.replace("  gateway: {node: spark5}\n  web_ui: true\n", ""))
+    for now, met in (
+        (text, False),
+        (text.replace("{node: spark5}", "{node: spark5, port: 4001}"), True),
+    ):
+        sparkgen("build", site, "--out", out, cwd=tmp_path)
+        site.write_text(now)
+        said = sparkgen("diff", "--stat", site, "--out", out, cwd=tmp_path).out
+        assert ("the gateway answers 503 until" in said) == met, said
 
 
 # LiteLLM itself

@@ -1946,3 +1946,24 @@ def test_job_runs(tmp_path: Path) -> None:
 def test_nccl_is_measured_on_the_head_of_a_job(tmp_path: Path) -> None:
     made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
     assert "bandwidth nccl" in made.lines("--bandwidth")
+
+
+def test_gateway(mesh: Machine) -> None:
+    """Whether clients are answered, and for root whether each name has a route."""
+    names = ("assistant", "embed", "code")
+    facts = ["GATEWAY=http://10.0.0.11:8088 http://127.0.0.1:4000", "API_KEY_FILE=/var/lib/made"]
+    facts += [f"SERVED={name}" for name in names]
+    file = mesh.tree / BUNDLE / "etc/sparkgen/node.env"
+    file.write_text(file.read_text() + "\n".join(facts) + "\n")
+    assert mesh.lines()["gateway"] == "SKIP sparkgen-gateway does not run"
+    mesh.answers["systemctl"]["'is-active sparkgen-gateway'"] = "active\\n"
+    mesh.answers["curl"] = {}
+    assert mesh.lines()["gateway"].startswith("FAIL http://10.0.0.11:8088/health does not answer")
+    listed = [f'{{"id":"{name}"}}' for name in names]
+    mesh.answers["curl"] = {"*": ",".join(listed)}
+    assert mesh.lines()["gateway"].startswith("SKIP http://10.0.0.11:8088 answers; only root")
+    mesh.write("var/lib/made", "sk-made\n", 0o600)
+    assert mesh.lines()["gateway"] == "OK http://10.0.0.11:8088 has a route for each of 3 models"
+    mesh.answers["curl"] = {"*": listed[1]}
+    said = "FAIL http://10.0.0.11:8088 has no route for assistant, code"
+    assert mesh.lines()["gateway"].startswith(said)

@@ -67,13 +67,31 @@ class Review:
         """What clients notice."""
         if self.is_removed:
             return "the API is gone"
+        engines, services = self._of_engines, self._of_services
+        return "; ".join(services if services and engines == _STAYS else (engines, *services))
+
+    @property
+    def _of_services(self) -> tuple[str, ...]:
+        """What services that restart mean to clients; one that is new or gone restarts not."""
+        files = [file for node in self.nodes if node.state == "changed" for file in node.files]
+        kinds: dict[str, set[str]] = {}
+        for file in files:
+            if file.activation.notice:
+                kinds.setdefault(file.activation.notice, set()).add(file.kind)
+        return tuple(notice for notice, found in kinds.items() if "changed" in found)
+
+    @property
+    def _of_engines(self) -> str:
         if self.serving and self.seconds is not None:
             return _notice(self.serving, minutes(self.seconds))
         if self.seconds is not None:
             return f"the API is down for up to {minutes(self.seconds)}: stop, then load the model"
         if self.nodes and all(node.state == "new" for node in self.nodes):
             return "nothing runs yet"
-        return "the API stays up"
+        return _STAYS
+
+
+_STAYS = "the API stays up"
 
 
 @record

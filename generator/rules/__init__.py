@@ -213,7 +213,9 @@ class _Facts:
         self.beside = beside
         self.document = document
         # A proxy stands before one engine, and before none of several.
-        self.takes_proxy = not declaration.groups
+        self.takes_proxy = not declaration.groups and Gateway.NAME not in (
+            declaration.services or ()
+        )
         self.findings: list[Finding] = []
         self.checked: set[str] = set()
 

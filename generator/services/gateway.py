@@ -34,7 +34,11 @@ QUEUE_SECONDS = 300
 # Source: BerriAI/litellm issues 24512 and 24518, and OSV MAL-2026-2144, for the first two.
 COMPROMISED = ("1.82.7", "1.82.8", "1.107.0")
 
-_RESTART = service_restart("sparkgen-gateway", "the gateway")
+_RESTART = service_restart(
+    "sparkgen-gateway",
+    "the gateway",
+    "the gateway answers 503 until it has started again, for half a minute",
+)
 _HERE = on_its_node("gateway")
 
 
@@ -177,6 +181,11 @@ class Gateway(Service):
         """LiteLLM, on its node."""
         if node.name == self.node:
             yield self.image
+
+    @staticmethod
+    def names(site: Site) -> Words:
+        """The names that clients can ask for."""
+        return tuple(dict.fromkeys(route.name for route in routes(site)))
 
     def secrets(self, site: Site, node: Node) -> Words:
         """The keys that engines ask for."""

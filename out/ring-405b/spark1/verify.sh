@@ -56,6 +56,9 @@ mapfile -t advisories < <(fact ADVISORY)
 mapfile -t secrets < <(fact SECRET)
 mapfile -t kv_offloads < <(fact KV_OFFLOAD)
 mapfile -t groups < <(fact GROUP)
+gateway=$(fact GATEWAY)
+gateway_key=$(fact API_KEY_FILE)
+mapfile -t routes < <(fact SERVED)
 mapfile -t alternatives < <(fact ALTERNATIVES)
 switch=$(fact SWITCH)
 link_gbit_s=$(fact LINK_GBIT_S)
@@ -1074,6 +1077,29 @@ check_firewall() {
   fi
 }
 
+# Through the proxy, as clients come; what it has routes for is asked with its own key, which root alone reads.
+check_gateway() {
+  local url inside name answer key absent=()
+  read -r url inside <<<"$gateway"
+  if [[ $(bounded systemctl is-active sparkgen-gateway) != active ]]; then
+    skip gateway "sparkgen-gateway does not run"
+  elif ! bounded curl --fail --silent --show-error --max-time 10 "$url/health" >/dev/null; then
+    fail gateway "$url/health does not answer" "journalctl -u sparkgen-gateway -u sparkgen-proxy; it takes half a minute to start"
+  elif ! key=$(cat "$gateway_key" 2>/dev/null); then
+    skip gateway "$url answers; only root can ask for its routes"
+  else
+    answer=$(bounded curl --silent --max-time 10 --config - "$inside/v1/models" <<<"header = \"Authorization: Bearer $key\"")
+    for name in "${routes[@]}"; do
+      [[ $answer == *"\"id\":\"$name\""* ]] || absent+=("$name")
+    done
+    if ((${#absent[@]})); then
+      fail gateway "$url has no route for $(listed "${absent[@]}")" "sudo systemctl restart sparkgen-gateway"
+    else
+      ok gateway "$url has a route for each of ${#routes[@]} models"
+    fi
+  fi
+}
+
 check_fail2ban() {
   if [[ $(bounded systemctl is-active fail2ban) != active ]]; then
     fail fail2ban "fail2ban does not run: nobody is locked out" \
@@ -1745,6 +1771,7 @@ check_all() {
   each_engine check_keys
   check_units
   [[ ! -e $here/opt/sparkgen/firewall.sh ]] || check_firewall
+  [[ ! $gateway ]] || check_gateway
   [[ ! -e $here/etc/fail2ban/jail.d/sparkgen.conf ]] || check_fail2ban
   [[ ! -e $here/etc/ssh/sshd_config.d/40-sparkgen.conf ]] || check_sshd
   if ((${#groups[@]} && ${#ports[@]})); then check_ports; fi
