@@ -1609,6 +1609,7 @@ def test_usage(option: str, mesh: Machine) -> None:
     assert done.stderr.splitlines() == [
         "usage: ./verify.sh [--json] [--metrics FILE] [--peers] [--bandwidth]",
         "usage: ./verify.sh --bandwidth-server",
+        "usage: ./verify.sh --ready GROUP | --serves GROUP",
     ]
 
 

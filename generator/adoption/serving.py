@@ -188,7 +188,7 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         said = f"the value of --{entry.name}, which the capture left out"
         draft.losses.append(Loss(said, entry.place))
         if not entry.is_known:
-            # That there is such a flag is to be judged all the same.
+            # That there is such a flag is checked all the same.
             draft.put(("engine", "args", entry.name), True, entry.place)
     elif re.search(r"\$|^\{\w+\}$", str(entry.value)) and not _is_secret(key):
         said = f"--{entry.name} {entry.value}, which only the shell knows"

@@ -1,7 +1,7 @@
 """What is wrong with what people run, at its place in their own files.
 
-What runs is adopted as a site, and the rules judge that; each finding goes back to the place that
-its path came from. What a site file can't say is judged here, under rules of its own.
+What runs is adopted as a site, and the rules check that; each finding goes back to the place that
+its path came from. What a site file can't say is checked here, by rules of its own.
 """
 
 import re

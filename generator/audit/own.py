@@ -1,4 +1,4 @@
-"""What is judged of files that no site file can say; documented in `generator.rules.adopted`."""
+"""What is checked of files that no site file can say; documented in `generator.rules.adopted`."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -65,7 +65,7 @@ class Comparison:
 
 
 def compare(tree: Tree, folder: Path) -> Comparison:
-    """Hold a folder against a tree."""
+    """Compare a folder with a tree."""
     found = dict(_files(folder, folder))
     _refuse_what_is_in_the_way(tree, folder, found)
     journal = interrupted(folder)

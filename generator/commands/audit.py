@@ -19,7 +19,7 @@ from generator.reports import report
 @QUIET
 @FORM
 def command(inputs: tuple[str, ...], strict: bool, quiet: bool, form: str) -> None:
-    """Say what is wrong with what a cluster runs, in its own files.
+    """Report what is wrong with what a cluster runs, in its own files.
 
     FILE is what import takes: a capture, or a file that people run clusters with. The rules are
     those of site files; of what nobody says nothing is found.

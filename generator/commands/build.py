@@ -71,7 +71,7 @@ def command(
 
 
 def _refusals(plans: list[_Plan], force: bool, telling: bool) -> bool:
-    """Say what only `force` overwrites; whether anything stands against writing."""
+    """Report what only `force` overwrites; return whether anything stands against writing."""
     newer = [drift.downgrade(p.found, p.folder, force) for p in plans if p.found.is_newer]
     if newer and not force:
         why = "--force builds them with this version"

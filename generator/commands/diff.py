@@ -63,7 +63,7 @@ def command(
     stat: bool,
     exit_code: bool,
 ) -> None:
-    """Say what a change does: what restarts on which node, in which order, and every line.
+    """Show what a change does: what restarts on which node, in which order, and every line.
 
     Compares what the sites say now with the bundles on disk, or with what --against or --with name.
     """

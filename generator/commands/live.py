@@ -30,7 +30,7 @@ def divided(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
-    """Say how nodes differ from what their site says, and end with that."""
+    """Report how nodes differ from what their site says, and end with that."""
     sites, archives = divided(paths)
     (reading,) = read_valid(sites, form=form)
     captures = captures_of(archives, form)

@@ -1,6 +1,6 @@
 """Assigns an address to each half of every cabled port.
 
-The plan is total: it is made for faulty sites too, so that the rules can judge the addresses that
+The plan is total: it is made for faulty sites too, so that the rules can check the addresses that
 would come out. Only every endpoint must resolve and no port be used twice.
 """
 

@@ -22,7 +22,7 @@ _MOST_ON_CABLES = 3
 
 @record
 class Group:
-    """Nodes, a model and an engine: what a fit is judged of."""
+    """Nodes, a model and an engine: what a fit is about."""
 
     nodes: tuple[DeclaredNode, ...]
     model: DeclaredModel

@@ -109,7 +109,7 @@ def check(
     for number in _in_order():
         if not (RULES[number].of_serving and declaration.groups):
             facts.check(RULES[number])
-    parts = [_judged(group, facts) for group in declaration.groups or ()]
+    parts = [_checked(group, facts) for group in declaration.groups or ()]
     findings, checked = _together(facts, parts)
     taken = policy.applied(findings) if policy else findings
     return waived(taken, declaration.waivers, checked), _complete(facts, parts)
@@ -138,7 +138,7 @@ class _Part:
     facts: "_Facts"
 
 
-def _judged(group: DeclaredGroup, site: "_Facts") -> _Part:
+def _checked(group: DeclaredGroup, site: "_Facts") -> _Part:
     """What the rules say of a group as of a site of its own."""
     declared = site.declaration.of_group(group)
     kind = None

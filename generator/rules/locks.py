@@ -1,4 +1,4 @@
-"""What a lock and its site have to do with each other. Documented here, judged by the pipeline."""
+"""What a lock and its site have to do with each other. Documented here, checked by the pipeline."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 """A repository's policy: what it makes an error, what does not interest it, and what it asks for.
 
-It is judged like a site file, with places and help; what it makes of a site's findings comes after
+It is checked like a site file, with places and help; what it makes of a site's findings comes after
 the rules and before the waivers, so that a site can't waive what its repository asks for.
 """
 

@@ -6,7 +6,7 @@ out, `sources`, the files beside the site that it names, `fit`, what the nodes w
 what the engine's catalog says, `verdicts`, what would end its start, `groups`, `joined`, the
 nodes that cables have to join, `takes_proxy`, whether a proxy may stand before the engine,
 `is_behind_proxy`, whether one does on its node, `gateway`, the node of the gateway, `document`, the
-file itself, and `calibration`, what was measured); it is not judged where one of them is unsound.
+file itself, and `calibration`, what was measured); it is skipped where one of them is invalid.
 
 A rule's docstring is its documentation: the first line says the rule, the rest why and, after
 `Source:`, who says so; `Bad:` and `Good:` are pieces of site files. `sparkgen explain` prints it.
@@ -41,7 +41,7 @@ class Rule:
     """One rule; `unless` names rules that make this one pointless once they have spoken.
 
     Those in `suppressed_by` do so only at the place that they have spoken of. `of_serving`: where
-    there are groups it is judged once for each, of the nodes, model and engine of that.
+    there are groups it is checked once for each, of the nodes, model and engine of that.
     """
 
     id: str

@@ -11,7 +11,7 @@ from generator.engines.startup import Effect, Verdict
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine
 
-# Without these a condition would judge sizes, a model or a flag that are wrong already.
+# Without these a condition would be applied to sizes, a model or a flag that are wrong already.
 _FIRST = "SG501 SG503 SG510 SG511 SG512 SG551 SG602 SG603 SG647 SG648"
 _SAID = (
     "SG604 SG632 SG633 SG634 SG635 SG636 SG637 SG638 SG639 SG640 SG641 SG643 SG644 SG645 SG647 "
@@ -23,7 +23,7 @@ _SAID = (
 def refused_by_vllm(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """A site asks nothing of vLLM that ends its start.
 
-    It holds its settings against each other, against the model and against the GPU, some of them
+    It checks its settings against each other, against the model and against the GPU, some of them
     only once the weights are loaded. What it would refuse or die of is refused here.
 
     Source: vLLM 0.19.0 and 0.33.0, vllm/config and vllm/engine/arg_utils.py; each condition names
@@ -47,7 +47,7 @@ def refused_by_vllm(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> Iter
 def refused_by_sglang(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """A site asks nothing of SGLang that ends its start.
 
-    It holds its settings against each other, against the model and against the GPU.
+    It checks its settings against each other, against the model and against the GPU.
 
     Source: SGLang 0.5.23, sglang/srt/arg_groups; each condition names its line in
     generator/engines/sglang/startup.

@@ -18,11 +18,11 @@ from generator.sitefile.declaration import Waiver
 
 
 def waived(
-    findings: Sequence[Finding], waivers: Sequence[Waiver] | None, judged: Collection[str]
+    findings: Sequence[Finding], waivers: Sequence[Waiver] | None, checked: Collection[str]
 ) -> list[Finding]:
     """The findings without the waived warnings, and a warning for every waiver without use.
 
-    Whether a waiver has a use is not known where its rule was not judged; and where the waivers
+    Whether a waiver has a use is not known where its rule was not checked; and where the waivers
     can't be read, not what they were to silence.
     """
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
@@ -34,7 +34,7 @@ def waived(
     told = [*warnings, *(f for f in errors if f.rule in RULES and not _is_error(RULES[f.rule]))]
     unused = []
     for index, waiver in enumerate(waivers):
-        if waiver.rule in RULES and waiver.rule not in judged:
+        if waiver.rule in RULES and waiver.rule not in checked:
             continue
         idle = [
             place

@@ -1,7 +1,7 @@
 """Find the one slip that keeps a text from being YAML, and the edit that mends it.
 
 libyaml says where it gave up, which is often below the slip. Everything that may be wrong there is
-tried, and judged by what the schema says of the text that comes out: what leaves least to say was
+tried, and rated by what the schema says of the text that comes out: what leaves least to say was
 meant. Where two such texts mean different things, a person has to choose.
 """
 
@@ -72,7 +72,7 @@ def _mended(document: Document, at: int) -> Iterator[_Mended]:
         if text in seen:
             continue
         seen.add(text)
-        if (one := _judged(document.name, text, slip, at)) is not None:
+        if (one := _checked(document.name, text, slip, at)) is not None:
             yield one
 
 
@@ -81,7 +81,7 @@ def _slips(lines: list[str], at: int) -> Iterator[Slip]:
     return chain(punctuation.slips(lines, at), indentation.slips(lines, at))
 
 
-def _judged(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
+def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
     """How much is left to say once the slip is mended; None where that was not it."""
     document = source.read(name, text.encode())
     if document.data is None:

@@ -1,6 +1,6 @@
 """A site file as typed records with the defaults filled in, and nothing derived yet.
 
-A section that the schema found fault with is None, so that a rule which needs it is not judged.
+A section that the schema found fault with is None, and a rule that needs it is skipped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -52,8 +52,8 @@ def _form_check(name: str) -> Callable[[str, Any, Callable[[str, str], None]], N
 
 @cache
 def site_validator() -> Any:
-    """What holds a whole site file against its schema."""
-    # Cerberus would hold the schema against its own schema first, which takes longer than all the
+    """What checks a whole site file against its schema."""
+    # Cerberus would check the schema against its own schema first, which takes longer than all the
     # rest of reading a site; the tests do that once.
     return _Validator(UnvalidatedSchema(_with_forms(site_schema())))
 

@@ -183,7 +183,7 @@ def containers(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def at_its_place(file: Path, tree: Path) -> None:
-    """Let a Compose file find environment files in the tree, where they are not on this machine."""
+    """Make a Compose file find environment files in the tree, where this machine has none."""
     text = file.read_text()
     for name in re.findall(r"^ +- (/etc/sparkgen/\S+\.env)$", text, re.MULTILINE):
         (tree / name[1:]).touch()

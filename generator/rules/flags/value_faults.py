@@ -1,6 +1,6 @@
 """What can be wrong with the value of a flag: each with the rule that says so.
 
-A value is judged by its shape, then by its type, then by the values that the engine takes.
+A value is checked by its shape, then by its type, then by the values that the engine takes.
 """
 
 import json
