@@ -283,10 +283,12 @@ check_driver() {
 
 # What runs here of what an advisory is about: the kernel, or the driver.
 version_of() {
+  local found
   if [[ $1 == kernel ]]; then
     uname -r
   else
-    driver | sed 's/.*, //'
+    found=$(driver)
+    echo "${found##*, }"
   fi
 }
 
@@ -1024,7 +1026,8 @@ tokens() {
 # Who listens on a port: nobody, one of the bundle's containers, or the name of somebody else.
 listener() {
   local found pid
-  found=$(bounded ss --no-header --listening --tcp --numeric --processes "sport = :$1" | head -n 1)
+  found=$(bounded ss --no-header --listening --tcp --numeric --processes "sport = :$1")
+  found=${found%%$'\n'*}
   pid=${found#*pid=} pid=${pid%%,*}
   if [[ ! $found ]]; then
     return
@@ -1288,11 +1291,12 @@ cabling() {
 
 # Each cable against what is heard at its end here. On a switch only another node at the end is wrong.
 check_cabling() {
-  local heard port cable name far own interface seen wrong=() todo=() right=() unknown=()
+  local cables heard port cable name far own interface seen wrong=() todo=() right=() unknown=()
+  cables=$(cabling)
   if ! command -v lldpcli >/dev/null; then
     skip cabling "lldpd, which hears who is at the other end of a cable, is not here: sudo apt-get install lldpd"
     return
-  elif [[ ! -r $here/etc/sparkgen/hosts || -z $(cabling) ]]; then
+  elif [[ ! -r $here/etc/sparkgen/hosts || ! $cables ]]; then
     skip cabling "bundle fails"
     return
   fi
@@ -1314,14 +1318,14 @@ check_cabling() {
       unknown+=("$port hears ${seen% *}")
     else
       wrong+=("cable $cable leads from $port to ${seen#* } of ${seen% *}, not to $far of $name")
-      own=$(cabling | awk -v seen="$seen" '$3 " " $4 == seen { print $1 }')
+      own=$(awk -v seen="$seen" '$3 " " $4 == seen { print $1 }' <<<"$cables")
       if [[ $own ]]; then
         todo+=("move the plug in $port of this node to $own")
       else
         todo+=("move its other end from ${seen#* } of ${seen% *} to $far of $name")
       fi
     fi
-  done < <(cabling)
+  done <<<"$cables"
   if ((${#wrong[@]})); then
     fail cabling "$(listed "${wrong[@]}")" "$(listed "${todo[@]}")"
   elif ((${#right[@]})); then
@@ -1339,13 +1343,18 @@ declare -A sound=()
 
 # Interface, size of the ping, address of the peer, its name, cable.
 fabric_peers=''
-peers_of() { grep "^$1 " <<<"$fabric_peers"; }
+peers_of() {
+  local line
+  while read -r line; do
+    [[ $line != "$1 "* ]] || echo "$line"
+  done <<<"$fabric_peers"
+}
 
 # The first fault of a half alone: those behind it would only repeat it.
 check_link() {
-  local half=$1 interface=$2 address=$4 mtu=$5 cable=$6 net speed
+  local half=$1 interface=$2 address=$4 mtu=$5 cable=$6 net speed=''
   net=/sys/class/net/$interface
-  speed=$(bounded ethtool "$interface" | sed -n 's/^\s*Speed: \([0-9]*\)Mb\/s$/\1/p')
+  [[ $(bounded ethtool "$interface") =~ [[:space:]]Speed:\ ([0-9]+)Mb/s ]] && speed=${BASH_REMATCH[1]}
   if [[ ! -e $net ]]; then
     fail "link $half" "cable $cable: there is no interface $interface" \
       "DGX OS turns the NIC off without a cable: put cable $cable in, shut all nodes down and start them again"
@@ -1494,7 +1503,7 @@ check_pcie() {
 # slot with 27 W says nothing, healthy nodes have it too.
 # Source: NVIDIA/dgx-spark-playbooks, pull request 108; mlx5_core, mlx5_pcie_event.
 check_hotplug() {
-  local log line interface hca device late=() state=off remedy
+  local log line interface hca device attached late=() state=off remedy
   [[ ! -e /etc/nvidia/cx7-hotplug-enabled ]] || state=on
   remedy="shut all nodes down and start them with the cables in"
   [[ $state == off ]] || remedy="sudo mv /etc/nvidia/cx7-hotplug-enabled /etc/nvidia/cx7-hotplug-enabled.off on all nodes, then $remedy"
@@ -1503,13 +1512,17 @@ check_hotplug() {
     skip hot-plug "$(id -un) can't read the kernel's log; run this with sudo. Hot-plug is $state"
     return
   fi
+  log=$(grep 'PCIe slot' <<<"$log")
   for line in "${halves[@]}"; do
     read -r _ interface hca _ <<<"$line"
     device=$(readlink "/sys/class/infiniband/$hca/device")
+    [[ $device ]] || continue
+    attached=''
+    while read -r line; do
+      [[ $line != *"${device##*/}"* ]] || attached=$line
+    done <<<"$log"
     # The last attach counts.
-    if [[ $device && $(grep -F "${device##*/}" <<<"$log" | grep 'PCIe slot' | tail -n 1) == *"power capability was not advertised"* ]]; then
-      late+=("$interface")
-    fi
+    [[ $attached != *"power capability was not advertised"* ]] || late+=("$interface")
   done
   if ((${#late[@]})); then
     fail hot-plug "$(listed "${late[@]}") came to a running system, which caps it at 13 Gb/s" "$remedy"
