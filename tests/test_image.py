@@ -11,7 +11,7 @@ from stand_ins import StandIns
 
 import generator
 from generator.pipeline import read_site
-from generator.sitefile.beside import Source, SourceFile
+from generator.sitefile.beside import Source, SourceFile, nothing_beside
 
 BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-image")
 BUILD = BUNDLE.site.image_build
@@ -208,10 +208,13 @@ topology: {kind: single}
 model: {name: gpt-oss-20b, context_length: 4096}
 engine: {name: vllm, version: 0.33.0, image: "example.org/base:1", prepare: prepare.sh}
 """
-    source = Source((SourceFile("", f"#!/bin/bash\n{script}\n".encode(), is_executable=True),))
-    assert {
-        f.rule for f in read_site("lab.yaml", site.encode(), lambda _: source).findings
-    } == rules
+    its = Source((SourceFile("", f"#!/bin/bash\n{script}\n".encode(), is_executable=True),))
+    reading = read_site(
+        "lab.yaml",
+        site.encode(),
+        lambda path: its if path == "prepare.sh" else nothing_beside(path),
+    )
+    assert {finding.rule for finding in reading.findings} == rules
 
 
 def _has_docker() -> bool:
