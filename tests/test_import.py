@@ -379,6 +379,24 @@ defaults: {host: 10.0.0.11, tensor_parallel: 2, max_batch_size: 8, max_model_len
         },
         ["SG669"],
     ),
+    "a service beside others": (
+        """\
+services:
+  app:
+    image: example/app:1
+    environment: {VLLM_BASE_URL: "http://vllm:8000/v1", NCCL_DEBUG: TRACE}
+  ranks:
+    image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
+    command: /opt/entrypoint.sh
+  vllm:
+    image: vllm/vllm-openai:v0.33.0
+    command: >-
+      --model openai/gpt-oss-120b --host 10.0.0.11 --gpu-memory-utilization 0.8
+      --max-model-len 32768
+""",
+        {"engine.name": "vllm", "model": {"name": "gpt-oss-120b", "context_length": 32768}},
+        [],
+    ),
     "mounts, and keys that stand elsewhere": (
         """\
 export HF_TOKEN=<your token>

@@ -158,9 +158,12 @@ def _variables(node: FoundNode, command: Command | None) -> list[Variable]:
     """NCCL's file and the container's variables, which win, even an empty one."""
     merged = {variable.name: variable for variable in node.settings}
     for container in node.containers:
-        if command is None or container is command.container or not container.words:
+        is_loose = not (container.words or container.image)
+        if command is None or container is command.container or is_loose:
             merged |= {variable.name: variable for variable in container.env}
-    return list(merged.values())
+    # Of what serves no model that is known, only what NCCL reads is about the cluster.
+    kept = (v for v in merged.values() if command or v.name.startswith("NCCL_"))
+    return list(kept)
 
 
 def _control(

@@ -90,7 +90,8 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
                 return _command(engine, container, own, ray, programs)
         if worked_for := WORKERS.get(word.text.rpartition("/")[2]):
             return Command(worked_for, container, "", is_worker=True)
-    if image and words and (words[0].text.startswith("-") or "/" in words[0].text):
+    is_script = bool(words) and words[0].text.endswith((".sh", ".py"))
+    if image and words and not is_script and re.match(r"-|.*/", words[0].text):
         return _command(image.engine, container, _until_break(words), ray, programs)
     if ray:
         return Command(
