@@ -489,8 +489,18 @@ def random_site(rng: random.Random) -> dict[str, Any]:
     for index, group in enumerate(members):
         like = [g for g in groups if "like" not in g and len(g["nodes"]) == len(group)]
         own = {"like": rng.choice(like)["name"]} if like and rng.random() < 0.3 else None
+        others = [
+            {"name": f"g{index}-{turn}", **served(len(group), rng)}
+            for turn in range(rng.choice((0, 0, 1, 2)))
+        ]
         groups.append(
-            {"name": f"g{index}", "nodes": group, **(own or served(len(group), rng))},
+            {
+                "name": f"g{index}",
+                "nodes": group,
+                **(own or served(len(group), rng)),
+                **({"alternatives": others} if others else {}),
+                "active": rng.choice([f"g{index}", *(other["name"] for other in others)]),
+            },
         )
     return {
         "version": 1,
@@ -522,9 +532,15 @@ def test_any_groups_make_a_bundle(seed: int) -> None:
     site = reading.site
     assert site, [(finding.rule, finding.message, finding.path) for finding in reading.findings]
     tree = render(site, "")
-    assert [part.group for part in site.groups] == [group["name"] for group in made["groups"]]
-    for part, group in zip(site.groups, made["groups"], strict=True):
-        assert [node.name for node in part.nodes] == group["nodes"]
+    listed = [
+        (each["name"], group["nodes"], group["active"])
+        for group in made["groups"]
+        for each in (group, *group.get("alternatives", ()))
+    ]
+    assert [part.group for part in site.groups] == [name for name, _, _ in listed]
+    for part, (name, nodes, active) in zip(site.groups, listed, strict=True):
+        assert [node.name for node in part.nodes] == nodes
+        assert part.is_active is (name == active)
         for node in part.nodes:
             environment = f"{node.name}/etc/sparkgen/groups/{part.group}.env"
             assert environment in tree

@@ -12,6 +12,8 @@ from test_verify import machine, unit
 from waiting import PATIENCE
 
 from generator.bundle.render import render
+from generator.capture import Capture
+from generator.drift import drift
 from generator.pipeline import read_site
 from generator.site import Site
 
@@ -303,3 +305,54 @@ def test_verify_knows_whose_turn_it_is(
     found = on.lines()
     units = {name: text.split()[0] for name, text in found.items() if "unit engine" in name}
     assert units == {f"unit engine-{name}": word for name, word in said.items()}
+
+
+@pytest.mark.parametrize(
+    ("active", "enabled", "said"),
+    [
+        ("chat", "chat", []),
+        ("coder", "coder", ["sparkgen-engine-coder.service runs in place of"]),
+        (
+            "coder",
+            "chat",
+            [
+                "sparkgen-engine-coder.service runs in place of",
+                "sparkgen-engine-chat.service starts at boot, and",
+                "sparkgen-engine-coder.service is not started at boot",
+            ],
+        ),
+        ("none", "chat", ["sparkgen-engine-chat.service is inactive"]),
+    ],
+)
+def test_capture_shows_whose_turn_it_is(active: str, enabled: str, said: list[str]) -> None:
+    blocks = [
+        f"Id=sparkgen-engine-{name}.service\n"
+        f"ActiveState={'active' if name == active else 'inactive'}\n"
+        f"UnitFileState={'enabled' if name == enabled else 'disabled'}\n"
+        for name in NAMES
+    ]
+    capture = Capture("spark1", "spark1.tar.gz", {"commands/units.txt": "\n".join(blocks)})
+    found = [remark for remark in drift(site_of(), [capture], None) if remark.rule == "SG866"]
+    assert [
+        remark.message.partition(": ")[2][: len(text)]
+        for remark, text in zip(found, said, strict=True)
+    ] == said
+
+
+def test_verify_says_whether_one_could_start(tmp_path: Path) -> None:
+    node = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
+    on = machine(node, tmp_path)
+    assert on.run("--ready", "nobody").returncode == 2
+    there = on.run("--ready", "chat")
+    faults = [line for line in there.stdout.splitlines() if line.startswith("FAIL")]
+    # Whose files lie where a site with one engine has them.
+    assert all("vocabularies" in fault for fault in faults)
+    lacking = on.run("--ready", "coder").stdout
+    assert "FAIL  model coder" in lacking
+    assert "image coder" in lacking
+    assert "chat" not in lacking
+    on.answers["systemctl"]["'is-active sparkgen-engine-chat'"] = "active\\n"
+    assert on.run("--serves", "chat").returncode == 1
+    on.answers["docker"]["'inspect --format {{if .State.Health}}'*"] = "healthy\\n"
+    assert on.run("--serves", "chat").returncode == 0
+    assert on.run("--serves", "coder").returncode == 1

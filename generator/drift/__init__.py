@@ -67,7 +67,7 @@ def _strangers(site: Site, captures: Iterable[Capture]) -> Iterator[Remark]:
 def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
     yield from _interfaces(seen)
     yield from _settings(seen)
-    yield from _units(seen)
+    yield from _units(site, seen)
     containers = {c.name.lstrip("/"): c for c in seen.found.containers if c.words}
     for part, node in site.parts_of(seen.node.name):
         member = replace(seen, node=node)
@@ -218,19 +218,48 @@ def _models(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
             yield seen.said("SG864", message, "run models.sh, or lock what is there", path)
 
 
-def _units(seen: _Seen) -> Iterator[Remark]:
+def _units(site: Site, seen: _Seen) -> Iterator[Remark]:
     path = "commands/units.txt"
-    for block in seen.capture.texts.get(path, "").split("\n\n"):
-        said = dict(line.partition("=")[::2] for line in block.splitlines() if "=" in line)
-        name, state = said.get("Id", ""), said.get("ActiveState", "")
-        if not _UNIT.fullmatch(name) or said.get("UnitFileState") == "static":
+    blocks = (
+        dict(line.partition("=")[::2] for line in block.splitlines() if "=" in line)
+        for block in seen.capture.texts.get(path, "").split("\n\n")
+    )
+    units = {said.get("Id", ""): said for said in blocks}
+    waiting = _waiting(site, seen, units)
+    for unit, instead in waiting.items():
+        part = next(p for p in site.groups if f"{p.unit}.service" == unit)
+        if part.is_active:
+            message = f"{instead} runs in place of {unit}, which the site names"
+            advice = f"operator/switch.sh {part.group}, or write another one as 'active'"
+            yield seen.said("SG866", message, advice, path)
+        if units.get(unit, {}).get("UnitFileState") == "enabled":
+            message = f"{unit} starts at boot, and {instead} runs in its place"
+            yield seen.said("SG866", message, f"systemctl disable {unit}", path)
+    for name, said in units.items():
+        state = said.get("ActiveState", "")
+        if not _UNIT.fullmatch(name) or said.get("UnitFileState") == "static" or name in waiting:
             continue
-        if state not in ("active", "activating"):
+        if state not in _STARTED:
             message = f"{name} is {state} ({said.get('SubState', '')})"
             yield seen.said("SG866", message, f"journalctl -u {name} says why", path)
         if said.get("UnitFileState") == "disabled":
             message = f"{name} is not started at boot"
             yield seen.said("SG866", message, f"systemctl enable {name}", path)
+
+
+def _waiting(site: Site, seen: _Seen, units: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """The units that wait for their turn on a node, with that which has it."""
+    found: dict[str, str] = {}
+    for slot in site.slots_of(seen.node.name):
+        names = [f"{part.unit}.service" for part in slot]
+        # Where none of them runs, that is said of the one that the site has running.
+        running = [n for n in names if units.get(n, {}).get("ActiveState") in _STARTED]
+        turn = running[0] if running else names[0]
+        found |= {name: turn for name in names if name != turn}
+    return found
+
+
+_STARTED = ("active", "activating")
 
 
 def _between(seen: Sequence[_Seen]) -> Iterator[Remark]:

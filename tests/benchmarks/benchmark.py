@@ -18,6 +18,7 @@ from pathlib import Path
 RUNS = 9
 RUNS_OF_LARGE = 5
 NODES = 240
+GROUPS = 60
 INVALID = 3
 ROOT = Path(__file__).parents[2]
 SPARKGEN = [sys.executable, "-m", "generator"]
@@ -38,6 +39,24 @@ def switch_site(name: str, nodes: int) -> str:
     lines.append("engine:")
     lines.append("  {name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0',")
     lines.append(f"   parallel: {{tensor: 8, pipeline: {nodes // 8}}}}}")
+    return "\n".join(lines) + "\n"
+
+
+def in_groups(name: str, nodes: int, groups: int) -> str:
+    """The same nodes in groups, every other of which is a replica of the first."""
+    head, _, _ = switch_site(name, nodes).partition("model:")
+    lines = [f"{head}groups:"]
+    size = nodes // groups
+    for n in range(groups):
+        members = ", ".join(f"n{node}" for node in range(n * size, (n + 1) * size))
+        lines.append(f"  - name: g{n}\n    nodes: [{members}]")
+        if n % 2:
+            lines.append("    like: g0")
+        else:
+            lines.append("    model: {name: gpt-oss-120b}")
+            lines.append("    engine:")
+            lines.append("      {name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0',")
+            lines.append(f"       parallel: {{tensor: {size}}}}}")
     return "\n".join(lines) + "\n"
 
 
@@ -116,6 +135,8 @@ def main() -> None:
         sites = [work / f"big{i}.yaml" for i in range(4)]
         for i, site in enumerate(sites):
             site.write_text(switch_site(f"big{i}", NODES), encoding="utf-8")
+        grouped = work / "grouped.yaml"
+        grouped.write_text(in_groups("grouped", NODES, GROUPS), encoding="utf-8")
         faulty = work / "faulty.yaml"
         faulty.write_text(with_mistakes(switch_site("faulty", NODES)), encoding="utf-8")
 
@@ -140,6 +161,8 @@ def main() -> None:
         copying = ["cp", "-r", str(out), str(copy)]
         large = f"build, {NODES} nodes / cp -r"
         compare(large, 3, build(sites[0]), copying, clean, uncopy, RUNS_OF_LARGE)
+        label = f"build, {NODES} nodes in {GROUPS} groups / cp -r"
+        compare(label, 3, build(grouped), copying, clean, uncopy, RUNS_OF_LARGE)
         fresh = [*SPARKGEN, "diff", str(sites[0]), "--out", str(work / "none")]
         for label, diff in (("diff", fresh), ("diff --stat", [*fresh, "--stat"])):
             compare(
