@@ -148,3 +148,34 @@ def test_every_condition_has_a_row(engine: str) -> None:
                 met.add(condition)
     missing = [c.check.__name__ for c in ENGINES[engine].conditions() if c not in met]
     assert missing == []
+
+
+# Methods and keys of vLLM's speculation, with the first release that has them, and the last.
+SPECULATION = [
+    ("0.22.0", "", {"method": "custom_class", "source": "own.Proposer"}),
+    ("0.19.0", "0.32.0", {"method": "medusa", "source": "a/b"}),
+    ("0.19.0", "0.19.1", {"method": "ngram", "config": {"synthetic_acceptance_rate": 0.5}}),
+    ("0.21.0", "", {"method": "ngram", "config": {"draft_sample_method": "greedy"}}),
+    (
+        "0.25.0",
+        "",
+        {"method": "draft", "source": "a/b", "config": {"use_heterogeneous_vocab": True}},
+    ),
+    ("0.33.0", "", {"method": "eagle3", "source": "a/b", "config": {"fly_window_size": 2}}),
+]
+BEFORE = {"0.22.0": "0.21.0", "0.21.0": "0.20.2", "0.25.0": "0.24.0", "0.33.0": "0.32.0"}
+AFTER = {"0.32.0": "0.33.0", "0.19.1": "0.20.0"}
+
+
+@pytest.mark.parametrize(("first", "last", "drafts"), SPECULATION)
+def test_speculation_is_of_its_releases(first: str, last: str, drafts: Settings) -> None:
+    def refused(version: str) -> list[str]:
+        model = {"speculative": {"tokens": 3, **drafts}}
+        found = _reading("vllm", {"version": version, "model": model}).findings
+        return [finding.rule for finding in found if finding.rule in ("SG553", "SG555")]
+
+    assert refused(first) == refused(last or "0.33.0") == []
+    if first in BEFORE:
+        assert len(refused(BEFORE[first])) == 1
+    if last:
+        assert len(refused(AFTER[last])) == 1

@@ -60,10 +60,10 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "suffix": Method("suffix", "none", tokens="optional"),
         "dflash": Method("dflash", "needed", since=(0, 20)),
         "dspark": Method("dspark", "optional", tokens="optional", since=(0, 25)),
-        "custom_class": Method("custom_class", "class", since=(0, 20)),
+        "custom_class": Method("custom_class", "class", since=(0, 22)),
         "extract_hidden_states": Method("extract_hidden_states", "none"),
-        "medusa": Method("medusa", "needed", until=(0, 20)),
-        "mlp_speculator": Method("mlp_speculator", "needed", until=(0, 20)),
+        "medusa": Method("medusa", "needed", until=(0, 33)),
+        "mlp_speculator": Method("mlp_speculator", "needed", until=(0, 33)),
     },
     "sglang": {
         "mtp": Method("EAGLE", "optional", tree=True),

@@ -156,19 +156,26 @@ def _not_of_the_first_runner(start: Start) -> Refusal | None:
 def _not_of_the_second_runner(start: Start) -> Refusal | None:
     if start.variable(_SECOND) is not True:
         return None
-    keys = ("parallel_drafting", "use_heterogeneous_vocab")
-    of_eagle = start.method in ("eagle", "eagle3")
-    found = next(
-        (f"'{key}'" for key in keys if _value(start, key) is True and (of_eagle or key != keys[0])),
-        "",
+    in_parallel = _value(start, "parallel_drafting") is True
+    found = "'parallel_drafting'" if in_parallel and start.method in ("eagle", "eagle3") else ""
+    if start.method in ("suffix", "custom_class"):
+        found = f"drafts by {start.method}"
+    return _missing_in_the_second(start, found)
+
+
+def _other_vocabulary_of_the_second(start: Start) -> Refusal | None:
+    key = "use_heterogeneous_vocab"
+    if start.variable(_SECOND) is not True or _value(start, key) is not True:
+        return None
+    return _missing_in_the_second(start, f"'{key}'")
+
+
+def _missing_in_the_second(start: Start, what: str) -> Refusal | None:
+    if not what:
+        return None
+    return start.refuse_variable(
+        _SECOND, f"the second model runner has no {what} yet", "take it out"
     )
-    if start.method in ("suffix", "custom_class") or found:
-        return start.refuse_variable(
-            _SECOND,
-            f"the second model runner has no {found or f'drafts by {start.method}'} yet",
-            "take it out",
-        )
-    return None
 
 
 def _of_another_method(key: str, *methods: str) -> Check:
@@ -289,7 +296,8 @@ CONDITIONS = (
     Condition(_class_without_a_name, f"{_SPECULATION}:1288", (0, 22)),
     Condition(_longer_drafts, f"{_SPECULATION}:1781"),
     Condition(_not_of_the_first_runner, f"{_VLLM}:3089", (0, 29)),
-    Condition(_not_of_the_second_runner, f"{_VLLM}:3053", (0, 33)),
+    Condition(_not_of_the_second_runner, f"{_VLLM}:3053", (0, 29)),
+    Condition(_other_vocabulary_of_the_second, f"{_VLLM}:3081", (0, 32)),
     Condition(_of_another_method("dspark_draft_topk", "dspark"), f"{_SPECULATION}:1621", (0, 28)),
     Condition(
         _of_another_method("index_share_for_mtp_iteration", "mtp"),

@@ -159,7 +159,7 @@ CONDITIONS = (
     Condition(
         _draft_of_shorter_contexts, "vllm/config/vllm.py:3018", (0, 33), None, Effect.DIFFERS
     ),
-    Condition(_no_room_beside_drafts, "vllm/config/vllm.py:2372", (0, 28)),
+    Condition(_no_room_beside_drafts, "vllm/config/vllm.py:2372", (0, 33)),
     # From 0.23 on the second model runner, which has no such limit, runs some models by default.
     Condition(_graphs_of_drafts, "vllm/config/compilation.py:1556", until=(0, 23)),
     Condition(_graphs_of_drafts_in_the_first, "vllm/config/compilation.py:1556", (0, 23)),

