@@ -9,7 +9,7 @@ from generator.fit.alternatives import Group, holding
 from generator.fit.assessment import Fit
 from generator.models.architecture import known_checkpoint
 from generator.records import record, replace
-from generator.sitefile.declaration import declare
+from generator.sitefile.declaration import serving
 
 # What most people have: a node, a cable, a ring, a switch of four or eight ports.
 COUNTS = (1, 2, 3, 4, 8)
@@ -95,15 +95,9 @@ def _usual(known: Checkpoint) -> Group:
     """A site that says nothing but the model and an engine."""
     name, start = next((name, t.start) for name, t in ENGINE_TRAITS.items() if t.start)
     context = min(known.max_context or CONTEXT_LENGTH, CONTEXT_LENGTH)
-    declared = declare(
-        {
-            "nodes": [{"name": "spark1"}],
-            "model": {"name": known.name, "context_length": context},
-            "engine": {"name": name, "version": start.version, "image": start.image},
-        },
-        (),
-    )
-    assert declared.nodes
-    assert declared.model
-    assert declared.engine
-    return Group(declared.nodes, declared.model, declared.engine)
+    data = {
+        "nodes": [{"name": "spark1"}],
+        "model": {"name": known.name, "context_length": context},
+        "engine": {"name": name, "version": start.version, "image": start.image},
+    }
+    return Group(*serving(data))

@@ -25,7 +25,7 @@ from generator.services import SERVICES
 from generator.services.gateway import Gateway
 from generator.site import PORTS_OF_WORKERS
 from generator.site.service import RequestedPort
-from generator.sitefile.declaration import DeclaredGroup, Settings, Topology
+from generator.sitefile.declaration import DeclaredGroup, DeclaredModel, Settings, Topology
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
 from generator.sitefile.values import value_at
@@ -582,14 +582,13 @@ def name_of_two_models(groups: Groups) -> Iterator[Fault]:
             nodes: [spark2]
             like: chat
     """
-    first: dict[str, DeclaredGroup] = {}
+    first: dict[str, tuple[DeclaredGroup, DeclaredModel]] = {}
     for group in groups:
         model = group.model
         if model is None or not model.served_name:
             continue
-        known = first.setdefault(model.served_name, group)
-        assert known.model
-        is_other = (known.model.name, known.model.source) != (model.name, model.source)
+        known, other = first.setdefault(model.served_name, (group, model))
+        is_other = (other.name, other.source) != (model.name, model.source)
         if is_other and known.runs_beside(group):
             yield Fault(
                 f"{known.name} and {group.name} serve two models as '{model.served_name}'",

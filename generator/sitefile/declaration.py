@@ -470,6 +470,13 @@ def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration
     )
 
 
+def serving(
+    data: Mapping[str, Any],
+) -> tuple[tuple[DeclaredNode, ...], DeclaredModel, DeclaredEngine]:
+    """The nodes, the model and the engine of data that is known to have all three."""
+    return _nodes(data), _model(data["model"]), _engine(data["engine"])
+
+
 def _invalid(findings: Iterable[Finding]) -> set[str | int | None]:
     """The sections that something is wrong with, or that lack a key which stands elsewhere.
 
