@@ -867,3 +867,25 @@ def test_a_room_that_sglang_divides_is_told() -> None:
     assert held.shares == ()
     assert held.worst.kv_room_gib < whole.worst.kv_room_gib
     assert held.worst.system_gib == pytest.approx(whole.worst.system_gib, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "flag", "tensor"),
+    [
+        ({"name": "vllm", "version": "0.33.0"}, "kimi-k2.5", "decode-context-parallel-size", 8),
+        ({"name": "vllm", "version": "0.33.0"}, "glm-5-fp8", "decode-context-parallel-size", 8),
+        ({"name": "vllm", "version": "0.33.0"}, "qwen3-30b-a3b", "decode-context-parallel-size", 8),
+        ({"name": "sglang", "version": "0.5.23"}, "kimi-k2.5", "dcp-size", 8),
+    ],
+)
+def test_ranks_that_share_a_sequence_hold_a_part_of_its_cache(
+    engine: dict[str, Any], name: str, flag: str, tensor: int
+) -> None:
+    def one(ranks: int) -> float:
+        declared = an_engine(**engine, parallel=Parallel(tensor=tensor), args={flag: ranks})
+        found = assess(some_nodes(tensor), a_model(name=name, context_length=131072), declared)
+        assert found
+        assert found.nodes, found.missing
+        return found.nodes[0].kv_one_gib
+
+    assert one(2) == pytest.approx(one(1) / 2, abs=0.02)

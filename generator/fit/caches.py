@@ -57,7 +57,7 @@ def _read(pages: Pages, tokens: int) -> float:
     if pages.kind in ("state", "ring"):
         return pages.layers * pages.page
     kept = min(tokens, pages.window) if pages.kind == "window" else tokens
-    return pages.layers * pages.page * kept / pages.block
+    return pages.layers * pages.page * kept / (pages.block * pages.ranks)
 
 
 @record
@@ -111,7 +111,7 @@ def _divided(kinds: tuple[Pages, ...], division: Division, step: int) -> Cache:
         states = [replace(pages, blocks=division.slots) for pages in states]
     grown = [[pages for pages in kinds if pages.kind == kind] for kind in ("full", "window")]
     weights = [
-        sum(pages.layers * pages.page / pages.block for pages in alike) * tokens
+        sum(pages.layers * pages.page / (pages.block * pages.ranks) for pages in alike) * tokens
         for alike, tokens in zip(grown, (1, division.windows), strict=True)
     ]
     if not fixed:
@@ -146,7 +146,11 @@ def _apart(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
             page = ceil(block * size)
             yield Pages("window", here, everywhere, block, page, window, spare=0)
         else:
-            yield Pages("full", here, everywhere, 1, ceil(size))
+            # All but the layers' own caches are whole on every rank.
+            # Source: SGLang 0.5.23, model_executor/pool_configurator.py, lines 227 to 308.
+            ranks = requested.context_ranks
+            copies = 1 if kind == "full" else ranks
+            yield Pages("full", here, everywhere, 1, ceil(size) * copies, ranks=ranks)
     if shape.recurrent and split.here.recurrent:
         state = _state_bytes(shape.recurrent, split.tensor, requested)
         yield Pages("state", split.here.recurrent, split.all.recurrent, 1, state)
@@ -162,6 +166,7 @@ def _paged(shape: Shape, split: Split, requested: Requested, paging: Paging) -> 
         yield from _compressed(shape.compressed, split)
         return
     token = _tokens_of_layers(shape, split, requested)
+    ranks = requested.context_ranks
     latent = shape.mla is not None
     block = requested.block or (_LATENT_BLOCK if latent else _BLOCK)
     state = 0
@@ -176,10 +181,10 @@ def _paged(shape: Shape, split: Split, requested: Requested, paging: Paging) -> 
         if kind == "window":
             yield Pages("window", here, everywhere, block, page, shape.sliding_window or 0)
         elif kind == "index" and shape.indexer and shape.indexer.pooled > 1:
-            yield Pages("full", here, everywhere, block, page, pads=False)
+            yield Pages("full", here, everywhere, block, page, pads=False, ranks=ranks)
             yield _tail(shape.indexer.head, shape.indexer.pooled, here, everywhere, requested)
         else:
-            yield Pages("full", here, everywhere, block, page, pads=not latent)
+            yield Pages("full", here, everywhere, block, page, pads=not latent, ranks=ranks)
     if shape.recurrent:
         count = _states(shape.recurrent, requested, paging)
         page = max(state, ceil(block * token["full"][2]))

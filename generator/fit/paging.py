@@ -26,7 +26,7 @@ class Pages:
     A window holds `window` tokens and what is under way; a state is `blocks` pages whatever the
     length. `pads` is false of pages that may not be made larger (latent caches). `spare` blocks of
     a window are held besides, since it need not begin with a block. `whole` states are not split
-    over ranks, and share a group with none that are.
+    over ranks, and share a group with none that are. `ranks` share the tokens of a sequence.
     """
 
     kind: Kind
@@ -39,6 +39,7 @@ class Pages:
     pads: bool = True
     spare: int = 1
     whole: bool = False
+    ranks: int = 1
 
     def held(self, tokens: int, under_way: int) -> int:
         """Blocks of one sequence in one layer.
@@ -47,7 +48,7 @@ class Pages:
         `SlidingWindowSpec` (946), `CircularBufferSpec` (982) and `MambaSpec` (1135).
         """
         if self.kind == "full":
-            return ceil(tokens / self.block)
+            return ceil(ceil(tokens / self.ranks) / self.block)
         if self.kind == "window":
             held = min(self.window - 1 + under_way, tokens)
             return ceil(held / self.block) + self.spare
@@ -102,11 +103,7 @@ def _is_one_type(kinds: Sequence[Pages]) -> bool:
 
     Source: interface, line 1348, `UniformTypeKVCacheSpecs.is_uniform_type`.
     """
-    first = kinds[0]
-    return all(
-        (p.kind, p.block, p.window, p.whole) == (first.kind, first.block, first.window, first.whole)
-        for p in kinds
-    )
+    return len({(p.kind, p.block, p.window, p.whole, p.ranks) for p in kinds}) == 1
 
 
 def _unified(kinds: Sequence[Pages]) -> tuple[Pages, ...]:

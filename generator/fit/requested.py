@@ -39,7 +39,7 @@ class Requested:
     recurrent layers are kept for prefixes. `graphs` are how many are captured: of steps of any
     kind, and of decoding; None where that is not known. `window_cells` are what windows are
     rounded up to, in tokens. `division` is how the room is divided at the start, None where it is
-    not.
+    not. `context_ranks` share the tokens of a sequence.
     """
 
     context: int | None
@@ -62,6 +62,7 @@ class Requested:
     state_bytes: int | None = None
     window_cells: int = 1
     division: Division | None = None
+    context_ranks: int = 1
 
 
 def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None) -> Requested:
@@ -92,7 +93,15 @@ def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None)
         window_cells=traits.window_cells,
         state_bytes=_state_bytes(args),
         division=_division(model, engine, drafted),
+        context_ranks=context_ranks(engine),
     )
+
+
+def context_ranks(engine: DeclaredEngine) -> int:
+    """How many ranks share the KV cache of a sequence."""
+    flags = ENGINE_TRAITS[engine.name].context_flags
+    sizes = [str(engine.args[flag]) for flag in flags if flag in engine.args]
+    return max(1, int(sizes[0])) if sizes and sizes[0].isdigit() else 1
 
 
 def _state_bytes(args: Mapping[str, Argument]) -> int | None:

@@ -8,6 +8,7 @@ from generator.fabric.addressing import Fabric
 from generator.fabric.groups import Group, gap, groups
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import Pair
+from generator.fit.requested import context_ranks
 from generator.models.architecture import shape
 from generator.rules import splits
 from generator.rules.nodes import Nodes
@@ -33,19 +34,12 @@ def _has_strangers(nodes: Nodes, fabric: Fabric, topology: Topology) -> bool:
     return not TOPOLOGIES[topology.kind].reaches_all and len(fabric.pairs) < pairs
 
 
-def _context(engine: DeclaredEngine) -> int:
-    """How many ranks share the KV cache of a sequence."""
-    flags = ENGINE_TRAITS[engine.name].context_flags
-    sizes = [str(engine.args[flag]) for flag in flags if flag in engine.args]
-    return int(sizes[0]) if sizes and sizes[0].isdigit() else 1
-
-
 def _all_groups(engine: DeclaredEngine, model: DeclaredModel) -> list[Group]:
     """The groups that the engine makes for its sizes."""
     known = shape(model)
     has_experts = known is None or known.experts != 0
     shared = ENGINE_TRAITS[engine.name].shares_experts and has_experts
-    return list(groups(engine.parallel, _context(engine), shared))
+    return list(groups(engine.parallel, context_ranks(engine), shared))
 
 
 def _broken(
