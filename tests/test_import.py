@@ -561,6 +561,15 @@ def test_cables_that_people_tell_of(sparkgen: Command, tmp_path: Path) -> None:
     assert sparkgen("import", *files, "--cable", "spark1:2=x", cwd=tmp_path).code == 2
 
 
+def test_what_else_is_served_is_said() -> None:
+    serve = "docker run vllm/vllm-openai:v0.33.0 {} --port {}\n"
+    text = serve.format("openai/gpt-oss-120b", 8000) + serve.format("Qwen/Qwen3-Embedding-8B", 8001)
+    adopted = adopt(read([Input("", "run.sh", text.encode())]), "mine", "mine.yaml")
+    said = "Qwen/Qwen3-Embedding-8B, which is served too: a group of its own ('groups')"
+    assert [(loss.text, loss.place.span.line) for loss in adopted.losses] == [(said, 1)]
+    assert adopted.draft.get("model", "name") == "gpt-oss-120b"
+
+
 def test_a_site_file_is_never_overwritten(sparkgen: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("mine")
     outcome = sparkgen("import", FOLDER / "run.sh", "-o", "mine.yaml", cwd=tmp_path)

@@ -96,6 +96,7 @@ def adopt(found: Found, name: str, file: str, cables_told: Sequence[Edge] = ()) 
     _environment(draft, cabling, variables)
     if head:
         mounts.fill(draft, head.container)
+    _other_engines(draft, nodes, head)
     _left_out(draft, variables)
     _secrets(draft, nodes, head)
     _ordered(draft)
@@ -279,6 +280,18 @@ def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str
         if cabling.is_alone and (name, text) == ("NCCL_IB_DISABLE", "1"):
             continue
         yield name, variable
+
+
+def _other_engines(draft: Draft, nodes: Sequence[FoundNode], head: Command | None) -> None:
+    """What is served beside what the site file says."""
+    said = {head.served.text} if head and head.served else set()
+    for node in nodes:
+        for container in node.containers:
+            command = find(container, dict(node.programs))
+            if head and command and command.served and command.served.text not in said:
+                said.add(command.served.text)
+                text = f"{command.served.text}, which is served too: a group of its own ('groups')"
+                draft.losses.append(Loss(text, command.served))
 
 
 def _left_out(draft: Draft, variables: Mapping[str, Sequence[Variable]]) -> None:

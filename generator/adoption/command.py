@@ -40,6 +40,12 @@ class Command:
     is_worker: bool = False
 
     @property
+    def served(self) -> Word | None:
+        """The model, as it is named; None where the command does not name it."""
+        entry = self.entry("model", "model-path", "hf-repo")
+        return self.model or (entry.place if entry else None)
+
+    @property
     def venv(self) -> Word | None:
         """The virtual environment that it runs in, where that is no container's."""
         if self.container.image is not None:
