@@ -28,7 +28,7 @@ set -e
 mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /root
 mount --bind "$1/systemctl" /usr/bin/systemctl
 mkdir -p /run/sshd /root/www && touch /root/www/health
-echo "$0" >/root/name && echo active >/root/state
+echo "$0" >/root/name
 ip link set lo up
 until ip link set eth0 up 2>/dev/null; do sleep 0.05; done
 ip address add "$2/24" dev eth0
@@ -51,11 +51,14 @@ if [[ $faults ]]; then printf '{"fail": 1, "checks": ['"$check"']}' "$faults" &&
 echo '{"fail": 0, "checks": [{"check": "os", "status": "OK", "found": "", "do": ""}]}'
 """
 _SYSTEMCTL = """\
+state=/root/state-${!#}
 case $* in
-  *show*) printf 'LoadState=loaded\\nActiveState=%s\\n' "$(cat /root/state 2>/dev/null)" ;;
-  *stop*) echo inactive >/root/state ;;
+  *show*)
+    printf 'LoadState=loaded\\nActiveState=%s\\n' "$(cat "$state" 2>/dev/null || echo active)"
+    ;;
+  *stop*) echo inactive >"$state" ;;
   *start*)
-    echo active >/root/state
+    echo active >"$state"
     if [[ $(cat /root/name) == spark1 ]]; then
       cd /root/www
       setsid sh -c "sleep 2; exec python3 -m http.server --bind 127.0.0.1 8000" \\
@@ -272,6 +275,25 @@ def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
     assert names == [
         *(("spark1", "stop"), ("spark2", "stop")),
         *(("spark2", "start"), ("spark1", "start")),
+    ]
+
+
+def test_groups_restart_by_their_own_units(operator: Operator) -> None:
+    """What started last on a node stops first there."""
+    file = operator.bundle / "operator/ansible/inventory.yaml"
+    inventory = yaml.safe_load(file.read_text())
+    head, worker = (inventory["all"]["hosts"][name] for name in ("spark1", "spark2"))
+    head |= {"units": ["sparkgen-engine-chat", "sparkgen-engine-embed"]}
+    head |= {"health_urls": [head.pop("health_url")]}
+    worker |= {"units": ["sparkgen-engine-chat"]}
+    file.write_text(yaml.safe_dump(inventory, sort_keys=False))
+    done = operator.run("-e", "restart=true")
+    assert done.returncode == 0, done.stdout
+    told = "\n".join(operator.calls("systemctl"))
+    steps = re.findall(r"^(\S+) .*\b(stop|start) sparkgen-engine-(\w+)", told, re.MULTILINE)
+    assert steps == [
+        *(("spark1", "stop", "embed"), ("spark1", "stop", "chat"), ("spark2", "stop", "chat")),
+        *(("spark2", "start", "chat"), ("spark1", "start", "chat"), ("spark1", "start", "embed")),
     ]
 
 
