@@ -178,3 +178,15 @@ def test_source_that_the_catalog_knows_is_judged() -> None:
     text = SITES["a source that the catalog knows"].replace(small, large)
     found = read_site("site.yaml", text.encode()).findings
     assert [(finding.rule, finding.path) for finding in found] == [("SG520", ("model", "source"))]
+
+
+RING_OF_FOUR = Path(__file__).parent / "errors/SG431-pat-is-left.yaml"
+
+
+@pytest.mark.parametrize(
+    "left", ["NCCL_ALGO: ^Tree,PAT", "NCCL_ALGO: ^Tree\n    NCCL_PAT_ENABLE: 0"]
+)
+def test_algorithms_of_a_ring_may_be_named_by_those_left_out(left: str) -> None:
+    text = RING_OF_FOUR.read_text("utf-8").partition("#=>")[0].replace("NCCL_ALGO: ^Tree", left)
+    found = read_site("site.yaml", text.encode()).findings
+    assert [finding.message for finding in found if finding.rule != "SG402"] == []

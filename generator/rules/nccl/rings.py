@@ -1,7 +1,7 @@
 """Rules about settings of NCCL that a ring does not work with."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from generator.catalogs.nccl import LAZY
 from generator.diagnostics import Severity, removal, replacements
@@ -23,8 +23,9 @@ def connections_across_a_ring(
     """On a ring of four or more NCCL connects neighbors alone.
 
     Trees lead across the ring, and NCCL connects them at the start, whatever `NCCL_ALGO` says,
-    unless it manages memory by cuMem and connects at run time. A patched build that connects no
-    trees may do without the last two.
+    unless it manages memory by cuMem and connects at run time. PAT leads across too: `^Tree` leaves
+    it to NCCL's choice, `^Tree,PAT` does not. A patched build that connects no trees may do without
+    cuMem and connections at run time.
 
     Source: NCCL 2.30.7, src/init.cc (`runtimeConn`) and src/graph/tuning.cc; measured with 2.28.9.
 
@@ -48,7 +49,7 @@ def connections_across_a_ring(
     """
     needed = TOPOLOGIES[topology.kind].nccl_settings(len(nodes), 0)
     for name, value in engine.env.items():
-        if name in needed and _leads_across(name, value, engine.nccl_patched):
+        if name in needed and _leads_across(name, value, engine):
             yield Fault(
                 f"with '{name}: {value}' NCCL connects nodes that no cable joins",
                 path_of(name),
@@ -57,10 +58,19 @@ def connections_across_a_ring(
             )
 
 
-def _leads_across(name: str, value: str, patched: bool) -> bool:
+def _leads_across(name: str, value: str, engine: DeclaredEngine) -> bool:
     if name == "NCCL_ALGO":
-        return not re.fullmatch(r"((\w+:)?ring;?)+", value, re.IGNORECASE)
-    return not patched and name in LAZY and value == "0"
+        return not _is_ring_alone(value, engine.env)
+    return not engine.nccl_patched and name in LAZY and value == "0"
+
+
+def _is_ring_alone(value: str, env: Mapping[str, str]) -> bool:
+    """Whether no other algorithm is left; for CollNet and NVLS no Spark has the switch."""
+    if not value.startswith("^"):
+        return bool(re.fullmatch(r"((\w+:)?ring;?)+", value, re.IGNORECASE))
+    left_out = set(value[1:].lower().split(","))
+    left_out |= {"pat"} if env.get("NCCL_PAT_ENABLE") == "0" else set()
+    return left_out >= {"tree", "pat"}
 
 
 @rule("SG432", unless="SG208", suppressed_by=_FAULTY)
