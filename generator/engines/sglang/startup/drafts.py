@@ -100,7 +100,9 @@ def _draft_window(start: Start) -> Refusal | None:
 
 def _draft_with_flexible_attention(start: Start) -> Refusal | None:
     backend = start.word("attention-backend")
-    if start.method and backend in ("flex_attention", "hpc_ops"):
+    # Nothing refuses torch_native; it dies of the first request, which is SGLang's own warm-up
+    # (sgl-project/sglang issue 36352).
+    if start.method and backend in ("flex_attention", "hpc_ops", "torch_native"):
         return start.refuse(
             "attention-backend", f"{backend} verifies no drafts", "write flashinfer or triton"
         )

@@ -1,6 +1,7 @@
 """What vLLM's processes are started with: API servers, the model runner, pooling, and tracing."""
 
 from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.engines.vllm.startup.kinds import of_images
 
 _SECOND = "VLLM_USE_V2_MODEL_RUNNER"
 _PROFILER, _POOLER, _WATERMARK = "profiler-config", "pooler-config", "watermark-config"
@@ -169,5 +170,5 @@ CONDITIONS = (
     Condition(_marked_drafts, f"{_VLLM}:1361", (0, 30)),
     Condition(_profiled_graphs, f"{_VLLM}:3271", (0, 30)),
     Condition(_same_port, f"{_COMMON}:509", (0, 32)),
-    Condition(_graphs_of_no_encoder, f"{_VLLM}:1562", (0, 29)),
+    Condition(of_images(_graphs_of_no_encoder), f"{_VLLM}:1562", (0, 29)),
 )
