@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 from cluster import docker, stand_in
-from cluster.failures import QUICK, observe
+from cluster.failures import QUICK, observe, started
 from cluster.pairs import Pair, health, inspected, journal, serving
+from cluster.upgrade import carry_out, measured
+from conftest import Command
 from programs import program
 
 SECONDS = 300
+# Of which the engine starts anew, and of which nothing that serves is touched.
+CHANGES = (
+    ("max_sequences: 2", "max_sequences: 1"),
+    ("{guard: true}", "{guard: false}"),
+)
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 @pytest.mark.docker
-def test_pair(pair: Pair) -> None:
+def test_pair(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
     assert json.loads(pair.complete())["usage"]["completion_tokens"] == 8
     hold_container(pair)
     for failure in QUICK:
@@ -36,6 +43,8 @@ def test_pair(pair: Pair) -> None:
     # Compose's client would write escape codes.
     assert "spark2 is there\n" in journal(pair.head)
     assert "\x1b" not in journal(pair.head)
+    for change in CHANGES:
+        hold_change(pair, change, tmp_path, sparkgen)
     pair.stop()
     for machine in (pair.head, pair.worker):
         assert (machine.state(), machine.result()) == ("inactive", "success")
@@ -55,3 +64,20 @@ def hold_container(pair: Pair) -> None:
     }
     assert (host["NetworkMode"], host["IpcMode"], host["Init"]) == ("host", "private", True)
     assert host["RestartPolicy"]["Name"] == "no"
+
+
+def hold_change(pair: Pair, change: tuple[str, str], folder: Path, sparkgen: Command) -> None:
+    """Carried out as `diff` says, a change costs no more than that says."""
+    file = folder / "tiny.yaml"
+    assert sparkgen("build", file, cwd=folder).code == 0
+    assert change[0] in file.read_text()
+    file.write_text(file.read_text().replace(*change))
+    (review,) = json.loads(sparkgen("diff", file, "--format", "json", cwd=folder).out)["sites"]
+    assert sparkgen("build", file, cwd=folder).code == 0
+    before = [started(machine) for machine in (pair.head, pair.worker)]
+    with measured(pair) as downtime:
+        carry_out(pair, review, folder / "out/tiny")
+    if promised := review["downtimeSeconds"]:
+        assert downtime.seconds < promised
+    else:
+        assert before == [started(machine) for machine in (pair.head, pair.worker)]

@@ -237,6 +237,24 @@ def test_image_of_a_service(site: Path, tmp_path: Path, sparkgen: Command) -> No
     assert "install.sh --apply; systemctl start sparkgen-web-ui: spark1" in steps
 
 
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [(("max_sequences: 2", "max_sequences: 3"), 0), (("Q4_K_M-00001", "Q5_K_M-00001"), 3)],
+    ids=["same", "new"],
+)
+def test_model_in_parts(
+    change: tuple[str, str], parts: int, tmp_path: Path, sparkgen: Command
+) -> None:
+    """The engine is given the first part alone, and reads all of them."""
+    file = tmp_path / "pair.yaml"
+    file.write_text((ROOT / "sites/pair-llamacpp.yaml").read_text())
+    assert sparkgen("build", file, cwd=tmp_path).code == 0
+    rewrite(file, change)
+    found = json.loads(sparkgen("diff", file, "--format", "json", cwd=tmp_path).out)
+    steps = [step["step"] for step in found["sites"][0]["order"]]
+    assert sum(step.startswith("copy the model first: ") for step in steps) == parts
+
+
 def test_user_and_cache_that_move_the_model(
     site: Path,
     tmp_path: Path,

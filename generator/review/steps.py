@@ -18,7 +18,7 @@ from generator.review.cables import Plugged, cables_of, moves
 from generator.review.changes import FileChange
 from generator.review.nodes import NodeReview
 from generator.review.serving import Serving, Wave
-from generator.site import Node, Site
+from generator.site import Node, Site, first_part
 
 
 @record
@@ -264,7 +264,7 @@ def _models(site: Site, given: Mapping[str, Sequence[str]]) -> Iterator[Step]:
                 yield Step(f"fetch or move the model first, into {sh(hub)}: {command}", moved)
     for path in (*model.folders, *model.files):
         readers = site.nodes if path in model.folders else (site.head,)
-        if copying := _without(readers, given, path):
+        if copying := _without(readers, given, first_part(path)):
             yield Step(f"copy the model first: {sh(path)}", copying)
 
 

@@ -435,6 +435,11 @@ class Model:
         return (self.source, draft) if draft else (self.source,)
 
 
+def first_part(file: str) -> str:
+    """The part of a GGUF file that stands for all of them where an engine is given it."""
+    return re.sub(_PART, r"-00001-of-\2.gguf", file)
+
+
 def _parts(file: str) -> Words:
     """All files of a model, of which this is the first or the only one."""
     found = re.search(_PART, file)

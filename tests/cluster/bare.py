@@ -109,7 +109,11 @@ def launch(
 
 
 def ask(
-    within: Sequence[str], url: str, body: Mapping[str, object] | None = None, key: str = ""
+    within: Sequence[str],
+    url: str,
+    body: Mapping[str, object] | None = None,
+    key: str = "",
+    limit: int = REQUEST,
 ) -> tuple[int, str]:
     """Send a request from where the prefix leads; the status, 0 without an answer, and the text."""
     argv = [
@@ -117,7 +121,7 @@ def ask(
         "curl",
         "--silent",
         "--max-time",
-        str(REQUEST),
+        str(limit),
         "--write-out",
         r"\n%{http_code}",
     ]

