@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import PurePosixPath
 
+from generator import catalogs
 from generator.derive.environment import ENGINE_CACHE, NCCL_CONF
 from generator.derive.files import home
 from generator.diagnostics import (
@@ -263,8 +264,9 @@ def path_that_is_not_in_the_container(
     own folders it sees nothing. A chat template that isn't there ends the start, a library in
     `LD_PRELOAD` is left out with a warning that nobody reads.
 
-    Paths below /usr and the like are the image's. So may be those below /opt and the folders that
-    images work in: what a known image has there is not known, and nothing is said of it.
+    Paths below /usr and the like are the image's. So may be those below the folders that images
+    work in, and below /opt: a published image has folders of makers of software there and no
+    others, of other images nothing is known, and nothing is said.
 
     Bad:
         engine:
@@ -342,6 +344,14 @@ _OF_IMAGES = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl", "/etc/pki", "/etc/hosts"),
     *("/opt", "/app", "/workspace", "/vllm-workspace", "/sgl-workspace", *_NO_FILES),
 )
+# What the bases of published images put there.
+_OF_MAKERS = tuple(
+    f"/opt/{name}"
+    for name in (
+        *("amazon", "conda", "env", "hpcx", "mellanox", "nvidia", "openmpi", "pytorch", "rh"),
+        *("tensorrt", "tritonserver", "uv", "venv"),
+    )
+)
 _TEMPORARY = ("/tmp", "/run", "/var/tmp")
 
 
@@ -366,7 +376,7 @@ def _named(engine: DeclaredEngine) -> Iterator[_Named]:
         if not _is_read(str(key[2])):
             continue
         for part in _parts(text):
-            if FORMS["path"].fits(part) and not _is_of_the_image(part):
+            if FORMS["path"].fits(part) and not _is_of_the_image(part, engine):
                 yield _Named(part, key, text)
 
 
@@ -394,9 +404,11 @@ def _texts(value: object, key: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             yield from _texts(item, (*key, index))
 
 
-def _is_of_the_image(path: str) -> bool:
+def _is_of_the_image(path: str, engine: DeclaredEngine) -> bool:
     """Whether an image may have it, or it is made while the engine runs."""
     is_made = bool(_within(path, _TEMPORARY)) and not PurePosixPath(path).suffix
+    if not engine.prepare and catalogs.image(engine.image) and _within(path, ["/opt"]):
+        return bool(_within(path, _OF_MAKERS))
     return is_made or (bool(_within(path, _OF_IMAGES)) and not _within(path, [FILES]))
 
 

@@ -168,7 +168,7 @@ def files_that_steer_nccl(
           nccl: 2.30.7
           parallel: {tensor: 4}
           env:
-            NCCL_GRAPH_FILE: /opt/graph.xml
+            NCCL_GRAPH_FILE: /usr/share/nccl/graph.xml
 
     Good:
         topology:
