@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from generator.origin import Origin
 from generator.records import record
 from generator.site import Site
 from generator.site.entry import OperatorEntry
@@ -11,6 +12,8 @@ from generator.site.service import Service
 @record
 class Ansible(Service):
     """What `ansible-playbook` is given; nodes need what Ansible itself does, which DGX OS has."""
+
+    ORIGIN = Origin("groups nodes", "what is started on each node, generator/services/")
 
     NAME = "ansible"
     OPERATOR_ENTRIES = (
