@@ -7,7 +7,6 @@ from generator.fit.alternatives import Change, nearest_changes
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.calibration import Calibration
 from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
-from generator.fit.table import NEWER
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
@@ -17,9 +16,10 @@ _SYSTEM_GIB = SYSTEM_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
 
 
-@rule(
-    "SG520", unless="SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
-)
+_UNJUDGED = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
+
+
+@rule("SG520", unless=_UNJUDGED)
 def does_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -27,8 +27,8 @@ def does_not_fit(
 
     Weights, what the engine needs beside them, and the KV cache of one sequence of
     `context_length` stay within the share of visible memory that `memory_utilization` gives the
-    engine. A Spark sees 119.7 GiB unless the node says more; newer releases of DGX OS show 121.6.
-    'sparkgen fit' shows the arithmetic.
+    engine. Where a node does not say what it sees, 121.6 GiB are taken, as the releases of DGX OS
+    of 2026 show them. 'sparkgen fit' shows the arithmetic.
 
     Source: vLLM refuses to start without KV cache for one sequence; what the weights alone exceed
     ends in a node that hangs (community reports; NVIDIA/dgx-spark-playbooks issues 97 and 102).
@@ -49,7 +49,7 @@ def does_not_fit(
         engine:
           parallel: {pipeline: 3}
     """
-    if fit.state != "does not fit":
+    if fit.state != "does not fit" or fit.fits_newer:
         return
     worst = fit.worst
     if _POOL in engine.args:
@@ -61,10 +61,8 @@ def does_not_fit(
         f"weights {worst.weights_gib + worst.draft_gib:.1f}, reserve {worst.reserve_gib:.1f}, "
         f"KV cache of {count} of {fit.context} tokens {cache:.1f}"
     )
-    need = worst.weights_gib + worst.draft_gib + worst.reserve_gib + cache
-    needed, given = _apart(need, worst.share_gib)
+    needed, given = _apart(_need(fit), worst.share_gib)
     changes = nearest_changes(nodes, model, engine, fit)
-    newer = f"; {NEWER}" if fit.fits_newer else ""
     yield Fault(
         f"the model does not fit: {worst.node} needs {needed} GiB and the engine has "
         f"{given} ({parts})",
@@ -73,11 +71,61 @@ def does_not_fit(
             f"what fits: {listed(change.words for change in changes)}"
             if changes
             else "no setting, known checkpoint or split over up to 8 nodes makes it fit well"
-        )
-        + newer,
+        ),
         proposals=_proposals(changes),
         unsafe=True,
     )
+
+
+@rule("SG537", Severity.WARNING, unless=_UNJUDGED)
+def fits_newer_releases(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, fit: Fit
+) -> Iterator[Fault]:
+    """The model fits whatever release of DGX OS the nodes have.
+
+    A Spark with an early release sees 119.7 GiB, one with a release of 2026 121.6. A model that
+    fits in the second alone is right or wrong by what the nodes have: `visible_gib` says it, and
+    then it is judged by that.
+
+    Source: generator/hardware.py.
+
+    Bad:
+        topology:
+          kind: single
+        model:
+          name: qwen3-coder-next-fp8
+          context_length: 131072
+          max_sequences: 4
+        engine:
+          memory_utilization: 0.69
+
+    Good:
+        topology:
+          kind: single
+        model:
+          name: qwen3-coder-next-fp8
+          context_length: 131072
+          max_sequences: 4
+        engine:
+          memory_utilization: 0.8
+    """
+    if fit.state == "does not fit" and fit.fits_newer:
+        worst = fit.worst
+        needed, given = _apart(_need(fit), worst.share_gib)
+        unmeasured = next(index for index, node in enumerate(nodes) if not node.measured)
+        yield Fault(
+            "the model fits in the memory that newer releases of DGX OS show, and not in "
+            f"{worst.visible_gib} GiB: {worst.node} needs {needed} and the engine has {given}",
+            ("nodes", unmeasured, "visible_gib"),
+            "write what MemTotal of /proc/meminfo says as 'visible_gib' of each node, in GiB",
+        )
+
+
+def _need(fit: Fit) -> float:
+    """What the node with the least left needs, in GiB."""
+    worst = fit.worst
+    held = worst.weights_gib + worst.draft_gib + worst.reserve_gib
+    return held + worst.kv_one_gib * fit.needed
 
 
 def _apart(need: float, share: float) -> tuple[str, str]:
@@ -208,7 +256,7 @@ def calibration_of_others(
         )
 
 
-@rule("SG521", Severity.NOTE, unless="SG222 SG504 SG507 SG520")
+@rule("SG521", Severity.NOTE, unless="SG222 SG504 SG507 SG520 SG537")
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
     """The KV cache holds as many sequences of full length as may run at once.
 
@@ -241,7 +289,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
         )
 
 
-@rule("SG522", Severity.WARNING, unless="SG222 SG504 SG507 SG520")
+@rule("SG522", Severity.WARNING, unless="SG222 SG504 SG507 SG520 SG537")
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -336,7 +384,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG525", Severity.WARNING, unless="SG222 SG520 SG523 SG524")
+@rule("SG525", Severity.WARNING, unless="SG222 SG520 SG523 SG524 SG537")
 def little_for_the_system(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
