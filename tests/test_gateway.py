@@ -1,8 +1,8 @@
 """The gateway: nginx and LiteLLM with the generated configuration, before engines that answer.
 
-Nothing of it reaches a network: it runs where there is only a loopback. LiteLLM is looked for in
-SPARKGEN_LITELLM, a virtual environment made of tests/litellm.txt; without it what follows is tried
-with another program in its place, which answers with what it was asked.
+Nothing of it reaches a network: it runs where there is only a loopback. LiteLLM itself is tried by
+hand, from SPARKGEN_LITELLM, a virtual environment made of tests/litellm.txt. All else is tried with
+another program in its place, which answers with what it was asked.
 """
 
 import json
@@ -296,12 +296,12 @@ def test_diff_says_what_clients_meet(sparkgen: Command, tmp_path: Path) -> None:
 
 # LiteLLM itself
 
+by_hand = pytest.mark.litellm
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """As its container runs it."""
-    if not (LITELLM / "bin/python3").exists():
-        pytest.skip("LiteLLM is not installed")
     folder = tmp_path_factory.mktemp("whole")
     file = "/opt/sparkgen/gateway.yaml"
     service = composed_service(FOLDER.copy(folder / "read"), "sparkgen-gateway", "gateway", file)
@@ -346,6 +346,7 @@ def load(node: Node, count: int, width: int) -> str:
     return node.run("python3", "-c", _LOAD, host, port, node.key, str(count), str(width), "0")
 
 
+@by_hand
 def test_routes(gateway: Node) -> None:
     """Each name reaches its engine, with that one's key and what the client has said."""
     own = {"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}
@@ -366,6 +367,7 @@ def test_routes(gateway: Node) -> None:
     assert gateway.ask("/v1/chat/completions", {"model": "nobody", "messages": []})[0] == 400
 
 
+@by_hand
 def test_balance(gateway: Node) -> None:
     found = json.loads(load(gateway, 100, 16))
     assert {status for status, *_ in found} == {200}
@@ -373,6 +375,7 @@ def test_balance(gateway: Node) -> None:
     assert min(Counter(route for _, route, *_ in found).values()) >= 25
 
 
+@by_hand
 def test_engine_that_is_killed_under_load(gateway: Node) -> None:
     """Of 200 questions none is lost but those whose answer had begun."""
     host, _, port = gateway.url.removeprefix("http://").partition(":")
@@ -391,6 +394,7 @@ def test_engine_that_is_killed_under_load(gateway: Node) -> None:
     assert Counter(route for _, route, *_ in found)["chat"] > 100
 
 
+@by_hand
 def test_stream_is_passed_on(gateway: Node) -> None:
     status, text, headers = gateway.chat("hello", stream=True)
     assert (status, headers["content-type"].split(";")[0]) == (200, "text/event-stream")
@@ -400,6 +404,7 @@ def test_stream_is_passed_on(gateway: Node) -> None:
     assert len(events) >= 4
 
 
+@by_hand
 def test_stream_that_is_cut_does_not_look_complete(gateway: Node) -> None:
     """Engines send it in chunks, of which the last one lacks then: the end is an error."""
     status, text, _ = gateway.chat("cut", stream=True)
@@ -410,6 +415,7 @@ def test_stream_that_is_cut_does_not_look_complete(gateway: Node) -> None:
     assert '"finish_reason":"stop"' not in text
 
 
+@by_hand
 def test_stream_without_an_end_of_its_own_looks_complete(gateway: Node) -> None:
     """Where the end of the connection is that of the answer, nobody can tell a cut one."""
     status, text, _ = gateway.chat("close", stream=True)
@@ -418,6 +424,7 @@ def test_stream_without_an_end_of_its_own_looks_complete(gateway: Node) -> None:
     assert "[DONE]" in text
 
 
+@by_hand
 def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> None:
     def asked(*names: str) -> int:
         return sum(int(gateway.of_engine(name, "/asked")) for name in names)
@@ -433,6 +440,7 @@ def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> N
     assert sum(more) <= 4
 
 
+@by_hand
 def test_nobody_answers(gateway: Node) -> None:
     """It is 503, in words, and over as soon as an engine is back."""
     gateway.kill("embed")
@@ -451,6 +459,7 @@ def test_nobody_answers(gateway: Node) -> None:
         assert status == 503, text
 
 
+@by_hand
 def test_what_is_not_loaded(gateway: Node) -> None:
     """Of those that take turns the other is named, until this one has the turn."""
     body = {"model": "gpt-oss-20b", "messages": [{"role": "user", "content": "hello"}]}
@@ -472,6 +481,7 @@ def test_what_is_not_loaded(gateway: Node) -> None:
         gateway.kill("coder")
 
 
+@by_hand
 def test_nothing_is_looked_for_outside(gateway: Node) -> None:
     log = (gateway.folder / "gateway").read_text()
     for word in ("raw.githubusercontent", "Name or service not known", "Temporary failure"):
