@@ -100,7 +100,8 @@ class EngineTraits(NamedTuple):
     `tasks` are the flags with which it serves something else than chats, with their values, which
     switches have none of, and what that is.
 
-    `shares_memory`: what it takes does not depend on what others on its node hold already.
+    `shares_memory`: it can be told what to take, whatever others on its node hold already. Where
+    its share is of what they leave free, `tokens_flag` bounds what it caches.
 
     `names_parsers`: models' parsers are known by its names for them. `locks_metrics`: they need the
     API's key too. `is_built_for_ranks`: no registry has an image that runs on several nodes.
@@ -129,6 +130,7 @@ class EngineTraits(NamedTuple):
     drafts_over_stages: tuple[str, ...] = ("eagle3", "draft", "mtp")
     uses_nccl: bool = True
     shares_memory: bool = False
+    tokens_flag: str = ""
     reads_gguf: bool = False
     allocates_all: bool = False
     captures_graphs: bool = True
@@ -230,6 +232,8 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
     ),
     "sglang": EngineTraits(
         title="SGLang",
+        shares_memory=True,
+        tokens_flag="max-total-tokens",
         batches=(BatchDefaults((), 8192, 256),),
         step_flag="chunked-prefill-size",
         eager_flag="disable-cuda-graph",

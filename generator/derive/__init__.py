@@ -18,7 +18,8 @@ from generator.derive.switches import switch_setups
 from generator.fabric.addressing import Fabric, FabricInterface, Port
 from generator.fabric.routes import Route, routes
 from generator.fabric.topologies import TOPOLOGIES
-from generator.fit.assessment import Fit
+from generator.fit.assessment import Fit, held_share
+from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.hardware import HALVES
 from generator.records import record, replace
 from generator.services.proxy import Proxy
@@ -50,21 +51,26 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
     # Of those that take turns one is on a node at a time.
     serving = Counter(n.name for group in declared.groups if group.is_active for n in group.nodes)
     groups = tuple(
-        _site(group, file, {}, beside, _Place(group.group, earlier, configured, shares))
+        _site(group, file, {}, beside, _Place(group.group, earlier, configured, shares, held))
         for group, earlier in _with_earlier(declared.groups)
         for shares in [any(serving[node.name] > 1 for node in group.nodes)]
+        for held in [_held_by_others(group, declared.groups)]
     )
     return _whole(declared, groups, beside)
 
 
 @record
 class _Place:
-    """A group among others: its name, those before it on its nodes, whose nccl.conf is where."""
+    """A group among others: its name, those before it on its nodes, whose nccl.conf is where.
+
+    `held` is the largest share of one of its nodes that the others and the system may hold.
+    """
 
     group: str = ""
     earlier: Mapping[str, Words] = {}
     configured: Mapping[str, str] = {}
     shares_a_node: bool = False
+    held: float = 0.0
 
     def has_nccl_conf(self, node: str) -> bool:
         """Whether the node's nccl.conf is about this group."""
@@ -76,9 +82,13 @@ def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
 
     By its share alone an engine sizes it by what the others hold at that moment. The share is
     written all the same: the engine does not start unless so much is free (vLLM,
-    vllm/v1/worker/utils.py, `request_memory`).
+    vllm/v1/worker/utils.py, `request_memory`). SGLang's cache is bounded in tokens, as many as
+    there is room for by its share.
     """
-    flag, memory = ENGINE_TRAITS[declared.engine.name].pool_flag, declared.memory
+    traits, memory = ENGINE_TRAITS[declared.engine.name], declared.memory
+    if traits.tokens_flag and memory and memory.pool_tokens:
+        return {traits.tokens_flag: str(memory.pool_tokens)}
+    flag = traits.pool_flag
     is_said = flag in declared.engine.args or declared.model.kv_cache_memory is not None
     if not flag or is_said or memory is None or not memory.nodes:
         return {}
@@ -87,6 +97,28 @@ def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
 
 
 _MIB_IN_GIB = 1024
+
+
+def _held_by_others(group: CompleteDeclaration, groups: Sequence[CompleteDeclaration]) -> float:
+    """The largest share of one of its nodes that others and the system may hold; 0 if it is alone.
+
+    All others count, whichever was started first, and of those that take turns the one that holds
+    most.
+    """
+    names = {node.name for node in group.nodes}
+    most: dict[str, dict[str, float]] = {name: {} for name in names}
+    for other in groups:
+        if other.slot == group.slot:
+            continue
+        for name in names.intersection(node.name for node in other.nodes):
+            held = held_share(other.engine, other.memory, name)
+            most[name][other.slot] = max(held, most[name].get(other.slot, 0.0))
+    return max(
+        sum(most[node.name].values()) + SYSTEM_BYTES / GIB / node.visible_gib
+        if most[node.name]
+        else 0.0
+        for node in group.nodes
+    )
 
 
 def _configured(groups: Sequence[CompleteDeclaration]) -> Mapping[str, str]:
@@ -240,6 +272,7 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
         *at_head,
         is_behind_proxy=_is_behind_proxy(beside, nodes[0]),
         group=place.group,
+        held_by_others=place.held,
     )
     hosts = _hosts(nodes, fabric)
     ways = _routes(topology, nodes, fabric)

@@ -54,6 +54,7 @@ def engine_of(
     *,
     is_behind_proxy: bool = False,
     group: str = "",
+    held_by_others: float = 0.0,
 ) -> Engine:
     """The engine with its defaults: launcher, ports, and where the API listens."""
     module, traits = ENGINES[declared.name], ENGINE_TRAITS[declared.name]
@@ -82,6 +83,7 @@ def engine_of(
         env_files=tuple(_env_files(declared, nodes, group)),
         is_derived=declared.derived is not None,
         task=traits.task(declared.args),
+        held_by_others=held_by_others,
     )
 
 

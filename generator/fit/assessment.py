@@ -86,7 +86,8 @@ class Fit:
     model and its draft, in units of 1e9 bytes. `missing` says what isn't known. `fits_newer`: it
     doesn't fit, and would in what newer releases show of a node whose memory was not measured.
     `found` says what was found in place of 'auto'. `buffer_gib` of what is left to the system are
-    the buffer of a KV cache on disk. `shares` says how the engine divides its room among pools.
+    the buffer of a KV cache on disk. `shares` says how the engine divides its room among pools,
+    `pool_tokens` how many tokens that room holds where it is counted in tokens.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -110,6 +111,7 @@ class Fit:
     found: tuple[str, ...] = ()
     buffer_gib: int = 0
     shares: tuple[str, ...] = ()
+    pool_tokens: int | None = None
 
     @property
     def worst(self) -> NodeMemory:
@@ -181,7 +183,22 @@ def _fit(
         found=tuple(_found(model)) if fits else (),
         buffer_gib=model.kv_offload.buffer_gib if model.kv_offload else 0,
         shares=_shares(found[0].cache),
+        pool_tokens=_pool_tokens(ranks),
     )
+
+
+def held_share(engine: DeclaredEngine, fit: Fit | None, node: str) -> float:
+    """The share of a node that an engine holds: its own, and its reserve if that is outside."""
+    outside = ENGINE_TRAITS[engine.name].reserves_outside
+    memory = [each for each in fit.nodes if each.node == node] if outside and fit else []
+    taken = [1 - each.system_gib / each.visible_gib for each in memory]
+    return max([engine.memory_utilization, *taken])
+
+
+def _pool_tokens(ranks: Sequence["_Rank"]) -> int | None:
+    """Tokens in the room of each rank, the same on all; None where they are not what it holds."""
+    found = [(rank.room, rank.demand.cache.token) for rank in ranks]
+    return min((max(0, int(room / token)) for room, token in found if token), default=None)
 
 
 _POOLS = {"full": "full attention", "window": "windows", "state": "states"}

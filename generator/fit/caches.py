@@ -29,7 +29,8 @@ class Cache:
     """The KV cache of a rank; `under_way` are tokens scheduled and not settled yet.
 
     `shares` are those of the pools in the room where it is divided among them, and `fixed` the
-    bytes of states that are there whatever runs.
+    bytes of states that are there whatever runs. `token` are the bytes of the room for each token
+    that it is said to hold, None where something else than tokens takes of it.
     """
 
     pages: tuple[Pages, ...]
@@ -37,6 +38,7 @@ class Cache:
     under_way: int
     shares: tuple[float, ...] = ()
     fixed: int = 0
+    token: float | None = None
 
     def sequence(self, tokens: int) -> int:
         """Bytes of the room that one sequence of so many tokens takes.
@@ -86,7 +88,8 @@ def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | Non
     if paging is None:
         kinds = tuple(_apart(shape, split, requested))
         if requested.division and not shape.compressed:
-            return _divided(kinds, requested.division, requested.step)
+            divided = _divided(kinds, requested.division, requested.step)
+            return divided if requested.context_ranks == 1 else replace(divided, token=None)
         return Cache(kinds, tuple(pool([pages], packed=False) for pages in kinds), requested.step)
     under_way = requested.step
     if requested.version >= paging.two_steps:
@@ -125,6 +128,7 @@ def _divided(kinds: tuple[Pages, ...], division: Division, step: int) -> Cache:
         step,
         tuple(weight / whole for _, weight in kept),
         fixed,
+        whole if weights[0] and not any(weights[2:]) else None,
     )
 
 

@@ -17,7 +17,9 @@ from generator.diagnostics import (
 from generator.engines import ENGINES
 from generator.fabric.addressing import Fabric
 from generator.fabric.subsets import group_kind
+from generator.fit.assessment import Fit, assess, held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
+from generator.models.architecture import shape
 from generator.rules.memory import WARNED
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
@@ -25,7 +27,13 @@ from generator.services import SERVICES
 from generator.services.gateway import Gateway
 from generator.site import PORTS_OF_WORKERS
 from generator.site.service import RequestedPort
-from generator.sitefile.declaration import DeclaredGroup, DeclaredModel, Settings, Topology
+from generator.sitefile.declaration import (
+    DeclaredEngine,
+    DeclaredGroup,
+    DeclaredModel,
+    Settings,
+    Topology,
+)
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
 from generator.sitefile.values import value_at
@@ -298,6 +306,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     Each of them takes its `memory_utilization` of all that is visible, and looks at its start
     whether so much is free: what the others hold already is not. Together they may have as much as
     one alone, and 16 GiB are left to the system. Of alternatives the one that takes most counts.
+    SGLang has its reserve beside its share, which counts too.
 
     Source: vLLM, vllm/v1/worker/utils.py, `request_memory`; NVIDIA/dgx-spark-playbooks issue 101
     (0.35 and 0.35).
@@ -322,7 +331,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """
     said: set[tuple[str, ...]] = set()
     for node in nodes:
-        shares_of = _shares(group for group in groups if node.name in group.nodes)
+        shares_of = _shares((g for g in groups if node.name in g.nodes), nodes, node.name)
         if len(shares_of) < 2 or tuple(shares_of) in said:
             continue
         total = round(sum(shares_of.values()), 3)
@@ -330,7 +339,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
         if total <= most + 0.0005:
             continue
         said.add(tuple(shares_of))
-        shares = ", ".join(f"{name} {share}" for name, share in shares_of.items())
+        shares = ", ".join(f"{name} {round(share, 3)}" for name, share in shares_of.items())
         last = max(g.index for g in groups if node.name in g.nodes)
         yield Fault(
             f"the engines of {node.name} take {total} of its memory together ({shares})",
@@ -339,27 +348,45 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
         )
 
 
-def _shares(groups: Iterable[DeclaredGroup]) -> dict[str, float]:
-    """The share of the memory that each takes; of alternatives the largest."""
+def _shares(groups: Iterable[DeclaredGroup], nodes: Nodes, node: str) -> dict[str, float]:
+    """The share of a node's memory that each takes; of alternatives the largest."""
     largest: dict[int, tuple[str, float]] = {}
     for group in groups:
-        share = group.engine.memory_utilization if group.engine else 0.0
+        share = held_share(group.engine, _fit(group, nodes), node) if group.engine else 0.0
         known = largest.setdefault(group.index, (group.name, share))
         if share > known[1]:
             largest[group.index] = group.name, share
     return dict(largest.values())
 
 
+def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
+    """How a group's model fits, where what its engine takes beside others depends on that."""
+    if not group.model or not group.engine or not _has_tokens(group.engine):
+        return None
+    by_name = {node.name: node for node in nodes}
+    return assess([by_name[name] for name in group.nodes], group.model, group.engine)
+
+
+def _has_tokens(engine: DeclaredEngine) -> bool:
+    """Whether a bound in tokens keeps the engine from taking all that its share allows."""
+    return bool(ENGINE_TRAITS[engine.name].tokens_flag)
+
+
 @rule("SG247", unless="SG201 SG241")
-def engines_that_share_a_node(groups: Groups) -> Iterator[Fault]:
-    """Of several engines on a node each is one whose share is of the whole memory.
+def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+    """Of several engines on a node each can be told what to take, whatever the others hold.
 
-    vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang and
-    TensorRT-LLM take a share of what is free when they start, which another engine changes, and a
-    Slurm job has its nodes to itself.
+    vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang takes a
+    share of what is free at its start: the bundle has the one that is enough beside all others,
+    and bounds the tokens of the cache. Where it can't be computed how many there is room for, as
+    of a model with states, which take a part of what is free, the site says it.
 
-    Source: SGLang, python/sglang/srt/model_executor/model_runner_kv_cache_mixin.py,
-    `profile_max_num_token`; TensorRT-LLM, `KvCacheConfig.free_gpu_memory_fraction`.
+    TensorRT-LLM takes the page cache for used, which the weights of another engine fill, and its
+    bounds in bytes and tokens only lower what it finds. A Slurm job has its nodes to itself.
+
+    Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, `_profile_available_bytes`;
+    TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`
+    (torch.cuda.mem_get_info).
 
     Bad:
         groups:
@@ -367,7 +394,7 @@ def engines_that_share_a_node(groups: Groups) -> Iterator[Fault]:
             nodes: [spark1]
           - name: embed
             nodes: [spark1]
-            engine: {name: sglang, port: 8001}
+            engine: {name: tensorrt-llm, port: 8001}
 
     Good:
         groups:
@@ -395,7 +422,13 @@ def engines_that_share_a_node(groups: Groups) -> Iterator[Fault]:
             yield Fault(
                 f"{traits.title} takes what is free on {where}",
                 (*place, "name"),
-                "use vLLM or llama.cpp there, or another node",
+                "use vLLM, SGLang or llama.cpp there, or another node",
+            )
+        elif lacking := list(_unbounded(group, nodes)):
+            yield Fault(
+                f"it is not known how much {group.name} caches on {where}",
+                (*place, "name"),
+                f"write {listed(map(repr, lacking), 'and')} into 'args'",
             )
         elif launcher != ENGINES[engine.name].LAUNCHERS[0]:
             yield Fault(
@@ -403,6 +436,21 @@ def engines_that_share_a_node(groups: Groups) -> Iterator[Fault]:
                 (*place, "launcher"),
                 f"write 'launcher: {ENGINES[engine.name].LAUNCHERS[0]}', or use another node",
             )
+
+
+def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
+    """The flags that bound what an engine caches, where neither the site nor `fit` knows them."""
+    if not group.engine or not group.model or not _has_tokens(group.engine):
+        return
+    fit, known = _fit(group, nodes), shape(group.model)
+    is_misspelt = known is None and group.model.name is not None
+    if is_misspelt or (fit and fit.pool_tokens is not None):
+        return
+    traits, args = ENGINE_TRAITS[group.engine.name], group.engine.args
+    if traits.tokens_flag not in args:
+        yield traits.tokens_flag
+    if traits.pools and known and known.recurrent and traits.pools.slots_flag not in args:
+        yield traits.pools.slots_flag
 
 
 @rule("SG248", unless="SG201 SG241")

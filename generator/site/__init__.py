@@ -497,12 +497,16 @@ class Api:
 class Engine:
     """The engine with all its choices made.
 
-    `key` names the secret with the API's key, None where the site has none.
+    `key` names the secret with the API's key, None where the site has none. `held_by_others` is
+    the largest share of one of its nodes that other engines and the system may hold, if any do.
     """
 
     ORIGIN = Origin("engine")
     ORIGINS = origins(
         env_files=Origin("engine.env"),
+        held_by_others=Origin(
+            "groups", "what other engines and the system hold of its nodes at most"
+        ),
         image=Origin("engine.image"),
         is_derived=Origin("engine.image", "whether it is built from another"),
         is_pinned=Origin("engine.image", "whether the image is named by its digest"),
@@ -535,6 +539,7 @@ class Engine:
     env_files: Words
     is_derived: bool
     task: Task = "chat"
+    held_by_others: float = 0.0
 
     @property
     def rendezvous(self) -> int | None:

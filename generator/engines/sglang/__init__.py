@@ -4,6 +4,7 @@ Flags and environment names are those of SGLang 0.5.23 (sglang/srt/arg_groups/fi
 sglang/srt/arg_groups/validation_hook.py, sglang/srt/environ.py).
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -84,6 +85,9 @@ OWNED_FLAGS: Mapping[str, str] = {
     "nnodes": "",
     "node-rank": "",
 }
+
+# A share of what is free is less than all of it, and of more than nothing.
+_LEAST_FREE, _MOST_FRACTION = 0.01, 0.99
 
 # The names of the same things; what is not here is spelt alike.
 _KV_CACHE_DTYPES = {"fp8": "fp8_e4m3"}
@@ -188,7 +192,7 @@ def _parallel(rank: Rank, engine: Engine) -> Iterator[Words]:
 
 
 def _model(engine: Engine, model: Model) -> Iterator[Words]:
-    yield (f"--mem-fraction-static={engine.memory_utilization}",)
+    yield (f"--mem-fraction-static={free_fraction(engine)}",)
     if model.revision:
         yield (f"--revision={model.revision}",)
     if model.context_length:
@@ -206,6 +210,23 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
         yield ("--hicache-storage-backend=file",)
         yield ("--hicache-host-memory-mode=buffer_only",)
         yield (f"--hicache-size={model.kv_offload.buffer_gib}",)
+
+
+def free_fraction(engine: Engine) -> float:
+    """The share of what is free at the start that makes weights and cache the engine's part of all.
+
+    What others and the system hold is not free. All of them count, also those that are started
+    later: this one may be restarted when they are there. Where less is held, the bound on tokens
+    keeps the cache as large. Rounded up.
+
+    Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, line 2990,
+    `_profile_available_bytes`, and line 3090, `_apply_token_constraints`; utils/common.py, line
+    427, `get_available_gpu_memory` (MemAvailable on a GB10).
+    """
+    if not engine.held_by_others:
+        return engine.memory_utilization
+    share = engine.memory_utilization / max(_LEAST_FREE, 1 - engine.held_by_others)
+    return min(math.ceil(share * 1000) / 1000, _MOST_FRACTION)
 
 
 def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:

@@ -1,0 +1,127 @@
+"""Engines that share a node: what each is told to take, whichever of them was started first."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+import yaml
+
+from generator.fit.formulas import GIB
+from generator.pipeline import read_site
+from generator.site import Site
+
+VISIBLE, SYSTEM = 119.7, 16.0
+# Llama 3.1 8B: 32 layers, 8 KV heads of 128, keys and values in 16 bits.
+TOKEN_BYTES = 32 * 8 * 128 * 2 * 2
+CHAT = {
+    "name": "chat",
+    "nodes": ["spark1"],
+    "model": {"name": "gpt-oss-20b", "context_length": 32768},
+    "engine": {
+        "name": "vllm",
+        "version": "0.33.0",
+        "image": "vllm/vllm-openai:v0.33.0",
+        "memory_utilization": 0.45,
+    },
+}
+SMALL = {
+    "name": "small",
+    "nodes": ["spark1"],
+    "model": {"name": "llama-3.1-8b-instruct-fp8", "context_length": 8192},
+    "engine": {
+        "name": "sglang",
+        "version": "0.5.23",
+        "image": "lmsysorg/sglang:v0.5.23-cu130",
+        "port": 8001,
+        "memory_utilization": 0.3,
+    },
+}
+
+
+def site_of(*groups: dict[str, Any]) -> Site:
+    text = yaml.safe_dump(
+        {
+            "version": 1,
+            "name": "lab",
+            "nodes": [{"name": "spark1", "management": {"address": "10.0.0.11/24"}}],
+            "topology": {"kind": "single"},
+            "groups": list(groups),
+        }
+    )
+    reading = read_site("lab.yaml", text.encode())
+    assert reading.site, [finding.message for finding in reading.findings]
+    return reading.site
+
+
+def flags_of(site: Site, group: str) -> dict[str, str]:
+    """The flags of a group's one rank."""
+    node = next(each for each in site.groups if each.group == group).nodes[0]
+    words = [word.partition("=") for words in node.container.command for word in words]
+    return {name: value for name, _, value in words}
+
+
+def pool_gib(flags: dict[str, str], free: float, held: float) -> float:
+    """The KV cache that SGLang makes, as `_profile_available_bytes` measures it.
+
+    `free` is what it finds at its start, `held` what its weights take of that.
+    """
+    room = free - held - free * (1 - float(flags["--mem-fraction-static"]))
+    return min(room, int(flags["--max-total-tokens"]) * TOKEN_BYTES / GIB)
+
+
+@pytest.mark.parametrize("groups", list(permutations([CHAT, SMALL])))
+def test_sglang_takes_the_same_whichever_is_started_first(groups: Any) -> None:
+    site = site_of(*groups)
+    flags = flags_of(site, "small")
+    memory = next(group.memory for group in site.groups if group.group == "small")
+    assert memory
+    [node] = memory.nodes
+    weights = node.weights_gib
+    share = 0.3 * VISIBLE
+    others = 0.45 * VISIBLE
+    assert float(flags["--mem-fraction-static"]) == pytest.approx(
+        share / (VISIBLE - SYSTEM - others), abs=0.001
+    )
+    assert int(flags["--max-total-tokens"]) * TOKEN_BYTES / GIB == pytest.approx(
+        share - weights, abs=0.02
+    )
+    # Alone, beside vLLM, and beside vLLM and all that the system may use.
+    for used in (0.0, 4.0, others, others + 4.0, others + SYSTEM):
+        assert pool_gib(flags, VISIBLE - used, weights) == pytest.approx(share - weights, abs=0.1)
+
+
+def test_an_engine_alone_on_its_node_has_its_share_and_no_bound() -> None:
+    flags = flags_of(site_of(SMALL), "small")
+    assert flags["--mem-fraction-static"] == "0.3"
+    assert "--max-total-tokens" not in flags
+
+
+def test_of_those_that_take_turns_the_largest_counts() -> None:
+    def with_turn(share: float) -> dict[str, Any]:
+        engine = CHAT["engine"] | {"memory_utilization": share}  # type: ignore[operator]
+        turn = {"name": "coder", "model": CHAT["model"], "engine": engine}
+        return CHAT | {"alternatives": [turn]}
+
+    beside = [
+        flags_of(site_of(with_turn(share), SMALL), "small")["--mem-fraction-static"]
+        for share in (0.3, 0.45, 0.5)
+    ]
+    assert (
+        beside[0] == beside[1] == flags_of(site_of(CHAT, SMALL), "small")["--mem-fraction-static"]
+    )
+    assert float(beside[2]) > float(beside[1])
+
+
+def test_what_the_site_says_of_the_bounds_is_taken() -> None:
+    engine = SMALL["engine"] | {"args": {"max-total-tokens": 65536}}  # type: ignore[operator]
+    flags = flags_of(site_of(CHAT, SMALL | {"engine": engine}), "small")
+    assert flags["--max-total-tokens"] == "65536"
+
+
+def test_states_take_no_more_where_the_site_bounds_them() -> None:
+    """A pool of states of a fixed number leaves the rest to tokens, which are bounded then."""
+    model = {"name": "nvidia-nemotron-3-nano-30b-a3b-nvfp4", "context_length": 8192}
+    engine = SMALL["engine"] | {"args": {"max-mamba-cache-size": 40}}  # type: ignore[operator]
+    flags = flags_of(site_of(CHAT, SMALL | {"model": model, "engine": engine}), "small")
+    assert flags["--max-mamba-cache-size"] == "40"
+    assert int(flags["--max-total-tokens"]) > 8192
