@@ -22,6 +22,7 @@ from generator.pipeline import read_site
 from generator.reports.text import text
 from generator.resources import ROOT
 from generator.site import Node, Site
+from generator.site.places import place
 from generator.sitefile.disk import beside
 
 SITES = sorted((ROOT / "sites").glob("*.yaml"))
@@ -45,12 +46,15 @@ def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
     if node.management:
         route = {"dst": "default", "dev": node.management.interface, "metric": 100}
         printed["ip -j route"] = json.dumps([route])
-    compose = files.get("opt/sparkgen/compose.yaml")
-    if not compose:
+    own = {p: text for p, text in files.items() if p.endswith("/compose.yaml")}
+    if not own:
         process = own_process(site, node) if site.engine.venv else job(site, node)
         return Machine(node.name, files, printed, (), {4711: process}, [program(site)])
-    given = [f"{name}=a-key-of-ours" for name in site.engine.secrets]
-    running = list(containers(yaml.safe_load(compose), files, given))
+    running: list[Container] = []
+    for engine in site.parts:
+        if compose := own.get(place("opt/sparkgen/compose.yaml", engine.group)):
+            given = [f"{name}=a-key-of-ours" for name in engine.engine.secrets]
+            running += containers(yaml.safe_load(compose), files, given)
     return Machine(node.name, files, printed, running)
 
 
@@ -115,6 +119,7 @@ OTHERS = [
         *("direct-uplink", "direct-venv", "direct-web-ui", "direct-ray", "llamacpp-ring"),
         *("ring-six-same-ports", "sglang-direct", "sglang-single", "trtllm-mpi-ring"),
         *("single-without-management", "switch-two-ports", "trtllm-slurm-single"),
+        *("groups-pairs", "groups-one-node", "groups-ring-halves"),
     )
 ]
 
@@ -127,11 +132,13 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     site, adopted = captured(path, tmp_path)
     again = adopted.reading.site
     assert again, adopted.text + text(adopted.reading.document, adopted.reading.findings)
-    assert [node.name for node in again.nodes] == [node.name for node in site.nodes]
-    for before, after in zip(site.nodes, again.nodes, strict=True):
-        assert addresses(after) == addresses(before)
-        assert words(after) == words(before)
-        assert variables(after) == variables(before)
+    assert [engine.group for engine in again.parts] == [engine.group for engine in site.parts]
+    for engine, adopted_engine in zip(site.parts, again.parts, strict=True):
+        assert [n.name for n in adopted_engine.nodes] == [n.name for n in engine.nodes]
+        for before, after in zip(engine.nodes, adopted_engine.nodes, strict=True):
+            assert addresses(after) == addresses(before)
+            assert words(after) == words(before)
+            assert variables(after) == variables(before)
     # Nothing is found in what runs that the site was not told, or has waived.
     told = {f.rule for f in read_site(path.name, path.read_bytes(), beside(path)).findings}
     found = {remark.rule for remark in audit(adopted)}
@@ -562,12 +569,120 @@ def test_cables_that_people_tell_of(sparkgen: Command, tmp_path: Path) -> None:
 
 
 def test_what_else_is_served_is_said() -> None:
-    serve = "docker run vllm/vllm-openai:v0.33.0 {} --port {}\n"
-    text = serve.format("openai/gpt-oss-120b", 8000) + serve.format("Qwen/Qwen3-Embedding-8B", 8001)
+    serve = "docker run vllm/vllm-openai:v0.33.0 {} --port 8000\n"
+    text = serve.format("openai/gpt-oss-120b") + serve.format("Qwen/Qwen3-Embedding-8B")
     adopted = adopt(read([Input("", "run.sh", text.encode())]), "mine", "mine.yaml")
     said = "Qwen/Qwen3-Embedding-8B, which is served too: a group of its own ('groups')"
     assert [(loss.text, loss.place.span.line) for loss in adopted.losses] == [(said, 1)]
     assert adopted.draft.get("model", "name") == "gpt-oss-120b"
+
+
+VLLM = (
+    "docker run --network host vllm/vllm-openai:v0.33.0 {} --gpu-memory-utilization 0.4"
+    " --max-model-len 8192 --host 10.0.0.1{}"
+)
+RANKS = "-tp 2 --nnodes 2 --node-rank {} --master-addr 10.0.0.1{}"
+LLAMA = "docker run --network host ghcr.io/ggml-org/llama.cpp:server-cuda13-b7000"
+RPC = "docker run --network host --entrypoint rpc-server somebody/llama.cpp:own -H"
+RAY = "docker run --network host --entrypoint bash somebody/vllm-ray:0.33.0 -c"
+PAIR = [("spark1", "192.168.1.1/24"), ("spark2", "192.168.1.2/24")]
+TWO_PAIRS = [*PAIR, ("spark3", "192.168.2.1/24"), ("spark4", "192.168.2.2/24")]
+# What nodes run, each with its address on p0, and the groups that are made of it.
+GROUPS: dict[str, tuple[list[tuple[str, str]], dict[str, str], str, list[Any]]] = {
+    "two on one node": (
+        [("spark1", "")],
+        {
+            "spark1": VLLM.format("openai/gpt-oss-20b", 1)
+            + "\n"
+            + VLLM.format("Qwen/Qwen3-Embedding-8B --port 8001", 1)
+        },
+        "single",
+        [
+            ("gpt-oss-20b", ["spark1"], "gpt-oss-20b"),
+            ("qwen3-embedding-8b", ["spark1"], "qwen3-embedding-8b"),
+        ],
+    ),
+    "replicas on nodes that no cable joins": (
+        [("spark1", ""), ("spark2", "")],
+        {f"spark{n}": VLLM.format("openai/gpt-oss-20b", n) for n in (1, 2)},
+        "single",
+        [("gpt-oss-20b", ["spark1"], "gpt-oss-20b"), ("gpt-oss-20b-2", ["spark2"], "gpt-oss-20b")],
+    ),
+    "replicas on nodes that a cable joins": (
+        PAIR,
+        {f"spark{n}": VLLM.format("openai/gpt-oss-20b", n) for n in (1, 2)},
+        "direct",
+        [("gpt-oss-20b", ["spark1"], "gpt-oss-20b"), ("gpt-oss-20b-2", ["spark2"], "gpt-oss-20b")],
+    ),
+    "two pairs, of which one is told in another order": (
+        TWO_PAIRS,
+        {
+            "spark1": f"{VLLM.format('openai/gpt-oss-20b', 1)} {RANKS.format(0, 1)}",
+            "spark2": f"{VLLM.format('openai/gpt-oss-20b', 2)} {RANKS.format(1, 1)} --headless",
+            "spark3": f"{VLLM.format('openai/gpt-oss-120b', 3)} {RANKS.format(1, 4)} --headless",
+            "spark4": f"{VLLM.format('openai/gpt-oss-120b', 4)} {RANKS.format(0, 4)}",
+        },
+        "pairs",
+        [
+            ("gpt-oss-20b", ["spark1", "spark2"], "gpt-oss-20b"),
+            ("gpt-oss-120b", ["spark4", "spark3"], "gpt-oss-120b"),
+        ],
+    ),
+    "a pair under Ray, and one of llama.cpp": (
+        TWO_PAIRS,
+        {
+            "spark1": f"{RAY} 'ray start --head && vllm serve openai/gpt-oss-120b -tp 2 --host"
+            " 10.0.0.11 --distributed-executor-backend ray --gpu-memory-utilization 0.8'",
+            "spark2": f"{RAY} 'ray start --address=10.0.0.11:6379 --block'",
+            "spark3": f"{LLAMA} -m /srv/gpt-oss-20b.gguf --host 10.0.0.13 --rpc 192.168.2.2:50052",
+            "spark4": f"{RPC} 192.168.2.2",
+        },
+        "pairs",
+        [
+            ("gpt-oss-120b", ["spark1", "spark2"], "gpt-oss-120b"),
+            ("gpt-oss-20b", ["spark3", "spark4"], "gpt-oss-20b"),
+        ],
+    ),
+    "a pair of which nobody names the worker, and one node": (
+        [*PAIR, ("spark3", "")],
+        {
+            "spark1": f"{VLLM.format('openai/gpt-oss-120b', 1)} {RANKS.format(0, 1)}",
+            "spark3": VLLM.format("openai/gpt-oss-20b", 3),
+        },
+        "direct",
+        [
+            ("gpt-oss-120b", ["spark1", "spark2"], "gpt-oss-120b"),
+            ("gpt-oss-20b", ["spark3"], "gpt-oss-20b"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_groups(case: str) -> None:
+    nodes, scripts, kind, expected = GROUPS[case]
+    given = [Input(name, f"{name}.sh", text.encode()) for name, text in scripts.items()]
+    for number, (name, fabric) in enumerate(nodes, start=1):
+        printed = f"enP7s7 UP 10.0.0.1{number}/24\n"
+        if fabric:
+            second = fabric.replace("192.168.", "192.168.10")
+            printed += f"enp1s0f0np0 UP {fabric}\nenP2p1s0f0np0 UP {second}\n"
+        given.append(Input(name, f"{name}.txt", printed.encode()))
+    adopted = adopt(read(given), "mine", "mine.yaml")
+    site = adopted.reading.site
+    assert site, adopted.text + text(adopted.reading.document, adopted.reading.findings)
+    data = yaml.safe_load(adopted.text)
+    assert data["topology"]["kind"] == kind
+    groups = {group["name"]: group for group in data["groups"]}
+    models = {name: groups[own.get("like", name)]["model"] for name, own in groups.items()}
+    said = [
+        (name, own["nodes"], models[name].get("name", models[name].get("source")))
+        for name, own in groups.items()
+    ]
+    assert said == expected
+    assert any("like" in own for own in groups.values()) == ("replicas" in case)
+    assert not adopted.losses
+    assert not [remark for remark in audit(adopted) if remark.severity == "error"]
 
 
 def test_a_site_file_is_never_overwritten(sparkgen: Command, tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """A site file of what people run already, and the place in their files of each part of it."""
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
 
-from generator.adoption import cables, mounts, serving
+from generator.adoption import cables, mounts, running, serving
 from generator.adoption.cables import Cabling, Edge
 from generator.adoption.captures import serves
 from generator.adoption.command import Command, find
@@ -19,6 +22,7 @@ from generator.hardware import HALVES, PORTS, Half
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
 
+_UNIT = "sparkgen-engine-"
 _FABRIC = {Half(p, h).interface for p in PORTS for h in HALVES}
 _DEVICES = {Half(p, h).hca for p in PORTS for h in HALVES}
 _INTERFACES = re.compile(
@@ -69,39 +73,167 @@ def adopt(found: Found, name: str, file: str, cables_told: Sequence[Edge] = ()) 
     """A site file called `file` of all that was found, with the cables that people tell of."""
     draft = Draft()
     draft.losses += found.losses
+    draft.put(("version",), 1)
+    draft.put(("name",), name)
     nodes = _nodes(found)
+    several = running.engines(nodes)
+    head, kind = (
+        _grouped(draft, nodes, several, cables_told)
+        if several
+        else _alone(draft, nodes, cables_told)
+    )
+    _ordered(draft)
+    text = draft.text()
+    return Adoption(draft, text, read_site(file, text.encode()), found, head, kind)
+
+
+def _alone(
+    draft: Draft, nodes: list[FoundNode], cables_told: Sequence[Edge]
+) -> tuple[Command | None, str]:
+    """Write one engine of all nodes; returns its command, and the kind of topology."""
     commands = {node.name: _command(node) for node in nodes}
     nodes.sort(key=lambda node: _rank(commands[node.name]))
     head = commands[nodes[0].name] or next((c for c in commands.values() if c), None)
-    ranks = _ranks(head)
+    ranks = running.size(head)
     if head is None and all(not node.interfaces for node in nodes):
         # Settings of NCCL alone are for more than one node.
         ranks = 2 if any(node.settings for node in nodes) else ranks
     variables = {node.name: _variables(node, commands[node.name]) for node in nodes}
     mine = variables[nodes[0].name]
-    named = cables.named_ports(v.value.text for v in mine if "IFNAME" in v.name or "HCA" in v.name)
-    cabling = Cabling([cables.wired(node) for node in nodes], named, ranks, cables_told)
-    by_half = any(v.name == "NCCL_IB_HCA" and _is_by_half(v.value.text, cabling) for v in mine)
-    draft.put(("version",), 1)
-    draft.put(("name",), name)
-    interface, plane = _control(nodes[0], mine, head)
-    cables.write(draft, cabling, interface, plane)
+    cabling = cables.Cabling(
+        [cables.wired(node) for node in nodes], _named_ports(mine), ranks, cables_told
+    )
+    _fabric(draft, cabling, _control(nodes[0], mine, head), _uses_first_halves(mine, cabling))
+    _engine(draft, draft, cabling, nodes, head, variables)
+    _other_engines(draft, nodes, head)
+    _left_out(draft, variables)
+    return head, cabling.kind
+
+
+def _grouped(
+    draft: Draft,
+    nodes: Sequence[FoundNode],
+    several: Sequence[running.Engine],
+    cables_told: Sequence[Edge],
+) -> tuple[Command, str]:
+    """Write a group for each engine; returns the first one's command, and the kind of topology."""
+    groups = [engine.names for engine in several]
+    members = {name for names in groups for name in names}
+    known = {node.name: node for node in nodes if node.name in members}
+    missing = [name for name in sorted(members) if name not in known]
+    known |= {name: FoundNode(name) for name in missing}
+    variables = [
+        {name: _variables(known[name], command) if command else [] for name, command in one.ranks}
+        for one in several
+    ]
+    # What the widest of them says of the fabric holds for it.
+    widest = max(range(len(several)), key=lambda number: len(groups[number]))
+    mine = variables[widest][groups[widest][0]]
+    cabling = cables.Cabling(
+        [cables.wired(node) for node in known.values()], _named_ports(mine), 0, cables_told, groups
+    )
+    cabling.guessed += missing
+    control = _control(known[groups[widest][0]], mine, several[widest].head)
+    part = cabling.part(groups[widest])
+    _fabric(draft, cabling, control, _uses_first_halves(mine, part))
+    written: dict[str, Draft] = {}
+    for engine, own in zip(several, variables, strict=True):
+        name, group = _group_name(engine.head, written), Draft()
+        ranks = [known[rank] for rank in engine.names]
+        _engine(group, draft, cabling.part(engine.names), ranks, engine.head, own)
+        _left_out(group, own)
+        _group(draft, name, engine.names, group, written)
+        written[name] = group
+    for node in nodes:
+        if node.name not in members and node.place:
+            text = f"{node.name}, on which nothing is seen that serves"
+            draft.losses.append(Loss(text, node.place))
+    heads = [engine.head for engine in several]
+    _other_engines(draft, nodes, heads[0], heads)
+    return heads[0], cabling.kind
+
+
+def _group(
+    draft: Draft, name: str, nodes: Sequence[str], group: Draft, written: Mapping[str, Draft]
+) -> None:
+    """Write a group, or whose model and engine it has too."""
+    path: KeyPath = ("groups", len(written))
+    draft.put((*path, "name"), name)
+    draft.put((*path, "nodes"), nodes)
+    alike = (other for other, own in written.items() if _serves_alike(own, group))
+    if other := next(alike, None):
+        draft.put((*path, "like"), other)
+        draft.remark(path, group, ())
+    else:
+        _ordered_engine(group)
+        draft.graft(path, group, ("model", "engine"))
+    user = group.get("defaults", "user")
+    if user and not draft.get("defaults", "user"):
+        draft.graft((), group, ("defaults",))
+
+
+def _serves_alike(one: Draft, other: Draft) -> bool:
+    """Whether two groups have the same model and engine."""
+    return all(_plain(one.data[key]) == _plain(other.data[key]) for key in ("model", "engine"))
+
+
+def _plain(value: Any) -> str:
+    """A value without the order of its keys."""
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _group_name(head: Command, taken: Collection[str]) -> str:
+    """A name for a group: that of its unit in a bundle, else what it serves."""
+    own = head.container.name.lstrip("/")
+    alias = head.entry("served-model-name", "served_model_name", "alias")
+    served = alias.place.text if alias else head.served.text if head.served else head.engine
+    text = (
+        own.removeprefix(_UNIT)
+        if own.startswith(_UNIT)
+        else served.rpartition("/")[2].removesuffix(".gguf")
+    )
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:28].strip("-") or "group"
+    names = (f"{plain}-{number}" if number > 1 else plain for number in count(1))
+    return next(name for name in names if name not in taken)
+
+
+def _fabric(draft: Draft, cabling: Cabling, control: tuple[str, str], by_half: bool) -> None:
+    """Write what there is below the engines."""
+    cables.write(draft, cabling, *control)
     if by_half and not cabling.is_alone:
         draft.put(("topology", "rdma_halves"), "first")
     _together(draft, len(cabling.nodes))
+
+
+def _engine(
+    draft: Draft,
+    site: Draft,
+    cabling: Cabling,
+    nodes: Sequence[FoundNode],
+    head: Command | None,
+    variables: Mapping[str, Sequence[Variable]],
+) -> None:
+    """Write a model and its engine into a draft, and what is a node's alone into the site's."""
     serving.fill(draft, head)
     _listening(draft, nodes[0], head)
     _parallel(draft, len(cabling.nodes), cabling.kind)
     _nccl(draft, nodes, cabling.kind)
-    _environment(draft, cabling, variables)
+    _environment(draft, site, cabling, variables)
     if head:
         mounts.fill(draft, head.container)
-    _other_engines(draft, nodes, head)
-    _left_out(draft, variables)
-    _secrets(draft, nodes, head)
-    _ordered(draft)
-    text = draft.text()
-    return Adoption(draft, text, read_site(file, text.encode()), found, head, cabling.kind)
+    _secrets(draft, head)
+
+
+def _named_ports(variables: Sequence[Variable]) -> tuple[int, ...]:
+    """The ports that variables name."""
+    return cables.named_ports(
+        v.value.text for v in variables if "IFNAME" in v.name or "HCA" in v.name
+    )
+
+
+def _uses_first_halves(variables: Sequence[Variable], cabling: Cabling) -> bool:
+    """Whether RDMA is told to use the first halves alone."""
+    return any(v.name == "NCCL_IB_HCA" and _is_by_half(v.value.text, cabling) for v in variables)
 
 
 def _nodes(found: Found) -> list[FoundNode]:
@@ -134,25 +266,6 @@ def _command(node: FoundNode) -> Command | None:
 
 def _rank(command: Command | None) -> int:
     return command.rank if command else 1 << 10
-
-
-def _ranks(command: Command | None) -> int:
-    """How many nodes a command is for."""
-    if command is None:
-        return 1
-    if said := command.entry("nnodes"):
-        return int(said.value) if str(said.value).isdecimal() else 1
-    product = 1
-    for names in (
-        ("tensor-parallel-size", "tp-size", "tensor_parallel_size"),
-        ("pipeline-parallel-size", "pp-size", "pipeline_parallel_size"),
-        ("data-parallel-size", "dp-size"),
-    ):
-        entry = command.entry(*names)
-        product *= int(entry.value) if entry and str(entry.value).isdecimal() else 1
-    if rpc := command.entry("rpc"):
-        product = max(product, 1 + len(str(rpc.value).split(",")))
-    return min(product, 244)
 
 
 def _variables(node: FoundNode, command: Command | None) -> list[Variable]:
@@ -236,7 +349,7 @@ def _speaks_nccl(draft: Draft) -> bool:
 
 
 def _environment(
-    draft: Draft, cabling: Cabling, variables: Mapping[str, Sequence[Variable]]
+    draft: Draft, site: Draft, cabling: Cabling, variables: Mapping[str, Sequence[Variable]]
 ) -> None:
     """Variables that sparkgen would not set itself, or set otherwise."""
     order = [wired.node.name for wired in cabling.nodes]
@@ -249,9 +362,11 @@ def _environment(
             word = next(own[name].value for own in known if name in own)
             draft.put(("engine", "env", name), str(word.text), word)
             continue
-        for number, node in enumerate(order):
+        numbers = {node["name"]: number for number, node in enumerate(site.data["nodes"])}
+        for node in order:
             if found := kept[node].get(name):
-                draft.put(("nodes", number, "env", name), str(found.value.text), found.value)
+                path = ("nodes", numbers[node], "env", name)
+                site.put(path, str(found.value.text), found.value)
 
 
 def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str, Variable]]:
@@ -282,9 +397,11 @@ def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str
         yield name, variable
 
 
-def _other_engines(draft: Draft, nodes: Sequence[FoundNode], head: Command | None) -> None:
+def _other_engines(
+    draft: Draft, nodes: Sequence[FoundNode], head: Command | None, heads: Sequence[Command] = ()
+) -> None:
     """What is served beside what the site file says."""
-    said = {head.served.text} if head and head.served else set()
+    said = {one.served.text for one in (head, *heads) if one and one.served}
     for node in nodes:
         for container in node.containers:
             command = find(container, dict(node.programs))
@@ -346,7 +463,7 @@ def _device(interface: str) -> str:
     )
 
 
-def _secrets(draft: Draft, nodes: Sequence[FoundNode], command: Command | None) -> None:
+def _secrets(draft: Draft, command: Command | None) -> None:
     """Keys by their names: where their values are to live is the runbook's matter."""
     if command is None:
         return
@@ -362,7 +479,7 @@ def _secrets(draft: Draft, nodes: Sequence[FoundNode], command: Command | None) 
 
 _ORDER = (
     *("version", "name", "description", "user", "defaults"),
-    *("nodes", "cabling", "topology", "model", "engine"),
+    *("nodes", "cabling", "topology", "groups", "model", "engine"),
 )
 _ENGINE = (
     *("name", "version", "image", "nccl", "launcher"),
@@ -372,6 +489,11 @@ _ENGINE = (
 
 def _ordered(draft: Draft) -> None:
     draft.data = {key: draft.data[key] for key in _ORDER if key in draft.data}
+    if "engine" in draft.data:
+        _ordered_engine(draft)
+
+
+def _ordered_engine(draft: Draft) -> None:
     engine = draft.data["engine"]
     rest = [key for key in engine if key not in _ENGINE]
     draft.data["engine"] = {key: engine[key] for key in (*_ENGINE, *rest) if key in engine}

@@ -1,14 +1,15 @@
 """How nodes are joined, out of the subnets that their interfaces are in."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import count
 
 from generator.adoption.draft import Draft
 from generator.adoption.found import FoundNode, Interface, Loss, Word
 from generator.adoption.netplan import is_address
-from generator.fabric.topologies import SWITCH, TOPOLOGIES, without_a_switch
+from generator.fabric.topologies import PAIRS, SINGLE, SWITCH, TOPOLOGIES, without_a_switch
 from generator.hardware import HALVES, PORTS, RJ45, Half
 from generator.records import record
 from generator.sitefile.declaration import FIRST_HOST
@@ -65,13 +66,22 @@ def named_ports(words: Iterable[str]) -> tuple[int, ...]:
 
 
 class Cabling:
-    """The cables between nodes: those that subnets prove, and those that are a guess."""
+    """The cables between nodes: those that subnets prove, and those that are a guess.
+
+    `groups` are the nodes of each engine, where there are several.
+    """
 
     def __init__(
-        self, nodes: Sequence[Wired], ports: Sequence[int], ranks: int, told: Sequence[Edge] = ()
+        self,
+        nodes: Sequence[Wired],
+        ports: Sequence[int],
+        ranks: int,
+        told: Sequence[Edge] = (),
+        groups: Sequence[Sequence[str]] = (),
     ) -> None:
         self.nodes = list(nodes)
         self._told = [*told] or self._heard()
+        self._groups = groups
         self._ports = tuple(ports) or self._own_ports() or (0,)
         self.kind = self._kind(ranks)
         self.guessed: list[str] = []
@@ -88,6 +98,31 @@ class Cabling:
         """Whether what is known of an interface is what its node says, so that no more is there."""
         return any(len(w.node.interfaces) > 1 for w in self.nodes)
 
+    def part(self, names: Sequence[str]) -> "Cabling":
+        """Of some of the nodes alone: what joins them, and the ports that it ends at."""
+        own = copy(self)
+        own.cables = [
+            cable
+            for cable in self.cables
+            if all(name in names or self.kind == SWITCH for name, _ in cable)
+        ]
+        ends = {end for cable in own.cables for end in cable}
+        by_name = {w.node.name: w for w in self.nodes}
+        own.nodes = [
+            Wired(w.node, {h: one for h, one in w.halves.items() if (name, h[0]) in ends})
+            for name, w in ((name, by_name[name]) for name in names)
+        ]
+        own.kind = self._kind_of(names, own.cables)
+        return own
+
+    def _kind_of(self, names: Sequence[str], edges: Sequence[Edge]) -> str:
+        """What some of the nodes are joined by."""
+        if len(names) == 1:
+            return SINGLE
+        joined = [(a, b) for (a, _), (b, _) in edges]
+        cabled = {name for cable in self.cables for name, _ in cable}
+        return TOPOLOGIES[self.kind].group_kind(names, joined, cabled) or self.kind
+
     def _own_ports(self) -> tuple[int, ...]:
         return tuple(self.nodes[0].ports) if self.nodes else ()
 
@@ -103,6 +138,8 @@ class Cabling:
         }
         if total > 1 and heard and not heard <= names and len(self.nodes) > 1:
             return SWITCH
+        if self._groups:
+            return self._kind_of_groups()
         if len(self.nodes) == 1 and ranks <= 1:
             return without_a_switch(1 + len(self._addressed()))[0]
         if total == 1:
@@ -118,6 +155,21 @@ class Cabling:
         if (edges and both) or (not edges and both and self._addressed()):
             return "ring"
         return "ring" if total == 3 and not self._addressed() and len(self._ports) == 2 else SWITCH
+
+    def _kind_of_groups(self) -> str:
+        """What joins the nodes of several engines, some of which may have no cable."""
+        if any(len({node for node, _ in ends}) > 2 for ends in self._shared().values()):
+            return SWITCH
+        edges = {frozenset(name for name, _ in edge) for edge in self._edges(self.nodes)}
+        ends = Counter(name for edge in edges for name in edge)
+        if not edges:
+            is_alone = all(len(names) == 1 for names in self._groups)
+            return SINGLE if is_alone else SWITCH
+        if len(edges) == 1:
+            return without_a_switch(2)[0]
+        if set(ends.values()) == {1}:
+            return PAIRS
+        return without_a_switch(len(ends))[-1] if set(ends.values()) == {2} else SWITCH
 
     def _addressed(self) -> list[int]:
         return [p for p in PORTS if any(w.address(p, h) for w in self.nodes for h in HALVES)]
@@ -156,7 +208,14 @@ class Cabling:
             second = [end for end in unique if end[0] != unique[0][0]]
             for a, b in zip(first, second, strict=False):
                 found[a, b] = None
-        return list(found)
+        return list(found) or self._of_twos()
+
+    def _of_twos(self) -> list[Edge]:
+        """Cables of engines on two nodes, where all are on one or two and no address is known."""
+        if any(len(names) > 2 for names in self._groups) or self._addressed():
+            return []
+        port = self._ports[0]
+        return [((a, port), (b, port)) for a, b in (n for n in self._groups if len(n) == 2)]
 
     def _fill_up(self, ranks: int) -> None:
         """Add the nodes that there must be beside those that are known."""
@@ -174,13 +233,18 @@ class Cabling:
         if self.is_alone:
             return []
         if self.kind == SWITCH:
+            # A node of a group of its own may have no cable.
+            is_known = bool(self._groups and self._addressed())
             return [
                 ((w.node.name, port), (_SWITCH_NAME, number))
                 for port in self._switch_ports()
                 for number, w in enumerate(self.nodes, start=1 + port * len(self.nodes))
-                if port in (w.ports or self._ports)
+                if port in (w.ports if is_known else w.ports or self._ports)
             ]
         edges = self._edges(self.nodes)
+        if self._groups:
+            joined = {name for edge in edges for name, _ in edge}
+            return self._around(edges) if len(edges) == len(joined) > 2 else edges
         if TOPOLOGIES[self.kind].most == 2:
             head = self.nodes[0].ports or list(self._ports)
             worker = self.nodes[1].ports or head
@@ -214,7 +278,8 @@ class Cabling:
             ordered.append(step)
             here, port = step[1][0], 1 - step[1][1]
         by_name = {w.node.name: w for w in self.nodes}
-        self.nodes = [by_name[a[0]] for a, _ in ordered]
+        around = [a[0] for a, _ in ordered]
+        self.nodes = [by_name[name] for name in dict.fromkeys([*around, *by_name])]
         return ordered
 
     def pair(self, cable: Edge, half: int) -> list[Word | None]:
@@ -384,7 +449,7 @@ def _is_pooled(cabling: Cabling) -> bool:
     pool = _pool(cabling)
     if not known or not pool:
         return False
-    hosts = {w.node.name: _host(cabling, w.node.name) for w in cabling.nodes}
+    hosts = {w.node.name: _host(cabling, w.node.name) for w in cabling.nodes if w.ports}
     return None not in hosts.values() and all(
         address.network == IPv4Network((int(pool.network_address) + (index << 8), 24))
         for index, address in known

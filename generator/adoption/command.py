@@ -9,7 +9,7 @@ from typing import Any
 from generator import catalogs
 from generator.adoption.found import Container, Word
 from generator.adoption.text import Text, shell_words
-from generator.catalogs.commands import PROGRAMS, UNDER_RAY, VERSION_VARIABLES, WORKERS
+from generator.catalogs.commands import PROGRAMS, SERVERS, UNDER_RAY, VERSION_VARIABLES, WORKERS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
 from generator.records import record, replace
@@ -97,8 +97,9 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
         if worked_for := WORKERS.get(word.text.rpartition("/")[2]):
             return Command(worked_for, container, "", is_worker=True)
     is_script = bool(words) and words[0].text.endswith((".sh", ".py"))
-    if image and words and not is_script and re.match(r"-|.*/", words[0].text):
-        return _command(image.engine, container, _until_break(words), ray, programs)
+    engine = image.engine if image else _server(container)
+    if engine and words and not is_script and re.match(r"-|.*/", words[0].text):
+        return _command(engine, container, _until_break(words), ray, programs)
     if ray:
         return Command(
             UNDER_RAY,
@@ -108,6 +109,12 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
             is_worker="--head" not in texts,
         )
     return None
+
+
+def _server(container: Container) -> str:
+    """The engine of a server's own image, of which every release is a tag."""
+    text = container.image.text if container.image else ""
+    return next((engine for part, engine in SERVERS.items() if part in text), "")
 
 
 def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -68,6 +68,22 @@ class Draft:
                 return self.origins[path[:length]]
         below = [own for own in self.origins if own[: len(path)] == path]
         return self.origins[min(below, key=lambda own: (len(own), str(own)))] if below else None
+
+    def graft(self, path: KeyPath, other: "Draft", keys: Collection[str]) -> None:
+        """Take what another draft has at some of its keys, under a path, with all its remarks."""
+        for key in keys:
+            if key in other.data:
+                self.put((*path, key), other.data[key])
+        self.remark(path, other, keys)
+
+    def remark(self, path: KeyPath, other: "Draft", keys: Collection[str]) -> None:
+        """Take what another draft says of where its keys are from, as of a path here."""
+        self.origins |= {(*path, *own): w for own, w in other.origins.items() if own[0] in keys}
+        self.comments |= {(*path, *own): t for own, t in other.comments.items() if own[0] in keys}
+        self.guessed |= {(*path, *own) for own in other.guessed if own[0] in keys}
+        self.guessed_words |= other.guessed_words
+        self.guesses += [guess for guess in other.guesses if guess not in self.guesses]
+        self.losses += other.losses
 
     def text(self) -> str:
         """The site file."""

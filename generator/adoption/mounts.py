@@ -11,7 +11,7 @@ from generator.sitefile.text_types import FORMS
 
 # What sparkgen mounts itself, and what no engine reads files from.
 _OF_THE_SYSTEM = re.compile(
-    r"/(dev|sys|proc|run|tmp|var/run|var/cache/sparkgen)(/.*)?"
+    r"/(dev|sys|proc|run|tmp|var/run|var/cache/sparkgen|etc/sparkgen|opt/sparkgen(?!/files/))(/.*)?"
     r"|/etc/(nccl\.conf|localtime|timezone|hosts|resolv\.conf|passwd|group|shadow)"
 )
 _CACHE = re.compile(r".*(cache|huggingface|\.triton|\.tiktoken).*", re.IGNORECASE)

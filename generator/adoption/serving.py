@@ -174,9 +174,10 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
 def _by_file(path: str) -> str:
     """The model of the catalog that a file of weights is called like."""
     stem = re.sub(
-        r"[-.](Q[0-9]\w*|IQ\w+|BF16|F16|MXFP4)?(-\d{5}-of-\d{5})?\.gguf$",
+        r"([-.](Q[0-9]\w*|IQ\w+|BF16|F16|MXFP4))?(-\d{5}-of-\d{5})?\.gguf$",
         "",
         path.rpartition("/")[2],
+        flags=re.IGNORECASE,
     )
     known = catalogs.checkpoint(stem.lower())
     return known.name if known else ""

@@ -50,7 +50,7 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
         place is None
         or _is_disproved(adopted, finding)
         or finding.rule in _OF_SITES
-        or _is_guessed(adopted, finding.rule)
+        or _is_guessed(adopted, finding)
     ):
         return
     words = set(re.findall(r"[\w.-]+", finding.message))
@@ -100,11 +100,13 @@ def _help(adopted: Adoption, text: str) -> str:
     return f"in a site file: {said}" if said.startswith("write ") else said
 
 
-def _is_guessed(adopted: Adoption, rule: str) -> bool:
-    said = adopted.draft.origins
-    if ("engine", "version") not in said and _OF_THE_VERSION.match(rule):
+def _is_guessed(adopted: Adoption, finding: Finding) -> bool:
+    """Whether a finding depends on a version or a model that nobody said."""
+    said, rule = adopted.draft.origins, finding.rule
+    group = finding.path[:2] if finding.path[:1] == ("groups",) else ()
+    if (*group, "engine", "version") not in said and _OF_THE_VERSION.match(rule):
         return True
-    is_known = ("model", "name") in said or ("model", "source") in said
+    is_known = any((*group, "model", key) in said for key in ("name", "source"))
     return not is_known and bool(_OF_THE_MODEL.match(rule))
 
 

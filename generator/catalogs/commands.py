@@ -30,6 +30,9 @@ PROGRAMS: Sequence[Program] = (
 WORKERS: Mapping[str, str] = dict.fromkeys(
     ("ggml-rpc-server", "rpc-server", "llama-rpc-server"), "llama.cpp"
 )
+# What an image starts that is no engine's of the catalog, by a part of its name.
+# Source: llama.cpp, .devops/cuda.Dockerfile: its server's images start llama-server.
+SERVERS: Mapping[str, str] = {"ggml-org/llama.cpp:server": "llama.cpp"}
 # Who is served where `ray start` is all that a container says.
 UNDER_RAY = "vllm"
 # The folders that Python leaves of a package, and the variables of images that say a version.

@@ -1,0 +1,181 @@
+"""Which engines run on the nodes, and the ranks of each."""
+
+import re
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Interface
+from itertools import count
+
+from generator.adoption.captures import serves
+from generator.adoption.command import Command, find
+from generator.adoption.found import FoundNode
+from generator.engines import ENGINES
+from generator.hardware import HALVES, PORTS, Half
+from generator.records import record, replace
+
+_ADDRESS = re.compile(r"(?<![\d.])\d+\.\d+\.\d+\.\d+(?![\d.])")
+_FABRIC = {Half(p, h).interface for p in PORTS for h in HALVES}
+
+
+@record
+class Engine:
+    """An engine: its head's command, and its nodes by rank, each with the command there."""
+
+    head: Command
+    ranks: tuple[tuple[str, Command | None], ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Its nodes, the head first."""
+        return [name for name, _ in self.ranks]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all of its ranks are known."""
+        return len(self.ranks) >= size(self.head)
+
+    def joined(self, node: str, command: Command | None = None) -> "Engine":
+        """With one rank more."""
+        first, *others = (*self.ranks, (node, command))
+        others.sort(key=lambda one: one[1].rank if one[1] else 1)
+        return replace(self, ranks=(first, *others))
+
+
+def size(command: Command | None) -> int:
+    """How many nodes a command is for."""
+    if command is None:
+        return 1
+    if said := command.entry("nnodes"):
+        return int(said.value) if str(said.value).isdecimal() else 1
+    product = 1
+    for names in (
+        ("tensor-parallel-size", "tp-size", "tensor_parallel_size"),
+        ("pipeline-parallel-size", "pp-size", "pipeline_parallel_size"),
+        ("data-parallel-size", "dp-size"),
+    ):
+        entry = command.entry(*names)
+        product *= int(entry.value) if entry and str(entry.value).isdecimal() else 1
+    if rpc := command.entry("rpc"):
+        product = max(product, 1 + len(str(rpc.value).split(",")))
+    return min(product, 244)
+
+
+def engines(nodes: Sequence[FoundNode]) -> list[Engine]:
+    """The engines, where there are several and it is known which node is of which; else none."""
+    heads: list[Engine] = []
+    workers: list[tuple[FoundNode, Command]] = []
+    for node in nodes:
+        for command in _commands(node):
+            if command.rank:
+                workers.append((node, command))
+            elif command.served is None:
+                return []
+            elif (first := _same_job(heads, node, command)) is not None:
+                heads[first] = heads[first].joined(node.name, command)
+            elif not _is_taken(heads, node, command):
+                heads.append(Engine(command, ((node.name, command),)))
+    for node, command in workers:
+        mine = _meeting(heads, nodes, node, command)
+        if mine is None:
+            return []
+        heads[mine] = heads[mine].joined(node.name, command)
+    return list(_filled(heads, nodes)) if len(heads) > 1 else []
+
+
+def _commands(node: FoundNode) -> list[Command]:
+    """What a node runs; a unit's `docker run` is of no account where Docker says what runs."""
+    own = [container for container in node.containers if serves(container)]
+    running = [container for container in own if "image-id" in container.options]
+    found = (find(container, dict(node.programs)) for container in running or own)
+    return [command for command in found if command]
+
+
+def _port(command: Command) -> str:
+    """The port of a head's API."""
+    entry = command.entry("port")
+    return str(entry.value if entry else ENGINES[command.engine].API_PORT)
+
+
+def _is_taken(heads: Sequence[Engine], node: FoundNode, command: Command) -> bool:
+    """Whether another one has the port on that node: one of the two does not run."""
+    own = (node.name, _port(command))
+    return any((engine.names[0], _port(engine.head)) == own for engine in heads)
+
+
+def _same_job(heads: Sequence[Engine], node: FoundNode, command: Command) -> int | None:
+    """The engine that a command is a rank of which does not say so, as Slurm starts all alike."""
+    if size(command) < 2 or command.entry("node-rank"):
+        return None
+    for number, engine in enumerate(heads):
+        is_alike = [w.text for w in engine.head.container.words] == [
+            w.text for w in command.container.words
+        ]
+        if is_alike and node.name not in engine.names and not engine.is_full:
+            return number
+    return None
+
+
+def _meeting(
+    heads: Sequence[Engine], nodes: Sequence[FoundNode], node: FoundNode, command: Command
+) -> int | None:
+    """The engine of a worker: whose head it names, or whose head names it."""
+    by_name = {one.name: one for one in nodes}
+    own, named = _addresses(node), set(_named(command))
+    fitting = [
+        number
+        for number, engine in enumerate(heads)
+        if engine.head.engine == command.engine
+        and size(engine.head) > 1
+        and node.name not in engine.names
+        and (_addresses(by_name[engine.names[0]]) & (named - own) or own & set(_named(engine.head)))
+    ]
+    ports = {"master-port", "dist-init-addr"}
+    alike = [
+        number
+        for number in fitting
+        if all(
+            str(entry.value) == str(there.value)
+            for entry in command.entries
+            if entry.name in ports and (there := heads[number].head.entry(entry.name))
+        )
+    ]
+    found = alike or fitting
+    return found[0] if found else None
+
+
+def _named(command: Command) -> Iterator[str]:
+    """The addresses in a command and its variables."""
+    container = command.container
+    for word in (*container.words, *(variable.value for variable in container.env)):
+        yield from _ADDRESS.findall(word.text)
+
+
+def _addresses(node: FoundNode) -> set[str]:
+    """The addresses of a node."""
+    words = [word for interface in node.interfaces for word in interface.addresses]
+    words += [node.management] if node.management else []
+    return {word.text.partition("/")[0] for word in words}
+
+
+def _filled(heads: Sequence[Engine], nodes: Sequence[FoundNode]) -> Iterator[Engine]:
+    """With the nodes that nothing is seen on, where ranks are missing, and names for the rest."""
+    by_name = {node.name: node for node in nodes}
+    busy = {name for engine in heads for name in engine.names}
+    idle = [node for node in nodes if node.name not in busy]
+    spare = (f"spark{n}" for n in count(1) if f"spark{n}" not in by_name)
+    for head in heads:
+        engine, subnets = head, _subnets(by_name[head.names[0]])
+        while not engine.is_full:
+            # The nodes on its cables first.
+            idle.sort(key=lambda node: not subnets & _subnets(node))
+            engine = engine.joined(idle.pop(0).name if idle else next(spare))
+        yield engine
+
+
+def _subnets(node: FoundNode) -> set[str]:
+    """The subnets of a node's ports."""
+    return {
+        str(IPv4Interface(word.text).network)
+        for interface in node.interfaces
+        if interface.name in _FABRIC
+        for word in interface.addresses
+    }
