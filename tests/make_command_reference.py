@@ -128,7 +128,7 @@ request, with equal nodes folded into one, cut with a word about it at 65,000 ch
 |---|---|
 | `site`, `was`, `against`, `changed` | the name of the site, its name until now (empty for a new one), what it was compared with, whether anything differs |
 | `edits`, `notes` | what was changed in the site file, line by line; what to look at, such as a renumbered node |
-| `downtimeSeconds` | how long the API may be down: to stop, and to load the model; `null` where it stays up |
+| `downtimeSeconds` | how long the API may be down: to stop, and to load the model; `null` where it stays up, with groups for each name that is still served |
 | `headroomGib` | the memory left on the fullest node, before and after; `null` where it is not known |
 | `nodes[]` | `node`; `was`, its name until now; `state` (`new`, `changed`, `unchanged`, `renamed`, `removed`); `effect` (`nothing`, `files`, `reload`, `service`, `restart`, `links`); `restarts`, for whatever reason; `todo` in words; `files` |
 | `files[]` | files of no node; each with `path`, `kind` (`added`, `removed`, `changed`), `change`, `added` and `removed` lines, `diff` |

@@ -239,6 +239,7 @@ OTHER = ("gpt-oss-20b, context_length: 65536", "gpt-oss-20b, context_length: 327
 def test_one_group_restarts_alone(is_known: bool) -> None:
     change = reviewed(SWITCH, SWITCH.replace(*OTHER), is_known=is_known)
     assert change.downtime == "small restarts; nobody answers to gpt-oss-20b for up to 22 min"
+    assert change.seconds == 1320
     assert [node.name for node in change.nodes if node.restarts] == ["spark7", "spark8"]
     assert [str(step) for step in change.order][1:] == [
         "stop the engine of small, the head first: spark8, spark7",
@@ -250,6 +251,7 @@ def test_one_group_restarts_alone(is_known: bool) -> None:
 def test_a_name_answers_while_its_replicas_restart() -> None:
     change = reviewed(SWITCH, SWITCH.replace(*SMALLER))
     assert change.downtime.endswith("another group answers to the same name meanwhile")
+    assert change.seconds is None
     said = [str(step).partition(":")[0] for step in change.order]
     assert said[1:] == [
         "stop the engine of chat, the head first",

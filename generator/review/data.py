@@ -11,8 +11,8 @@
 the site empty where it is new; `edits` is what was changed in the site file; `effect` is `nothing`,
 `files`, `reload`, `service`, `restart` or `links`, each with the lesser ones in it; `restarts` says
 that the engine restarts, for whatever reason; `downtimeSeconds` is how long the API may be down,
-null where it stays up, and `headroomGib` the memory left on the fullest node before and after, null
-where it is not known.
+null where it stays up, with groups for each name that is still served, and `headroomGib` the memory
+left on the fullest node before and after, null where it is not known.
 """
 
 import json

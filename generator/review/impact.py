@@ -29,7 +29,8 @@ class Review:
 
     `was` is the site's name until now, empty where there was none, and `edits` what was changed in
     its file. `seconds` is how long the API may be down: to stop, and to load the model. It is None
-    where it stays up, or was not there before. `headroom` is the memory that is left on the fullest
+    where it stays up, or was not there before; with groups, where each name that is still served
+    goes on answering. `headroom` is the memory that is left on the fullest
     node before and after, in GiB, None where it is not known; `bars` show the memory of the nodes
     where it changes.
     """
@@ -82,8 +83,8 @@ class Review:
 
     @property
     def _of_engines(self) -> str:
-        if self.serving and self.seconds is not None:
-            return _notice(self.serving, minutes(self.seconds))
+        if self.serving and (self.serving.stopping or self.seconds is not None):
+            return _notice(self.serving, minutes(self.seconds or 0))
         if self.seconds is not None:
             return f"the API is down for up to {minutes(self.seconds)}: stop, then load the model"
         if self.nodes and all(node.state == "new" for node in self.nodes):
@@ -150,7 +151,7 @@ def review(site: Site, after: Tree, before: Before) -> Review:
 
     nodes = tuple(node_review(name) for name in (*(node.name for node in site.nodes), *gone))
     change = Change(site, tree, members, before.site, cables, nodes, restarts, parts)
-    is_down = restarts if parts is None else bool(restarting & set(members))
+    is_down = restarts if parts is None else parts.interrupts and not restarting.isdisjoint(members)
     return Review(
         name=site.name,
         against=before.title,

@@ -44,6 +44,11 @@ class Serving:
         return (*self.gone, *self.restarting, *(name for _, name in self.switched))
 
     @property
+    def interrupts(self) -> bool:
+        """Whether a name of the site is not answered to for a while, as far as that is known."""
+        return bool(self.is_down or self.switched or not self.before)
+
+    @property
     def later(self) -> frozenset[str]:
         """The nodes that nothing is done to before the second wave."""
         waves = self.waves[1:]
