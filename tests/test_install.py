@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bundles import NODES, NodeFolder, covering
+from bundles import IN_GROUPS, NODES, NodeFolder, covering
 from programs import require, require_root
 from waiting import PATIENCE
 
 LAB_MESH = next(folder for folder in NODES if str(folder) == "lab-mesh/spark1")
 SINGLE = next(folder for folder in NODES if str(folder) == "single/spark")
 WITH_SECRETS = next(folder for folder in NODES if folder.site.engine.secrets)
+ALTERNATIVES = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
 
 
 def shape(folder: NodeFolder) -> set[object]:
@@ -283,6 +284,23 @@ def test_refresh_of_the_gpus_specification_is_enabled_and_undone(root: Path) -> 
     links[1].unlink()
     assert install(LAB_MESH, root).returncode == 0, "it is its admin's to disable"
     done(install(LAB_MESH, root, "--uninstall"))
+    assert snapshot(root) == before
+
+
+@pytest.mark.parametrize("action", ["--rollback", "--uninstall"])
+def test_link_of_what_was_switched_to_goes_with_its_unit(action: str, root: Path) -> None:
+    before = snapshot(root)
+    done(install(ALTERNATIVES, root, "--apply"))
+    wants = root / Path(LINK).parent
+    # What switch.sh has systemctl do.
+    (wants / "sparkgen-engine-chat.service").unlink()
+    (wants / "sparkgen-engine-tiny.service").symlink_to(
+        "/etc/systemd/system/sparkgen-engine-tiny.service"
+    )
+    after = snapshot(root)
+    assert done(install(ALTERNATIVES, root, "--apply")) == "there is nothing to change\n"
+    assert snapshot(root) == after, "it is what was switched to that starts after a boot"
+    done(install(ALTERNATIVES, root, action))
     assert snapshot(root) == before
 
 

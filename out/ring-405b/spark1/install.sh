@@ -289,6 +289,8 @@ put_path() { # ORIGIN PATH
     fi
   elif [[ $2 != "$secrets" || ! -s $is ]]; then
     rm -f "$is" "$is.sparkgen"
+    # Whoever enabled a unit since then left a link to it: so does switch.sh.
+    if [[ $2 == etc/systemd/system/sparkgen-*.service ]]; then rm -f "${is%/*}/multi-user.target.wants/${is##*/}"; fi
   fi
 }
 
