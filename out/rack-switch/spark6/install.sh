@@ -276,8 +276,8 @@ put() {
   ((problems == 0))
 }
 
-# A file is written beside the old one and renamed to it: whenever this is interrupted, it is the one or
-# the other. Docker makes a folder of a file that it should mount and that is missing.
+# A file is written beside the old one and renamed to it: whenever this is interrupted, it is the one or the other.
+# Docker makes a folder of a file that it should mount and that is missing; what enabled a unit since left a link.
 put_path() { # ORIGIN PATH
   local is=$root/$2
   if is_folder "$is"; then rmdir "$is" || return; fi
@@ -288,9 +288,7 @@ put_path() { # ORIGIN PATH
       return 1
     fi
   elif [[ $2 != "$secrets" || ! -s $is ]]; then
-    rm -f "$is" "$is.sparkgen"
-    # Whoever enabled a unit since then left a link to it: so does switch.sh.
-    if [[ $2 == etc/systemd/system/sparkgen-*.service ]]; then rm -f "${is%/*}/multi-user.target.wants/${is##*/}"; fi
+    rm -f "$is" "$is.sparkgen" "${is%/*}/multi-user.target.wants/${is##*/}"
   fi
 }
 
