@@ -1,0 +1,75 @@
+"""Example sites of earlier releases stay valid, and mean the same.
+
+`released/VERSION` has the sites as they were, and of each bundle that the release built what its
+nodes are told: the fabric, NCCL, the environment, the image and the command, by the file that says
+it and the nodes that have it so. It is never written anew: what differs is a change for everybody
+who has such a site.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generator.bundle.render import render
+from generator.pipeline import read_site
+from generator.reports.text import text
+from generator.sitefile.disk import beside
+
+RELEASED = sorted((Path(__file__).parent / "released").glob("*/*.yaml"))
+LINES = ("etc/nccl.conf", "etc/sparkgen/engine.env", "etc/sparkgen/engine.raw.env")
+JOB = "opt/sparkgen/serve.sbatch"
+NETPLAN = "etc/netplan/40-cx7.yaml"
+COMPOSE = "opt/sparkgen/compose.yaml"
+# Scripts that start what stands behind them, as it stands there.
+WRAPPERS = ("bash", "/opt/sparkgen/secrets.sh")
+
+# Lines of a file by the nodes that have them so.
+Said = dict[str, dict[str, list[str]]]
+
+
+def said(tree: Mapping[str, str]) -> Said:
+    """What the nodes of a bundle are told."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for path, content in sorted(tree.items()):
+        node, _, own = path.partition("/")
+        if lines := list(meant(own, content)):
+            found.setdefault(own, {})[node] = lines
+    return {path: alike(by_node) for path, by_node in found.items()}
+
+
+def meant(path: str, content: str) -> Iterator[str]:
+    """A file without its comments and its layout."""
+    if path in LINES:
+        yield from sorted(line for line in content.splitlines() if line and line[0] != "#")
+    elif path == JOB:
+        lines = (line.strip() for line in content.splitlines())
+        yield from (
+            line for line in lines if line.startswith("#SBATCH") or line[:1] not in ("#", "")
+        )
+    elif path == NETPLAN:
+        for name, interface in yaml.safe_load(content)["network"]["ethernets"].items():
+            yield json.dumps({name: interface}, sort_keys=True)
+    elif path == COMPOSE:
+        for name, service in yaml.safe_load(content)["services"].items():
+            words = [*service.get("entrypoint", ()), *service.get("command", ())]
+            started = [word for word in words if word not in WRAPPERS]
+            yield " ".join([name, service["image"], *started])
+
+
+def alike(by_node: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The nodes that have the same lines together."""
+    nodes: dict[tuple[str, ...], list[str]] = {}
+    for node, lines in by_node.items():
+        nodes.setdefault(tuple(lines), []).append(node)
+    return {" ".join(names): list(lines) for lines, names in nodes.items()}
+
+
+@pytest.mark.parametrize("path", RELEASED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_released_site_means_what_it_meant(path: Path) -> None:
+    reading = read_site(path.name, path.read_bytes(), beside(path))
+    assert reading.site, text(reading.document, reading.findings)
+    tree = {p: file.text for p, file in render(reading.site, "0" * 64).items()}
+    assert said(tree) == json.loads(path.with_suffix(".json").read_text())
