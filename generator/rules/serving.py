@@ -8,6 +8,7 @@ from generator.diagnostics import (
     Add,
     Related,
     Severity,
+    all_nearest,
     did_you_mean,
     listed,
     misspelt,
@@ -566,7 +567,7 @@ def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
                 f"'{active}' is none of what {group.name} can serve",
                 path,
                 guess or f"write {listed(names)}, or add it to 'alternatives'",
-                proposals=replacements(path, misspelt(active, names if guess else [])),
+                proposals=replacements(path, misspelt(active, all_nearest(active, names))),
             )
 
 

@@ -11,7 +11,7 @@ from programs import UNPACKED, program
 from cluster.llama_cpp import cache
 
 PROGRAMS = ("dockerd", "docker", "docker-init", "containerd", "containerd-shim-runc-v2", "runc")
-_PACKAGES = ("docker.io", "containerd", "runc")
+_PACKAGES = ("docker.io", "containerd", "runc", "tini")
 # What the scripts in the engine's container call.
 _TOOLS = ("bash", "cat", "curl", "grep", "kill", "ps", "sed", "sh", "sleep", "timeout")
 # Of Python's library, what no program here asks for.
