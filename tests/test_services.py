@@ -382,6 +382,34 @@ def test_dashboard(bundle: Bundle, tmp_path: Path) -> None:
     assert f"SUCCESS: {len(queries)} rules found" in ran("promtool", "check", "rules", str(file))
 
 
+def test_group_is_up_if_one_of_its_alternatives_is(tmp_path: Path) -> None:
+    """Those that wait on ports of their own are down, and nothing is wrong."""
+    require("promtool")
+    folder = SITES["golden-groups-alternatives"].folder / "operator"
+    board = json.loads((folder / "dashboard.json").read_text())
+    [panel] = [panel for panel in board["panels"] if panel["title"] == "Targets"]
+    [query] = [target["expr"] for target in panel["targets"]]
+    jobs = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"]
+    [targets] = [job["static_configs"] for job in jobs if job["job_name"] == "engine"]
+    series = []
+    for target in targets:
+        labels = {"job": "engine", "instance": target["targets"][0], **target["labels"]}
+        # The pair was switched to the one at port 30000; the single node's engine died.
+        value = 1 if labels["instance"].endswith(":30000") else 0
+        shown = ",".join(f'{name}="{text}"' for name, text in labels.items())
+        series.append({"series": f"up{{{shown}}}", "values": f"{value}"})
+    samples = [
+        {"labels": '{job="engine", node="spark1", group="chat"}', "value": 1},
+        {"labels": '{job="engine", node="spark3", group="embed"}', "value": 0},
+    ]
+    asked = {"expr": query, "eval_time": "0m", "exp_samples": samples}
+    tests = {"tests": [{"input_series": series, "promql_expr_test": [asked]}]}
+    file = tmp_path / "tests.yml"
+    file.write_text(yaml.safe_dump(tests))
+    assert len(series) == 3
+    assert "SUCCESS" in ran("promtool", "test", "rules", str(file))
+
+
 @pytest.mark.parametrize("folder", asking("monitoring"), ids=str)
 def test_exporters(folder: NodeFolder, tmp_path: Path) -> None:
     tree = folder.copy(tmp_path)

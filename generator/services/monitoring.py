@@ -32,8 +32,14 @@ _NODES = (
         "bytes",
         (('node_filesystem_avail_bytes{mountpoint="/"}', "{{node}}"),),
     ),
-    Panel("Targets", "short", (("up", "{{job}} {{node}}"),)),
-    Panel("Checks that fail", "short", (("sum by (node) (sparkgen_check_failed)", "{{node}}"),)),
+)
+_CHECKS = Panel(
+    "Checks that fail", "short", (("sum by (node) (sparkgen_check_failed)", "{{node}}"),)
+)
+_TARGETS = Panel("Targets", "short", (("up", "{{job}} {{node}}"),))
+# Of those that take turns on ports of their own all are down but one.
+_TARGETS_OF_GROUPS = Panel(
+    "Targets", "short", (("max by (job, node, group) (up)", "{{job}} {{node}} {{group}}"),)
 )
 
 # RDMA passes by the kernel: interfaces do not count it, HCAs do.
@@ -110,5 +116,7 @@ class Monitoring(Service):
     def panels(self, site: Site) -> Iterator[Panel]:
         """The nodes, and their fabric where they have one."""
         yield from _NODES
+        yield _TARGETS_OF_GROUPS if site.groups else _TARGETS
+        yield _CHECKS
         if site.has_fabric:
             yield from _FABRIC
