@@ -112,6 +112,29 @@ def test_of_those_that_take_turns_the_largest_counts() -> None:
     assert float(beside[2]) > float(beside[1])
 
 
+def test_llama_cpp_leaves_free_what_nobody_holds() -> None:
+    """`--fit-target` is what is to stay free, so what others hold is no part of it."""
+    engine = {
+        "name": "llama.cpp",
+        "version": "0.5.0-dev",
+        "image": "llama.cpp-rpc:0c1e57098",
+        "port": 8081,
+        "memory_utilization": 0.2,
+    }
+    model = {"source": "/srv/m", "file": "/srv/m/x.gguf", "context_length": 8192}
+    gguf = {"name": "gguf", "nodes": ["spark1"], "model": model, "engine": engine}
+
+    def target(*groups: dict[str, Any]) -> float:
+        part = next(each for each in site_of(*groups).groups if each.group == "gguf")
+        words = [word for words in part.nodes[0].container.command for word in words]
+        return int(words[words.index("--fit-target") + 1]) / 1024
+
+    assert target(gguf) == pytest.approx(0.8 * VISIBLE, abs=0.1)
+    left = VISIBLE - 0.45 * VISIBLE - SYSTEM
+    assert target(CHAT, gguf) == pytest.approx(left - 0.2 * VISIBLE, abs=0.1)
+    assert target(gguf, CHAT) == target(CHAT, gguf)
+
+
 def test_what_the_site_says_of_the_bounds_is_taken() -> None:
     engine = SMALL["engine"] | {"args": {"max-total-tokens": 65536}}  # type: ignore[operator]
     flags = flags_of(site_of(CHAT, SMALL | {"engine": engine}), "small")

@@ -185,9 +185,11 @@ def _serve(
 def _memory(rank: Rank, engine: Engine, model: Model) -> Iterator[Words]:
     """What stays free on each node, and a KV cache for all sequences at their full length.
 
+    What other engines hold is not free: were it asked for, layers would be kept from the GPU.
+
     `--ctx-size` is the sum over the slots (`--parallel`), which share it evenly.
     """
-    free = (1 - engine.memory_utilization) * rank.visible_gib
+    free = max(0.0, 1 - engine.memory_utilization - engine.held_by_others) * rank.visible_gib
     yield ("--fit-target", str(round(free * _MIB)))
     if model.context_length:
         yield ("--ctx-size", str(model.context_length * (model.max_sequences or 1)))
