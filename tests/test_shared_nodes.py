@@ -1,5 +1,6 @@
 """Engines that share a node: what each is told to take, whichever of them was started first."""
 
+import random
 from itertools import permutations
 from typing import Any
 
@@ -88,6 +89,34 @@ def test_sglang_takes_the_same_whichever_is_started_first(groups: Any) -> None:
     # Alone, beside vLLM, and beside vLLM and all that the system may use.
     for used in (0.0, 4.0, others, others + 4.0, others + SYSTEM):
         assert pool_gib(flags, VISIBLE - used, weights) == pytest.approx(share - weights, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_engines_start_in_any_order_and_leave_the_system_its_part(seed: int) -> None:
+    """VLLM wants its share of all to be free; SGLang gets the cache that `fit` promises."""
+    rng = random.Random(seed)
+    groups = []
+    for index in range(rng.randint(2, 3)):
+        like = rng.choice((CHAT, SMALL)) if index else SMALL
+        share = round(rng.uniform(0.2, 0.25), 2)
+        engine = like["engine"] | {"port": 8000 + index, "memory_utilization": share}  # type: ignore[operator]
+        groups.append(like | {"name": f"g{index}", "engine": engine})
+    site = site_of(*groups)
+    for order in permutations(site.groups):
+        used = rng.uniform(0, SYSTEM)
+        held = 0.0
+        for part in order:
+            assert part.memory
+            [node] = part.memory.nodes
+            share, free = part.engine.memory_utilization * VISIBLE, VISIBLE - used - held
+            if part.engine.name == "vllm":
+                assert share <= free
+                held += share
+                continue
+            pool = pool_gib(flags_of(site, part.group), free, node.weights_gib)
+            assert pool == pytest.approx(node.kv_room_gib, abs=0.1)
+            held += node.weights_gib + node.reserve_gib + pool
+        assert held <= VISIBLE - SYSTEM
 
 
 def test_an_engine_alone_on_its_node_has_its_share_and_no_bound() -> None:

@@ -340,13 +340,21 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
         if total <= most + 0.0005:
             continue
         said.add(tuple(shares_of))
-        shares = ", ".join(f"{name} {round(share, 3)}" for name, share in shares_of.items())
+        shares = ", ".join(_shown(shares_of, groups))
         last = max(g.index for g in groups if node.name in g.nodes)
         yield Fault(
             f"the engines of {node.name} take {total} of its memory together ({shares})",
             (GROUPS, last, "name"),
             f"lower 'memory_utilization' of some, to {int(most * 100) / 100} together",
         )
+
+
+def _shown(shares: Mapping[str, float], groups: Groups) -> Iterator[str]:
+    """Each share as the site says it, or with what the engine has beside it."""
+    said = {g.name: g.engine.memory_utilization for g in groups if g.engine}
+    for name, share in shares.items():
+        more = " with its reserve" if share > said.get(name, 0.0) else ""
+        yield f"{name} {round(share, 3)}{more}"
 
 
 def _shares(groups: Iterable[DeclaredGroup], nodes: Nodes, node: str) -> dict[str, float]:
