@@ -108,10 +108,10 @@ def _site(
 
 def _held(findings: list[Finding], declaration: CompleteDeclaration, lock: Lock) -> list[Finding]:
     """The findings with what the lock lacks, and without those of a tag that it pins."""
-    from generator.rules.locks import older
+    from generator.rules.locks import named_images, older
 
-    images = ((lock.image(name), path) for name, path in declaration.images)
-    moving = {("SG609", path) for image, path in images if image and image.digest}
+    known = ((lock.image(name), path) for name, path in named_images(declaration))
+    moving = {("SG609", path) for image, path in known if image and image.digest}
     findings = [finding for finding in findings if (finding.rule, finding.path) not in moving]
     return [*findings, *older(declaration, lock)]
 

@@ -12,6 +12,8 @@ from captured_nodes import Container, Machine, stand_in, write
 from conftest import Command
 from waiting import PATIENCE
 
+from generator.services.monitoring import GPU_IMAGE, NODE_IMAGE
+from generator.sitefile.defaults import default
 from generator.sitefile.lock import Lock, LockError, parse
 
 IMAGE, DIGEST = "vllm/vllm-openai:v0.33.0", "sha256:" + "a1" * 32
@@ -117,6 +119,38 @@ def test_an_image_without_a_registry_is_locked_by_its_layers(lab: Path, sparkgen
     assert (code, data["written"], data["missing"]) == (0, True, ["spark2 is not captured"])
     (image,) = parse("", (lab / "lab.lock.yaml").read_bytes()).images
     assert (image.digest, image.pinned, len(image.layers)) == ("", IMAGE, 71)
+
+
+def test_images_of_services_are_locked_too(lab: Path, sparkgen: Command) -> None:
+    """The page runs on the head, the exporters on both."""
+    text = SITE.replace("services: {models: true}", "services: {web_ui: true, monitoring: true}")
+    (lab / "lab.yaml").write_text(text)
+    page, pinned = default("services.web_ui.image"), "sha256:" + "d4" * 32
+    given = {"spark1": (page, NODE_IMAGE, GPU_IMAGE), "spark2": (NODE_IMAGE, GPU_IMAGE)}
+    nodes = [node(name) for name in given]
+    for machine in nodes:
+        for number, image in enumerate(given[machine.name]):
+            digests = [f"{image.rpartition(':')[0]}@{pinned}"]
+            own = Container(
+                f"beside-{number}", image, digests=digests, image_id=f"sha256:{number}{'0' * 63}"
+            )
+            machine.containers.append(own)  # type: ignore[attr-defined]
+    assert locked(lab, sparkgen, *nodes)[0] == 0
+    found = {image.image: image.digest for image in parse("", read_lock(lab)).images}
+    assert found == {IMAGE: DIGEST, page: pinned, NODE_IMAGE: pinned, GPU_IMAGE: pinned}
+    assert sparkgen("build", "lab.yaml", cwd=lab).err == ""
+    files = {
+        (lab / f"out/lab/{name}/opt/sparkgen/{file}.yaml").read_text()
+        for name, file in (("spark1", "web-ui"), ("spark1", "monitoring"), ("spark2", "monitoring"))
+    }
+    assert sum(text.count(f"@{pinned}") for text in files) >= 3
+    # A lock of before the service knows nothing of it.
+    (lab / "lab.yaml").write_text(text.replace("web_ui: true", "web_ui: {image: 'page:2'}"))
+    assert "SG851" in sparkgen("validate", "lab.yaml", cwd=lab).err
+
+
+def read_lock(lab: Path) -> bytes:
+    return (lab / "lab.lock.yaml").read_bytes()
 
 
 OWN = """\

@@ -11,6 +11,7 @@ from generator.commands.options import DATA_FORM, DRIFT, QUIET, SITE
 from generator.commands.sites import fail, publish, read, refuse
 from generator.locking import Locking, changes, lock_of
 from generator.records import replace
+from generator.services import images
 from generator.site.complete import CompleteDeclaration
 from generator.sitefile.lock import SUFFIX, Lock
 
@@ -32,7 +33,8 @@ def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> N
     declared = _as_written(reading.declaration, reading.lock)
     parts = reading.site.parts if reading.site else ()
     builds = {b.name: f"sha256:{b.inputs}" for part in parts if (b := part.image_build)}
-    made = lock_of(declared, captures_of(captures, form), builds)
+    beside = [name for name, _ in images(declared.services, declared.nodes)]
+    made = lock_of(declared, captures_of(captures, form), beside, builds)
     moved = list(changes(reading.lock, made.lock))
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
     if not made.different:

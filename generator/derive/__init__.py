@@ -44,7 +44,7 @@ TEST_NCCL = "2.30.7"
 
 def derive(declared: CompleteDeclaration, file: str) -> Site:
     """The site of a declaration without errors; `file` is the site file's name."""
-    beside = services.requested(declared.services, declared.nodes)
+    beside = services.requested(declared.services, declared.nodes, declared.pins)
     if not declared.groups:
         return _site(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from generator.capture import Capture
@@ -21,15 +21,20 @@ class Locking:
 
 
 def lock_of(
-    declared: CompleteDeclaration, captures: Sequence[Capture], builds: Mapping[str, str] = {}
+    declared: CompleteDeclaration,
+    captures: Sequence[Capture],
+    beside: Iterable[str] = (),
+    builds: Mapping[str, str] = {},
 ) -> Locking:
-    """The lock of a site's image and models; nodes that have none of them do not count.
+    """The lock of a site's images and models; nodes that have none of them do not count.
 
-    `builds` are the images that the site builds, with the checksums of what they are made of.
+    `beside` are the images of its services, `builds` those that the site builds, with the checksums
+    of what they are made of.
     """
     missing, different = [], []
     images: list[LockedImage] = []
-    for name in (*(name for name, _ in declared.images if "@" not in name), *builds):
+    of_engines = [name for name, _ in declared.images if "@" not in name]
+    for name in dict.fromkeys((*of_engines, *beside, *builds)):
         found = {c.node: image for c in captures if (image := image_on(c, name, name in builds))}
         others = [node for node, image in found.items() if image.inputs != builds.get(name, "")]
         if name in builds and others:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from generator.derive.image import image_build
 from generator.diagnostics import Finding, KeyPath, Severity
 from generator.rules.registry import DOCUMENTED, documented
+from generator.services import images
 from generator.site.complete import CompleteDeclaration
 from generator.sitefile.lock import Lock
 
@@ -44,9 +45,14 @@ def unreadable(why: str, name: str) -> Finding:
     return Finding("SG850", Severity.ERROR, f"the lock {name} can't be used: {why}", help=advice)
 
 
+def named_images(declared: CompleteDeclaration) -> tuple[tuple[str, KeyPath], ...]:
+    """The images of engines and services, and the path that names each."""
+    return (*declared.images, *images(declared.services, declared.nodes))
+
+
 def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
     """What a site names and its lock does not know."""
-    for image, path in declared.images:
+    for image, path in named_images(declared):
         if lock.image(image) is None:
             yield _older(f"the image {image}", path)
     for part in declared.parts:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from generator.diagnostics import KeyPath
 from generator.records import replace
 from generator.services.ansible import Ansible
 from generator.services.firewall import Firewall
@@ -43,12 +44,24 @@ def host(services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]) -> Dec
 
 
 def requested(
-    services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]
+    services: Mapping[str, Settings], nodes: Sequence[DeclaredNode], pins: Mapping[str, str] = {}
 ) -> dict[str, Service]:
-    """The services that a site asks for, by name."""
+    """The services that a site asks for, by name; `pins` are what a lock has for their images."""
     own = host(services, nodes)
     found = {name: SERVICES[name].requested(services[name], own) for name in sorted(services)}
     proxy = found.get(Proxy.NAME)
     if isinstance(proxy, Proxy) and Gateway.NAME in found:
         found[Proxy.NAME] = replace(proxy, is_for_all=True)
-    return found
+    return {name: service.pinned(pins) for name, service in found.items()}
+
+
+def images(
+    services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]
+) -> tuple[tuple[str, KeyPath], ...]:
+    """The container images of a site's services, and the path that names each."""
+    return tuple(
+        (image, ("services", name, "image"))
+        for name, service in requested(services, nodes).items()
+        for image in service.named_images
+        if "@" not in image
+    )

@@ -134,6 +134,7 @@ class Gateway(Service):
 
     NAME = "gateway"
     IS_ON_HEAD = True
+    IMAGES = ("image",)
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-gateway.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/gateway.sh", NOTHING, 0o755, _HERE, payload=True),

@@ -74,6 +74,7 @@ class Monitoring(Service):
     ORIGIN = Origin("services.monitoring", "the exporters' own, generator/services/")
 
     NAME = "monitoring"
+    IMAGES = ("node_image", "gpu_image")
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-monitoring.service", _RESTART),
         Entry("etc/systemd/system/sparkgen-verify.service", _RESTART),

@@ -96,6 +96,7 @@ class Proxy(Service):
 
     NAME = "proxy"
     IS_ON_HEAD = True
+    IMAGES = ("image",)
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/proxy.conf", _RESTART, wanted=_HERE, values=_values),

@@ -29,6 +29,7 @@ class WebUi(Service):
 
     NAME = "web_ui"
     IS_ON_HEAD = True
+    IMAGES = ("image",)
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-web-ui.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/web-ui.sh", _RESTART, 0o755, _HERE, payload=True),

@@ -27,8 +27,8 @@ class CompleteDeclaration:
     """The sections of a site file; rules may have found fault with what they say.
 
     `source` is the model's Hugging Face id, or its folder on the nodes; `commits` are those that a
-    lock has for repositories. `sources` are the files
-    beside the site file that it names, `memory` is how the model fits the nodes.
+    lock has for repositories, and `pins` its images by their names. `sources` are the files beside
+    the site file that it names, `memory` is how the model fits the nodes.
 
     A site of `groups` has what the first of them serves; one of these has a name of its own, and a
     `place` in the site file that its model and engine stand in. `alternatives` are those that take
@@ -46,6 +46,7 @@ class CompleteDeclaration:
     sources: Mapping[str, Source]
     memory: Fit | None
     commits: Mapping[str, str] = {}
+    pins: Mapping[str, str] = {}
     group: str = ""
     groups: "tuple[CompleteDeclaration, ...]" = ()
     place: KeyPath = ()
@@ -90,7 +91,8 @@ class CompleteDeclaration:
         commits = {name: lock.commit(name, revision) for name, revision, _ in self.downloads}
         known = {name: commit for name, commit in commits.items() if commit}
         groups = tuple(group.locked(lock) for group in self.groups)
-        return replace(self, engine=engine, commits=known, groups=groups)
+        pins = {image.image: image.pinned for image in lock.images}
+        return replace(self, engine=engine, commits=known, pins=pins, groups=groups)
 
 
 # The branch that is fetched where a site names none.

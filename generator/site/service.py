@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from generator.diagnostics import KeyPath
 from generator.origin import Origin
-from generator.records import record
+from generator.records import record, replace
 from generator.site import Node, Site
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.panel import Panel
@@ -43,7 +43,7 @@ class Service:
     those on the operator's machine. `NCCL_ORIGINS` says of each variable that `nccl` sets why.
     `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it runs on
     the head alone, or where the gateway does. `KNOWS_GROUPS`: it is for sites with several engines
-    too.
+    too. `IMAGES` are the fields that hold its container images.
     """
 
     __slots__ = ()
@@ -55,6 +55,7 @@ class Service:
     ON_NEW_MEMBERS: ClassVar[str] = ""
     IS_ON_HEAD: ClassVar[bool] = False
     KNOWS_GROUPS: ClassVar[bool] = True
+    IMAGES: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
@@ -71,6 +72,15 @@ class Service:
         """The site's record of this service, None if the site does not ask for it."""
         found = site.services.get(cls.NAME)
         return found if isinstance(found, cls) else None
+
+    @property
+    def named_images(self) -> tuple[str, ...]:
+        """Its container images, on whichever nodes they run."""
+        return tuple(getattr(self, field) for field in self.IMAGES)
+
+    def pinned(self, pins: Mapping[str, str]) -> Self:
+        """The same with the images that a lock has for their names."""
+        return replace(self, **{f: pins.get(i, i) for f in self.IMAGES for i in [getattr(self, f)]})
 
     @property
     def address(self) -> str:
