@@ -186,7 +186,12 @@ function variable(text, name, known, prefix, plain) {
   if (!known && !has_key(name) && plain !~ / / && !is_random(plain)) for (prefix in FAMILIES) if (index(name, prefix) == 1) known = 1
   return name "=" (known && harmless(plain) && (plain !~ /[{]/ || json(plain)) ? plain : REMOVED)
 }
-function value(flag, text) {
+# Of what a shell puts in, that it does: a key is read from elsewhere then.
+function value(flag, text, kept) {
+  kept = plain_value(flag, text)
+  return kept == REMOVED && EXPANDS && text ~ /^[$][({A-Za-z_]/ ? "$" REMOVED : kept
+}
+function plain_value(flag, text) {
   sub(/^--/, "", flag); gsub(/_/, "-", flag)
   if (!(flag in FLAGS || flag in SHORT) || !harmless(text) || (text ~ /[{]/ && !json(text))) return REMOVED
   return flag !~ /model|revision|tokenizer|hf-repo|^-m/ && is_random(text) ? REMOVED : text
@@ -383,7 +388,7 @@ ini_file() {
 
 unit_file() {
   awk "$redact"'
-  BEGIN { list(ENVIRON["unit"], NAMES) }
+  BEGIN { list(ENVIRON["unit"], NAMES); EXPANDS = 1 }
   /^[ \t]*[#;]/ || /^[ \t]*$/ { print ""; next }
   /^\[[A-Za-z]+\]$/ { print; next }
   { line = $0; head = ""; more = line ~ /\\$/; sub(/\\$/, "", line)

@@ -98,16 +98,47 @@ def _alone(
     if head is None and all(not node.interfaces for node in nodes):
         # Settings of NCCL alone are for more than one node.
         ranks = 2 if any(node.settings for node in nodes) else ranks
-    variables = {node.name: _variables(node, commands[node.name]) for node in nodes}
-    mine = variables[nodes[0].name]
+    missing = _earlier_ranks(nodes, head)
+    nodes[:0] = missing
+    variables = {node.name: _variables(node, commands.get(node.name)) for node in nodes}
+    mine = variables[nodes[len(missing)].name]
     cabling = cables.Cabling(
         [cables.wired(node) for node in nodes], _named_ports(mine), ranks, cables_told
     )
+    cabling.guessed += [node.name for node in missing]
     _fabric(draft, cabling, _control(nodes[0], mine, head), _uses_first_halves(mine, cabling))
     _engine(draft, draft, cabling, nodes, head, variables)
     _other_engines(draft, nodes, head)
     _left_out(draft, variables)
     return head, cabling.kind
+
+
+def _earlier_ranks(nodes: Sequence[FoundNode], first: Command | None) -> list[FoundNode]:
+    """The nodes before the first one that is known, by the rank that it says."""
+    said = first.entry("node-rank") if first else None
+    if first is None or said is None:
+        return []
+    known = {node.name for node in nodes}
+    free = (name for name in (f"spark{n}" for n in count(1)) if name not in known)
+    entry = first.entry("master-addr", "dist-init-addr")
+    place = entry.place if entry else None
+    met = re.match(r"[\d.]+", place.text) if place else None
+    found = [FoundNode(next(free)) for _ in range(min(first.rank, running.size(first) - 1))]
+    reached = {word.text.partition("/")[0] for n in nodes for word in _management(n)}
+    if found and place and met and any(_is_beside(met[0], address) for address in reached):
+        found[0] = replace(found[0], management=Word(met[0], place.file, place.span))
+    return found
+
+
+def _management(node: FoundNode) -> Iterator[Word]:
+    """The address that people reach a node at."""
+    if known := cables.management(node):
+        yield known[1]
+
+
+def _is_beside(one: str, other: str) -> bool:
+    """Whether two addresses are in one subnet of the usual size."""
+    return one.rpartition(".")[0] == other.rpartition(".")[0]
 
 
 def _grouped(
