@@ -18,6 +18,7 @@ from waiting import PATIENCE
 
 from generator import __version__
 from generator.resources import ROOT
+from generator.sitefile.defaults import default
 
 # Without its key, of which a note says what it leaves open.
 GOOD = re.sub(r"\n  secrets: .*", "", (ROOT / "sites/pair-chatbot.yaml").read_text())
@@ -152,10 +153,12 @@ def test_file_that_is_named_twice_is_built_once(
     ]
 
 
-# What `sparkgen lock` writes of that image and that model.
+# What `sparkgen lock` writes of those images and that model.
 LOCK = f"""\
 version: 1
 images:
+  - image: {default("services.web_ui.image")}
+    digest: sha256:{"1" * 64}
   - image: vllm/vllm-openai:v0.33.0
     digest: sha256:{"0" * 64}
 models:

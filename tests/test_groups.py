@@ -455,6 +455,7 @@ def test_lock_is_of_all_groups() -> None:
         ("groups", 0, "model", "name"),
         ("groups", 2, "engine", "image"),
         ("groups", 2, "model", "name"),
+        ("services", "monitoring", "image"),
     }
 
 
