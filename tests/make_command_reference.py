@@ -138,7 +138,8 @@ request, with equal nodes folded into one, cut with a word about it at 65,000 ch
 It says one of three things: fits, does not fit, or unknown, with what is missing. `--compare` shows other
 tensor and pipeline sizes, a node fewer and a node more, a KV cache in 8 bits, and other checkpoints of the
 same model. `--measured` reads what vLLM, SGLang, TensorRT-LLM or llama.cpp printed at its start, and shows
-weights, graphs and room for the KV cache beside the prediction. [How memory is counted](../../schemas/README.md#will-it-fit).
+weights, graphs and room for the KV cache beside the prediction. Where engines share nodes, the last table, in JSON
+`together[]`, adds up what they hold: `node`, `engines`, `together_gib`, `system_gib`. [How memory is counted](../../schemas/README.md#will-it-fit).
 """,
     "models": """\
 `models[]` in JSON: `name`, `source`, `model`, `format`, `weightGb`, `context`, `gated`, `engines`,

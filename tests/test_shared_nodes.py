@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from generator.fit.formulas import GIB
-from generator.pipeline import read_site
+from generator.fit.together import Part, shared_nodes, table
+from generator.pipeline import Reading, read_site
 from generator.site import Site
+from generator.site.complete import CompleteDeclaration
 
 VISIBLE, SYSTEM = 119.7, 16.0
 # Llama 3.1 8B: 32 layers, 8 KV heads of 128, keys and values in 16 bits.
@@ -39,7 +41,7 @@ SMALL = {
 }
 
 
-def site_of(*groups: dict[str, Any]) -> Site:
+def read(*groups: dict[str, Any]) -> Reading:
     text = yaml.safe_dump(
         {
             "version": 1,
@@ -49,7 +51,17 @@ def site_of(*groups: dict[str, Any]) -> Site:
             "groups": list(groups),
         }
     )
-    reading = read_site("lab.yaml", text.encode())
+    return read_site("lab.yaml", text.encode())
+
+
+def declaration_of(*groups: dict[str, Any]) -> CompleteDeclaration:
+    declaration = read(*groups).declaration
+    assert declaration
+    return declaration
+
+
+def site_of(*groups: dict[str, Any]) -> Site:
+    reading = read(*groups)
     assert reading.site, [finding.message for finding in reading.findings]
     return reading.site
 
@@ -117,6 +129,28 @@ def test_engines_start_in_any_order_and_leave_the_system_its_part(seed: int) -> 
             assert pool == pytest.approx(node.kv_room_gib, abs=0.1)
             held += node.weights_gib + node.reserve_gib + pool
         assert held <= VISIBLE - SYSTEM
+
+
+def test_fit_adds_up_what_the_engines_of_a_node_hold() -> None:
+    turn = {"name": "coder", "model": CHAT["model"]}
+    engine = CHAT["engine"] | {"memory_utilization": 0.5}  # type: ignore[operator]
+    chat = CHAT | {"alternatives": [turn | {"engine": engine}]}
+    site = site_of(chat, SMALL)
+    parts = [
+        Part(part.group, part.slot, declared.nodes, declared.engine, part.memory)
+        for part, declared in zip(site.groups, declaration_of(chat, SMALL).groups, strict=True)
+    ]
+    [found] = shared_nodes(parts)
+    small = site.groups[2].memory
+    assert small
+    reserve = small.nodes[0].reserve_gib
+    assert [engine.group for engine in found.engines] == ["coder", "small"]
+    assert [engine.gib for engine in found.engines] == pytest.approx(
+        [0.5 * VISIBLE, 0.3 * VISIBLE + reserve], abs=0.05
+    )
+    assert found.together_gib + found.system_gib == pytest.approx(VISIBLE, abs=0.01)
+    assert "coder 59.9, small 40.8" in table([found], None)
+    assert shared_nodes(parts[2:]) == []
 
 
 def test_an_engine_alone_on_its_node_has_its_share_and_no_bound() -> None:

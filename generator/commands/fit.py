@@ -14,17 +14,19 @@ from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DRIFT, INVALID, SITE_OR_STDIN
 from generator.commands.sites import color_of, fail, read, refuse, tell, width_of
 from generator.diagnostics import Severity
+from generator.fit import together
 from generator.fit.alternatives import Alternative, Group, alternatives
 from generator.fit.assessment import Fit
 from generator.fit.choices import Choice, siblings
 from generator.fit.measured import HEAD, correction, is_off, measured, rows
 from generator.fit.table import FIGURES, UNKNOWN, compared, figures, table, verdict
+from generator.fit.together import Part, SharedNode, shared_nodes
 from generator.records import record
 from generator.site.show import as_data
 
 _CHECKPOINTS = ("OTHER CHECKPOINT", "FORMAT", *FIGURES)
 # Errors that are about memory: the figures say more than they do.
-_ABOUT_MEMORY = {"SG520", "SG523"}
+_ABOUT_MEMORY = {"SG246", "SG520", "SG523"}
 # Counts of a node's memory differ by that much from start to start.
 _SAME_GIB = 0.2
 _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibration: FILE}' names:"
@@ -64,7 +66,13 @@ def command(site: Path, compare: bool, form: str, log: Path | None, group: str |
     if log:
         _beside(log, *groups.values())
         return
-    _publish(declared.identity.name, found, form)
+    fits = {one.group: one.fit for one in found}
+    parts = [
+        Part(part.group, part.slot, part.nodes, part.engine, fits[part.group])
+        for part in declared.groups
+        if group is None
+    ]
+    _publish(declared.identity.name, found, shared_nodes(parts), form)
     if errors:
         sys.exit(INVALID)
 
@@ -109,16 +117,22 @@ def _assessed(name: str, group: Group, compare: bool) -> _Assessed:
     return _Assessed(name, group.assess(), others, list(siblings(group)) if compare else [])
 
 
-def _publish(name: str, found: Sequence[_Assessed], form: str) -> None:
+def _publish(
+    name: str, found: Sequence[_Assessed], shared: Sequence[SharedNode], form: str
+) -> None:
     if form == "table":
-        texts = (
+        texts = [
             _text(f"{name}, {one.group}" if one.group else name, one.fit, one.others, one.same)
             for one in found
-        )
+        ]
+        if shared:
+            texts.append(together.table(shared, width_of(sys.stdout)))
         click.echo("\n".join(texts), nl=False)
         return
     parts = [{**({"group": one.group} if one.group else {}), **_data(one)} for one in found]
     data = {"site": name} | ({"groups": parts} if found[0].group else parts[0])
+    if shared:
+        data["together"] = as_data(list(shared))
     if form == "json":
         click.echo(json.dumps(data, indent=2))
     else:
