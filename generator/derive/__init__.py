@@ -54,7 +54,7 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
         _site(group, file, {}, beside, _Place(group.group, earlier, configured, shares, held))
         for group, earlier in _with_earlier(declared.groups)
         for shares in [any(serving[node.name] > 1 for node in group.nodes)]
-        for held in [_held_by_others(group, declared.groups)]
+        for held in [_held_by_others(group, declared.groups) if shares else 0.0]
     )
     return _whole(declared, groups, beside)
 

@@ -331,9 +331,14 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
             engine: {port: 8001, memory_utilization: 0.3}
     """
     said: set[tuple[str, ...]] = set()
+    fits: dict[str, Fit | None] = {}
     for node in nodes:
-        shares_of = _shares((g for g in groups if node.name in g.nodes), nodes, node.name)
-        if len(shares_of) < 2 or tuple(shares_of) in said:
+        here = [group for group in groups if node.name in group.nodes]
+        if len({group.index for group in here}) < 2:
+            continue
+        fits |= {group.name: _fit(group, nodes) for group in here if group.name not in fits}
+        shares_of = _shares(here, fits, node.name)
+        if tuple(shares_of) in said:
             continue
         total = round(sum(shares_of.values()), 3)
         most = min(WARNED, 1 - SYSTEM_BYTES / GIB / node.visible_gib)
@@ -357,11 +362,13 @@ def _shown(shares: Mapping[str, float], groups: Groups) -> Iterator[str]:
         yield f"{name} {round(share, 3)}{more}"
 
 
-def _shares(groups: Iterable[DeclaredGroup], nodes: Nodes, node: str) -> dict[str, float]:
+def _shares(
+    groups: Iterable[DeclaredGroup], fits: Mapping[str, Fit | None], node: str
+) -> dict[str, float]:
     """The share of a node's memory that each takes; of alternatives the largest."""
     largest: dict[int, tuple[str, float]] = {}
     for group in groups:
-        share = held_share(group.engine, _fit(group, nodes), node) if group.engine else 0.0
+        share = held_share(group.engine, fits[group.name], node) if group.engine else 0.0
         known = largest.setdefault(group.index, (group.name, share))
         if share > known[1]:
             largest[group.index] = group.name, share
