@@ -463,10 +463,13 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
     if is_misspelt or (fit and fit.pool_tokens is not None):
         return
     traits, args = ENGINE_TRAITS[group.engine.name], group.engine.args
-    if traits.tokens_flag not in args:
+    slots_flag = traits.pools.slots_flag if traits.pools and known and known.recurrent else ""
+    has_free_states = bool(slots_flag) and slots_flag not in args
+    if has_free_states:
+        yield slots_flag
+    # Beside states of a known number the tokens can be computed.
+    if traits.tokens_flag not in args and not (has_free_states and fit and fit.nodes):
         yield traits.tokens_flag
-    if traits.pools and known and known.recurrent and traits.pools.slots_flag not in args:
-        yield traits.pools.slots_flag
 
 
 @rule("SG248", unless="SG201 SG241")
