@@ -272,10 +272,14 @@ class _Facts:
 
     @cached_property
     def joined(self) -> tuple[DeclaredNode, ...] | None:
-        """The nodes that cables have to join; one that is alone in its group needs none."""
+        """The nodes that cables have to join; one that is alone in its group needs none.
+
+        Nobody knows which where the groups are not valid.
+        """
         declared = self.declaration
         if declared.groups is None or declared.nodes is None:
-            return declared.nodes
+            is_unknown = declared.nodes is not None and "groups" in self.document.data
+            return None if is_unknown else declared.nodes
         wanted = {name for group in declared.groups if len(group.nodes) > 1 for name in group.nodes}
         wanted |= {end.name for cable in declared.cabling or () for end in cable.endpoints}
         return tuple(node for node in declared.nodes if node.name in wanted)
