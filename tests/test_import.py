@@ -18,6 +18,8 @@ from generator.adoption import Adoption, adopt
 from generator.adoption.reading import Input, read
 from generator.audit import audit
 from generator.bundle.render import render
+from generator.capture.archive import read as read_archive
+from generator.drift import drift
 from generator.pipeline import read_site
 from generator.reports.text import text
 from generator.resources import ROOT
@@ -139,6 +141,9 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
             assert addresses(after) == addresses(before)
             assert words(after) == words(before)
             assert variables(after) == variables(before)
+    # The nodes are as the bundle of what was made of them says.
+    archives = sorted(tmp_path.glob("*.tar.gz"))
+    assert not drift(again, [read_archive(a.name, a.read_bytes()) for a in archives], None)
     # Nothing is found in what runs that the site was not told, or has waived.
     told = {f.rule for f in read_site(path.name, path.read_bytes(), beside(path)).findings}
     found = {remark.rule for remark in audit(adopted)}
