@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from bundles import BUNDLES, NODES, Bundle, NodeFolder, composed_services
+from conftest import Command
 from programs import require, require_root
 from stand_ins import StandIns
 from waiting import PATIENCE
@@ -484,7 +485,8 @@ def test_nccl_marks_what_may_be_paused(bundle: Bundle) -> None:
 _HF = """\
 #!/bin/bash
 echo "$@" >>"$CALLS/hf"
-cd "$HF_HUB_CACHE" && mkdir -p "models--${2/\\//--}"/{blobs,refs,snapshots/0a} && cd models--*
+cd "$HF_HUB_CACHE" && mkdir -p "models--${2/\\//--}"/{blobs,refs,snapshots/0a}
+cd "models--${2/\\//--}" || exit
 printf 0a >"refs/${4:-main}"
 if [[ $SHARED ]]; then
   mkdir -p ../blobs/ab
@@ -544,7 +546,11 @@ def _with_short_vocabularies(node: Path, scratch: Path) -> Path:
     """The node's folder, with the checksums of what the stand-in for curl fetches."""
     copied = scratch / "node"
     shutil.copytree(node, copied)
-    facts = copied / "etc/sparkgen/node.env"
+    _shorten(copied / "etc/sparkgen/node.env")
+    return copied
+
+
+def _shorten(facts: Path) -> None:
     lines = facts.read_text().splitlines(keepends=True)
     for index, line in enumerate(lines):
         if line.startswith("VOCABULARY="):
@@ -552,7 +558,6 @@ def _with_short_vocabularies(node: Path, scratch: Path) -> Path:
             sum_of_url = sha256(f"{url}\n".encode()).hexdigest()
             lines[index] = f"VOCABULARY={sum_of_url} {file} {url}\n"
     facts.write_text("".join(lines))
-    return copied
 
 
 MODEL = "openai/gpt-oss-120b"
@@ -605,6 +610,40 @@ def test_models_are_fetched_once_and_copied(
     assert done.returncode == 1
     assert f"{near[others[1].name]}: {MODEL}: differs" in done.stderr
     assert done.stdout.count(": OK\n") == len(others) - 1
+
+
+def test_models_of_each_group_are_fetched_on_its_head(tmp_path: Path, sparkgen: Command) -> None:
+    """Of two groups on one node both; a worker has no script."""
+    require("rsync", "unshare")
+    site = next(b for b in BUNDLES if b.name == "golden-groups-gateway").file.read_text()
+    (tmp_path / "site.yaml").write_text(f"{site}  models: true\n")
+    assert sparkgen("build", "site.yaml", cwd=tmp_path).code == 0
+    bundle = tmp_path / "out/groups-gateway"
+    assert not (bundle / "spark2/opt/sparkgen/models.sh").exists()
+    head = 'mkdir -p "$HOME/home" && mount --bind "$HOME/home" /home && exec "$0" "$@"'
+    for name, argv, copied, models in (
+        ("spark1", (), ["nvidia@10.100.0.12"], ["openai/gpt-oss-120b"]),
+        ("spark5", (), [], ["Qwen/Qwen3-Embedding-8B", "openai/gpt-oss-20b"]),
+        ("spark5", ("--group", "coder"), [], ["openai/gpt-oss-20b"]),
+    ):
+        scratch = tmp_path / f"{name}-{len(argv)}"
+        scratch.mkdir()
+        stand_ins = StandIns(scratch)
+        for program, text in (("hf", _HF), ("ssh", _SSH), ("curl", _CURL)):
+            stand_ins.add(program, text)
+        stand_ins.env |= {"PEERS": str(stand_ins.calls / "peers"), "SHARED": ""}
+        folder = stand_ins.calls / "node"
+        shutil.copytree(bundle / name, folder)
+        for facts in (folder / "etc/sparkgen/groups").glob("*.node.env"):
+            _shorten(facts)
+        script = str(folder / "opt/sparkgen/models.sh")
+        done = stand_ins.run("unshare", "--mount", "bash", "-c", head, script, *argv)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [line.split(":")[0] for line in done.stdout.splitlines() if ": OK" in line] == copied
+        called = (stand_ins.calls / "hf").read_text().splitlines()
+        assert [line.split()[1] for line in called] == models
+    done = stand_ins.run("unshare", "--mount", "bash", "-c", head, script, "--group", "chat")
+    assert (done.returncode, done.stderr) == (2, "models.sh: there is no group chat here\n")
 
 
 @pytest.mark.parametrize("fault", ["blob", "store", "bytes"])

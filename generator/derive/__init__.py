@@ -50,8 +50,10 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
     configured = _configured(declared.groups)
     # Of those that take turns one is on a node at a time.
     serving = Counter(n.name for group in declared.groups if group.is_active for n in group.nodes)
+    # What each group has of its own.
+    own = {name: service for name, service in beside.items() if service.IS_OF_GROUPS}
     groups = tuple(
-        _site(group, file, {}, beside, _Place(group.group, earlier, configured, shares, held))
+        _site(group, file, own, beside, _Place(group.group, earlier, configured, shares, held))
         for group, earlier in _with_earlier(declared.groups)
         for shares in [any(serving[node.name] > 1 for node in group.nodes)]
         for held in [_held_by_others(group, declared.groups) if shares else 0.0]
@@ -203,7 +205,7 @@ def _site(
     beside: Mapping[str, Service],
     place: _Place,
 ) -> Site:
-    """A site of one engine, or what is one: a group, which leaves services to the whole."""
+    """A site of one engine, or what is one: a group, which leaves most services to the whole."""
     identity, topology, fabric = declared.identity, declared.topology, declared.fabric
     return Site(
         name=identity.name,

@@ -500,14 +500,6 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
                 at_key=True,
                 proposals=((Add(("services", Gateway.NAME), True),),),
             )
-        elif not SERVICES[name].KNOWS_GROUPS:
-            yield Fault(
-                f"'{name}' is for a site with one engine",
-                ("services", name),
-                "take it out",
-                at_key=True,
-                proposals=removal(("services", name)),
-            )
 
 
 @rule("SG253", unless="SG201 SG241")

@@ -18,8 +18,9 @@ def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _on_head(site: Site, node: Node) -> bool:
-    return node.is_head and not site.model.file
+def _is_head(site: Site, node: Node) -> bool:
+    """Whether a node is the head of something that serves a model of the hub."""
+    return any(own.is_head and not part.model.file for part, own in site.parts_of(node.name))
 
 
 @record
@@ -29,10 +30,10 @@ class Models(Service):
     ORIGIN = Origin("services.models", "the nodes that models are copied to, generator/services/")
 
     NAME = "models"
-    KNOWS_GROUPS = False
-    ENTRIES = (Entry("opt/sparkgen/models.sh", NOTHING, 0o755, _on_head, payload=True),)
+    IS_OF_GROUPS = True
+    ENTRIES = (Entry("opt/sparkgen/models.sh", NOTHING, 0o755, _is_head, payload=True),)
 
     @staticmethod
     def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
         """Where the models of the node are copied to, which is nowhere but from the head."""
-        return copies(site, node) if _on_head(site, node) else ()
+        return copies(site, node) if not site.groups and _is_head(site, node) else ()

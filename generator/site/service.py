@@ -42,8 +42,8 @@ class Service:
     `NAME` is its key under `services`. `ENTRIES` are its files on the nodes, `OPERATOR_ENTRIES`
     those on the operator's machine. `NCCL_ORIGINS` says of each variable that `nccl` sets why.
     `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it runs on
-    the head alone, or where the gateway does. `KNOWS_GROUPS`: it is for sites with several engines
-    too. `IMAGES` are the fields that hold its container images.
+    the head alone, or where the gateway does. `IS_OF_GROUPS`: each engine of several has it for
+    itself. `IMAGES` are the fields that hold its container images.
     """
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class Service:
     NCCL_ORIGINS: ClassVar[Mapping[str, Origin]] = {}
     ON_NEW_MEMBERS: ClassVar[str] = ""
     IS_ON_HEAD: ClassVar[bool] = False
-    KNOWS_GROUPS: ClassVar[bool] = True
+    IS_OF_GROUPS: ClassVar[bool] = False
     IMAGES: ClassVar[tuple[str, ...]] = ()
 
     @classmethod

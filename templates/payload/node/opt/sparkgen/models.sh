@@ -5,11 +5,33 @@
 # nothing.
 #   models.sh            fetches, copies, checks
 #   models.sh --offline  copies and checks what is here already
+# Where there are several groups, it does so for each that this node is the head of, or with --group NAME before
+# that for one of them.
 set -euo pipefail
 
-facts=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen" && pwd)/node.env
+folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen" && pwd)
+facts=$folder/node.env
 # The values of a fact, one per line.
 fact() { sed -n "s/^$1=//p" "$facts"; }
+
+if [[ ${1:-} == --group ]]; then
+  facts=$folder/groups/${2:-}.node.env
+  if [[ ! -e $facts ]]; then
+    echo "models.sh: there is no group ${2:-} here" >&2
+    exit 2
+  fi
+  shift 2
+else
+  mapfile -t groups < <(fact GROUP)
+  for group in "${groups[@]}"; do
+    facts=$folder/groups/$group.node.env
+    if [[ $(fact NODE) == $(fact HEAD) && -n $(fact MODEL) ]]; then
+      echo "for the group $group:"
+      "$BASH" "${BASH_SOURCE[0]}" --group "$group" "$@"
+    fi
+  done
+  if ((${#groups[@]})); then exit; fi
+fi
 
 hub=$(fact HUB)
 work=$(mktemp -d)
@@ -87,7 +109,7 @@ case ${1:-} in
     ;;
   --offline) ;;
   *)
-    echo "usage: models.sh [--offline]" >&2
+    echo "usage: models.sh [--group NAME] [--offline]" >&2
     exit 2
     ;;
 esac
