@@ -154,7 +154,7 @@ def test_file(tmp_path: Path, sparkgen: Command) -> None:
     assert re.fullmatch(r"gpt-oss-120b: fits: \d+\.\d GiB left on spark\d beside .+", fits)
     assert after == "next: correct what was guessed, then sparkgen build mine.yaml"
     assert outcome.err.splitlines() == [
-        "guessed: engine vllm, model gpt-oss-120b and user nvidia, for nobody said otherwise",
+        "guessed: engine vllm, model gpt-oss-120b and user nvidia, since nothing said otherwise",
         "guessed: the management addresses of spark1, spark2 and spark3, which are examples",
         "guessed: the ports that are cabled on spark1, spark2 and spark3",
         "guessed: which node is next to which, and at which end of a cable p0 is",
@@ -451,7 +451,7 @@ def test_questions_on_a_terminal(tmp_path: Path) -> None:
     assert (site.nodes[0].user, len(site.cables)) == ("lab", 8)
     assert site.model.served_name == "gpt-oss-120b"
     # What somebody answered is no guess.
-    assert b"nobody said otherwise" not in asked
+    assert b"nothing said otherwise" not in asked
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def guesses(request: Request, plan: Plan) -> Iterator[str]:
         if word not in request.said
     ]
     if chosen:
-        yield f"{listed(chosen, 'and')}, for nobody said otherwise"
+        yield f"{listed(chosen, 'and')}, since nothing said otherwise"
     examples = [node.name for node in plan.nodes if not node.is_known]
     if examples:
         yield f"the management addresses of {_named(examples, plan)}, which are examples"
