@@ -607,6 +607,19 @@ GROUPS: dict[str, tuple[list[tuple[str, str]], dict[str, str], str, list[Any]]] 
             ("qwen3-embedding-8b", ["spark1"], "qwen3-embedding-8b"),
         ],
     ),
+    "two on one node, of which one has its port published as another": (
+        [("spark1", "")],
+        {
+            "spark1": VLLM.format("openai/gpt-oss-20b", 1)
+            + "\n"
+            + VLLM.format("Qwen/Qwen3-Embedding-8B", 1).replace("--network host", "-p 8001:8000")
+        },
+        "single",
+        [
+            ("gpt-oss-20b", ["spark1"], "gpt-oss-20b"),
+            ("qwen3-embedding-8b", ["spark1"], "qwen3-embedding-8b"),
+        ],
+    ),
     "replicas on nodes that no cable joins": (
         [("spark1", ""), ("spark2", "")],
         {f"spark{n}": VLLM.format("openai/gpt-oss-20b", n) for n in (1, 2)},

@@ -12,6 +12,7 @@ from generator.adoption.text import Text, shell_words
 from generator.catalogs.commands import PROGRAMS, SERVERS, UNDER_RAY, VERSION_VARIABLES, WORKERS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
+from generator.engines import ENGINES
 from generator.records import record, replace
 
 _IN_A_VENV = r"(/.+)/bin/(python[0-9.]*|vllm|sglang|trtllm-serve)"
@@ -64,6 +65,18 @@ class Command:
         if "SLURM_NTASKS" in names or "SLURM_NNODES" in names:
             return "slurm"
         return "ray" if self.ray else ""
+
+    @property
+    def published(self) -> Word | None:
+        """The port of the node that a container's own port is reached at, where that is another."""
+        options = self.container.options
+        word = options.get("p", options.get("publish"))
+        found = re.fullmatch(r"(?:[\d.]+:)?(\d+):(\d+)(?:/tcp)?", word.text) if word else None
+        said = self.entry("port")
+        own = str(said.value) if said else str(ENGINES[self.engine].API_PORT)
+        if word and found and found[2] == own != found[1]:
+            return replace(word, text=found[1])
+        return None
 
     def entry(self, *names: str) -> Entry | None:
         """The last one of a flag of any of these names."""

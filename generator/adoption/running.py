@@ -91,6 +91,8 @@ def _commands(node: FoundNode) -> list[Command]:
 
 def _port(command: Command) -> str:
     """The port of a head's API."""
+    if published := command.published:
+        return published.text
     entry = command.entry("port")
     return str(entry.value if entry else ENGINES[command.engine].API_PORT)
 

@@ -69,6 +69,8 @@ def fill(draft: Draft, command: Command | None) -> None:
     if listens_everywhere(engine) and not command.entry("host"):
         draft.put(("engine", "bind"), "all", command.model)
         draft.comments["engine", "bind"] = "nobody says: it listens everywhere"
+    if published := command.published:
+        draft.put(("engine", "port"), int(published.text), published)
     _meeting_ports(draft, command)
     cache(draft, container)
     _share(draft, command)
