@@ -277,7 +277,7 @@ put() {
 }
 
 # A file is written beside the old one and renamed to it: whenever this is interrupted, it is the one or the other.
-# Docker makes a folder of a file that it should mount and that is missing; what enabled a unit since left a link.
+# Docker makes a folder of a file that it should mount and that is missing. What enabled a unit since left a link.
 put_path() { # ORIGIN PATH
   local is=$root/$2
   if is_folder "$is"; then rmdir "$is" || return; fi
@@ -288,7 +288,8 @@ put_path() { # ORIGIN PATH
       return 1
     fi
   elif [[ $2 != "$secrets" || ! -s $is ]]; then
-    rm -f "$is" "$is.sparkgen" "${is%/*}/multi-user.target.wants/${is##*/}"
+    rm -f "$is" "$is.sparkgen"
+    grep -qsxF "$2" "${origin[$installed]:-$root}/$installed" || rm -f "${is%/*}/multi-user.target.wants/${is##*/}"
   fi
 }
 
@@ -472,8 +473,7 @@ if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}
 if live && [[ $action == apply ]]; then check_machine "${changed[@]}"; fi
 ((refused == 0)) || exit 2
 if ((${#changed[@]} == 0)); then
-  echo "there is nothing to change"
-  exit 0
+  echo "there is nothing to change" && exit 0
 elif [[ $action == check ]]; then
   different=1
   exit 1
