@@ -79,7 +79,7 @@ def does_not_fit(
 
 @rule("SG537", Severity.WARNING, unless=_UNJUDGED)
 def fits_newer_releases(
-    nodes: Sequence[DeclaredNode], model: DeclaredModel, fit: Fit
+    nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
     """The model fits whatever release of DGX OS the nodes have.
 
@@ -112,20 +112,34 @@ def fits_newer_releases(
     if fit.state == "does not fit" and fit.fits_newer:
         worst = fit.worst
         needed, given = _apart(_need(fit), worst.share_gib)
-        unmeasured = next(index for index, node in enumerate(nodes) if not node.measured)
+        lack = f"{worst.node} needs {needed} and the engine has {given}"
+        if _POOL in engine.args:
+            lack = _beside(worst)
+        unmeasured = next(node for node in nodes if not node.measured)
         yield Fault(
             "the model fits in the memory that newer releases of DGX OS show, and not in "
-            f"{worst.visible_gib} GiB: {worst.node} needs {needed} and the engine has {given}",
-            ("nodes", unmeasured, "visible_gib"),
+            f"{worst.visible_gib} GiB: {lack}",
+            (*unmeasured.path, "visible_gib"),
             "write what MemTotal of /proc/meminfo says as 'visible_gib' of each node, in GiB",
         )
 
 
 def _need(fit: Fit) -> float:
     """What the node with the least left needs, in GiB."""
-    worst = fit.worst
-    held = worst.weights_gib + worst.draft_gib + worst.reserve_gib
-    return held + worst.kv_one_gib * fit.needed
+    return _held(fit.worst) + fit.worst.kv_one_gib * fit.needed
+
+
+def _held(node: NodeMemory) -> float:
+    """What a node holds beside the KV cache, in GiB."""
+    return node.weights_gib + node.draft_gib + node.reserve_gib
+
+
+def _beside(node: NodeMemory) -> str:
+    """How a KV cache of a fixed size is too large for a node."""
+    return (
+        f"a KV cache of {node.kv_room_gib:.1f} GiB does not fit beside weights and reserve of "
+        f"{_held(node):.1f} GiB and the {_SYSTEM_GIB:.0f} that the system needs"
+    )
 
 
 def _apart(need: float, share: float) -> tuple[str, str]:
@@ -146,7 +160,7 @@ def _proposals(changes: Sequence[Change]) -> tuple[Proposal, ...]:
 
 def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
     """A KV cache of a fixed size is too small for one sequence, or too large for the node."""
-    held = worst.weights_gib + worst.draft_gib + worst.reserve_gib
+    held = _held(worst)
     most = max(0, int(worst.visible_gib - _SYSTEM_GIB - held))
     path = ("engine", "args", _POOL)
     if worst.headroom_gib < 0:
@@ -157,8 +171,7 @@ def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
             f"leave it out, or write at most {most}G",
         )
     return Fault(
-        f"a KV cache of {worst.kv_room_gib:.1f} GiB does not fit beside weights and reserve of "
-        f"{held:.1f} GiB and the {_SYSTEM_GIB:.0f} that the system needs",
+        _beside(worst),
         path,
         f"leave it out, or write at most {most}G" if most else "leave it out",
     )

@@ -71,7 +71,7 @@ def public_api(
         instead = proxy if takes_proxy else "write 'bind: local' in engine"
         yield Fault(
             f"the API listens on the public address {management.address.ip} and asks for no key",
-            ("nodes", 0, "management", "address"),
+            (*nodes[0].path, "management", "address"),
             f"write 'secrets: [{key}]' in engine, or 'bind: local'" if key else instead,
         )
 
