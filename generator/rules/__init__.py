@@ -50,6 +50,7 @@ from generator.rules import (
 )
 from generator.rules.flags.checking import CheckedFlags, check_flags
 from generator.rules.gateway import GatewayNode
+from generator.rules.listening import PortsOfNodes, ports_of_services
 from generator.rules.placing import placed, view
 from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Rule
@@ -96,7 +97,7 @@ MODULES = (
 # What rules ask for that is no section of the site file.
 _OWN = (
     *("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration"),
-    *("joined", "takes_proxy", "gateway", "is_behind_proxy"),
+    *("joined", "takes_proxy", "gateway", "is_behind_proxy", "service_ports"),
 )
 
 
@@ -162,6 +163,7 @@ def _checked(group: DeclaredGroup, site: "_Facts") -> _Part:
         facts.fabric = of_nodes(site.fabric, group.nodes)
     facts.takes_proxy = False
     facts.front, facts.gateway = site.front, site.gateway
+    facts.service_ports = site.service_ports
     facts.findings = list(site.findings)
     for number in _in_order():
         if RULES[number].of_serving:
@@ -261,6 +263,14 @@ class _Facts:
             return None
         interfaces = self.fabric.interfaces.get(self.front.name, ()) if self.fabric else ()
         return GatewayNode(self.front, tuple(each.address.network for each in interfaces))
+
+    @cached_property
+    def service_ports(self) -> PortsOfNodes | None:
+        """What services take on each node."""
+        declared = self.declaration
+        if self.front is None or declared.services is None or not declared.nodes:
+            return None
+        return ports_of_services(declared.services, declared.nodes, self.front)
 
     @property
     def is_behind_proxy(self) -> bool | None:

@@ -27,9 +27,8 @@ from generator.engines import ENGINES, vllm
 from generator.models.architecture import known_checkpoint, shape
 from generator.rules import splits
 from generator.rules.images import with_added
+from generator.rules.listening import PortsOfNodes, has_ray_workers, ports_of_engine
 from generator.rules.registry import Fault, rule
-from generator.services import SERVICES
-from generator.site.service import RequestedPort
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
 
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
@@ -234,11 +233,11 @@ def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG608", unless="SG602")
 def port_of_two_services(
-    engine: DeclaredEngine, services: Mapping[str, Settings]
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], service_ports: PortsOfNodes
 ) -> Iterator[Fault]:
-    """No two services of the head have one port.
+    """No two services of a node have one port.
 
-    The second one would not start. Ray's workers take ports 10002 to 19999.
+    The second one would not start. Ray's workers take ports 10002 to 19999 of every node.
 
     Source: Ray, ray/scripts/scripts.py.
 
@@ -252,50 +251,32 @@ def port_of_two_services(
           port: 9000
           ports: {master: 29501}
     """
-    ports = _requested_ports(engine, services)
-    launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
-    owners: dict[int, str] = {}
-    # A port that is written is the one to change, not the default that it meets.
-    for name in sorted(ports, key=lambda name: ports[name].is_written):
-        port = ports[name]
-        if port.number in owners:
-            owner = owners[port.number]
-            place = Related(f"'{owner}'", ports[owner].path)
-            yield Fault(
-                f"port {port.number} is that of '{owner}' and of '{name}'",
-                port.path,
-                "give one of them another port",
-                related=(place,) if ports[owner].is_written else (),
-            )
-        elif launcher == "ray" and port.number in _RAY_WORKERS:
-            yield Fault(
-                f"port {port.number} is in the range of Ray's workers, 10002 to 19999",
-                port.path,
-                "choose one outside of it",
-            )
-        owners.setdefault(port.number, name)
-
-
-_RAY_WORKERS = range(10002, 20000)
-
-
-def _requested_ports(
-    engine: DeclaredEngine, services: Mapping[str, Settings]
-) -> dict[str, RequestedPort]:
-    """The ports that the head opens, by name: the engine's, its API's and those of services."""
-    module = ENGINES[engine.name]
-    defaults = module.default_ports(engine.launcher or module.LAUNCHERS[0], engine.parallel)
-    ports = {
-        name: RequestedPort(
-            engine.ports.get(name, port), ("engine", "ports", name), name in engine.ports
-        )
-        for name, port in defaults.items()
-    }
-    api = engine.port or module.API_PORT
-    ports["api"] = RequestedPort(api, ("engine", "port"), engine.port is not None)
-    for name, settings in services.items():
-        ports |= SERVICES[name].requested_ports(settings)
-    return ports
+    said: set[tuple[str, ...]] = set()
+    for node, own in ports_of_engine(engine, [node.name for node in nodes]).items():
+        ports = {**own, **service_ports[node]}
+        owners: dict[int, str] = {}
+        # A port that is written is the one to change, not the default that it meets.
+        for name in sorted(ports, key=lambda name: ports[name].is_written):
+            port = ports[name]
+            owner = owners.setdefault(port.number, name)
+            names = (owner, name) if owner != name else (name,)
+            if names in said:
+                continue
+            said.add(names)
+            if owner != name:
+                place = Related(f"'{owner}'", ports[owner].path)
+                yield Fault(
+                    f"port {port.number} is that of '{owner}' and of '{name}'",
+                    port.path,
+                    "give one of them another port",
+                    related=(place,) if ports[owner].is_written else (),
+                )
+            elif has_ray_workers(engine, port.number):
+                yield Fault(
+                    f"port {port.number} is in the range of Ray's workers, 10002 to 19999",
+                    port.path,
+                    "choose one outside of it",
+                )
 
 
 @rule("SG611", unless="SG602 SG603")

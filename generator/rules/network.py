@@ -10,6 +10,7 @@ from generator.fabric.addressing import FABRIC_PREFIX, Fabric, pool_subnets
 from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import HALVES, PORTS, Half
 from generator.records import record
+from generator.rules.listening import PortsOfNodes
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
 from generator.site.control_plane import chosen_plane
@@ -598,11 +599,13 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
 
 
 @rule("SG314", unless="SG602 SG608")
-def port_of_the_system(engine: DeclaredEngine) -> Iterator[Fault]:
+def port_of_the_system(
+    engine: DeclaredEngine, nodes: Nodes, service_ports: PortsOfNodes
+) -> Iterator[Fault]:
     """No service takes a port of DGX OS.
 
     SSH has 22 and the DGX Dashboard 11000 on every Spark; containers share the host's network, so
-    the engine could not bind them.
+    nothing of the site could bind them.
 
     Source: NVIDIA/dgx-spark-playbooks, nvidia/dgx-dashboard.
 
@@ -617,6 +620,8 @@ def port_of_the_system(engine: DeclaredEngine) -> Iterator[Fault]:
     places: dict[KeyPath, int] = {("engine", "ports", name): n for name, n in engine.ports.items()}
     if engine.port:
         places["engine", "port"] = engine.port
+    for node in nodes:
+        places |= {port.path: port.number for port in service_ports[node.name].values()}
     for place, port in places.items():
         if port in _SYSTEM:
             yield Fault(

@@ -5,8 +5,9 @@ A check is a generator of faults. Its parameters say which sections of the decla
 out, `sources`, the files beside the site that it names, `fit`, what the nodes would hold, `flags`,
 what the engine's catalog says, `verdicts`, what would end its start, `groups`, `joined`, the
 nodes that cables have to join, `takes_proxy`, whether a proxy may stand before the engine,
-`is_behind_proxy`, whether one does on its node, `gateway`, the node of the gateway, `document`, the
-file itself, and `calibration`, what was measured); it is skipped where one of them is invalid.
+`is_behind_proxy`, whether one does on its node, `gateway`, the node of the gateway,
+`service_ports`, what services take on each node, `document`, the file itself, and `calibration`,
+what was measured); it is skipped where one of them is invalid.
 
 A rule's docstring is its documentation: the first line says the rule, the rest why and, after
 `Source:`, who says so; `Bad:` and `Good:` are pieces of site files. `sparkgen explain` prints it.

@@ -21,12 +21,13 @@ from generator.fabric.subsets import group_kind
 from generator.fit.assessment import Fit, assess, held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.models.architecture import shape
+from generator.records import replace
+from generator.rules.listening import launcher, ports_of_engine
 from generator.rules.memory import WARNED
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
 from generator.services import SERVICES
 from generator.services.gateway import Gateway
-from generator.site import PORTS_OF_WORKERS
 from generator.site.service import RequestedPort
 from generator.sitefile.declaration import (
     DeclaredEngine,
@@ -283,21 +284,12 @@ def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
 
 def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
     """The node, name and number of each port that the engine takes."""
-    engine = group.engine
-    if engine is None:
+    if group.engine is None:
         return
-    module = ENGINES[engine.name]
-    is_own = group.is_own
-    head, *workers = group.nodes
-    api = engine.port or module.API_PORT
-    yield head, "api", RequestedPort(api, ("engine", "port"), is_own and engine.port is not None)
-    defaults = module.default_ports(engine.launcher or module.LAUNCHERS[0], engine.parallel)
-    for name, number in defaults.items():
-        path = ("engine", "ports", name)
-        written = is_own and name in engine.ports
-        port = RequestedPort(engine.ports.get(name, number), path, written)
-        for node in workers if name in PORTS_OF_WORKERS else (head,):
-            yield node, name, port
+    for node, ports in ports_of_engine(group.engine, group.nodes).items():
+        for name, port in ports.items():
+            # What is written in the group that it is like stands there.
+            yield node, name, replace(port, is_written=group.is_own and port.is_written)
 
 
 @rule("SG246", unless="SG201 SG241")
@@ -433,7 +425,6 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
         traits, (other, node) = ENGINE_TRAITS[engine.name], shared[0]
         place = (*group.path, "engine") if group.is_own else group.path
         where = f"{node}, where {other.name} serves too"
-        launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
         if not traits.shares_memory:
             yield Fault(
                 f"{traits.title} takes what is free on {where}",
@@ -446,9 +437,10 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                 (*place, "name"),
                 f"write {listed(map(repr, lacking), 'and')} into 'args'",
             )
-        elif launcher != ENGINES[engine.name].LAUNCHERS[0]:
+        elif launcher(engine) != ENGINES[engine.name].LAUNCHERS[0]:
             yield Fault(
-                f"the launcher '{launcher}' has {where.replace(', where', ' to itself, and')}",
+                f"the launcher '{launcher(engine)}' has "
+                f"{where.replace(', where', ' to itself, and')}",
                 (*place, "launcher"),
                 f"write 'launcher: {ENGINES[engine.name].LAUNCHERS[0]}', or use another node",
             )

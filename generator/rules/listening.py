@@ -1,0 +1,57 @@
+"""Which ports engines and services ask for, and on which nodes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from generator.engines import ENGINES
+from generator.services import SERVICES
+from generator.site import PORTS_OF_WORKERS
+from generator.site.service import RequestedPort
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Settings
+
+# By node, then by the name that findings call each.
+PortsOfNodes = Mapping[str, Mapping[str, RequestedPort]]
+
+# Source: Ray, ray/scripts/scripts.py, `--min-worker-port` and `--max-worker-port`.
+RAY_WORKERS = range(10002, 20000)
+
+
+def ports_of_engine(engine: DeclaredEngine, nodes: Sequence[str]) -> PortsOfNodes:
+    """What an engine takes on the nodes of its ranks."""
+    module = ENGINES[engine.name]
+    api = engine.port or module.API_PORT
+    head, *workers = nodes
+    found = {node: dict[str, RequestedPort]() for node in nodes}
+    defaults = module.default_ports(launcher(engine), engine.parallel)
+    for name, number in defaults.items():
+        port = RequestedPort(
+            engine.ports.get(name, number), ("engine", "ports", name), name in engine.ports
+        )
+        for node in workers if name in PORTS_OF_WORKERS else (head,):
+            found[node][name] = port
+    found[head]["api"] = RequestedPort(api, ("engine", "port"), engine.port is not None)
+    return found
+
+
+def launcher(engine: DeclaredEngine) -> str:
+    """What starts the ranks, unless the site says so the engine's first."""
+    return engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
+
+
+def has_ray_workers(engine: DeclaredEngine, number: int) -> bool:
+    """Whether a port is in the range that workers of the engine's launcher take, on every node."""
+    return launcher(engine) == "ray" and number in RAY_WORKERS
+
+
+def ports_of_services(
+    services: Mapping[str, Settings], nodes: Sequence[DeclaredNode], front: DeclaredNode
+) -> PortsOfNodes:
+    """What services take on each node; `front` has those that are on one alone."""
+    return {node.name: dict(_on_node(services, node is front)) for node in nodes}
+
+
+def _on_node(
+    services: Mapping[str, Settings], is_front: bool
+) -> Iterator[tuple[str, RequestedPort]]:
+    for name, settings in services.items():
+        if is_front or not SERVICES[name].IS_ON_HEAD:
+            yield from SERVICES[name].requested_ports(settings).items()
