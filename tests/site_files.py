@@ -76,13 +76,14 @@ _CABLE_SETTINGS = st.one_of(
 )
 _MODEL_SETTINGS = _mapping(
     served_name=_WORD,
+    aliases=st.lists(_WORD, min_size=1, max_size=3),
     revision=_WORD,
     max_sequences=st.integers(1, 1000),
     kv_cache_dtype=st.sampled_from(["auto", "fp8", "fp8_e4m3"]),
     cache=_PATH,
 )
 _DIGEST = "@sha256:" + "0123456789abcdef" * 4
-_OWN_IMAGES = ["localhost:5000/a__b/c:_-.", f"vllm{_DIGEST}", "vllm"]
+_OWN_IMAGES = ["localhost:5000/a__b/c:_-.", "own__b--c.d", f"vllm{_DIGEST}", "vllm"]
 _IMAGE = st.sampled_from(["vllm/vllm-openai:v0.33.0", *_OWN_IMAGES])
 _NCCL = st.sampled_from(["2.30.7", "2.31.0", {"version": "2.28.9", "patched": True}])
 # Variables that sparkgen gives to nothing itself, and every kind of value.

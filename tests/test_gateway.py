@@ -362,8 +362,11 @@ def test_routes(gateway: Node) -> None:
     assert (status, headers["x-litellm-model-id"]) == (200, "embed")
     assert json.loads(text)["data"][0]["embedding"] == [0.5]
     assert gateway.of_engine("embed", "/last")["key"] is None
+    (alias,) = SITE.parts[0].model.aliases
+    question = {"model": alias, "messages": [{"role": "user", "content": "hello"}]}
+    assert gateway.ask("/v1/chat/completions", question)[0] == 200
     listed = json.loads(gateway.ask("/v1/models")[1])["data"]
-    assert {model["id"] for model in listed} == {route.name for route in routes(SITE)}
+    assert {model["id"] for model in listed} == {alias, *(route.name for route in routes(SITE))}
     assert gateway.ask("/v1/chat/completions", {"model": "nobody", "messages": []})[0] == 400
 
 

@@ -417,10 +417,13 @@ docker run --network host -v /srv/models:/models:ro -v ~/mine.py:/usr/lib/mine.p
   -v /opt/t.jinja:/t/t.jinja:ro --mount type=bind,source=/srv/plug,target=/plug,readonly \\
   -e HF_TOKEN=$HF_TOKEN -e NGC_API_KEY="$NGC_API_KEY" -e NCCL_TUNER_PLUGIN=/plug/tuner.so \\
   vllm/vllm-openai:v0.33.0 /models/own --chat-template /t/t.jinja --max-model-len auto \\
+  --served-model-name own assistant lab/own \\
   --host 10.0.0.11 --gpu-memory-utilization 0.8
 """,
         {
             "model.source": "/srv/models/own",
+            "model.served_name": "own",
+            "model.aliases": ["assistant", "lab/own"],
             "engine.files": [
                 {"path": "/opt/t.jinja", "target": "/t/t.jinja"},
                 {"path": "/srv/plug", "target": "/plug"},

@@ -53,6 +53,8 @@ RIGHT = [
         *("vllm", "0.33.0"),
         "args: {reasoning-parser: lab, reasoning-parser-plugin: /opt/lab.py}",
     ),
+    # Folders that programs are looked for in.
+    ("vllm", "0.33.0+own", "env: {PATH: '/opt/vllm/.venv/bin:/root/.cargo/bin:/usr/bin'}"),
     # The numbers that vLLM's enumeration has.
     ("vllm", "0.33.0", "args: {optimization-level: 3}"),
     # Tokens of a vocabulary are no secrets.

@@ -262,10 +262,11 @@ def _launched(draft: Draft, command: Command, entry: Entry) -> None:
 
 
 def _served_names(draft: Draft, command: Command, entry: Entry) -> None:
-    names = entry.value if isinstance(entry.value, list) else [str(entry.value)]
+    # vLLM takes several words, llama.cpp one with commas.
+    names = entry.value if isinstance(entry.value, list) else str(entry.value).split(",")
     draft.put(("model", "served_name"), names[0], entry.place)
-    for name in names[1:]:
-        draft.losses.append(Loss(f"the model's other name, {name}", entry.place))
+    if names[1:]:
+        draft.put(("model", "aliases"), names[1:], entry.place)
 
 
 # Keys that take a flag's value as it is.

@@ -26,6 +26,7 @@ def model_of(
     return Model(
         source=source,
         served_name=declared.served_name or source.rsplit("/", 1)[-1].lower(),
+        aliases=declared.aliases,
         format=checkpoint.format if checkpoint else None,
         revision=declared.revision,
         commits=commits,

@@ -340,6 +340,8 @@ _NO_READER = (
     r"storage|workspace|state|debug|crash|metrics|uds|sock(et)?|endpoints?|url|uri|routes?|prefix|"
     r"root[-_]path|hf[-_](file|repo)|middleware|logits[-_]processors?|cls)([-_]|$)"
 )
+# Where programs are looked for: a folder that is not there is passed over.
+_SEARCHED = "PATH"
 _OF_IMAGES = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl", "/etc/pki", "/etc/hosts"),
     *("/opt", "/app", "/workspace", "/vllm-workspace", "/sgl-workspace", *_NO_FILES),
@@ -373,7 +375,7 @@ def _named(engine: DeclaredEngine) -> Iterator[_Named]:
     """All whole paths that the engine is told to read."""
     values = (*_texts(engine.args, ("engine", "args")), *_texts(engine.env, ("engine", "env")))
     for key, text in values:
-        if not _is_read(str(key[2])):
+        if key[2] == _SEARCHED or not _is_read(str(key[2])):
             continue
         for part in _parts(text):
             if FORMS["path"].fits(part) and not _is_of_the_image(part, engine):

@@ -6,6 +6,7 @@ from itertools import combinations
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import (
     Add,
+    KeyPath,
     Related,
     Severity,
     all_nearest,
@@ -633,17 +634,26 @@ def name_of_two_models(groups: Groups) -> Iterator[Fault]:
             nodes: [spark2]
             like: chat
     """
-    first: dict[str, tuple[DeclaredGroup, DeclaredModel]] = {}
+    first: dict[str, tuple[DeclaredGroup, DeclaredModel, KeyPath]] = {}
     for group in groups:
         model = group.model
-        if model is None or not model.served_name:
+        if model is None:
             continue
-        known, other = first.setdefault(model.served_name, (group, model))
-        is_other = (other.name, other.source) != (model.name, model.source)
-        if is_other and known.runs_beside(group):
-            yield Fault(
-                f"{known.name} and {group.name} serve two models as '{model.served_name}'",
-                (*group.path, "model", "served_name"),
-                "give one of them another name",
-                related=(Related(known.name, (*known.path, "model", "served_name")),),
-            )
+        for name, path in _names(group, model):
+            known, other, place = first.setdefault(name, (group, model, path))
+            is_other = (other.name, other.source) != (model.name, model.source)
+            if is_other and known.runs_beside(group):
+                yield Fault(
+                    f"{known.name} and {group.name} serve two models as '{name}'",
+                    path,
+                    "give one of them another name",
+                    related=(Related(known.name, place),),
+                )
+
+
+def _names(group: DeclaredGroup, model: DeclaredModel) -> Iterator[tuple[str, KeyPath]]:
+    """What clients may ask a group for, as it is written, and where."""
+    if model.served_name:
+        yield model.served_name, (*group.path, "model", "served_name")
+    for index, alias in enumerate(model.aliases):
+        yield alias, (*group.path, "model", "aliases", index)

@@ -118,6 +118,9 @@ def _values(site: Site, node: Node) -> dict[str, object]:
         "gateway": gateway,
         "routes": ways,
         "replicated": tuple(dict.fromkeys(way.name for way in ways if way.retries)),
+        "aliases": {
+            alias: part.model.served_name for part in site.parts for alias in part.model.aliases
+        },
         "turns": " ".join(
             ",".join(part.group for part in slot) for slot in site.slots if len(slot) > 1
         ),

@@ -364,6 +364,7 @@ class Model:
 
     ORIGIN = Origin("model")
     ORIGINS = origins(
+        aliases=Origin("model.aliases"),
         commits=Origin("", "the lock beside the site file"),
         context_length=Origin("model.context_length"),
         kv_offload=Origin("model.kv_offload"),
@@ -377,6 +378,7 @@ class Model:
 
     source: str
     served_name: str
+    aliases: Words
     format: str | None
     revision: str | None
     context_length: int | None

@@ -204,6 +204,7 @@ class DeclaredModel:
     speculative: Speculative | None
     cache: str | None
     file: str | None
+    aliases: tuple[str, ...] = ()
     like: str | None = None
     weight_gb: float | None = None
     format: str | None = None
@@ -633,6 +634,7 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
     found = ("context_length", "max_sequences")
     automatic = tuple(key for key in found if isinstance(item.get(key), Automatic))
     values |= {"automatic": automatic, "correction_gib": 0.0} | dict.fromkeys(automatic)
+    values["aliases"] = tuple(item.get("aliases", ()))
     if drafts := values["speculative"]:
         own = {key: drafts.get(key) for key in Speculative.__match_args__}
         own |= {"method": canonical(drafts["method"]), "config": drafts.get("config", {})}

@@ -163,7 +163,7 @@ def _serve(
 ) -> Iterator[Words]:
     assert model.file, "a rule sees to it that the file is named"
     yield ("--model", model.file)
-    yield ("--alias", model.served_name)
+    yield ("--alias", ",".join((model.served_name, *model.aliases)))
     yield ("--host", engine.api.listen)
     yield ("--port", str(engine.api.port))
     yield ("--offline",)

@@ -228,7 +228,10 @@ def _serve(
     rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
 ) -> Iterator[Words]:
     yield (model.source,)
-    yield (f"--served-model-name={model.served_name}",)
+    if model.aliases:
+        yield ("--served-model-name", model.served_name, *model.aliases)
+    else:
+        yield (f"--served-model-name={model.served_name}",)
     if rank.is_head:
         yield (f"--host={engine.api.listen}",)
         yield (f"--port={engine.api.port}",)
