@@ -10,16 +10,23 @@ from pathlib import Path
 import pytest
 from cluster import docker, stand_in
 from cluster.failures import QUICK, observe, started
-from cluster.pairs import Pair, health, inspected, journal, serving
+from cluster.pairs import ENGINE, Pair, health, inspected, journal, serving
 from cluster.upgrade import carry_out, measured
 from conftest import Command
 from programs import program
 
 SECONDS = 300
-# Of which the engine starts anew, and of which nothing that serves is touched.
+IMAGE = """\
+image:
+    name: tiny-own:1
+    from: llama.cpp-rpc:tests
+    files: [{source: files/note, target: /opt/note}]
+    run: ["sed s/given/built/ /opt/note >/opt/built"]"""
+# Of which the engine starts anew, or nothing that serves is touched; and an image that is built.
 CHANGES = (
     ("max_sequences: 2", "max_sequences: 1"),
     ("{guard: true}", "{guard: false}"),
+    ("image: llama.cpp-rpc:tests", IMAGE),
 )
 
 
@@ -43,8 +50,11 @@ def test_pair(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
     # Compose's client would write escape codes.
     assert "spark2 is there\n" in journal(pair.head)
     assert "\x1b" not in journal(pair.head)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/note").write_text("given\n")
     for change in CHANGES:
         hold_change(pair, change, tmp_path, sparkgen)
+    hold_image(pair)
     pair.stop()
     for machine in (pair.head, pair.worker):
         assert (machine.state(), machine.result()) == ("inactive", "success")
@@ -64,6 +74,21 @@ def hold_container(pair: Pair) -> None:
     }
     assert (host["NetworkMode"], host["IpcMode"], host["Init"]) == ("host", "private", True)
     assert host["RestartPolicy"]["Name"] == "no"
+
+
+def hold_image(pair: Pair) -> None:
+    """Built on the head by its Docker engine, and loaded on the other node: the same layers."""
+    build = pair.head.run("/var/image/build.sh")
+    assert build.stdout == "tiny-own:1 is there already\nspark2 has it already\n"
+    told = '--format={{index .Config.Labels "sparkgen.build"}} {{json .RootFS.Layers}}'
+    images = set()
+    for machine in (pair.head, pair.worker):
+        assert inspected(machine)["Config"]["Image"] == "tiny-own:1"
+        assert machine.run("docker", "exec", ENGINE, "cat", "/opt/built").stdout == "built\n"
+        images.add(machine.run("docker", "image", "inspect", told, "tiny-own:1").stdout)
+    (image,) = images
+    facts = pair.worker.run("cat", "/etc/sparkgen/node.env").stdout
+    assert f"IMAGE_BUILD={image.split()[0]}\n" in facts
 
 
 def hold_change(pair: Pair, change: tuple[str, str], folder: Path, sparkgen: Command) -> None:

@@ -4,13 +4,15 @@
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cluster import llama_cpp
-from cluster.bare import Running, ask
+from cluster.bare import Running
+from cluster.load import HANGS, SERVED, Load
 from cluster.ranks import Cluster, running
 from cluster.results import record
 from cluster.sites import MODEL, llama_text
@@ -23,7 +25,7 @@ ENGINE = f"llama.cpp {llama_cpp.VERSION.partition('.')[0]}"
 ABORTED = 134
 # Between two looks of follow.sh at the head, and how many of them go wrong before it believes it.
 LOOKS, MISSED = 10, 3
-REQUESTS, CLIENTS = 200, 8
+REQUESTS, CLIENTS = 200, 9
 # Beyond this a failure is one that nobody sees.
 SECONDS = 150
 
@@ -127,22 +129,15 @@ def test_cable_is_pulled(cluster: Cluster) -> None:
 def test_no_request_hangs_while_a_worker_dies(cluster: Cluster) -> None:
     until(cluster.answers, SECONDS)
     start = time.monotonic()
-
-    def request(number: int) -> tuple[int, float]:
-        if number == REQUESTS // 2:
-            cluster.engines["spark3"].kill("ggml-rpc-server")
-        asked = time.monotonic()
-        question = {"prompt": f"{number}", "max_tokens": 16, "stream": True}
-        within = cluster.within(("spark1", "spark2", "spark3")[number % 3])
-        status, text = ask(within, f"{cluster.url}/v1/completions", question)
-        return status if "[DONE]" in text else 0, time.monotonic() - asked
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        answers = list(pool.map(request, range(REQUESTS)))
-    served = sum(status == 200 for status, _ in answers)
-    assert 0 < served < REQUESTS
+    body = {"max_tokens": 16}
+    load = Load(f"{cluster.url}/v1/completions", body, REQUESTS, CLIENTS, SECONDS)
+    places = [cluster.within(name) for name in cluster.trees]
+    answers = load.send(places, lambda: cluster.engines["spark3"].kill("ggml-rpc-server"))
+    ends = Counter(answer.end for answer in answers)
+    assert 0 < ends[SERVED] < REQUESTS == ends.total()
+    assert ends[HANGS] == 0
     assert cluster.head.status == ABORTED
-    slowest = max(seconds for _, seconds in answers)
+    slowest = max(answer.seconds for answer in answers)
     fault = f"a worker's engine is killed under {REQUESTS} streams"
     record(ENGINE, fault, "the last client knows how its request ended", time.monotonic() - start)
     assert slowest < 60

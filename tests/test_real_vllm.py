@@ -5,6 +5,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from cluster import vllm_cpu
 from cluster.bare import ask
+from cluster.load import HANGS, SERVED, Load
 from cluster.ranks import Cluster, running
 from cluster.results import record
 from cluster.sites import FOLDER, vllm_text
@@ -113,22 +115,18 @@ def test_a_dead_rank_is_seen_and_no_request_hangs(cluster: Cluster) -> None:
     worker = cluster.engines["spark2"]
     start = 0.0
 
-    def request(number: int) -> bool:
+    def kill() -> None:
         nonlocal start
-        if number == REQUESTS // 2:
-            start = time.monotonic()
-            worker.kill("VLLM::Worker")
-        question = {"model": "tiny", "prompt": f"{number}", "max_tokens": 8, "stream": True}
-        within = cluster.within(("spark1", "spark2")[number % 2])
-        url = f"{cluster.url}/v1/completions"
-        status, text = ask(within, url, question, limit=2 * LIMIT)
-        return status == 200 and "[DONE]" in text
+        start = time.monotonic()
+        worker.kill("VLLM::Worker")
 
     def since(holds: Callable[[], bool]) -> float:
         until(lambda: start > 0 and holds(), SECONDS)
         return time.monotonic() - start
 
-    with ThreadPoolExecutor() as pool, ThreadPoolExecutor(CLIENTS) as clients:
+    body = {"model": "tiny", "max_tokens": 8}
+    load = Load(f"{cluster.url}/v1/completions", body, REQUESTS, CLIENTS, LIMIT + 2 * MINUTE)
+    with ThreadPoolExecutor() as pool:
         seen = {
             "the rank ends, and its unit fails": pool.submit(
                 since, lambda: worker.status is not None
@@ -138,9 +136,11 @@ def test_a_dead_rank_is_seen_and_no_request_hangs(cluster: Cluster) -> None:
                 since, lambda: cluster.head.status is not None
             ),
         }
-        answers = list(clients.map(request, range(REQUESTS)))
+        answers = load.send([cluster.within(name) for name in cluster.trees], kill)
         last = time.monotonic() - start
-    assert 0 < sum(answers) < REQUESTS
+    ends = Counter(answer.end for answer in answers)
+    assert 0 < ends[SERVED] < REQUESTS == ends.total(), ends
+    assert ends[HANGS] == 0, ends
     assert last < LIMIT + MINUTE
     fault = f"rank 1 of 2: its worker process is killed under {REQUESTS} streams"
     record(ENGINE, fault, "the last client knows how its request ended", last, LIMIT + MINUTE)

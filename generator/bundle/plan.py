@@ -167,6 +167,7 @@ MANIFEST = "MANIFEST.json"
 CHECKSUMS = "SHA256SUMS"
 # What an image is built with; that of a group is in a folder of its own.
 DOCKERFILE = "operator/image/Dockerfile"
+IMAGE_FACTS = "operator/image/image.env"
 BUILD_IMAGE = "operator/image/build.sh"
 # Where the files of people are that a node's folder carries.
 CARRIED = f"{FILES[1:]}/"

@@ -16,6 +16,7 @@ from generator.bundle.plan import (
     CHECKSUMS,
     DOCKERFILE,
     GROUP_PAGE,
+    IMAGE_FACTS,
     MANIFEST,
     MEMORY,
     README,
@@ -31,6 +32,9 @@ from generator.bundle.tree import File, Tree, decoded, tree
 from generator.site import CarriedFile, Node, Site
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.switch_setup import SwitchSetup
+
+# What an image is built by.
+_IMAGE = (DOCKERFILE, IMAGE_FACTS)
 
 
 def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
@@ -53,7 +57,7 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
         File(setup.path, printed(switch_template(setup), **_switch(site, setup)), 0o644, NOTHING)
         for setup in site.switch_setups
     ]
-    files += (file for part in site.parts for file in _image(part))
+    files += (file for part in site.parts for file in _image(site, part))
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, NOTHING))
     if site.memory and site.memory.nodes:
@@ -64,11 +68,13 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
     return tree([*files, File(MANIFEST, text, 0o644, NOTHING)])
 
 
-def _image(site: Site) -> Iterator[File]:
-    """What the image is built with, and from."""
-    if build := site.image_build:
-        folder = site.image_folder
-        yield File(f"{folder}/Dockerfile", printed(DOCKERFILE, site=site), 0o644, NOTHING)
+def _image(site: Site, part: Site) -> Iterator[File]:
+    """What the image of a part is built with, and from."""
+    if build := part.image_build:
+        folder = part.image_folder
+        for template in _IMAGE:
+            path = f"{folder}/{template.rpartition('/')[2]}"
+            yield File(path, printed(template, **_part_image(site, part)), 0o644, NOTHING)
         yield File(f"{folder}/build.sh", copied(BUILD_IMAGE), 0o755, NOTHING)
         for file in build.files:
             mode = 0o755 if file.is_executable else 0o644
@@ -85,10 +91,7 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     printed_paths = {
         entry.path for entry in operator_entries(site) if not (entry.made or entry.payload)
     }
-    for part in site.parts:
-        if part.image_build and path == f"{part.image_folder}/Dockerfile":
-            return DOCKERFILE, {"site": part}
-    if page := _of_group(site, path):
+    if page := _of_image(site, path) or _of_group(site, path):
         return page
     if path in (README, CABLING, MEMORY, *printed_paths):
         return path, _values(site, path)
@@ -103,6 +106,22 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
         for part, member in entry.instances(site, node):
             if (part.place(entry.path) if entry.of_engine else entry.path) == rest:
                 return None if entry.payload else (f"node/{entry.path}", entry.given(part, member))
+    return None
+
+
+def _part_image(site: Site, part: Site) -> dict[str, Any]:
+    """The other nodes of a part are logged in to as in nodes.env, by addresses of the site."""
+    names = {node.name for node in part.workers}
+    return {"site": part, "others": [node for node in site.nodes if node.name in names]}
+
+
+def _of_image(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
+    """What an image is built by; that of a group is in a folder of its own."""
+    folder, _, name = path.rpartition("/")
+    template = next((each for each in _IMAGE if each.endswith(f"/{name}")), None)
+    for part in site.parts:
+        if template and part.image_build and folder == part.image_folder:
+            return template, _part_image(site, part)
     return None
 
 

@@ -227,7 +227,8 @@ def _fetches(change: Change) -> Iterator[Step]:
     site, given = change.site, change.given
     for part in site.parts:
         image = part.engine.image
-        pulling = _without(part.nodes, given, image) if image else ()
+        inputs = (part.image_build.inputs,) if part.image_build else ()
+        pulling = _without(part.nodes, given, image, *inputs) if image else ()
         if pulling:
             image = sh(image)
             built = f"build and load the image first: {image}"

@@ -14,8 +14,9 @@ from machines import Machine
 from programs import require, require_root
 from waiting import PATIENCE, until
 
-from cluster import docker, nodes, stack
+from cluster import docker, logins, nodes, stack
 from cluster.bare import ask, completion
+from cluster.logins import add_logins
 from cluster.sites import MODEL, llama_text
 from cluster.tiny_model import write
 from generator.verify.namespaces import PROGRAMS, Fabric
@@ -113,9 +114,9 @@ def serving(
 ) -> Iterator[Pair]:
     """Install a bundle on a pair, and start it; `soon` is the time between two starts."""
     require_root()
-    require(*PROGRAMS, *nodes.PROGRAMS, "curl", "iptables", "journalctl", "ps")
+    require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "curl", "iptables", "journalctl", "ps")
     file = folder / "tiny.yaml"
-    file.write_text(f"{llama_text(2)}services: {{guard: true}}\n")
+    file.write_text(f"{llama_text(2)}services: {{guard: true}}\ndefaults: {{user: root}}\n")
     bundle = Bundle(folder.name, file)
     is_stand_in = any(program.suffix == ".py" for program in programs.values())
     archive = docker.image(folder, programs, python=is_stand_in)
@@ -126,6 +127,7 @@ def serving(
             _drop_in(tree, ENGINE, _SOON.format(soon))
         _drop_in(tree, "sparkgen-guard", _MEMORY)
         (tree / "opt/meminfo").write_text(memory(64))
+    add_logins(trees.values(), folder)
     with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
         pair = Pair(bundle, rack, patience)
         with ThreadPoolExecutor() as pool:

@@ -26,6 +26,14 @@ def carry_out(pair: Pair, review: Mapping[str, Any], bundle: Path) -> None:
                 action(pair.rack.machines[node], text, bundle / node)
 
 
+def _build(machine: Machine, _: str, folder: Path) -> None:
+    """On the head, which copies it to the others."""
+    image = folder.parent / "operator/image"
+    if f"NODE={folder.name}\n" in (image / "image.env").read_text():
+        _run(machine, f"rsync --archive --delete {image}/ /var/image/")
+        _run(machine, "/var/image/build.sh")
+
+
 def _copy(machine: Machine, _: str, folder: Path) -> None:
     _run(machine, f"rsync --archive --delete {folder}/ /var/bundle/")
 
@@ -40,6 +48,7 @@ def _run(machine: Machine, command: str) -> None:
 
 
 _ACTIONS: Mapping[str, Action] = {
+    "build and load the image first": _build,
     "copy the folder": _copy,
     "stop the engine": _as_told(f"systemctl stop {ENGINE}"),
     "install.sh --apply": _as_told("/var/bundle/install.sh --apply --no-confirm"),

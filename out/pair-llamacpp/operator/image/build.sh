@@ -8,26 +8,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-node_env=/etc/sparkgen/node.env
-if [[ ! -r $node_env ]]; then
-  echo "build.sh: there is no $node_env; install this node's folder of the bundle first" >&2
-  exit 2
-fi
-wanted=$(sed -n 's/^LABEL sparkgen.build=//p' Dockerfile)
-# Of an engine that is one of several here, the facts of those whose image this is.
-facts=("$node_env")
-if grep -q '^GROUP=' "$node_env"; then mapfile -t facts < <(grep -lxF "IMAGE_BUILD=$wanted" /etc/sparkgen/groups/*.node.env); fi
-if ((${#facts[@]} == 0)); then
-  echo "build.sh: no group of this machine has that image; install its node's folder of the bundle first" >&2
-  exit 2
-fi
-fact() { sed -n "s/^$1=//p" "${facts[@]}" | sort -u; }
+# Nothing of it is what the node has installed: a new image is built while the old bundle still serves.
+fact() { sed -n "s/^$1=//p" image.env; }
 image=$(fact IMAGE)
-members() { sed -n 's/^MEMBER=//p' /etc/sparkgen/nodes.env 2>/dev/null | grep -v "^$(fact NODE) "; }
-# Those of the groups alone, where there are any.
-peers() {
-  if [[ -n $(fact RANKS) ]]; then members | grep -f <(fact RANKS | sed 's/.*/^& /'); else members; fi
-}
+wanted=$(sed -n 's/^LABEL sparkgen.build=//p' Dockerfile)
 
 # The label tells what an image was made of, the layers whether it is the same build: its ID differs between Docker's
 # stores, and two builds of the same inputs may differ, as packages do over time.
@@ -47,11 +31,19 @@ case ${1:-} in
     ;;
 esac
 
+here=$(sed -n 's/^NODE=//p' /etc/sparkgen/node.env 2>/dev/null || true)
+if [[ $here && $here != "$(fact NODE)" ]]; then
+  echo "build.sh: this is $here; run it on $(fact NODE), from where the others get the image" >&2
+  exit 2
+fi
+
 if [[ $(label) == "$wanted" ]]; then
   echo "$image is there already"
 else
-  # An attestation holds the time, and would make another image of the same inputs.
-  timeout 7200 docker build --provenance=false --sbom=false --tag "$image" --file Dockerfile context
+  # An attestation holds the time, and would make another image of the same inputs. Without BuildKit there is none.
+  plain=()
+  if docker buildx version &>/dev/null; then plain=(--provenance=false --sbom=false); fi
+  timeout 7200 docker build "${plain[@]}" --tag "$image" --file Dockerfile context
 fi
 
 # Of registry.lan/vllm:1 or localhost:5000/vllm:1; in own/vllm:1 the first part is no host.
@@ -81,5 +73,5 @@ while read -r name login; do
     echo "build.sh: $name did not get $image; log in to $login without a password, and run build.sh again" >&2
     failed=1
   fi
-done < <(peers)
+done < <(fact MEMBER)
 exit "$failed"

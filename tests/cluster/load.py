@@ -1,0 +1,113 @@
+"""Questions from several nodes at once, and how each of them ends.
+
+As a program it is the clients of one node: the load is its input, and an answer is a line.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+
+# How a question ends: with all its tokens, in the middle of them, without any, or not at all.
+SERVED, CUT, REFUSED, HANGS = "served", "cut", "refused", "hangs"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a question has ended, and after how many seconds."""
+
+    end: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """So many streams; a client gives one up where nothing has come for `limit` seconds."""
+
+    url: str
+    body: Mapping[str, object]
+    count: int
+    clients: int
+    limit: float
+
+    def send(self, places: Sequence[Sequence[str]], halfway: Callable[[], object]) -> list[Answer]:
+        """Send it from where prefixes lead, and do something once half of it is answered."""
+        answers: list[Answer] = []
+        turn = threading.Lock()
+
+        def listen(clients: "subprocess.Popen[str]") -> None:
+            assert clients.stdout
+            for line in clients.stdout:
+                with turn:
+                    answers.append(Answer(*json.loads(line)))
+                    is_half = len(answers) == self.count // 2
+                if is_half:
+                    halfway()
+
+        with ExitStack() as stack, ThreadPoolExecutor(len(places)) as pool:
+            started = [stack.enter_context(self._start(place)) for place in places]
+            for number, clients in enumerate(started):
+                self._tell(clients, number, len(places))
+            list(pool.map(listen, started))
+        return answers
+
+    def _start(self, place: Sequence[str]) -> "subprocess.Popen[str]":
+        argv = (*place, sys.executable, __file__)
+        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def _tell(self, clients: "subprocess.Popen[str]", number: int, places: int) -> None:
+        told = {
+            "url": self.url,
+            "body": {**self.body, "stream": True},
+            "prompts": [str(each) for each in range(number, self.count, places)],
+            "clients": self.clients // places,
+            "limit": self.limit,
+        }
+        assert clients.stdin
+        with clients.stdin as file:
+            json.dump(told, file)
+
+
+def _ask_all(told: Mapping[str, Any]) -> None:
+    def ask(prompt: str) -> None:
+        start = time.monotonic()
+        end = _ask(told["url"], {**told["body"], "prompt": prompt}, told["limit"])
+        print(json.dumps([end, time.monotonic() - start]), flush=True)
+
+    with ThreadPoolExecutor(told["clients"]) as pool:
+        list(pool.map(ask, told["prompts"]))
+
+
+def _ask(url: str, body: Mapping[str, object], limit: float) -> str:
+    request = urllib.request.Request(
+        url, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        answer = urllib.request.urlopen(request, timeout=limit)
+    except (OSError, HTTPException) as error:
+        return HANGS if _is_timeout(error) else REFUSED
+    try:
+        with answer:
+            text = answer.read()
+    except (OSError, HTTPException) as error:
+        return HANGS if _is_timeout(error) else CUT
+    # An engine that dies may end its streams in good order, and say there why.
+    return SERVED if b"[DONE]" in text and b'"error"' not in text else CUT
+
+
+def _is_timeout(error: Exception) -> bool:
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    return isinstance(reason, TimeoutError)
+
+
+if __name__ == "__main__":
+    _ask_all(json.load(sys.stdin))
