@@ -24,6 +24,9 @@ engine:
 """
 
 RIGHT = [
+    # An epoch, and separators as PEP 440 has them.
+    ("vllm", "0!0.33.0", "args: {watchdog-config: {timeout: 60}}"),
+    ("vllm", "0.33.0_rc1", "args: {linear-backend: marlin}"),
     # What either of two neighbours takes, a version between them takes.
     ("vllm", "0.24.0", "args: {tool-call-parser: deepseek_v4, enable-auto-tool-choice: true}"),
     ("vllm", "0.24.0", "args: {tokenizer-mode: deepseek_v4}"),

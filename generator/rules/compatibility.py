@@ -1,5 +1,6 @@
 """Rules about what an engine makes of a model: its format, its layers, its stages, its license."""
 
+import re
 from collections.abc import Iterator
 from math import gcd
 
@@ -19,15 +20,21 @@ _BLOCK = 128
 
 _TOKENS = {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}
 _LONGER = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"}
-_ROPE_FLAGS = ("hf-overrides", "json-model-override-args", "rope-scaling")
+_CONFIG_FLAGS = ("hf-overrides", "json-model-override-args", "override-kv", "rope-scaling")
+# Which keys of config.json, or of a GGUF's header, are the longest context. Source: vLLM,
+# vllm/transformers_utils/model_arch_config_convertor.py:396; SGLang, get_context_length.
+_LENGTH = re.compile(
+    r"(?:max_position_embeddings|n_positions|max_seq_len|seq_length|model_max_length"
+    r"|max_sequence_length|\.context_length)\W+(?:int:)?(\d+)"
+)
 
 
 @rule("SG526", Severity.WARNING, unless="SG501 SG503")
 def context_made_longer(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A context beyond what the model was made for is asked for in the open, and costs quality.
 
-    The engine's override takes it, and answers to long prompts get worse. A context that YaRN
-    makes, under the engine's flags, is what it is for: nothing is said of it.
+    The engine's override takes it, and answers to long prompts get worse. Of a context that YaRN
+    makes, or that the model's configuration is given, under the engine's flags, nothing is said.
 
     Source: Qwen's model cards, "Processing Long Texts"; vLLM, `VLLM_ALLOW_LONG_MAX_MODEL_LEN`.
 
@@ -45,30 +52,42 @@ def context_made_longer(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
     """
     known = shape(model)
     longest = known.max_context if known else None
-    is_made = _has_yarn(engine) or not is_longer(engine)
-    if longest and model.context_length and model.context_length > longest and not is_made:
+    context = model.context_length
+    if not longest or not context or context <= longest:
+        return
+    is_made = _has_yarn(engine) or _has_length(engine, context)
+    if is_longer(engine, context) and not is_made:
         yarn = known.max_context_yarn if known else None
         made = f", or {yarn} with YaRN" if yarn else ""
         yield Fault(
-            f"a context of {model.context_length} tokens, and the model was made for "
-            f"{longest}{made}",
+            f"a context of {context} tokens, and the model was made for {longest}{made}",
             ("model", "context_length"),
             f"write {longest} or less, unless long prompts are what it is for",
         )
 
 
-def is_longer(engine: DeclaredEngine) -> bool:
-    """Whether YaRN or the engine's override of the model's context is asked for."""
+def is_longer(engine: DeclaredEngine, context: int) -> bool:
+    """Whether YaRN, or an override of the model's context that is as long, is asked for."""
     allowed = any(engine.env.get(name, "").lower() in ("1", "true") for name in _LONGER)
-    return allowed or any("rope" in f"{flag} {engine.args[flag]}" for flag in _rope_flags(engine))
+    is_scaled = any("rope" in said for said in _overrides(engine))
+    return allowed or is_scaled or _has_length(engine, context)
 
 
 def _has_yarn(engine: DeclaredEngine) -> bool:
-    return any("yarn" in str(engine.args[flag]).lower() for flag in _rope_flags(engine))
+    return any("yarn" in said.lower() for said in _overrides(engine))
 
 
-def _rope_flags(engine: DeclaredEngine) -> Iterator[str]:
-    return (flag for flag in _ROPE_FLAGS if flag in engine.args)
+def _has_length(engine: DeclaredEngine, context: int) -> bool:
+    """Whether the model's configuration is told that it reads as much."""
+    lengths = (length for said in _overrides(engine) for length in _LENGTH.findall(said))
+    return any(int(length) >= context for length in lengths)
+
+
+def _overrides(engine: DeclaredEngine) -> Iterator[str]:
+    """What flags say of the model's configuration, as `FLAG VALUE`; keys may be in the flag."""
+    for flag, value in engine.args.items():
+        if flag.partition(".")[0] in _CONFIG_FLAGS:
+            yield f"{flag} {value}"
 
 
 @rule("SG527", Severity.NOTE, unless="SG501 SG503")

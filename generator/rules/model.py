@@ -279,7 +279,7 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
     known = shape(model)
     longest = known.max_context if known else None
     if longest and model.context_length and model.context_length > longest:
-        if is_longer(engine):
+        if is_longer(engine, model.context_length):
             return
         yield Fault(
             f"a context of {model.context_length} tokens, and the model was made for {longest}",

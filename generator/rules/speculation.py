@@ -285,16 +285,31 @@ _REFUSED = (
 )
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _number(value: Any) -> float | None:
+    """A number, as vLLM's classes read one: from a text too."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def _is_at_least(number: float | None, least: float) -> bool:
+    return number is not None and number >= least
 
 
 def _is_share(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= 1
+    return 0 <= (_number(value) or 0) <= 1 and _number(value) is not None
+
+
+def _is_switch(value: Any) -> bool:
+    return str(value).lower() in ("true", "false", "1", "0", "on", "off", "yes", "no")
 
 
 _EXAMPLE = {
@@ -308,23 +323,23 @@ _KINDS = (
     (
         r"enforce_eager|disable_\w+|use_\w+|parallel_drafting|enable_\w+|index_share\w+",
         "true or false",
-        lambda value: isinstance(value, bool),
+        _is_switch,
     ),
     (
         r"draft_tensor_parallel_size|max_model_len|prompt_lookup_(max|min)|dspark_draft_topk|"
         r"suffix_decoding_max_tree_depth",
         "a whole number above 0",
-        lambda value: _is_whole(value) and value > 0,
+        lambda value: _is_at_least(_whole(value), 1),
     ),
     (
         r"suffix_decoding_max_cached_requests",
         "a whole number of 0 or more",
-        lambda value: _is_whole(value) and value >= 0,
+        lambda value: _is_at_least(_whole(value), 0),
     ),
     (
         r"suffix_decoding_max_spec_factor",
         "a number of 0 or more",
-        lambda value: _is_number(value) and value >= 0,
+        lambda value: _is_at_least(_number(value), 0),
     ),
     (r"suffix_decoding_min_token_prob", "a number from 0 to 1", _is_share),
     (
@@ -342,15 +357,15 @@ _KINDS = (
 
 def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fault]:
     """Keys of vLLM's that do not go with one another, or with the split of the model."""
-    low, high = config.get("prompt_lookup_min"), config.get("prompt_lookup_max")
-    if isinstance(low, int) and isinstance(high, int) and low > high:
+    low, high = _whole(config.get("prompt_lookup_min")), _whole(config.get("prompt_lookup_max"))
+    if low is not None and high is not None and low > high:
         yield Fault(
             f"'prompt_lookup_min' is {low}, and 'prompt_lookup_max' {high}",
             (*_PATH, "config", "prompt_lookup_min"),
             f"write {high} or less",
         )
     size, tensor = config.get("draft_tensor_parallel_size"), engine.parallel.tensor
-    if _is_whole(size) and size not in (1, tensor):
+    if _whole(size) not in (None, 1, tensor):
         yield Fault(
             f"a draft model is split into {tensor} parts like the model, or not at all",
             (*_PATH, "config", "draft_tensor_parallel_size"),

@@ -149,7 +149,8 @@ FORMS = {
     ),
     "version": Form(
         "a version such as 0.19.0",
-        r"[0-9]+(\.[0-9]+)*([.-]?[a-z][a-z0-9]*)?([.-][a-z0-9]+)*(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
+        r"([0-9]+!)?[0-9]+(\.[0-9]+)*([._-]?[a-z][a-z0-9]*)?([._-][a-z0-9]+)*"
+        r"(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
     ),
     "image": Form("a container image such as vllm/vllm-openai:v0.19.0", _IMAGE),
     "requirement": Form("'>=' and a version, such as '>=0.3'", r">= ?[0-9]+(\.[0-9]+)*"),
@@ -216,7 +217,7 @@ def _host(text: str) -> str:
 
 def _without_v(text: str) -> str:
     """Tags begin with it; llama.cpp's, which count builds, with a b."""
-    return text.removeprefix("v").removeprefix("b")
+    return text.strip().lower().removeprefix("v").removeprefix("b")
 
 
 def _gib(text: str) -> str:

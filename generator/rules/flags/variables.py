@@ -28,11 +28,12 @@ def unknown_variable(flags: CheckedFlags) -> Iterator[Fault]:
     yield from flags.errors("SG644")
 
 
-@rule("SG645")
+@rule("SG645", Severity.WARNING)
 def variable_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
     """A variable of the engine is one that its version reads, not an earlier or later one.
 
-    What took the place of one is said where it is known.
+    The engine starts all the same and does not do what the variable says. What took the place of
+    one is said where it is known.
 
     Source: the engines' own code (schemas/engines, schemas/replaced.tsv).
 
@@ -46,7 +47,7 @@ def variable_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
           args:
             attention-backend: FLASHINFER
     """
-    yield from flags.errors("SG645")
+    yield from flags.warnings("SG645")
 
 
 @rule("SG646", Severity.WARNING)

@@ -14,6 +14,7 @@ from generator.sitefile.declaration import DeclaredEngine, Topology
 
 _FAULTY = "SG410 SG411 SG412 SG413"
 _MERGE, _CROSS = "NCCL_IB_MERGE_NICS", "NCCL_CROSS_NIC"
+_TRIANGLE = 3
 
 
 @rule("SG431", unless="SG208", suppressed_by=_FAULTY)
@@ -81,16 +82,19 @@ def unmerged_ports_of_a_ring(
 
     Unmerged, NCCL does not pick a port by the peer's subnet. It sends by the port that it receives
     on, which is right where each cable joins p0 and p1; with `NCCL_CROSS_NIC: 1` by the other one,
-    which is right where each joins the same port of both nodes. Merged, any cabling is right. A
-    patched build may have a way of its own.
+    which is right where each joins the same port of both nodes. Merged, any cabling is right. On
+    three nodes, all of them neighbours, cables from p0 to p1 are right with either. A patched build
+    may have a way of its own.
 
-    Source: NCCL 2.30.7, src/transport/net_ib/connect.cc and src/graph/search.cc.
+    Source: NCCL 2.30.7, src/transport/net_ib/connect.cc and src/graph/search.cc; three nodes with
+    `NCCL_CROSS_NIC: 1` run in mfellner/sparkrun-recipes and are sparkrun's default.
 
     Bad:
         topology:
           kind: ring
         engine:
           nccl: 2.30.7
+          parallel: {tensor: 4}
           env:
             NCCL_IB_MERGE_NICS: 0
             NCCL_CROSS_NIC: 1
@@ -100,6 +104,7 @@ def unmerged_ports_of_a_ring(
           kind: ring
         engine:
           nccl: 2.30.7
+          parallel: {tensor: 4}
           env:
             NCCL_CROSS_NIC: 1
     """
@@ -108,7 +113,8 @@ def unmerged_ports_of_a_ring(
         return
     ports = {cable.a.port == cable.b.port for cable in fabric.cables if isinstance(cable.b, Port)}
     crosses = engine.env.get(_CROSS) == "1"
-    if ports == {crosses}:
+    is_triangle = ports == {False} and len(fabric.pairs) == _TRIANGLE
+    if ports == {crosses} or is_triangle:
         return
     more = f" and '{_CROSS}: 1'" if crosses else ""
     yield Fault(

@@ -7,8 +7,11 @@ from generator.engines.vllm.startup.kinds import lacks_eagle3
 _SPECULATIVE = ("model", "speculative")
 _METHOD = (*_SPECULATIVE, "method")
 
-# What 0.19 takes for EAGLE-3, as part of the kind.
-_WITH_EAGLE3 = ("llama", "qwen", "minicpm", "gpt_oss", "hunyuan", "afmoe", "nemotron_h", "deepseek")
+# What 0.19 to 0.21 take for EAGLE-3, as part of the kind.
+_WITH_EAGLE3 = (
+    *("llama", "qwen", "minicpm", "gpt_oss", "hunyuan", "afmoe", "nemotron_h", "deepseek"),
+    *("kimi_k2", "gemma4", "minimax_m2"),
+)
 
 
 def _other_prediction(start: Start) -> Refusal | None:

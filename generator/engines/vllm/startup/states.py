@@ -2,23 +2,36 @@
 
 from generator.engines.conditions import excludes, within
 from generator.engines.startup import Condition, Refusal, Start
+from generator.models.architecture import MAMBA, Recurrent
 
 _REPLAY, _KERNELS, _BUFFER = "use-replayssm", "mamba-backend", "replayssm-buffer-len"
 # The kinds whose classes replay states.
 _REPLAYED = ("nemotron_h", "kimi_k3", "kimi_linear")
 
+# The kinds whose config.json says the type of their states, where no flag does.
+_OWN_STATES = ("nemotron_h", "qwen3_5")
+
+
+def _may_be_half_floats(start: Start, states: Recurrent | None) -> bool:
+    """Whether the model's own config.json may ask for it, which vLLM follows for some kinds."""
+    follows = start.model_type.startswith(_OWN_STATES) or not start.model_type
+    return follows and (states is None or states.state_bytes == 2)
+
 
 def _rounded_states(start: Start) -> Refusal | None:
-    name = "enable-mamba-cache-stochastic-rounding"
-    if not start.is_on(name) or not (start.known and start.known.recurrent):
+    name, dtype = "enable-mamba-cache-stochastic-rounding", start.word("mamba-ssm-cache-dtype")
+    states = start.known.recurrent if start.known else None
+    if not start.is_on(name):
         return None
-    if start.word("mamba-ssm-cache-dtype") != "float16":
+    if dtype != "float16" and not (dtype in ("", "auto") and _may_be_half_floats(start, states)):
         return start.refuse(
             name,
             f"'{name}' needs states in float16",
             "write 'mamba-ssm-cache-dtype: float16' beside it",
         )
-    if start.word(_KERNELS).lower() in ("", "triton"):
+    # Delta rules have kernels of their own, which round as they always do.
+    of_mamba = states is not None and states.kind == MAMBA
+    if of_mamba and start.word(_KERNELS).lower() in ("", "triton"):
         return start.refuse(
             name,
             f"on a GB10 '{name}' is FlashInfer's alone",
