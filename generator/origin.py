@@ -7,10 +7,12 @@ last has its default.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from generator.records import record
 
 
-class Origin(NamedTuple):
+@record
+class Origin:
     """Patterns of keys, and how the value follows from what they hold."""
 
     keys: str

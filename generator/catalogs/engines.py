@@ -5,15 +5,17 @@ Whoever asks for the property of an engine asks here, and not for the engine's n
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from generator.catalogs.versions import Release, release
+from generator.records import record
 
 # What clients ask of a model, and of no other kind of model.
 Task = Literal["chat", "embedding", "rerank"]
 
 
-class BatchDefaults(NamedTuple):
+@record
+class BatchDefaults:
     """From a release on: the most tokens of one step, and the most sequences at once."""
 
     since: Release
@@ -21,7 +23,8 @@ class BatchDefaults(NamedTuple):
     sequences: int
 
 
-class Start(NamedTuple):
+@record
+class Start:
     """The version and image that a new site file starts with.
 
     `launcher` and `ranks_image` are for several nodes, where they are others; `is_made` says that
@@ -37,7 +40,8 @@ class Start(NamedTuple):
     args: Mapping[str, str] = MappingProxyType({})
 
 
-class Paging(NamedTuple):
+@record
+class Paging:
     """An engine whose layers of all kinds share one pool of blocks: since when it does what.
 
     `caches_states`: prefixes of models with recurrent layers are cached unless switched off.
@@ -57,7 +61,8 @@ class Paging(NamedTuple):
     checkpoints_delta: Release
 
 
-class Pools(NamedTuple):
+@record
+class Pools:
     """An engine that divides its room at the start, among a pool for each kind of layers.
 
     `windows` are the tokens of layers with a window for each of those without, `states` the bytes
@@ -74,7 +79,8 @@ class Pools(NamedTuple):
     uncached_flag: str
 
 
-class EngineTraits(NamedTuple):
+@record
+class EngineTraits:
     """What an engine is like; flags by their names without dashes, empty where there is none.
 
     `batches` are its defaults on a GB10, oldest first. `step_flag` sets the tokens of a step,

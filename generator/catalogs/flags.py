@@ -20,7 +20,6 @@ either may be left out; several ranges are parted by commas.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from generator import diagnostics
 from generator.records import record
@@ -63,7 +62,8 @@ class Flag:
         return self.names[0].lstrip("-")
 
 
-class Found(NamedTuple):
+@record
+class Found:
     """What a name of a site file stands for: the option, and the key of a dotted name."""
 
     flag: Flag

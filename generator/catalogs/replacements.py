@@ -3,12 +3,13 @@
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
 
+from generator.records import record
 from generator.resources import SCHEMAS
 
 
-class Replacement(NamedTuple):
+@record
+class Replacement:
     """What to write in place of a name that a program has no more, or never had.
 
     `gone` is the first version of a catalog without it, "earlier" where it was gone before them

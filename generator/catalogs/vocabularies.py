@@ -4,13 +4,14 @@ Source: openai-harmony, src/tiktoken_ext/public_encodings.rs, and tiktoken,
 tiktoken_ext/openai_public.py.
 """
 
-from typing import NamedTuple
+from generator.records import record
 
 # Names the folder that they are read from in place of the internet.
 VARIABLE = "TIKTOKEN_ENCODINGS_BASE"
 
 
-class Vocabulary(NamedTuple):
+@record
+class Vocabulary:
     """A file, and the checksum that its readers ask for."""
 
     file: str

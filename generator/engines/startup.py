@@ -7,7 +7,7 @@ comes from and the versions where it holds; rules turn them into findings.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS, BatchDefaults
@@ -22,14 +22,16 @@ _NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?)([kKmM]?)")
 _POWERS = {"": 1, "k": 1000, "m": 1000**2, "K": 1024, "M": 1024**2}
 
 
-class Given(NamedTuple):
+@record
+class Given:
     """An entry of `engine.args`: its name as it is written, and its value."""
 
     written: str
     value: Any
 
 
-class Refusal(NamedTuple):
+@record
+class Refusal:
     """What is wrong, where, and what to write; `renamed` is the key that a misspelt one is."""
 
     message: str
@@ -49,7 +51,8 @@ class Effect(Enum):
 Found = Refusal | Iterable[Refusal] | None
 
 
-class Condition(NamedTuple):
+@record
+class Condition:
     """A check, the line that it comes from (none where it was inferred), and where it holds.
 
     It holds from the release `since` on, up to and without `until`.
@@ -198,7 +201,8 @@ def _flags(engine: DeclaredEngine) -> dict[str, Given]:
     return flags
 
 
-class Verdict(NamedTuple):
+@record
+class Verdict:
     """A refusal, and how sure it is: whether this version's own code says so."""
 
     refusal: Refusal

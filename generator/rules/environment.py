@@ -219,7 +219,7 @@ def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
             VLLM_LOGGING_LEVEL: DEBUG
     """
     for name in engine.env:
-        if re.fullmatch(_RANK, name):
+        if _is_of_a_rank(name):
             yield Fault(
                 f"{name} differs between nodes, and 'env' is the same on all",
                 ("engine", "env", name),
@@ -229,10 +229,16 @@ def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
             )
 
 
-_RANK = (
-    r"((LOCAL_|NODE_|GROUP_)?RANK|(LOCAL_)?WORLD_SIZE|VLLM_DP_RANK(_LOCAL)?|VLLM_DP_SIZE"
-    r"|OMPI_COMM_WORLD_\w+|PMIX?_\w*RANK|SLURM_(PROCID|LOCALID|NODEID|NTASKS))"
-)
+_RANKS = {
+    *("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
+    *("VLLM_DP_RANK", "VLLM_DP_RANK_LOCAL", "VLLM_DP_SIZE"),
+    *("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_NTASKS"),
+}
+
+
+def _is_of_a_rank(name: str) -> bool:
+    of_pmi = name.startswith(("PMI_", "PMIX_")) and name.endswith("RANK")
+    return name in _RANKS or of_pmi or name.removeprefix("OMPI_COMM_WORLD_") not in ("", name)
 
 
 @rule("SG441", Severity.WARNING)

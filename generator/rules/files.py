@@ -325,7 +325,7 @@ def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
 
 def is_relative_file(name: str, text: str) -> bool:
     """Whether the value of a flag is a file in the folder that the image works in."""
-    return bool(re.fullmatch(_RELATIVE, text)) and _is_read(name)
+    return "." in text and bool(re.fullmatch(_RELATIVE, text)) and _is_read(name)
 
 
 # The end of a name tells a file from a name, an id or a template as text.
@@ -375,7 +375,7 @@ def _named(engine: DeclaredEngine) -> Iterator[_Named]:
     """All whole paths that the engine is told to read."""
     values = (*_texts(engine.args, ("engine", "args")), *_texts(engine.env, ("engine", "env")))
     for key, text in values:
-        if key[2] == _SEARCHED or not _is_read(str(key[2])):
+        if key[2] == _SEARCHED or "/" not in text or not _is_read(str(key[2])):
             continue
         for part in _parts(text):
             if FORMS["path"].fits(part) and not _is_of_the_image(part, engine):

@@ -115,7 +115,7 @@ def compromised_gateway(services: Services) -> Iterator[Fault]:
           gateway: {image: 'ghcr.io/berriai/litellm:v1.106.2'}
     """
     image = services.get(Gateway.NAME, {}).get("image", "")
-    found = re.search(_RELEASE, image)
+    found = re.search(_RELEASE, image) if image else None
     if found and found[1] in COMPROMISED:
         path, usual = ("services", Gateway.NAME, "image"), default("services.gateway.image")
         yield Fault(

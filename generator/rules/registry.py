@@ -13,7 +13,6 @@ A rule's docstring is its documentation: the first line says the rule, the rest 
 `Source:`, who says so; `Bad:` and `Good:` are pieces of site files. `sparkgen explain` prints it.
 """
 
-import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -90,7 +89,8 @@ def rule(
 
     def register(check: Check) -> Check:
         assert number not in RULES, number
-        needs = tuple(inspect.signature(check).parameters)
+        # Every parameter is annotated, and `inspect.signature` of all rules takes milliseconds.
+        needs = tuple(name for name in check.__annotations__ if name != "return")
         RULES[number] = Rule(
             number,
             severity,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from generator.engines import ENGINES
+from generator.records import replace
 from generator.site import Site
 from generator.site.panel import Panel
 
@@ -27,7 +28,7 @@ def _of_engine(site: Site) -> Iterator[Panel]:
             yield panel
             continue
         queries = tuple((_of_group(query, site.slot), legend) for query, legend in panel.queries)
-        yield panel._replace(title=f"{site.slot}: {panel.title}", queries=queries)
+        yield replace(panel, title=f"{site.slot}: {panel.title}", queries=queries)
 
 
 def _of_group(query: str, group: str) -> str:

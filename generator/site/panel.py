@@ -1,9 +1,10 @@
 """What a dashboard shows of an engine, a node or a service."""
 
-from typing import NamedTuple
+from generator.records import record
 
 
-class Panel(NamedTuple):
+@record
+class Panel:
     """One graph: its title, the unit as Grafana calls it, and each query with its legend."""
 
     title: str

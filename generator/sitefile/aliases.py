@@ -4,10 +4,12 @@ Some mean what the site format calls otherwise; others are for what nobody has t
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+
+from generator.records import record, replace
 
 
-class OtherWord(NamedTuple):
+@record
+class OtherWord:
     """A key that is known from elsewhere: the rule that speaks of it, and what to write.
 
     `is_needless` says that the site is fine without it.
@@ -40,7 +42,7 @@ _SCRIPT = OtherWord(
 # By key, in lower case and with '_' for '-'.
 _KEYS: Mapping[str, OtherWord] = {
     "privileged": _PRIVILEGED,
-    **dict.fromkeys(("cap_add", "devices", "security_opt"), _PRIVILEGED._replace(rule="SG101")),
+    **dict.fromkeys(("cap_add", "devices", "security_opt"), replace(_PRIVILEGED, rule="SG101")),
     **dict.fromkeys(("gateway4", "nameservers", "routes", "dhcp4"), _FABRIC),
     "gateway": _GATEWAY,
     **dict.fromkeys(("restart", "restart_policy"), _UNIT),

@@ -15,25 +15,37 @@ from generator.sitefile.source import Document, Plain
 
 MASK = "********"
 
-# What the makers of tokens and keys begin them with.
+# What the makers of tokens and keys begin them with: what each has in it, and all of its shape.
 _SHAPES = {
-    "a Hugging Face token": r"\bhf_[A-Za-z0-9]{20,}",
-    "an NVIDIA API key": r"\bnvapi-[A-Za-z0-9_-]{16,}",
-    "a GitHub token": r"\b(gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})",
-    "a GitLab token": r"\bglpat-[A-Za-z0-9_-]{16,}",
-    "an API key": r"\bsk-[A-Za-z0-9_-]{20,}",
-    "a Slack token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-    "an AWS key": r"\b(AKIA|ASIA)[A-Z0-9]{16}\b",
-    "a Google API key": r"\bAIza[A-Za-z0-9_-]{35}",
-    "a JSON Web Token": r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*",
-    "a private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----"
-    r"(?s:.*?)(-----END [A-Z0-9 ]{0,50}-----|\Z)",
-    "an address with a password": r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:[^\s/@]{1,200}@",
+    "a Hugging Face token": (("hf_",), r"\bhf_[A-Za-z0-9]{20,}"),
+    "an NVIDIA API key": (("nvapi-",), r"\bnvapi-[A-Za-z0-9_-]{16,}"),
+    "a GitHub token": (
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        r"\b(gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})",
+    ),
+    "a GitLab token": (("glpat-",), r"\bglpat-[A-Za-z0-9_-]{16,}"),
+    "an API key": (("sk-",), r"\bsk-[A-Za-z0-9_-]{20,}"),
+    "a Slack token": (("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    "an AWS key": (("AKIA", "ASIA"), r"\b(AKIA|ASIA)[A-Z0-9]{16}\b"),
+    "a Google API key": (("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),
+    "a JSON Web Token": (("eyJ",), r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"),
+    "a private key": (
+        ("-----BEGIN ",),
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----"
+        r"(?s:.*?)(-----END [A-Z0-9 ]{0,50}-----|\Z)",
+    ),
+    "an address with a password": (
+        ("://",),
+        r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:[^\s/@]{1,200}@",
+    ),
 }
-_ANY_SHAPE = "|".join(_SHAPES.values())
+_ANY_SHAPE = "|".join(pattern for _, pattern in _SHAPES.values())
+# Most texts have none of these, and to compile the patterns takes longer than to read a site.
+_SIGNS = tuple(sign for signs, _ in _SHAPES.values() for sign in signs)
 
 # Keys whose values are secrets. Many a number is counted per token, and a file may hold a secret.
 _SECRET_KEY = r"(?i)PASSWORD|PASSWD|PASSPHRASE|(^|_)SECRET(_|$)|API_?KEY|ACCESS_KEY|PRIVATE_KEY"
+_SECRET_WORDS = ("pass", "secret", "key", "token")
 _TOKEN_KEY = r"(?i)(^|_)TOKEN$"
 _REFERENCE_KEY = r"(?i)_(FILE|PATH|DIR|NAME|ID|LENGTH|COUNT)$"
 # In a JSON flag of the engine a token is one of the model's vocabulary, but for these.
@@ -55,7 +67,7 @@ class Secret:
 
 def secrets(document: Document) -> Iterator[Secret]:
     """All texts of a site file that look like secrets, keys too; a repeated alias counts once."""
-    search = _Search(shapes=any(re.search(_ANY_SHAPE, part.text) for part in document.files))
+    search = _Search(shapes=any(is_secret_text(part.text) for part in document.files))
     return search.walk(document.root, (), named=False) if document.root else iter(())
 
 
@@ -92,9 +104,9 @@ class _Search:
         yield from self.walk(value, (*path, name), named)
 
     def _shape(self, text: str) -> str:
-        if not self._shapes or not re.search(_ANY_SHAPE, text):
+        if not self._shapes or not is_secret_text(text):
             return ""
-        return next(looks for looks, pattern in _SHAPES.items() if re.search(pattern, text))
+        return next(looks for looks, (_, pattern) in _SHAPES.items() if re.search(pattern, text))
 
 
 def _names(node: yaml.Node) -> bool:
@@ -108,7 +120,7 @@ def _names(node: yaml.Node) -> bool:
 
 def is_secret_text(text: str) -> bool:
     """Whether a text has the shape of a secret."""
-    return re.search(_ANY_SHAPE, text) is not None
+    return any(sign in text for sign in _SIGNS) and re.search(_ANY_SHAPE, text) is not None
 
 
 def blanked(text: str) -> str:
@@ -193,6 +205,9 @@ def _plain_path(path: KeyPath) -> KeyPath:
 
 def is_secret_key(name: str) -> bool:
     """Whether a value under this name is a secret."""
+    folded = name.casefold()
+    if not any(word in folded for word in _SECRET_WORDS):
+        return False
     name = name.replace("-", "_").replace(".", "_")
     secret = re.search(_SECRET_KEY, name) or re.search(_TOKEN_KEY, name)
     return bool(secret) and not re.search(_REFERENCE_KEY, name)

@@ -222,7 +222,7 @@ def read(name: str, raw: bytes) -> Document:
     try:
         text = _lines(raw)
         builder.findings += _odd_blanks(text)
-        plain = _ODD_BLANK.sub(" ", text) if builder.findings else text
+        plain = re.sub(_ODD_BLANK, " ", text) if builder.findings else text
         _measure(plain)
         root = yaml.compose(plain, Loader=NodeLoader)
         if root is None:
@@ -266,23 +266,29 @@ def _lines(raw: bytes) -> str:
         raise _UnreadableError(
             "SG006", "the file is not UTF-8 text", text, span=span, help=_UTF_8
         ) from error
-    if found := re.search(_FORBIDDEN, text):
+    if not _is_plain(text) and (found := re.search(_FORBIDDEN, text)):
         message = f"the character U+{ord(found[0]):04X} has no place in a site file"
         span = _character(text[: found.start()])
         raise _UnreadableError("SG006", message, text, span=span, help="take it out")
     return text
 
 
+def _is_plain(text: str) -> bool:
+    """Whether a text is of ASCII's printable characters and whitespace, as most are."""
+    return text.isascii() and text.translate(_BLANKS).isprintable()
+
+
+_BLANKS = dict.fromkeys(map(ord, "\t\n"), " ")
 _UTF_8 = "save it as UTF-8"
 _TOO_MUCH = "a site of 244 nodes takes some 60 KiB; is this a site file?"
 
 
 # Blanks that YAML takes for letters: a web page or a word processor put them there.
-_ODD_BLANK = re.compile("[\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]")
+_ODD_BLANK = "[\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]"
 # What of a line is syntax: its indentation, dashes, a key with its colon, and keys in braces.
-_SYNTAX = re.compile(
+_SYNTAX = (
     r"^[ {0}]*(?:-[ {0}]+)*(?:[\w.-]+:(?=[ {0}]))?[ {0}]*"
-    r"|[{{,\[][ {0}]*(?:[\w.-]+:(?=[ {0}]))?[ {0}]*".format(_ODD_BLANK.pattern[1:-1])
+    r"|[{{,\[][ {0}]*(?:[\w.-]+:(?=[ {0}]))?[ {0}]*".format(_ODD_BLANK[1:-1])
 )
 
 
@@ -290,9 +296,10 @@ def _odd_blanks(text: str) -> Iterator[Finding]:
     """Blanks in the syntax of a line that are no blanks to YAML; in a text they may stand."""
     if text.isascii():
         return
+    blank, any_syntax = re.compile(_ODD_BLANK), re.compile(_SYNTAX)
     for number, line in enumerate(text.split("\n")):
-        syntax = _SYNTAX.finditer(line) if _ODD_BLANK.search(line) else ()
-        for odd in (odd for part in syntax for odd in _ODD_BLANK.finditer(line, *part.span())):
+        syntax = any_syntax.finditer(line) if blank.search(line) else ()
+        for odd in (odd for part in syntax for odd in blank.finditer(line, *part.span())):
             span = Span(number, odd.start(), number, odd.end())
             plain = "" if odd[0] in _NO_WIDTH else " "
             yield _error(

@@ -51,7 +51,7 @@ def value_fault(
     """
     path: KeyPath = ("engine", "args", name)
     flag = replace(found.flag, also=(ANY,)) if is_any_choice else found.flag
-    found = found._replace(flag=flag)
+    found = replace(found, flag=flag)
     said = next(_faults(name, value, path, found, parser), None)
     if said and isinstance(value, str) and (meant := before_comment(value)) != value:
         argument = _argument(meant)

@@ -36,7 +36,7 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
             NCCL_DEBUG: INFO
     """
     for name in engine.env:
-        if re.fullmatch(_GPU_DIRECT, name):
+        if name.startswith("NCCL_") and re.fullmatch(_GPU_DIRECT, name):
             yield Fault(
                 f"{name} has no effect: there is no GPUDirect RDMA on GB10",
                 path_of(name),

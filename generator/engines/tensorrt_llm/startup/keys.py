@@ -7,13 +7,14 @@ the words that it takes, if they are a closed list. Nothing is read before the f
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
 
 from generator.catalogs.versions import release
+from generator.records import record
 from generator.resources import SCHEMAS
 
 
-class Key(NamedTuple):
+@record
+class Key:
     """A setting: its type as pydantic has it, and its words, empty where any will do."""
 
     type: str

@@ -7,6 +7,7 @@ from typing import Any
 from generator.diagnostics import all_nearest, did_you_mean, listed, misspelt
 from generator.engines.startup import Condition, Refusal, Start
 from generator.engines.tensorrt_llm.startup.keys import Key, keys, sections
+from generator.records import replace
 
 CONFIG = "config"
 # Set by sparkgen, and refused by a rule of its own.
@@ -57,7 +58,7 @@ def _unknown_keys(start: Start) -> Iterator[Refusal]:
         where = f"'{parent}'" if parent else "TensorRT-LLM's options file"
         refusal = start.refuse(CONFIG, f"{where} has no key '{path[-1]}'", help_text, *path)
         sure = misspelt(path[-1], all_nearest(path[-1], beside))
-        yield refusal._replace(renamed=sure[0] if len(sure) == 1 else "")
+        yield replace(refusal, renamed=sure[0] if len(sure) == 1 else "")
 
 
 def _wrong_values(start: Start) -> Iterator[Refusal]:

@@ -3,13 +3,13 @@
 Read from `vllm/config` of the wheels from 0.19.0 to 0.33.0.
 """
 
-from typing import NamedTuple
-
 from generator.catalogs.versions import Release, release
 from generator.engines.startup import Condition, Refusal, Start
+from generator.records import record
 
 
-class Bound(NamedTuple):
+@record
+class Bound:
     """The bounds of a flag, or of a key of its JSON (`flag.key`), since a release.
 
     `above` and `below` are no values themselves.

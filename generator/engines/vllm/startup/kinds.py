@@ -6,11 +6,11 @@ Of a kind that is not there nothing is known, and nothing is said.
 
 from collections.abc import Mapping
 from functools import cache, wraps
-from typing import NamedTuple
 
 from generator.catalogs.versions import Release, release
 from generator.engines.conditions import Check
 from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.records import record
 from generator.resources import SCHEMAS
 
 _METHOD = ("model", "speculative", "method")
@@ -19,7 +19,8 @@ _UNREAD = (0, 34)
 _NEVER: Release = (10**6,)
 
 
-class Kind(NamedTuple):
+@record
+class Kind:
     """Since which release a class has adapters, EAGLE-3, it over stages, and prediction layers."""
 
     adapters: Release
