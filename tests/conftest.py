@@ -45,7 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--update-golden takes someone who reads the diff; CI does not")
     # In the background of a shell it is ignored, and would be by all that is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Else each worker, and each process of a test, compiles every module and template anew.
+    sys.dont_write_bytecode = False
     if not is_worker(config):
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PATH"] = f"{NODE_PATH}:{os.environ['PATH']}"
         os.environ[BUILT] = tempfile.mkdtemp(prefix="sparkgen-bundles.")
 

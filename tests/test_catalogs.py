@@ -13,8 +13,8 @@ from generator import catalogs
 from generator.catalogs import Checkpoint, Image
 from generator.resources import SCHEMAS
 
-MODELS: dict[str, Any] = yaml.safe_load((SCHEMAS / "models.yaml").read_text(encoding="utf-8"))
-IMAGES: list[dict[str, Any]] = yaml.safe_load((SCHEMAS / "images.yaml").read_text(encoding="utf-8"))
+MODELS: dict[str, Any] = yaml.load((SCHEMAS / "models.yaml").read_bytes(), yaml.CSafeLoader)
+IMAGES: list[dict[str, Any]] = yaml.load((SCHEMAS / "images.yaml").read_bytes(), yaml.CSafeLoader)
 HF_IDS = [item["id"] for entry in MODELS.values() for item in entry["checkpoints"]]
 SOURCES = {"aic", "recipes", "registry", "playbooks", "transformers", "card", "github", "web"}
 KEYS = {

@@ -17,8 +17,8 @@ from generator.site import Node, Site
 from generator.sitefile.disk import beside
 
 FOLDER = Path(__file__).parent / "deployments"
-EXPECTED = yaml.safe_load((FOLDER / "expected.yaml").read_text("utf-8"))
-RUNS = yaml.safe_load((FOLDER / "runs.yaml").read_text("utf-8"))
+EXPECTED = yaml.load((FOLDER / "expected.yaml").read_bytes(), yaml.CSafeLoader)
+RUNS = yaml.load((FOLDER / "runs.yaml").read_bytes(), yaml.CSafeLoader)
 SITES = sorted(path.stem for path in FOLDER.glob("*.yaml") if path.stem not in ("expected", "runs"))
 
 

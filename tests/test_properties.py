@@ -138,7 +138,9 @@ def netplan_gives_each_half_the_address_that_its_cable_means(built: Built) -> No
     renderer = {"renderer": topology["renderer"]} if "renderer" in topology else {}
     mtu = topology.get("mtu", 1500 if topology["kind"] == "switch" else 9000)
     for node in built.site.nodes:
-        network = yaml.safe_load(built.text(node, "etc/netplan/40-cx7.yaml"))["network"]
+        network = yaml.load(built.text(node, "etc/netplan/40-cx7.yaml"), yaml.CSafeLoader)[
+            "network"
+        ]
         assert network.keys() == {"version", "ethernets"}
         assert network["version"] == 2
         routes = [half.pop("routes", ()) for half in network["ethernets"].values()]
@@ -242,7 +244,9 @@ def control_traffic_stays_in_one_network(built: Built) -> None:
 @of_every_cluster
 def nccl_takes_exactly_the_halves_that_have_an_address_and_are_its_own(built: Built) -> None:
     for node in built.site.nodes:
-        network = yaml.safe_load(built.text(node, "etc/netplan/40-cx7.yaml"))["network"]
+        network = yaml.load(built.text(node, "etc/netplan/40-cx7.yaml"), yaml.CSafeLoader)[
+            "network"
+        ]
         told = test_golden.settings(built.text(node, "etc/nccl.conf"))["NCCL_IB_HCA"]
         assert told[0] == "="
         used = network["ethernets"]
@@ -282,7 +286,9 @@ def command(node: Node) -> list[str]:
 @of_every_bundle
 def compose_starts_the_derived_command(built: Built) -> None:
     for node in built.site.nodes if "image" in built.file["engine"] else ():
-        engine = yaml.safe_load(built.text(node, "opt/sparkgen/compose.yaml"))["services"]["engine"]
+        engine = yaml.load(built.text(node, "opt/sparkgen/compose.yaml"), yaml.CSafeLoader)[
+            "services"
+        ]["engine"]
         assert [undoubled(word) for word in engine["command"]] == command(node)
         assert [undoubled(word) for word in engine["entrypoint"]] == [node.container.entrypoint]
         assert undoubled(engine["image"]) == built.file["engine"]["image"]

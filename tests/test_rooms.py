@@ -9,8 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from generator.engines import ENGINES
 from generator.fabric.topologies import TOPOLOGIES
 from generator.resources import ROOT, TEMPLATES
@@ -58,28 +56,16 @@ def modules(path: Path) -> Iterator[str]:
                 yield "__init__" if rest.startswith("__") else rest.partition(".")[0]
 
 
-ROOMS, GROUND, IMPORTS = table(), ground(), imports()
-
-
-def test_table_has_every_room() -> None:
-    assert not {*ROOMS} & GROUND
-    assert {*IMPORTS} == {*ROOMS} | GROUND
-
-
-@pytest.mark.parametrize("name", sorted(GROUND))
-def test_ground_imports_nothing_else(name: str) -> None:
-    assert IMPORTS[name] <= GROUND
-
-
-@pytest.mark.parametrize("name", ROOMS)
-def test_imports_are_those_of_the_table(name: str) -> None:
-    above = {*list(ROOMS)[: list(ROOMS).index(name)]}
-    allowed, used = ROOMS[name], IMPORTS[name] - GROUND
-    if allowed == ANY:
-        assert used <= above
-    else:
-        assert used == allowed
-        assert allowed <= above
+def test_imports_are_those_of_the_table() -> None:
+    rooms, shared, imported = table(), ground(), imports()
+    assert not {*rooms} & shared
+    assert {*imported} == {*rooms} | shared
+    used = {name: imported[name] - shared for name in imported}
+    assert {name for name in shared if used[name]} == set()
+    above = {name: {*list(rooms)[:place]} for place, name in enumerate(rooms)}
+    assert {name: below for name in rooms if (below := used[name] - above[name])} == {}
+    listed = {name: allowed for name, allowed in rooms.items() if allowed != ANY}
+    assert {name: used[name] for name in listed} == listed
 
 
 # Where engines and topologies are at home, and where the same word means something else.
