@@ -31,38 +31,45 @@ if [[ ! -r $node_env ]]; then
   exit 2
 fi
 
-# Of an engine that is one of several here, its group and the facts of that.
-engine='' engine_env=''
+# Of an engine that is one of several here, its group.
+engine=''
 
-# The values of a fact, one per line: of the engine that is looked at, or else of the node.
-fact() {
-  local line lines
-  mapfile -t lines <"${engine_env:-$node_env}"
+# The values of each fact, one per line: of the engine that is looked at, or else of the node.
+declare -A fact_of=()
+
+read_facts() {
+  local line lines name
+  mapfile -t lines <"$1"
+  fact_of=()
   for line in "${lines[@]}"; do
-    [[ $line != "$1="* ]] || echo "${line#*=}"
+    name=${line%%=*}
+    [[ $line != ?*=* ]] || fact_of[$name]+=${fact_of[$name]+$'\n'}${line#*=}
   done
 }
+read_facts "$node_env"
 
-site=$(fact SITE)
-node=$(fact NODE)
-user=$(fact USER)
-management=$(fact MANAGEMENT)
+fact() { [[ ! ${fact_of[$1]+set} ]] || echo "${fact_of[$1]}"; }
+
+site=${fact_of[SITE]:-}
+node=${fact_of[NODE]:-}
+user=${fact_of[USER]:-}
+management=${fact_of[MANAGEMENT]:-}
 docker_is_used=1
-[[ $(fact DOCKER) != no ]] || docker_is_used=''
-visible_gib=$(fact VISIBLE_GIB)
-load_seconds=$(fact LOAD_SECONDS)
+[[ ${fact_of[DOCKER]:-} != no ]] || docker_is_used=''
+visible_gib=${fact_of[VISIBLE_GIB]:-}
+load_seconds=${fact_of[LOAD_SECONDS]:-}
 free_gib=20
 mapfile -t advisories < <(fact ADVISORY)
 mapfile -t secrets < <(fact SECRET)
 mapfile -t kv_offloads < <(fact KV_OFFLOAD)
 mapfile -t groups < <(fact GROUP)
-gateway=$(fact GATEWAY)
-gateway_key=$(fact API_KEY_FILE)
+gateway=${fact_of[GATEWAY]:-}
+gateway_key=${fact_of[API_KEY_FILE]:-}
 mapfile -t routes < <(fact SERVED)
 mapfile -t alternatives < <(fact ALTERNATIVES)
-switch=$(fact SWITCH)
-link_gbit_s=$(fact LINK_GBIT_S)
-half_gbit_s=$(fact HALF_GBIT_S)
+switch=${fact_of[SWITCH]:-}
+link_gbit_s=${fact_of[LINK_GBIT_S]:-}
+half_gbit_s=${fact_of[HALF_GBIT_S]:-}
 mapfile -t halves < <(fact HALF)
 mapfile -t others < <(sed -n 's/^MEMBER=//p' "$here/etc/sparkgen/nodes.env" 2>/dev/null | grep -v "^$node ")
 mapfile -t interfaces < <(fact HALF | cut -d ' ' -f 2)
@@ -70,25 +77,25 @@ mapfile -t interfaces < <(fact HALF | cut -d ' ' -f 2)
 # What is about an engine: that of the node, or of one of its groups.
 read_engine() {
   engine=${1:-} unit=sparkgen-engine${1:+-$1}
-  engine_env=${1:+$here/etc/sparkgen/groups/$1.node.env}
-  head=$(fact HEAD)
-  image=$(fact IMAGE)
-  read -r venv package release <<<"$(fact VENV)"
-  nccl=$(fact NCCL)
-  image_is_pinned=$(fact IMAGE_IS_PINNED)
-  image_is_built=$(fact IMAGE_IS_BUILT)
-  image_build=$(fact IMAGE_BUILD)
-  hub=$(fact HUB)
+  if [[ $engine ]]; then read_facts "$here/etc/sparkgen/groups/$engine.node.env"; else read_facts "$node_env"; fi
+  head=${fact_of[HEAD]:-}
+  image=${fact_of[IMAGE]:-}
+  read -r venv package release <<<"${fact_of[VENV]:-}"
+  nccl=${fact_of[NCCL]:-}
+  image_is_pinned=${fact_of[IMAGE_IS_PINNED]:-}
+  image_is_built=${fact_of[IMAGE_IS_BUILT]:-}
+  image_build=${fact_of[IMAGE_BUILD]:-}
+  hub=${fact_of[HUB]:-}
   mapfile -t models < <(fact MODEL)
   mapfile -t model_files < <(fact MODEL_FILE)
-  vocabularies=$(fact VOCABULARIES)
+  vocabularies=${fact_of[VOCABULARIES]:-}
   mapfile -t vocabulary_files < <(fact VOCABULARY)
   mapfile -t placed < <(fact FILE)
-  model_node=$(fact MODEL_NODE)
-  squashfs=$(fact SQUASHFS)
-  job=$(fact JOB)
+  model_node=${fact_of[MODEL_NODE]:-}
+  squashfs=${fact_of[SQUASHFS]:-}
+  job=${fact_of[JOB]:-}
   mapfile -t keys < <(fact KEY)
-  health_url=$(fact HEALTH_URL)
+  health_url=${fact_of[HEALTH_URL]:-}
   mapfile -t ports < <(fact PORT)
 }
 read_engine
@@ -183,11 +190,10 @@ listed() {
 # Lines with semicolons between.
 in_a_line() { paste -sd ';' | sed 's/;/; /g'; }
 
-# The first line of a file, as the kernel has one value in each; nothing where it has none.
-value() {
-  local text=''
-  { read -r text <"$1"; } 2>/dev/null
-  echo "$text"
+# Sets a variable to the first line of a file, as the kernel has one value in each; to nothing where it has none.
+read_value() { # VARIABLE FILE
+  printf -v "$1" ''
+  { read -r "$1" <"$2"; } 2>/dev/null
 }
 
 # What is there of a path: itself, or the last folder on the way to it.
@@ -295,7 +301,7 @@ version_of() {
 check_advisories() {
   local id of pattern mended text found command_line faults=0
   declare -A version=([kernel]=$(version_of kernel) [driver]=$(version_of driver))
-  command_line=$(value /proc/cmdline)
+  read_value command_line /proc/cmdline
   while read -r id of pattern mended text; do
     found=${version[$of]:-}
     # shellcheck disable=SC2053  # it is a pattern
@@ -570,7 +576,7 @@ check_runtime() {
 # The driver forgets the bound at a boot, and when it is loaded anew.
 check_clock() {
   local bound now
-  bound=$(fact CLOCK_MHZ)
+  bound=${fact_of[CLOCK_MHZ]:-}
   [[ $bound ]] || return 0
   now=$(bounded nvidia-smi --query-gpu=clocks.current.graphics --format=csv,noheader,nounits | head -n 1)
   if [[ ! $now =~ ^[0-9]{1,5}$ ]]; then
@@ -1352,20 +1358,22 @@ peers_of() {
 
 # The first fault of a half alone: those behind it would only repeat it.
 check_link() {
-  local half=$1 interface=$2 address=$4 mtu=$5 cable=$6 net speed=''
+  local half=$1 interface=$2 address=$4 mtu=$5 cable=$6 net carrier found_mtu speed=''
   net=/sys/class/net/$interface
+  read_value carrier "$net/carrier"
+  read_value found_mtu "$net/mtu"
   [[ $(bounded ethtool "$interface") =~ [[:space:]]Speed:\ ([0-9]+)Mb/s ]] && speed=${BASH_REMATCH[1]}
   if [[ ! -e $net ]]; then
     fail "link $half" "cable $cable: there is no interface $interface" \
       "DGX OS turns the NIC off without a cable: put cable $cable in, shut all nodes down and start them again"
-  elif [[ $(value "$net/carrier") != 1 ]]; then
+  elif [[ $carrier != 1 ]]; then
     fail "link $half" "cable $cable: no carrier on $interface" \
       "seat both ends of cable $cable, and see that the other end is up; else shut down and start with the cable in"
   elif [[ ! $speed ]] || ((speed < 200000)); then
     fail "link $half" "cable $cable: $interface runs at ${speed:-an unknown number of} Mb/s, not 200000" \
       "take a cable for 200 Gb/s${switch:+, and set the switch port to 200G without autonegotiation}"
-  elif [[ $(value "$net/mtu") != "$mtu" ]]; then
-    fail "link $half" "cable $cable: the MTU of $interface is $(value "$net/mtu"), not $mtu" "sudo netplan apply"
+  elif [[ $found_mtu != "$mtu" ]]; then
+    fail "link $half" "cable $cable: the MTU of $interface is $found_mtu, not $mtu" "sudo netplan apply"
   elif [[ $(bounded ip -o -4 address show dev "$interface") != *" $address "* ]]; then
     fail "link $half" "cable $cable: $interface does not have the address $address" "sudo netplan apply"
   else
@@ -1444,7 +1452,7 @@ ask() { timeout 10 ping -n -q -c 1 -W 2 -M 'do' -s "$2" -I "$1" "$3" >/dev/null 
 check_hca() {
   local half=$1 interface=$2 hca=$3 folder=/sys/class/infiniband/$3 state
   needs_link hca "$half" || return
-  state=$(value "$folder/ports/1/state")
+  read_value state "$folder/ports/1/state"
   if [[ ! -e $folder ]]; then
     fail "hca $half" "there is no HCA $hca, but: $(listed "$(ls /sys/class/infiniband 2>/dev/null)")" \
       "sudo systemctl restart systemd-udevd && sudo udevadm trigger, or reboot; NCCL is told the name $hca"
@@ -1459,12 +1467,13 @@ check_hca() {
 
 # The index of an HCA's GID for RoCE v2 that is this address.
 gid_index() {
-  local folder=/sys/class/infiniband/$1/ports/1 octets gid index
+  local folder=/sys/class/infiniband/$1/ports/1 octets gid index kind
   IFS=. read -ra octets <<<"${2%/*}"
   printf -v gid '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' "${octets[@]}"
   while read -r index; do
     index=${index##*/}
-    if [[ $(value "$folder/gid_attrs/types/$index") == "RoCE v2" ]]; then
+    read_value kind "$folder/gid_attrs/types/$index"
+    if [[ $kind == "RoCE v2" ]]; then
       echo "$index"
       return
     fi
@@ -1488,7 +1497,8 @@ check_gid() {
 # Two lanes less, or an old generation, halve a half; neither shows in the speed of the link.
 check_pcie() {
   local half=$1 interface=$2 hca=$3 device=/sys/class/infiniband/$3/device speed width
-  speed=$(value "$device/current_link_speed") width=$(value "$device/current_link_width")
+  read_value speed "$device/current_link_speed"
+  read_value width "$device/current_link_width"
   if [[ ! $speed || ! $width ]]; then
     skip "pcie $half" "there is no PCIe link of $hca in /sys"
   elif [[ $speed != 32* || $width != 4 ]]; then
@@ -1569,7 +1579,7 @@ check_owner() {
 check_sysctl() {
   local key value found wrong=()
   while IFS=' =' read -r key value; do
-    found=$(value "/proc/sys/${key//.//}")
+    read_value found "/proc/sys/${key//.//}"
     [[ $found == "$value" ]] || wrong+=("$key is ${found:-missing}, not $value")
   done < <(grep -s '^net' "$here/etc/sysctl.d/90-sparkgen.conf")
   if ((${#wrong[@]})); then
@@ -1725,7 +1735,7 @@ check_both_ways() {
 
 check_nccl() {
   local found status command=(/opt/sparkgen/nccl-test.sh ${engine:+--group "$engine"})
-  if [[ ! $health_url || -z $(fact TEST_NCCL) ]]; then
+  if [[ ! $health_url || -z ${fact_of[TEST_NCCL]:-} ]]; then
     return
   elif ((EUID == 0)); then
     skip "bandwidth nccl" "mpirun refuses root: run this as $user"
