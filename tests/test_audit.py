@@ -314,6 +314,48 @@ def test_an_empty_line_of_nccl_conf(sparkgen: Command, tmp_path: Path) -> None:
     )
 
 
+SCRIPT = """\
+sudo tee /etc/netplan/40-cx7.yaml <<EOF
+network:
+  version: 2
+  ethernets:
+    enp1s0f0np0: {addresses: [192.168.100.10/24]}
+    enP2p1s0f0np0: {addresses: [192.168.100.11/24]}
+EOF
+docker run --network host -v ./models:/models -v __HOME__/own:/own vllm/vllm-openai:latest \\
+  --model openai/gpt-oss-120b --host 10.0.0.11 --gpu-memory-utilization 0.8 --max-model-len 32768 \\
+  --chat-template /models/t.jinja --tool-parser-plugin /own/p.py \\
+  --reasoning-parser-plugin /gone/p.py
+"""
+TEMPLATE = """\
+model: openai/gpt-oss-120b
+container: vllm/vllm-openai:v0.33.0
+defaults: {host: 10.0.0.11, gpu_memory_utilization: 0.8, max_model_len: 32768}
+env: {LD_PRELOAD: /cache/huggingface/libnccl.so.2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("setup.sh", SCRIPT, [(6, "SG301"), (8, "SG609"), (11, "SG695")]),
+        # A launcher mounts what it likes.
+        ("recipe.yaml", TEMPLATE, []),
+        (
+            "train.sh",
+            "NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5_0 torchrun --nnodes=2 own.py\n",
+            [(1, "SG414")],
+        ),
+        ("nccl.conf", "NCCL_DEBUG=INFO\n NCCL_IB_TIMEOUT=22\n", [(2, "SG842")]),
+    ],
+)
+def test_places(name: str, text: str, expected: list[tuple[int, str]]) -> None:
+    """By line and rule; what is mounted is there, and what a shell reads is no line of NCCL's."""
+    adopted = adopt(read([Input("", name, text.encode())]), "mine", "mine.yaml")
+    found = [(r.place.span.line + 1, r.rule) for r in audit(adopted) if r.place.span]
+    assert found == expected
+
+
 ODD = (
     b"999.1.1.1/24",
     b"",

@@ -431,6 +431,151 @@ docker run --network host -v /srv/models:/models:ro -v ~/mine.py:/usr/lib/mine.p
         },
         ["SG845"],
     ),
+    "any tag of vLLM's own image, and a model that the shell knows": (
+        """\
+docker container run --gpus all -p 8100:8000 -v ~/.cache/huggingface:/root/.cache/huggingface \\
+  ${HF_TOKEN:+-e "HF_TOKEN=$HF_TOKEN"} vllm/vllm-openai:cu130-nightly ${MODEL_HANDLE} \\
+  --gpu-memory-utilization 0.8 --host 127.0.0.1 --port ${PORT:-8000} > run.log 2>&1
+""",
+        {
+            "engine.image": "vllm/vllm-openai:cu130-nightly",
+            "engine.port": 8100,
+            "engine.memory_utilization": 0.8,
+            "model.name": "gpt-oss-120b",
+        },
+        ["SG609"],
+    ),
+    "a shell's options before its script, words in one variable, and lists": (
+        """\
+EXTRA="--enable-prefix-caching --max-num-seqs 4"
+ARGS=(
+  # what all models take
+  --served-model-name oss
+)
+ARGS+=(--host 127.0.0.1)
+docker run --privileged=false vllm/vllm-openai:v0.33.0-cu130 \\
+  bash -c -i "vllm serve --model openai/gpt-oss-120b \\
+  --gpu-memory-utilization 0.8 --max-model-len 32768 $EXTRA" "${ARGS[@]}"
+""",
+        {
+            "engine.version": "0.33.0",
+            "engine.args": {"enable-prefix-caching": True},
+            "engine.bind": "local",
+            "model.max_sequences": 4,
+            "model.served_name": "oss",
+        },
+        [],
+    ),
+    "branches that say otherwise": (
+        """\
+case $1 in
+  big) MODEL=openai/gpt-oss-120b ;;
+  small) MODEL=openai/gpt-oss-20b ;;
+esac
+docker run vllm/vllm-openai:v0.33.0 --model "$MODEL" --gpu-memory-utilization 0.8 --host 10.0.0.11
+""",
+        {"engine.memory_utilization": 0.8, "model.name": "gpt-oss-120b"},
+        [],
+    ),
+    "a command without a container, with what its script exports": (
+        """\
+#!/bin/bash
+PREFIX=10.20.0
+sudo ip addr add ${PREFIX}.1/24 dev enp1s0f0np0
+sudo ip link set enp1s0f0np0 mtu 9000 up
+sudo ip a add 10.20.1.1/24 dev enP2p1s0f0np0
+export NCCL_IB_HCA=rocep1s0f0,roceP2p1s0f0   # both halves
+export NCCL_NET_GDR_LEVEL=5
+export COMMENT="vllm serve is started below"
+echo "vllm serve nothing"
+nohup vllm serve openai/gpt-oss-120b --tensor-parallel-size 2 --host 10.0.0.11 \\
+  --gpu-memory-utilization 0.8 --max-model-len 32768 > serve.log 2>&1 &
+""",
+        {
+            "nodes": [
+                {"name": name, "management": {"interface": "enP7s7", "address": address}}
+                for name, address in (("spark1", "10.0.0.11/24"), ("spark2", "10.0.0.12/24"))
+            ],
+            "cabling": [
+                {
+                    "endpoints": ["spark1:p0", "spark2:p0"],
+                    "addresses": [
+                        ["10.20.0.1/24", "10.20.0.2/24"],
+                        ["10.20.1.1/24", "10.20.1.2/24"],
+                    ],
+                }
+            ],
+            "engine.env": {"NCCL_NET_GDR_LEVEL": "5"},
+        },
+        ["SG418"],
+    ),
+    "files that a script writes, one for each node": (
+        """\
+sudo tee /etc/netplan/40-cx7.yaml > /dev/null <<EOF
+network:
+  version: 2
+  ethernets:
+    enp1s0f1np1: {addresses: [192.168.100.10/24]}
+    enP2p1s0f1np1: {addresses: [192.168.101.10/24]}
+EOF
+sudo tee /etc/nccl.conf <<'EOF'
+NCCL_NET_GDR_LEVEL=5
+EOF
+# on the other node
+sudo tee /etc/netplan/40-cx7.yaml > /dev/null <<EOF
+network:
+  version: 2
+  ethernets:
+    enp1s0f1np1: {addresses: [192.168.100.11/24]}
+    enP2p1s0f1np1: {addresses: [192.168.101.11/24]}
+EOF
+""",
+        {
+            "cabling": [
+                {
+                    "endpoints": ["spark1:p1", "spark2:p1"],
+                    "addresses": [
+                        ["192.168.100.10/24", "192.168.100.11/24"],
+                        ["192.168.101.10/24", "192.168.101.11/24"],
+                    ],
+                }
+            ],
+            "engine.env": {"NCCL_NET_GDR_LEVEL": "5"},
+        },
+        ["SG418"],
+    ),
+    "what Compose merges, and leaves to the container's shell": (
+        """\
+x-common: &common
+  image: vllm/vllm-openai:v0.33.0
+  environment: &env {NCCL_IB_TIMEOUT: 22}
+  volumes: ["${HF:-${HOME}/.cache/huggingface}:/root/.cache/huggingface"]
+services:
+  head:
+    <<: *common
+    ports: ["8001:8000"]
+    environment: {<<: *env, OWN_NAME: "${NOBODY}"}
+    command: >
+      --model openai/gpt-oss-120b --gpu-memory-utilization 0.8 --max-model-len 32768
+      --host 10.0.0.11 --served-model-name $${NAME:-oss}
+""",
+        {
+            "engine.port": 8001,
+            "engine.env": {"NCCL_IB_TIMEOUT": "22"},
+            "model": {"name": "gpt-oss-120b", "context_length": 32768},
+        },
+        [],
+    ),
+    "a network that is nobody's, and a template's gaps": (
+        """\
+sudo ip addr add 10.0.0.1/24 dev enp1s0f0np0
+sudo nmcli con add type ethernet ifname enP2p1s0f0np0 ipv4.method manual ipv4.addresses 10.0.1.1/24
+vllm serve openai/gpt-oss-120b --port __PORT__ --tensor-parallel-size 2 --host 10.0.0.1 \\
+  --gpu-memory-utilization 0.8 --max-model-len 32768
+""",
+        {"nodes.0.management.address": "172.31.250.11/24"},
+        [],
+    ),
 }
 
 

@@ -97,7 +97,7 @@ def _alone(
     ranks = running.size(head)
     if head is None and all(not node.interfaces for node in nodes):
         # Settings of NCCL alone are for more than one node.
-        ranks = 2 if any(node.settings for node in nodes) else ranks
+        ranks = 2 if any(_has_settings(node) for node in nodes) else ranks
     missing = _earlier_ranks(nodes, head)
     nodes[:0] = missing
     variables = {node.name: _variables(node, commands.get(node.name)) for node in nodes}
@@ -299,6 +299,12 @@ def _rank(command: Command | None) -> int:
     return command.rank if command else 1 << 10
 
 
+def _has_settings(node: FoundNode) -> bool:
+    """Whether a node has NCCL's file, or a script that sets its variables."""
+    loose = [c for c in node.containers if not (c.words or c.image)]
+    return bool(node.settings) or any(v.name.startswith("NCCL_") for c in loose for v in c.env)
+
+
 def _variables(node: FoundNode, command: Command | None) -> list[Variable]:
     """NCCL's file and the container's variables, which win, even an empty one."""
     merged = {variable.name: variable for variable in node.settings}
@@ -411,9 +417,9 @@ def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str
         name, text = variable.name, variable.value.text
         if _SYSTEM.fullmatch(name) or _OWN_ADDRESS.fullmatch(name) or name in caches:
             continue
-        if name in ("VLLM_ENGINE_READY_TIMEOUT_S", "RAY_memory_monitor_refresh_ms") or "$" in text:
+        if name in ("VLLM_ENGINE_READY_TIMEOUT_S", "RAY_memory_monitor_refresh_ms"):
             continue
-        if text == REMOVED or serving_secret(name):
+        if text == REMOVED or serving.is_open(text) or serving_secret(name):
             continue
         if usual.get(name) == text or (name == "NCCL_IB_SUBNET_AWARE_ROUTING" and text == "1"):
             continue
@@ -443,16 +449,17 @@ def _other_engines(
 
 
 def _left_out(draft: Draft, variables: Mapping[str, Sequence[Variable]]) -> None:
-    """Variables of the engine whose values a capture left on the node."""
+    """Variables of the engine whose values a capture left on the node, or only a shell knows."""
     said = set()
     for own in variables.values():
         for variable in own:
             name = variable.name
             is_own = not (_SYSTEM.fullmatch(name) or serving_secret(name) or name in said)
-            if variable.value.text == REMOVED and is_own:
+            is_removed = variable.value.text == REMOVED
+            if is_own and (is_removed or serving.is_open(variable.value.text)):
                 said.add(name)
-                text = f"the value of {name}, which the capture left out"
-                draft.losses.append(Loss(text, variable.value))
+                why = "the capture left out" if is_removed else "only the shell knows"
+                draft.losses.append(Loss(f"the value of {name}, which {why}", variable.value))
 
 
 def serving_secret(name: str) -> bool:

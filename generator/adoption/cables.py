@@ -18,7 +18,10 @@ _HALVES = {Half(p, h).interface: (p, h) for p in PORTS for h in HALVES}
 _HCAS = {Half(p, h).hca: (p, h) for p in PORTS for h in HALVES}
 _SWITCH_NAME = "switch"
 _POOL = IPv4Network("10.100.0.0/16")
-_EXAMPLES = "10.0.0.{}/24"
+# Where nodes are managed that nobody says it of: the first of these that is nobody else's.
+_EXAMPLES = [
+    IPv4Network(f"{start}.0/24") for start in ("10.0.0", "172.31.250", "192.168.250", "10.250.250")
+]
 
 End = tuple[str, int]
 Edge = tuple[End, End]
@@ -292,8 +295,9 @@ def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
     """Write nodes, cables and topology; `plane` is where control traffic goes, if that is said."""
     order = [w.node for w in cabling.nodes]
     plain = _is_pooled(cabling)
+    network = _managed(order, interface)
     for number, node in enumerate(order):
-        _node(draft, number, node, interface, node.name in cabling.guessed)
+        _node(draft, number, node, interface, node.name in cabling.guessed, network)
         host = _host(cabling, node.name) if plain else None
         if host is not None and host != FIRST_HOST + number:
             draft.put(("nodes", number, "host"), host)
@@ -335,7 +339,36 @@ def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
     return (found[0].name, found[0].addresses[0]) if found else None
 
 
-def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool) -> None:
+def _managed(nodes: Sequence[FoundNode], wanted: str) -> IPv4Network:
+    """A network to manage nodes in: the other nodes', else one that none of them has."""
+    said = [known[1].text for node in nodes if (known := management(node, wanted))]
+    if said:
+        return IPv4Interface(said[0]).network
+    taken = [
+        IPv4Interface(word.text).network
+        for node in nodes
+        for one in node.interfaces
+        for word in one.addresses
+    ]
+    free = (own for own in _EXAMPLES if not any(own.overlaps(other) for other in taken))
+    return next(free, _EXAMPLES[0])
+
+
+def _free(network: IPv4Network, number: int, draft: Draft) -> str:
+    """An address for a node that nobody says one of."""
+    others = {str(node.get("management", {}).get("address", "")) for node in draft.data["nodes"]}
+    hosts = (network.network_address + FIRST_HOST + number + n for n in count())
+    return next(own for h in hosts if (own := f"{h}/{network.prefixlen}") not in others)
+
+
+def _node(
+    draft: Draft,
+    number: int,
+    node: FoundNode,
+    wanted: str,
+    guessed: bool,
+    network: IPv4Network,
+) -> None:
     path = ("nodes", number)
     draft.put((*path, "name"), node.name, node.place)
     known = management(node, wanted)
@@ -345,7 +378,7 @@ def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool
         draft.put((*path, "management", "address"), word.text, word)
     elif not (node.place and node.interfaces):
         draft.put((*path, "management", "interface"), RJ45)
-        draft.put((*path, "management", "address"), _EXAMPLES.format(FIRST_HOST + number))
+        draft.put((*path, "management", "address"), _free(network, number, draft))
         draft.comments[path] = "guessed: where the node is managed"
         draft.guesses.append(f"where {node.name} is managed")
     if guessed:

@@ -16,7 +16,9 @@ from generator.adoption.found import (
     Variable,
     Word,
 )
-from generator.adoption.text import Text, Yaml, shell_words, variables
+from generator.adoption.shell import shell_words
+from generator.adoption.text import Text, variables
+from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture
 from generator.catalogs.commands import PACKAGES
 from generator.diagnostics import Span

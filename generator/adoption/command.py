@@ -8,7 +8,8 @@ from typing import Any
 
 from generator import catalogs
 from generator.adoption.found import Container, Word
-from generator.adoption.text import Text, shell_words
+from generator.adoption.shell import shell_words
+from generator.adoption.text import Text
 from generator.catalogs.commands import PROGRAMS, SERVERS, UNDER_RAY, VERSION_VARIABLES, WORKERS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
@@ -16,6 +17,9 @@ from generator.engines import ENGINES
 from generator.records import record, replace
 
 _IN_A_VENV = r"(/.+)/bin/(python[0-9.]*|vllm|sglang|trtllm-serve)"
+# What may stand first behind the image of a server: a flag, a model, or what a shell puts in.
+_MODEL = re.compile(r"[-$]|(?!.*/s?bin/).*/")
+_REDIRECTION = re.compile(r"[0-9&]?(>>?|<)(&?[^{<>]*)$")
 
 
 @record
@@ -111,7 +115,7 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
             return Command(worked_for, container, "", is_worker=True)
     is_script = bool(words) and words[0].text.endswith((".sh", ".py"))
     engine = image.engine if image else _server(container)
-    if engine and words and not is_script and re.match(r"-|.*/", words[0].text):
+    if engine and words and not is_script and _MODEL.match(words[0].text):
         return _command(engine, container, _until_break(words), ray, programs)
     if ray:
         return Command(
@@ -140,11 +144,17 @@ def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
                 yield Word(own.text, word.file, word.span, own.breaks)
         else:
             yield word
-        shell = bool(re.fullmatch(r"-[a-z]*c", word.text))
+        shell = is_script_next(word.text, shell)
+
+
+def is_script_next(text: str, was_next: bool) -> bool:
+    """Whether what follows a word is a shell's script: behind its -c, and its other options."""
+    return bool(re.fullmatch(r"-[a-z]*c", text)) or (was_next and text.startswith("-"))
 
 
 def _until_break(words: Sequence[Word]) -> list[Word]:
-    end = next((number for number, word in enumerate(words) if word.breaks), len(words))
+    ends = (n for n, word in enumerate(words) if word.breaks or _REDIRECTION.match(word.text))
+    end = next(ends, len(words))
     return [word for word in words[:end] if word.text != "\\"]
 
 

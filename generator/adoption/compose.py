@@ -1,14 +1,14 @@
 """Containers out of Compose files."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
 
+from generator.adoption.command import is_script_next
 from generator.adoption.docker import variable
 from generator.adoption.found import Container, Variable, Word
-from generator.adoption.text import Yaml
+from generator.adoption.yaml_file import Yaml
 
 _OPTIONS = {
     "restart": "restart",
@@ -18,6 +18,7 @@ _OPTIONS = {
     "shm_size": "shm-size",
     "mem_limit": "memory",
     "container_name": "name",
+    "env_file": "env-file",
 }
 
 
@@ -36,10 +37,12 @@ def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
             for key, option in _OPTIONS.items()
             if (word := file.word(file.get(node, key), known))
         }
+        if port := file.word(file.get(node, "ports", 0), known):
+            options["publish"] = port
         own = tuple(_environment(file, file.get(node, "environment"), known))
         values = {**known, **{v.name: v.value.text for v in own}}
         entry = tuple(_command(file, file.get(node, "entrypoint"), values))
-        shell = bool(entry) and _is_shell(entry[-1])
+        shell = bool(entry) and is_script_next(entry[-1].text, False)
         yield Container(
             name=name,
             image=file.word(file.get(node, "image"), known),
@@ -64,11 +67,7 @@ def _command(
             yield from file.script(item, known)
         else:
             yield word
-        shell = _is_shell(word)
-
-
-def _is_shell(word: Word) -> bool:
-    return bool(re.fullmatch(r"-[a-z]*c", word.text))
+        shell = is_script_next(word.text, shell)
 
 
 def _environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Variable]:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from generator.adoption.found import Container, Variable, Word
-from generator.adoption.text import Text, shell_words
+from generator.adoption.shell import shell_words
+from generator.adoption.text import Text
 
 # Options of `docker run` that take no value; all others do. Source: docker run --help, 29.2.
 _SWITCHES = frozenset(
@@ -24,8 +25,16 @@ def containers(text: Text, words: Sequence[Word]) -> Iterator[Container]:
             start = text.offset(word.span.line, word.span.column) + 1
             end = text.offset(word.span.end_line, word.span.end_column) - 1
             yield from containers(text, list(shell_words(text, start, end, {})))
-        if word.text == "run" and number and words[number - 1].text.rpartition("/")[2] == "docker":
+        if word.text == "run" and _is_client(words[max(number - 2, 0) : number]):
             yield _container(words[number + 1 :])
+
+
+def _is_client(words: Sequence[Word]) -> bool:
+    """Whether the words before `run` are Docker's client, or one that takes the same options."""
+    texts = [word.text.rpartition("/")[2] for word in words]
+    if texts[-1:] == ["container"]:
+        texts.pop()
+    return texts[-1:] != [] and texts[-1] in ("docker", "podman", "nerdctl")
 
 
 def _container(words: Sequence[Word]) -> Container:

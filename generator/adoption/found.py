@@ -38,7 +38,7 @@ class Container:
     """A container: `words` are its entrypoint and command, `options` what else it is given.
 
     `base` are the image's own variables; `is_changed` says that something changes it first,
-    `is_running` that its process was seen.
+    `is_running` that its process was seen, `is_launched` that a launcher adds to it.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Container:
     base: frozenset[str] = frozenset()
     is_changed: bool = False
     is_running: bool = False
+    is_launched: bool = False
 
 
 @record

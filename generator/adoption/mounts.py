@@ -80,7 +80,7 @@ def _mount(word: Word) -> Mount | None:
     else:
         source, _, rest = said.partition(":")
         target = rest.partition(":")[0]
-    is_path = source.startswith(("/", ".", "~", "$"))
+    is_path = source.startswith(("/", ".", "~", "$", "__"))
     return Mount(source.rstrip("/"), target.rstrip("/"), word) if is_path and target else None
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from generator.adoption.found import Interface, Word
-from generator.adoption.text import Text, Yaml
+from generator.adoption.found import Interface, Loss, Word
+from generator.adoption.text import Text
+from generator.adoption.yaml_file import Yaml
 from generator.records import replace
 
 _ETHERNETS = ("network", "ethernets")
@@ -31,6 +32,28 @@ def interfaces(file: Yaml) -> Iterator[Interface]:
             if word and is_address(word.text):
                 addresses.append(word)
         yield Interface(name, file.place(node), tuple(addresses), file.word(file.get(node, "mtu")))
+
+
+def gateway(file: Yaml) -> str:
+    """The interface of the default route; empty where no file says one."""
+    for name, node in file.pairs(file.get(file.root, *_ETHERNETS)):
+        routes = (file.word(file.get(r, "to")) for r in file.items(file.get(node, "routes")))
+        leads = any(to and to.text in ("default", "0.0.0.0/0") for to in routes)
+        if leads or file.get(node, "gateway4") is not None:
+            return name
+    return ""
+
+
+def losses(file: Yaml) -> Iterator[Loss]:
+    """What a file of netplan sets up beside wired interfaces, and addresses that are none."""
+    for kind in ("bonds", "bridges", "vlans", "tunnels", "wifis", "modems", "vrfs"):
+        for name, node in file.pairs(file.get(file.root, "network", kind)):
+            yield Loss(f"{name}, of netplan's '{kind}'", file.place(node))
+    for name, node in file.pairs(file.get(file.root, *_ETHERNETS)):
+        for item in file.items(file.get(node, "addresses")):
+            word = file.word(item)
+            if word and not is_address(word.text) and ":" not in word.text:
+                yield Loss(f"the address {word.text} of {name}, which is none", word)
 
 
 def is_address(text: str) -> bool:

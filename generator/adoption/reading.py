@@ -1,7 +1,7 @@
 """Tells what a file is, and reads it: a capture, or another of those that people run."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 
 from generator.adoption import (
@@ -13,10 +13,13 @@ from generator.adoption import (
     netplan,
     printed,
     recipes,
+    scripts,
 )
 from generator.adoption.command import find
-from generator.adoption.found import Found, FoundNode, Interface, Loss
-from generator.adoption.text import Text, Yaml, shell_words, variables
+from generator.adoption.found import Container, Found, FoundNode, Interface, Loss
+from generator.adoption.shell import shell_words
+from generator.adoption.text import Text, variables
+from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
 from generator.capture.archive import read as read_archive
 from generator.records import record, replace
@@ -26,8 +29,13 @@ LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 MAX_BYTES = 1 << 20
 _KINDS = (
     "a capture, netplan's, NetworkManager's or networkd's, what 'ip addr' or ibdev2netdev printed, "
-    "nccl.conf, a Compose file, a docker run line, a recipe of sparkrun or spark-vllm-docker, or "
-    "NVIDIA's cluster JSON"
+    "nccl.conf, a Compose file, a docker run line, a script, a recipe of sparkrun or "
+    "spark-vllm-docker, or NVIDIA's cluster JSON"
+)
+_MANIFESTS = re.compile(r"(?m)^apiVersion:")
+_MANIFEST = (
+    "it is a manifest of Kubernetes, which is not read",
+    "name the command and the image of its container as a docker run line",
 )
 _NOTHING = ("it says nothing of a cluster", f"name {_KINDS}")
 
@@ -69,6 +77,21 @@ def _says_something(node: FoundNode) -> bool:
     )
 
 
+def _is_nccl_conf(name: str, text: Text, entries: int) -> bool:
+    """Whether NCCL reads a file: what is called like its own, or has nothing but lines for it."""
+    lines = [line for line in text.text.split("\n") if line.strip() and line[0] != "#"]
+    for_nccl = [line for line in lines if re.match(r"\s*(export\s+)?NCCL_\w+\s*=", line)]
+    own = "nccl" in PurePath(name).name and name.endswith(".conf")
+    return len(for_nccl) == entries and (own or entries == len(lines))
+
+
+def _refuse_broken(name: str, document: source.Document) -> None:
+    """Say where a file is no YAML that is called like it."""
+    wrong = next((f for f in document.findings if f.span), None)
+    if wrong and wrong.span and name.endswith((".yaml", ".yml")):
+        raise CaptureError(f"line {wrong.span.line + 1}: {wrong.message}", wrong.help)
+
+
 class _Reader:
     def __init__(self) -> None:
         self._nodes: dict[str, FoundNode] = {}
@@ -89,7 +112,7 @@ class _Reader:
         text = Text(one.name, raw.replace("\r\n", "\n"))
         self._texts[one.name] = text.text
         if not self._structured(one, text) and not self._plain(one, text):
-            raise CaptureError(*_NOTHING)
+            raise CaptureError(*(_MANIFEST if _MANIFESTS.search(text.text) else _NOTHING))
 
     def found(self) -> Found:
         return Found(tuple(self._nodes.values()), self._texts, tuple(self._losses))
@@ -114,10 +137,13 @@ class _Reader:
             return self._network(one, keyfiles.interfaces(text))
         document = source.read(one.name, text.text.encode())
         if document.root is None:
+            _refuse_broken(one.name, document)
             return False
         file = Yaml(text, document)
         if netplan.is_netplan(file):
-            node = FoundNode(interfaces=tuple(netplan.interfaces(file)))
+            own = tuple(netplan.interfaces(file))
+            node = FoundNode(interfaces=own, gateway=netplan.gateway(file))
+            self._losses += netplan.losses(file)
             self._add(one.node or self._own_name(one.name), node)
         elif compose.is_compose(file):
             self._add(one.node, FoundNode(containers=tuple(compose.containers(file, self._known))))
@@ -137,10 +163,7 @@ class _Reader:
 
     def _plain(self, one: Input, text: Text) -> bool:
         """Whether it is a script, or a file of NAME=VALUE lines."""
-        words = list(shell_words(text, 0, len(text.text), self._known))
-        if found := tuple(docker.containers(text, words)):
-            assigned = tuple(v for word in words for v in docker.variable(word))
-            self._add(one.node, FoundNode(containers=found, assigned=assigned))
+        if self._script(one, text):
             return True
         if self._network(one, printed.interfaces(text).values()):
             return True
@@ -151,11 +174,40 @@ class _Reader:
                 self._add(node.name, node)
             self._add(one.node, FoundNode(containers=(container,)))
             return True
-        if said and all(variable.name.startswith("NCCL_") for variable in said):
+        if said and _is_nccl_conf(one.name, text, len(said)):
             self._add(one.node, FoundNode(settings=said))
         elif said:
             self._known |= {variable.name: variable.value.text for variable in said}
         return bool(said)
+
+    def _script(self, one: Input, text: Text) -> bool:
+        """Whether it is a script that starts an engine, or sets up what one runs on."""
+        words = list(shell_words(text, 0, len(text.text), self._known))
+        known = {**self._known, **scripts.assigned(words)}
+        is_read = self._written(one, text, known)
+        if own := tuple(scripts.interfaces(text, known)):
+            first = replace(one, name="spark1")
+            is_read = self._network(first, netplan.merged((i,) for i in own).values())
+        found = tuple(docker.containers(text, words)) or tuple(scripts.commands(words))
+        settings = () if found else tuple(scripts.exports(words))
+        if settings and any(v.name.startswith("NCCL_") for v in settings):
+            found = (Container("settings", env=settings),)
+        if found:
+            assigned = tuple(v for word in words for v in docker.variable(word))
+            self._add(one.node, FoundNode(containers=found, assigned=assigned))
+        return is_read or bool(found)
+
+    def _written(self, one: Input, text: Text, known: Mapping[str, str]) -> bool:
+        """Whether a script writes a file of a kind that is known."""
+        said, number = False, 0
+        for line, body in scripts.files(text, known):
+            if re.search(r"nccl\.conf", line):
+                self._add(one.node, FoundNode(settings=tuple(variables(body))))
+                said = True
+            elif self._structured(replace(one, name=f"spark{number + 1}"), body):
+                # The next file of the kind is that of the next node.
+                said, number = True, number + 1
+        return said
 
     def _own_name(self, file: str) -> str:
         """The node that a netplan file is of: as it is called, if a node can be called so."""

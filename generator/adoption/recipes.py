@@ -8,7 +8,7 @@ import yaml
 from generator.adoption.command import find
 from generator.adoption.found import Container, FoundNode, Interface, Loss, Variable, Word
 from generator.adoption.netplan import is_address
-from generator.adoption.text import Yaml
+from generator.adoption.yaml_file import Yaml
 from generator.capture import CaptureError
 from generator.catalogs import commands
 from generator.diagnostics import listed
@@ -63,7 +63,9 @@ def container(file: Yaml) -> Container:
     }
     image = file.word(file.get(file.root, "container"))
     is_changed = any(file.get(file.root, key) is not None for key in _CHANGES)
-    found = Container("recipe", image, tuple(words), env, options, is_changed=is_changed)
+    found = Container(
+        "recipe", image, tuple(words), env, options, is_changed=is_changed, is_launched=True
+    )
     if runtime and known is None and find(found, {}) is None:
         why = f"it is a recipe for {runtime.text}, of which nothing is known here"
         raise CaptureError(why, f"the engines are {listed([*commands.RECIPES], 'and')}")

@@ -59,7 +59,7 @@ def fill(draft: Draft, command: Command | None) -> None:
     owned = _owned(engine)
     for entry in command.entries:
         _flag(draft, command, entry, owned.get(entry.name))
-    if not draft.get("model"):
+    if not any(draft.get("model", key) for key in ("name", "source", "file")):
         place = command.entries[0].place if command.entries else container.image
         draft.put(("model", "name"), MODEL, None, "the model, which nothing names")
         if place:
@@ -151,8 +151,17 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
         draft.put(("model", "file"), file, None, f"the file, which the engine takes from {text}")
         draft.put(("model", "source"), repository, word)
         return
+    if is_open(text):
+        draft.losses.append(Loss("the model's name, which only the running shell knows", word))
+        draft.put(("model", "name"), MODEL, None, "the model")
+        return
     if text.startswith("/"):
         text = outside(command.container, text)
+    if text.startswith("/") and not FORMS["path"].fits(text):
+        said = f"the model's path, '{text}', which has other than letters, digits and '._-@+'"
+        draft.losses.append(Loss(said, word))
+        draft.put(("model", "name"), MODEL, None, "the model")
+        return
     if text.endswith(".gguf") and text.startswith("/"):
         draft.put(("model", "file"), text, word)
         name = _by_file(text)
@@ -193,7 +202,11 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         if not entry.is_known:
             # That there is such a flag is checked all the same.
             draft.put(("engine", "args", entry.name), True, entry.place)
-    elif re.search(r"\$|^\{\w+\}$", str(entry.value)) and not _is_secret(key):
+    elif (
+        is_open(str(entry.value))
+        and not _is_secret(key)
+        and key not in ("model.name", "model.file")
+    ):
         said = f"--{entry.name} {entry.value}, which only the shell knows"
         draft.losses.append(Loss(said, entry.place))
     elif key is None and _is_of_the_image(command.container, entry):
@@ -203,6 +216,11 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         draft.put(("engine", "args", entry.name), _argument(entry.value), entry.place)
     else:
         _owned_flag(draft, command, entry, key)
+
+
+def is_open(text: str) -> bool:
+    """Whether a text is for a shell, or for whoever fills in a template, to complete."""
+    return bool(re.search(r"\$|^\{\w+\}$|^<[^<>]+>$|^__[A-Z_]+__$", text))
 
 
 def _is_of_the_image(container: Container, entry: Entry) -> bool:

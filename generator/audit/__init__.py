@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from generator.adoption import Adoption
 from generator.adoption.found import Word
+from generator.adoption.mounts import mounts
 from generator.audit import own
 from generator.diagnostics import Finding, Related
 from generator.reports.remarks import Place, Remark
@@ -72,6 +73,9 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
         return any(
             container.is_running for node in adopted.found.nodes for container in node.containers
         )
+    if finding.rule == "SG695":
+        said = adopted.origin(finding.path)
+        return said is not None and not _is_missing(adopted, said.text)
     # An empty variable masks a line of nccl.conf, and is nothing where there is no such line.
     nodes = adopted.found.nodes
     if finding.rule == "SG413" and finding.path[-2:-1] == ("env",) and all(n.place for n in nodes):
@@ -79,6 +83,15 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
         is_set = any(name == own.name for node in nodes for own in node.settings)
         return bool(place and not place.text and not is_set)
     return False
+
+
+def _is_missing(adopted: Adoption, text: str) -> bool:
+    """Whether no file of a value can be in the container that is known best."""
+    container = adopted.command.container if adopted.command else None
+    if container is None or container.image is None or container.is_launched:
+        return False
+    parts = re.split(r"[:,;= ]", text)
+    return not any(mount.holds(part) for mount in mounts(container) for part in parts)
 
 
 def _message(finding: Finding, place: Word) -> str:

@@ -30,9 +30,13 @@ PROGRAMS: Sequence[Program] = (
 WORKERS: Mapping[str, str] = dict.fromkeys(
     ("ggml-rpc-server", "rpc-server", "llama-rpc-server"), "llama.cpp"
 )
-# What an image starts that is no engine's of the catalog, by a part of its name.
-# Source: llama.cpp, .devops/cuda.Dockerfile: its server's images start llama-server.
-SERVERS: Mapping[str, str] = {"ggml-org/llama.cpp:server": "llama.cpp"}
+# What an image starts whose tag the catalog does not know, by a part of its name.
+# Source: llama.cpp, .devops/cuda.Dockerfile: its server's images start llama-server; vLLM,
+# docker/Dockerfile: vllm-openai starts the server, whatever the tag.
+SERVERS: Mapping[str, str] = {
+    "ggml-org/llama.cpp:server": "llama.cpp",
+    "vllm/vllm-openai": "vllm",
+}
 # Who is served where `ray start` is all that a container says.
 UNDER_RAY = "vllm"
 # The folders that Python leaves of a package, and the variables of images that say a version.

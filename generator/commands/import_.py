@@ -61,9 +61,10 @@ def command(
 
     FILE is a capture, or a file that people run clusters with: netplan's,
     NetworkManager's or networkd's, what 'ip addr' and ibdev2netdev printed, nccl.conf, Compose, a
-    docker run line, a recipe of sparkrun or spark-vllm-docker with its .env, or NVIDIA's cluster
-    JSON. NODE= says which node it is of. What nobody said is guessed, and marked; what the format
-    does not hold is listed at the end. It never overwrites a file.
+    docker run line, a script that sets up a node or starts an engine, a unit, a recipe of sparkrun
+    or spark-vllm-docker with its .env, or NVIDIA's cluster JSON. NODE= says which node it is of.
+    What nobody said is guessed, and marked; what the format does not hold is listed at the end. It
+    never overwrites a file.
     """
     if file and file.exists():
         fail(f"{file} is there already; import never overwrites a site file")

@@ -42,7 +42,7 @@ def addresses_out_of_range(
             NCCL_IB_ADDR_RANGE: 10.100.0.0/16
     """
     value = engine.env.get("NCCL_IB_ADDR_RANGE")
-    if value is None:
+    if not value:
         return
     wanted = ip_network(value, strict=False)
     outside = [

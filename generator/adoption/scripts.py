@@ -1,0 +1,120 @@
+"""What a script says beside `docker run`: what it serves, and the files and addresses it sets."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from generator.adoption.command import find
+from generator.adoption.docker import variable
+from generator.adoption.found import Container, Interface, Variable, Word
+from generator.adoption.netplan import is_address
+from generator.adoption.shell import expand
+from generator.adoption.text import NAME, Text
+
+# What a command that serves may begin with. Of spark-vllm-docker's launcher -t is the image.
+_RUNS = re.compile(
+    r"(?:.*/)?(?:exec|sudo|nohup|env|time|setsid|numactl|taskset|uv|python[0-9.]*|mpirun|srun|vllm"
+    r"|sglang|trtllm-serve|trtllm-llmapi-launch|llama-server|ray|bash|sh"
+    rf"|launch-cluster\.sh)|{NAME}=.*"
+)
+_LAUNCHER = "launch-cluster.sh"
+_IN_A_CONTAINER = re.compile(r"(?:.*/)?(?:docker|podman|docker-compose)")
+# Variables that engines, and what they run on, read; others are the script's own.
+_READ = re.compile(
+    r"(NCCL|VLLM|SGLANG|SGL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|FLASHINFER|TRITON|RAY|GGML"
+    r"|LLAMA|TLLM|TRTLLM)_\w+"
+)
+_HERE = re.compile(
+    r"""(?ms)^([^\n#]*<<-?[ \t]*(["']?)(\w+)\2[^\n]*)\n(.*?)^[ \t]*\3[ \t]*$""",
+)
+_ADDRESS = re.compile(
+    r"\bip[ \t]+(?:-\w+[ \t]+)*a(?:ddr(?:ess)?)?[ \t]+(?:add|replace)[ \t]+([^\s;|&]+)"
+    r"(?:[ \t]+(?:brd|broadcast)[ \t]+\S+)?[ \t]+dev[ \t]+([\w.-]+)"
+)
+_PROFILE = re.compile(
+    r"\bnmcli\b[^\n]*\bifname[ \t]+([\w.-]+)[^\n]*?\bip(?:v4\.addresses|4)[ \t]+[\"']?([\d./]+)"
+)
+_MTU = re.compile(
+    r"\bip[ \t]+l(?:ink)?[ \t]+set[ \t]+(?:dev[ \t]+)?([\w.-]+)[^\n;|&]*?\bmtu[ \t]+(\d+)"
+)
+
+
+def commands(words: Sequence[Word]) -> Iterator[Container]:
+    """The commands of a script that serve, with what it exports to them."""
+    exported: list[Variable] = []
+    for command in _commands(words):
+        own = [v for word in command for v in variable(word)]
+        if command[0].text in ("export", "declare"):
+            exported += [v for v in own if _READ.fullmatch(v.name)]
+        elif _may_serve(command):
+            env = (*exported, *(v for v in own if _READ.fullmatch(v.name)))
+            found = Container("command", _image(command), tuple(command), tuple(env))
+            if find(found, {}):
+                yield found
+
+
+def exports(words: Sequence[Word]) -> Iterator[Variable]:
+    """The variables of NCCL, and of what runs on it, that a script exports."""
+    for command in _commands(words):
+        # What stands before a command is exported to that one, and to no other.
+        if len(command) > 1:
+            named = (v for word in command for v in variable(word))
+            yield from (v for v in named if _READ.fullmatch(v.name))
+
+
+def assigned(words: Sequence[Word]) -> Mapping[str, str]:
+    """What variables are, as far as a script says it of them once."""
+    said: dict[str, set[str]] = {}
+    for word in words:
+        for one in variable(word):
+            said.setdefault(one.name, set()).add(one.value.text)
+    once = {name: next(iter(values)) for name, values in said.items() if len(values) == 1}
+    return {name: value for name, value in once.items() if "$" not in value}
+
+
+def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, Text]]:
+    """The files that a script writes, on its own lines, each with the line that says so."""
+    for found in _HERE.finditer(text.text):
+        line = text.text.count("\n", 0, found.start(4))
+        body = found[4] if found[2] else expand(found[4], known)
+        yield found[1], Text(text.file, "\n" * line + body)
+
+
+def interfaces(text: Text, known: Mapping[str, str]) -> Iterator[Interface]:
+    """The interfaces that a script gives addresses, by `ip` or by `nmcli`."""
+    mtus = {found[1]: text.word(found[2], *found.span(2)) for found in _MTU.finditer(text.text)}
+    given = [(m, m[2], m[1], m.span(1), m.span(2)) for m in _ADDRESS.finditer(text.text)]
+    given += [(m, m[1], m[2], m.span(2), m.span(1)) for m in _PROFILE.finditer(text.text)]
+    for _, name, said, where, named in given:
+        address = expand(said.strip("\"'"), known)
+        if is_address(address):
+            word = text.word(address, *where)
+            yield Interface(name, text.word(name, *named), (word,), mtus.get(name))
+
+
+def _commands(words: Sequence[Word]) -> Iterator[list[Word]]:
+    """The commands of a script, without what ends each."""
+    command: list[Word] = []
+    for word in words:
+        if not word.breaks:
+            command.append(word)
+        elif command:
+            yield command
+            command = []
+    if command:
+        yield command
+
+
+def _may_serve(command: Sequence[Word]) -> bool:
+    """Whether a command runs what it names, and does not only speak of it."""
+    first, second = command[0].text, command[1].text if len(command) > 1 else ""
+    if _IN_A_CONTAINER.fullmatch(first):
+        return second in ("exec", "compose")
+    return bool(_RUNS.fullmatch(first))
+
+
+def _image(command: Sequence[Word]) -> Word | None:
+    """The image that spark-vllm-docker's launcher is told to start."""
+    if not command[0].text.endswith(_LAUNCHER):
+        return None
+    texts = [word.text for word in command[:-1]]
+    return command[texts.index("-t") + 1] if "-t" in texts else None

@@ -1,0 +1,177 @@
+"""The words of a shell's text, as far as they are certain without running it."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from generator.adoption.found import Word
+from generator.adoption.text import NAME, Text
+
+_BREAKS = ("&&", "||", ";;", ";", "|", "&")
+_ASSIGNED = re.compile(rf"{NAME}(\+?)=(.*)", re.DOTALL)
+_ARRAY = re.compile(rf"{NAME}\+?=\(")
+_ELEMENTS = re.compile(rf'"?\$\{{{NAME}\[[@*]\]\}}"?')
+_PARAMETER = re.compile(rf"{NAME}(?:(:?[-+?=])(.*))?", re.DOTALL)
+_OPENING = {"(": ")", "{": "}"}
+
+
+def shell_words(
+    text: Text, start: int, end: int, variables: Mapping[str, str], by_line: bool = True
+) -> Iterator[Word]:
+    """The words between two offsets.
+
+    A variable that nobody sets stays as it is written. Unless `by_line`, a new line is a blank.
+    """
+    return _Shell(text, end, variables, by_line).words(start)
+
+
+class _Shell:
+    def __init__(self, text: Text, end: int, variables: Mapping[str, str], by_line: bool) -> None:
+        self._text, self._source, self._end = text, text.text, end
+        self._by_line = by_line
+        self._known = dict(variables)
+        self._assigned: set[str] = set()
+        self._arrays: dict[str, list[Word]] = {}
+        # The array whose elements are read.
+        self._array = ""
+
+    def words(self, at: int) -> Iterator[Word]:
+        source, end = self._source, self._end
+        while at < end:
+            character = source[at]
+            if after := self._blank(at):
+                at = after
+            elif character == "\n":
+                yield self._text.word(character, at, at + 1, True)
+                at += 1
+            elif character == "#":
+                at = end if (line_end := source.find("\n", at, end)) < 0 else line_end
+            elif character == ")" and self._array:
+                self._array = ""
+                at += 1
+            elif mark := next((m for m in _BREAKS if source.startswith(m, at)), ""):
+                yield self._text.word(mark, at, at + len(mark), True)
+                at += len(mark)
+            elif found := _ARRAY.match(source, at, end):
+                self._array = found[1]
+                self._arrays.setdefault(found[1], [])
+                at = found.end()
+            else:
+                after, said = self._one_word(at)
+                for word in self._read(at, after, said):
+                    if self._array:
+                        self._arrays[self._array].append(word)
+                    else:
+                        yield word
+                at = max(after, at + 1)
+
+    def _blank(self, at: int) -> int:
+        """The end of what only parts words; 0 where a word is, or the end of a command."""
+        if self._source.startswith("\\\n", at):
+            return at + 2
+        is_line_blank = bool(self._array) or not self._by_line
+        return at + 1 if self._source[at] in (" \t\r\n" if is_line_blank else " \t\r") else 0
+
+    def _read(self, at: int, after: int, said: str) -> Iterator[Word]:
+        """What a word of the text is for the program that gets it: none, one or more."""
+        raw = self._source[at:after]
+        if (elements := _ELEMENTS.fullmatch(raw)) and elements[1] in self._arrays:
+            yield from self._arrays[elements[1]]
+            return
+        if found := _ASSIGNED.fullmatch(said):
+            self._assign(found[1], bool(found[2]), found[3])
+        if raw.startswith("$") and said != raw and not re.search("[\"']", raw):
+            # Nothing keeps together what an expansion outside of quotes says.
+            yield from (self._text.word(text, at, after) for text in said.split())
+        elif said or not raw.startswith("$"):
+            yield self._text.word(said, at, after)
+
+    def _assign(self, name: str, is_more: bool, value: str) -> None:
+        """Note a variable's value; of two that differ, the branches of a script, neither counts."""
+        before = self._known.get(name)
+        if is_more:
+            self._known[name] = (before or "") + value
+        elif name not in self._assigned or (before is not None and before in value):
+            self._known[name] = value
+        elif before != value and "$" not in value:
+            self._known.pop(name, None)
+        self._assigned.add(name)
+
+    def _one_word(self, at: int) -> tuple[int, str]:
+        """Where a word ends, and what it says."""
+        source, said, quote = self._source, "", ""
+        while at < self._end:
+            character = source[at]
+            if character == quote:
+                quote = ""
+            elif character in "'\"" and not quote:
+                quote = character
+            elif character == "$" and quote != "'":
+                at, value = _expanded(source, at, self._known)
+                said += value
+                continue
+            elif character == "\\" and quote != "'":
+                after = source[at + 1 : at + 2]
+                if not quote and after == "\n":
+                    break
+                if not quote or after in ('"', "\\", "$", "`", "\n"):
+                    at += 1
+                    character = "" if after == "\n" else after
+                said += character
+            elif not quote and (character in " \t\r\n;|&" or (character == ")" and self._array)):
+                break
+            else:
+                said += character
+            at += 1
+        return at, said
+
+
+def expand(text: str, known: Mapping[str, str]) -> str:
+    """A text with the values of variables that are known, or else their own defaults."""
+    said, at = "", 0
+    while (found := text.find("$", at)) >= 0:
+        after, value = _expanded(text, found, known)
+        said += text[at:found] + value
+        at = after
+    return said + text[at:]
+
+
+def _expanded(source: str, at: int, known: Mapping[str, str]) -> tuple[int, str]:
+    """Where an expansion ends, and what it says: itself where that takes the shell."""
+    if source.startswith("$$", at):
+        # Compose's way to leave a variable to the shell.
+        return at + 2, "$"
+    if (close := _OPENING.get(source[at + 1 : at + 2])) and (
+        after := _closed(source, at + 2, close)
+    ):
+        raw = source[at:after]
+        return after, _parameter(raw, known) if close == "}" else raw
+    if found := re.compile(NAME).match(source, at + 1):
+        return found.end(), known.get(found[1], f"${found[1]}")
+    return at + 1, "$"
+
+
+def _closed(source: str, at: int, close: str) -> int:
+    """The end behind what closes an expansion, with those inside of it; 0 where nothing does."""
+    opening, depth = source[at - 1], 1
+    for number in range(at, len(source)):
+        depth += (source[number] == opening) - (source[number] == close)
+        if depth == 0:
+            return number + 1
+    return 0
+
+
+def _parameter(raw: str, known: Mapping[str, str]) -> str:
+    found = _PARAMETER.fullmatch(raw[2:-1])
+    if found is None:
+        return raw
+    name, operator, rest = found[1], found[2] or "", found[3] or ""
+    value = known.get(name)
+    is_set = bool(value) if operator.startswith(":") else value is not None
+    if operator.endswith("+"):
+        return expand(rest, known) if is_set else ""
+    if is_set and value is not None:
+        return value
+    if operator.endswith(("-", "=")):
+        quoted = re.fullmatch(r"""(["'])(.*)\1""", rest, re.DOTALL)
+        return expand(quoted[2] if quoted else rest, known)
+    return raw
