@@ -10,8 +10,10 @@ import yaml
 from generator.fit.formulas import GIB
 from generator.fit.together import Part, shared_nodes, table
 from generator.pipeline import Reading, read_site
+from generator.services.guard import Guard
 from generator.site import Site
 from generator.site.complete import CompleteDeclaration
+from generator.sitefile.declaration import DeclaredNode
 
 VISIBLE, SYSTEM = 119.7, 16.0
 # Llama 3.1 8B: 32 layers, 8 KV heads of 128, keys and values in 16 bits.
@@ -151,6 +153,21 @@ def test_fit_adds_up_what_the_engines_of_a_node_hold() -> None:
     assert found.together_gib + found.system_gib == pytest.approx(VISIBLE, abs=0.01)
     assert "coder 59.9, small 40.8" in table([found], None)
     assert shared_nodes(parts[2:]) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "killed"),
+    [
+        ([], ["small", "coder", "chat"]),
+        (["chat"], ["chat", "small", "coder"]),
+        (["coder", "chat"], ["coder", "chat", "small"]),
+    ],
+)
+def test_guard_stops_in_the_order_of_the_site(order: list[str], killed: list[str]) -> None:
+    chat = CHAT | {"alternatives": [{"name": "coder", "like": "chat"}]}
+    site = site_of(chat, SMALL)
+    guard = Guard.requested({"order": order}, DeclaredNode.__new__(DeclaredNode))
+    assert guard.killed(site, site.head) == tuple(f"sparkgen-engine-{name}" for name in killed)
 
 
 def test_an_engine_alone_on_its_node_has_its_share_and_no_bound() -> None:

@@ -9,7 +9,7 @@ from generator.catalogs.vocabularies import HARMONY, HARMONY_PARSER
 from generator.derive.environment import is_raw
 from generator.engines import ENGINES
 from generator.fabric.addressing import FabricInterface
-from generator.models.architecture import known_checkpoint
+from generator.models.architecture import known_checkpoint, served_name
 from generator.site import ENGINE_ENV, RAW_ENV, Api, ControlPlane, Engine, Model
 from generator.site.control_plane import LOOPBACK
 from generator.site.places import place
@@ -25,7 +25,7 @@ def model_of(
     architecture = declared.architecture or {}
     return Model(
         source=source,
-        served_name=declared.served_name or source.rsplit("/", 1)[-1].lower(),
+        served_name=served_name(declared, source),
         aliases=declared.aliases,
         format=checkpoint.format if checkpoint else None,
         revision=declared.revision,

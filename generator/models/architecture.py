@@ -193,6 +193,17 @@ def shape(model: DeclaredModel) -> Shape | None:
     return known_shape(checkpoint) if checkpoint else None
 
 
+def source_of(model: DeclaredModel) -> str | None:
+    """The model's Hugging Face id or its folder; None where the catalog has no such name."""
+    checkpoint = known_checkpoint(model)
+    return checkpoint.hf_id if checkpoint else model.source
+
+
+def served_name(model: DeclaredModel, source: str) -> str:
+    """The name that clients ask for: unless the site says so the last part of the source's."""
+    return model.served_name or source.rsplit("/", 1)[-1].lower()
+
+
 def known_checkpoint(model: DeclaredModel) -> Checkpoint | None:
     """The catalog's checkpoint of a name, or of a source that comes without an architecture.
 

@@ -41,6 +41,7 @@ from generator.rules import (
     services,
     serving,
     sglang,
+    sharing,
     speculation,
     startup,
     switches,
@@ -60,6 +61,7 @@ from generator.services.gateway import Gateway
 from generator.site.complete import CompleteDeclaration, complete, of_groups
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredNode
+from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
 
 __all__ = ["MODULES", "RULES", "check"]
@@ -69,6 +71,7 @@ MODULES = (
     *(
         nodes,
         serving,
+        sharing,
         cabling,
         groups,
         ports,
@@ -107,8 +110,10 @@ def check(
     """All findings of the rules, and the declaration if all that a site takes is there."""
     measured = _calibration(declaration, beside)
     facts = _Facts(settled(calibrated(declaration, measured)), document, beside, measured)
+    # What stands beside groups that are not valid is no model and engine of all nodes.
+    has_groups = declaration.groups or GROUPS in document.data
     for number in _in_order():
-        if not (RULES[number].of_serving and declaration.groups):
+        if not (RULES[number].of_serving and has_groups):
             facts.check(RULES[number])
     parts = [_checked(group, facts) for group in declaration.groups or ()]
     findings, checked = _together(facts, parts)
@@ -288,7 +293,7 @@ class _Facts:
         """
         declared = self.declaration
         if declared.groups is None or declared.nodes is None:
-            is_unknown = declared.nodes is not None and "groups" in self.document.data
+            is_unknown = declared.nodes is not None and GROUPS in self.document.data
             return None if is_unknown else declared.nodes
         wanted = {name for group in declared.groups if len(group.nodes) > 1 for name in group.nodes}
         wanted |= {end.name for cable in declared.cabling or () for end in cable.endpoints}

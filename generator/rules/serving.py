@@ -1,9 +1,8 @@
-"""Rules about groups: which nodes serve what together, and what they share."""
+"""Rules about groups: which nodes serve what together, and under which names."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import (
     Add,
     KeyPath,
@@ -19,25 +18,17 @@ from generator.diagnostics import (
 from generator.engines import ENGINES
 from generator.fabric.addressing import Fabric
 from generator.fabric.subsets import group_kind
-from generator.fit.assessment import Fit, assess, held_share
-from generator.fit.formulas import GIB, SYSTEM_BYTES
-from generator.models.architecture import shape
-from generator.records import replace
-from generator.rules.listening import launcher, ports_of_engine
-from generator.rules.memory import WARNED
+from generator.models.architecture import served_name, shape, source_of
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
 from generator.services import SERVICES
 from generator.services.gateway import Gateway
-from generator.site.service import RequestedPort
 from generator.sitefile.declaration import (
-    DeclaredEngine,
     DeclaredGroup,
     DeclaredModel,
     Settings,
     Topology,
 )
-from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
 from generator.sitefile.values import value_at
 
@@ -150,7 +141,9 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG243", unless="SG240")
 def like_another_group(groups: Groups) -> Iterator[Fault]:
-    """A group is like one that has a model and an engine written out.
+    """A group is like one of as many nodes that has a model and an engine written out.
+
+    Its engine is split over the nodes as that one's is.
 
     Bad:
         groups:
@@ -171,19 +164,36 @@ def like_another_group(groups: Groups) -> Iterator[Fault]:
     written = [group.name for group in groups if group.like is None]
     by_name = {group.name: group for group in groups}
     for group in groups:
-        if group.like is None or group.source is not None:
+        other = by_name.get(group.like or "")
+        if group.like is None or (group.source is not None and other is None):
             continue
         path = (*group.path, "like")
-        other = by_name.get(group.like)
-        if other is None:
+        if other is group:
+            message = f"'{group.name}' is like itself"
+            others = [name for name in written if name != group.name]
+            help_text = f"name another group, or write 'model' and 'engine'{_among(others)}"
+        elif other is None:
             guess = did_you_mean(group.like, written)
             message = f"there is no group '{group.like}'"
             help_text = guess or f"the groups with a model are {named(written)}"
-        else:
+        elif group.source is None:
             message = f"'{group.like}' has no model and engine of its own"
             meant = other.like if other.like in written else None
             help_text = f"write 'like: {meant}'" if meant else "write 'model' and 'engine'"
+        elif len({*other.nodes}) != len({*group.nodes}):
+            message = f"'{group.name}' has {_count(group)}, and '{other.name}' {_count(other)}"
+            help_text = "give it as many, or a 'model' and an 'engine' of its own"
+        else:
+            continue
         yield Fault(message, path, help_text)
+
+
+def _among(names: Sequence[str]) -> str:
+    return f"; the groups with a model are {named(names)}" if names else ""
+
+
+def _count(group: DeclaredGroup) -> str:
+    return f"{len(group.nodes)} node{'s' if len(group.nodes) > 1 else ''}"
 
 
 @rule("SG244", unless="SG201 SG241")
@@ -242,229 +252,6 @@ def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool
     return any(set(pair) == set(other) for other in joined)
 
 
-@rule("SG245", unless="SG201 SG241 SG602 SG608")
-def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
-    """Engines on one node have ports of their own.
-
-    The second one would not start. Alternatives may have the same, for one of them runs at a time.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8000}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001}
-    """
-    taken: dict[tuple[str, int], list[tuple[DeclaredGroup, str]]] = {}
-    for group in groups:
-        said: set[int] = set()
-        for node, name, port in _ports(group):
-            owners = taken.setdefault((node, port.number), [])
-            beside = [(owner, known) for owner, known in owners if owner.runs_beside(group)]
-            owners.append((group, name))
-            if beside and port.number not in said:
-                owner, known = beside[0]
-                said.add(port.number)
-                yield Fault(
-                    f"port {port.number} on {node} is '{known}' of {owner.name} and '{name}' of "
-                    f"{group.name}",
-                    (*group.path, *port.path) if port.is_written else group.path,
-                    f"write another one as {'.'.join(map(str, port.path))}",
-                    related=(Related(owner.name, (*owner.path, "name")),),
-                )
-
-
-def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
-    """The node, name and number of each port that the engine takes."""
-    if group.engine is None:
-        return
-    for node, ports in ports_of_engine(group.engine, group.nodes).items():
-        for name, port in ports.items():
-            # What is written in the group that it is like stands there.
-            yield node, name, replace(port, is_written=group.is_own and port.is_written)
-
-
-@rule("SG246", unless="SG201 SG241")
-def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """What the engines of a node take together leaves the system what it needs.
-
-    Each of them takes its `memory_utilization` of all that is visible, and looks at its start
-    whether so much is free: what the others hold already is not. Together they may have as much as
-    one alone, and 16 GiB are left to the system. Of alternatives the one that takes most counts.
-    SGLang has its reserve beside its share, which counts too.
-
-    Source: vLLM, vllm/v1/worker/utils.py, `request_memory`; NVIDIA/dgx-spark-playbooks issue 101
-    (0.35 and 0.35).
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {memory_utilization: 0.6}
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001, memory_utilization: 0.35}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {memory_utilization: 0.5}
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001, memory_utilization: 0.3}
-    """
-    said: set[tuple[str, ...]] = set()
-    fits: dict[str, Fit | None] = {}
-    for node in nodes:
-        here = [group for group in groups if node.name in group.nodes]
-        if len({group.index for group in here}) < 2:
-            continue
-        fits |= {group.name: _fit(group, nodes) for group in here if group.name not in fits}
-        shares_of = _shares(here, fits, node.name)
-        if tuple(shares_of) in said:
-            continue
-        total = round(sum(shares_of.values()), 3)
-        most = min(WARNED, 1 - SYSTEM_BYTES / GIB / node.visible_gib)
-        if total <= most + 0.0005:
-            continue
-        said.add(tuple(shares_of))
-        shares = ", ".join(_shown(shares_of, groups))
-        last = max(g.index for g in groups if node.name in g.nodes)
-        yield Fault(
-            f"the engines of {node.name} take {total} of its memory together ({shares})",
-            (GROUPS, last, "name"),
-            f"lower 'memory_utilization' of some, to {int(most * 100) / 100} together",
-        )
-
-
-def _shown(shares: Mapping[str, float], groups: Groups) -> Iterator[str]:
-    """Each share as the site says it, or with what the engine has beside it."""
-    said = {g.name: g.engine.memory_utilization for g in groups if g.engine}
-    for name, share in shares.items():
-        more = " with its reserve" if share > said.get(name, 0.0) else ""
-        yield f"{name} {round(share, 3)}{more}"
-
-
-def _shares(
-    groups: Iterable[DeclaredGroup], fits: Mapping[str, Fit | None], node: str
-) -> dict[str, float]:
-    """The share of a node's memory that each takes; of alternatives the largest."""
-    largest: dict[int, tuple[str, float]] = {}
-    for group in groups:
-        share = held_share(group.engine, fits[group.name], node) if group.engine else 0.0
-        known = largest.setdefault(group.index, (group.name, share))
-        if share > known[1]:
-            largest[group.index] = group.name, share
-    return dict(largest.values())
-
-
-def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
-    """How a group's model fits, where what its engine takes beside others depends on that."""
-    if not group.model or not group.engine or not _has_tokens(group.engine):
-        return None
-    by_name = {node.name: node for node in nodes}
-    return assess([by_name[name] for name in group.nodes], group.model, group.engine)
-
-
-def _has_tokens(engine: DeclaredEngine) -> bool:
-    """Whether a bound in tokens keeps the engine from taking all that its share allows."""
-    return bool(ENGINE_TRAITS[engine.name].tokens_flag)
-
-
-@rule("SG247", unless="SG201 SG241")
-def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """Of several engines on a node each can be told what to take, whatever the others hold.
-
-    vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang takes a
-    share of what is free at its start: the bundle has the one that is enough beside all others,
-    and bounds the tokens of the cache. Where it can't be computed how many there is room for, as
-    of a model with states, which take a part of what is free, the site says it.
-
-    TensorRT-LLM takes the page cache for used, which the weights of another engine fill, and its
-    bounds in bytes and tokens only lower what it finds. A Slurm job has its nodes to itself.
-
-    Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, `_profile_available_bytes`;
-    TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`
-    (torch.cuda.mem_get_info).
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: embed
-            nodes: [spark1]
-            engine: {name: tensorrt-llm, port: 8001}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: embed
-            nodes: [spark1]
-            engine: {name: vllm, port: 8001}
-    """
-    for group in groups:
-        shared = [
-            (other, node)
-            for other in groups
-            for node in group.nodes
-            if other.runs_beside(group) and node in other.nodes
-        ]
-        engine = group.engine
-        if not shared or engine is None:
-            continue
-        traits, (other, node) = ENGINE_TRAITS[engine.name], shared[0]
-        place = (*group.path, "engine") if group.is_own else group.path
-        where = f"{node}, where {other.name} serves too"
-        if not traits.shares_memory:
-            yield Fault(
-                f"{traits.title} takes what is free on {where}",
-                (*place, "name"),
-                "use vLLM, SGLang or llama.cpp there, or another node",
-            )
-        elif lacking := list(_unbounded(group, nodes)):
-            yield Fault(
-                f"it is not known how much {group.name} caches on {where}",
-                (*place, "name"),
-                f"write {listed(map(repr, lacking), 'and')} into 'args'",
-            )
-        elif launcher(engine) != ENGINES[engine.name].LAUNCHERS[0]:
-            yield Fault(
-                f"the launcher '{launcher(engine)}' has "
-                f"{where.replace(', where', ' to itself, and')}",
-                (*place, "launcher"),
-                f"write 'launcher: {ENGINES[engine.name].LAUNCHERS[0]}', or use another node",
-            )
-
-
-def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
-    """The flags that bound what an engine caches, where neither the site nor `fit` knows them."""
-    if not group.engine or not group.model or not _has_tokens(group.engine):
-        return
-    fit, known = _fit(group, nodes), shape(group.model)
-    is_misspelt = known is None and group.model.name is not None
-    if is_misspelt or (fit and fit.pool_tokens is not None):
-        return
-    traits, args = ENGINE_TRAITS[group.engine.name], group.engine.args
-    slots_flag = traits.pools.slots_flag if traits.pools and known and known.recurrent else ""
-    has_free_states = bool(slots_flag) and slots_flag not in args
-    if has_free_states:
-        yield slots_flag
-    # Beside states of a known number the tokens can be computed.
-    if traits.tokens_flag not in args and not (has_free_states and fit and fit.nodes):
-        yield traits.tokens_flag
-
-
 @rule("SG248", unless="SG201 SG241")
 def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
     """What is for one address stands before the gateway where there are groups.
@@ -492,49 +279,6 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
                 "write 'gateway: true' beside it",
                 at_key=True,
                 proposals=((Add(("services", Gateway.NAME), True),),),
-            )
-
-
-@rule("SG253", unless="SG201 SG241")
-def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
-    """Each group keeps its KV cache in a folder of its own.
-
-    The engines would count each other's blocks as their own, and each folder has one size.
-    Alternatives keep theirs while others run.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 200}}
-          - name: small
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 100}}
-            engine: {port: 8001}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/chat, gib: 200}}
-          - name: small
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/small, gib: 100}}
-            engine: {port: 8001}
-    """
-    taken: dict[tuple[str, str], DeclaredGroup] = {}
-    for group in groups:
-        kept = group.model.kv_offload if group.model else None
-        if kept is None:
-            continue
-        owners = [taken.setdefault((node, kept.path), group) for node in group.nodes]
-        other = next((owner for owner in owners if owner is not group), None)
-        if other:
-            yield Fault(
-                f"{other.name} keeps its KV cache in {kept.path} too",
-                (*group.written, "model", "kv_offload", "path"),
-                "write a folder of its own",
-                related=(Related(other.name, (*other.path, "name")),),
             )
 
 
@@ -635,25 +379,82 @@ def name_of_two_models(groups: Groups) -> Iterator[Fault]:
             like: chat
     """
     first: dict[str, tuple[DeclaredGroup, DeclaredModel, KeyPath]] = {}
+    for group, model, name, path in _served(groups):
+        known, other, place = first.setdefault(name, (group, model, path))
+        is_other = (other.name, other.source) != (model.name, model.source)
+        if is_other and known.runs_beside(group):
+            yield Fault(
+                f"{known.name} and {group.name} serve two models as '{name}'",
+                path,
+                "give one of them another name",
+                related=(Related(known.name, place),),
+            )
+
+
+def _served(groups: Groups) -> Iterator[tuple[DeclaredGroup, DeclaredModel, str, KeyPath]]:
+    """Each group with its model, what clients may ask it for, and the place that says so."""
     for group in groups:
         model = group.model
-        if model is None:
+        source = source_of(model) if model else None
+        if model is None or source is None:
             continue
-        for name, path in _names(group, model):
-            known, other, place = first.setdefault(name, (group, model, path))
-            is_other = (other.name, other.source) != (model.name, model.source)
-            if is_other and known.runs_beside(group):
-                yield Fault(
-                    f"{known.name} and {group.name} serve two models as '{name}'",
-                    path,
-                    "give one of them another name",
-                    related=(Related(known.name, place),),
-                )
+        place = (*group.written, "model")
+        named = (*place, "served_name") if model.served_name else place
+        yield group, model, served_name(model, source), named
+        for index, alias in enumerate(model.aliases):
+            yield group, model, alias, (*place, "aliases", index)
 
 
-def _names(group: DeclaredGroup, model: DeclaredModel) -> Iterator[tuple[str, KeyPath]]:
-    """What clients may ask a group for, as it is written, and where."""
-    if model.served_name:
-        yield model.served_name, (*group.path, "model", "served_name")
-    for index, alias in enumerate(model.aliases):
-        yield alias, (*group.path, "model", "aliases", index)
+@rule("SG255", Severity.WARNING, unless="SG240 SG243 SG249")
+def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
+    """Replicas behind the gateway take prompts of the same length.
+
+    The gateway sends a request to whichever has least to do. A prompt that is too long for one of
+    them is refused half of the time.
+
+    Bad:
+        services:
+          gateway: true
+        groups:
+          - name: chat
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, context_length: 65536}
+          - name: chat-b
+            nodes: [spark2]
+            model: {name: gpt-oss-20b, context_length: 32768}
+
+    Good:
+        services:
+          gateway: true
+        groups:
+          - name: chat
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, context_length: 65536}
+          - name: chat-b
+            nodes: [spark2]
+            like: chat
+    """
+    first: dict[str, tuple[DeclaredGroup, int]] = {}
+    for group, model, name, path in _served(groups) if Gateway.NAME in services else ():
+        length = _context_length(model)
+        if length is None or "aliases" in path:
+            continue
+        known, other = first.setdefault(name, (group, length))
+        if other != length and known.runs_beside(group):
+            yield Fault(
+                f"{known.name} takes {other} tokens as '{name}', and {group.name} {length}",
+                (*group.written, "model", "context_length")
+                if model.context_length
+                else (*group.written, "model"),
+                f"write 'context_length: {min(other, length)}' in both, 'like: {known.name}', or "
+                "another 'served_name'",
+                related=(Related(known.name, (*known.path, "name")),),
+            )
+
+
+def _context_length(model: DeclaredModel) -> int | None:
+    """How long a prompt may be, where that is known."""
+    if "context_length" in model.automatic:
+        return None
+    known = shape(model)
+    return model.context_length or (known.max_context if known else None)

@@ -31,21 +31,24 @@ class Guard(Service):
     )
 
     floor_gib: int
+    order: Words
 
     @property
     def floor_kib(self) -> int:
         """The floor in the unit of /proc/meminfo."""
         return self.floor_gib << 20
 
-    @staticmethod
-    def killed(site: Site, node: Node) -> Words:
-        """The containers that are killed, in this order: what started last is killed first.
+    def killed(self, site: Site, node: Node) -> Words:
+        """The containers that are killed, in the site's order, else what started last first.
 
         None are named where there is one engine.
         """
-        return tuple(p.unit for p, _ in reversed(site.parts_of(node.name))) if site.groups else ()
+        if not site.groups:
+            return ()
+        units = {part.group: part.unit for part, _ in reversed(site.parts_of(node.name))}
+        return tuple(units[name] for name in dict.fromkeys((*self.order, *units)) if name in units)
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """The same floor everywhere."""
-        return cls(FLOOR_GIB)
+        return cls(FLOOR_GIB, tuple(settings.get("order", ())))

@@ -6,7 +6,7 @@ from typing import Any
 from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Fabric
 from generator.fit.assessment import Fit
-from generator.models.architecture import known_checkpoint
+from generator.models.architecture import source_of
 from generator.records import record, replace
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
@@ -132,7 +132,7 @@ def complete(
         return None
     if declared.nodes is None or declared.model is None or declared.engine is None:
         return None
-    source = _source(declared.model)
+    source = source_of(declared.model)
     if source is None or declared.services is None:
         return None
     return CompleteDeclaration(
@@ -159,8 +159,3 @@ def _of(group: DeclaredGroup) -> dict[str, Any]:
         "alternatives": group.alternatives,
         "is_active": group.is_active,
     }
-
-
-def _source(model: DeclaredModel) -> str | None:
-    checkpoint = known_checkpoint(model)
-    return checkpoint.hf_id if checkpoint else model.source

@@ -35,6 +35,7 @@ _PRIVILEGED = OtherWord(
 _RANKS = OtherWord(
     "SG101", "take it out: the order of 'nodes' gives the ranks, and the first one is the head"
 )
+_GUARD_ORDER = OtherWord("SG101", "write 'guard: {order: [GROUP, ...]}' under 'services'", False)
 _SCRIPT = OtherWord(
     "SG101", "take it out: use 'args' for the engine's flags, and 'env' for variables"
 )
@@ -49,6 +50,7 @@ _KEYS: Mapping[str, OtherWord] = {
     **dict.fromkeys(("network", "network_mode", "networks"), _NETWORK),
     **dict.fromkeys(("head", "master", "node_rank", "nnodes", "rank", "role"), _RANKS),
     **dict.fromkeys(("command", "entrypoint"), _SCRIPT),
+    "guard_order": _GUARD_ORDER,
 }
 
 

@@ -27,8 +27,10 @@ from generator.sitefile.key_rules import (
     KINDS,
     example_of,
     flow_text,
+    group_around,
     key_name,
     keys_at,
+    list_around,
     place_name,
     quoted,
     rules_at,
@@ -96,9 +98,10 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     home = "" if meant else section_of(key, path[:-1])
     is_here = any(is_valid((*path[:-1], name), error.value) for name in sure)
     home = "" if is_here or (near and not is_valid((home, key), error.value)) else home
-    sure = [] if home else sure
-    near = [] if home else near
-    under = f"write it under '{home}'" if home else ""
+    around = "" if home or is_here else list_around(key, path)
+    sure = [] if home or around else sure
+    near = [] if home or around else near
+    under = f"write it under '{home}'" if home else around
     elsewhere = "" if near or not known else under or aliases.elsewhere(key)
     if meant == "endpoints" and key.lower() not in ("ends", "endpoints"):
         near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
@@ -119,7 +122,7 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
 
 def _move(path: KeyPath, home: str, error: Any) -> tuple[Proposal, ...]:
     """The proposal to move a key with its value to its section."""
-    place = (home, str(path[-1]))
+    place = (*group_around(path, home), home, str(path[-1]))
     return ((Remove(path), Add(place, as_typed(error.value, rules_at(place)))),)
 
 

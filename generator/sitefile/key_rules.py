@@ -40,6 +40,20 @@ def section_of(key: str, place: KeyPath) -> str:
     return homes[0] if len(homes) == 1 else ""
 
 
+def group_around(place: KeyPath, section: str) -> KeyPath:
+    """The group that a place is in, if a group has such a section."""
+    ends = (end for end in range(len(place), 0, -1) if isinstance(place[end - 1], int))
+    return next((place[:end] for end in ends if section in keys_at(place[:end])), ())
+
+
+def list_around(key: str, place: KeyPath) -> str:
+    """What to do with a key of the list's entry that the place is in, or nothing."""
+    for end in range(len(place) - 2, 1, -1):
+        if isinstance(place[end - 1], int) and key in keys_at(place[:end]):
+            return f"take it out, or write it into the entry of '{place[end - 2]}' around it"
+    return ""
+
+
 def smallest_value(rules: Mapping[str, Any]) -> Any:
     """The example of a key, or one made of what its section can't be without."""
     if "example" in rules.get("meta", {}):
@@ -47,8 +61,13 @@ def smallest_value(rules: Mapping[str, Any]) -> Any:
     inner = rules["schema"]
     if rules["type"] == "list":
         return [smallest_value(inner)]
-    wanted = [key for key in inner if inner[key].get("required")] or [next(iter(inner))]
-    return {key: smallest_value(inner[key]) for key in wanted}
+    wanted: list[str] = []
+    for key in inner:
+        excluded = inner[key].get("excludes", ())
+        others = [excluded] if isinstance(excluded, str) else excluded
+        if inner[key].get("required") and not set(others).intersection(wanted):
+            wanted.append(key)
+    return {key: smallest_value(inner[key]) for key in wanted or [next(iter(inner))]}
 
 
 def flow_text(value: Any) -> str:

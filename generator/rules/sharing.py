@@ -1,0 +1,425 @@
+"""Rules about engines that share a node: its ports, its memory, its folders, and who goes first."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.diagnostics import (
+    Related,
+    Severity,
+    all_nearest,
+    did_you_mean,
+    listed,
+    misspelt,
+    removal,
+    replacements,
+)
+from generator.engines import ENGINES
+from generator.fit.assessment import Fit, assess, held_share
+from generator.fit.formulas import GIB, SYSTEM_BYTES
+from generator.models.architecture import shape
+from generator.records import record, replace
+from generator.rules.listening import launcher, ports_of_engine
+from generator.rules.memory import REFUSED, WARNED
+from generator.rules.nodes import Nodes, named
+from generator.rules.registry import Fault, rule
+from generator.services.guard import Guard
+from generator.site.service import RequestedPort
+from generator.sitefile.declaration import (
+    DeclaredEngine,
+    DeclaredGroup,
+    Settings,
+)
+from generator.sitefile.sections import GROUPS
+from generator.sitefile.source import Document
+
+Groups = Sequence[DeclaredGroup]
+
+
+def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
+    """Those that name their nodes: an alternative has the nodes of its group."""
+    return (group for group in groups if not group.is_alternative)
+
+
+@rule("SG245", unless="SG201 SG241 SG602 SG608")
+def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
+    """Engines on one node have ports of their own.
+
+    The second one would not start. Alternatives may have the same, for one of them runs at a time.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8000}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001}
+    """
+    taken: dict[tuple[str, int], list[tuple[DeclaredGroup, str]]] = {}
+    for group in groups:
+        said: set[int] = set()
+        for node, name, port in _ports(group):
+            owners = taken.setdefault((node, port.number), [])
+            beside = [(owner, known) for owner, known in owners if owner.runs_beside(group)]
+            owners.append((group, name))
+            if beside and port.number not in said:
+                owner, known = beside[0]
+                said.add(port.number)
+                yield Fault(
+                    f"port {port.number} on {node} is '{known}' of {owner.name} and '{name}' of "
+                    f"{group.name}",
+                    (*group.path, *port.path) if port.is_written else group.path,
+                    f"write another one as {'.'.join(map(str, port.path))}",
+                    related=(Related(owner.name, (*owner.path, "name")),),
+                )
+
+
+def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
+    """The node, name and number of each port that the engine takes."""
+    if group.engine is None:
+        return
+    for node, ports in ports_of_engine(group.engine, group.nodes).items():
+        for name, port in ports.items():
+            # What is written in the group that it is like stands there.
+            yield node, name, replace(port, is_written=group.is_own and port.is_written)
+
+
+@rule("SG246", unless="SG201 SG241")
+def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+    """The engines of a node leave the system what it needs to live.
+
+    Each of them takes its `memory_utilization` of all that is visible, and looks at its start
+    whether so much is free: what the others hold already is not. Together 0.92 and more is refused,
+    as of one alone. Of alternatives the one that takes most counts. SGLang has its reserve beside
+    its share, which counts too.
+
+    Source: vLLM, vllm/v1/worker/utils.py, `request_memory`; NVIDIA/dgx-spark-playbooks issue 101
+    (0.35 and 0.35); community reports (guardkit: frozen at 113 GiB).
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {memory_utilization: 0.6}
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001, memory_utilization: 0.35}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {memory_utilization: 0.5}
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001, memory_utilization: 0.3}
+    """
+    for shared in _shared_memory(groups, nodes):
+        if shared.total >= REFUSED:
+            yield shared.fault(f"take {shared.total} of its memory together")
+
+
+@rule("SG254", Severity.WARNING, unless="SG201 SG241 SG246")
+def much_memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+    """The engines of a node take 0.85 of its memory together at most, and leave 16 GiB.
+
+    The system, its page cache, Docker and whatever else runs live on the rest. The engine that
+    starts last finds too little free where they hold more than that.
+
+    Source: as of SG524 and SG246. Some run 0.87 to 0.9 together (jdaln/dgx-spark-inference-stack:
+    0.82 and 0.05).
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {memory_utilization: 0.67}
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001, memory_utilization: 0.2}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {memory_utilization: 0.6}
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001, memory_utilization: 0.2}
+    """
+    for shared in _shared_memory(groups, nodes):
+        if shared.most + 0.0005 < shared.total < REFUSED:
+            yield shared.fault(f"take {shared.total} of its memory together, which is much")
+
+
+@record
+class _SharedMemory:
+    """What the engines of a node take of its memory together, and what is enough."""
+
+    node: str
+    total: float
+    most: float
+    shares: tuple[str, ...]
+    last: int
+
+    def fault(self, taken: str) -> Fault:
+        return Fault(
+            f"the engines of {self.node} {taken} ({', '.join(self.shares)})",
+            (GROUPS, self.last, "name"),
+            f"lower 'memory_utilization' of some, to {int(self.most * 100) / 100} together",
+        )
+
+
+def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[_SharedMemory]:
+    """A node of each set of engines that share some; the others of that set are alike."""
+    said: set[tuple[object, ...]] = set()
+    fits: dict[str, Fit | None] = {}
+    for node in nodes:
+        here = [group for group in groups if node.name in group.nodes]
+        if len({group.index for group in here}) < 2:
+            continue
+        fits |= {group.name: _fit(group, nodes) for group in here if group.name not in fits}
+        shares = _shares(here, fits, node.name)
+        most = min(WARNED, 1 - SYSTEM_BYTES / GIB / node.visible_gib)
+        if (*shares, most) in said:
+            continue
+        said.add((*shares, most))
+        total = round(sum(shares.values()), 3)
+        last = max(group.index for group in here)
+        yield _SharedMemory(node.name, total, most, tuple(_shown(shares, groups)), last)
+
+
+def _shown(shares: Mapping[str, float], groups: Groups) -> Iterator[str]:
+    """Each share as the site says it, or with what the engine has beside it."""
+    said = {g.name: g.engine.memory_utilization for g in groups if g.engine}
+    for name, share in shares.items():
+        more = " with its reserve" if share > said.get(name, 0.0) else ""
+        yield f"{name} {round(share, 3)}{more}"
+
+
+def _shares(
+    groups: Iterable[DeclaredGroup], fits: Mapping[str, Fit | None], node: str
+) -> dict[str, float]:
+    """The share of a node's memory that each takes; of alternatives the largest."""
+    largest: dict[int, tuple[str, float]] = {}
+    for group in groups:
+        share = held_share(group.engine, fits[group.name], node) if group.engine else 0.0
+        known = largest.setdefault(group.index, (group.name, share))
+        if share > known[1]:
+            largest[group.index] = group.name, share
+    return dict(largest.values())
+
+
+def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
+    """How a group's model fits, where what its engine takes beside others depends on that."""
+    if not group.model or not group.engine or not _has_tokens(group.engine):
+        return None
+    by_name = {node.name: node for node in nodes}
+    return assess([by_name[name] for name in group.nodes], group.model, group.engine)
+
+
+def _has_tokens(engine: DeclaredEngine) -> bool:
+    """Whether a bound in tokens keeps the engine from taking all that its share allows."""
+    return bool(ENGINE_TRAITS[engine.name].tokens_flag)
+
+
+@rule("SG247", unless="SG201 SG241")
+def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+    """Of several engines on a node each can be told what to take, whatever the others hold.
+
+    vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang takes a
+    share of what is free at its start: the bundle has the one that is enough beside all others,
+    and bounds the tokens of the cache. Where it can't be computed how many there is room for, as
+    of a model with states, which take a part of what is free, the site says it.
+
+    TensorRT-LLM takes the page cache for used, which the weights of another engine fill, and its
+    bounds in bytes and tokens only lower what it finds. A Slurm job has its nodes to itself.
+
+    Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, `_profile_available_bytes`;
+    TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`
+    (torch.cuda.mem_get_info).
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: embed
+            nodes: [spark1]
+            engine: {name: tensorrt-llm, port: 8001}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: embed
+            nodes: [spark1]
+            engine: {name: vllm, port: 8001}
+    """
+    for group in groups:
+        shared = [
+            (other, node)
+            for other in groups
+            for node in group.nodes
+            if other.runs_beside(group) and node in other.nodes
+        ]
+        engine = group.engine
+        if not shared or engine is None:
+            continue
+        traits, (other, node) = ENGINE_TRAITS[engine.name], shared[0]
+        place = (*group.path, "engine") if group.is_own else group.path
+        where = f"{node}, where {other.name} serves too"
+        if not traits.shares_memory:
+            yield Fault(
+                f"{traits.title} takes what is free on {where}",
+                (*place, "name"),
+                "use vLLM, SGLang or llama.cpp there, or another node",
+            )
+        elif lacking := list(_unbounded(group, nodes)):
+            yield Fault(
+                f"it is not known how much {group.name} caches on {where}",
+                (*place, "name"),
+                f"write {listed(map(repr, lacking), 'and')} into 'args'",
+            )
+        elif launcher(engine) != ENGINES[engine.name].LAUNCHERS[0]:
+            yield Fault(
+                f"the launcher '{launcher(engine)}' has "
+                f"{where.replace(', where', ' to itself, and')}",
+                (*place, "launcher"),
+                f"write 'launcher: {ENGINES[engine.name].LAUNCHERS[0]}', or use another node",
+            )
+
+
+def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
+    """The flags that bound what an engine caches, where neither the site nor `fit` knows them."""
+    if not group.engine or not group.model or not _has_tokens(group.engine):
+        return
+    fit, known = _fit(group, nodes), shape(group.model)
+    is_misspelt = known is None and group.model.name is not None
+    if is_misspelt or (fit and fit.pool_tokens is not None):
+        return
+    traits, args = ENGINE_TRAITS[group.engine.name], group.engine.args
+    slots_flag = traits.pools.slots_flag if traits.pools and known and known.recurrent else ""
+    has_free_states = bool(slots_flag) and slots_flag not in args
+    if has_free_states:
+        yield slots_flag
+    # Beside states of a known number the tokens can be computed.
+    if traits.tokens_flag not in args and not (has_free_states and fit and fit.nodes):
+        yield traits.tokens_flag
+
+
+@rule("SG253", unless="SG201 SG241")
+def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
+    """Each group keeps its KV cache in a folder of its own.
+
+    The engines would count each other's blocks as their own, and each folder has one size.
+    Alternatives keep theirs while others run.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 200}}
+          - name: small
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 100}}
+            engine: {port: 8001}
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/chat, gib: 200}}
+          - name: small
+            nodes: [spark1]
+            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/small, gib: 100}}
+            engine: {port: 8001}
+    """
+    taken: dict[tuple[str, str], DeclaredGroup] = {}
+    for group in groups:
+        kept = group.model.kv_offload if group.model else None
+        if kept is None:
+            continue
+        owners = [taken.setdefault((node, kept.path), group) for node in group.nodes]
+        other = next((owner for owner in owners if owner is not group), None)
+        if other:
+            yield Fault(
+                f"{other.name} keeps its KV cache in {kept.path} too",
+                (*group.written, "model", "kv_offload", "path"),
+                "write a folder of its own",
+                related=(Related(other.name, (*other.path, "name")),),
+            )
+
+
+@rule("SG256", unless="SG240")
+def order_of_the_guard(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
+    """The guard's order names groups, each once.
+
+    Bad:
+        services:
+          guard: {order: [embde]}
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {memory_utilization: 0.5}
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001, memory_utilization: 0.3}
+
+    Good:
+        services:
+          guard: {order: [embed]}
+        groups:
+          - name: chat
+            nodes: [spark1]
+            engine: {memory_utilization: 0.5}
+          - name: embed
+            nodes: [spark1]
+            engine: {port: 8001, memory_utilization: 0.3}
+    """
+    names = [group.name for group in groups]
+    order = services.get(Guard.NAME, {}).get("order", ())
+    for index, name in enumerate(order):
+        path = (*_GUARD_ORDER, index)
+        if name not in names:
+            yield Fault(
+                f"there is no group '{name}'",
+                path,
+                did_you_mean(name, names) or f"the groups are {named(names)}",
+                proposals=replacements(path, misspelt(name, all_nearest(name, names))),
+            )
+        elif name in order[:index]:
+            yield Fault(f"{name} is named twice", path, "take it out", proposals=removal(path))
+
+
+_GUARD_ORDER = ("services", Guard.NAME, "order")
+
+
+@rule("SG257")
+def order_of_one_engine(document: Document, services: Mapping[str, Settings]) -> Iterator[Fault]:
+    """The guard has an order where there are groups.
+
+    Of one engine for all nodes there is nothing to choose.
+
+    Bad:
+        services:
+          guard: {order: [chat]}
+
+    Good:
+        services:
+          guard: true
+    """
+    if "order" in services.get(Guard.NAME, {}) and GROUPS not in document.data:
+        yield Fault(
+            "there is one engine, and no group",
+            _GUARD_ORDER,
+            "write 'guard: true'",
+            at_key=True,
+            proposals=replacements(_GUARD_ORDER[:-1], [True]),
+        )
