@@ -247,6 +247,7 @@ def test_compose(folder: NodeFolder, tmp_path: Path) -> None:
         "ipc": "private",
         "shm_size": str(container.shm_size_gib << 30),
         **({"mem_limit": str(container.memory_gib << 30)} if container.memory_gib else {}),
+        **({"cpuset": container.cpus} if container.cpus else {}),
         **({"cap_drop": ["ALL"]} if folder.bundle.name == "golden-direct-container" else {}),
         "cap_add": ["IPC_LOCK"],
         "security_opt": ["no-new-privileges:true"],

@@ -62,6 +62,9 @@ def test_deployment_runs_what_it_ran(name: str) -> None:
     assert {key: env.get(key) for key in run.get("env", {})} == run.get("env", {})
     mounts = {f"{mount.path}:{mount.inside}" for mount in container.mounts}
     assert set(run.get("mounts", ())) <= mounts
+    files = [m for m in container.mounts if not m.read_only and not m.may_be_made]
+    assert {f"{m.path}:{m.inside}" for m in files} == set(run.get("writable", ()))
+    assert container.cpus == run.get("cpus")
     assert container.memory_gib == run.get("memory")
     assert container.shm_size_gib == run.get("shm", container.shm_size_gib)
     build = site.image_build

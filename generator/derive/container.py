@@ -81,6 +81,7 @@ def container(
         cache_variables=tuple(environment.caches(engine)),
         shm_size_gib=own.shm_gib or _shared_gib(model),
         memory_gib=own.memory_gib,
+        cpus=own.cpus,
         capabilities=CAPABILITIES,
         dropped=("ALL",) if own.hardened else (),
         security_options=SECURITY_OPTIONS,

@@ -11,7 +11,7 @@ def mounts(files: Iterable[DeclaredFile], node: str) -> Iterator[Mount]:
     """How a node's container gets them."""
     for file in files:
         if file.is_on(node):
-            yield Mount(file.place, read_only=True, inside=file.inside)
+            yield Mount(file.place, read_only=not file.writable, inside=file.inside)
 
 
 def carried(
@@ -31,7 +31,9 @@ def carried(
 def placed(files: Iterable[DeclaredFile], node: str) -> tuple[PlacedFile, ...]:
     """What must lie on a node already."""
     return tuple(
-        PlacedFile(file.path, file.sha256) for file in files if file.path and file.is_on(node)
+        PlacedFile(file.path, file.sha256, file.writable)
+        for file in files
+        if file.path and file.is_on(node)
     )
 
 

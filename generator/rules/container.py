@@ -40,6 +40,43 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
         )
 
 
+@rule("SG684", unless="SG602")
+def limits_of_a_job(engine: DeclaredEngine) -> Iterator[Fault]:
+    """What pyxis starts, Slurm bounds.
+
+    As a job of Slurm TensorRT-LLM runs in a container of pyxis, which is given mounts and devices.
+    Its memory, cores and limits are those of the job, and /dev/shm is the node's.
+
+    Source: NVIDIA/pyxis, README.
+
+    Bad:
+        engine:
+          name: tensorrt-llm
+          version: 1.3.0rc29
+          image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
+          launcher: slurm
+          container: {memory: 100g}
+
+    Good:
+        engine:
+          container: {memory: 100g}
+    """
+    if engine.launcher != "slurm":
+        return
+    own = engine.container
+    given: dict[str, object] = {"memory": own.memory_gib, "cpus": own.cpus}
+    given |= {"shm": own.shm_gib, "ulimits": own.ulimits}
+    for key in (key for key, value in given.items() if value):
+        path = ("engine", "container", key)
+        yield Fault(
+            f"'{key}' does not reach a container that pyxis starts",
+            path,
+            "take it out, and bound the job in slurm.conf",
+            at_key=True,
+            proposals=removal(path),
+        )
+
+
 @rule("SG686", unless="SG602 SG603 SG651 SG652")
 def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
     """Experts are spread over as many ranks as the engine can.

@@ -129,12 +129,16 @@ class ImageBuild:
 
 @record
 class PlacedFile:
-    """A file or folder that people put on the node, and its checksum where that is known."""
+    """A file or folder that people put on the node, and its checksum where that is known.
+
+    What is `writable` the engine may change.
+    """
 
     ORIGIN = Origin("engine.files")
 
     path: str
     sha256: str | None
+    writable: bool
 
 
 @record
@@ -150,6 +154,7 @@ class Container:
     ORIGIN = Origin("engine", "what Docker is told, generator/derive/container.py")
     ORIGINS = origins(
         command=Origin("model engine", "the engine's command line, generator/engines/"),
+        cpus=Origin("engine.container.cpus"),
         devices=Origin(
             "cabling engine.container.devices", "RDMA devices only where there is a fabric"
         ),
@@ -173,6 +178,7 @@ class Container:
     cache_variables: Words
     shm_size_gib: int
     memory_gib: int | None
+    cpus: str | None
     capabilities: Words
     dropped: Words
     security_options: Words

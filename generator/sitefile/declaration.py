@@ -266,6 +266,7 @@ class DeclaredContainer:
     """What the container is given beside what is derived; sizes in GiB, None where not written."""
 
     memory_gib: int | None = None
+    cpus: str | None = None
     shm_gib: int | None = None
     ulimits: Mapping[str, int] = {}
     devices: tuple[str, ...] = ()
@@ -281,7 +282,7 @@ class DeclaredFile:
     """A file, or a folder of files, that the engine reads.
 
     Either `source`, a path beside the site file, or `path`, one on the nodes. `nodes` is empty
-    where all have it.
+    where all have it. What is `writable` the engine may change.
     """
 
     index: int
@@ -290,6 +291,7 @@ class DeclaredFile:
     target: str | None
     nodes: tuple[str, ...]
     sha256: str | None
+    writable: bool = False
 
     @property
     def place(self) -> str:
@@ -691,7 +693,8 @@ def _container(item: Mapping[str, Any]) -> DeclaredContainer:
         int(item[key].removesuffix("g")) if key in item else None for key in ("memory", "shm")
     )
     devices, hardened = tuple(item.get("devices", ())), item.get("hardened", False)
-    return DeclaredContainer(memory, shm, item.get("ulimits", {}), devices, hardened)
+    cpus = item.get("cpus")
+    return DeclaredContainer(memory, cpus, shm, item.get("ulimits", {}), devices, hardened)
 
 
 def _file(index: int, item: Mapping[str, Any]) -> DeclaredFile:
@@ -702,6 +705,7 @@ def _file(index: int, item: Mapping[str, Any]) -> DeclaredFile:
         item.get("target"),
         tuple(item.get("nodes", ())),
         item.get("sha256"),
+        item.get("writable", default("engine.files.writable")),
     )
 
 

@@ -62,6 +62,11 @@ def _unicast(address: ipaddress.IPv4Address) -> bool:
     return not special and address < ipaddress.IPv4Address("224.0.0.0")
 
 
+def _cores(text: str) -> bool:
+    ranges = [tuple(map(int, part.split("-"))) for part in text.split(",")]
+    return all(cores[0] <= cores[-1] for cores in ranges)
+
+
 _OCTET = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
 # The prefix length, 8 to 30: no network is larger than those that were once given out whole.
@@ -163,6 +168,11 @@ FORMS = {
     # A line of an environment file, as long as Docker reads one.
     "environment_value": Form(
         "one line of printable ASCII, at most 32,768 characters", r"[ -~]{0,32768}"
+    ),
+    "cpus": Form(
+        "cores of the 20, 0 to 19, such as 5-9,15-19",
+        r"1?[0-9](-1?[0-9])?(,1?[0-9](-1?[0-9])?)*",
+        _cores,
     ),
     "gib": Form("a size in GiB such as 112g", r"[1-9][0-9]{0,3}g"),
     "device": Form("a device below /dev", r"/dev(/[A-Za-z0-9_@+-][A-Za-z0-9._@+-]*)+"),

@@ -84,7 +84,8 @@ def _entry_without_dash(
 ) -> Finding:
     """A mapping in place of a list: the only entry has lost its dash."""
     value = value_at(data, finding.path)
-    if finding.rule != "SG103" or not isinstance(value, dict) or not fits(finding.path, [value]):
+    is_entry = isinstance(value, dict) and bool(value) and fits(finding.path, [value])
+    if finding.rule != "SG103" or not is_entry:
         return finding
     key = next(iter(value))
     span = document.locate((*finding.path, key), at_key=True)

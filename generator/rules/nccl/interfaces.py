@@ -209,7 +209,8 @@ def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]
     """Where there are cables, NCCL uses them.
 
     Kept off RoCE it takes sockets: about 2 GB/s in place of about 24 were measured. DGX OS ships an
-    /etc/nccl.conf that does so; sparkgen's takes its place.
+    /etc/nccl.conf that does so; sparkgen's takes its place. A network plugin of one's own, which
+    `NCCL_NET` names, has no use for NCCL's RoCE.
 
     Source: NCCL, src/transport/net_ib/init.cc (`NCCL_IB_DISABLE`) and src/plugin/net.cc
     (`NCCL_NET`).
@@ -227,6 +228,8 @@ def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]
     if not fabric.cables:
         return
     off = {"NCCL_IB_DISABLE": ("1", "0"), "NCCL_NET": ("socket", "IB")}
+    if engine.env.get("NCCL_NET", "ib").lower() not in ("ib", "socket"):
+        return
     for name, (value, right) in off.items():
         if engine.env.get(name, "").lower() == value:
             yield Fault(

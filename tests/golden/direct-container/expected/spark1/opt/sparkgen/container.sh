@@ -23,6 +23,7 @@ arguments=(
 options=(
   --shm-size 32g
   --memory 112g
+  --cpuset-cpus 5-9,15-19
   --cap-drop ALL
   --cap-add IPC_LOCK
   --security-opt no-new-privileges:true
@@ -40,6 +41,7 @@ options=(
   --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
   --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
   --mount type=bind,source=/opt/sparkgen/health.py,target=/opt/sparkgen/health.py,readonly
+  --mount type=bind,source=/srv/verify-cap,target=/opt/verify-cap
   --log-opt max-size=50m
   --log-opt max-file=5
 )

@@ -22,6 +22,7 @@ arguments=(
 options=(
   --shm-size 32g
   --memory 112g
+  --cpuset-cpus 5-9,15-19
   --cap-drop ALL
   --cap-add IPC_LOCK
   --security-opt no-new-privileges:true
@@ -39,6 +40,7 @@ options=(
   --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
   --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
   --mount type=bind,source=/opt/sparkgen/follow.sh,target=/opt/sparkgen/follow.sh,readonly
+  --mount type=bind,source=/srv/verify-cap,target=/opt/verify-cap
   --log-opt max-size=50m
   --log-opt max-file=5
 )
