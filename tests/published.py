@@ -77,6 +77,23 @@ PATCHED_FLASH = "'HD-489' of Qwen3.8-Flash-Next on a Spark, October 2026"
 SMALL = "a guide to vLLM 0.27.1 on a Spark with Qwen3-0.6B, September 2026"
 TWO_SPARKS = "a playbook of Qwen3.8-Flash-Next on two Sparks, September 2026"
 LAYOUT_30B = "a report of Qwen3-30B-A3B at tensor 2, July 2026"
+# Logs that were found once the formulas stood, and that none of them was made from.
+LOG_27B = "a log of Qwen3.6-27B-Text-NVFP4-MTP with vLLM 0.20.0, May 2026"
+SPARK_35B = "a log of RedHatAI/Qwen3.6-35B-A3B-NVFP4 with vLLM 0.20.0 on a Spark, May 2026"
+SMALL_35B = "a log of RedHatAI/Qwen3.6-35B-A3B-NVFP4 with vLLM 0.20.0 on 32 GB, May 2026"
+PRISMA_35B = "a log of Qwen3.6-35B-A3B-PrismaQuant with vLLM 0.20.2 on a Spark, May 2026"
+LOG_GEMMA = "a log of nvidia/Gemma-4-26B-A4B-NVFP4 with vLLM 0.20.2, May 2026"
+RERANKER = "a log of Qwen3-Reranker-8B with vLLM 0.20, May 2026"
+THOR = "'KV Cache Budget - Thor 128 GB Unified Memory', logs of April 2026"
+KIMI_TRTLLM = "TensorRT-LLM's log of a test of Kimi-K2.5"
+DYNAMO = "Dynamo's guide to TensorRT-LLM with DeepSeek-R1-Distill-Llama-8B, February 2025"
+CODER_LOG = "llama.cpp's log of Qwen3-Coder-30B-A3B with 65536 cells"
+STATES_360 = "SGLang on a Spark with nvidia/Qwen3.8-27B-NVFP4 and 360 states"
+GLM_H200 = "vLLM's log of GLM-5-FP8 on eight H200, May 2026"
+NANO_XPU = "SGLang's log of Nemotron-3-Nano-30B-A3B on four XPUs"
+ONE_MILLION = "https://github.com/bytebunkerlabs/dgx-spark-serve/blob/main/recipes/dsv4.env"
+LOG_8B = "a parser's sample of vLLM 0.19.1's log of Qwen3-8B, September 2026"
+TWO_EXL3 = "https://github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks/issues/204"
 
 WEIGHTS, UNIFORM, MIXED, ROOM = (
     "weights",
@@ -336,6 +353,9 @@ def drawn(name: str, rows: int, published: float, version: str) -> Figure:
     source = L40S if rows == 256 else PROFILES
     return Figure(what, published, "GiB", source, 0.05, ours, ROOM)
 
+
+ONE_WINDOW = (1048576, "0.24.0", 0.8, 121.63)
+FOUR_IN_FP8: dict[str, Any] = {"max_sequences": 4, "kv_cache_dtype": "fp8"}
 
 FIGURES = (
     held(
@@ -719,31 +739,6 @@ FIGURES = (
         drafted=2,
         kv="auto",
     ),
-    paged(
-        "Qwen3.8-Flash-Next, an image patched for 8 bits, 3 predicted: one of 262144 tokens",
-        8.87 / 2.26,
-        FLASH_NEXT,
-        "nvidia/qwen3.8-flash-next-nvfp4",
-        262144,
-        "0.29.1",
-        kv="fp8",
-        mtp=3,
-        step=4096,
-        tables="disk",
-        tolerance=0.17,
-    ),
-    paged(
-        "Qwen3.8-Flash-Next, an image of B12X patched for 8 bits: one of 32768 tokens",
-        8.22 / 12.57,
-        TABLES,
-        "nvidia/qwen3.8-flash-next-nvfp4",
-        32768,
-        "0.29.1",
-        kv="fp8",
-        step=2048,
-        tables="disk",
-        tolerance=0.17,
-    ),
     a_block(
         "GLM-5.3-Flash, tensor 2, 7 tokens drafted, fp8 cache: a block",
         3584,
@@ -840,43 +835,6 @@ FIGURES = (
         ROOM,
     ),
     Figure(
-        "Qwen3.8-Flash-Next, 8 sequences, 2048 tokens a step, 0.72, an image of B12X: room",
-        8.22,
-        "GiB",
-        TABLES,
-        0.04,
-        lambda: room_gib(
-            "nvidia/qwen3.8-flash-next-nvfp4",
-            32768,
-            "0.29.1",
-            0.72,
-            121.63,
-            tables="disk",
-            max_sequences=8,
-            args={"max-num-batched-tokens": 2048},
-        ),
-        ROOM,
-    ),
-    Figure(
-        "Qwen3.8-Flash-Next, 8 sequences, 3 tokens predicted, 0.753, a patched image: room",
-        8.87,
-        "GiB",
-        FLASH_NEXT,
-        0.12,
-        lambda: room_gib(
-            "nvidia/qwen3.8-flash-next-nvfp4",
-            262144,
-            "0.29.1",
-            0.753,
-            121.69,
-            tables="disk",
-            max_sequences=8,
-            speculative={"method": "mtp", "tokens": 3},
-            args={"max-num-batched-tokens": 4096},
-        ),
-        ROOM,
-    ),
-    Figure(
         "Qwen3.8-27B in 16 bits, vLLM 0.27, 0.92 of 119.63 GiB: room",
         50.29,
         "GiB",
@@ -941,22 +899,211 @@ FIGURES = (
             ("qwen3-235b-a22b-instruct-2507-fp8", 256, 1.4, "0.10.2"),
         )
     ),
+    paged(
+        "Qwen3.6-27B, fp8 cache, vLLM 0.20: one of 32768 tokens",
+        6.67 / 5.15,
+        LOG_27B,
+        "qwen3.6-27b-nvfp4",
+        32768,
+        "0.20.0",
+        kv="fp8",
+        prefixes=True,
+    ),
+    a_block(
+        "Qwen3.6-27B, fp8 cache: a block", 1568, LOG_27B, "qwen3.6-27b-nvfp4", drafted=0, kv="fp8"
+    ),
+    *(
+        paged(
+            f"Qwen3.6-35B-A3B, fp8 cache, vLLM 0.20: one of {context} tokens",
+            gib,
+            source,
+            "qwen3.6-35b-a3b-fp8",
+            context,
+            "0.20.0",
+            kv="fp8_e4m3",
+            prefixes=True,
+        )
+        for context, gib, source in (
+            (65536, 82.42 / 108.5, SPARK_35B),
+            (8192, 2.95 / 14.7, SMALL_35B),
+        )
+    ),
+    paged(
+        "Qwen3.6-35B-A3B, fp8 cache, 3 tokens predicted, vLLM 0.20: one of 262144 tokens",
+        64.69 / 20.84,
+        PRISMA_35B,
+        "qwen3.6-35b-a3b-fp8",
+        262144,
+        "0.20.2",
+        kv="fp8",
+        prefixes=True,
+        mtp=3,
+    ),
+    *(
+        a_block(
+            f"Qwen3.6-35B-A3B, fp8 cache, {drafted} tokens predicted: a block",
+            block,
+            source,
+            "qwen3.6-35b-a3b-fp8",
+            drafted=drafted,
+            kv="fp8",
+        )
+        for drafted, block, source in ((0, 2096, SPARK_35B), (3, 2144, PRISMA_35B))
+    ),
+    paged(
+        "Gemma-4-26B-A4B, fp8 cache, 16384 tokens a step, vLLM 0.20: one of 256000 tokens",
+        4.58 / (286007 / 256000),
+        LOG_GEMMA,
+        "gemma-4-26b-a4b-nvfp4",
+        256000,
+        "0.20.2",
+        kv="fp8_e4m3",
+        step=16384,
+    ),
+    *(
+        paged(
+            f"Qwen3.5-122B-A10B, fp8 cache, {mtp} tokens predicted, vLLM 0.19: one of {context}",
+            gib,
+            THOR,
+            "qwen3.5-122b-a10b-fp8",
+            context,
+            "0.19.0",
+            kv="fp8",
+            prefixes=True,
+            mtp=mtp,
+        )
+        for mtp, context, gib in ((0, 131072, 21.43 / 11.79), (1, 262144, 24.05 / 6.42))
+    ),
+    held(
+        "Gemma-4-26B-A4B NVFP4 of NVIDIA: weights",
+        17.89,
+        LOG_GEMMA,
+        "gemma-4-26b-a4b-nvfp4",
+        tolerance=0.03,
+    ),
+    held("Gemma-4-26B-A4B in 16 bits: weights", 48.5, THOR, "gemma-4-26b-a4b-it"),
+    held(
+        "Gemma-4-31B NVFP4 of NVIDIA: weights",
+        31.04,
+        THOR,
+        "gemma-4-31b-it-nvfp4",
+        tolerance=0.03,
+    ),
+    held("Qwen3-Reranker-8B: weights", 15.26, RERANKER, "qwen3-reranker-8b"),
+    held("Qwen3-8B in 16 bits: weights", 15.27, LOG_8B, "qwen3-8b"),
+    held("GLM-5 in FP8, tensor 8, vLLM: weights a rank", 89.39, GLM_H200, "glm-5-fp8", 8),
+    held(
+        "Nemotron-3-Nano-30B-A3B in 16 bits, tensor 4, SGLang: weights a rank",
+        14.76,
+        NANO_XPU,
+        "nvidia-nemotron-3-nano-30b-a3b-bf16",
+        4,
+    ),
+    in_cache("Qwen3-Reranker-8B", 62.35, RERANKER, "qwen3-reranker-8b", 454016),
+    in_cache("Qwen3-8B", 53.54, LOG_8B, "qwen3-8b", 389888),
+    in_cache("GLM-5, tensor 8, index of 8 bits", 32.06, GLM_H200, "glm-5-fp8", 343744, 8),
+    in_cache(
+        "Kimi-K2.5, TensorRT-LLM, cache of 8 bits",
+        166.02,
+        KIMI_TRTLLM,
+        "kimi-k2.5",
+        5073376,
+        8,
+        engine="tensorrt-llm",
+        kv_cache_dtype="fp8",
+    ),
+    in_cache(
+        "Llama 3.1 8B, TensorRT-LLM",
+        26.91,
+        DYNAMO,
+        "llama-3.1-8b-instruct",
+        220480,
+        engine="tensorrt-llm",
+    ),
     Figure(
-        "DeepSeek-V4-Flash, one node, 8224 tokens a step: peak of a step",
-        5.30,
+        "Qwen3-30B-A3B, llama.cpp: a sequence of 65536 tokens",
+        6144,
+        "MiB",
+        CODER_LOG,
+        0.001,
+        lambda: llama_cpp_mib("qwen3-30b-a3b", 65536, 1, "full", 512),
+        UNIFORM,
+    ),
+    in_cache(
+        "Qwen3.8-27B, SGLang with 360 states, cache of 8 bits",
+        3.49 * 2,
+        STATES_360,
+        "qwen3.8-27b",
+        228520,
+        engine="sglang",
+        args={"max-mamba-cache-size": 360},
+        kv_cache_dtype="fp8_e4m3",
+        kind=MIXED,
+    ),
+    Figure(
+        "Qwen3.8-27B, SGLang: 360 states",
+        0.99 + 50.77,
         "GiB",
-        ONE_SPARK,
-        0.11,
-        lambda: step_gib("deepseek-v4-flash", 8224),
+        STATES_360,
+        0.001,
+        lambda: held_states("qwen3.8-27b", 360) / GIB,
+        MIXED,
+    ),
+    in_cache(
+        "Nemotron-3-Nano-30B-A3B, tensor 4, SGLang with 8 states",
+        2.23 * 2,
+        NANO_XPU,
+        "nvidia-nemotron-3-nano-30b-a3b-bf16",
+        1557504,
+        4,
+        engine="sglang",
+        args={"max-mamba-cache-size": 8},
+        kind=MIXED,
+    ),
+    Figure(
+        "DeepSeek-V4-Flash-0731, tensor 2, vLLM 0.24, 0.8 of 121.63 GiB: tokens in its room",
+        1294708,
+        "tokens",
+        ONE_MILLION,
+        0.05,
+        lambda: (
+            room_gib("deepseek-v4-flash-0731", *ONE_WINDOW, tensor=2, **FOUR_IN_FP8)
+            / paged_gib("deepseek-v4-flash-0731", 1048576, "0.24.0", kv="fp8", tensor=2)
+            * 1048576
+        ),
         ROOM,
     ),
     Figure(
-        "DeepSeek-V4-Flash, one node, 2048 tokens a step: peak of a step",
-        1.39,
+        "Qwen3.6-35B-A3B NVFP4 of Red Hat, vLLM 0.20, 0.9 of a Spark: room beside 21.86 GiB",
+        82.42,
         "GiB",
-        ONE_SPARK,
-        0.11,
-        lambda: step_gib("deepseek-v4-flash", 2048),
+        SPARK_35B,
+        0.05,
+        lambda: room_beside(
+            21.86,
+            0.9,
+            "0.20.0",
+            {"max-num-batched-tokens": 8192, "max-cudagraph-capture-size": 1},
+            context_length=65536,
+            max_sequences=1,
+        ),
+        ROOM,
+    ),
+    Figure(
+        "Qwen3.6-35B-A3B, 32768 tokens a step, vLLM 0.20, 0.8 of a Spark: room beside 21.42 GiB",
+        64.69,
+        "GiB",
+        PRISMA_35B,
+        0.07,
+        lambda: room_beside(
+            21.42,
+            0.8,
+            "0.20.2",
+            {"max-num-batched-tokens": 32768},
+            context_length=262144,
+            max_sequences=10,
+            speculative={"method": "mtp", "tokens": 3},
+        ),
         ROOM,
     ),
 )
@@ -981,13 +1128,106 @@ def cache_of(name: str, version: str) -> Cache:
     return cache(known, split, wanted, ENGINE_TRAITS["vllm"].paging)
 
 
-def step_gib(name: str, step: int) -> float:
-    """What a step of so many tokens takes on one node, for one sequence."""
-    engine = an_engine(version="0.25.0", args={"max-num-batched-tokens": step})
-    model = a_model(name=name, context_length=8192, max_sequences=1, kv_cache_dtype="fp8")
+def room_beside(
+    weights: float, share: float, version: str, args: dict[str, Any], **how: Any
+) -> float:
+    """Room on a Spark beside so much of Qwen3.6-35B-A3B, where its log says what it loaded."""
+    known = {"source": "example/x", "like": "qwen3.6-35b-a3b", "kv_cache_dtype": "fp8"}
+    model = a_model(weight_gb=weights * GIB / GB, **known, **how)
+    engine = an_engine(version=version, args=args, memory_utilization=share)
     found = assess(some_nodes(1), model, engine)
     assert found
-    return found.nodes[0].activations_gib
+    return found.nodes[0].kv_room_gib
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A published figure of a build or a draft that nobody here can compute: it is called so."""
+
+    what: str
+    published: str
+    source: str
+    version: str
+    tensor: int
+    model: dict[str, Any]
+    args: dict[str, Any]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What is not known of it."""
+        engine = an_engine(
+            version=self.version, parallel=Parallel(tensor=self.tensor), args=self.args
+        )
+        found = assess(some_nodes(self.tensor), a_model(**self.model), engine)
+        assert found
+        return found.missing if found.state == "unknown" else ()
+
+
+_PATCHED_NEXT = {"name": "nvidia/qwen3.8-flash-next-nvfp4", "kv_cache_dtype": "fp8"}
+_NEXT_8 = {**_PATCHED_NEXT, "tables": "disk", "max_sequences": 8}
+_NEXT_PREDICTS = {**_NEXT_8, "speculative": {"method": "mtp", "tokens": 3}}
+_PATCHED_V4 = {"name": "deepseek-v4-flash", "kv_cache_dtype": "fp8", "context_length": 262144}
+_EXL3 = {
+    "name": "nvidia/glm-5.3-flash-nvfp4",
+    "kv_cache_dtype": "fp8",
+    "context_length": 850000,
+    "speculative": {"method": "dflash", "source": "example/draft", "tokens": 7, "weight_gb": 2.0},
+}
+_STEP = "max-num-batched-tokens"
+
+UNKNOWN = (
+    *(
+        Unknown(
+            f"DeepSeek-V4-Flash, vLLM 0.15.1 with patches, {step} tokens a step: peak of a step",
+            published,
+            ONE_SPARK,
+            "0.15.1+befbc472",
+            1,
+            _PATCHED_V4,
+            {_STEP: step},
+        )
+        for step, published in ((8224, "5.3 GiB"), (2048, "1.39 GiB"))
+    ),
+    *(
+        Unknown(
+            f"Qwen3.8-Flash-Next, an image patched for 8 bits, 3 predicted: {what}",
+            published,
+            FLASH_NEXT,
+            "0.29.1+patched",
+            1,
+            {**_NEXT_PREDICTS, "context_length": 262144},
+            {_STEP: 4096},
+        )
+        for what, published in (
+            ("one of 262144 tokens", "3.925 GiB"),
+            ("room at 0.753 of 121.69 GiB", "8.87 GiB"),
+        )
+    ),
+    *(
+        Unknown(
+            f"Qwen3.8-Flash-Next, an image of B12X patched for 8 bits: {what}",
+            published,
+            TABLES,
+            "0.29.1+b12x",
+            1,
+            {**_NEXT_8, "context_length": 32768},
+            {_STEP: 2048},
+        )
+        for what, published in (
+            ("one of 32768 tokens", "0.6539 GiB"),
+            ("room at 0.72 of 121.63 GiB", "8.22 GiB"),
+        )
+    ),
+    Unknown(
+        "GLM-5.3-Flash in EXL3, tensor 2, 7 tokens drafted: one of 850000 tokens",
+        "13.46 GiB",
+        TWO_EXL3,
+        "0.30.0+exl3",
+        2,
+        _EXL3,
+        {},
+    ),
+)
 
 
 def parameters(name: str) -> float:
@@ -1034,4 +1274,9 @@ def markdown() -> str:
             published = f"{published}, {figure.source}"
         ours = f"{figure.ours():.4g} {figure.unit}".strip()
         lines.append(f"| {figure.what} | {published} | {ours} | {figure.difference:+.1%} |")
+    lines += ["", "| What nobody here can compute | Published | Unknown for want of |"]
+    lines.append("|---|---|---|")
+    for unknown in UNKNOWN:
+        published = f"[{unknown.published}]({unknown.source})"
+        lines.append(f"| {unknown.what} | {published} | {', '.join(unknown.missing)} |")
     return "\n".join(lines) + "\n"

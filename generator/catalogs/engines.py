@@ -49,7 +49,10 @@ class Paging:
     by side and aren't padded to one another. `counts_graphs`: graphs are part of the engine's
     share. `draws_unsorted`: tokens are drawn without a sorted copy of the vocabulary.
     `checkpoints_states` and `checkpoints_delta`: prefilling keeps one more state a sequence for its
-    prefix, of Mamba and Kimi's layers and of gated delta layers.
+    prefix, of Mamba and Kimi's layers and of gated delta layers. `compresses`: it has compressed
+    attention (DeepSeek-V4). `caches_pooled`: it caches 8 bits where an entry of the index stands
+    for several tokens of plain attention (Qwen3.8-Flash-Next). `sizes_gathers`: what a sparse
+    attention's index is gathered in is smaller for long contexts.
     """
 
     caches_states: Release
@@ -59,6 +62,9 @@ class Paging:
     draws_unsorted: Release
     checkpoints_states: Release
     checkpoints_delta: Release
+    compresses: Release
+    caches_pooled: Release
+    sizes_gathers: Release
 
 
 @record
@@ -222,10 +228,13 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
             caches_states=(0, 26),
             two_steps=(0, 26),
             packs=(0, 28),
-            counts_graphs=(0, 21),
+            counts_graphs=(0, 20),
             draws_unsorted=(0, 17),
             checkpoints_states=(0, 32),
             checkpoints_delta=(0, 33),
+            compresses=(0, 20),
+            caches_pooled=(0, 31),
+            sizes_gathers=(0, 32),
         ),
         tasks={
             ("runner", "pooling"): "embedding",

@@ -174,7 +174,7 @@ def _setting(path: KeyPath, value: str | int | float) -> Change:
 def holds(group: Group) -> bool:
     """Whether the model fits, with room to spare."""
     fit = group.assess()
-    return fit is not None and fit.state == "fits" and not fit.tight
+    return fit is not None and fit.has_margin
 
 
 def _is_wide(model: DeclaredModel) -> bool:

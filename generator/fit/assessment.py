@@ -10,7 +10,7 @@ from generator.catalogs.speculation import has_no_weights
 from generator.fit import formulas
 from generator.fit.caches import Cache
 from generator.fit.demand import Demand, Layout, Weights, demands, lacking
-from generator.fit.formulas import GB, GIB
+from generator.fit.formulas import GB, GIB, WIDE
 from generator.fit.requested import (
     Requested,
     requested,
@@ -28,7 +28,8 @@ from generator.sitefile.declaration import (
     Speculative,
 )
 
-State = Literal["fits", "does not fit", "unknown"]
+# "fits newer": in the memory that newer releases show of a node, and not in what early ones do.
+State = Literal["fits", "fits newer", "does not fit", "unknown"]
 
 # Estimates are off by a few percent, and an engine that runs out of memory takes the node with it.
 TIGHT = 0.05
@@ -83,11 +84,11 @@ class Fit:
     context, both of one replica; `one_context` is the longest of a single sequence.
     `ceiling_tokens_s` is what memory bandwidth allows one sequence with an empty cache, and
     `ceiling_full_tokens_s` with a full one: real speed is lower. `files_gb` are the files of the
-    model and its draft, in units of 1e9 bytes. `missing` says what isn't known. `fits_newer`: it
-    doesn't fit, and would in what newer releases show of a node whose memory was not measured.
-    `found` says what was found in place of 'auto'. `buffer_gib` of what is left to the system are
-    the buffer of a KV cache on disk. `shares` says how the engine divides its room among pools,
-    `pool_tokens` how many tokens that room holds where it is counted in tokens.
+    model and its draft, in units of 1e9 bytes. `missing` says what isn't known. A node whose memory
+    was not measured is judged by both counts of it, and all figures are of the lower one; it is
+    `tight` by both. `found` says what was found in place of 'auto'. `buffer_gib` of what is left to
+    the system are the buffer of a KV cache on disk. `shares` says how the engine divides its room
+    among pools, `pool_tokens` how many tokens that room holds where it is counted in tokens.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -107,11 +108,16 @@ class Fit:
     ceiling_tokens_s: float | None
     ceiling_full_tokens_s: float | None
     files_gb: float | None
-    fits_newer: bool = False
     found: tuple[str, ...] = ()
     buffer_gib: int = 0
     shares: tuple[str, ...] = ()
     pool_tokens: int | None = None
+
+    @property
+    def has_margin(self) -> bool:
+        """Whether estimates that are off by a little leave it as it is, whatever the release."""
+        enough = all(node.headroom_gib >= TIGHT * node.share_gib for node in self.nodes)
+        return self.state == "fits" and enough
 
     @property
     def worst(self) -> NodeMemory:
@@ -128,17 +134,19 @@ def assess(
         return None
     wanted = requested(model, engine, known.max_context)
     weights, missing = _weights(model, engine, known)
-    missing += _lacking(model, known, wanted)
+    missing += _lacking(model, engine, known, wanted)
     layout = None if missing else _layout(known, engine, wanted)
     if weights is None or layout is None or missing:
         return _unknown(model, engine, wanted, missing)
     found = demands(known, weights, layout, wanted, model.correction_gib * GIB)
     fit = _fit(nodes, model, engine, known, wanted, weights, found)
-    if fit.state == "does not fit" and not all(node.measured for node in nodes):
-        newer = [_with_newer_memory(node) for node in nodes]
-        other = _fit(newer, model, engine, known, wanted, weights, found)
-        return replace(fit, fits_newer=other.state == "fits")
-    return fit
+    if fit.has_margin or all(node.measured for node in nodes):
+        return fit
+    newer = [_with_newer_memory(node) for node in nodes]
+    other = _fit(newer, model, engine, known, wanted, weights, found)
+    if fit.state == "fits":
+        return replace(fit, tight=other.tight)
+    return replace(fit, state="fits newer") if other.state == "fits" else fit
 
 
 def _with_newer_memory(node: DeclaredNode) -> DeclaredNode:
@@ -286,7 +294,10 @@ def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
         room[rank.demand.stage] = rank.demand, min(least, rank.room)
 
     def holds(tokens: int) -> bool:
-        return all(each.sequence(tokens) * sequences <= least for each, least in room.values())
+        return all(
+            each.sequence(tokens) * sequences + each.beyond(tokens) <= least
+            for each, least in room.values()
+        )
 
     low, high = 0, bound
     while low < high:
@@ -394,7 +405,9 @@ def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
     return (given or 0.0) * GB, float(elements), missing
 
 
-def _lacking(model: DeclaredModel, known: Shape, wanted: Requested) -> list[str]:
+def _lacking(
+    model: DeclaredModel, engine: DeclaredEngine, known: Shape, wanted: Requested
+) -> list[str]:
     checkpoint = known_checkpoint(model)
     where = f"the catalog's {checkpoint.name}: " if checkpoint else "model.architecture."
     names = [f"{where}{name}" for name in lacking(known)]
@@ -404,7 +417,27 @@ def _lacking(model: DeclaredModel, known: Shape, wanted: Requested) -> list[str]
         names.append("model.context_length")
     if wanted.cached is None:
         names.append(f"what an element of KV cache type '{model.kv_cache_dtype}' takes")
-    return names
+    return [*names, *_beyond(model, engine, known, wanted)]
+
+
+def _beyond(
+    model: DeclaredModel, engine: DeclaredEngine, known: Shape, wanted: Requested
+) -> Iterator[str]:
+    """What only builds of one's own have, whose memory is laid out by no release.
+
+    Source: vLLM 0.19.1 has no deepseek_v4; 0.30.0 refuses 8 bits in vllm/models/qwen4_exp/nvidia/
+    qsa.py, line 189, and 0.31.0 has them (pull request 55557).
+    """
+    paging = ENGINE_TRAITS[engine.name].paging
+    if paging is None:
+        return
+    release = f"{ENGINE_TRAITS[engine.name].title} {engine.version}"
+    if known.compressed and wanted.version < paging.compresses:
+        yield f"how a build of {release} holds compressed attention, which that release has not"
+    least = 1 if wanted.version >= paging.caches_pooled else WIDE
+    if known.indexes_pools and wanted.cached is not None and wanted.cached < least:
+        dtype = f"a KV cache in {model.kv_cache_dtype}"
+        yield f"how a build of {release} holds {dtype}, which that release has not for this model"
 
 
 def _unknown(

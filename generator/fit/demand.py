@@ -15,6 +15,8 @@ from generator.records import record
 
 # Residual streams of DeepSeek-V4. Source: hc_mult of its config.json.
 _STREAMS = 4
+# Tokens of an entry that its index chooses among. Source: compress_ratios of its config.json.
+_INDEXED_EVERY = 4
 
 
 @record
@@ -65,6 +67,19 @@ class Layout:
 
 
 @record
+class Gathered:
+    """What the index of a sparse attention is gathered in; an entry stands for `every` tokens."""
+
+    entry: int
+    every: int
+    sized: bool
+
+    def bytes(self, context: int) -> int:
+        """Bytes in a context of so many tokens."""
+        return formulas.gathered_bytes(context, self.entry, self.every, self.sized)
+
+
+@record
 class Demand:
     """What a rank of one stage holds, in bytes; `active` is what it reads for one token.
 
@@ -84,6 +99,8 @@ class Demand:
     graphs_outside: bool
     cache: Cache
     active: float | None
+    context: int
+    gathered: "Gathered | None" = None
 
     @property
     def reserve(self) -> float:
@@ -99,6 +116,12 @@ class Demand:
     def sequence(self, tokens: int) -> float:
         """The KV cache of one sequence of so many tokens."""
         return self.cache.sequence(tokens)
+
+    def beyond(self, tokens: int) -> float:
+        """What the reserve is more in a context of so many tokens than in the one asked for."""
+        if self.gathered is None:
+            return 0.0
+        return self.gathered.bytes(tokens) - self.gathered.bytes(self.context)
 
     def read(self, tokens: int) -> float | None:
         """Bytes that are read for one more token of a sequence of so many."""
@@ -237,6 +260,7 @@ def _demand(
     assert shape.hidden_size
     assert shape.vocab_size
     assert requested.cached is not None
+    assert requested.context
     table = split.table / layout.tensor
     own = split.layers(*layers)
     active = split.active(*layers)
@@ -260,10 +284,13 @@ def _demand(
         drafts=1 if like_own else 0,
         draft_elements=weights.draft_elements if drafts else 0.0,
     )
-    step_bytes = _step_bytes(shape, layout, requested.step)
+    step_bytes = _step_bytes(shape, layout, requested)
     if last_stage:
         rows = requested.running * (2 if requested.drafted else 1)
         step_bytes = max(step_bytes, formulas.logits_bytes(rows, shape.vocab_size, requested.sorts))
+    if gathered := _gathered(shape, layout, requested):
+        step_bytes += gathered.bytes(requested.context)
+        step_bytes += formulas.SPARSE_WORKSPACE_BYTES if shape.compressed else 0
     return Demand(
         stage=stage,
         layers=layers[1] - layers[0],
@@ -277,13 +304,32 @@ def _demand(
         correction=correction,
         cache=cache(shape, shares, requested, layout.paging),
         active=active,
+        context=requested.context,
+        gathered=gathered,
     )
 
 
-def _step_bytes(shape: Shape, layout: Layout, tokens: int) -> float:
+def _step_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
     assert shape.hidden_size
-    streams = _STREAMS if shape.compressed else 1
-    return formulas.activation_bytes(tokens, shape.hidden_size * streams, _widest(shape, layout))
+    hidden = shape.hidden_size * (_STREAMS if shape.compressed else 1)
+    step = formulas.activation_bytes(requested.step, hidden, _widest(shape, layout))
+    if layout.paging is None or not shape.indexes_latents:
+        return step
+    # Scores are made while queries and their output are there.
+    queries = _queries(shape, layout)
+    scoring = formulas.activation_bytes(requested.step, hidden, queries) + requested.scored
+    return max(step, scoring)
+
+
+def _gathered(shape: Shape, layout: Layout, requested: Requested) -> Gathered | None:
+    if layout.paging is None or not shape.indexes_latents:
+        return None
+    if shape.compressed:
+        entry = formulas.indexer_cache_bytes(shape.compressed.index_head, wide=False)
+        return Gathered(entry, _INDEXED_EVERY, requested.sized_gathers)
+    assert shape.indexer
+    entry = formulas.indexer_cache_bytes(shape.indexer.head, shape.indexer.wide)
+    return Gathered(entry, shape.indexer.pooled, requested.sized_gathers)
 
 
 def _graph_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
@@ -294,6 +340,14 @@ def _graph_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
     # Of DeepSeek-V4 logs on two Sparks have 0.2 and 0.7 GiB (0731 with dspark, August 2026).
     exchanges = bool(shape.experts and layout.communicators and not shape.compressed)
     return formulas.graph_bytes(*requested.graphs, exchanges)
+
+
+def _queries(shape: Shape, layout: Layout) -> int:
+    """Width of the queries of latent or compressed attention on a rank, in elements a token."""
+    heads, latent = (shape.heads or 0) // layout.tensor, shape.mla
+    if shape.compressed:
+        return heads * shape.compressed.head
+    return heads * (latent.kv_rank + latent.rope) if latent else 0
 
 
 def _widest(shape: Shape, layout: Layout) -> int:
@@ -307,11 +361,12 @@ def _widths(shape: Shape, layout: Layout) -> Iterator[int]:
     if shape.heads and shape.kv_heads and shape.head_dim:
         yield (shape.heads + 2 * shape.kv_heads) * shape.head_dim // tensor
     if shape.compressed and shape.heads:
-        # Queries, output and entries, some in 32 bits: 5.3 GiB for 8,224 tokens on one node.
-        # Source: MiaAI-Lab/DeepSeek-v4-Flash-One-DGX-Spark issue 4.
-        yield 4 * shape.heads * shape.compressed.head // tensor
-    if shape.mla and shape.heads:
-        yield shape.heads * (shape.mla.kv_rank + shape.mla.rope) // tensor
+        # Queries, output and entries, some in 32 bits: about what builds for a GB10 with kernels of
+        # their own took, 0.68 MB a token on one node, and more than the engine's own code shows
+        # (MiaAI-Lab/DeepSeek-v4-Flash-One-DGX-Spark issue 4).
+        yield 4 * _queries(shape, layout)
+    if shape.mla:
+        yield _queries(shape, layout)
     if shape.moe:
         yield _expert_width(shape.moe, layout)
 

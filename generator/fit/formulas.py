@@ -85,11 +85,20 @@ GRAPH_BYTES = 2 * GIB
 # What the graphs of vLLM take: all together, and each; and each of a model of experts on several
 # ranks.
 # Source: "Estimated CUDA graph memory" in logs of vLLM 0.18 to 0.29: 0.53 to 0.83 GiB for 86
-# graphs, 0.37 for 54, 0.36 for 16, 0.22 for 15 and 0.61 for 9 (issue 50780, gpustack/runner
-# pull request 251), though 1.6 and 1.9 for as many of Qwen3.8-27B on a Spark. For 102 graphs 5.1
-# of MiniMax-M2.7 on two Sparks (eugr/spark-vllm-docker issue 396) and 5.0 of GLM-5.2 on four B200.
-_GRAPHS_SHARED_BYTES, _GRAPH_EACH_BYTES = 160 * 2**20, 6 * 2**20
-_EXCHANGING_GRAPH_BYTES = 50 * 2**20
+# graphs, 0.37 for 54, 0.36 for 16, 0.22 for 15, 0.61 for 9, 0.45 for 6, 0.26 for 5 and 0.36 to 0.43
+# for 2 (issue 50780, gpustack/runner pull request 251), though 1.6 and 1.9 for as many of
+# Qwen3.8-27B on a Spark. For 102 graphs 5.1 of MiniMax-M2.7 on two Sparks (eugr/spark-vllm-docker
+# issue 396) and 5.0 of GLM-5.2 on four B200.
+_GRAPHS_SHARED_BYTES, _GRAPH_EACH_BYTES = 352 * 2**20, 4 * 2**20
+_EXCHANGING_GRAPH_BYTES = 48 * 2**20
+
+# What sparse attention's index keeps for itself in vLLM, beside its cache: FlashInfer's buffer for
+# DeepSeek-V4 on a GB10, and entries that a step's index is gathered in, for each token of context.
+# Source: vLLM 0.33.0, vllm/models/deepseek_v4/nvidia/flashinfer_sparse.py, line 43, and
+# vllm/v1/attention/backends/mla/indexer.py, line 916, `get_max_prefill_buffer_size`, with the
+# factors of vllm/config/vllm.py, line 1873; vLLM 0.31.0 has 40 whatever the context.
+SPARSE_WORKSPACE_BYTES = 128 * 2**20
+_GATHERED, _GATHERED_LONG, _LONG_CONTEXT = 40, 16, 256 * 1024
 
 
 def attention_parameters(
@@ -273,6 +282,21 @@ def activation_bytes(tokens: int, hidden: int, widest: int) -> float:
     Source: vLLM's profile run measures it: 1.26 GiB for Llama 3 8B (pull request 10511).
     """
     return tokens * WIDE * (4 * hidden + 2 * widest)
+
+
+def gathered_bytes(context: int, entry: int, every: int, sized: bool) -> int:
+    """Bytes that the index of a step is gathered in, where an entry stands for `every` tokens.
+
+    A long context is taken to need no less than a shorter one, though just beyond 262,144 tokens
+    the engine takes less.
+    Source: vLLM 0.33.0, vllm/model_executor/layers/sparse_attn_indexer.py, lines 327 and 484, which
+    the profile run reserves; `max_total_seq_len` of vllm/models/deepseek_v4/attention.py, line
+    1015, of vllm/models/glm5next/common/attention.py, line 282, and of deepseek_v32/attention.py.
+    """
+    tokens = context * _GATHERED
+    if sized and context > _LONG_CONTEXT:
+        tokens = max(context * _GATHERED_LONG, _LONG_CONTEXT * _GATHERED)
+    return tokens // every * entry
 
 
 def logits_bytes(sequences: int, vocabulary: int, sorts: bool) -> float:

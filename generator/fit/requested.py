@@ -39,7 +39,9 @@ class Requested:
     recurrent layers are kept for prefixes. `graphs` are how many are captured: of steps of any
     kind, and of decoding; None where that is not known. `window_cells` are what windows are
     rounded up to, in tokens. `division` is how the room is divided at the start, None where it is
-    not. `context_ranks` share the tokens of a sequence.
+    not. `context_ranks` share the tokens of a sequence. `scored` are the bytes of scores that a
+    sparse attention's index makes at once, and `sized_gathers` whether its entries are gathered in
+    less for long contexts.
     """
 
     context: int | None
@@ -63,6 +65,8 @@ class Requested:
     window_cells: int = 1
     division: Division | None = None
     context_ranks: int = 1
+    scored: int = 0
+    sized_gathers: bool = False
 
 
 def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None) -> Requested:
@@ -94,7 +98,20 @@ def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None)
         state_bytes=_state_bytes(args),
         division=_division(model, engine, drafted),
         context_ranks=context_ranks(engine),
+        scored=_scored(engine) if traits.paging else 0,
+        sized_gathers=_sizes_gathers(engine),
     )
+
+
+def _scored(engine: DeclaredEngine) -> int:
+    """Source: vLLM 0.33.0, vllm/envs.py, line 1095, and sparse_attn_indexer.py, line 503."""
+    said = engine.env.get("VLLM_SPARSE_INDEXER_MAX_LOGITS_MB", "")
+    return (int(said) if said.isdecimal() else 512) * 2**20
+
+
+def _sizes_gathers(engine: DeclaredEngine) -> bool:
+    paging = ENGINE_TRAITS[engine.name].paging
+    return paging is not None and release(engine.version) >= paging.sizes_gathers
 
 
 def context_ranks(engine: DeclaredEngine) -> int:

@@ -1,6 +1,6 @@
 """A fit as text: the result, a table of nodes, and a bar for each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from generator.columns import columns
 from generator.diagnostics import listed
@@ -34,10 +34,11 @@ _COMPARED: Row = (
     *FIGURES,
 )
 
-NEWER = (
-    f"in {NEWER_VISIBLE_GIB[128]} GiB, which newer releases of DGX OS show, it would fit: write "
-    "what MemTotal says as 'visible_gib'"
+_NEWER = (
+    f"in {NEWER_VISIBLE_GIB[128]} GiB, which newer releases of DGX OS show, it fits: write what "
+    "MemTotal says as 'visible_gib' of each node"
 )
+_SAID: Mapping[str, str] = {"fits newer": "fits newer releases of DGX OS alone"}
 UNKNOWN = "unknown, for want of model.architecture"
 
 # Weights with the draft, reserve, KV cache that is asked for, the rest of its room, the system.
@@ -77,11 +78,11 @@ def verdict(fit: Fit) -> list[str]:
         missing = fit.missing or ("how the layers are split",)
         return [f"unknown, for want of {listed(missing, 'and')}"]
     worst = fit.worst
-    said = "tight" if fit.tight else fit.state
+    said = "tight" if fit.tight else _SAID.get(fit.state, fit.state)
     first = f"{said}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
     lines = [f"{first} beside {_plain(fit.needed)} of {fit.context} tokens"]
-    if fit.fits_newer:
-        lines.append(NEWER)
+    if fit.state == "fits newer":
+        lines.append(_NEWER)
     replica = " a replica" if fit.parallel.data > 1 else ""
     if fit.state == "fits":
         most = fit.most_sequences or 0

@@ -177,6 +177,16 @@ class Shape:
         return attention == recurrent == self.layers
 
     @property
+    def indexes_latents(self) -> bool:
+        """Whether an index chooses what of a latent or compressed cache is attended to."""
+        return self.compressed is not None or (self.mla is not None and self.indexer is not None)
+
+    @property
+    def indexes_pools(self) -> bool:
+        """Whether it chooses pools of tokens of plain attention (Qwen3.8-Flash-Next)."""
+        return self.mla is None and self.indexer is not None and self.indexer.pooled > 1
+
+    @property
     def adds_up(self) -> bool:
         """Whether the kinds of layers are as many as the layers; true where they aren't known."""
         if not self.layers or self.attention_layers is None or self.has_both:

@@ -49,7 +49,7 @@ def does_not_fit(
         engine:
           parallel: {pipeline: 3}
     """
-    if fit.state != "does not fit" or fit.fits_newer:
+    if fit.state != "does not fit":
         return
     worst = fit.worst
     if _POOL in engine.args:
@@ -109,7 +109,7 @@ def fits_newer_releases(
         engine:
           memory_utilization: 0.8
     """
-    if fit.state == "does not fit" and fit.fits_newer:
+    if fit.state == "fits newer":
         worst = fit.worst
         needed, given = _apart(_need(fit), worst.share_gib)
         lack = f"{worst.node} needs {needed} and the engine has {given}"
@@ -310,7 +310,8 @@ def tight(
 
     Sizes of weights and of what an engine needs beside them are known to a few percent, and an
     engine that runs out of memory on a Spark takes the whole node with it. Room for one sequence
-    and less than a twentieth of the engine's share besides is tight.
+    and less than a twentieth of the engine's share besides is tight; where a node does not say what
+    it sees, that is of the 121.6 GiB of newer releases.
 
     Source: pytorch issue 174358; community reports of nodes that had to be switched off.
 

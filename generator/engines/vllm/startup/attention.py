@@ -194,6 +194,27 @@ def _small_floats(start: Start) -> Refusal | None:
     return None
 
 
+def _cache_of_pools(start: Start) -> Refusal | None:
+    known, dtype = start.known, start.model.kv_cache_dtype or "auto"
+    built = version(start.engine.version)
+    if known is None or not known.indexes_pools or dtype in ("auto", "bfloat16"):
+        return None
+    if built.local or built.dev != version("0").dev:
+        # Patches for it were many before a release had it: vLLM issue 54426.
+        return None
+    if built < version("0.31"):
+        return Refusal(
+            f"vLLM {start.engine.version} caches this model's keys and values in 16 bits alone",
+            _CACHE,
+            "take it out, or take vLLM 0.31 or later",
+        )
+    if dtype not in _EIGHT:
+        return Refusal(
+            f"this model has no KV cache in {dtype}", _CACHE, "write fp8, or take it out"
+        )
+    return None
+
+
 def _cache_of_another_type(start: Start) -> Refusal | None:
     cached, dtype = start.model.kv_cache_dtype, start.word("dtype").replace("half", "float16")
     types = {"float16", "bfloat16"}
@@ -263,6 +284,7 @@ CONDITIONS = (
     Condition(_cache_of_other_gpus, f"{_BACKENDS}/backends/rocm_octave_attn.py:95", _NEWER),
     Condition(_five_bit_mantissas, "vllm/model_executor/layers/attention/attention.py:205"),
     Condition(_small_floats, f"{_BACKENDS}/backends/flashinfer.py:667", (0, 32)),
+    Condition(_cache_of_pools, "vllm/models/qwen4_exp/nvidia/qsa.py:258", (0, 29)),
     Condition(_cache_of_another_type, f"{_VLLM}:1505", _NEWER),
     Condition(_sparse_attention, f"{_BACKENDS}/backends/mla", until=(0, 24)),
     Condition(_sparse_backend, f"{_BACKENDS}/backends/mla/flashinfer_mla_sparse.py:164", (0, 24)),
