@@ -52,6 +52,7 @@ SITES = {
     "both-ports-on-a-switch": site_of(site_text(nodes=16, ports=2)),
     **{f"ring-of-{nodes}": site_of(ring_text(nodes)) for nodes in range(4, 9)},
     "long-names": long_names(),
+    "gateway": site_of((ROOT / "tests/golden/groups-gateway/site.yaml").read_text()),
 }
 
 each_site = pytest.mark.parametrize("site", SITES.values(), ids=SITES)
@@ -249,6 +250,26 @@ def test_graph_has_an_edge_a_cable(site: Site) -> None:
     assert len(edges) == len(site.cables)
     for _, label, _ in edges:
         assert not re.search(r"[<>&\"]", label.replace("<br/>", ""))
+
+
+def test_gateway_and_what_it_sends_where() -> None:
+    site = SITES["gateway"]
+    told = """\
+All models at http://10.0.0.15:8088, the gateway on spark5
+assistant: chat, chat-b
+qwen3-embedding-8b: embed
+gpt-oss-20b: coder
+"""
+    assert drawing(site).endswith(f"\n\n{told}")
+    assert set(told.splitlines()) <= {text.text for text in layout(site).texts}
+    assert "embed, gateway, 10.0.0.15" in {text.text for text in layout(site).texts}
+    ways = re.findall(r'^  gateway -\.->\|"(.*)"\| (\w+)$', graph(site), re.MULTILINE)
+    assert ways == [
+        ("assistant", "n0"),
+        ("assistant", "n2"),
+        ("qwen3-embedding-8b", "n4"),
+        ("gpt-oss-20b", "n4"),
+    ]
 
 
 def test_graph_is_left_out_where_nobody_could_read_it() -> None:

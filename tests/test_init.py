@@ -483,6 +483,8 @@ def test_groups(
     assert [node.name for part in site.groups for node in part.nodes] == names
     assert [len(part.nodes) for part in site.groups] == sizes
     assert outcome.out.count("    like: chat") == len(sizes) - len({*sizes})
+    # What answers for one name has one address, unless one engine has it.
+    assert bool(site.address) == (len(sizes) > 1)
 
 
 @pytest.mark.parametrize(

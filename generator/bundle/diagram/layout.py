@@ -7,6 +7,7 @@ Nodes on a switch stand to its left and right. Each is seen from the back, where
 from collections.abc import Sequence
 from itertools import pairwise
 
+from generator.bundle.diagram import gateway
 from generator.bundle.diagram.shapes import LIGHT, Badge, Box, Drawing, Line, Socket, Text, fitted
 from generator.fabric.addressing import Cable, Port
 from generator.hardware import PORTS
@@ -23,6 +24,7 @@ _RJ45 = Box(14, _PANEL, 44, _SOCKET[1])
 _PITCH = 340
 _FIRST_LANE, _LANE = 40, 46
 _ABOVE, _BELOW = 7, 16
+_TEXT = 16
 _CELL = _NODE[1] + _FIRST_LANE
 _ZONE = 260
 _SWITCH = 210
@@ -52,10 +54,12 @@ def said(cable: Cable) -> str:
 
 
 def role(site: Site, node: Node) -> str:
-    """What a node is: its rank, or its groups."""
+    """What a node is: its rank, or its groups, and whether the gateway is there."""
+    also = ", gateway" if gateway.is_here(site, node) else ""
     if site.groups:
-        return ", ".join(dict.fromkeys(part.slot for part, _ in site.parts_of(node.name)))
-    return f"rank {node.rank}{', head' if node.is_head else ''}"
+        slots = dict.fromkeys(part.slot for part, _ in site.parts_of(node.name))
+        return f"{', '.join(slots)}{also}"
+    return f"rank {node.rank}{', head' if node.is_head else ''}{also}"
 
 
 def subnets(cable: Cable) -> str:
@@ -86,8 +90,13 @@ class _Picture:
 
     def finished(self, width: int, height: int) -> Drawing:
         title = f"{self.site.name}: how it is cabled"
+        told = [
+            Text(line, _MARGIN, height - _FOOT + _TEXT * (index + 1), "small")
+            for index, line in enumerate(gateway.told(self.site))
+        ]
+        height += _TEXT * len(told)
         note = Text(_NOTE, _MARGIN, height - 16, "small", muted=True)
-        width = max(width, note.box.right + _MARGIN)
+        width = max(width, *(text.box.right + _MARGIN for text in (*told, note)))
         room = width - 2 * _MARGIN
         return Drawing(
             title=title,
@@ -98,7 +107,12 @@ class _Picture:
             sockets=tuple(self.sockets),
             lines=tuple(self.lines),
             badges=tuple(self.badges),
-            texts=(Text(fitted(title, "title", room), _MARGIN, 34, "title"), *self.texts, note),
+            texts=(
+                Text(fitted(title, "title", room), _MARGIN, 34, "title"),
+                *self.texts,
+                *told,
+                note,
+            ),
         )
 
     def node(self, node: Node, x: int, y: int) -> Box:
@@ -135,7 +149,7 @@ class _Picture:
 def _description(site: Site) -> str:
     """The picture in words, for those who can't see it."""
     cables = [f"{said(cable)}: {cable.a} to {cable.b}, {subnets(cable)}" for cable in site.cables]
-    return ". ".join([_NOTE.rstrip("."), *cables]) + "."
+    return ". ".join([_NOTE.rstrip("."), *cables, *gateway.told(site)]) + "."
 
 
 class _Row(_Picture):

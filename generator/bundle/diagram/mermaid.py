@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from generator.bundle.diagram.gateway import serving
 from generator.bundle.diagram.layout import role, said
 from generator.fabric.addressing import Cable, Port, SwitchPort
 from generator.site import Site
@@ -18,7 +19,7 @@ def readable_graph(site: Site) -> str:
 
 def graph(site: Site) -> str:
     """The text of a graph. Mermaid draws 500 edges, and a site has fewer cables."""
-    return "\n".join(["graph LR", *_nodes(site), *_edges(site)]) + "\n"
+    return "\n".join(["graph LR", *_nodes(site), *_edges(site), *_ways(site)]) + "\n"
 
 
 def _nodes(site: Site) -> Iterator[str]:
@@ -38,6 +39,18 @@ def _groups(site: Site) -> Iterator[str]:
             names = " or ".join(part.model.served_name for part in parts)
             served = _text(f"{parts[0].slot}: {names}")
             yield from (f'  subgraph g{index}["{served}"]', f"    {' & '.join(own)}", "  end")
+
+
+def _ways(site: Site) -> Iterator[str]:
+    """The gateway, and an arrow from it to the head of each group that serves a name."""
+    names = serving(site)
+    if not names:
+        return
+    yield f'  gateway(["{_text(f"gateway {site.address}")}"])'
+    ids = {node.name: f"n{node.rank}" for node in site.nodes}
+    for name, parts in names.items():
+        for head in dict.fromkeys(part.head.name for part in parts):
+            yield f'  gateway -.->|"{_text(name)}"| {ids[head]}'
 
 
 def _edges(site: Site) -> Iterator[str]:

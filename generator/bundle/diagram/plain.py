@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from generator.bundle.diagram.layout import lanes
+from generator.bundle.diagram import gateway
+from generator.bundle.diagram.layout import lanes, role
 from generator.fabric.addressing import Cable, Port
 from generator.hardware import PORTS
-from generator.site import Site
+from generator.site import Node, Site
 from generator.site.show import cables
 
 _PITCH, _FRAME = 32, 21
@@ -15,11 +16,11 @@ _PORT_X = (9, 15)
 
 def drawing(site: Site) -> str:
     """The picture, and a table of the cables."""
-    if site.switches:
-        return f"{cables(site.cables)}\n"
-    parts = [_row(site)]
+    parts = [] if site.switches else [_row(site)]
     if site.cables:
         parts.append(cables(site.cables))
+    if told := gateway.told(site):
+        parts.append("\n".join(told))
     return "\n\n".join(parts) + "\n"
 
 
@@ -28,12 +29,16 @@ def _row(site: Site) -> str:
     left = {node.name: index * _PITCH for index, node in enumerate(site.nodes)}
     column = {Port(name, port): x + _PORT_X[port] for name, x in left.items() for port in PORTS}
     head = [
-        _beside(f"{node.name}, rank {node.rank}"[: _PITCH - 2] for node in site.nodes),
+        _beside(f"{node.name}, {_role(site, node)}"[: _PITCH - 2] for node in site.nodes),
         _beside("+" + "-" * (_FRAME - 2) + "+" for _ in site.nodes),
         _beside("| RJ45 [ p0 ][ p1 ] |"[:_FRAME] for _ in site.nodes),
         _beside("+" + "-" * (_FRAME - 2) + "+" for _ in site.nodes),
     ]
     return "\n".join([*head, *_lanes(lanes(site.cables, column), column)])
+
+
+def _role(site: Site, node: Node) -> str:
+    return role(site, node) if site.groups else f"rank {node.rank}"
 
 
 def _beside(cells: Iterable[str]) -> str:

@@ -1,0 +1,32 @@
+"""The gateway as pictures have it: where it is, and what it sends where."""
+
+from collections.abc import Mapping, Sequence
+
+from generator.services.gateway import Gateway
+from generator.site import Node, Site, Words
+
+
+def serving(site: Site) -> Mapping[str, Sequence[Site]]:
+    """Those that serve each name that the gateway has, in the order of the groups."""
+    found: dict[str, list[Site]] = {}
+    for part in site.parts if Gateway.of(site) else ():
+        found.setdefault(part.model.served_name, []).append(part)
+    return found
+
+
+def is_here(site: Site, node: Node) -> bool:
+    """Whether it is on this node."""
+    gateway = Gateway.of(site)
+    return gateway is not None and gateway.node == node.name
+
+
+def told(site: Site) -> Words:
+    """A line for its address, and one for each name."""
+    gateway = Gateway.of(site)
+    if gateway is None:
+        return ()
+    names = (
+        f"{name}: {', '.join(part.group or part.head.name for part in parts)}"
+        for name, parts in serving(site).items()
+    )
+    return (f"All models at {site.address}, the gateway on {gateway.node}", *names)
