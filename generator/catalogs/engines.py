@@ -112,6 +112,17 @@ class EngineTraits:
     `tasks` are the flags with which it serves something else than chats, with their values, which
     switches have none of, and what that is.
 
+    `joins_dense_replicas`: copies of a model without experts may span nodes. `tuned_by_one` are the
+    first release in which one rank alone keeps FlashInfer's tuning, and the first after it.
+    `eagle3_over_stages` is the first release that runs EAGLE-3 over pipeline stages. Either is None
+    where it is not known to matter.
+
+    `runs_from_venv`: it is a Python package that needs nothing of a container. `addition` is what
+    its images lack for several nodes, as `engine.image.adds` calls it. `choice_flag` has to stand
+    beside a parser of tools. `drafts_flag` takes the settings of speculative decoding as JSON.
+    `commits` are what git calls the versions of one that is built from its source.
+    `reads_modelopt`: it reads a checkpoint's kind of quantization by ModelOpt, whatever it is told.
+
     `shares_memory`: it can be told what to take, whatever others on its node hold already. Where
     its share is of what they leave free, `tokens_flag` bounds what it caches.
 
@@ -148,6 +159,15 @@ class EngineTraits:
     captures_graphs: bool = True
     reserves_outside: bool = False
     shares_experts: bool = False
+    joins_dense_replicas: bool = True
+    tuned_by_one: tuple[Release, Release] | None = None
+    eagle3_over_stages: Release | None = None
+    runs_from_venv: bool = False
+    addition: str = ""
+    choice_flag: str = ""
+    drafts_flag: str = ""
+    reads_modelopt: bool = False
+    commits: Mapping[str, str] | None = None
     larger_first: bool = False
     finest_blocks: tuple[tuple[Release, int | None], ...] = ()
     delta_kernels: Release | None = None
@@ -176,6 +196,23 @@ class EngineTraits:
         ]
         return found[-1] if found else "chat"
 
+    def tunes_anew(self, version: str, ranks: int) -> bool:
+        """Whether FlashInfer's tuning may not outlive the container of a rank.
+
+        Where rank 0 alone writes it, it has it at the next start, the others tune, and all wait for
+        each other.
+        """
+        if self.tuned_by_one is None or ranks == 1:
+            return False
+        first, end = self.tuned_by_one
+        return first <= release(version) < end
+
+    def commit(self, version: str) -> str | None:
+        """What git calls a version, if that is known: builds are counted, and tagged with a b."""
+        if self.commits is None:
+            return None
+        return f"b{version}" if version.isdecimal() else self.commits.get(version)
+
     def batch(self, version: str) -> BatchDefaults:
         """The defaults of a version."""
         return [batch for batch in self.batches if batch.since <= release(version)][-1]
@@ -191,8 +228,9 @@ class EngineTraits:
 # 0.5.23: mem_fraction_static = (weights + KV cache pool) / memory. TensorRT-LLM, `pp_layers`; pull
 # request 19376. llama.cpp: `--ctx-size` is the sum over the slots, layers are rounded to devices,
 # and RPC is a protocol of its own.
+VLLM, SGLANG, TENSORRT_LLM, LLAMA_CPP = "vllm", "sglang", "tensorrt-llm", "llama.cpp"
 ENGINE_TRAITS: Mapping[str, EngineTraits] = {
-    "vllm": EngineTraits(
+    VLLM: EngineTraits(
         title="vLLM",
         shares_memory=True,
         batches=(BatchDefaults((), 8192, 1024), BatchDefaults((0, 33), 2048, 256)),
@@ -202,6 +240,15 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
         stage_variable="VLLM_PP_LAYER_PARTITION",
         eight_bit_cache="fp8",
         shares_experts=True,
+        joins_dense_replicas=False,
+        # vllm-project/vllm issues 52291, 54618, 57423 and 57635; 0.32.0 has a file for each rank.
+        tuned_by_one=((0, 27, 1), (0, 32)),
+        eagle3_over_stages=(0, 30),
+        runs_from_venv=True,
+        addition="ray",
+        choice_flag="enable-auto-tool-choice",
+        drafts_flag="speculative-config",
+        reads_modelopt=True,
         drafts_over_stages=(
             *("eagle", "eagle3", "mtp", "dspark", "dflash"),
             *("ngram", "ngram_gpu", "suffix"),
@@ -245,8 +292,9 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
         tile=(256, 128),
         start=Start("0.33.0", "vllm/vllm-openai:v0.33.0"),
     ),
-    "sglang": EngineTraits(
+    SGLANG: EngineTraits(
         title="SGLang",
+        runs_from_venv=True,
         shares_memory=True,
         tokens_flag="max-total-tokens",
         batches=(BatchDefaults((), 8192, 256),),
@@ -279,8 +327,9 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
         ),
         start=Start("0.5.23", "lmsysorg/sglang:v0.5.23-cu130"),
     ),
-    "tensorrt-llm": EngineTraits(
+    TENSORRT_LLM: EngineTraits(
         title="TensorRT-LLM",
+        addition="ssh",
         other_names=("tensorrt", "trt-llm", "trtllm"),
         batches=(BatchDefaults((), 8192, 64),),
         step_flag="max_num_tokens",
@@ -299,8 +348,10 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
             args={"enable_chunked_prefill": "true"},
         ),
     ),
-    "llama.cpp": EngineTraits(
+    LLAMA_CPP: EngineTraits(
         title="llama.cpp",
+        addition="rpc",
+        commits={"0.5.0-dev": "0c1e57098bba43ac29e6e3b677cdceebdd22334f"},
         shares_memory=True,
         other_names=("llama-cpp", "llamacpp"),
         batches=(BatchDefaults((), 512, 1),),

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 
-from generator.engines import llama_cpp
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.site import CarriedFile, ImageBuild
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import DeclaredEngine
@@ -26,6 +26,7 @@ def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageB
     image = engine.derived
     if image is None:
         return None
+    traits = ENGINE_TRAITS[engine.name]
     named = dict.fromkeys([*(source for source, _ in image.copies), *image.mods])
     files = tuple(
         CarriedFile(f"{source}/{each.path}" if each.path else source, each.data, each.is_executable)
@@ -42,7 +43,7 @@ def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageB
         copies=(*image.copies, *mods),
         mods=image.mods,
         run=tuple((*_SHELL, command) for command in (*commands, *image.run)),
-        llama_cpp=llama_cpp.commit(engine.version) if "rpc" in image.adds else None,
+        llama_cpp=traits.commit(engine.version) if traits.addition in image.adds else None,
         inputs=_checksum(engine, files),
     )
 

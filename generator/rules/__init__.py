@@ -233,6 +233,9 @@ class _Facts:
         sections = [self.get(name) for name in rule.needs]
         if all(section is not None for section in sections):
             self.checked.add(rule.id)
+            engine = self.declaration.engine
+            if rule.engine and engine and engine.name != rule.engine:
+                return
             said = {finding.path for finding in self.findings if finding.rule in rule.suppressed_by}
             faults = [fault for fault in rule.check(*sections) if fault.path not in said]
             self.findings += map(rule.finding, faults)

@@ -8,7 +8,6 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release
 from generator.diagnostics import KeyPath, Remove, Replace, Severity, listed
-from generator.engines import vllm
 from generator.fit.requested import (
     given_stages,
 )
@@ -383,10 +382,12 @@ def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
           parallel: {tensor: 2}
     """
     off = engine.args.get("enable-flashinfer-autotune") is False
-    if engine.name == vllm.NAME and vllm.tunes_anew(engine.version, engine.parallel) and not off:
+    traits = ENGINE_TRAITS[engine.name]
+    until = traits.tuned_by_one and ".".join(map(str, traits.tuned_by_one[1]))
+    if traits.tunes_anew(engine.version, engine.parallel.ranks) and not off:
         yield Fault(
-            f"vLLM {engine.version} keeps FlashInfer's tuning on rank 0 alone, so each start tunes "
-            "again, minutes long",
+            f"{traits.title} {engine.version} keeps FlashInfer's tuning on rank 0 alone, so each "
+            "start tunes again, minutes long",
             ("engine", "version"),
-            "take vLLM 0.32 or later, which keeps it",
+            f"take {traits.title} {until} or later, which keeps it",
         )

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import listed, removal
-from generator.engines import vllm
 from generator.fabric.addressing import Fabric
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
@@ -98,16 +97,17 @@ def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
     over = sizes.experts_over
     if over is None or over == 1:
         return
-    title = ENGINE_TRAITS[engine.name].title
+    traits = ENGINE_TRAITS[engine.name]
     path = ("engine", "parallel", "expert")
-    if engine.name == vllm.NAME and over != sizes.tensor * sizes.data:
+    if traits.shares_experts and over != sizes.tensor * sizes.data:
         every = sizes.tensor * sizes.data
         yield Fault(
-            f"{title} spreads experts over all {every} ranks that share a layer, not over {over}",
+            f"{traits.title} spreads experts over all {every} ranks that share a layer, "
+            f"not over {over}",
             path,
             "write true",
         )
-    elif engine.name != vllm.NAME and sizes.tensor % over:
+    elif not traits.shares_experts and sizes.tensor % over:
         fitting = [n for n in range(2, sizes.tensor + 1) if sizes.tensor % n == 0]
         yield Fault(
             f"experts over {over} ranks do not divide tensor size {sizes.tensor}",

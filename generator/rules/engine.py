@@ -23,7 +23,7 @@ from generator.diagnostics import (
     replacements,
     slips,
 )
-from generator.engines import ENGINES, vllm
+from generator.engines import ENGINES
 from generator.models.architecture import known_checkpoint, shape
 from generator.rules import splits
 from generator.rules.images import with_added
@@ -192,7 +192,7 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is False:
-        text, edits = with_added(engine, "ray")
+        text, edits = with_added(engine)
         native: Proposal = (Replace(("engine", "launcher"), "native"),)
         yield Fault(
             "the image comes without Ray",
@@ -493,6 +493,9 @@ _TOOL_PARSER = "tool-call-parser"
 
 
 def _flags(engine: DeclaredEngine) -> dict[str, str]:
-    """The flags of vLLM by their names, as they are written: it takes '_' for '-'."""
-    known = engine.args if engine.name == vllm.NAME else ()
+    """The flags of an engine that asks for a choice by their names, as they are written.
+
+    It takes '_' for '-'.
+    """
+    known = engine.args if ENGINE_TRAITS[engine.name].choice_flag else ()
     return {name.replace("_", "-"): name for name in known}

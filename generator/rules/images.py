@@ -6,7 +6,6 @@ from itertools import dropwhile
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Data, Proposal, Replace, Severity
-from generator.engines import llama_cpp, tensorrt_llm, vllm
 from generator.rules.registry import Fault, rule
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import DeclaredEngine
@@ -126,24 +125,26 @@ def added_to_an_image(engine: DeclaredEngine) -> Iterator[Fault]:
             from: vllm/vllm-openai:v0.33.0
             adds: [ray]
     """
+    own = ENGINE_TRAITS[engine.name]
     for index, added in enumerate(engine.derived.adds if engine.derived else ()):
         path = ("engine", "image", "adds", index)
         if _OF_ENGINES[added] != engine.name:
             title = ENGINE_TRAITS[_OF_ENGINES[added]].title
             yield Fault(f"'{added}' is for {title}", path, "take it out")
-        elif added == "rpc" and llama_cpp.commit(engine.version) is None:
+        elif own.commits is not None and own.commit(engine.version) is None:
             yield Fault(
-                f"which commit of llama.cpp {engine.version} is, is not known",
+                f"which commit of {own.title} {engine.version} is, is not known",
                 path,
                 "write the number of a build as 'engine.version', as 10776 for b10776",
             )
 
 
-_OF_ENGINES = {"ray": vllm.NAME, "ssh": tensorrt_llm.NAME, "rpc": llama_cpp.NAME}
+_OF_ENGINES = {traits.addition: name for name, traits in ENGINE_TRAITS.items() if traits.addition}
 
 
-def with_added(engine: DeclaredEngine, added: str) -> tuple[str, Proposal]:
+def with_added(engine: DeclaredEngine) -> tuple[str, Proposal]:
     """What to write for an image with what it lacks, as a text and as an edit."""
+    added = ENGINE_TRAITS[engine.name].addition
     name = f"{engine.name}-{added}:{engine.version.replace('+', '-')}"
     image: dict[str, Data] = {"name": name, "from": engine.image, "adds": [added]}
     text = f"'image: {{name: {name}, from: {engine.image}, adds: [{added}]}}'"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
+from generator.catalogs.engines import LLAMA_CPP
 from generator.diagnostics import Severity, removal, replacements
-from generator.engines.llama_cpp import NAME, is_no_part, part
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
@@ -40,16 +40,23 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
           version: 0.5.0-dev
           image: registry.lan/llama.cpp:0c1e570
     """
-    if engine.name != NAME:
-        if model.file:
-            yield Fault(
-                "only llama.cpp reads a GGUF file",
-                ("model", "file"),
-                "take it out, or write 'name: llama.cpp' under 'engine'",
-                at_key=True,
-                proposals=removal(("model", "file")) + replacements(("engine", "name"), [NAME]),
-            )
-    elif not model.file:
+    if engine.name == LLAMA_CPP:
+        yield from _file(model)
+    elif model.file:
+        yield Fault(
+            "only llama.cpp reads a GGUF file",
+            ("model", "file"),
+            "take it out, or write 'name: llama.cpp' under 'engine'",
+            at_key=True,
+            proposals=removal(("model", "file")) + replacements(("engine", "name"), [LLAMA_CPP]),
+        )
+
+
+def _file(model: DeclaredModel) -> Iterator[Fault]:
+    """What is wrong with the path of the file."""
+    from generator.engines.llama_cpp import is_no_part, part
+
+    if not model.file:
         yield Fault(
             "llama.cpp needs the model as a GGUF file",
             ("model",),
@@ -74,7 +81,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
         yield Fault(_IN_THE_ROOT, ("model", "file"), _A_FOLDER)
 
 
-@rule("SG654", unless="SG510 SG512 SG603")
+@rule("SG654", unless="SG510 SG512 SG603", engine=LLAMA_CPP)
 def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """llama.cpp splits a model over nodes by its layers.
 
@@ -104,7 +111,7 @@ def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Itera
           parallel: {pipeline: 2}
     """
     sizes = engine.parallel
-    if engine.name == NAME and (sizes.tensor > 1 or sizes.data > 1 or sizes.expert):
+    if sizes.tensor > 1 or sizes.data > 1 or sizes.expert:
         count, path = len(nodes), ("engine", "parallel")
         several = replacements(path, [{"pipeline": count}])
         yield Fault(
@@ -116,7 +123,7 @@ def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Itera
         )
 
 
-@rule("SG655")
+@rule("SG655", engine=LLAMA_CPP)
 def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A GGUF file says itself how it is quantized, and has no revision.
 
@@ -141,8 +148,6 @@ def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
           version: 0.5.0-dev
           image: registry.lan/llama.cpp:0c1e570
     """
-    if engine.name != NAME:
-        return
     for key, what in (("quantization", "how it is quantized"), ("revision", "which one it is")):
         if getattr(model, key):
             yield Fault(
@@ -154,7 +159,7 @@ def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
             )
 
 
-@rule("SG656", unless="SG551")
+@rule("SG656", unless="SG551", engine=LLAMA_CPP)
 def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """llama.cpp is given the draft model as a GGUF file too.
 
@@ -184,17 +189,17 @@ def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
           image: registry.lan/llama.cpp:0c1e570
     """
     source = model.speculative.source if model.speculative else None
-    if engine.name == NAME and source and not source.startswith("/"):
+    if source and not source.startswith("/"):
         yield Fault(
             "llama.cpp needs the draft model as a GGUF file",
             ("model", "speculative", "source"),
             "write its path on the head, such as /srv/models/DRAFT.gguf",
         )
-    elif engine.name == NAME and source and PurePosixPath(source).parent == _ROOT:
+    elif source and PurePosixPath(source).parent == _ROOT:
         yield Fault(_IN_THE_ROOT, ("model", "speculative", "source"), _A_FOLDER)
 
 
-@rule("SG657", Severity.WARNING, unless="SG654")
+@rule("SG657", Severity.WARNING, unless="SG654", engine=LLAMA_CPP)
 def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     """Nobody else is on the switch that llama.cpp's workers are on.
 
@@ -228,7 +233,7 @@ def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
           image: registry.lan/llama.cpp:0c1e570
           parallel: {pipeline: 3}
     """
-    if engine.name == NAME and TOPOLOGIES[topology.kind].switched:
+    if TOPOLOGIES[topology.kind].switched:
         yield Fault(
             "llama.cpp's workers ask for no key, and the whole switch reaches them",
             ("engine", "name"),

@@ -14,7 +14,6 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
-from generator.engines import vllm
 from generator.models.architecture import known_checkpoint, shape
 from generator.rules import splits
 from generator.rules.compatibility import is_longer
@@ -423,7 +422,8 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     """
     known, sizes = shape(model), engine.parallel
     split = sizes.tensor * sizes.pipeline > 1
-    if engine.name == vllm.NAME and sizes.data > 1 and split and known and known.experts == 0:
+    joins = ENGINE_TRAITS[engine.name].joins_dense_replicas
+    if not joins and sizes.data > 1 and split and known and known.experts == 0:
         yield Fault(
             "a dense model has no data parallel ranks that span several nodes",
             ("engine", "parallel"),
@@ -491,17 +491,17 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
           parallel: {tensor: 2}
     """
     drafts, stages = model.speculative, engine.parallel.pipeline
-    if not (drafts and drafts.method == "eagle3" and engine.name == vllm.NAME and stages > 1):
+    traits = ENGINE_TRAITS[engine.name]
+    since = traits.eagle3_over_stages
+    if not (drafts and drafts.method == "eagle3" and since and stages > 1):
         return
-    if release(engine.version) < _EAGLE3_OVER_STAGES:
+    if release(engine.version) < since:
+        later = ".".join(map(str, since))
         yield Fault(
-            f"vLLM {engine.version} does not run EAGLE-3 over {stages} pipeline stages",
+            f"{traits.title} {engine.version} does not run EAGLE-3 over {stages} pipeline stages",
             ("model", "speculative", "method"),
-            "split the model by 'tensor' alone, or take vLLM 0.30 or later",
+            f"split the model by 'tensor' alone, or take {traits.title} {later} or later",
         )
-
-
-_EAGLE3_OVER_STAGES = (0, 30)
 
 
 @rule("SG505", Severity.NOTE, unless="SG502")

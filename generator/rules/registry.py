@@ -41,7 +41,8 @@ class Rule:
     """One rule; `unless` names rules that make this one pointless once they have spoken.
 
     Those in `suppressed_by` do so only at the place that they have spoken of. `of_serving`: where
-    there are groups it is checked once for each, of the nodes, model and engine of that.
+    there are groups it is checked once for each, of the nodes, model and engine of that. A rule of
+    one `engine` holds for no other.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Rule:
     suppressed_by: frozenset[str]
     stage: Stage
     of_serving: bool
+    engine: str = ""
 
     def finding(self, fault: Fault) -> Finding:
         """The fault as the report shows it."""
@@ -84,6 +86,7 @@ def rule(
     suppressed_by: str = "",
     stage: Stage = Stage.RULES,
     of_serving: bool = False,
+    engine: str = "",
 ) -> Callable[[Check], Check]:
     """Register a check under an id that is never used for another rule."""
 
@@ -100,6 +103,7 @@ def rule(
             frozenset(suppressed_by.split()),
             stage,
             of_serving or not _OF_SERVING.isdisjoint(needs),
+            engine,
         )
         return check
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from generator.catalogs.engines import SGLANG
 from generator.diagnostics import Related
-from generator.engines import sglang
+from generator.engines import ENGINES
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 from generator.sitefile.defaults import default
@@ -12,7 +13,7 @@ from generator.sitefile.defaults import default
 _DERIVED_PORTS = 6
 
 
-@rule("SG650", unless="SG603")
+@rule("SG650", unless="SG603", engine=SGLANG)
 def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
     """SGLang has no data parallel replicas on several nodes.
 
@@ -37,7 +38,7 @@ def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
           parallel: {tensor: 2}
     """
     sizes = engine.parallel
-    if engine.name == sglang.NAME and sizes.data > 1:
+    if sizes.data > 1:
         ranks = sizes.tensor * sizes.data
         yield Fault(
             "SGLang has no data parallel replicas on several nodes",
@@ -48,7 +49,7 @@ def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG651", unless="SG603")
+@rule("SG651", unless="SG603", engine=SGLANG)
 def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """SGLang drafts on tensor ranks alone.
 
@@ -77,7 +78,7 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
           image: lmsysorg/sglang:v0.5.23
           parallel: {tensor: 2}
     """
-    if engine.name == sglang.NAME and model.speculative and engine.parallel.pipeline > 1:
+    if model.speculative and engine.parallel.pipeline > 1:
         yield Fault(
             "SGLang has no speculative decoding over pipeline stages",
             ("model", "speculative"),
@@ -87,7 +88,7 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
         )
 
 
-@rule("SG652", unless="SG602 SG603")
+@rule("SG652", unless="SG602 SG603", engine=SGLANG)
 def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
     """With data parallel attention the six ports above the rendezvous are SGLang's own.
 
@@ -113,16 +114,17 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
           parallel: {tensor: 2}
           args: {attn-dp-size: 2}
     """
-    if engine.name != sglang.NAME or not _ATTENTION & engine.args.keys():
+    if not _ATTENTION & engine.args.keys():
         return
-    defaults = sglang.default_ports("native", engine.parallel)
+    module = ENGINES[engine.name]
+    defaults = module.default_ports("native", engine.parallel)
     first = engine.ports.get("dist_init", defaults.get("dist_init", 0)) + 1
     last = first + _DERIVED_PORTS - 1
-    if first <= (engine.port or sglang.API_PORT) <= last:
+    if first <= (engine.port or module.API_PORT) <= last:
         yield Fault(
             f"SGLang's own processes take the ports {first} to {last}",
             ("engine", "port") if engine.port else ("engine", "ports", "dist_init"),
-            f"choose one outside of them, such as {sglang.API_PORT}"
+            f"choose one outside of them, such as {module.API_PORT}"
             if engine.port
             else f"choose another one, such as {default('engine.ports.dist_init')}",
         )

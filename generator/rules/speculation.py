@@ -15,9 +15,6 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
-from generator.engines import tensorrt_llm, vllm
-from generator.engines.tensorrt_llm.startup.keys import speculative_keys
-from generator.engines.tensorrt_llm.startup.options import wanted_instead
 from generator.rules.flags.checking import CheckedFlags
 from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import value_fault
@@ -210,7 +207,7 @@ def settings_of_drafts(
         faults = [_setting(key, value, drafts, engine, parser) for parser in flags.parsers]
         if all(faults) and faults[0]:
             yield faults[0]
-    if engine.name == vllm.NAME:
+    if ENGINE_TRAITS[engine.name].drafts_flag:
         yield from _together(drafts.config, engine)
 
 
@@ -222,9 +219,10 @@ def _setting(
     if key in _OWNED:
         help_text = f"use the key model.speculative.{_OWNED[key]}"
         return Fault(f"'{key}' is set by sparkgen", path, help_text, at_key=True)
-    if engine.name == vllm.NAME:
-        return _json_key(key, value, path, parser)
-    if engine.name == tensorrt_llm.NAME:
+    traits = ENGINE_TRAITS[engine.name]
+    if traits.drafts_flag:
+        return _json_key(key, value, path, parser, traits.drafts_flag)
+    if traits.settings_flag:
         return _option(key, value, drafts, path, engine)
     name = setting_flag(engine.name, key)
     found = parser.catalog.find(name)
@@ -261,13 +259,13 @@ def setting_flag(engine: str, key: str) -> str:
     return plain if plain.startswith(prefix) else f"{prefix}{plain}"
 
 
-def _json_key(key: str, value: Any, path: KeyPath, parser: Parser) -> Fault | None:
-    found = parser.catalog.find("speculative-config")
+def _json_key(key: str, value: Any, path: KeyPath, parser: Parser, flag: str) -> Fault | None:
+    found = parser.catalog.find(flag)
     fields = [name for name in (found.flag.fields if found else ()) if name not in _REFUSED]
     if fields and key not in fields:
         near = all_nearest(key, fields)
         return Fault(
-            f"'speculative-config' of {parser.name} has no key '{key}'",
+            f"'{flag}' of {parser.name} has no key '{key}'",
             path,
             did_you_mean(key, near) or f"it has {listed(fields, 'and')}",
             at_key=True,
@@ -356,7 +354,7 @@ _KINDS = (
 
 
 def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fault]:
-    """Keys of vLLM's that do not go with one another, or with the split of the model."""
+    """Keys of JSON that do not go with one another, or with the split of the model."""
     low, high = _whole(config.get("prompt_lookup_min")), _whole(config.get("prompt_lookup_max"))
     if low is not None and high is not None and low > high:
         yield Fault(
@@ -376,7 +374,12 @@ def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fau
 def _option(
     key: str, value: Any, drafts: Speculative, path: KeyPath, engine: DeclaredEngine
 ) -> Fault | None:
-    decoding = tensorrt_llm.decoding_type(engine.version, drafts.method)
+    # Nobody else needs what an options file takes.
+    from generator.engines.tensorrt_llm import decoding_type
+    from generator.engines.tensorrt_llm.startup.keys import speculative_keys
+    from generator.engines.tensorrt_llm.startup.options import wanted_instead
+
+    decoding = decoding_type(engine.version, drafts.method)
     known = speculative_keys(engine.version, decoding)
     if key not in known:
         near = did_you_mean(key, list(known)) or "take it out"

@@ -5,11 +5,10 @@ The conditions stand with each engine, `generator/engines/ENGINE/startup`.
 
 from collections.abc import Iterator, Sequence
 
+from generator.catalogs.engines import LLAMA_CPP, SGLANG, TENSORRT_LLM, VLLM
 from generator.diagnostics import Severity, renamings
-from generator.engines import llama_cpp, sglang, tensorrt_llm, vllm
 from generator.engines.startup import Effect, Verdict
 from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import DeclaredEngine
 
 # Without these a condition would be applied to sizes, a model or a flag that are wrong already.
 _FIRST = "SG501 SG503 SG510 SG511 SG512 SG551 SG602 SG603 SG647 SG648"
@@ -19,8 +18,8 @@ _SAID = (
 )
 
 
-@rule("SG670", unless=_FIRST, suppressed_by=_SAID)
-def refused_by_vllm(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+@rule("SG670", unless=_FIRST, suppressed_by=_SAID, engine=VLLM)
+def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """A site asks nothing of vLLM that ends its start.
 
     It checks its settings against each other, against the model and against the GPU, some of them
@@ -39,12 +38,11 @@ def refused_by_vllm(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> Iter
           args:
             enable-chunked-prefill: true
     """
-    if engine.name == vllm.NAME:
-        yield from _certain(verdicts)
+    yield from _certain(verdicts)
 
 
-@rule("SG671", unless=_FIRST, suppressed_by=_SAID)
-def refused_by_sglang(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+@rule("SG671", unless=_FIRST, suppressed_by=_SAID, engine=SGLANG)
+def refused_by_sglang(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """A site asks nothing of SGLang that ends its start.
 
     It checks its settings against each other, against the model and against the GPU.
@@ -66,12 +64,11 @@ def refused_by_sglang(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> It
           image: lmsysorg/sglang:v0.5.23
           args: {page-size: 16}
     """
-    if engine.name == sglang.NAME:
-        yield from _certain(verdicts)
+    yield from _certain(verdicts)
 
 
-@rule("SG672", unless=_FIRST, suppressed_by=_SAID)
-def refused_by_tensorrt_llm(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+@rule("SG672", unless=_FIRST, suppressed_by=_SAID, engine=TENSORRT_LLM)
+def refused_by_tensorrt_llm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """A site asks nothing of TensorRT-LLM that ends its start.
 
     It reads the file of settings strictly: a key or a value that its classes do not have ends the
@@ -96,12 +93,11 @@ def refused_by_tensorrt_llm(engine: DeclaredEngine, verdicts: Sequence[Verdict])
           args:
             config: {cuda_graph_config: {max_batch_size: 4, batch_sizes: [1, 2, 4]}}
     """
-    if engine.name == tensorrt_llm.NAME:
-        yield from _certain(verdicts)
+    yield from _certain(verdicts)
 
 
-@rule("SG673", unless=_FIRST, suppressed_by=_SAID)
-def refused_by_llama_cpp(engine: DeclaredEngine, verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+@rule("SG673", unless=_FIRST, suppressed_by=_SAID, engine=LLAMA_CPP)
+def refused_by_llama_cpp(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """A site asks nothing of llama.cpp that ends its start.
 
     Source: llama.cpp, common/arg.cpp and src/llama-context.cpp; each condition names its line in
@@ -129,8 +125,7 @@ def refused_by_llama_cpp(engine: DeclaredEngine, verdicts: Sequence[Verdict]) ->
           image: registry.lan/llama.cpp:0c1e570
           args: {flash-attn: "on"}
     """
-    if engine.name == llama_cpp.NAME:
-        yield from _certain(verdicts)
+    yield from _certain(verdicts)
 
 
 @rule("SG674", Severity.WARNING, unless=_FIRST, suppressed_by=_SAID)

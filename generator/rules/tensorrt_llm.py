@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator import catalogs
+from generator.catalogs.engines import ENGINE_TRAITS, TENSORRT_LLM
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.flags import FlagCatalog
 from generator.diagnostics import (
@@ -17,7 +18,6 @@ from generator.diagnostics import (
     misspelt,
     replacements,
 )
-from generator.engines import tensorrt_llm
 from generator.fit.requested import requested
 from generator.models.architecture import shape
 from generator.rules.images import with_added
@@ -30,12 +30,11 @@ from generator.sitefile.declaration import (
     Settings,
 )
 
-NAME = tensorrt_llm.NAME
-_CONFIG = ("engine", "args", tensorrt_llm.CONFIG)
+_CONFIG = ("engine", "args", ENGINE_TRAITS[TENSORRT_LLM].settings_flag)
 _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 
 
-@rule("SG660", unless="SG603")
+@rule("SG660", unless="SG603", engine=TENSORRT_LLM)
 def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
     """TensorRT-LLM serves one copy of a model.
 
@@ -59,7 +58,7 @@ def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
           parallel: {tensor: 2}
     """
     sizes = engine.parallel
-    if engine.name == NAME and sizes.data > 1:
+    if sizes.data > 1:
         yield Fault(
             "TensorRT-LLM has no data parallel copies",
             ("engine", "parallel", "data"),
@@ -68,7 +67,7 @@ def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG661")
+@rule("SG661", engine=TENSORRT_LLM)
 def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
     """A setting under `config` is said nowhere else.
 
@@ -94,14 +93,16 @@ def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
           args:
             config: {kv_cache_config: {enable_block_reuse: false}}
     """
-    settings = engine.args.get(tensorrt_llm.CONFIG)
-    if engine.name != NAME or not isinstance(settings, dict):
+    from generator.engines.tensorrt_llm import OWNED_SETTINGS
+
+    settings = engine.args.get(_CONFIG[-1])
+    if not isinstance(settings, dict):
         return
-    known = catalog(NAME, engine.version)
+    known = catalog(engine.name, engine.version)
     flags = {_full(name, known): name for name in engine.args}
     for path in _paths(settings):
         name, written = _full(".".join(path), known), f"'{'.'.join(path)}' under 'config'"
-        key = tensorrt_llm.OWNED_SETTINGS.get(name)
+        key = OWNED_SETTINGS.get(name)
         if key is not None:
             instead = f"use the key {key}" if key else "it follows from the nodes; take it out"
             yield Fault(f"{written} is set by sparkgen", (*_CONFIG, *path), instead, at_key=True)
@@ -128,7 +129,12 @@ def _full(name: str, known: FlagCatalog | None) -> str:
     return found.flag.name if found else name
 
 
-@rule("SG662", unless="SG603 SG604 SG632 SG633 SG636 SG637", suppressed_by="SG638 SG639")
+@rule(
+    "SG662",
+    unless="SG603 SG604 SG632 SG633 SG636 SG637",
+    suppressed_by="SG638 SG639",
+    engine=TENSORRT_LLM,
+)
 def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An argument that MPI or Slurm hands on has no blank.
 
@@ -154,10 +160,10 @@ def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode])
           files:
             - path: /srv/models/template.jinja
     """
-    if engine.name != NAME or (len(nodes) == 1 and engine.launcher != "slurm"):
+    if len(nodes) == 1 and engine.launcher != "slurm":
         return
     for name, value in engine.args.items():
-        if name != tensorrt_llm.CONFIG and " " in _text(value):
+        if name != _CONFIG[-1] and " " in _text(value):
             yield Fault(
                 f"'{name}' has a blank, at which the launcher of the ranks would cut it",
                 ("engine", "args", name),
@@ -172,7 +178,7 @@ def _text(value: Argument) -> str:
     return "".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-@rule("SG663", Severity.WARNING)
+@rule("SG663", Severity.WARNING, engine=TENSORRT_LLM)
 def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """Clients are told a name of their own by TensorRT-LLM 1.3.
 
@@ -201,7 +207,9 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
           version: 1.3.0rc29
           image: example.org/tensorrt-llm-ssh:1.3.0rc29
     """
-    if engine.name == NAME and model.served_name and not tensorrt_llm.has_names(engine.version):
+    from generator.engines.tensorrt_llm import has_names
+
+    if model.served_name and not has_names(engine.version):
         yield Fault(
             f"TensorRT-LLM {engine.version} lists the model by its own name",
             ("model", "served_name"),
@@ -210,7 +218,7 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
         )
 
 
-@rule("SG664")
+@rule("SG664", engine=TENSORRT_LLM)
 def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """TensorRT-LLM takes the quantization from the checkpoint.
 
@@ -238,7 +246,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
           version: 1.3.0rc29
           image: example.org/tensorrt-llm-ssh:1.3.0rc29
     """
-    if engine.name == NAME and model.quantization:
+    if model.quantization:
         yield Fault(
             "TensorRT-LLM takes the quantization from the checkpoint",
             ("model", "quantization"),
@@ -247,7 +255,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
         )
 
 
-@rule("SG665", Severity.WARNING, unless="SG602")
+@rule("SG665", Severity.WARNING, unless="SG602", engine=TENSORRT_LLM)
 def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An image for MPI has an SSH server inside.
 
@@ -269,11 +277,11 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
           version: 1.3.0rc29
           image: example.org/tensorrt-llm-ssh:1.3.0rc29
     """
-    if engine.name != NAME or engine.launcher == "slurm" or len(nodes) == 1:
+    if engine.launcher == "slurm" or len(nodes) == 1:
         return
     known = catalogs.image(engine.image)
-    if known and known.engine == NAME:
-        text, edits = with_added(engine, "ssh")
+    if known and known.engine == engine.name:
+        text, edits = with_added(engine)
         slurm: Proposal = (Replace(("engine", "launcher"), "slurm"),)
         yield Fault(
             "the image comes without an SSH server, by which MPI starts the ranks",
@@ -317,7 +325,7 @@ def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> 
         )
 
 
-@rule("SG667", unless="SG647 SG648")
+@rule("SG667", unless="SG647 SG648", engine=TENSORRT_LLM)
 def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """A type of TensorRT-LLM's KV cache is `auto`, `fp8` or `nvfp4`.
 
@@ -346,7 +354,7 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
           image: example.org/tensorrt-llm-ssh:1.2.1
     """
     dtype = model.kv_cache_dtype
-    if engine.name == NAME and dtype and dtype not in _KV_CACHE_DTYPES:
+    if dtype and dtype not in _KV_CACHE_DTYPES:
         near = all_nearest(dtype, _KV_CACHE_DTYPES)
         yield Fault(
             f"TensorRT-LLM has no KV cache of type '{dtype}'",
@@ -356,7 +364,7 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-@rule("SG669", Severity.WARNING, unless="SG603 SG632 SG633 SG636 SG639")
+@rule("SG669", Severity.WARNING, unless="SG603 SG632 SG633 SG636 SG639", engine=TENSORRT_LLM)
 def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """A prompt as long as the context is answered.
 
@@ -387,9 +395,9 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
     """
     known = shape(model)
     longest = model.context_length or (known.max_context if known else None)
-    if engine.name != NAME or not longest:
+    if not longest:
         return
-    section = engine.args.get(tensorrt_llm.CONFIG)
+    section = engine.args.get(_CONFIG[-1])
     settings = {**(section if isinstance(section, dict) else {}), **engine.args}
     given = str(settings.get("max_num_tokens", ""))
     step = int(given) if given.isdigit() else requested(model, engine, None).step

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, removal
-from generator.engines import sglang, vllm
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
@@ -36,7 +35,7 @@ def engine_of_a_container(engine: DeclaredEngine) -> Iterator[Fault]:
             at_key=True,
             proposals=(*removal(_VENV), *removal(("engine", "image"))),
         )
-    elif engine.name not in (vllm.NAME, sglang.NAME):
+    elif not ENGINE_TRAITS[engine.name].runs_from_venv:
         yield Fault(
             f"{ENGINE_TRAITS[engine.name].title} runs in a container alone",
             _VENV,

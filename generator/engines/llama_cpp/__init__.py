@@ -74,12 +74,6 @@ def conditions() -> tuple[Condition, ...]:
     return CONDITIONS
 
 
-def commit(version: str) -> str | None:
-    """What git calls a version: builds are counted, and tagged with a b; None if not known."""
-    known = {"0.5.0-dev": "0c1e57098bba43ac29e6e3b677cdceebdd22334f"}
-    return f"b{version}" if version.isdecimal() else known.get(version)
-
-
 def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
     """The port of each worker."""
     return {"rpc": default("engine.ports.rpc")} if parallel.ranks > 1 else {}

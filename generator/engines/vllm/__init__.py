@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.catalogs.speculation import method_of
-from generator.catalogs.versions import release
 from generator.engines.arguments import arguments
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.startup import Condition
@@ -28,7 +27,6 @@ API_KEY: str | None = "VLLM_API_KEY"
 CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
 # Where FlashInfer's tuning is kept, and the releases that keep it on rank 0 alone.
 TUNING = "VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR"
-_ONE_TUNER = ((0, 27, 1), (0, 32))
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 HEALTH_GENERATES: str | None = None
 # With these the API speaks TLS.
@@ -128,22 +126,13 @@ def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
         "VLLM_ENGINE_READY_TIMEOUT_S": "1800",
         "RAY_memory_monitor_refresh_ms": "0",
     }
-    if tunes_anew(engine.version, engine.parallel):
+    if engine.traits.tunes_anew(engine.version, engine.parallel.ranks):
         values[TUNING] = "/tmp/flashinfer-autotune"
     if engine.launcher == "ray" and engine.parallel.data > 1 and _split(engine):
         values["VLLM_RAY_DP_PACK_STRATEGY"] = "span"
     if engine.launcher == "ray" and RAY_TOKEN in engine.secrets:
         values["RAY_AUTH_MODE"] = "token"
     return values
-
-
-def tunes_anew(text: str, parallel: Parallel) -> bool:
-    """Whether FlashInfer's tuning may not outlive the container.
-
-    From 0.27.1 up to 0.31 rank 0 alone writes it: at the next start rank 0 has it, the others tune,
-    and all wait for each other. Source: vllm-project/vllm issues 52291, 54618, 57423 and 57635.
-    """
-    return parallel.ranks > 1 and _ONE_TUNER[0] <= release(text) < _ONE_TUNER[1]
 
 
 def entrypoint(rank: Rank, engine: Engine) -> Words:

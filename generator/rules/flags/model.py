@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flags import Flag
 from generator.diagnostics import Severity
-from generator.engines import vllm
 from generator.models.architecture import is_of_modelopt
 from generator.records import replace
 from generator.rules.flags.checking import CheckedFlags, agreed
@@ -72,9 +72,10 @@ def _verdicts(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Verdict]:
 
 def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Verdict]:
     """Of each key the first thing that is wrong with it; engine modules spell a plain fp8."""
+    reads_modelopt = ENGINE_TRAITS[known.engine].reads_modelopt
     for key in _KEYS:
         value = getattr(model, key)
-        if key == "quantization" and known.engine == vllm.NAME and is_of_modelopt(model):
+        if key == "quantization" and reads_modelopt and is_of_modelopt(model):
             continue
         owned = (name for name, its in known.owned.items() if its == f"model.{key}" and value)
         found = (known.catalog.find(name) for name in owned)

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import versions
 from generator.catalogs.flags import Found
 from generator.catalogs.replacements import Replacement, replacement
@@ -18,8 +19,6 @@ from generator.diagnostics import (
     removal,
     renamings,
 )
-from generator.engines import tensorrt_llm
-from generator.engines.tensorrt_llm.startup.keys import keys as options
 from generator.records import replace
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.registry import Fault
@@ -136,10 +135,17 @@ def unknown(name: str, parser: Parser) -> Verdict:
     for other in others(parser.engine):
         if other.catalog.find(name):
             return _of_another_engine(name, parser, other)
-    if parser.engine == tensorrt_llm.NAME and name in options(parser.catalog.version):
+    if ENGINE_TRAITS[parser.engine].settings_flag and _is_option(name, parser.catalog.version):
         return _unknown(name, parser, "write it under 'config' in 'args': the options file has it")
     help_text = f"did you mean '{exact}'?" if exact else "take it out, or see the engine's '--help'"
     return _unknown(name, parser, help_text, _renamed(name, exact) if exact else ())
+
+
+def _is_option(name: str, version: str) -> bool:
+    """Whether an options file has it."""
+    from generator.engines.tensorrt_llm.startup.keys import keys
+
+    return name in keys(version)
 
 
 def _renamed(name: str, near: str) -> tuple[Proposal, ...]:
