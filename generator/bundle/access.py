@@ -8,8 +8,7 @@ from itertools import chain
 
 from generator.origin import Origin
 from generator.records import record
-from generator.services.gateway import Gateway
-from generator.services.proxy import Proxy
+from generator.services import GATEWAY, PROXY
 from generator.site import Node, Site
 from generator.site.control_plane import LOOPBACK
 
@@ -111,15 +110,22 @@ def _fetched(site: Site) -> Iterator[str]:
 
 def _served(site: Site) -> Iterator[tuple[str, str, str, int]]:
     """Node, title, address and port of each thing that is served, what matters most first."""
-    proxy = Proxy.of(site) if Gateway.of(site) else None
-    if proxy:
-        yield proxy.node, "API", proxy.listen, proxy.port
-    yield from dict.fromkeys(_of_engines(site, with_api=proxy is None))
+    is_behind = GATEWAY in site.services and PROXY in site.services
+    if is_behind:
+        yield from _proxied(site)
+    yield from dict.fromkeys(_of_engines(site, with_api=not is_behind))
     for service in site.services.values():
         for page in service.pages(site):
             yield page.node, page.title, _reached(page.listen), page.port
     for node in site.nodes:
         yield node.name, "DGX Dashboard", str(LOOPBACK), DGX_DASHBOARD
+
+
+def _proxied(site: Site) -> Iterator[tuple[str, str, str, int]]:
+    from generator.services.proxy import Proxy
+
+    if proxy := Proxy.of(site):
+        yield proxy.node, "API", proxy.listen, proxy.port
 
 
 def _of_engines(site: Site, with_api: bool) -> Iterator[tuple[str, str, str, int]]:

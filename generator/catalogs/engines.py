@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from generator.catalogs.versions import Release, release
+from generator.origin import Origin
 from generator.records import record
 
 # What clients ask of a model, and of no other kind of model.
@@ -138,6 +139,8 @@ class EngineTraits:
     divides its room among them, None where they grow as they are needed. `tile` are the multiples
     to which kernels of 4 bit experts pad their input and their inside.
     """
+
+    ORIGIN = Origin("engine.name", "what the engine is like, generator/catalogs/engines.py")
 
     title: str
     batches: tuple[BatchDefaults, ...]

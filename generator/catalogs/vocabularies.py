@@ -4,6 +4,7 @@ Source: openai-harmony, src/tiktoken_ext/public_encodings.rs, and tiktoken,
 tiktoken_ext/openai_public.py.
 """
 
+from generator.origin import Origin
 from generator.records import record
 
 # Names the folder that they are read from in place of the internet.
@@ -13,6 +14,8 @@ VARIABLE = "TIKTOKEN_ENCODINGS_BASE"
 @record
 class Vocabulary:
     """A file, and the checksum that its readers ask for."""
+
+    ORIGIN = Origin("model", "what harmony's readers fetch, generator/catalogs/vocabularies.py")
 
     file: str
     sha256: str

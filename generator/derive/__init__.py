@@ -22,7 +22,7 @@ from generator.fit.assessment import Fit, held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.hardware import HALVES
 from generator.records import record, replace
-from generator.services.proxy import Proxy
+from generator.services import PROXY
 from generator.site import Bandwidth, Engine, HostEntry, Model, Node, Rank, Site, Words
 from generator.site.complete import CompleteDeclaration
 from generator.site.control_plane import control_planes, links, on_management
@@ -333,7 +333,11 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
 
 def _is_behind_proxy(beside: Mapping[str, Service], head: DeclaredNode) -> bool:
     """Whether clients meet the proxy, or the gateway, on the node that the API is on."""
-    proxy = beside.get(Proxy.NAME)
+    if PROXY not in beside:
+        return False
+    from generator.services.proxy import Proxy
+
+    proxy = beside[PROXY]
     return isinstance(proxy, Proxy) and proxy.node == head.name
 
 

@@ -57,14 +57,17 @@ ORIGINS: Mapping[str, Origin] = {
         "harmony's vocabularies lie beside the models: engines would fetch them at each start",
     ),
     **dict.fromkeys(CACHES, _CACHED),
-    **{name: _CACHED for module in ENGINES.values() for name in module.CACHES},
-    **{
-        name: OFFLOAD_ORIGIN
-        for module in ENGINES.values()
-        for connector in module.OFFLOAD
-        for name in module.offload_variables(KvOffload("/srv/kv", 1, 1, connector))
-    },
 }
+
+
+def engine_origins(engine: str) -> Mapping[str, Origin]:
+    """The same of the caches of an engine, and of its KV cache on disk."""
+    module = ENGINES[engine]
+    stores = (KvOffload("/srv/kv", 1, 1, connector) for connector in module.OFFLOAD)
+    return {
+        **dict.fromkeys(module.CACHES, _CACHED),
+        **{name: OFFLOAD_ORIGIN for store in stores for name in module.offload_variables(store)},
+    }
 
 
 def derived(

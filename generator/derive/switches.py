@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from generator.catalogs.switches import OWN_MAP, known
 from generator.catalogs.versions import version
 from generator.fabric.addressing import Fabric, SwitchPort
-from generator.services.qos import DSCP, PRIORITY, Qos
+from generator.services import QOS
 from generator.site.switch_setup import LosslessQueue, SwitchLine, SwitchSetup
 from generator.sitefile.declaration import DeclaredSwitch, Topology
 
@@ -20,13 +20,15 @@ def switch_setups(
     topology: Topology, fabric: Fabric, services: Collection[str]
 ) -> tuple[SwitchSetup, ...]:
     """In the order of the site file."""
-    return tuple(_setup(switch, fabric, Qos.NAME in services) for switch in topology.switches)
+    return tuple(_setup(switch, fabric, QOS in services) for switch in topology.switches)
 
 
 def _setup(switch: DeclaredSwitch, fabric: Fabric, is_lossless: bool) -> SwitchSetup:
     model = known(switch.model)
     queue = None
     if is_lossless:
+        from generator.services.qos import DSCP, PRIORITY
+
         is_mapped = not switch.os or version(switch.os) < version(OWN_MAP)
         queue = LosslessQueue(DSCP, PRIORITY, is_mapped)
     return SwitchSetup(

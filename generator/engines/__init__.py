@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from generator.engines import llama_cpp, sglang, tensorrt_llm, vllm
+from generator.catalogs.engines import LLAMA_CPP, SGLANG, TENSORRT_LLM, VLLM
 from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
+from generator.on_demand import OnDemand
 from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
 from generator.site.panel import Panel
@@ -76,6 +77,30 @@ class EngineModule(Protocol):
         """Settings that the engine reads from a file; `memory` is what is known of each node's."""
 
 
-_MODULES: tuple[EngineModule, ...] = (vllm, sglang, tensorrt_llm, llama_cpp)
+def _vllm() -> EngineModule:
+    from generator.engines import vllm
 
-ENGINES: Mapping[str, EngineModule] = {module.NAME: module for module in _MODULES}
+    return vllm
+
+
+def _sglang() -> EngineModule:
+    from generator.engines import sglang
+
+    return sglang
+
+
+def _tensorrt_llm() -> EngineModule:
+    from generator.engines import tensorrt_llm
+
+    return tensorrt_llm
+
+
+def _llama_cpp() -> EngineModule:
+    from generator.engines import llama_cpp
+
+    return llama_cpp
+
+
+ENGINES: Mapping[str, EngineModule] = OnDemand(
+    {VLLM: _vllm, SGLANG: _sglang, TENSORRT_LLM: _tensorrt_llm, LLAMA_CPP: _llama_cpp}
+)

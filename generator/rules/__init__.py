@@ -56,8 +56,7 @@ from generator.rules.placing import placed, view
 from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
-from generator.services import SERVICES, host
-from generator.services.gateway import Gateway
+from generator.services import GATEWAY, SERVICES, host
 from generator.site.complete import CompleteDeclaration, complete, of_groups
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredNode
@@ -220,9 +219,7 @@ class _Facts:
         self.beside = beside
         self.document = document
         # A proxy stands before one engine, and before none of several.
-        self.takes_proxy = not declaration.groups and Gateway.NAME not in (
-            declaration.services or ()
-        )
+        self.takes_proxy = not declaration.groups and GATEWAY not in (declaration.services or ())
         self.findings: list[Finding] = []
         self.checked: set[str] = set()
 
@@ -267,7 +264,7 @@ class _Facts:
     def gateway(self) -> GatewayNode | None:
         """The node of the gateway, if the site asks for one, and what it is joined to."""
         declared = self.declaration
-        if self.front is None or Gateway.NAME not in (declared.services or ()):
+        if self.front is None or GATEWAY not in (declared.services or ()):
             return None
         interfaces = self.fabric.interfaces.get(self.front.name, ()) if self.fabric else ()
         return GatewayNode(self.front, tuple(each.address.network for each in interfaces))

@@ -18,7 +18,7 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
-from generator.fabric.topologies import SINGLE, SWITCH, TOPOLOGIES, likely, without_a_switch
+from generator.fabric.topologies import PAIRS, SINGLE, SWITCH, TOPOLOGIES, likely, without_a_switch
 from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.hardware import DAC_REACH_M, HALVES, PORTS, Half
 from generator.rules.nodes import Nodes, named
@@ -322,7 +322,7 @@ def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterato
         return
     if kind.fewest <= count <= kind.most or (in_groups and not count and kind.most == 1):
         return
-    fitting = [*likely(count), *(_PAIRS if in_groups and count > 2 else ())] if count else [SINGLE]
+    fitting = [*likely(count), *([PAIRS] if in_groups and count > 2 else [])] if count else [SINGLE]
     yield Fault(
         f"'{topology.kind}' is for {_count(kind.fewest, kind.most)}, and there {_are(count)}"
         f"{' that cables join' if in_groups else ''}",
@@ -331,9 +331,6 @@ def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterato
         related=(Related("the nodes", ("nodes",)),),
         proposals=replacements(("topology", "kind"), fitting),
     )
-
-
-_PAIRS = tuple(name for name, kind in TOPOLOGIES.items() if kind.groups_alone)
 
 
 def _are(count: int) -> str:

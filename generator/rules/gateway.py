@@ -9,7 +9,7 @@ from generator.fabric.addressing import Fabric
 from generator.records import record
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
-from generator.services.gateway import COMPROMISED, Gateway
+from generator.services import GATEWAY
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Settings
 from generator.sitefile.defaults import default
 
@@ -28,10 +28,10 @@ def node_of_the_gateway(services: Services, nodes: Nodes) -> Iterator[Fault]:
         services:
           gateway: {node: spark1}
     """
-    wanted = services.get(Gateway.NAME, {}).get("node")
+    wanted = services.get(GATEWAY, {}).get("node")
     names = [node.name for node in nodes]
     if wanted is not None and wanted not in names:
-        path = ("services", Gateway.NAME, "node")
+        path = ("services", GATEWAY, "node")
         yield Fault(
             f"there is no node '{wanted}'",
             path,
@@ -90,7 +90,7 @@ def engine_out_of_reach(
     elif not head.management:
         yield Fault(
             f"{where}, which has no management network",
-            ("services", Gateway.NAME),
+            ("services", GATEWAY),
             f"write 'management: {{address: ...}}' in {head.name}, or 'bind: fabric' in its engine "
             "if a cable joins the two",
             at_key=True,
@@ -114,10 +114,14 @@ def compromised_gateway(services: Services) -> Iterator[Fault]:
         services:
           gateway: {image: 'ghcr.io/berriai/litellm:v1.106.2'}
     """
-    image = services.get(Gateway.NAME, {}).get("image", "")
-    found = re.search(_RELEASE, image) if image else None
+    image = services.get(GATEWAY, {}).get("image", "")
+    if not image:
+        return
+    from generator.services.gateway import COMPROMISED
+
+    found = re.search(_RELEASE, image)
     if found and found[1] in COMPROMISED:
-        path, usual = ("services", Gateway.NAME, "image"), default("services.gateway.image")
+        path, usual = ("services", GATEWAY, "image"), default("services.gateway.image")
         yield Fault(
             f"LiteLLM {found[1]} is reported as compromised",
             path,
@@ -147,7 +151,7 @@ def path_without_a_route(services: Services) -> Iterator[Fault]:
           gateway: true
     """
     paths = services.get("proxy", {}).get("paths", ())
-    if Gateway.NAME in services and paths:
+    if GATEWAY in services and paths:
         path = ("services", "proxy", "paths")
         yield Fault(
             f"the gateway has no route for {', '.join(paths)}",

@@ -21,8 +21,7 @@ from generator.fabric.subsets import group_kind
 from generator.models.architecture import served_name, shape, source_of
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
-from generator.services import SERVICES
-from generator.services.gateway import Gateway
+from generator.services import GATEWAY, SERVICES
 from generator.sitefile.declaration import (
     DeclaredGroup,
     DeclaredModel,
@@ -272,13 +271,13 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
             nodes: [spark1]
     """
     for name in services:
-        if SERVICES[name].IS_ON_HEAD and Gateway.NAME not in services:
+        if SERVICES[name].IS_ON_HEAD and GATEWAY not in services:
             yield Fault(
                 f"'{name}' asks one address, and several engines have as many",
                 ("services", name),
                 "write 'gateway: true' beside it",
                 at_key=True,
-                proposals=((Add(("services", Gateway.NAME), True),),),
+                proposals=((Add(("services", GATEWAY), True),),),
             )
 
 
@@ -435,7 +434,7 @@ def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Iterato
             like: chat
     """
     first: dict[str, tuple[DeclaredGroup, int]] = {}
-    for group, model, name, path in _served(groups) if Gateway.NAME in services else ():
+    for group, model, name, path in _served(groups) if GATEWAY in services else ():
         length = _context_length(model)
         if length is None or "aliases" in path:
             continue

@@ -7,7 +7,7 @@ from generator.catalogs.versions import version
 from generator.diagnostics import Rename, all_nearest, did_you_mean, listed, replacements
 from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, rule
-from generator.services.qos import Qos
+from generator.services import QOS
 from generator.sitefile.declaration import DeclaredCable, Endpoint, Settings, Topology
 
 Cabling = Sequence[DeclaredCable]
@@ -148,7 +148,7 @@ def lossless_switch(topology: Topology, services: Mapping[str, Settings]) -> Ite
           - endpoints: [spark2:p0, sw1:qsfp56-dd-1-5]
         services: {qos: true}
     """
-    if Qos.NAME not in services:
+    if QOS not in services:
         return
     for switch in topology.switches:
         if known(switch.model) is None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from generator.activation import Activation, Effect
 from generator.records import record
-from generator.services.gateway import Gateway
 from generator.site import Node, Site
 from generator.site.entry import Entry
 from generator.site.service import Service
@@ -50,6 +49,8 @@ def _engine_pages(site: Site, node: Node) -> Iterator[int]:
 
 def _gateway(site: Site, port: int) -> str:
     """Where there is a gateway, nobody else asks an engine on another node."""
+    from generator.services.gateway import Gateway
+
     gateway = Gateway.of(site)
     management = site.node(gateway.node).management if gateway else None
     return f"allow from {management.address.ip} to any port {port} proto tcp" if management else ""

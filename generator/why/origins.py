@@ -40,7 +40,8 @@ def variable_origins(site: Site) -> dict[str, Origin]:
     """Of the site's environment, by name: what its topology, services and all sites say of it."""
     services = (service.NCCL_ORIGINS for service in site.services.values())
     engine = ENGINES[site.engine.name].VARIABLE_ORIGINS
-    parts = (environment.ORIGINS, TOPOLOGIES[site.kind].nccl_origins, engine, *services)
+    kept = environment.engine_origins(site.engine.name)
+    parts = (environment.ORIGINS, TOPOLOGIES[site.kind].nccl_origins, kept, engine, *services)
     return {name: origin for part in parts for name, origin in part.items()}
 
 

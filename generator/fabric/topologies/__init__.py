@@ -2,27 +2,46 @@
 
 from collections.abc import Mapping
 
-from generator.fabric.topologies.direct import Direct
 from generator.fabric.topologies.kind import TopologyKind
-from generator.fabric.topologies.pairs import Pairs
-from generator.fabric.topologies.ring import Ring
-from generator.fabric.topologies.single import Single
-from generator.fabric.topologies.switch import Switch
+from generator.on_demand import OnDemand
 
-TOPOLOGIES: Mapping[str, TopologyKind] = {
-    "single": Single(),
-    "direct": Direct(),
-    "pairs": Pairs(),
-    "ring": Ring(),
-    "switch": Switch(),
-}
 
-# The kind that joins nodes in twos.
-PAIRS = next(name for name, kind in TOPOLOGIES.items() if kind.groups_alone)
-# The kind of one node alone.
-SINGLE = next(name for name, kind in TOPOLOGIES.items() if kind.most == 1)
-# The kind for nodes of any number.
-SWITCH = next(name for name, kind in TOPOLOGIES.items() if kind.switched)
+def _single() -> TopologyKind:
+    from generator.fabric.topologies.single import Single
+
+    return Single()
+
+
+def _direct() -> TopologyKind:
+    from generator.fabric.topologies.direct import Direct
+
+    return Direct()
+
+
+def _pairs() -> TopologyKind:
+    from generator.fabric.topologies.pairs import Pairs
+
+    return Pairs()
+
+
+def _ring() -> TopologyKind:
+    from generator.fabric.topologies.ring import Ring
+
+    return Ring()
+
+
+def _switch() -> TopologyKind:
+    from generator.fabric.topologies.switch import Switch
+
+    return Switch()
+
+
+# One node alone, nodes in twos, and nodes of any number.
+SINGLE, PAIRS, SWITCH = "single", "pairs", "switch"
+
+TOPOLOGIES: Mapping[str, TopologyKind] = OnDemand(
+    {SINGLE: _single, "direct": _direct, PAIRS: _pairs, "ring": _ring, SWITCH: _switch}
+)
 
 
 def without_a_switch(nodes: int) -> list[str]:
