@@ -9,7 +9,8 @@ from generator.site import CarriedFile, ImageBuild
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import DeclaredEngine
 
-# Where mods look for their own files, as spark-vllm-docker has them.
+# Where mods look for their own files, as spark-vllm-docker has them. What the engine is to find by
+# its name alone they put into WORKSPACE_DIR, the folder that the image works in.
 MODS = "/workspace/mods"
 # What the engines of several nodes need, and their images lack.
 _ADDED = {
@@ -33,9 +34,9 @@ def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageB
         for source in named
         for each in sources[source].files
     )
-    mods = tuple((mod, f"{MODS}/{mod.rsplit('/', 1)[-1]}") for mod in image.mods)
+    mods = tuple((mod, _place(mod)) for mod in image.mods)
     commands = [_ADDED[name] for name in image.adds if name in _ADDED]
-    commands += [f"cd {place} && WORKSPACE_DIR=$PWD bash ./run.sh" for _, place in mods]
+    commands += [_command(mod) for mod in image.mods]
     return ImageBuild(
         name=engine.image,
         base=image.base,
@@ -48,10 +49,19 @@ def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageB
     )
 
 
+def _place(mod: str) -> str:
+    return f"{MODS}/{mod.rsplit('/', 1)[-1]}"
+
+
+def _command(mod: str) -> str:
+    return f"export WORKSPACE_DIR=$PWD; cd {_place(mod)} && bash ./run.sh"
+
+
 def _checksum(engine: DeclaredEngine, files: tuple[CarriedFile, ...]) -> str:
     image = engine.derived
     assert image
     told: list[object] = [image.base, image.copies, image.mods, image.run]
     told += [(name, engine.version, _ADDED.get(name)) for name in image.adds]
+    told += [_command(mod) for mod in image.mods]
     told += [(file.path, file.is_executable, sha256(file.data).hexdigest()) for file in files]
     return sha256(json.dumps(told).encode()).hexdigest()

@@ -15,9 +15,10 @@ from generator.sitefile.declaration import DeclaredEngine
 def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
     """A mod is a folder with a run.sh.
 
-    It is run in that folder while the image is built, with `WORKSPACE_DIR` set to it.
+    It is run in its own folder while the image is built. `WORKSPACE_DIR` is the folder that the
+    image works in, where the engine finds what it is told by a name alone.
 
-    Source: spark-vllm-docker, mods/.
+    Source: spark-vllm-docker, mods/ and launch-cluster.sh.
 
     Bad:
         engine:

@@ -40,9 +40,10 @@ fi
 if [[ $(label) == "$wanted" ]]; then
   echo "$image is there already"
 else
-  # An attestation holds the time, and would make another image of the same inputs. Without BuildKit there is none.
+  # An attestation holds the time, and would make another image of the same inputs. Only BuildKit makes one; Docker 20
+  # builds without, even where buildx is installed.
   plain=()
-  if docker buildx version &>/dev/null; then plain=(--provenance=false --sbom=false); fi
+  if [[ $(docker build --help 2>/dev/null || true) == *--provenance* ]]; then plain=(--provenance=false --sbom=false); fi
   timeout 7200 docker build "${plain[@]}" --tag "$image" --file Dockerfile context
 fi
 

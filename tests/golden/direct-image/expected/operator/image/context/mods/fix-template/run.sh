@@ -1,3 +1,3 @@
 #!/bin/bash
 set -e
-cp template.jinja "$WORKSPACE_DIR/../template.jinja"
+cp template.jinja $WORKSPACE_DIR/template.jinja
