@@ -84,8 +84,8 @@ def _entry_without_dash(
 ) -> Finding:
     """A mapping in place of a list: the only entry has lost its dash."""
     value = value_at(data, finding.path)
-    is_entry = isinstance(value, dict) and bool(value) and fits(finding.path, [value])
-    if finding.rule != "SG103" or not is_entry:
+    is_mapping = finding.rule == "SG103" and isinstance(value, dict) and bool(value)
+    if not is_mapping or not fits(finding.path, [value]):
         return finding
     key = next(iter(value))
     span = document.locate((*finding.path, key), at_key=True)
