@@ -174,7 +174,8 @@ def like_another_group(groups: Groups) -> Iterator[Fault]:
         elif other is None:
             guess = did_you_mean(group.like, written)
             message = f"there is no group '{group.like}'"
-            help_text = guess or f"the groups with a model are {named(written)}"
+            some = f"the groups with a model are {named(written)}"
+            help_text = guess or (some if written else "write 'model' and 'engine'")
         elif group.source is None:
             message = f"'{group.like}' has no model and engine of its own"
             meant = other.like if other.like in written else None

@@ -52,6 +52,7 @@ def json_schema() -> JsonSchema:
         "allOf": [*_conditions(), {"if": {"required": ["extends"]}, "else": whole}],
         "$defs": {
             "argument": _argument(),
+            "setting": {**_json(), "type": [*_SCALARS, "array", "object"]},
             "json": _json(),
             **{name: {"enum": list(words)} for name, words in _suggestions().items()},
         },
@@ -179,8 +180,8 @@ def _when(section: str, key: str, value: JsonSchema, then: JsonSchema) -> JsonSc
 
 def _value(rules: Rules) -> JsonSchema:
     """The JSON Schema of a value with these rules."""
-    if rules.get("check_with") == "argument":
-        return {"$ref": "#/$defs/argument"}
+    if (name := rules.get("check_with")) in ("argument", "setting"):
+        return {"$ref": f"#/$defs/{name}"}
     if section := rules.get("meta", {}).get("same_as"):
         return {"$ref": f"#/properties/{section}"}
     kinds = _kinds(rules)

@@ -195,6 +195,7 @@ ARGUMENT_TEXT = Form("printable ASCII", r"[ -~]*")
 FORM_HELP = {
     "environment_value": "write it on one line, in ASCII: JSON has \\u00e9 for other letters",
     "argument": "write a text, a list of texts, or a mapping for JSON, in ASCII",
+    "setting": "write it in ASCII: JSON has \\u00e9 for other letters",
 }
 
 
@@ -298,6 +299,11 @@ def argument_fault(value: object) -> str:
     """
     if isinstance(value, list) and not all(isinstance(item, str | bool) for item in value):
         return "must be a list of words; a mapping makes JSON"
+    return setting_fault(value)
+
+
+def setting_fault(value: object) -> str:
+    """What keeps a value from being a part of JSON in printable ASCII, or nothing."""
     valid = all(ARGUMENT_TEXT.fits(text) for text in _texts(value))
     return "" if valid else f"must be {ARGUMENT_TEXT.wanted}"
 

@@ -14,7 +14,7 @@ from generator.sitefile.automatic import automatic
 from generator.sitefile.key_rules import rules_at, rules_of_key, types_of
 from generator.sitefile.sections import site_schema
 from generator.sitefile.source import Plain
-from generator.sitefile.text_types import argument_fault, form_fault
+from generator.sitefile.text_types import argument_fault, form_fault, setting_fault
 
 
 def is_valid(path: KeyPath, value: Any) -> bool:
@@ -40,8 +40,11 @@ def _with_forms(rules: Any) -> Any:
     return rules
 
 
+_FAULTS = {"argument": argument_fault, "setting": setting_fault}
+
+
 def _form_check(name: str) -> Callable[[str, Any, Callable[[str, str], None]], None]:
-    fault = argument_fault if name == "argument" else partial(form_fault, name)
+    fault = _FAULTS.get(name) or partial(form_fault, name)
 
     def check_with(field: str, value: Any, error: Callable[[str, str], None]) -> None:
         if said := fault(value):
@@ -88,7 +91,9 @@ def as_typed(value: Any, rules: Mapping[str, Any]) -> Any:
         return _scalar(value, types_of(rules))
     if isinstance(value, list):
         # Of a list without a schema the entries are what an argument is made of: words or flags.
-        entries = rules.get("schema") or ({"type": ["string", "boolean"]} if rules else {})
+        # That of a setting is JSON.
+        is_json = not rules or rules.get("check_with") == "setting"
+        entries = rules.get("schema") or ({} if is_json else {"type": ["string", "boolean"]})
         return [as_typed(item, entries) for item in value]
     if isinstance(value, dict):
         return {key: as_typed(item, rules_of_key(rules, key)) for key, item in value.items()}
