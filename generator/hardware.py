@@ -12,9 +12,10 @@ HALVES = (0, 1)
 
 # Memory that CUDA sees on a 128 GB Spark, which is MemTotal of /proc/meminfo to the byte: the lower
 # of two counts, 125,513,944 kB of the first releases (leptonai/gpud pull request 1170, December
-# 2025), and the higher, 127,535,084 to 127,600,748 kB of releases of 2026 (XuehaiPan/nvitop pull
-# request 208; unslothai/unsloth pull request 10486: no carve-out of firmware decides it). The 64 GB
-# model is taken in proportion.
+# 2025), and the higher, 127,506,432 to 127,600,748 kB of releases of 2026 (XuehaiPan/nvitop pull
+# request 208; unslothai/unsloth pull request 10486: no carve-out of firmware decides it). What does
+# decide isn't known: 119.67 GiB were still seen in June 2026. The 64 GB model is taken in
+# proportion.
 VISIBLE_GIB = {128: 119.7, 64: 59.8}
 NEWER_VISIBLE_GIB = {128: 121.6, 64: 60.8}
 

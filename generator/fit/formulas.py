@@ -76,6 +76,9 @@ CONTEXT_BYTES = int(1.8 * GIB)
 # (Qwen3.8-27B, 0.27), 4.3 beside 64.4 (Qwen3.8-Flash-Next on two), 5.7 beside 80.8
 # (DeepSeek-V4-Flash on two).
 # Starts that are alike differ by a GiB (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204).
+# Where something else frees memory meanwhile, an engine counts less than it holds, and takes more
+# than its share: 54.8 GiB in all beside weights of 56.9, and 4.85 for a cache at 0.49 of 121.7,
+# where nothing is left of 59.6 (a log of Qwen3-30B-A3B on a Spark). No site can count on that.
 _SYSTEM_CONTEXT_BYTES, _SYSTEM_SHARE = int(2.2 * GIB), 0.04
 _NODE_BYTES = 128 * GB
 

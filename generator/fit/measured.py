@@ -21,13 +21,17 @@ _MIB, _GIB = 1 / 1024, 1.0
 # SGLang, model_runner.py and mem_cache/memory_pool.py (its GB are 2^30 bytes); TensorRT-LLM,
 # resource_manager.py and kvCacheManager.cpp; llama.cpp, llama-model.cpp, llama-kv-cache.cpp.
 _WEIGHTS = (
-    (rf"Model loading took {_NUMBER} Gi?B", _GIB),
+    (rf"(?:Model loading|Loading model weights) took {_NUMBER} Gi?B", _GIB),
+    (rf"model weights take {_NUMBER}GiB", _GIB),
     (rf"Actual usage is {_NUMBER} GiB for weight,", _GIB),
     (rf"Load weight end\..*mem usage={_NUMBER} GB", _GIB),
 )
 _CACHE = (
     (rf"Available KV cache memory: {_NUMBER} GiB", _GIB),
     (rf"Current kv cache memory in use is {_NUMBER} GiB", _GIB),
+    (rf"Current kv cache memory in use is {_NUMBER} bytes", 1 / 2**30),
+    (rf"reserved for KV Cache is {_NUMBER}GiB", _GIB),
+    (rf"reserved {_NUMBER} GiB memory for KV Cache as specified", _GIB),
     (rf"Allocated {_NUMBER} GiB for max tokens in paged KV cache", _GIB),
 )
 _GRAPHS = (
@@ -35,12 +39,22 @@ _GRAPHS = (
     (rf"Graph capturing finished in .* took {_NUMBER} GiB", _GIB),
     (rf"Capture cuda graph end\..*mem usage={_NUMBER} GB", _GIB),
 )
-_STEPS = ((rf"{_NUMBER} GiB for peak activation", _GIB),)
+_STEPS = (
+    (rf"{_NUMBER} GiB for peak activation", _GIB),
+    (rf"PyTorch activation peak memory takes {_NUMBER}GiB", _GIB),
+)
 # What the engine sees of the node: free of all.
 _VISIBLE = ((rf"Free memory on [\w: ]+\([\d.]+/{_NUMBER} GiB\)", _GIB),)
-_KEYS_AND_VALUES = rf"KV Cache is allocated\..*K size: {_NUMBER} GB, V size: {_NUMBER} GB"
-# llama.cpp prints a buffer for each device; together they are what one server holds there.
-_BUFFERS = rf"(\S+) (model|KV|RS) buffer size =\s*{_NUMBER} MiB"
+# SGLang prints a line for each of its pools (full attention, windows, states, those of a draft),
+# and each rank prints them all, behind its name. A start begins with its arguments.
+_POOL = re.compile(r"^(.*)(KV [Cc]ache (?:is )?|Mamba Cache is )allocated\.(.*)", re.MULTILINE)
+_RANK = re.compile(r"\[\d{4}-\d\d-\d\d [\d:]+ ([^\]]+)\]")
+_SIZE = rf"(?:size|_cache size): {_NUMBER} ?GB"
+_SGLANG_STARTS = "server_args="
+# llama.cpp prints a buffer for each device and kind of layers; together they are what one server
+# holds there. A start begins with its build; `load_tensors` of before 2025 leave out "model".
+_BUFFERS = rf"(?:(load_tensors): +)?(\S+)(?: (model|KV|RS))? buffer size =\s*{_NUMBER} MiB"
+_LLAMA_STARTS = r"(?m)^.*\bbuild(?:_info)?: "
 _CONCURRENCY = rf"Maximum concurrency for {_NUMBER} tokens per request: {_NUMBER}x"
 
 
@@ -49,6 +63,7 @@ class Measured:
     """What the fullest rank printed, in GiB; None where no line says it.
 
     `sequences` of `context` tokens fit in the cache at once. `visible` is all of the node's memory.
+    `states` are pools of recurrent states beside the cache.
     """
 
     weights: float | None
@@ -58,6 +73,7 @@ class Measured:
     sequences: float | None
     activations: float | None = None
     visible: float | None = None
+    states: float | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -68,10 +84,10 @@ class Measured:
 def measured(log: str) -> Measured:
     """What a log says; of several ranks and starts, the most weights and the least cache."""
     buffers = _buffers(log)
-    weights = [*_found(log, _WEIGHTS), *buffers.get("model", ())]
-    pairs = re.findall(_KEYS_AND_VALUES, log)
-    caches = [*_found(log, _CACHE), *(_plain(k) + _plain(v) for k, v in pairs)]
-    caches += [sum(sizes) for sizes in [buffers.get("KV", []) + buffers.get("RS", [])] if sizes]
+    weights = [*_found(log, _WEIGHTS), *buffers["model"]]
+    pools = list(_pools(log))
+    caches = [*_found(log, _CACHE), *buffers["cache"], *(cache for cache, _ in pools if cache)]
+    states = [states for _, states in pools if states]
     graphs = [*_found(log, _GRAPHS)]
     said = re.findall(_CONCURRENCY, log)
     return Measured(
@@ -82,6 +98,7 @@ def measured(log: str) -> Measured:
         sequences=_plain(said[-1][1]) if said else None,
         activations=max(_found(log, _STEPS), default=None),
         visible=min(_found(log, _VISIBLE), default=None),
+        states=min(states, default=None),
     )
 
 
@@ -107,7 +124,7 @@ def correction(
     least = min(fit.nodes, key=lambda node: node.headroom_gib)
     room = least.headroom_gib + least.kv_one_gib * fit.needed
     name = model.name or model.source or ""
-    more = round(model.correction_gib + room - seen.cache, 2)
+    more = round(model.correction_gib + room - _room(fit, seen), 2)
     return Correction(name, engine.name, engine.version, more)
 
 
@@ -139,7 +156,7 @@ def _deciding(fit: Fit, seen: Measured) -> Iterator[tuple[str, float, float]]:
     if seen.weights is not None:
         yield "weights of a rank, GiB", weights, seen.weights
     if seen.cache is not None:
-        yield "room for the KV cache, GiB", least.kv_room_gib, seen.cache
+        yield "room for the KV cache, GiB", least.kv_room_gib, _room(fit, seen)
     if seen.cache is not None and seen.sequences and seen.context == fit.context:
         yield f"one of {fit.context} tokens, GiB", least.kv_one_gib, seen.cache / seen.sequences
 
@@ -148,12 +165,34 @@ def _found(log: str, patterns: Sequence[tuple[str, float]]) -> list[float]:
     return [_plain(text) * unit for form, unit in patterns for text in re.findall(form, log)]
 
 
+def _room(fit: Fit, seen: Measured) -> float:
+    """The cache, and the states where they have a part of its room."""
+    shares_states = any("states" in share for share in fit.shares)
+    return (seen.cache or 0.0) + ((seen.states or 0.0) if shares_states else 0.0)
+
+
+def _pools(log: str) -> Iterator[tuple[float, float]]:
+    """What the pools of each rank and start of SGLang hold: of a cache, and of states."""
+    for start in log.split(_SGLANG_STARTS):
+        ranks: dict[str, list[float]] = {}
+        for before, pool, sizes in _POOL.findall(start):
+            rank = _RANK.search(before)
+            held = ranks.setdefault(rank[1] if rank else "", [0.0, 0.0])
+            held["Mamba" in pool] += sum(_plain(size) for size in re.findall(_SIZE, sizes))
+        yield from ((cache, states) for cache, states in ranks.values())
+
+
 def _buffers(log: str) -> dict[str, list[float]]:
-    found: dict[str, dict[str, float]] = {}
-    for device, kind, size in re.findall(_BUFFERS, log):
-        if "CPU" not in device and "Host" not in device:
-            found.setdefault(kind, {})[device] = _plain(size) * _MIB
-    return {kind: list(sizes.values()) for kind, sizes in found.items()}
+    """What the buffers of each start of llama.cpp hold: of a model, and of a cache."""
+    found: dict[str, list[float]] = {"model": [], "cache": []}
+    for start in re.split(_LLAMA_STARTS, log):
+        sums = {"model": 0.0, "cache": 0.0}
+        for loading, device, kind, size in re.findall(_BUFFERS, start):
+            if (kind or loading) and "CPU" not in device and "Host" not in device:
+                sums["cache" if kind in ("KV", "RS") else "model"] += _plain(size) * _MIB
+        for kind, held in sums.items():
+            found[kind] += [held] if held else []
+    return found
 
 
 def _plain(text: str) -> float:

