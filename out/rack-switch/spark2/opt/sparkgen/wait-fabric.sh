@@ -35,15 +35,16 @@ peers() {
 }
 
 check_halves() {
-  local interface address mtu cable net
+  local interface address mtu cable net carrier found_mtu
   while read -r _ interface _ address mtu cable; do
-    net=/sys/class/net/$interface
+    net=/sys/class/net/$interface carrier='' found_mtu=''
+    { read -r carrier <"$net/carrier" && read -r found_mtu <"$net/mtu"; } 2>/dev/null
     if [[ ! -e $net ]]; then
       echo "cable $cable: there is no interface $interface"
-    elif [[ $(cat "$net/carrier" 2>/dev/null) != 1 ]]; then
+    elif [[ $carrier != 1 ]]; then
       echo "cable $cable: no carrier on $interface"
-    elif [[ $(cat "$net/mtu") != "$mtu" ]]; then
-      echo "cable $cable: the MTU of $interface is $(cat "$net/mtu"), not $mtu"
+    elif [[ $found_mtu != "$mtu" ]]; then
+      echo "cable $cable: the MTU of $interface is $found_mtu, not $mtu"
     elif ! timeout 5 ip -o -4 address show dev "$interface" | grep -qF " $address "; then
       echo "cable $cable: $interface does not have the address $address"
     fi
