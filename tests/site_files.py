@@ -34,12 +34,16 @@ _OCTETS = tuple(octet for octet in range(1, 224) if octet not in (10, 127))
 _PORTS = ("p0", "p1")
 # Names that YAML could take for something else, the longest one, and one made like those of halves.
 _NAMES = ("0", "1e3", "0x1f", "no", "null", "true", "spark", "spark-p0-h0", "x" * 63)
-_WORD = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,20}", fullmatch=True)
-_NAME = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
-_HOST_NAME = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
+# Not all of Unicode, whose table takes seconds to make.
+_LETTERS = st.characters(codec="ascii")
+_WORD = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,20}", fullmatch=True, alphabet=_LETTERS)
+_NAME = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True, alphabet=_LETTERS)
+_HOST_NAME = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True, alphabet=_LETTERS)
 _NODE_NAME = st.sampled_from(_NAMES) | _HOST_NAME
-_PATH = st.from_regex(r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]{0,9}){1,4}", fullmatch=True)
-_USER = st.from_regex(r"[a-z_][a-z0-9_-]{0,10}", fullmatch=True)
+_PATH = st.from_regex(
+    r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]{0,9}){1,4}", fullmatch=True, alphabet=_LETTERS
+)
+_USER = st.from_regex(r"[a-z_][a-z0-9_-]{0,10}", fullmatch=True, alphabet=_LETTERS)
 _ASCII = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=20)
 _PRINTABLE = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=60)
 _UNQUOTED = st.text(
@@ -88,7 +92,8 @@ _IMAGE = st.sampled_from(["vllm/vllm-openai:v0.33.0", *_OWN_IMAGES])
 _NCCL = st.sampled_from(["2.30.7", "2.31.0", {"version": "2.28.9", "patched": True}])
 # Variables that sparkgen gives to nothing itself, and every kind of value.
 _ENVIRONMENT: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
-    st.from_regex(r"X_[A-Za-z0-9_]{0,20}", fullmatch=True) | st.sampled_from(["http_proxy", "_"]),
+    st.from_regex(r"X_[A-Za-z0-9_]{0,20}", fullmatch=True, alphabet=_LETTERS)
+    | st.sampled_from(["http_proxy", "_"]),
     st.sampled_from(["0755", "no", "=", "~", "22:22", "a:True", "{{x}}", "%n", "-1"])
     | _UNQUOTED
     | st.integers(-(10**9), 10**9)
@@ -96,7 +101,9 @@ _ENVIRONMENT: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
     max_size=3,
 ) | _mapping(NCCL_DEBUG=st.sampled_from(["INFO", "WARN"]), NCCL_IB_TC=st.integers(0, 255))
 _OWN_VARIABLES = st.dictionaries(
-    st.from_regex(r"Z_[A-Za-z0-9_]{0,20}", fullmatch=True), _ASCII | st.integers(), max_size=2
+    st.from_regex(r"Z_[A-Za-z0-9_]{0,20}", fullmatch=True, alphabet=_LETTERS),
+    _ASCII | st.integers(),
+    max_size=2,
 )
 _CONTAINER = _mapping(
     memory=st.integers(16, 128).map("{}g".format),
@@ -113,7 +120,7 @@ _FILES = st.lists(
     max_size=1,
 )
 _SECRETS = st.lists(
-    st.from_regex(r"Y_[A-Za-z0-9_]{0,20}", fullmatch=True) | st.just("HF_TOKEN"),
+    st.from_regex(r"Y_[A-Za-z0-9_]{0,20}", fullmatch=True, alphabet=_LETTERS) | st.just("HF_TOKEN"),
     max_size=3,
     unique=True,
 )

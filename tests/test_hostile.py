@@ -165,7 +165,10 @@ def needed(rules: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(site: object) -> bytes:
-    return yaml.safe_dump(site, allow_unicode=True, sort_keys=False, width=10_000).encode()
+    text: str = yaml.dump(
+        site, Dumper=yaml.CSafeDumper, allow_unicode=True, sort_keys=False, width=10_000
+    )
+    return text.encode()
 
 
 def read(raw: bytes) -> Reading:
