@@ -42,6 +42,16 @@ SMALL = {
     },
 }
 
+TENSORRT = SMALL | {
+    "engine": {
+        "name": "tensorrt-llm",
+        "version": "1.3.0rc29",
+        "image": "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29",
+        "port": 8001,
+        "memory_utilization": 0.3,
+    },
+}
+
 
 def read(*groups: dict[str, Any]) -> Reading:
     text = yaml.safe_dump(
@@ -103,6 +113,27 @@ def test_sglang_takes_the_same_whichever_is_started_first(groups: Any) -> None:
     # Alone, beside vLLM, and beside vLLM and all that the system may use.
     for used in (0.0, 4.0, others, others + 4.0, others + SYSTEM):
         assert pool_gib(flags, VISIBLE - used, weights) == pytest.approx(share - weights, abs=0.1)
+
+
+@pytest.mark.parametrize("groups", list(permutations([CHAT, TENSORRT])))
+def test_tensorrt_llm_takes_its_share_whichever_is_started_first(groups: Any) -> None:
+    site = site_of(*groups)
+    part = next(part for part in site.groups if part.group == "small")
+    cache = part.nodes[0].container.options["kv_cache_config"]
+    assert part.memory
+    [node] = part.memory.nodes
+    held = node.weights_gib + node.reserve_gib
+    bound = min(cache["max_tokens"] * TOKEN_BYTES, cache["max_gpu_total_bytes"]) / GIB
+    assert bound == pytest.approx(0.3 * VISIBLE - held, abs=0.02)
+    # Alone, beside vLLM, and beside vLLM and all that the system may use: `_cal_max_memory`.
+    for others in (0.0, 0.45 * VISIBLE, 0.45 * VISIBLE + SYSTEM):
+        room = (VISIBLE - others - held) * cache["free_gpu_memory_fraction"]
+        assert min(room, bound) == pytest.approx(0.3 * VISIBLE - held, abs=0.02)
+
+
+def test_tensorrt_llm_alone_on_its_node_has_no_bound() -> None:
+    cache = site_of(TENSORRT).groups[0].nodes[0].container.options["kv_cache_config"]
+    assert cache.keys() == {"free_gpu_memory_fraction"}
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -124,8 +124,8 @@ class EngineTraits:
     `commits` are what git calls the versions of one that is built from its source.
     `reads_modelopt`: it reads a checkpoint's kind of quantization by ModelOpt, whatever it is told.
 
-    `shares_memory`: it can be told what to take, whatever others on its node hold already. Where
-    its share is of what they leave free, `tokens_flag` bounds what it caches.
+    Where its share is of what others on its node leave free, `tokens_flag` bounds what it caches,
+    or `tokens_setting` of its options. Releases before `shares_since` have no such bound.
 
     `names_parsers`: models' parsers are known by its names for them. `locks_metrics`: they need the
     API's key too. `is_built_for_ranks`: no registry has an image that runs on several nodes.
@@ -155,8 +155,9 @@ class EngineTraits:
     splits_tensors: bool = True
     drafts_over_stages: tuple[str, ...] = ("eagle3", "draft", "mtp")
     uses_nccl: bool = True
-    shares_memory: bool = False
+    shares_since: Release = ()
     tokens_flag: str = ""
+    tokens_setting: str = ""
     reads_gguf: bool = False
     allocates_all: bool = False
     captures_graphs: bool = True
@@ -235,7 +236,6 @@ VLLM, SGLANG, TENSORRT_LLM, LLAMA_CPP = "vllm", "sglang", "tensorrt-llm", "llama
 ENGINE_TRAITS: Mapping[str, EngineTraits] = {
     VLLM: EngineTraits(
         title="vLLM",
-        shares_memory=True,
         batches=(BatchDefaults((), 8192, 1024), BatchDefaults((0, 33), 2048, 256)),
         step_flag="max-num-batched-tokens",
         eager_flag="enforce-eager",
@@ -298,7 +298,6 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
     SGLANG: EngineTraits(
         title="SGLang",
         runs_from_venv=True,
-        shares_memory=True,
         tokens_flag="max-total-tokens",
         batches=(BatchDefaults((), 8192, 256),),
         step_flag="chunked-prefill-size",
@@ -333,6 +332,8 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
     TENSORRT_LLM: EngineTraits(
         title="TensorRT-LLM",
         addition="ssh",
+        shares_since=(1, 2, 1),
+        tokens_setting="kv_cache_config.max_tokens",
         other_names=("tensorrt", "trt-llm", "trtllm"),
         batches=(BatchDefaults((), 8192, 64),),
         step_flag="max_num_tokens",
@@ -355,7 +356,6 @@ ENGINE_TRAITS: Mapping[str, EngineTraits] = {
         title="llama.cpp",
         addition="rpc",
         commits={"0.5.0-dev": "0c1e57098bba43ac29e6e3b677cdceebdd22334f"},
-        shares_memory=True,
         other_names=("llama-cpp", "llamacpp"),
         batches=(BatchDefaults((), 512, 1),),
         step_flag="ubatch-size",

@@ -90,7 +90,8 @@ def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | Non
         if requested.division and not shape.compressed:
             divided = _divided(kinds, requested.division, requested.step)
             return divided if requested.context_ranks == 1 else replace(divided, token=None)
-        return Cache(kinds, tuple(pool([pages], packed=False) for pages in kinds), requested.step)
+        pools = tuple(pool([pages], packed=False) for pages in kinds)
+        return Cache(kinds, pools, requested.step, token=_token(kinds))
     under_way = requested.step
     if requested.version >= paging.two_steps:
         under_way *= split.pipeline + 1 if split.pipeline > 1 else 2
@@ -98,6 +99,13 @@ def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | Non
     packed = shape.compressed is not None or _is_pooled(shape)
     one = pool(kinds, packed, tuples=requested.version < paging.packs)
     return Cache(kinds, (one,), under_way)
+
+
+def _token(kinds: tuple[Pages, ...]) -> float | None:
+    """Bytes of each token where all layers keep all of them."""
+    if any(pages.kind != "full" for pages in kinds):
+        return None
+    return sum(pages.layers * pages.page / (pages.block * pages.ranks) for pages in kinds)
 
 
 def _divided(kinds: tuple[Pages, ...], division: Division, step: int) -> Cache:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.versions import version
 from generator.diagnostics import (
     Related,
     Severity,
@@ -31,6 +32,7 @@ from generator.sitefile.declaration import (
 )
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
+from generator.sitefile.values import value_at
 
 Groups = Sequence[DeclaredGroup]
 
@@ -227,24 +229,44 @@ def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
 
 def _has_tokens(engine: DeclaredEngine) -> bool:
     """Whether a bound in tokens keeps the engine from taking all that its share allows."""
-    return bool(ENGINE_TRAITS[engine.name].tokens_flag)
+    return bool(_tokens_key(engine))
+
+
+def _tokens_key(engine: DeclaredEngine) -> str:
+    """The flag, or the setting of its options, that bounds what the engine caches."""
+    traits = ENGINE_TRAITS[engine.name]
+    return traits.tokens_flag or traits.tokens_setting
+
+
+def _within(engine: DeclaredEngine) -> str:
+    """Where in the arguments the bound stands, if it is no flag."""
+    traits = ENGINE_TRAITS[engine.name]
+    return f", under '{traits.settings_flag}'" if traits.tokens_setting else ""
+
+
+def _says_tokens(engine: DeclaredEngine) -> bool:
+    """Whether the site bounds what the engine caches."""
+    traits = ENGINE_TRAITS[engine.name]
+    if traits.tokens_flag:
+        return traits.tokens_flag in engine.args
+    return (
+        value_at(engine.args, (traits.settings_flag, *traits.tokens_setting.split("."))) is not None
+    )
 
 
 @rule("SG247", unless="SG201 SG241")
 def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """Of several engines on a node each can be told what to take, whatever the others hold.
 
-    vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang takes a
-    share of what is free at its start: the bundle has the one that is enough beside all others,
-    and bounds the tokens of the cache. Where it can't be computed how many there is room for, as
-    of a model with states, which take a part of what is free, the site says it.
-
-    TensorRT-LLM takes the page cache for used, which the weights of another engine fill, and its
-    bounds in bytes and tokens only lower what it finds. A Slurm job has its nodes to itself.
+    vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang and
+    TensorRT-LLM take a share of what is free: the bundle has the one that is enough beside all
+    others, and bounds the cache. Where it can't be computed how much there is room for, as of a
+    model with states, which take a part of what is free, the site says it. TensorRT-LLM before
+    1.2.1 has no such bound. A Slurm job has its nodes to itself.
 
     Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, `_profile_available_bytes`;
-    TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`
-    (torch.cuda.mem_get_info).
+    TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`, and
+    KvCacheConfig of 1.2.1.
 
     Bad:
         groups:
@@ -252,7 +274,11 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
             nodes: [spark1]
           - name: embed
             nodes: [spark1]
-            engine: {name: tensorrt-llm, port: 8001}
+            engine:
+              name: tensorrt-llm
+              version: 1.1.0
+              image: registry.lan/trtllm:1.1.0
+              port: 8001
 
     Good:
         groups:
@@ -275,17 +301,18 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
         traits, (other, node) = ENGINE_TRAITS[engine.name], shared[0]
         place = (*group.path, "engine") if group.is_own else group.path
         where = f"{node}, where {other.name} serves too"
-        if not traits.shares_memory:
+        if version(engine.version).release < traits.shares_since:
+            since = ".".join(map(str, traits.shares_since))
             yield Fault(
-                f"{traits.title} takes what is free on {where}",
-                (*place, "name"),
-                "use vLLM, SGLang or llama.cpp there, or another node",
+                f"{traits.title} {engine.version} takes what is free on {where}",
+                (*place, "version"),
+                f"use {since} or later, whose cache can be bounded, or another node",
             )
         elif lacking := list(_unbounded(group, nodes)):
             yield Fault(
                 f"it is not known how much {group.name} caches on {where}",
                 (*place, "name"),
-                f"write {listed(map(repr, lacking), 'and')} into 'args'",
+                f"write {listed(map(repr, lacking), 'and')} into 'args'{_within(engine)}",
             )
         elif launcher(engine) != ENGINES[engine.name].LAUNCHERS[0]:
             yield Fault(
@@ -310,8 +337,8 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
     if has_free_states:
         yield slots_flag
     # Beside states of a known number the tokens can be computed.
-    if traits.tokens_flag not in args and not (has_free_states and fit and fit.nodes):
-        yield traits.tokens_flag
+    if not _says_tokens(group.engine) and not (has_free_states and fit and fit.nodes):
+        yield _tokens_key(group.engine)
 
 
 @rule("SG253", unless="SG201 SG241")

@@ -80,7 +80,7 @@ _WITHOUT_BACKENDS = "1.3.0rc0"
 
 # Of a model that not enough is known of: what part of the engine's share is not KV cache.
 _UNKNOWN = 0.75
-_LEAST_FRACTION = 0.01
+_LEAST_FRACTION, _MOST_FRACTION = 0.01, 0.95
 OFFLOAD: Connectors = {}
 
 
@@ -164,7 +164,10 @@ def options(
     settings = dict(own) if isinstance(own, dict) else {}
     section = settings.pop("kv_cache_config", {})
     cache = dict(section) if isinstance(section, dict) else {}
-    cache["free_gpu_memory_fraction"] = free_fraction(engine.memory_utilization, memory)
+    fraction = free_fraction(engine.memory_utilization, memory, engine.held_by_others)
+    cache["free_gpu_memory_fraction"] = fraction
+    if engine.held_by_others and memory:
+        cache = {**dict(_bounds(memory)), **cache}
     if model.kv_cache_dtype:
         cache["dtype"] = model.kv_cache_dtype
     settings["kv_cache_config"] = cache
@@ -173,7 +176,7 @@ def options(
     return settings
 
 
-def free_fraction(utilization: float, memory: Fit | None) -> float:
+def free_fraction(utilization: float, memory: Fit | None, held_by_others: float = 0.0) -> float:
     """The share of the memory left free that makes the engine take `utilization` of all.
 
     TensorRT-LLM measures what is free once weights, activations and buffers are there, and gives
@@ -182,6 +185,9 @@ def free_fraction(utilization: float, memory: Fit | None) -> float:
     held, that is taken for three quarters of the engine's part. What the system uses lowers the
     measure, and with it the cache. Rounded down.
 
+    What others and the system hold is not free either; there it is rounded up, for the cache is
+    bounded where less of that is held than may be.
+
     Source: TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `_cal_max_memory`.
     """
     parts = [
@@ -189,8 +195,24 @@ def free_fraction(utilization: float, memory: Fit | None) -> float:
         for node in (memory.nodes if memory else ())
     ]
     held = min(max(parts, default=utilization * _UNKNOWN), utilization)
-    fraction = math.floor((utilization - held) / (1 - held) * 100) / 100
-    return max(fraction, _LEAST_FRACTION)
+    fraction = (utilization - held) / max(_LEAST_FRACTION, 1 - held - held_by_others)
+    rounded = math.ceil(fraction * 100) if held_by_others else math.floor(fraction * 100)
+    return min(max(rounded / 100, _LEAST_FRACTION), _MOST_FRACTION)
+
+
+def _bounds(memory: Fit) -> Iterator[tuple[str, int]]:
+    """What an engine that is not alone on its node may cache at most, whatever it finds free.
+
+    A cache of one window is sized in tokens before the bytes are looked at; one of several, and
+    that of the newer manager, in bytes.
+
+    Source: TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`.
+    """
+    if memory.pool_tokens:
+        yield "max_tokens", memory.pool_tokens
+    if memory.nodes:
+        room = min(node.kv_room_gib for node in memory.nodes)
+        yield "max_gpu_total_bytes", int(room * 1024) << 20
 
 
 def has_names(release: str) -> bool:
