@@ -44,7 +44,8 @@ max-mamba-cache-size mamba-full-memory-ratio mamba-track-interval compilation-co
 cuda-graph-max-bs cuda-graph-bs cuda-graph-sizes max-cudagraph-capture-size cudagraph-capture-sizes
 torch-compile-max-bs num-continuous-decode-steps chunked-prefill-size max-prefill-tokens prefill-max-requests
 max-total-tokens max-queued-requests schedule-policy schedule-conservativeness scheduling-policy stream-interval
-watchdog-timeout dist-timeout reasoning-parser tool-call-parser tool-parser reasoning-parser-plugin
+hicache-ratio hicache-size hicache-host-memory-mode hicache-io-backend hicache-mem-layout hicache-write-policy
+hicache-storage-backend hicache-storage-prefetch-policy watchdog-timeout dist-timeout reasoning-parser tool-call-parser tool-parser reasoning-parser-plugin
 tool-parser-plugin chat-template chat-template-content-format generation-config override-generation-config
 default-chat-template-kwargs speculative-config spec-method spec-model spec-tokens speculative-algorithm
 speculative-draft-model-path speculative-draft-model-revision speculative-draft-model-quantization
@@ -89,7 +90,9 @@ TORCH_CUDA_ PYTORCH_ RAY_memory_ RAY_OVERRIDE_ RAY_ACCEL_ RAY_object_store_ LLAM
 variables='
 VLLM_HOST_IP VLLM_PORT VLLM_CACHE_ROOT VLLM_CONFIG_ROOT VLLM_ENGINE_READY_TIMEOUT_S VLLM_LOGGING_LEVEL VLLM_VERSION
 VLLM_BASE_DIR VLLM_PLUGINS VLLM_KV_CACHE_LAYOUT VLLM_RAY_DP_PACK_STRATEGY VLLM_SLEEP_WHEN_IDLE VLLM_NO_USAGE_STATS
-VLLM_DO_NOT_TRACK VLLM_TARGET_DEVICE VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS
+VLLM_DO_NOT_TRACK SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR SGLANG_HICACHE_FILE_BACKEND_MAX_SIZE LMCACHE_LOCAL_CPU
+LMCACHE_LOCAL_DISK LMCACHE_REMOTE_URL LMCACHE_CHUNK_SIZE LMCACHE_MAX_LOCAL_CPU_SIZE LMCACHE_MAX_LOCAL_DISK_SIZE
+LMCACHE_TRACK_USAGE VLLM_TARGET_DEVICE VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS
 SGLANG_HOST_IP SGLANG_VERSION SGLANG_LOCAL_IP_NIC SGLANG_IS_FLASHINFER_AVAILABLE HOST_IP
 MASTER_ADDR MASTER_PORT NODE_RANK RANK WORLD_SIZE LOCAL_RANK NNODES NODE_IP HEAD_IP GLOO_SOCKET_IFNAME
 TP_SOCKET_IFNAME RAY_AUTH_MODE MN_IF_NAME RAY_NODE_IP_ADDRESS RAY_USAGE_STATS_ENABLED RAY_num_prestart_python_workers
@@ -111,7 +114,7 @@ enable_thinking thinking preserve_thinking clear_thinking reasoning_effort image
 num_frames max_pixels min_pixels fps rope_type rope_theta factor original_max_position_embeddings rope_scaling
 rope_parameters text_config mrope_section mrope_interleaved partial_rotary_factor architectures model_type
 kv_connector kv_role kv_load_failure_policy kv_connector_extra_config cpu_bytes_to_use max_local_cache_size
-enable_multithread_load num_threads concurrency distributed free_gpu_memory_fraction dtype enable_block_reuse
+spec_name secondary_tiers type root_dir max_bytes enable_multithread_load num_threads concurrency distributed free_gpu_memory_fraction dtype enable_block_reuse
 use_flashinfer use_trtllm_attention backend'
 
 # Keys of netplan under an interface or a route, of units, and of what networkd and NetworkManager read.

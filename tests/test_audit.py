@@ -347,6 +347,12 @@ env: {LD_PRELOAD: /cache/huggingface/libnccl.so.2}
             [(1, "SG414")],
         ),
         ("nccl.conf", "NCCL_DEBUG=INFO\n NCCL_IB_TIMEOUT=22\n", [(2, "SG842")]),
+        (
+            "40-cx7.yaml",
+            "network:\n  bonds:\n    bond0:\n      interfaces: [enp1s0f0np0, enP2p1s0f0np0]\n"
+            "      addresses: [10.10.10.1/30]\n",
+            [(4, "SG846")],
+        ),
     ],
 )
 def test_places(name: str, text: str, expected: list[tuple[int, str]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from bundles import BUNDLES
+from bundles import BUNDLES, Bundle
 from captured_nodes import Container, Machine, address
 from conftest import Command
 from test_install import done, fresh, install
@@ -25,6 +25,7 @@ from generator.reports.text import text
 from generator.resources import ROOT
 from generator.site import Node, Site
 from generator.site.places import place
+from generator.sitefile.beside import Source, SourceFile, nothing_beside
 from generator.sitefile.disk import beside
 
 SITES = sorted((ROOT / "sites").glob("*.yaml"))
@@ -49,21 +50,25 @@ def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
         route = {"dst": "default", "dev": node.management.interface, "metric": 100}
         printed["ip -j route"] = json.dumps([route])
     own = {p: text for p, text in files.items() if p.endswith("/compose.yaml")}
-    if not own:
-        process = own_process(site, node) if site.engine.venv else job(site, node)
-        return Machine(node.name, files, printed, (), {4711: process}, [program(site)])
     running: list[Container] = []
-    for engine in site.parts:
+    processes: dict[int, tuple[list[str], list[str]]] = {}
+    for engine in (part for part in site.parts if part.is_active):
+        given = [f"{name}=a-key-of-ours" for name in engine.engine.secrets]
         if compose := own.get(place("opt/sparkgen/compose.yaml", engine.group)):
-            given = [f"{name}=a-key-of-ours" for name in engine.engine.secrets]
             running += containers(yaml.safe_load(compose), files, given)
-    return Machine(node.name, files, printed, running)
+            continue
+        rank = next((one for one in engine.nodes if one.name == node.name), None)
+        if rank and engine.engine.venv:
+            processes[4711 + len(processes)] = own_process(engine, rank, given)
+        elif rank:
+            processes[4711 + len(processes)] = job(site, rank)
+    programs = [program(site)] if processes else []
+    return Machine(node.name, files, printed, running, processes, programs)
 
 
-def own_process(site: Site, node: Node) -> tuple[list[str], list[str]]:
+def own_process(site: Site, node: Node, given: list[str]) -> tuple[list[str], list[str]]:
     """What a unit runs out of a virtual environment."""
     words, env = job(site, node)
-    given = [f"{name}=a-key-of-ours" for name in site.engine.secrets]
     return [f"{site.engine.venv}/bin/python3", *words], [*env[1:], *given]
 
 
@@ -121,7 +126,8 @@ OTHERS = [
         *("direct-uplink", "direct-venv", "direct-web-ui", "direct-ray", "llamacpp-ring"),
         *("ring-six-same-ports", "sglang-direct", "sglang-single", "trtllm-mpi-ring"),
         *("single-without-management", "switch-two-ports", "trtllm-slurm-single"),
-        *("groups-pairs", "groups-one-node", "groups-ring-halves"),
+        *("groups-pairs", "groups-one-node", "groups-ring-halves", "single-kv-offload"),
+        *("groups-built", "groups-alternatives"),
     )
 ]
 
@@ -130,12 +136,18 @@ OTHERS = [
     "path", [*SITES, *OTHERS], ids=lambda p: p.stem if p.stem != "site" else p.parent.name
 )
 def test_round_trip(path: Path, tmp_path: Path) -> None:
-    """Captured, imported and built, it is the same: addresses, words of the command, variables."""
+    """Captured, imported and built, it is the same: addresses, words of the command, variables.
+
+    No node tells of an alternative that does not run, what a process is called that has no
+    container, how an image was built, or how much of a disk vLLM may take: those are guesses, or
+    are left out.
+    """
     site, adopted = captured(path, tmp_path)
     again = adopted.reading.site
     assert again, adopted.text + text(adopted.reading.document, adopted.reading.findings)
-    assert [engine.group for engine in again.parts] == [engine.group for engine in site.parts]
-    for engine, adopted_engine in zip(site.parts, again.parts, strict=True):
+    parts = [engine for engine in site.parts if engine.is_active]
+    for engine, adopted_engine in zip(parts, again.parts, strict=True):
+        assert engine.engine.venv or adopted_engine.group == engine.group
         assert [n.name for n in adopted_engine.nodes] == [n.name for n in engine.nodes]
         for before, after in zip(engine.nodes, adopted_engine.nodes, strict=True):
             assert addresses(after) == addresses(before)
@@ -150,26 +162,36 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     assert {rule for rule in found if rule not in path.read_text()} <= told
 
 
-def test_round_trip_of_installed_nodes(tmp_path: Path) -> None:
+EXAMPLES = [b for b in BUNDLES if b.name in {path.stem for path in SITES} and b.site.cables]
+# One of each engine: install.sh does the same for the others.
+INSTALLED = {
+    "lab-mesh": 3,
+    "pair-llamacpp": 1,
+    "slurm-trtllm": 1,
+}
+
+
+@pytest.mark.parametrize("bundle", EXAMPLES, ids=lambda bundle: bundle.name)
+def test_round_trip_of_installed_nodes(bundle: Bundle, tmp_path: Path) -> None:
     """As install.sh leaves the files of a node, and the kernel its interfaces."""
-    name = "lab-mesh"
-    bundle = next(bundle for bundle in BUNDLES if bundle.name == name)
     trees = bundle.copy(tmp_path / "bundle")
     asked = {}
     with running(bundle, trees, tmp_path) as nodes:
         for node in bundle.site.nodes:
             asked[node.name] = json.loads(nodes.run(node.name, "ip", "-j", "address").stdout)
     given = []
-    for node in bundle.site.nodes:
-        root = fresh(tmp_path / f"{node.name}.root", node.name)
-        done(install(trees[node.name], root, "--apply"))
+    for number, node in enumerate(bundle.site.nodes):
+        root = trees[node.name]
+        if number < INSTALLED.get(bundle.name, 0):
+            root = fresh(tmp_path / f"{node.name}.root", node.name)
+            done(install(trees[node.name], root, "--apply"))
         tree = dict(own_files(root))
         made = machine(bundle.site, node, tree)
         managed = json.loads(made.printed["ip -j address"])[len(node.interfaces) :]
         printed = {**made.printed, "ip -j address": json.dumps([*asked[node.name], *managed])}
         archive = replace(made, files={}, printed=printed).capture(tmp_path)
         given.append(Input("", archive.name, archive.read_bytes()))
-    again = adopt(read(given), name, f"{name}.yaml").reading.site
+    again = adopt(read(given), bundle.name, f"{bundle.name}.yaml").reading.site
     assert again
     for before, after in zip(bundle.site.nodes, again.nodes, strict=True):
         assert addresses(after) == addresses(before)
@@ -247,11 +269,12 @@ FILES: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
             ],
             "model.name": "minimax-m2.7-nvfp4",
             "model.context_length": 196608,
-            "engine.image": "vllm-node",
+            "engine.image.from": "vllm-node",
+            "engine.image.mods": ["mods/fix-minimax"],
             "engine.env.NCCL_IB_HCA": "rocep1s0f",
             "engine.env.NCCL_DEBUG": "INFO",
         },
-        ["SG677", "SG609", "SG701", "SG415"],
+        ["SG677", "SG691", "SG701", "SG415"],
     ),
     "a recipe without a command": (
         ["solo.yaml"],
@@ -300,7 +323,7 @@ FILES: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
 def value(data: Any, path: str) -> Any:
     """What stands at a path of a site file."""
     for part in path.split("."):
-        data = data[int(part) if part.isdigit() else part]
+        data = data[int(part)] if part.isdigit() else data.get(part)
     return data
 
 
@@ -360,6 +383,56 @@ command: |
             "model.speculative.method": "nextn",
             "topology.kind": "direct",
             "engine.args": {"cuda-graph-bs": [1, 2, 4]},
+            "engine.image": {
+                "name": "dgx-spark-sglang-with-mods:1",
+                "from": "somebody/dgx-spark-sglang:0.5.9-t5",
+                "mods": ["mods/template"],
+            },
+        },
+        [],
+    ),
+    "a KV cache on disk": (
+        """\
+docker run -v /nvme/kv:/kv vllm/vllm-openai:v0.33.0 openai/gpt-oss-120b --max-model-len 32768 \\
+  --gpu-memory-utilization 0.8 --host 10.0.0.11 --enable-cumem-allocator --kv-transfer-config \\
+  '{"kv_connector":"OffloadingConnector","kv_role":"kv_both","kv_connector_extra_config":{
+  "spec_name":"TieringOffloadingSpec","cpu_bytes_to_use":2147483648,"eviction_policy":"lru",
+  "secondary_tiers":[{"type":"fs","root_dir":"/kv/a","max_bytes":300647710720}]}}'
+""",
+        {
+            "model.kv_offload": {"path": "/nvme/kv/a", "gib": 280, "buffer_gib": 2},
+            "engine.bind": None,
+            "engine.args": None,
+        },
+        [],
+    ),
+    "a KV cache on disk, by LMCache": (
+        """\
+docker run -e LMCACHE_LOCAL_DISK=file:///srv/kv/ -e LMCACHE_MAX_LOCAL_DISK_SIZE=200 \\
+  -e LMCACHE_MAX_LOCAL_CPU_SIZE=5.5 vllm/vllm-openai:v0.33.0 openai/gpt-oss-120b \\
+  --max-model-len 32768 --gpu-memory-utilization 0.8 --host 10.0.0.11 \\
+  --kv-transfer-config '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
+""",
+        {
+            "model.kv_offload.path": "/srv/kv",
+            "model.kv_offload.gib": 200,
+            "model.kv_offload.buffer_gib": 5,
+            "model.kv_offload.connector": "lmcache",
+            "engine.env": None,
+        },
+        [],
+    ),
+    "a KV cache on disk, with SGLang": (
+        """\
+docker run --gpus all -e SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/srv/kv \\
+  lmsysorg/sglang:v0.5.23-cu130 sglang serve --model-path openai/gpt-oss-120b --host 10.0.0.11 \\
+  --context-length 32768 --mem-fraction-static 0.8 --enable-hierarchical-cache \\
+  --hicache-storage-backend file --hicache-size 7 --hicache-io-backend direct
+""",
+        {
+            "model.kv_offload": {"path": "/srv/kv", "gib": 100, "buffer_gib": 7},
+            "engine.args": {"hicache-io-backend": "direct"},
+            "engine.env": None,
         },
         [],
     ),
@@ -579,11 +652,18 @@ vllm serve openai/gpt-oss-120b --port __PORT__ --tensor-parallel-size 2 --host 1
 }
 
 
+def with_mods(path: str) -> Source:
+    """The mods that a recipe names, copied beside the site."""
+    is_mod = path.startswith("mods/")
+    run = SourceFile("run.sh", b"true\n", is_executable=True)
+    return Source((run,), is_folder=True) if is_mod else nothing_beside(path)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_forms(form: str) -> None:
     text, expected, rules = FORMS[form]
     found = read([Input("", "given", text.encode())])
-    adopted = adopt(found, "mine", "mine.yaml")
+    adopted = adopt(found, "mine", "mine.yaml", beside=with_mods)
     data = yaml.safe_load(adopted.text)
     assert {path: value(data, path) for path in expected} == expected
     assert [remark.rule for remark in audit(adopted)] == rules

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from generator.adoption import cables, mounts, running, serving
+from generator.adoption import cables, mounts, offload, running, serving
 from generator.adoption.cables import Cabling, Edge
 from generator.adoption.captures import serves
 from generator.adoption.command import Command, find
@@ -21,6 +21,7 @@ from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import HALVES, PORTS, Half
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
+from generator.sitefile.beside import Beside, nothing_beside
 
 _UNIT = "sparkgen-engine-"
 _FABRIC = {Half(p, h).interface for p in PORTS for h in HALVES}
@@ -69,8 +70,17 @@ class Adoption:
         return self.draft.origin(path)
 
 
-def adopt(found: Found, name: str, file: str, cables_told: Sequence[Edge] = ()) -> Adoption:
-    """A site file called `file` of all that was found, with the cables that people tell of."""
+def adopt(
+    found: Found,
+    name: str,
+    file: str,
+    cables_told: Sequence[Edge] = (),
+    beside: Beside = nothing_beside,
+) -> Adoption:
+    """A site file called `file` of all that was found, with the cables that people tell of.
+
+    `beside` reads what lies beside it.
+    """
     draft = Draft()
     draft.losses += found.losses
     draft.put(("version",), 1)
@@ -84,7 +94,7 @@ def adopt(found: Found, name: str, file: str, cables_told: Sequence[Edge] = ()) 
     )
     _ordered(draft)
     text = draft.text()
-    return Adoption(draft, text, read_site(file, text.encode()), found, head, kind)
+    return Adoption(draft, text, read_site(file, text.encode(), beside), found, head, kind)
 
 
 def _alone(
@@ -250,6 +260,7 @@ def _engine(
     _parallel(draft, len(cabling.nodes), cabling.kind)
     _nccl(draft, nodes, cabling.kind)
     _environment(draft, site, cabling, variables)
+    offload.fill(draft, head)
     if head:
         mounts.fill(draft, head.container)
     _secrets(draft, head)

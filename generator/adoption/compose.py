@@ -18,7 +18,6 @@ _OPTIONS = {
     "shm_size": "shm-size",
     "mem_limit": "memory",
     "container_name": "name",
-    "env_file": "env-file",
 }
 
 
@@ -50,6 +49,7 @@ def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
             env=own,
             options=options,
             mounts=tuple(_mounts(file, file.get(node, "volumes"), known)),
+            env_files=tuple(_env_files(file, file.get(node, "env_file"), known)),
         )
 
 
@@ -77,6 +77,13 @@ def _environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Va
     for item in file.items(node):
         if word := file.word(item, known):
             yield from variable(word)
+
+
+def _env_files(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Word]:
+    """The files of variables, each by its path, or with more that is said of it."""
+    for item in [node, *file.items(node)]:
+        if word := file.word(item, known) or file.word(file.get(item, "path"), known):
+            yield word
 
 
 def _mounts(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Word]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from generator.adoption.found import Container, Variable, Word
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
+from generator.records import replace
 
 # Options of `docker run` that take no value; all others do. Source: docker run --help, 29.2.
 _SWITCHES = frozenset(
@@ -41,6 +42,7 @@ def _container(words: Sequence[Word]) -> Container:
     options: dict[str, Word] = {}
     env: list[Variable] = []
     mounts: list[Word] = []
+    files: list[Word] = []
     rest = iter(words)
     image = None
     for word in rest:
@@ -57,6 +59,8 @@ def _container(words: Sequence[Word]) -> Container:
             env += list(variable(said))
         elif name in ("v", "volume", "mount"):
             mounts.append(said)
+        elif name == "env-file":
+            files.append(said)
         else:
             options.setdefault(name, said)
     command = []
@@ -66,7 +70,8 @@ def _container(words: Sequence[Word]) -> Container:
         command.append(word)
     entry = tuple(word for word in (options.get("entrypoint"),) if word and word.text)
     name = options["name"].text if "name" in options else ""
-    return Container(name, image, (*entry, *command), tuple(env), options, tuple(mounts))
+    found = Container(name, image, (*entry, *command), tuple(env), options, tuple(mounts))
+    return replace(found, env_files=tuple(files))
 
 
 def variable(word: Word) -> Iterator[Variable]:

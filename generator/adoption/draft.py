@@ -49,6 +49,17 @@ class Draft:
             self.comments[path] = f"guessed: {guess}"
             self.guesses.append(guess)
 
+    def drop(self, *path: str) -> None:
+        """Take out a value, and what is empty without it."""
+        *above, key = path
+        node = self.get(*above) or {}
+        if key in node:
+            del node[key]
+            self.origins.pop(path, None)
+            self.comments.pop(path, None)
+        if above and not node:
+            self.drop(*above)
+
     def get(self, *path: str | int) -> Any:
         """The value at a path; None where there is none."""
         node: Any = self.data

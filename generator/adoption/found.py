@@ -39,6 +39,7 @@ class Container:
 
     `base` are the image's own variables; `is_changed` says that something changes it first,
     `is_running` that its process was seen, `is_launched` that a launcher adds to it.
+    `mods` are folders with a run.sh that changes the image, `env_files` have variables more.
     """
 
     name: str
@@ -51,17 +52,23 @@ class Container:
     is_changed: bool = False
     is_running: bool = False
     is_launched: bool = False
+    mods: tuple[Word, ...] = ()
+    env_files: tuple[Word, ...] = ()
 
 
 @record
 class Interface:
-    """A network interface; `has_link` is None where nobody looked."""
+    """A network interface; `has_link` is None where nobody looked.
+
+    `master` is the bond or the bridge that it is a part of.
+    """
 
     name: str
     place: Word
     addresses: tuple[Word, ...] = ()
     mtu: Word | None = None
     has_link: bool | None = None
+    master: Word | None = None
 
 
 @record

@@ -21,7 +21,13 @@ def is_netplan(file: Yaml) -> bool:
 
 
 def interfaces(file: Yaml) -> Iterator[Interface]:
-    """The wired interfaces of one file."""
+    """The wired interfaces of one file, and those that are parts of a bond or a bridge."""
+    for kind in ("bonds", "bridges"):
+        for name, node in file.pairs(file.get(file.root, "network", kind)):
+            for item in file.items(file.get(node, "interfaces")):
+                if word := file.word(item):
+                    master = Word(name, word.file, word.span)
+                    yield Interface(word.text, word, master=master)
     for name, node in file.pairs(file.get(file.root, *_ETHERNETS)):
         addresses = []
         for item in file.items(file.get(node, "addresses")):
@@ -77,7 +83,12 @@ def merged(files: Iterator[tuple[Interface, ...]]) -> dict[str, Interface]:
 
 def _both(known: Interface, later: Interface) -> Interface:
     addresses = {word.text: word for word in (*known.addresses, *later.addresses)}
-    return replace(known, addresses=tuple(addresses.values()), mtu=later.mtu or known.mtu)
+    return replace(
+        known,
+        addresses=tuple(addresses.values()),
+        mtu=later.mtu or known.mtu,
+        master=later.master or known.master,
+    )
 
 
 def live(text: Text, configured: Mapping[str, Interface], start: int = 0) -> Iterator[Interface]:
@@ -97,7 +108,10 @@ def live(text: Text, configured: Mapping[str, Interface], start: int = 0) -> Ite
         place = known.place if known else _said(text, name, name)
         if known and known.mtu and (mtu is None or known.mtu.text == mtu.text):
             mtu = known.mtu
-        yield Interface(name, place, addresses, mtu, has_link)
+        over = link.get("master")
+        master = _said(text, over, name) if isinstance(over, str) else None
+        master = known.master if known and known.master else master
+        yield Interface(name, place, addresses, mtu, has_link, master)
 
 
 def _addresses(link: Mapping[str, Any]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from generator.adoption import (
     scripts,
 )
 from generator.adoption.command import find
-from generator.adoption.found import Container, Found, FoundNode, Interface, Loss
+from generator.adoption.found import Container, Found, FoundNode, Interface, Loss, Variable
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
@@ -98,6 +98,7 @@ class _Reader:
         self._texts: dict[str, str] = {}
         self._losses: list[Loss] = []
         self._known: dict[str, str] = {}
+        self._env_files: dict[str, tuple[Variable, ...]] = {}
 
     def read(self, one: Input) -> None:
         if one.raw.startswith(b"\x1f\x8b"):
@@ -115,7 +116,22 @@ class _Reader:
             raise CaptureError(*(_MANIFEST if _MANIFESTS.search(text.text) else _NOTHING))
 
     def found(self) -> Found:
-        return Found(tuple(self._nodes.values()), self._texts, tuple(self._losses))
+        nodes = [self._with_env_files(node) for node in self._nodes.values()]
+        return Found(tuple(nodes), self._texts, tuple(self._losses))
+
+    def _with_env_files(self, node: FoundNode) -> FoundNode:
+        """With what its containers' files of variables say, as far as they are given."""
+        return replace(node, containers=tuple(map(self._with_env_file, node.containers)))
+
+    def _with_env_file(self, container: Container) -> Container:
+        own = {variable.name: variable for variable in container.env}
+        for word in container.env_files:
+            given = self._env_files.get(PurePath(word.text).name)
+            if given is None:
+                said = f"what {word.text} says: name that file too"
+                self._losses.append(Loss(said, word))
+            own = {**{v.name: v for v in given or ()}, **own}
+        return replace(container, env=tuple(own.values()))
 
     def _capture(self, capture: Capture) -> None:
         node, texts, losses = captures.node_of(capture)
@@ -141,7 +157,7 @@ class _Reader:
             return False
         file = Yaml(text, document)
         if netplan.is_netplan(file):
-            own = tuple(netplan.interfaces(file))
+            own = tuple(netplan.merged((i,) for i in netplan.interfaces(file)).values())
             node = FoundNode(interfaces=own, gateway=netplan.gateway(file))
             self._losses += netplan.losses(file)
             self._add(one.node or self._own_name(one.name), node)
@@ -168,6 +184,7 @@ class _Reader:
         if self._network(one, printed.interfaces(text).values()):
             return True
         said = tuple(variables(text))
+        self._env_files[PurePath(one.name).name] = said
         if recipes.is_settings(said):
             container, nodes = recipes.settings(said)
             for node in nodes:

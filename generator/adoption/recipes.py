@@ -16,9 +16,9 @@ from generator.hardware import HALVES, PORTS, Half
 from generator.records import replace
 
 _FABRIC = {Half(port, half).interface for port in PORTS for half in HALVES}
-# What changes the container before it serves.
-_CHANGES = ("mods", "pre_exec", "build_args", "builder_config")
-_LOST = (*_CHANGES, "post_exec")
+# What changes the container before it serves; of these mods alone are said otherwise here.
+_LOST = ("pre_exec", "build_args", "builder_config", "post_exec")
+_CHANGES = ("mods", *_LOST[:-1])
 # Names of spark-vllm-docker's settings that go into the container.
 _PREFIX = "CONTAINER_"
 
@@ -62,9 +62,19 @@ def container(file: Yaml) -> Container:
         if (word := file.word(value))
     }
     image = file.word(file.get(file.root, "container"))
-    is_changed = any(file.get(file.root, key) is not None for key in _CHANGES)
+    is_changed = any(getattr(file.get(file.root, key), "value", None) for key in _CHANGES)
+    mods = tuple(
+        word for item in file.items(file.get(file.root, "mods")) if (word := file.word(item))
+    )
     found = Container(
-        "recipe", image, tuple(words), env, options, is_changed=is_changed, is_launched=True
+        "recipe",
+        image,
+        tuple(words),
+        env,
+        options,
+        is_changed=is_changed,
+        is_launched=True,
+        mods=mods,
     )
     if runtime and known is None and find(found, {}) is None:
         why = f"it is a recipe for {runtime.text}, of which nothing is known here"
@@ -75,7 +85,8 @@ def container(file: Yaml) -> Container:
 def losses(file: Yaml) -> Iterator[Loss]:
     """What a recipe asks for and a site file says otherwise."""
     for key in _LOST:
-        if node := file.get(file.root, key):
+        node = file.get(file.root, key)
+        if node is not None and node.value:
             text = f"'{key}' of the recipe: a derived image, 'engine.files' or 'engine.prepare'"
             yield Loss(text, file.place(node))
 

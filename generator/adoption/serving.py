@@ -133,9 +133,27 @@ def _image(draft: Draft, command: Command) -> None:
         draft.put(("engine", "venv"), command.venv.text, command.venv)
         return
     if image and image.text != REMOVED and FORMS["image"].fits(image.text):
+        if _with_mods(draft, command.container, image):
+            return
         draft.put(("engine", "image"), image.text, image)
     else:
         draft.put(("engine", "image"), STARTS[command.engine].image, None, "the image")
+
+
+def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
+    """Whether an image has mods, which are then its own in the site file."""
+    known = [word for word in container.mods if FORMS["source_path"].fits(word.text)]
+    if not known or len(known) < len(container.mods):
+        draft.losses += [Loss(f"the mod {word.text}", word) for word in container.mods]
+        return False
+    stem = image.text.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    path = ("engine", "image")
+    draft.put((*path, "name"), f"{stem}-with-mods:1", image, "the name of the image with its mods")
+    draft.put((*path, "from"), image.text, image)
+    draft.put((*path, "mods"), [word.text for word in known], known[0])
+    said = "the folders of the mods: copy them beside the site file"
+    draft.losses.append(Loss(said, known[0]))
+    return True
 
 
 def _model(draft: Draft, command: Command, word: Word) -> None:

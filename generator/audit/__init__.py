@@ -18,7 +18,7 @@ from generator.reports.remarks import Place, Remark
 _OF_SITES = frozenset(
     (
         *("SG402", "SG403", "SG501", "SG502", "SG505", "SG606", "SG611", "SG612", "SG630", "SG631"),
-        *("SG212", "SG665", "SG677"),
+        *("SG212", "SG665", "SG677", "SG691"),
     )
 )
 # What depends on the version and on the model, and is nothing where those are a guess.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from generator.adoption import Adoption
-from generator.adoption.found import REMOVED, Container, FoundNode, Variable, Word
+from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Variable, Word
 from generator.diagnostics import Severity, listed
 from generator.hardware import HALVES, PORTS, Half
 from generator.reports.remarks import Place, Remark
@@ -18,6 +18,7 @@ _RESTARTS = ("always", "unless-stopped")
 def remarks(adopted: Adoption) -> Iterator[Remark]:
     """All of them."""
     for node in adopted.found.nodes:
+        yield from _bonds(node)
         yield from _bare_halves(node)
         yield from _settings(node)
         for container in node.containers:
@@ -32,6 +33,21 @@ def _said(rule: str, message: str, advice: str, word: Word) -> Remark:
     return Remark(rule, severity, message, advice, Place(word.file, "", word.span))
 
 
+def _bonds(node: FoundNode) -> Iterator[Remark]:
+    """Halves that are parts of a bond or a bridge."""
+    halves = {Half(port, half).interface for port in PORTS for half in HALVES}
+    parts: dict[str, list[Interface]] = {}
+    for one in node.interfaces:
+        if one.master and one.name in halves:
+            parts.setdefault(one.master.text, []).append(one)
+    for name, own in parts.items():
+        known = [one.name for one in own]
+        message = f"{listed(known, 'and')} {'are' if len(own) > 1 else 'is'} in {name}"
+        place = own[0].master or own[0].place
+        advice = "take them out, and give each half an address in a subnet of its own"
+        yield _said("SG846", message, advice, place)
+
+
 def _bare_halves(node: FoundNode) -> Iterator[Remark]:
     """Halves without an address beside one that has one."""
     if node.place is None and len(node.interfaces) == 1 and node.interfaces[0].has_link:
@@ -41,7 +57,8 @@ def _bare_halves(node: FoundNode) -> Iterator[Remark]:
     for port in PORTS:
         halves = [known.get(Half(port, half).interface) for half in HALVES]
         having = [one for one in halves if one and one.addresses]
-        if len(having) != 1 or any(one.name == node.gateway for one in having):
+        is_bonded = any(one and one.master for one in halves)
+        if len(having) != 1 or is_bonded or any(one.name == node.gateway for one in having):
             continue
         bare = next(Half(port, half).interface for half in HALVES if halves[half] is not having[0])
         yield _said(
@@ -122,7 +139,9 @@ def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
             yield _said("SG845", "a key stands in the command", _ADVICE, word)
     for variable in container.env:
         word = variable.value
-        if _is_expanded(texts, word):
+        # A file of variables of its own is where a key belongs.
+        is_kept_apart = container.image is not None and word.file != container.image.file
+        if is_kept_apart or _is_expanded(texts, word):
             continue
         if _is_key(variable):
             said = f"the value of {variable.name} stands in the file"

@@ -14,6 +14,8 @@ from generator.commands.adopting import INPUTS, found, site_name
 from generator.commands.options import DATA_FORM, INVALID, QUIET
 from generator.commands.sites import fail, publish, tell
 from generator.diagnostics import has_errors
+from generator.sitefile.beside import nothing_beside
+from generator.sitefile.disk import beside
 
 
 def _cables(context: click.Context, option: click.Parameter, said: tuple[str, ...]) -> list[Edge]:
@@ -68,7 +70,9 @@ def command(
     """
     if file and file.exists():
         fail(f"{file} is there already; import never overwrites a site file")
-    adopted = adopt(found(inputs, form), site_name(name, file), str(file or "mine.yaml"), told)
+    near = beside(file) if file else nothing_beside
+    given = found(inputs, form)
+    adopted = adopt(given, site_name(name, file), str(file or "mine.yaml"), told, near)
     if file:
         _write(file, adopted.text)
     if form == "json":

@@ -38,3 +38,12 @@ def key_in_the_open() -> None:
 
     Whoever may list processes, or ask Docker, reads the one; whoever has the repository, the other.
     """
+
+
+@documented("SG846", Severity.WARNING)
+def bonded_halves() -> None:
+    """Halves of QSFP ports are in no bond and no bridge.
+
+    NCCL spreads over RoCE devices by itself, each with an address in a subnet of its own. Of a bond
+    it sees one address, and what its second half could carry is lost.
+    """
