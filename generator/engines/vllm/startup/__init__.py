@@ -10,8 +10,10 @@ from generator.engines.vllm.startup import (
     parallel,
     quantization,
     runners,
+    sampling,
     scheduler,
     serving,
+    settings,
     states,
     transfer,
 )
@@ -26,7 +28,9 @@ CONDITIONS: tuple[Condition, ...] = (
     *attention.CONDITIONS,
     *quantization.CONDITIONS,
     *runners.CONDITIONS,
+    *sampling.CONDITIONS,
     *states.CONDITIONS,
     *serving.CONDITIONS,
+    *settings.CONDITIONS,
     *transfer.CONDITIONS,
 )

@@ -127,10 +127,12 @@ def _class_without_a_name(start: Start) -> Refusal | None:
 
 
 def _longer_drafts(start: Start) -> Refusal | None:
-    most, context = _value(start, "max_model_len"), start.model.context_length
-    if start.method in _WITHOUT_A_MODEL:
+    said, context = str(_value(start, "max_model_len")), start.model.context_length
+    context = context or (start.known.max_context if start.known else None)
+    if start.method in _WITHOUT_A_MODEL or not said.isdecimal():
         return None
-    if isinstance(most, int) and context and most > context:
+    most = int(said)
+    if context and most > context:
         return _refuse(
             "max_model_len",
             f"drafts of {most} tokens are longer than the context of {context}",
@@ -253,6 +255,16 @@ def _synthetic_acceptance(start: Start) -> Refusal | None:
     )
 
 
+def _synthetic_length(start: Start) -> Refusal | None:
+    key, most = "synthetic_acceptance_length", start.drafted + 1
+    length = _value(start, key)
+    if isinstance(length, int | float) and start.drafted and not 1 <= length <= most:
+        return _refuse(
+            key, f"{start.drafted} drafted tokens are taken by 1 to {most}", f"write 1 to {most}"
+        )
+    return None
+
+
 def _adaptive_verification(start: Start) -> Refusal | None:
     key = "enable_adaptive_verification"
     found = "adapters" if start.is_on("enable-lora") else ""
@@ -315,6 +327,7 @@ CONDITIONS = (
     Condition(_acceptance, f"{_SPECULATION}:83"),
     Condition(_accepted_on_the_fly, f"{_SPECULATION}:1985", (0, 33)),
     Condition(_synthetic_acceptance, f"{_SPECULATION}:608", (0, 20)),
+    Condition(_synthetic_length, f"{_SPECULATION}:595", (0, 20)),
     Condition(_adaptive_verification, f"{_VLLM}:3161", (0, 29)),
     Condition(_verification_without_graphs, f"{_VLLM}:3177", (0, 30)),
     Condition(_blocks_with_b12x, "vllm/v1/attention/backend.py:336", (0, 33)),

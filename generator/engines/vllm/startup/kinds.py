@@ -155,7 +155,7 @@ def _without_adapters(start: Start) -> Refusal | None:
 
 def _adapters_of_images(start: Start) -> Refusal | None:
     known, name = kind(start), "default-mm-loras"
-    if name in start.flags and known and not known.images:
+    if start.value(name) and known and not known.images:
         return start.refuse(name, "the model takes no images", "take it out")
     return None
 

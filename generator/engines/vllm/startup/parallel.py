@@ -372,7 +372,7 @@ CONDITIONS = (
     Condition(_exchange_of_plain_weights, "vllm/config/vllm.py:2107", (0, 31)),
     Condition(_lists_of_processors, f"{_PARALLEL}:485", (0, 20)),
     Condition(_bound_to_nodes, f"{_PARALLEL}:490", (0, 20)),
-    Condition(_shared_devices, "vllm/engine/arg_utils.py:2151", (0, 24)),
+    Condition(_shared_devices, "vllm/v1/worker/gpu_worker.py", (0, 24)),
     Condition(_tolerated_faults, "vllm/engine/arg_utils.py:2451", (0, 27)),
     Condition(_profiled_by_ray, f"{_PARALLEL}:1174"),
     Condition(_sequence_parallel_kind, "vllm/config/model.py:1549", (0, 32)),

@@ -85,6 +85,27 @@ def _half_floats_of_the_method(start: Start) -> Refusal | None:
     return None
 
 
+def _full_floats(start: Start, *, by_the_method: bool) -> Refusal | None:
+    method = start.model.quantization or ""
+    if start.word("dtype") not in ("float32", "float") or method in _BFLOAT16_ALONE:
+        return None
+    # Of a checkpoint of others it is not known whether it is in compressed-tensors, which takes it.
+    named = bool(method) and method not in ("compressed-tensors", "torchao")
+    certain = named or is_of_modelopt(start.model) or start.form == "mxfp4"
+    if certain is not by_the_method or not (certain or start.form in _METHODS):
+        return None
+    said = f"weights in {method or start.form} are computed in 16 bits"
+    return start.refuse("dtype", said, "write bfloat16, or take it out")
+
+
+def _full_floats_of_a_method(start: Start) -> Refusal | None:
+    return _full_floats(start, by_the_method=True)
+
+
+def _full_floats_of_a_form(start: Start) -> Refusal | None:
+    return _full_floats(start, by_the_method=False)
+
+
 def _backend_with_an_extra(start: Start) -> Refusal | None:
     for name in (_EXPERTS, "linear-backend"):
         if start.word(name) == "b12x" and start.is_stock:
@@ -186,6 +207,8 @@ CONDITIONS = (
     Condition(_half_floats, "vllm/config/model.py:2398"),
     Condition(_backend_of_another_form, f"{_KERNELS}/nvfp4.py:179", (0, 20)),
     Condition(_half_floats_of_the_method, "vllm/config/vllm.py:939"),
+    Condition(_full_floats_of_a_method, "vllm/config/vllm.py:939"),
+    Condition(_full_floats_of_a_form, ""),
     # No publisher lists what an image holds besides vLLM.
     Condition(_backend_with_an_extra, "", (0, 28)),
     Condition(_deep_gemm_switched_off, "vllm/utils/deep_gemm.py:113", (0, 20)),

@@ -6,6 +6,8 @@ from generator.engines.vllm.startup.kinds import of_images
 _SECOND = "VLLM_USE_V2_MODEL_RUNNER"
 _PROFILER, _POOLER, _WATERMARK = "profiler-config", "pooler-config", "watermark-config"
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+# Drafts that watermarks go with.
+_MARKED = ("dflash", "dspark", "eagle", "eagle3", "mtp")
 
 
 def _servers_of_followers(start: Start) -> Refusal | None:
@@ -114,12 +116,18 @@ def _unknown_efforts(start: Start) -> Refusal | None:
 
 
 def _marked_drafts(start: Start) -> Refusal | None:
-    marked = start.value(_WATERMARK) is not None or start.number("watermark") is not None
-    name = _WATERMARK if _WATERMARK in start.flags else "watermark"
-    if marked and start.method:
+    drafts = start.model.speculative
+    if start.value(_WATERMARK) is None or drafts is None:
+        return None
+    if drafts.method not in _MARKED:
+        said = f"watermarks do not go with drafts by '{drafts.method}'"
+    elif drafts.config.get("draft_sample_method") != "probabilistic":
         said = "watermarks need drafts that are sampled ('draft_sample_method: probabilistic')"
-        return start.refuse(name, said, "take one of the two out")
-    return None
+    elif drafts.config.get("rejection_sample_method", "standard") != "standard":
+        said = "watermarks need drafts that are judged by 'rejection_sample_method: standard'"
+    else:
+        return None
+    return start.refuse(_WATERMARK, said, "take one of the two out")
 
 
 def _profiled_graphs(start: Start) -> Refusal | None:

@@ -3,7 +3,7 @@
 import json
 
 from generator.catalogs.flag_files import catalog
-from generator.engines.conditions import excludes
+from generator.engines.conditions import excludes, needs
 from generator.engines.startup import Condition, Refusal, Start
 from generator.engines.vllm.startup.kinds import of_images
 
@@ -227,6 +227,10 @@ CONDITIONS = (
     Condition(_outputs_without_requests, f"{_COMMON}:556"),
     Condition(_metrics_without_statistics, f"{_COMMON}:568", (0, 25)),
     Condition(_half_a_certificate, ""),
+    Condition(
+        needs("collect-detailed-traces", "otlp-traces-endpoint", "URL"),
+        "vllm/config/observability.py:218",
+    ),
     Condition(_port_of_grpc, f"{_COMMON}:486", (0, 32)),
     Condition(_shape_of_outputs, "vllm/config/structured_outputs.py:68"),
     Condition(of_images(_shared_images), f"{_PROCESSOR}:521"),

@@ -168,15 +168,22 @@ def _experts_returned(start: Start) -> Refusal | None:
 
 
 def _offload_group(start: Start) -> Refusal | None:
-    group, inside = start.number("offload-group-size"), start.number("offload-num-in-group")
-    if group is not None and inside is not None and inside > group:
+    group, inside = start.count("offload-group-size", 0), start.count("offload-num-in-group")
+    if start.word("offload-backend") != "prefetch" and not group:
+        return None
+    if not group:
+        return start.refuse(
+            "offload-backend",
+            "'prefetch' offloads layers by groups, and none has a size",
+            "write 'offload-group-size: LAYERS' beside it",
+        )
+    if inside > group:
         return start.refuse(
             "offload-num-in-group",
-            f"{inside:.0f} layers of a group of {group:.0f}",
-            f"write {group:.0f} or less",
+            f"{inside} layers of a group of {group}",
+            f"write {group} or less",
         )
-    step = start.number("offload-prefetch-step")
-    if step is not None and step < 1:
+    if start.count("offload-prefetch-step") < 1:
         return start.refuse("offload-prefetch-step", "a step is 1 at least", "write 1 or more")
     return None
 

@@ -1,0 +1,132 @@
+"""Values of the keys of vLLM's JSON flags, which its config classes read strictly.
+
+A line of `schemas/vllm-settings.tsv` is a key. Nothing is read before the first such flag.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from generator.diagnostics import did_you_mean, listed
+from generator.engines.startup import Condition, Refusal, Start
+from generator.resources import SCHEMAS
+
+_WANTED = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "text": "a text",
+    "list": "a list",
+    "keys": "a mapping",
+}
+# How pydantic reads a switch.
+_SWITCHES = frozenset(("true", "false", "1", "0", "yes", "no", "on", "off", "y", "n", "t", "f"))
+_TRANSFER, _WATERMARK = "kv-transfer-config", "watermark-config"
+# The first release whose classes were not read.
+_UNREAD = (0, 34)
+
+
+class Setting(NamedTuple):
+    """What a key takes: a type, empty where it is not known, and the words of a closed list."""
+
+    type: str
+    words: tuple[str, ...]
+
+
+@cache
+def _settings() -> Mapping[str, Setting]:
+    """By the flag and its keys, as `flag.key`."""
+    lines = (SCHEMAS / "vllm-settings.tsv").read_text("utf-8").splitlines()
+    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {path: Setting(kind, tuple(words.split())) for path, kind, words in rows}
+
+
+def _wrong_values(start: Start) -> Iterator[Refusal]:
+    for name, given in start.flags.items():
+        flag, *keys = name.split(".")
+        if not flag.endswith("-config") or given.value is None:
+            continue
+        if keys:
+            yield from _faults(start, flag, tuple(keys), given.value, is_word=True)
+        elif isinstance(given.value, Mapping):
+            for key, value in given.value.items():
+                yield from _faults(start, flag, (str(key),), value)
+
+
+def _faults(
+    start: Start, flag: str, keys: tuple[str, ...], value: Any, is_word: bool = False
+) -> Iterator[Refusal]:
+    """What is wrong with a value; one that is a word of the command line is read as JSON first."""
+    path = ".".join((flag, *keys))
+    known = _settings().get(path)
+    if known is None or value is None or not known.type:
+        return
+    if known.type == "keys" and isinstance(value, Mapping):
+        names = _keys(path)
+        for key, inner in value.items() if names else ():
+            if key not in names:
+                said, remedy = f"'{keys[-1]}' has no key '{key}'", did_you_mean(key, names)
+                yield start.refuse(flag, said, remedy or f"it has {listed(names)}", *keys, key)
+            yield from _faults(start, flag, (*keys, key), inner)
+    elif _is_wrong(known, value) and not (is_word and known.type in ("text", "list", "keys")):
+        wanted = listed(known.words) if known.words else _WANTED[known.type]
+        near = did_you_mean(str(value), known.words) if known.words else ""
+        shown = str(value).lower() if isinstance(value, bool) else value
+        said = f"'{keys[-1]}' takes {wanted}, and not {shown}"
+        yield start.refuse(flag, said, near or f"write {wanted}", *keys)
+
+
+def _keys(path: str) -> list[str]:
+    return [each.rpartition(".")[2] for each in _settings() if each.rpartition(".")[0] == path]
+
+
+def _is_wrong(known: Setting, value: Any) -> bool:
+    if known.words:
+        # Some are spelt as one likes, which classes see to themselves.
+        return _folded(value) not in {_folded(word) for word in known.words}
+    if known.type == "bool":
+        return str(value).lower() not in _SWITCHES
+    if known.type in ("int", "float"):
+        return not _is_number(value, known.type)
+    kinds: dict[str, type] = {"text": str, "list": list, "keys": Mapping}
+    return not isinstance(value, kinds[known.type])
+
+
+def _folded(value: Any) -> str:
+    return str(value).upper().replace("-", "_")
+
+
+def _is_number(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return True
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return False
+    return kind == "float" or number.is_integer()
+
+
+def _no_connector(start: Start) -> Refusal | None:
+    given, hybrid = start.value(_TRANSFER), "disable-hybrid-kv-cache-manager"
+    # Where that is said, vLLM does not look at the connector.
+    if not isinstance(given, Mapping) or hybrid in start.flags:
+        return None
+    if start.word(_TRANSFER, "kv_connector") or f"{_TRANSFER}.kv_connector" in start.flags:
+        return None
+    return start.refuse(
+        _TRANSFER, "nothing is named that hands the KV cache over", "write 'kv_connector: NAME'"
+    )
+
+
+def _no_key(start: Start) -> Refusal | None:
+    given = start.value(_WATERMARK)
+    if not isinstance(given, Mapping) or start.value(_WATERMARK, "key") is not None:
+        return None
+    return start.refuse(_WATERMARK, "a watermark has a key", "write 'key: NUMBER' in it")
+
+
+CONDITIONS = (
+    Condition(_wrong_values, "vllm/config", until=_UNREAD),
+    Condition(_no_connector, "vllm/distributed/kv_transfer/kv_connector/factory.py:102"),
+    Condition(_no_key, "vllm/config/watermarking.py", (0, 30)),
+)
