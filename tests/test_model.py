@@ -700,6 +700,56 @@ PLAIN: dict[str, Any] = {
             },
             {"experts": 64, "experts_per_token": 6, "shared_experts": 2, "dense_layers": 1},
         ),
+        # zai-org/glm-4-9b-chat
+        (
+            {
+                "num_key_value_heads": None,
+                "multi_query_attention": True,
+                "multi_query_group_num": 2,
+                "intermediate_size": None,
+                "ffn_hidden_size": 13696,
+                "max_position_embeddings": None,
+                "seq_length": 131072,
+            },
+            {"kv_heads": 2, "intermediate_size": 13696, "max_context": 131072},
+        ),
+        # stepfun-ai/Step-3.5-Flash
+        (
+            {
+                "num_key_value_heads": None,
+                "num_attention_groups": 2,
+                "moe_num_experts": 288,
+                "moe_top_k": 8,
+                "moe_intermediate_size": 1280,
+                "moe_layers_enum": "2,3",
+            },
+            {"kv_heads": 2, "experts_per_token": 8, "dense_layers": 2},
+        ),
+        # PowerInfer/SmallThinker-21BA3B-Instruct
+        (
+            {
+                "moe_num_primary_experts": 64,
+                "moe_num_active_primary_experts": 6,
+                "moe_ffn_hidden_size": 768,
+                "sliding_window_size": 4096,
+                "sliding_window_layout": [0, 1, 1, 1],
+            },
+            {"experts": 64, "experts_per_token": 6, "sliding_layers": 3, "sliding_window": 4096},
+        ),
+        # LGAI-EXAONE/K-EXAONE-236B-A23B and arcee-ai/Trinity-Large
+        (
+            {"num_experts": 128, "num_experts_per_tok": 8, "is_moe_layer": [False, *[True] * 3]},
+            {"experts": 128, "dense_layers": 1},
+        ),
+        (
+            {"num_experts": 256, "num_experts_per_tok": 4, "num_dense_layers": 2},
+            {"experts": 256, "dense_layers": 2},
+        ),
+        # tencent/Hunyuan-A13B-Instruct, and what shares a cache
+        ({"use_cla": False, "cla_share_factor": 2}, {"kv_heads": 2}),
+        ({"use_cla": True, "cla_share_factor": 2}, {"not_modelled": "cla_share_factor"}),
+        # microsoft/Phi-4-mini-flash-reasoning
+        ({"mb_per_layer": 2, "mamba_d_state": 16}, {"not_modelled": "mb_per_layer"}),
         ({"zero_expert_num": 256}, {"not_modelled": "zero_expert_num"}),
         ({"ple_layer_ids": [0, 2]}, {"not_modelled": "ple_layer_ids"}),
     ],

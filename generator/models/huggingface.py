@@ -4,6 +4,7 @@ Known families: Llama, Mistral, Qwen 2 to 3.6, gpt-oss, DeepSeek and Kimi (MLA),
 Nemotron-H, Gemma. Key names are those of transformers' `configuration_*.py`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,17 +33,27 @@ _TEXT = ("text_config", "llm_config", "language_config", "thinker_config")
 _SIZES: Mapping[str, tuple[str, ...]] = {
     "layers": ("num_hidden_layers", "n_layer", "num_layers"),
     "heads": ("num_attention_heads", "n_head"),
-    "kv_heads": ("num_key_value_heads", "num_kv_heads"),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads", "num_attention_groups"),
     "hidden_size": ("hidden_size", "n_embd"),
     "vocab_size": ("vocab_size",),
-    "max_context": ("max_position_embeddings", "n_positions", "max_seq_len"),
+    "max_context": (
+        *("max_position_embeddings", "n_positions", "max_seq_len", "max_position_embedding"),
+        "seq_length",
+    ),
 }
 _EXPERTS: Mapping[str, tuple[str, ...]] = {
-    "experts": ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
+    "experts": (
+        *("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
+        "moe_num_primary_experts",
+    ),
     "experts_per_token": (
         *("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k"),
+        *("moe_top_k", "moe_num_active_primary_experts"),
     ),
-    "expert_intermediate_size": ("moe_intermediate_size", "expert_intermediate_size"),
+    "expert_intermediate_size": (
+        *("moe_intermediate_size", "expert_intermediate_size"),
+        *("moe_ffn_hidden_size", "expert_ffn_hidden_size"),
+    ),
     "expert_latent_size": ("moe_latent_size", "routed_expert_hidden_size"),
 }
 _SHARED_EXPERTS = (
@@ -234,7 +245,9 @@ class _Reader:
         return next((size for name in names if (size := self.get(name)) is not None), None)
 
     def _default_kv(self, heads: int) -> int:
-        """Heads of keys where nothing says them: one for all in Falcon's first models."""
+        """Heads of keys where nothing says them: groups of ChatGLM, one for all in Falcon."""
+        if self.config.get("multi_query_attention") is True:
+            return self.get("multi_query_group_num") or heads
         is_one = self.config.get("multi_query") is True
         return 1 if is_one and not self.config.get("new_decoder_architecture") else heads
 
@@ -288,13 +301,19 @@ class _Reader:
             return sum(1 for each in frequency[:layers] if each == 0)
         if types := _entries(self.config, "mlp_layer_types"):
             return types[:layers].count("dense")
+        if whether := _entries(self.config, "is_moe_layer"):
+            return whether[:layers].count(False)
+        if listing := re.findall(r"\d+", str(self.config.get("moe_layers_enum") or "")):
+            return layers - len({each for each in map(int, listing) if each < layers})
         alternate = layers - layers // step if step > 1 else 0
-        first = self.first(("first_k_dense_replace", "moe_layer_start_index"))
+        names = ("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
+        first = self.first(names)
         return first or alternate + len(listed)
 
     def _dense(self, experts: Mapping[str, Value]) -> dict[str, Value]:
         """The width of layers without experts, if there are any."""
-        size = self.first(("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"))
+        names = ("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
+        size = self.first((*names, "ffn_hidden_size", "n_inner"))
         has_dense = not experts or "dense_layers" in experts or bool(self.kinds[DENSE])
         return {"intermediate_size": size} if size and has_dense else {}
 

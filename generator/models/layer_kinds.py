@@ -51,6 +51,7 @@ _LISTS: Mapping[str, Mapping[Any, str]] = {
     "layer_types": _NAMES,
     "attention_types": _NAMES,
     "hybrid_layer_pattern": {0: FULL, 1: WINDOW},
+    "sliding_window_layout": {0: FULL, 1: WINDOW},
     "attn_type_list": {1: FULL},
 }
 # Families with a window of which a config.json does not say which layers have it.

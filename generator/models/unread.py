@@ -35,6 +35,10 @@ _READ = """
     attn_output_gate quantization_config model_type sparse_attention_config per_layer_config
     multi_query kv_channels moe_num_experts moe_k moe_num_shared_experts moe_layer_start_index
     vision_config audio_config indexer_head_dim indexer_n_heads indexer_compress_ratio
+    num_attention_groups multi_query_attention multi_query_group_num max_position_embedding
+    moe_num_primary_experts moe_top_k moe_num_active_primary_experts moe_ffn_hidden_size
+    expert_ffn_hidden_size ffn_hidden_size n_inner is_moe_layer moe_layers_enum num_dense_layers
+    sliding_window_layout
 """
 
 # Of no part in memory, or of one that is small, or the same thing said again.
@@ -53,7 +57,9 @@ _NO_PART = """
     top_p num_beams num_return_sequences rescale_prenorm_residual index_skip_topk_offset
     index_share_for_mtp_iteration moe_shared_expert_overlap mtp_layers_block_type moe_renormalize
     attn_res_block_size gating gating_types mamba_rms_norm mamba_norm_before_gate
-    mamba_use_mlp projectors_bias
+    mamba_use_mlp projectors_bias bf16 fp16 fp32 rmsnorm attention_softmax_in_fp32 padded_vocab_size
+    post_layer_norm apply_residual_connection_post_layernorm global_attn_every_n_layers
+    moe_layer_end_index moe_enable_early_router share_expert_dims
 """
 _NO_PART_NAMES = re.compile(
     r"(^|_)(rope|rotary|yarn|norm|eps|epsilon|dropout|act|activation|token|tokens|ids?|bias|theta|"
@@ -79,6 +85,7 @@ _NOT_MODELLED: Mapping[str, str] = {
     "conv_L_cache": "short convolutions in place of attention",
     "is_encoder_decoder": "an encoder",
     "dt_rank": "Mamba 1",
+    "mb_per_layer": "Mamba 1",
     "mamba_dt_rank": "Mamba 1",
     "rwkv_version": "RWKV",
     "lightning_attention": "lightning attention",
@@ -94,6 +101,8 @@ _KNOWN = frozenset((_READ + _NO_PART).split()) | set(_NOT_MODELLED)
 def not_modelled(config: Config, sizes: Config) -> str:
     """The first key whose part in memory nothing models and `sizes` don't say, or nothing."""
     modelled = {"compress_ratios"} if "layers_by_4" in sizes else set()
+    if config.get("use_cla") is False:
+        modelled.add("cla_share_factor")
     names = (name for name in _NOT_MODELLED if name not in modelled)
     return next((name for name in names if _says(config.get(name))), "")
 
