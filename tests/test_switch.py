@@ -62,6 +62,15 @@ for unit in "${units[@]}"; do
   esac
 done
 """
+# Wants a password where there is one, each time, as sudo does without a terminal.
+SUDO = """\
+#!/bin/bash
+password=$(cat "$CALLS/$NODE/password" 2>/dev/null)
+if [[ $1 == -n ]]; then [[ ! $password ]]; exit; fi
+[[ $1 == -S && $2 == -p && ! $3 ]] && shift 3 || exit 2
+if [[ $password ]]; then read -r word && [[ $word == "$password" ]] || exit 1; fi
+exec "$@"
+"""
 VERIFY = """\
 #!/bin/bash
 fault() { grep -qxF -e "$1" "$CALLS/faults"; }
@@ -84,7 +93,7 @@ class Cluster:
         self.calls, self.env = stand_ins.calls, stand_ins.env
         for name, text in (("ssh", SSH), ("systemctl", SYSTEMCTL)):
             stand_ins.add(name, text)
-        stand_ins.add("sudo", '#!/bin/sh\nexec "$@"\n')
+        stand_ins.add("sudo", SUDO)
         stand_ins.add("sleep", "#!/bin/sh\nexit 0\n")
         for node in NODES:
             (self.calls / node / "sparkgen-bundle").mkdir(parents=True)
@@ -109,12 +118,15 @@ class Cluster:
             (self.calls / node / f"sparkgen-engine-{name}").write_text("active\n")
             (self.calls / node / f"sparkgen-engine-{name}.enabled").write_text("enable\n")
 
-    def switch(self, *words: str, faults: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    def switch(
+        self, *words: str, faults: Sequence[str] = (), typed: str = ""
+    ) -> subprocess.CompletedProcess[str]:
         (self.calls / "faults").write_text("".join(f"{fault}\n" for fault in faults))
         (self.calls / "log").write_text("")
         return subprocess.run(
             ["bash", str(self.script), *words],
             env=self.env,
+            input=typed,
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -133,7 +145,7 @@ class Cluster:
     def done(self) -> list[str]:
         """What was done on each node, without what was only asked."""
         lines = (self.calls / "log").read_text().splitlines()
-        return [line for line in lines if "sudo" in line]
+        return [line for line in lines if "sudo -S" in line and "systemctl" in line]
 
     def has_run(self, name: str) -> bool:
         """Whether all nodes run one, and start it at a boot, and nothing else."""
@@ -152,7 +164,7 @@ def test_switch(cluster: Cluster) -> None:
     assert "'active: coder'" in done.stdout
     stops = "systemctl stop sparkgen-engine-chat sparkgen-engine-tiny"
     assert [line for line in cluster.done() if "stop" in line] == [
-        f"{node}: sudo sh -c '{stops}'" for node in ("spark1", "spark2")
+        f"{node}: sudo -S -p '' sh -c '{stops}'" for node in ("spark1", "spark2")
     ]
     starts = [line.partition(":")[0] for line in cluster.done() if "start --no-block" in line]
     assert starts == ["spark2", "spark1"]
@@ -223,6 +235,35 @@ def test_goes_back(cluster: Cluster, fault: str) -> None:
     done = cluster.switch("coder", faults=[fault])
     assert done.returncode == 1
     assert "chat serves again; coder does not" in done.stderr
+    assert cluster.has_run("chat")
+
+
+@pytest.mark.parametrize(
+    ("passwords", "typed", "fault"),
+    [
+        (("one", "one"), "one\n", ""),
+        (("one", "two"), "two\none\n", ""),
+        (("", "two"), "two\n", ""),
+        (("one", "two"), "two\none\n", "silent coder"),
+    ],
+)
+def test_password_is_asked_for_once_and_before_anything_stops(
+    passwords: tuple[str, str], typed: str, fault: str, cluster: Cluster
+) -> None:
+    for node, password in zip(NODES, passwords, strict=True):
+        (cluster.calls / node / "password").write_text(password)
+    done = cluster.switch("coder", faults=[fault], typed=typed)
+    assert done.returncode == bool(fault)
+    assert cluster.has_run("chat" if fault else "coder")
+    assert not any(password in (cluster.calls / "log").read_text() for password in ("one", "two"))
+
+
+def test_wrong_password_changes_nothing(cluster: Cluster) -> None:
+    for node in NODES:
+        (cluster.calls / node / "password").write_text("one")
+    done = cluster.switch("coder", typed="two\n")
+    assert (done.returncode, cluster.done()) == (1, [])
+    assert "sudo refuses; nothing was changed" in done.stderr
     assert cluster.has_run("chat")
 
 

@@ -3,8 +3,8 @@
 # Of the alternatives of a group one runs at a time. This stops it and starts another one in its place.
 #   operator/switch.sh         says what there is, and what runs on each node
 #   operator/switch.sh NAME    has NAME run
-# Before anything stops, each node is asked whether image, model and files of NAME are there. Workers start before the
-# head. If NAME does not come to serve, or this is interrupted, what ran before is started again. Whatever is
+# Before anything stops, each node is asked whether image, model and files of NAME are there, and sudo for its password,
+# if it wants one. Workers start before the head. If NAME does not come to serve, or this is interrupted, what ran before is started again. Whatever is
 # left by a cut connection, another call mends. After a boot the nodes start what was switched to last.
 # It ends with 0 if NAME serves, 1 if it does not, 2 if it is called wrongly. The bash of macOS will do.
 set -u
@@ -19,8 +19,29 @@ unit() { echo "sparkgen-engine-$1"; }
 
 on() { ssh -F operator/ssh_config "$@" </dev/null; } # NODE COMMAND
 
-# On the terminal: sudo may ask for a password.
-as_root() { ssh -F operator/ssh_config -t "$1" "sudo sh -c '$2'"; }
+# With the password that was asked for, so that nobody has to be there when what failed is to be stopped.
+as_root() { # NODE COMMAND
+  local node index=0
+  for node in $nodes; do
+    [[ $node != "$1" ]] || break
+    index=$((index + 1))
+  done
+  printf '%s\n' "${passwords[index]-}" | ssh -F operator/ssh_config "$1" "sudo -S -p '' sh -c '$2'"
+}
+
+# Has sudo let us in on all nodes; what it wants is asked for here, and stays in this process.
+let_in() {
+  local node word='' index=0
+  for node in $nodes; do
+    passwords[index]=$word
+    if ! on "$node" 'sudo -n true' 2>/dev/null && ! { [[ $word ]] && as_root "$node" true 2>/dev/null; }; then
+      read -rsp "password for sudo on $node: " word && echo || return
+      passwords[index]=$word
+      as_root "$node" true || return
+    fi
+    index=$((index + 1))
+  done
+}
 
 # What a unit is on a node, in systemd's words; nothing where the node does not answer.
 state() { on "$1" "systemctl show --property=ActiveState --value $(unit "$2")"; }
@@ -132,7 +153,7 @@ go_back() {
   exit 1
 }
 
-new=${1:-} names='' nodes='' seconds='' before=''
+new=${1:-} names='' nodes='' seconds='' before='' passwords=()
 case $#$new in
   0)
     list
@@ -174,6 +195,10 @@ for node in $nodes; do
     exit 1
   }
 done
+let_in || {
+  echo "== sudo refuses; nothing was changed" >&2
+  exit 1
+}
 trap go_back HUP INT TERM
 echo "== stop${before:+ $before}"
 stop_others "$new" || go_back
