@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from generator.bundle.render import render
 from generator.fit.formulas import GIB
 from generator.fit.together import Part, shared_nodes, table
 from generator.pipeline import Reading, read_site
@@ -199,6 +200,15 @@ def test_guard_stops_in_the_order_of_the_site(order: list[str], killed: list[str
     site = site_of(chat, SMALL)
     guard = Guard.requested({"order": order}, DeclaredNode.__new__(DeclaredNode))
     assert guard.killed(site, site.head) == tuple(f"sparkgen-engine-{name}" for name in killed)
+
+
+def test_runbook_counts_what_an_engine_has_beside_its_share() -> None:
+    site = site_of(CHAT, SMALL)
+    memory = site.groups[1].memory
+    assert memory
+    share = round(0.3 + memory.nodes[0].reserve_gib / VISIBLE, 3)
+    row = f"| spark1 | chat (0.45), small ({share} with its reserve) | {round(0.45 + share, 3)} |"
+    assert row in render(site, "")["README.md"].text.splitlines()
 
 
 def test_an_engine_alone_on_its_node_has_its_share_and_no_bound() -> None:

@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any
 
 from generator.bundle.diagram.mermaid import readable_graph
+from generator.fit.assessment import held_share
 from generator.fit.table import page
 from generator.origin import Origin
 from generator.records import record
@@ -34,13 +35,30 @@ def runbook(site: Site) -> dict[str, Any]:
     """What the templates of the runbook are given beside the site; groups have their own pages."""
     of_all = {"owners": owners(site), "graph": readable_graph(site)}
     if site.groups:
-        return of_all
+        return {**of_all, "held": held(site)}
     return {
         **of_all,
         "memory": page(site.memory),
         "download": download(site),
         "copies": models.copies(site, site.head) if site.model.downloads else (),
         "described_ports": _DESCRIBED_PORTS,
+    }
+
+
+def held(site: Site) -> dict[str, dict[str, float]]:
+    """By node and group, the share of memory that each engine holds where there are several."""
+    return {
+        node.name: {
+            part.group: round(
+                held_share(
+                    part.engine.name, part.engine.memory_utilization, part.memory, node.name
+                ),
+                3,
+            )
+            for part, _ in site.parts_of(node.name)
+        }
+        for node in site.nodes
+        if len(site.slots_of(node.name)) > 1
     }
 
 

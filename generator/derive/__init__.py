@@ -113,7 +113,9 @@ def _held_by_others(group: CompleteDeclaration, groups: Sequence[CompleteDeclara
         if other.slot == group.slot:
             continue
         for name in names.intersection(node.name for node in other.nodes):
-            held = held_share(other.engine, other.memory, name)
+            held = held_share(
+                other.engine.name, other.engine.memory_utilization, other.memory, name
+            )
             most[name][other.slot] = max(held, most[name].get(other.slot, 0.0))
     return max(
         sum(most[node.name].values()) + SYSTEM_BYTES / GIB / node.visible_gib

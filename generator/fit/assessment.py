@@ -195,12 +195,12 @@ def _fit(
     )
 
 
-def held_share(engine: DeclaredEngine, fit: Fit | None, node: str) -> float:
+def held_share(engine: str, utilization: float, fit: Fit | None, node: str) -> float:
     """The share of a node that an engine holds: its own, and its reserve if that is outside."""
-    outside = ENGINE_TRAITS[engine.name].reserves_outside
+    outside = ENGINE_TRAITS[engine].reserves_outside
     memory = [each for each in fit.nodes if each.node == node] if outside and fit else []
     taken = [1 - each.system_gib / each.visible_gib for each in memory]
-    return max([engine.memory_utilization, *taken])
+    return max([utilization, *taken])
 
 
 def _pool_tokens(ranks: Sequence["_Rank"]) -> int | None:

@@ -57,7 +57,7 @@ def _largest(parts: Iterable[Part], node: DeclaredNode) -> Iterable[HeldBy]:
     """Of each slot the engine that holds most."""
     slots: dict[str, HeldBy] = {}
     for part in parts:
-        share = held_share(part.engine, part.fit, node.name)
+        share = held_share(part.engine.name, part.engine.memory_utilization, part.fit, node.name)
         held = HeldBy(part.group, round(share * node.visible_gib, 2))
         if part.slot not in slots or held.gib > slots[part.slot].gib:
             slots[part.slot] = held

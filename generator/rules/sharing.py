@@ -212,7 +212,10 @@ def _shares(
     """The share of a node's memory that each takes; of alternatives the largest."""
     largest: dict[int, tuple[str, float]] = {}
     for group in groups:
-        share = held_share(group.engine, fits[group.name], node) if group.engine else 0.0
+        engine = group.engine
+        if engine is None:
+            continue
+        share = held_share(engine.name, engine.memory_utilization, fits[group.name], node)
         known = largest.setdefault(group.index, (group.name, share))
         if share > known[1]:
             largest[group.index] = group.name, share
