@@ -4,6 +4,7 @@ Below `templates/readme` each topology, launcher, engine and service has a folde
 runbook takes the same part, such as `trouble.md.j2`, out of each folder that has it.
 """
 
+from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
@@ -13,7 +14,7 @@ from generator.fit.table import page
 from generator.origin import Origin
 from generator.records import record
 from generator.services import models
-from generator.site import Site
+from generator.site import Node, Site
 
 _GIGABITS_A_SECOND = 1
 
@@ -35,7 +36,7 @@ def runbook(site: Site) -> dict[str, Any]:
     """What the templates of the runbook are given beside the site; groups have their own pages."""
     of_all = {"owners": owners(site), "graph": readable_graph(site)}
     if site.groups:
-        return {**of_all, "held": held(site)}
+        return {**of_all, "shared": tuple(shared_memory(site))}
     return {
         **of_all,
         "memory": page(site.memory),
@@ -45,21 +46,36 @@ def runbook(site: Site) -> dict[str, Any]:
     }
 
 
-def held(site: Site) -> dict[str, dict[str, float]]:
-    """By node and group, the share of memory that each engine holds where there are several."""
-    return {
-        node.name: {
-            part.group: round(
-                held_share(
-                    part.engine.name, part.engine.memory_utilization, part.memory, node.name
-                ),
-                3,
-            )
-            for part, _ in site.parts_of(node.name)
-        }
-        for node in site.nodes
-        if len(site.slots_of(node.name)) > 1
-    }
+@record
+class SharedMemory:
+    """A node with several engines: what each takes of its memory as text, and all together."""
+
+    ORIGIN = Origin("groups engine", "shares and reserves, generator/bundle/runbook.py")
+
+    node: str
+    engines: str
+    together: float
+
+
+def shared_memory(site: Site) -> Iterator[SharedMemory]:
+    """The nodes that several engines share; of those that take turns the largest counts."""
+    for node in site.nodes:
+        slots = site.slots_of(node.name)
+        if len(slots) > 1:
+            together = sum(max(_held(part, node) for part in parts) for parts in slots)
+            engines = (" or ".join(_taken(part, node) for part in parts) for parts in slots)
+            yield SharedMemory(node.name, ", ".join(engines), round(together, 3))
+
+
+def _held(part: Site, node: Node) -> float:
+    engine = part.engine
+    return round(held_share(engine.name, engine.memory_utilization, part.memory, node.name), 3)
+
+
+def _taken(part: Site, node: Node) -> str:
+    held = _held(part, node)
+    more = " with its reserve" if held > part.engine.memory_utilization else ""
+    return f"{part.group} ({held}{more})"
 
 
 def owners(site: Site) -> tuple[str, ...]:
