@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from bundles import PROJECT
 from conftest import Command
 
-from generator.sitefile.beside import MAX_BYTES, MAX_FILE_BYTES, MAX_FILES, Source
+from generator.sitefile.beside import MAX_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_NAME, Source
 from generator.sitefile.disk import beside
 
 CASE = PROJECT / "tests/golden/direct-files"
@@ -135,6 +136,14 @@ def odd_name(folder: Path) -> None:
     (folder / "files/two words").touch()
 
 
+def long_name(folder: Path) -> None:
+    (folder / "files" / ("n" * (MAX_NAME + 1))).touch()
+
+
+def unix_socket(folder: Path) -> None:
+    os.mknod(folder / "files/socket", stat.S_IFSOCK | 0o600)
+
+
 def empty(folder: Path) -> None:
     shutil.rmtree(folder / "files")
     (folder / "files").mkdir()
@@ -150,7 +159,9 @@ REFUSED = {
     endless: "is a link out of",
     many: f"more than {MAX_FILES} files",
     much: "have more than 16 MiB",
-    odd_name: "whose name is not of letters",
+    odd_name: "'two words' in files has a name not of letters",
+    long_name: f"has a name of more than {MAX_NAME} letters",
+    unix_socket: "is not a regular file",
     empty: "is a folder without files",
 }
 

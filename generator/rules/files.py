@@ -32,8 +32,10 @@ from generator.sitefile.declaration import (
 from generator.sitefile.text_types import FORMS
 
 _FILES: KeyPath = ("engine", "files")
-# What the kernel makes up, and what a container has of its own.
-_NO_FILES = ("/dev", "/proc", "/sys")
+# What the kernel makes up, and what a container has of its own; the socket that makes whoever may
+# write to it root on the node.
+_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock")
+_NO_FILES = ("/dev", "/proc", "/sys", *_SOCKETS)
 
 # What is wrong with the flag or the variable itself.
 _SAID = "SG602 SG604 SG620 SG621 " + " ".join(f"SG{number}" for number in range(630, 649))
@@ -132,7 +134,8 @@ def two_files_at_one_place(
     """Each file has a place of its own in the container.
 
     Of two mounts at one place the later one hides the other. A place inside something that is
-    mounted read-only is refused by Docker: it would have to make the file to mount over there.
+    mounted read-only is refused by Docker: it would have to make the file to mount over there. What
+    sparkgen mounts itself lies below /etc/sparkgen, /opt/sparkgen and /var/cache/sparkgen.
 
     Bad:
         engine:
@@ -151,14 +154,31 @@ def two_files_at_one_place(
         for node in nodes:
             taken = [NCCL_CONF, ENGINE_CACHE, *_of_the_model(model, node)]
             if file.is_on(node.name) and (hit := _within(file.inside, taken)):
-                key = "target" if file.target else "path" if file.path else "source"
-                yield Fault(
-                    f"{file.inside} is {'' if file.inside == hit else 'inside '}{hit}, which is "
-                    "mounted already",
-                    _path(file, key),
-                    "leave the entry out" if file.path and not file.target else "another 'target'",
-                )
+                where = "" if file.inside == hit else f"is inside {hit}, which "
+                yield _taken(file, f"{file.inside} {where}is mounted already")
                 break
+        else:
+            if _within(file.inside, _OWN) and not _is_carried(file):
+                yield _taken(file, f"{file.inside} is among what sparkgen mounts itself")
+            elif file.target and any(_within(own, [file.target]) for own in (*_OWN, ENGINE_CACHE)):
+                yield _taken(file, f"{file.inside} would hide what sparkgen mounts in it")
+
+
+# What a container is given of a bundle: facts, scripts and secrets.
+_OWN = ("/etc/sparkgen", "/opt/sparkgen", "/run/sparkgen-engine")
+
+
+def _is_carried(file: DeclaredFile) -> bool:
+    """Whether it is where the bundle has it, or beside that."""
+    return bool(_within(file.inside, [FILES])) and file.inside != FILES
+
+
+def _taken(file: DeclaredFile, message: str) -> Fault:
+    key = "target" if file.target else "path" if file.path else "source"
+    help_text = (
+        "leave the entry out" if file.path and not file.target else "give it another 'target'"
+    )
+    return Fault(message, _path(file, key), help_text)
 
 
 def _same_places(engine: DeclaredEngine) -> Iterator[Fault]:
@@ -220,7 +240,9 @@ def file_of_an_unknown_node(
 
 @rule("SG694")
 def no_file_at_all(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A file is a file or a folder: no device, and nothing that the kernel makes up.
+    """A file is a file or a folder: no device, no socket, and nothing that the kernel makes up.
+
+    Who may write to Docker's socket is root on the node, read-only mount or not.
 
     Bad:
         engine:
@@ -240,6 +262,8 @@ def no_file_at_all(engine: DeclaredEngine) -> Iterator[Fault]:
                     _path(file, key),
                     "write it under 'devices' of 'engine.container'"
                     if place.startswith("/dev/")
+                    else "take it out: who may ask Docker is root on the node"
+                    if place in _SOCKETS
                     else "take it out: the container has its own",
                     proposals=removal(_path(file)),
                 )

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from generator.records import record
 
 MAX_FILE_BYTES = 1 << 20
+# Of the 255 that a file system takes: install.sh writes a file under a longer name first.
+MAX_NAME = 240
 MAX_BYTES = 16 << 20
 MAX_FILES = 500
 

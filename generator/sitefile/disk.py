@@ -9,6 +9,7 @@ from pathlib import Path
 
 from generator.sitefile.beside import (
     MAX_FILE_BYTES,
+    MAX_NAME,
     NAME,
     Beside,
     Limits,
@@ -68,10 +69,10 @@ def _below(folder: Path, home: Path, shown: str, limits: Limits) -> Iterator[Sou
 
 def _walk(folder: Path, shown: str, below: str = "") -> Iterator[str]:
     with os.scandir(folder / below) as entries:
-        for entry in entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
             path = f"{below}/{entry.name}" if below else entry.name
             if not re.fullmatch(NAME, entry.name):
-                said = f"{shown} has a file whose name is not of letters, digits and '._@+-'"
+                said = f"{path!a} in {shown} has a name not of letters, digits and '._@+-'"
                 raise _Refusal(Source(fault=said, help="rename it"))
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(folder, shown, path)
@@ -83,10 +84,14 @@ def _walk(folder: Path, shown: str, below: str = "") -> Iterator[str]:
 
 def _file(file: Path, home: Path, shown: str, path: str, limits: Limits) -> SourceFile:
     _refuse_links_out(file, home, shown)
+    if len(file.name) > MAX_NAME:
+        said = f"{shown} has a name of more than {MAX_NAME} letters"
+        raise _Refusal(Source(fault=said, help="give it a shorter one"))
     try:
         data, mode = _read(file, MAX_FILE_BYTES)
     except OSError as error:
-        if error.errno == errno.EINVAL:
+        # A socket is not opened at all.
+        if error.errno in (errno.EINVAL, errno.ENXIO):
             raise _Refusal(Source(fault=f"{shown} is not a regular file")) from error
         raise
     if fault := limits.fault(shown, len(data)):

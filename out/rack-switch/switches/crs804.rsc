@@ -50,9 +50,9 @@ set [ find default-name=qsfp56-dd-4-5 ] mtu=9000
 :if ([:len [/interface/ethernet/switch/qos/profile find where name=roce]] = 0) do={ /interface/ethernet/switch/qos/profile add name=roce dscp=26 traffic-class=3 }
 :if ([:len [/interface/ethernet/switch/qos/profile find where name=cnp]] = 0) do={ /interface/ethernet/switch/qos/profile add name=cnp dscp=48 traffic-class=6 }
 /interface/ethernet/switch/qos/tx-manager/queue
-set 1 schedule=high-priority-group weight=1
-set 3 schedule=high-priority-group weight=1 ecn=yes
-set 6 schedule=strict-priority
+set [ find where traffic-class=1 ] schedule=high-priority-group weight=1
+set [ find where traffic-class=3 ] schedule=high-priority-group weight=1 ecn=yes
+set [ find where traffic-class=6 ] schedule=strict-priority
 :if ([:len [/interface/ethernet/switch/qos/priority-flow-control find where name=pfc-roce]] = 0) do={ /interface/ethernet/switch/qos/priority-flow-control add name=pfc-roce traffic-class=3 rx=yes tx=yes }
 /interface/ethernet/switch/qos/port
 set qsfp56-dd-1-1 trust-l3=keep pfc=pfc-roce

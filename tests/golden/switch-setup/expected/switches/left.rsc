@@ -34,9 +34,9 @@ set [ find default-name=qsfp56-dd-2-5 ] mtu=9000
 :if ([:len [/interface/ethernet/switch/qos/map/ip find where dscp=26]] = 0) do={ /interface/ethernet/switch/qos/map/ip add dscp=26 profile=roce }
 :if ([:len [/interface/ethernet/switch/qos/map/ip find where dscp=48]] = 0) do={ /interface/ethernet/switch/qos/map/ip add dscp=48 profile=cnp }
 /interface/ethernet/switch/qos/tx-manager/queue
-set 1 schedule=high-priority-group weight=1
-set 3 schedule=high-priority-group weight=1 ecn=yes
-set 6 schedule=strict-priority
+set [ find where traffic-class=1 ] schedule=high-priority-group weight=1
+set [ find where traffic-class=3 ] schedule=high-priority-group weight=1 ecn=yes
+set [ find where traffic-class=6 ] schedule=strict-priority
 :if ([:len [/interface/ethernet/switch/qos/priority-flow-control find where name=pfc-roce]] = 0) do={ /interface/ethernet/switch/qos/priority-flow-control add name=pfc-roce traffic-class=3 rx=yes tx=yes }
 /interface/ethernet/switch/qos/port
 set qsfp56-1-1 trust-l3=keep pfc=pfc-roce
