@@ -150,13 +150,15 @@ BEGIN {
 # Whether a text has the shape of a key: a prefix that makers of keys use.
 function is_shaped(text) {
   if (match(text, /hf_[A-Za-z0-9]+/) && RLENGTH > 22) return 1
-  return text ~ /(^|[^A-Za-z0-9])(hf_|nvapi-|sk-|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|dckr_pat_|npm_|pypi-|ya29\.|SG\.|AGE-SECRET)[A-Za-z0-9]/
+  return text ~ /(^|[^A-Za-z0-9])(hf_|nvapi-|sk-|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|dckr_pat_|npm_|pypi-|ya29\.|SG\.|AGE-SECRET|tskey-|hvs\.|[rs]k_live_|[rs]k_test_|whsec_|dop_v1_|glsa_|shpat_|xapp-|gsk_|r8_|pplx-|tvly-|lin_api_)[A-Za-z0-9]/
 }
-# Whether a text speaks of no key either, and has no login in an address.
+# Whether a text speaks of no key either, has no login in an address, and none of what a query may say.
 function harmless(text, small) {
   small = tolower(text)
-  if (length(text) > 400 || text ~ /[^ -~]/ || text ~ /:\/\/[^ ]*@/ || is_shaped(text)) return 0
-  if (small ~ /passw|passphrase|bearer|api[-_]?key|authorization|token[=:]|secret[=:]|begin [a-z ]*private/) return 0
+  if (length(text) > 400 || text ~ /[^ -~]/ || text ~ /:\/\/[^ ]*[@?#]/ || is_shaped(text)) return 0
+  if (text ~ /:[^ \/:@]*@/ && text !~ /@sha256:/) return 0
+  if (match(text, /[A-Za-z0-9+\/]+==?$/) && RLENGTH > 19) return 0
+  if (small ~ /passw|passphrase|bearer|basic |cookie|api[-_]?key|authorization|token[=:]|secret[=:]|begin [a-z ]*private/) return 0
   return 1
 }
 # Whether a part of a text is long, and neither a word nor a number: keys without a prefix are.
@@ -197,6 +199,8 @@ function value(flag, text, kept) {
 function plain_value(flag, text) {
   sub(/^--/, "", flag); gsub(/_/, "-", flag)
   if (!(flag in FLAGS || flag in SHORT) || !harmless(text) || (text ~ /[{]/ && !json(text))) return REMOVED
+  # What has blanks and is no JSON is a text of its owner.
+  if (text ~ / / && text !~ /^[ ]*[[{]/) return REMOVED
   return flag !~ /model|revision|tokenizer|hf-repo|^-m/ && is_random(text) ? REMOVED : text
 }
 function option(name, text) {
@@ -302,7 +306,7 @@ export flags lists short switches options bare options_short options_bare variab
 
 scrub() {
   tr -cd '\011\012\040-\176' |
-    sed -E -e 's/([0-9A-Fa-f]{2}:){5,}[0-9A-Fa-f]{2}/[removed]/g' -e 's/fe80:[0-9a-f:]+/[removed]/g'
+    sed -E -e 's/"ifalias": ?"([^"\\]|\\.)*"/"ifalias":"[removed]"/g' -e 's/([0-9A-Fa-f]{2}:){5,}[0-9A-Fa-f]{2}/[removed]/g' -e 's/fe80:[0-9a-f:]+/[removed]/g'
 }
 
 # take FILE: keeps what comes on standard input, unless there is nothing.
@@ -478,10 +482,11 @@ containers() {
     [ "$count" -le 30 ] || break
     bounded docker inspect --format "$container_format" "$id" >"$work/container"
     image=$(sed -n 's/^image-id "\(sha256:[0-9a-f]*\)"$/\1/p' "$work/container")
-    name=$(sed -n 's/^name "\/\(.*\)"$/\1/p' "$work/container" | tr -c 'A-Za-z0-9_.\n-' '-')
     { cat "$work/container" && bounded docker image inspect --format "$image_format" "$image"; } |
-      records | take "containers/${name:-$count}.txt"
-    rm -f "$work/container"
+      records >"$work/record"
+    name=$(sed -n 's/^name "\/\(.*\)"$/\1/p' "$work/record" | tr -c 'A-Za-z0-9_.\n-' '-')
+    take "containers/${name:-$count}.txt" <"$work/record"
+    rm -f "$work/container" "$work/record"
   done
 }
 

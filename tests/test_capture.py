@@ -84,13 +84,80 @@ FORMS = [
     "nm-address",
     "nccl-behind",
     "other-container",
+    # More of them, in what is kept otherwise.
+    "query-signature",
+    "query-key",
+    "proxy-env",
+    "image-login",
+    "share-login",
+    "mount-token",
+    "mount-option",
+    "log-token",
+    "log-login",
+    "basic",
+    "cookie",
+    "tailscale",
+    "vault",
+    "stripe",
+    "groq",
+    "base64",
+    "base64-padded",
+    "wireguard-known",
+    "hex",
+    "json-nested",
+    "json-remote",
+    "json-overrides",
+    "json-lora",
+    "json-escaped",
+    "template-text",
+    "lora-url",
+    "draft-url",
+    "cache-url",
+    "cache-query",
+    "default-in-shell",
+    "sourced",
+    "piped-login",
+    "python-inline",
+    "trailing-comment",
+    "container-name",
+    "environ-other",
+    "process-curl",
+    "process-script",
+    "credential",
+    "dropin-proxy",
+    "unit-expanded",
+    "unit-env-continued",
+    "unit-shell",
+    "unit-curl",
+    "nccl-family",
+    "nccl-exported",
+    "nccl-bare",
+    "netplan-search",
+    "netplan-block",
+    "netplan-list",
+    "netplan-hostname",
+    "netplan-quoted-key",
+    "nm-legacy-wifi",
+    "nm-8021x",
+    "nm-proxy",
+    "nm-identifier",
+    "networkd-token",
+    "networkd-netdev",
+    "interface-alias",
+    "netrc",
+    "docker-config",
+    "git-remote",
+    "shell-history",
+    "dotenv",
 ]
 
 
 def secret(form: str) -> str:
     """A secret of its own, of no shape that anybody knows, and in lower case as a word is."""
     plain = f"zq{form.replace('-', '')}zq"
-    return plain if form != "env-random" else f"{plain}A1b2C3d4E5"
+    if form == "hex":
+        return form.encode().hex() * 8
+    return plain if form not in ("env-random", "base64") else f"{plain}A1b2C3d4E5"
 
 
 S = {form: secret(form) for form in FORMS}
@@ -149,6 +216,63 @@ OTHER = Container(
     entrypoint=["redis-server"],
     command=["--requirepass", S["other-container"], "--port", "6379"],
 )
+_TRANSFER = {
+    "kv_connector": "LMCacheConnectorV1",
+    "kv_connector_extra_config": {"root_dir": f"redis://:{S['json-remote']}@host"},
+}
+MORE = Container(
+    name=f"run-tskey-{S['container-name']}",
+    image_id="sha256:" + "4" * 64,
+    image="vllm/vllm-openai:v0.33.0",
+    entrypoint=["vllm"],
+    command=[
+        *("serve", "openai/gpt-oss-20b", "--port", "8001"),
+        *("--tokenizer", f"https://host/a?X-Amz-Signature={S['query-signature']}"),
+        *("--download-dir", f"https://host/a?key={S['query-key']}"),
+        *("--revision", f"tskey-auth-{S['tailscale']}", "--runner", f"hvs.{S['vault']}"),
+        *("--load-format", f"sk_live_{S['stripe']}", "--dtype", f"gsk_{S['groq']}"),
+        *("--attention-backend", f"Basic {S['basic']}", "--device", f"cookie:{S['cookie']}"),
+        *(
+            "--seed",
+            f"{S['base64-padded']}ab/cd+ef==",
+            "--host",
+            f"{'k' * 28}{S['wireguard-known']}=",
+        ),
+        *("--block-size", S["hex"]),
+        *("--hf-overrides", json.dumps({"rope_scaling": {"token": S["json-overrides"]}})),
+        *("--model-loader-extra-config", json.dumps({"distributed": {"secret": S["json-nested"]}})),
+        *("--kv-transfer-config", json.dumps(_TRANSFER)),
+        *("--lora-modules", json.dumps({"name": "a", "path": S["json-lora"]})),
+        *("--compilation-config", f'{{"level": 3, "x\\"": "{S["json-escaped"]}"}}'),
+        *("--chat-template", f"Say {S['template-text']} to nobody"),
+        *("--served-model-name", f"a=https://me:{S['lora-url']}@host/lora"),
+        "--speculative-config",
+        json.dumps({"method": "mtp", "model": f"https://me:{S['draft-url']}@host/x"}),
+    ],
+    env=[
+        f"HTTPS_PROXY=http://me:{S['proxy-env']}@proxy:3128",
+        f"IMAGE=me:{S['image-login']}@registry.example.org/vllm",
+        f"LMCACHE_REMOTE_URL=redis://:{S['cache-url']}@host:6379",
+        f"LMCACHE_LOCAL_DISK=https://host/a?sig={S['cache-query']}",
+        f"NCCL_NET_PLUGIN={S['base64']}",
+    ],
+    mounts=[
+        (f"//me:{S['share-login']}@nas/models", "/models"),
+        (f"/mnt/token={S['mount-token']}", "/token"),
+    ],
+)
+SCRIPTED = Container(
+    name="scripted",
+    image_id="sha256:" + "5" * 64,
+    image="vllm/vllm-openai:v0.33.0",
+    entrypoint=["bash", "-c"],
+    command=[
+        f"echo {S['piped-login']} | docker login -u me --password-stdin; "
+        f". /run/{S['sourced']}.env; python3 -c 'key = \"{S['python-inline']}\"'; "
+        f"vllm serve a/b --port 8000 --seed ${{SEED:-sk-{S['default-in-shell']}}} "
+        f"# {S['trailing-comment']}",
+    ],
+)
 FILES: Mapping[str, str] = {
     "etc/systemd/system/engine.service": f"""\
 [Unit]
@@ -192,6 +316,48 @@ network:
     "interface-name=enp1s0f0np0\n[ipv4]\naddress1=192.168.100.12/24,192.168.100.1\n"
     f"address2={S['nm-address']}\nmethod=manual\n",
     "etc/systemd/network/wg0.network": f"[Match]\nName=wg0\n[X]\nKey={S['networkd-wireguard']}\n",
+    "etc/systemd/system/vllm-more.service": f"""\
+[Service]
+LoadCredential=token:/run/{S["credential"]}
+Environment=NCCL_NET=IB \\
+  OWN_TOKEN={S["unit-env-continued"]}
+ExecStartPre=/bin/sh -c 'KEY={S["unit-shell"]} docker pull vllm/vllm-openai:v0.33.0'
+ExecStart=/usr/bin/docker run --mount type=volume,volume-opt=o=password={S["mount-option"]} \\
+  --log-opt splunk-token={S["log-token"]} --log-opt gelf-address=udp://me:{S["log-login"]}@host \\
+  vllm/vllm-openai:v0.33.0 --api-key ${{KEY:-{S["unit-expanded"]}}} --port 8000
+ExecStartPost=/usr/bin/curl -H "Authorization: Bearer {S["unit-curl"]}" http://host/vllm
+""",
+    "etc/systemd/system/docker.service.d/proxy.conf": "[Service]\n"
+    f"Environment=HTTP_PROXY=http://me:{S['dropin-proxy']}@proxy\n",
+    "home/me/.nccl.conf": f"NCCL_OWN_SECRET={S['nccl-family']}\n"
+    f"export NCCL_X=npm_{S['nccl-exported']}\n{S['nccl-bare']}\n",
+    "etc/netplan/50-more.yaml": f"""\
+network:
+  ethernets:
+    enP7s7:
+      nameservers: {{search: [{S["netplan-search"]}]}}
+      dhcp4-overrides: {{hostname: {S["netplan-hostname"]}}}
+      "auth": {{"password": "{S["netplan-quoted-key"]}"}}
+      addresses:
+        - 10.0.0.12/24
+        - {S["netplan-list"]}
+      label: |
+        {S["netplan-block"]}
+""",
+    "etc/NetworkManager/system-connections/old.nmconnection": "[connection]\n"
+    "type=802-11-wireless\ninterface-name=enx1\n"
+    f"[802-11-wireless-security]\npsk={S['nm-legacy-wifi']}\n",
+    "etc/NetworkManager/system-connections/port.nmconnection": "[connection]\n"
+    f"id={S['nm-identifier']}\ntype=ethernet\ninterface-name=enP7s7\n"
+    f"[proxy]\npac-url=http://me:{S['nm-proxy']}@host\n[802-1x-own]\npassword={S['nm-8021x']}\n",
+    "etc/systemd/network/cx7.network": "[Match]\nName=enp1s0f0np0\n[IPv6AcceptRA]\n"
+    f"Token={S['networkd-token']}\n",
+    "etc/systemd/network/wg1.netdev": f"[WireGuard]\nPrivateKey={S['networkd-netdev']}\n",
+    "home/me/.netrc": f"machine huggingface.co login me password {S['netrc']}\n",
+    "home/me/.docker/config.json": json.dumps({"auths": {"nvcr.io": {"auth": S["docker-config"]}}}),
+    "home/me/own/.git/config": f"[remote]\nurl = https://me:{S['git-remote']}@github.com/a/b\n",
+    "home/me/.bash_history": f"export HF_TOKEN={S['shell-history']}; vllm serve a/b\n",
+    "home/me/vllm/.env": f"HF_TOKEN={S['dotenv']}\n",
     "home/me/.cache/huggingface/token": S["cache-token"],
     "home/me/.cache/huggingface/hub/models--openai--gpt-oss-120b/refs/main": "b" * 40,
     "home/me/.cache/huggingface/hub/models--openai--gpt-oss-120b/snapshots/"
@@ -204,16 +370,29 @@ PROCESS = (
     ["vllm", "serve", "openai/gpt-oss-120b", "--port=8000", f"--api-key={S['process-arg']}"],
     [f"HF_TOKEN={S['process-env']}", "NCCL_NET=IB", "VLLM_HOST_IP=10.0.0.11"],
 )
+CONTAINERS = (HOSTILE, SHELL, OTHER, MORE, SCRIPTED)
+CURL = ["curl", "-H", f"X-Own: {S['process-curl']}", "http://vllm/serve"]
+WATCH = ["bash", "-c", f"export A_KEY={S['process-script']} && vllm serve a/b --port 8000"]
+PROCESSES = {
+    4711: PROCESS,
+    4712: (CURL, [f"SOME_KEY={S['environ-other']}"]),
+    4713: (WATCH, ["NCCL_NET=IB"]),
+}
 NODE = Machine(
     "spark1",
     FILES,
     {
-        "ip -j address": json.dumps([address("enp1s0f0np0", "192.168.100.12/24")]),
+        "ip -j address": json.dumps(
+            [
+                address("enp1s0f0np0", "192.168.100.12/24")
+                | {"ifalias": f"to {S['interface-alias']}", "promiscuity": 0}
+            ]
+        ),
         "lldpcli -f keyvalue show neighbors": "lldp.enp1s0f0np0.chassis.name=spark2\n"
         f"lldp.enp1s0f0np0.chassis.descr={S['lldp-text']}\n",
     },
-    (HOSTILE, SHELL, OTHER),
-    {4711: PROCESS},
+    CONTAINERS,
+    PROCESSES,
 )
 
 
@@ -232,11 +411,11 @@ def members(archive: Path) -> dict[str, str]:
         }
 
 
-def test_there_are_forty_forms_and_more() -> None:
-    assert len(set(FORMS)) >= 40
-    told = json.dumps([container.inspected() for container in (HOSTILE, SHELL, OTHER)])
+def test_there_are_eighty_forms_and_more() -> None:
+    assert len(set(FORMS)) >= 80
+    told = json.dumps([container.inspected() for container in CONTAINERS])
     told += HOSTILE.image_inspected()
-    told += json.dumps([*FILES.values(), *NODE.printed.values(), *PROCESS])
+    told += json.dumps([*FILES.values(), *NODE.printed.values(), *PROCESSES.values()])
     assert [form for form in FORMS if S[form] not in told] == []
 
 

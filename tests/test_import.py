@@ -436,6 +436,12 @@ docker run --gpus all -e SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/srv/kv \\
         },
         [],
     ),
+    "a tag that is no release of the engine": (
+        "docker run somebody/vllm-own:0.1.1 vllm serve openai/gpt-oss-120b --host 10.0.0.11"
+        " --gpu-memory-utilization 0.8 --max-model-len 32768",
+        {"engine.version": "0.33.0+own"},
+        [],
+    ),
     "weights that llama.cpp fetches": (
         """\
 model: Qwen/Qwen3-1.7B-GGUF:Q8_0

@@ -9,9 +9,10 @@ from generator.adoption.command import Command, Entry
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, Container, Loss, Word
 from generator.adoption.mounts import outside
-from generator.catalogs.commands import listens_everywhere, own_share
+from generator.catalogs.commands import FIRST_RELEASES, listens_everywhere, own_share
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import versions
+from generator.catalogs.versions import release
 from generator.engines import ENGINES
 from generator.hardware import VISIBLE_GIB
 from generator.rules.files import is_relative_file
@@ -124,7 +125,10 @@ def _guessed_version(command: Command) -> str:
     if image is None or not image.text or image.text == start.image:
         return start.version
     tagged = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])", image.text)
-    return f"{tagged[1] if tagged else start.version}+own"
+    # What is older than the first Sparks counts the builds of its maker.
+    oldest = release(FIRST_RELEASES.get(command.engine, versions(command.engine)[0]))
+    is_known = tagged is not None and release(tagged[1]) >= oldest
+    return f"{tagged[1] if tagged and is_known else start.version}+own"
 
 
 def _image(draft: Draft, command: Command) -> None:

@@ -44,6 +44,11 @@ PACKAGES: Mapping[str, str] = {"tensorrt_llm": "tensorrt-llm"}
 VERSION_VARIABLES: Mapping[str, str] = {"vllm": "VLLM_VERSION", "sglang": "SGLANG_VERSION"}
 
 
+# The release in the first image for Sparks, where that is older than all flags that are known.
+# Source: docs.nvidia.com/deeplearning/frameworks/vllm-release-notes, 25.10.
+FIRST_RELEASES: Mapping[str, str] = {"vllm": "0.10.2"}
+
+
 class Recipe(NamedTuple):
     """How a recipe of sparkrun that has no command starts an engine, and its defaults as flags."""
 
