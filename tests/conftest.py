@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import shortcuts
 from bundles import BUILT
 from click.testing import CliRunner
 from cluster import probe
@@ -27,16 +28,6 @@ from generator.sitefile.disk import beside
 # A node's own search path. Where a version manager's wrappers come first, each `python3` of a
 # script costs nine times as much.
 NODE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-# netplan starts Python, and that starts this program with the same arguments.
-NETPLAN = Path("/usr/libexec/netplan/generate")
-_GENERATE = f"""\
-#!/bin/sh
-if [ "$1" = generate ]; then
-  shift
-  exec {NETPLAN} "$@"
-fi
-exec /usr/sbin/netplan "$@"
-"""
 
 Bundle = Callable[[Path], Tree]
 Command = Callable[..., "Outcome"]
@@ -61,12 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PATH"] = f"{NODE_PATH}:{os.environ['PATH']}"
         os.environ[BUILT] = tempfile.mkdtemp(prefix="sparkgen-bundles.")
-        if NETPLAN.exists():
-            programs = Path(os.environ[BUILT]) / "programs"
-            programs.mkdir()
-            (programs / "netplan").write_text(_GENERATE)
-            (programs / "netplan").chmod(0o755)
-            os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+        shortcuts.place(programs := Path(os.environ[BUILT]) / "programs")
+        os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

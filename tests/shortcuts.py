@@ -1,0 +1,37 @@
+"""Programs that the tests find first: they answer as the real ones do, in less time."""
+
+import shutil
+from pathlib import Path
+
+_SCRIPTS = {
+    # netplan starts Python, and that starts this program with the same arguments.
+    "netplan": """\
+#!/bin/sh
+if [ "$1" = generate ]; then
+  shift
+  exec /usr/libexec/netplan/generate "$@"
+fi
+exec {program} "$@"
+""",
+    # What has passed once passes again: most scripts are the same in all bundles.
+    "shellcheck": """\
+#!/bin/sh
+digest=$(for word; do if [ -f "$word" ]; then cat "$word"; else echo "$word"; fi; done | sha256sum)
+passed={folder}/shellcheck-${{digest%% *}}
+if [ -e "$passed" ]; then
+  exit 0
+fi
+{program} "$@" || exit
+touch "$passed"
+""",
+}
+
+
+def place(folder: Path) -> None:
+    """Write those of the programs that are installed."""
+    folder.mkdir()
+    for name, script in _SCRIPTS.items():
+        program = shutil.which(name)
+        if program and (name != "netplan" or Path("/usr/libexec/netplan/generate").exists()):
+            (folder / name).write_text(script.format(folder=folder, program=program))
+            (folder / name).chmod(0o755)
