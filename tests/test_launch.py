@@ -86,6 +86,7 @@ def docker_options(service: dict[str, Any]) -> dict[str, list[str]]:
         "--ipc": [service["ipc"]],
         "--shm-size": [f"{int(service['shm_size']) >> 30}g"],
         "--memory": [f"{int(service['mem_limit']) >> 30}g"] if "mem_limit" in service else [],
+        "--cpuset-cpus": [service["cpuset"]] if "cpuset" in service else [],
         "--cap-drop": service.get("cap_drop", []),
         "--cap-add": service["cap_add"],
         "--security-opt": service["security_opt"],
