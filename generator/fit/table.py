@@ -1,14 +1,17 @@
 """A fit as text: the result, a table of nodes, and a bar for each."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from generator.columns import columns
 from generator.diagnostics import listed
-from generator.fit.alternatives import Alternative
 from generator.fit.assessment import Fit, NodeMemory
 from generator.hardware import NEWER_VISIBLE_GIB
 from generator.origin import Origin
 from generator.records import record
+
+if TYPE_CHECKING:
+    from generator.fit.alternatives import Alternative
 
 Row = tuple[str, ...]
 
@@ -180,12 +183,12 @@ def bar(node: NodeMemory, ascii_only: bool, color: bool, size: int = BAR_WIDTH) 
     return f"|{drawn}{' ' * (size - filled)}{over}"
 
 
-def compared(found: Sequence[Alternative], limit: int | None = None) -> str:
+def compared(found: Sequence["Alternative"], limit: int | None = None) -> str:
     """A table of alternatives; the site's own has a mark."""
     return columns(_COMPARED, [_compared(item) for item in found], limit) + "\n"
 
 
-def _compared(item: Alternative) -> Row:
+def _compared(item: "Alternative") -> Row:
     sizes = item.fit.parallel
     return (
         "*" if item.own else "",

@@ -7,10 +7,8 @@ from generator.diagnostics import Finding, Severity, Stage
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict, start_of, verdicts
 from generator.fabric.addressing import Fabric, plan
-from generator.fabric.subsets import group_kind, of_nodes
 from generator.fit import calibration as measurements
 from generator.fit.assessment import Fit, assess
-from generator.fit.automatic import settled
 from generator.fit.calibration import Calibration, calibrated
 from generator.records import record, replace
 from generator.rules import (
@@ -52,7 +50,6 @@ from generator.rules import (
 from generator.rules.flags.checking import CheckedFlags, check_flags
 from generator.rules.gateway import GatewayNode
 from generator.rules.listening import PortsOfNodes, ports_of_services
-from generator.rules.placing import placed, view
 from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Rule
 from generator.rules.waivers import waived
@@ -108,7 +105,7 @@ def check(
 ) -> tuple[list[Finding], CompleteDeclaration | None]:
     """All findings of the rules, and the declaration if all that a site takes is there."""
     measured = _calibration(declaration, beside)
-    facts = _Facts(settled(calibrated(declaration, measured)), document, beside, measured)
+    facts = _Facts(_settled(calibrated(declaration, measured)), document, beside, measured)
     # What stands beside groups that are not valid is no model and engine of all nodes.
     has_groups = declaration.groups or GROUPS in document.data
     for number in _in_order():
@@ -118,6 +115,15 @@ def check(
     findings, checked = _together(facts, parts)
     taken = policy.applied(findings) if policy else findings
     return waived(taken, declaration.waivers, checked), _complete(facts, parts)
+
+
+def _settled(declaration: Declaration) -> Declaration:
+    """The declaration with numbers for what its model leaves to be found."""
+    if declaration.model is None or not declaration.model.automatic:
+        return declaration
+    from generator.fit import automatic
+
+    return automatic.settled(declaration)
 
 
 def _calibration(declaration: Declaration, beside: Beside) -> Calibration | None:
@@ -145,6 +151,9 @@ class _Part:
 
 def _checked(group: DeclaredGroup, site: "_Facts") -> _Part:
     """What the rules say of a group as of a site of its own."""
+    from generator.fabric.subsets import group_kind, of_nodes
+    from generator.rules.placing import view
+
     declared = site.declaration.of_group(group)
     kind = None
     if declared.nodes and declared.topology and site.fabric:
@@ -158,7 +167,7 @@ def _checked(group: DeclaredGroup, site: "_Facts") -> _Part:
         }
     declared = replace(declared, topology=topology, services=services)
     facts = _Facts(
-        settled(calibrated(declared, site.calibration)),
+        _settled(calibrated(declared, site.calibration)),
         view(site.document, group),
         site.beside,
         site.calibration,
@@ -177,6 +186,10 @@ def _checked(group: DeclaredGroup, site: "_Facts") -> _Part:
 
 def _together(site: "_Facts", parts: Sequence[_Part]) -> tuple[list[Finding], set[str]]:
     """All findings, each once: groups that are alike have the same model and engine."""
+    if not parts:
+        return site.findings, site.checked
+    from generator.rules.placing import placed
+
     count = len(site.findings)
     of_groups = (
         placed(finding, part.group) for part in parts for finding in part.facts.findings[count:]

@@ -16,8 +16,7 @@ from generator.site import Rank
 from generator.site.control_plane import control_planes
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.sitefile.slips import before_comment
-from generator.sitefile.source import Document, Plain
-from generator.sitefile.values import value_at
+from generator.sitefile.source import Document, Plain, value_at
 
 # From here on NCCL can pick a port by the peer's subnet.
 SUBNET_AWARE_NCCL = (2, 30, 7)

@@ -1,14 +1,17 @@
 """Rules about memory: whether the model fits, and what is left to the system."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
-from generator.fit.alternatives import Change, nearest_changes
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.calibration import Calibration
 from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+
+if TYPE_CHECKING:
+    from generator.fit.alternatives import Change
 
 WARNED, REFUSED = 0.85, 0.92
 _UTILIZATION = ("engine", "memory_utilization")
@@ -62,6 +65,8 @@ def does_not_fit(
         f"KV cache of {count} of {fit.context} tokens {cache:.1f}"
     )
     needed, given = _apart(_need(fit), worst.share_gib)
+    from generator.fit.alternatives import nearest_changes
+
     changes = nearest_changes(nodes, model, engine, fit)
     yield Fault(
         f"the model does not fit: {worst.node} needs {needed} GiB and the engine has "
@@ -151,7 +156,7 @@ def _apart(need: float, share: float) -> tuple[str, str]:
     return texts
 
 
-def _proposals(changes: Sequence[Change]) -> tuple[Proposal, ...]:
+def _proposals(changes: Sequence["Change"]) -> tuple[Proposal, ...]:
     """The changes as edits, where all of them are: further nodes are a person's to add."""
     if not all(change.path for change in changes):
         return ()

@@ -3,8 +3,7 @@
 from generator.diagnostics import Edit, Finding, KeyPath, Related, Rewrite
 from generator.records import replace
 from generator.sitefile.declaration import DeclaredGroup
-from generator.sitefile.source import Document
-from generator.sitefile.values import value_at
+from generator.sitefile.source import Document, value_at
 
 
 def placed(finding: Finding, group: DeclaredGroup) -> Finding:

@@ -11,9 +11,8 @@ from generator.rules.registry import Fault, rule
 from generator.sitefile import redaction
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.sitefile.sections import path_in_group
-from generator.sitefile.source import Document
+from generator.sitefile.source import Document, value_at
 from generator.sitefile.text_types import form_fault
-from generator.sitefile.values import value_at
 
 
 @rule("SG710")

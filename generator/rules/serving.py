@@ -28,8 +28,7 @@ from generator.sitefile.declaration import (
     Settings,
     Topology,
 )
-from generator.sitefile.source import Document
-from generator.sitefile.values import value_at
+from generator.sitefile.source import Document, value_at
 
 Groups = Sequence[DeclaredGroup]
 

@@ -47,9 +47,9 @@ from generator.sitefile.meanings import (
     unwrapped,
     wrapped,
 )
+from generator.sitefile.source import value_at
 from generator.sitefile.text_types import FORM_HELP, valid_text
 from generator.sitefile.validation import as_typed, is_valid
-from generator.sitefile.values import value_at
 
 UNKNOWN = cerberus.errors.UNKNOWN_FIELD.code
 

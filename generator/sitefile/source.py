@@ -521,3 +521,13 @@ def _span(node: yaml.Node, levels: int = 4) -> Span:
             if span.line == span.end_line == start.line:
                 return Span(start.line, start.column, span.end_line, span.end_column)
     return Span(start.line, start.column, end.line, end.column)
+
+
+def value_at(data: Any, path: KeyPath) -> Any:
+    """What stands at a path, None where nothing does."""
+    for part in path:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data

@@ -22,7 +22,7 @@ from generator.diagnostics import (
 )
 from generator.records import record, replace
 from generator.sitefile.slips import is_content, width
-from generator.sitefile.source import Document, Plain
+from generator.sitefile.source import Document, Plain, value_at
 
 # Whether the schema takes a text at a path.
 Fits = Callable[[KeyPath, Any], bool]
@@ -111,16 +111,6 @@ def _is_first(document: Document, span: Span) -> bool:
 def _line(document: Document, span: Span) -> str:
     """The line of text in which a place begins."""
     return document.file(span).text.split("\n")[span.line]
-
-
-def value_at(data: Any, path: KeyPath) -> Any:
-    """What stands at a path, None where nothing does."""
-    for part in path:
-        try:
-            data = data[part]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return data
 
 
 def _is_of_value(finding: Finding) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from generator.diagnostics import KeyPath
 from generator.records import record
 from generator.site import Site
-from generator.sitefile.values import value_at
+from generator.sitefile.source import value_at
 
 
 @record

@@ -13,10 +13,8 @@ from generator.catalogs.flag_files import is_between, is_covered
 from generator.catalogs.replacements import replacement
 from generator.diagnostics import KeyPath, Related, replacements
 from generator.records import record
-from generator.rules.flags import name_faults, variable_faults
-from generator.rules.flags.name_faults import Verdict
 from generator.rules.flags.parser import Parser, parsers
-from generator.rules.flags.value_faults import value_fault
+from generator.rules.flags.value_faults import Verdict, value_fault
 from generator.rules.registry import Fault
 from generator.sitefile.declaration import Argument, DeclaredEngine
 
@@ -68,7 +66,7 @@ def check_flags(engine: DeclaredEngine) -> CheckedFlags | None:
     faults: dict[str, list[Fault]] = defaultdict(list)
     verdicts = (
         *agreed([_flags(engine, each) for each in known]),
-        *agreed([variable_faults.faults(_variables(engine), each) for each in known]),
+        *agreed([_variable_faults(engine, each) for each in known]),
     )
     for rule, fault in verdicts:
         faults[rule].append(fault)
@@ -88,9 +86,14 @@ def _entry(verdict: Verdict) -> KeyPath:
     return verdict[1].path[:3]
 
 
-def _variables(engine: DeclaredEngine) -> Mapping[str, str]:
-    """The variables, but for those that the build is said to have."""
-    return {name: value for name, value in engine.env.items() if name not in engine.own.env}
+def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Verdict]:
+    """What is wrong with the variables, but for those that the build is said to have."""
+    own = {name: value for name, value in engine.env.items() if name not in engine.own.env}
+    if not own:
+        return ()
+    from generator.rules.flags import variable_faults
+
+    return variable_faults.faults(own, known)
 
 
 def _flags(engine: DeclaredEngine, known: Parser) -> Iterator[Verdict]:
@@ -114,17 +117,32 @@ def _flag(name: str, value: Argument, known: Parser, engine: DeclaredEngine) -> 
     if key == _SPECULATION and _speculates_otherwise(engine):
         key = None
     if key is not None:
-        return _bad_value(name, value, known) or name_faults.owned(name, key, value)
+        return _bad_value(name, value, known) or _name_fault(name, value, known, key)
     if engine.own.has_flag(name):
         return None
-    if found is None:
-        return name_faults.unknown(name, known)
-    if found.is_short:
-        return name_faults.short(name, found)
+    if found is None or found.is_short:
+        return _name_fault(name, value, known)
     verdict = value_fault(name, value, found, known, _is_own_parser(name, value, engine))
     if verdict is None and found.flag.deprecated is not None:
-        return name_faults.deprecated(name, found, known)
+        return _name_fault(name, value, known)
     return verdict
+
+
+def _name_fault(name: str, value: Argument, known: Parser, key: str | None = None) -> Verdict:
+    """What is wrong with a name: `key` sets the flag, there is none, or it is deprecated."""
+    # Most names are right, and what to say of the others takes long to import.
+    from generator.rules.flags import name_faults
+
+    if key is not None:
+        return name_faults.owned(name, key, value)
+    found = known.catalog.find(name)
+    if found is None:
+        return name_faults.unknown(name, known)
+    return (
+        name_faults.short(name, found)
+        if found.is_short
+        else name_faults.deprecated(name, found, known)
+    )
 
 
 _SPECULATION = "model.speculative"

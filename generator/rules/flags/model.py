@@ -8,9 +8,8 @@ from generator.diagnostics import Severity
 from generator.models.architecture import is_of_modelopt
 from generator.records import replace
 from generator.rules.flags.checking import CheckedFlags, agreed
-from generator.rules.flags.name_faults import Verdict
 from generator.rules.flags.parser import Parser
-from generator.rules.flags.value_faults import choice_faults
+from generator.rules.flags.value_faults import Verdict, choice_faults
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredModel
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from generator.diagnostics import Severity
 from generator.rules.flags.checking import CheckedFlags
-from generator.rules.flags.name_faults import placed
 from generator.rules.registry import Fault, rule
 from generator.sitefile.source import Document
 
@@ -26,6 +25,8 @@ def flag_of_the_generator(flags: CheckedFlags, document: Document) -> Iterator[F
           memory_utilization: 0.8
     """
     for fault in flags.of("SG604"):
+        from generator.rules.flags.name_faults import placed
+
         yield placed(fault, document)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from generator import diagnostics
 from generator.catalogs.flag_files import versions
 from generator.catalogs.replacements import replacement
-from generator.rules.flags.name_faults import Verdict
 from generator.rules.flags.parser import Parser, of_other_versions
+from generator.rules.flags.value_faults import Verdict
 from generator.rules.registry import Fault
 
 

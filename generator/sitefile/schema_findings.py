@@ -1,0 +1,145 @@
+"""What the schema's errors mean, as findings: each mistake once, at its place.
+
+`key_faults.py` words an error; here is what several of them have behind them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from generator import catalogs
+from generator.diagnostics import Finding, KeyPath, did_you_mean
+from generator.records import replace
+from generator.sitefile import aliases
+from generator.sitefile.key_faults import REQUIRED, UNKNOWN, fault, finding_of
+from generator.sitefile.key_rules import rules_at, section_of, types_of
+from generator.sitefile.lost_sections import LostSection, is_explained, lost_sections
+from generator.sitefile.moved_keys import Misplaced, misplaced
+from generator.sitefile.sections import GROUPS, SECTIONS
+from generator.sitefile.source import Document, value_at
+from generator.sitefile.validation import is_valid
+from generator.sitefile.values import near_misses
+
+
+def no_mapping() -> Finding:
+    """The file holds a list or a text."""
+    message = "a site file is a mapping of keys to values"
+    return fault("SG103", message, (), help="start with 'version: 1'")
+
+
+def findings(document: Document, typed: Any, errors: Sequence[Any]) -> list[Finding]:
+    """What is wrong with a document, with its data as the schema wants it and all its errors."""
+    unknown = [tuple(error.document_path) for error in errors if error.code == UNKNOWN]
+    lost: list[LostSection | Misplaced] = []
+    if not document.parts:
+        # What was meant shows in the order of lines, and two files have none.
+        lost += _lost_sections(errors, unknown, document)
+        lost += misplaced(document, unknown, is_valid)
+    said = [f for f in document.findings if not is_explained(lost, f.path)]
+    rest = [
+        error
+        for error in errors
+        if not any(is_explained(lost, path) for path in (tuple(error.document_path), _rival(error)))
+    ]
+    said += [
+        _with_version_of_the_image(finding, typed) if place == _VERSION else finding
+        for place, finding in _without_cascades(rest, document.findings, typed)
+    ]
+    found = near_misses(document, said, document.data, is_valid) if said else []
+    return [one.finding for one in lost] + found
+
+
+def _lost_sections(
+    errors: Iterable[Any], unknown: list[KeyPath], document: Document
+) -> Iterator[LostSection]:
+    """Sections that are not there, whose keys stand in another one, which can't take them."""
+    in_groups = ("model", "engine") if GROUPS in document.data else ()
+    missing = [s for s in SECTIONS if s not in document.data and s not in in_groups]
+    if not missing:
+        return
+    others = [_rival(error) for error in errors]
+    others += [
+        path
+        for error in errors
+        if error.rule == "allowed"
+        for path in [tuple(error.document_path)]
+        if isinstance(path[-1], str)
+        and any(is_valid((section, path[-1]), error.value) for section in missing)
+    ]
+    yield from lost_sections(missing, [*unknown, *filter(None, others)], document)
+
+
+def _rival(error: Any) -> KeyPath:
+    """The key that is excluded by the one which an error is about."""
+    if error.rule != "excludes":
+        return ()
+    return (*error.document_path[:-1], types_of({"type": error.constraint})[0])
+
+
+def _without_cascades(
+    errors: Iterable[Any], said: Iterable[Finding], data: Any
+) -> Iterator[tuple[KeyPath, Finding]]:
+    """One finding per mistake, with its place: a misspelt key is not also a missing one.
+
+    `said` is what reading has found: a key that was not read may be the one that is missing, and a
+    value with a tag is not also one of the wrong form.
+    """
+    flat = list(errors)
+    unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in said if f.rule in _UNREAD}
+    tagged = {finding.path for finding in said if finding.rule == "SG010"}
+    empty = {finding.path for finding in said if finding.rule == "SG003"}
+    misspelt: dict[KeyPath, list[str]] = {}
+    moved: set[KeyPath] = set()
+    for error in flat:
+        if error.code == UNKNOWN:
+            *parents, key = error.document_path
+            misspelt.setdefault(tuple(parents), []).append(str(key))
+            moved.add((section_of(str(key), tuple(parents)), key))
+    for error in flat:
+        path = tuple(error.document_path)
+        if any(path[:end] in tagged for end in range(len(path) + 1)):
+            continue
+        if _is_other_form(error, path, data):
+            continue
+        if error.code == REQUIRED:
+            siblings = misspelt.get(path[:-1], [])
+            wanted = str(path[-1])
+            known_as = any(aliases.meant(sibling, [wanted]) for sibling in siblings)
+            if path[:-1] in unread or known_as or did_you_mean(wanted, siblings):
+                continue
+            if path in moved:
+                continue
+        if error.rule == "nullable" and path in empty:
+            continue
+        yield path, finding_of(error, path, data)
+
+
+def _is_replaced(path: KeyPath, data: Any) -> bool:
+    """Whether another key takes the place of one that is missing."""
+    other = rules_at(path).get("meta", {}).get("unless")
+    return other is not None and other in value_at(data, path[:-1])
+
+
+def _is_other_form(error: Any, path: KeyPath, data: Any) -> bool:
+    """Whether it is said at the model and the engine, or at what may stand in their place."""
+    if error.code == REQUIRED:
+        return path[-1] in _IN_PLACE_OF_BOTH or _is_replaced(path, data)
+    return error.rule == "excludes" and error.constraint in _IN_PLACE_OF_BOTH
+
+
+# Of a model and an engine.
+_IN_PLACE_OF_BOTH = (GROUPS, "like")
+_UNREAD = ("SG004", "SG009")
+
+_VERSION: KeyPath = ("engine", "version")
+
+
+def _with_version_of_the_image(finding: Finding, data: Mapping[str, Any]) -> Finding:
+    """A missing version is the one that the image holds, where that is known."""
+    if finding.rule != "SG102":
+        return finding
+    section = data.get("engine")
+    reference = section.get("image") if isinstance(section, dict) else None
+    known = catalogs.image(reference) if isinstance(reference, str) else None
+    if known is None or not known.version:
+        return finding
+    return replace(finding, help=f"write 'version: {known.version}', as in the image")
