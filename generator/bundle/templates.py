@@ -2,8 +2,11 @@
 
 import contextlib
 import json
+import os
 import sys
+from collections.abc import MutableMapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import (
@@ -13,6 +16,8 @@ from jinja2 import (
     FileSystemLoader,
     ModuleLoader,
     StrictUndefined,
+    Template,
+    TemplateNotFound,
 )
 from jinja2.bccache import Bucket
 
@@ -39,6 +44,24 @@ class _CompiledTemplates(FileSystemBytecodeCache):
                 super().dump_bytecode(bucket)
 
 
+class _PrecompiledTemplates(ModuleLoader):
+    """Templates that a wheel has compiled; Python looks for none of the parts that don't exist."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._files = frozenset(os.listdir(folder))  # noqa: PTH208 (names alone)
+
+    def load(
+        self,
+        environment: Environment,
+        name: str,
+        globals: MutableMapping[str, Any] | None = None,  # noqa: A002 (Jinja calls it so)
+    ) -> Template:
+        if self.get_module_filename(name) not in self._files:
+            raise TemplateNotFound(name)
+        return super().load(environment, name, globals)
+
+
 @cache
 def _template(name: str) -> Any:
     return _environment().get_template(f"{name}.j2")
@@ -47,7 +70,7 @@ def _template(name: str) -> Any:
 @cache
 def _environment() -> Environment:
     if (compiled := precompiled.templates()).is_dir():
-        return environment(loader=ModuleLoader(compiled))
+        return environment(loader=_PrecompiledTemplates(compiled))
     folder = str(PACKAGE / "__pycache__")
     return environment(bytecode_cache=_CompiledTemplates(folder, "template-%s.cache"))
 

@@ -31,8 +31,7 @@ from generator.sitefile.declaration import (
     Settings,
 )
 from generator.sitefile.sections import GROUPS
-from generator.sitefile.source import Document
-from generator.sitefile.values import value_at
+from generator.sitefile.source import Document, value_at
 
 Groups = Sequence[DeclaredGroup]
 

@@ -14,43 +14,17 @@ from generator.sitefile.automatic import automatic
 from generator.sitefile.key_rules import rules_at, rules_of_key, types_of
 from generator.sitefile.sections import site_schema
 from generator.sitefile.source import Plain
-from generator.sitefile.text_types import argument_fault, form_fault, setting_fault
+from generator.sitefile.text_types import FORMS, argument_fault, form_fault, setting_fault
 
 
 def is_valid(path: KeyPath, value: Any) -> bool:
     """Whether a value that is read from a file is right at a path."""
-    rules = _with_forms(rules_at(path))
+    rules = rules_at(path)
     if not rules:
         return False
     validator = _Validator(UnvalidatedSchema({"value": rules}))
-    typed = as_typed(value, rules_at(path))
+    typed = as_typed(value, rules)
     return bool(validator.validate({"value": typed}, normalize=False))
-
-
-def _with_forms(rules: Any) -> Any:
-    """The rules as Cerberus takes them: every `check_with` a function, and nothing for people."""
-    if isinstance(rules, list):
-        return [_with_forms(item) for item in rules]
-    if isinstance(rules, dict):
-        return {
-            key: _form_check(value) if key == "check_with" else _with_forms(value)
-            for key, value in rules.items()
-            if key != "meta"
-        }
-    return rules
-
-
-_FAULTS = {"argument": argument_fault, "setting": setting_fault}
-
-
-def _form_check(name: str) -> Callable[[str, Any, Callable[[str, str], None]], None]:
-    fault = _FAULTS.get(name) or partial(form_fault, name)
-
-    def check_with(field: str, value: Any, error: Callable[[str, str], None]) -> None:
-        if said := fault(value):
-            error(field, said)
-
-    return check_with
 
 
 @cache
@@ -58,10 +32,29 @@ def site_validator() -> Any:
     """What checks a whole site file against its schema."""
     # Cerberus would check the schema against its own schema first, which takes longer than all the
     # rest of reading a site; the tests do that once.
-    return _Validator(UnvalidatedSchema(_with_forms(site_schema())))
+    return _Validator(UnvalidatedSchema(site_schema()))
 
 
-class _Validator(cerberus.Validator):  # type: ignore[misc]
+_FAULTS = {"argument": argument_fault, "setting": setting_fault}
+
+
+def _checker(form: str) -> Callable[[Any, str, Any], None]:
+    """What Cerberus calls for `check_with: FORM`."""
+    fault = _FAULTS.get(form) or partial(form_fault, form)
+
+    def check_with(validator: Any, field: str, value: Any) -> None:
+        if said := fault(value):
+            validator._error(field, said)
+
+    return check_with
+
+
+_CHECKERS: Any = type(
+    "_Checkers", (), {f"_check_with_{form}": _checker(form) for form in (*FORMS, *_FAULTS)}
+)
+
+
+class _Validator(_CHECKERS, cerberus.Validator):  # type: ignore[misc]
     """Made for files of any size, and any number of errors in them.
 
     Lengths come first: of a list that is too long the entries are not looked at.
