@@ -1,7 +1,5 @@
 """The command line; each command is a module of `generator.commands`, imported when called."""
 
-import atexit
-import gc
 import os
 from importlib import import_module
 from pathlib import Path
@@ -34,9 +32,6 @@ COMMANDS = (
     "lsp",
 )
 
-# Of which one command on a small site makes less, so that only large ones collect garbage.
-_OBJECTS = 200_000
-
 
 class _Commands(click.Group):
     """Commands whose own faults end in one line, like everybody else's."""
@@ -65,7 +60,6 @@ class _Commands(click.Group):
             raise click.UsageError(f"{error.message} {near}".strip(), context) from None
 
     def invoke(self, context: click.Context) -> object:
-        _collect_less_garbage()
         if os.environ.get("FORCE_COLOR"):
             # Else Click takes colors out of what goes to a file.
             context.color = True
@@ -75,15 +69,6 @@ class _Commands(click.Group):
             raise
         except Exception as error:
             _own_fault(error)
-
-
-def _collect_less_garbage() -> None:
-    """Spare a process that ends soon the search for cycles in all that it imports.
-
-    Neither is of use: what a command makes is free of cycles, and the end of the process frees all.
-    """
-    gc.set_threshold(_OBJECTS)
-    atexit.register(gc.freeze)
 
 
 def _own_fault(error: BaseException) -> NoReturn:
