@@ -7,6 +7,7 @@ from typing import Any
 
 import cerberus
 import pytest
+from cerberus.schema import UnvalidatedSchema
 from conftest import Command
 from error_cases import CASES
 from jsonschema import Draft202012Validator
@@ -159,7 +160,7 @@ TEXTS = [*WORDS.split(), *BLANKS, "x" * 33, "x" * 500]
 def alone(rules: Rules) -> cerberus.Validator:
     """A validator of one value, `{"value": ...}`, whatever stands beside it."""
     own = {key: rule for key, rule in rules.items() if key not in ("excludes", "required")}
-    return cerberus.Validator(validation._with_forms({"value": own}))
+    return validation._Validator(UnvalidatedSchema({"value": own}))
 
 
 @each_key
