@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.diagnostics import listed, removal
+from generator.diagnostics import Severity, listed, removal
 from generator.fabric.addressing import Fabric
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
@@ -37,6 +37,34 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
             "take it out: sparkgen sets none",
             proposals=removal(path),
         )
+
+
+@rule("SG617", Severity.WARNING, unless="SG615")
+def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+    """A bound of memory is below the memory that there is.
+
+    A container may have all of the node's memory unless it is told otherwise, and the node freezes
+    before a bound above that is reached. What lies in /dev/shm is memory too.
+
+    Source: Docker, "Resource constraints"; tmpfs(5).
+
+    Bad:
+        engine:
+          container: {memory: 512g}
+
+    Good:
+        engine:
+          container: {memory: 100g}
+    """
+    least = min(nodes, key=lambda node: node.visible_gib)
+    bounds = {"memory": engine.container.memory_gib, "shm": engine.container.shm_gib}
+    for key, gib in bounds.items():
+        if gib and gib > least.memory_gb:
+            yield Fault(
+                f"{gib} GiB are more than the {least.memory_gb} GB of {least.name}",
+                ("engine", "container", key),
+                "write less, or take it out",
+            )
 
 
 @rule("SG684", unless="SG602")

@@ -49,7 +49,7 @@ def _context_of_heads(start: Start) -> Refusal | None:
         return start.refuse(
             _DCP,
             f"decode context parallelism shares copies of KV heads, and with tensor size {tensor} "
-            f"{kv_heads} of them have {max(1, tensor // kv_heads)} each",
+            f"each of the {kv_heads} has {max(1, tensor // kv_heads)}",
             "take it out: the tensor size must be larger than the number of KV heads",
         )
     if heads // kv_heads % size:
