@@ -1,8 +1,14 @@
 """A node in namespaces of its own, where nginx runs with the generated configuration."""
 
+import os
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from bundles import on_node
+
+# A virtual environment with LiteLLM, made of litellm.txt.
+LITELLM = Path(os.environ.get("SPARKGEN_LITELLM", Path(__file__).parent / ".programs/litellm"))
 
 # A node's own /etc is read-only in the tests; the keys are written.
 _WRITABLE = 'mount --bind "$0/etc/sparkgen" /etc/sparkgen && exec "$@"'
@@ -21,6 +27,13 @@ for address; do ip address add "$address/24" dev lo; done
 exec sleep infinity
 """
 
+_LITELLM = """\
+mkdir /run/bin && cat >/run/bin/litellm <<'END' && chmod 755 /run/bin/litellm
+#!/bin/sh
+exec /run/program/bin/python3 -c 'from litellm import run_server; run_server()' "$@"
+END
+"""
+
 
 def writable(tree: Path, *argv: str) -> list[str]:
     """Prefix a program so that it is on the node, and may write its /etc/sparkgen."""
@@ -30,6 +43,17 @@ def writable(tree: Path, *argv: str) -> list[str]:
 def machine(tree: Path, *addresses: str) -> list[str]:
     """A program that holds the namespaces for as long as it runs."""
     return writable(tree, "unshare", "--net", "sh", "-c", _MACHINE, "sh", *addresses)
+
+
+def holding(tree: Path, within: Sequence[str]) -> list[str]:
+    """The same in the network that a prefix leads to."""
+    return [*within, *writable(tree, "sh", "-c", _MACHINE, "sh")]
+
+
+def give_litellm(process: int) -> str:
+    """Have `litellm` there, from the environment that PROGRAM named; the search path with it."""
+    subprocess.run([*entering(process), "sh", "-c", _LITELLM], check=True)
+    return f"/run/bin:{os.environ['PATH']}"
 
 
 def entering(process: int) -> list[str]:

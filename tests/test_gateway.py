@@ -20,7 +20,7 @@ import pytest
 from bundles import IN_GROUPS, composed_service
 from conftest import Command
 from programs import require, require_root
-from proxied import entering, is_up, machine
+from proxied import LITELLM, entering, give_litellm, is_up, machine
 from waiting import PATIENCE, until
 
 from generator.services.gateway import Gateway, routes
@@ -34,13 +34,7 @@ FOLDER = next(
 )
 SITE = FOLDER.site
 ACTIVE = [part.group for part in SITE.parts if part.is_active]
-LITELLM = Path(os.environ.get("SPARKGEN_LITELLM", Path(__file__).parent / ".programs/litellm"))
 PROGRAM = (Path(__file__).parent / "fake_engine.py").read_text()
-
-_COMMAND = """\
-#!/bin/sh
-exec /run/program/bin/python3 -c 'from litellm import run_server; run_server()' "$@"
-"""
 
 # Asks so many questions, so many at a time, and prints of each its status, who answered and whether
 # it is whole; says before when the first part of them is done.
@@ -305,24 +299,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("whole")
     file = "/opt/sparkgen/gateway.yaml"
     service = composed_service(FOLDER.copy(folder / "read"), "sparkgen-gateway", "gateway", file)
-    command = folder / "bin"
-    command.mkdir()
     with ExitStack() as stack:
         node = started(folder, stack, LITELLM)
-        node.run(
-            "sh", "-c", f"mkdir /run/bin; echo '{_escaped(_COMMAND)}' | base64 -d >/run/bin/litellm"
-        )
-        node.run("chmod", "755", "/run/bin/litellm")
-        env = {**service["environment"], "PATH": f"/run/bin:{os.environ['PATH']}"}
+        env = {**service["environment"], "PATH": give_litellm(node.holder)}
         node.start("gateway", [*service["entrypoint"], *service["command"]], env=env)
         until(lambda: node.tried(f"{node.url}/health"))
         yield node
-
-
-def _escaped(text: str) -> str:
-    from base64 import b64encode
-
-    return b64encode(text.encode()).decode()
 
 
 @pytest.fixture

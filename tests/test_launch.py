@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import COMPOSED, NODES, NodeFolder, composed, on_node
+from bundles import COMPOSED, IN_GROUPS, NODES, NodeFolder, composed, on_node
 from programs import program
 from stand_ins import StandIns
 from waiting import PATIENCE, until
@@ -317,6 +317,20 @@ def test_bare(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     of_the_shell = {name: shown[name] for name in ("PWD", "SHLVL", "_")}
     # What is secret the engine is handed by secrets.sh, which a shell has to run.
     assert shown == stand_ins.env | given | of_the_shell
+
+
+def test_scripts_without_a_container_know_their_group(tmp_path: Path, stand_ins: StandIns) -> None:
+    """In its container each group has its facts where the only engine of a node has them."""
+    folder = next(f for f in IN_GROUPS if str(f) == "golden-groups-one-node/spark1")
+    tree = folder.copy(tmp_path)
+    for part in folder.site.parts:
+        program = part.head.container.entrypoint
+        stand_ins.add(program)
+        done = stand_ins.run(*launch(tree, "--group", part.group, "--bare"))
+        assert done.returncode == 0, done.stderr
+        facts = stand_ins.environment(program)["SPARKGEN_FACTS"]
+        assert facts == part.place("/etc/sparkgen/container.env")
+        assert (tree / facts.lstrip("/")).exists()
 
 
 NAMES = ("name", "program", "arguments", "variables", "line", "client", "status", "REPLY")

@@ -130,7 +130,7 @@ def test_no_request_hangs_while_a_worker_dies(cluster: Cluster) -> None:
     until(cluster.answers, SECONDS)
     start = time.monotonic()
     body = {"max_tokens": 16}
-    load = Load(f"{cluster.url}/v1/completions", body, REQUESTS, CLIENTS, SECONDS)
+    load = Load(f"{cluster.url}/v1/chat/completions", body, REQUESTS, CLIENTS, SECONDS)
     places = [cluster.within(name) for name in cluster.trees]
     answers = load.send(places, lambda: cluster.engines["spark3"].kill("ggml-rpc-server"))
     ends = Counter(answer.end for answer in answers)

@@ -125,7 +125,7 @@ def test_a_dead_rank_is_seen_and_no_request_hangs(cluster: Cluster) -> None:
         return time.monotonic() - start
 
     body = {"model": "tiny", "max_tokens": 8}
-    load = Load(f"{cluster.url}/v1/completions", body, REQUESTS, CLIENTS, LIMIT + 2 * MINUTE)
+    load = Load(f"{cluster.url}/v1/chat/completions", body, REQUESTS, CLIENTS, LIMIT + 2 * MINUTE)
     with ThreadPoolExecutor() as pool:
         seen = {
             "the rank ends, and its unit fails": pool.submit(

@@ -29,7 +29,7 @@ mount -t proc proc /proc
 hostname "$1"
 mkdir -p /var/cache/sparkgen
 # The first process of a namespace is no engine: signals that a program sends itself don't end it.
-bash /opt/sparkgen/launch.sh --bare
+bash /opt/sparkgen/launch.sh ${2:+--group "$2"} --bare
 exit $?
 """
 
@@ -90,11 +90,16 @@ def launched(
 
 
 def launch(
-    node: str, tree: Path, within: Sequence[str], work: Path, env: Mapping[str, str]
+    node: str,
+    tree: Path,
+    within: Sequence[str],
+    work: Path,
+    env: Mapping[str, str],
+    group: str = "",
 ) -> Running:
-    """Start the engine of a node."""
+    """Start the engine of a node, or that of a group on it."""
     unshare = ("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child")
-    argv = [*within, *unshare, "bash", "-c", _BOOT, str(tree), node]
+    argv = [*within, *unshare, "bash", "-c", _BOOT, str(tree), node, group]
     log = work / f"{node}.log"
     with log.open("ab") as file:
         process = subprocess.Popen(

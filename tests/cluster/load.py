@@ -31,13 +31,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Load:
-    """So many streams; a client gives one up where nothing has come for `limit` seconds."""
+    """So many streams of chat; a client gives one up where nothing has come for `limit` seconds."""
 
     url: str
     body: Mapping[str, object]
     count: int
     clients: int
     limit: float
+    key: str = ""
 
     def send(self, places: Sequence[Sequence[str]], halfway: Callable[[], object]) -> list[Answer]:
         """Send it from where prefixes lead, and do something once half of it is answered."""
@@ -71,6 +72,7 @@ class Load:
             "prompts": [str(each) for each in range(number, self.count, places)],
             "clients": self.clients // places,
             "limit": self.limit,
+            "key": self.key,
         }
         assert clients.stdin
         with clients.stdin as file:
@@ -78,19 +80,23 @@ class Load:
 
 
 def _ask_all(told: Mapping[str, Any]) -> None:
+    turn = threading.Lock()
+
     def ask(prompt: str) -> None:
         start = time.monotonic()
-        end = _ask(told["url"], {**told["body"], "prompt": prompt}, told["limit"])
-        print(json.dumps([end, time.monotonic() - start]), flush=True)
+        question = [{"role": "user", "content": prompt}]
+        body = {**told["body"], "messages": question}
+        end = _ask(told["url"], body, told["key"], told["limit"])
+        with turn:
+            print(json.dumps([end, time.monotonic() - start]), flush=True)
 
     with ThreadPoolExecutor(told["clients"]) as pool:
         list(pool.map(ask, told["prompts"]))
 
 
-def _ask(url: str, body: Mapping[str, object], limit: float) -> str:
-    request = urllib.request.Request(
-        url, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
+def _ask(url: str, body: Mapping[str, object], key: str, limit: float) -> str:
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     try:
         answer = urllib.request.urlopen(request, timeout=limit)
     except (OSError, HTTPException) as error:

@@ -1,5 +1,7 @@
 """Sites of a model so small that it runs anywhere: the lines of theirs are a real site's."""
 
+import textwrap
+
 from cluster.tiny_model import CONTEXT, HEADS, LAYERS, WIDTH
 
 FOLDER = "/srv/models/tiny"
@@ -66,6 +68,22 @@ def llama_text(nodes: int) -> str:
     return _text(nodes, _LLAMA)
 
 
+def groups_text() -> str:
+    """Two pairs with one model, a node with another, and the address of both, all llama.cpp."""
+    served = textwrap.indent(_LLAMA, "    ")
+    pair, single = (f"    parallel: {{pipeline: {nodes}}}\n" for nodes in (2, 1))
+    other = served.replace("served_name: tiny", "served_name: other")
+    return (
+        f"version: 1\nname: tiny\nnodes:\n{_members(5)}cabling:\n"
+        "  - endpoints: [spark1:p0, spark2:p0]\n  - endpoints: [spark3:p0, spark4:p0]\n"
+        "topology: {kind: pairs}\ngroups:\n"
+        f"  - name: chat\n    nodes: [spark1, spark2]\n{served}  {pair}"
+        "  - name: chat-b\n    nodes: [spark3, spark4]\n    like: chat\n"
+        f"  - name: other\n    nodes: [spark5]\n{other}  {single}"
+        "services: {gateway: {node: spark5}}\n"
+    )
+
+
 def vllm_text(nodes: int, kind: str = "dense", parallel: str = "", drafts: bool = False) -> str:
     """Nodes under vLLM, which runs on the processor by its environment."""
     draft = f"  speculative: {{method: draft, source: {FOLDER}/draft, tokens: 3}}\n"
@@ -80,14 +98,17 @@ def vllm_text(nodes: int, kind: str = "dense", parallel: str = "", drafts: bool 
 
 def _text(nodes: int, served: str, parallel: str = "") -> str:
     kind, cables = _CABLES[nodes]
-    members = "".join(
-        f"  - {{name: spark{n}, management: {{interface: enP7s7, address: 10.0.0.{10 + n}/24}}}}\n"
-        for n in range(1, nodes + 1)
-    )
     cabling = "".join(
         f"  - endpoints: [spark{a}:p{port}, spark{b}:p{other}]\n" for a, port, b, other in cables
     )
     return (
-        f"version: 1\nname: tiny\nnodes:\n{members}cabling:\n{cabling}"
+        f"version: 1\nname: tiny\nnodes:\n{_members(nodes)}cabling:\n{cabling}"
         f"topology: {{kind: {kind}}}\n{served}  parallel: {parallel or f'{{pipeline: {nodes}}}'}\n"
+    )
+
+
+def _members(nodes: int) -> str:
+    return "".join(
+        f"  - {{name: spark{n}, management: {{interface: enP7s7, address: 10.0.0.{10 + n}/24}}}}\n"
+        for n in range(1, nodes + 1)
     )

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -62,7 +63,10 @@ _JOURNAL = {
     "[Service]\nType=notify\nSockets=systemd-journald.socket\n"
     "ExecStart=/lib/systemd/systemd-journald\n",
 }
-_BLANK = "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n"
+# Of interfaces that nothing configures.
+BLANK = "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n" + "".join(
+    f"    {name}: {{}}\n" for name in INTERFACES
+)
 
 
 def prepared(bundle: Bundle, node: Node, folder: Path) -> Path:
@@ -96,12 +100,17 @@ def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
     """The bundle's cables, at interfaces that nothing has configured yet."""
     blank = folder / "blank/etc/netplan/blank.yaml"
     blank.parent.mkdir(parents=True)
-    blank.write_text(_BLANK + "".join(f"    {name}: {{}}\n" for name in INTERFACES))
+    blank.write_text(BLANK)
     trees = {node.name: folder / "blank" for node in bundle.site.nodes}
     addresses = {
         node.name: str(node.management.address) for node in bundle.site.nodes if node.management
     }
     with fabric(trees, links(bundle.site.cables), folder, addresses) as network:
+        for name in addresses:
+            # The networkd of systemd 252 may take an address that is there already for one that it
+            # has still to set, and set it until its requests are used up: the link has failed then.
+            flush = ("ip", "-n", network.namespace(name), "address", "flush", "dev", MANAGEMENT)
+            subprocess.run(flush, check=True)
         yield network
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-FACTS = Path("/etc/sparkgen/container.env")
+FACTS = Path(os.environ.get("SPARKGEN_FACTS", "/etc/sparkgen/container.env"))
 # A long prompt is counted once it is read; what it takes of vLLM's cache grows until then.
 PROGRESS = r"(?:(?:generation|prompt)_tokens_total|kv_cache_usage_perc)"
 COUNTERS = re.compile(rf"^\w+:{PROGRESS}(?:\{{.*\}})? (\S+)$", re.MULTILINE)

@@ -4,7 +4,7 @@
 # llama.cpp keep theirs: llama-server aborts without its workers.
 set -euo pipefail
 
-fact() { sed -n "s/^$1=//p" /etc/sparkgen/container.env; }
+fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 
 PATH=$PATH:/app
 key=$(fact API_KEY) seconds=$(fact JOIN_SECONDS)

@@ -4,7 +4,7 @@
 # that it is given. Elsewhere: waits for Ray's head, then joins it; ends when the head is gone.
 set -euo pipefail
 
-fact() { sed -n "s/^$1=//p" /etc/sparkgen/container.env; }
+fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 port() { fact PORT | sed -n "s/^$1 //p"; }
 
 nodes=$(fact NODES) address=$(fact ADDRESS) head_address=$(fact HEAD_ADDRESS) ray=$(port ray)

@@ -6,7 +6,7 @@
 # rank: a node without one must not look as if it served.
 set -uo pipefail
 
-fact() { sed -n "s/^$1=//p" /etc/sparkgen/container.env; }
+fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 
 rank=$(fact RANK) head=$(fact HEAD) seconds=$(fact JOIN_SECONDS) port=$(fact PORT | sed -n 's/^ssh //p')
 deadline=$((SECONDS + seconds))

@@ -10,7 +10,7 @@
 # Each end is a failure here, which sparkgen-engine.service sees.
 set -uo pipefail
 
-fact() { sed -n "s/^$1=//p" /etc/sparkgen/container.env; }
+fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 
 read -r watched address port < <(fact WATCH)
 

@@ -49,6 +49,8 @@ bare() {
   # Its unit runs as the node's login, and has caches of its own.
   if [[ ${CACHE_DIRECTORY:-} ]]; then caches=(); fi
   if [[ ${venv:-} ]]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
+  # In a container it is where those of a node with one engine are.
+  if [[ $group ]]; then export SPARKGEN_FACTS=/etc/sparkgen/groups/$group.container.env; fi
   for file in "${env_files[@]}"; do
     mapfile -t variables <"$file"
     set -- "$@" "${variables[@]}"

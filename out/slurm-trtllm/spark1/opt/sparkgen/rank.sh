@@ -12,7 +12,7 @@ if [[ $1 == --server ]]; then
   exit 1
 fi
 
-fact() { sed -n "s/^$1=//p" /etc/sparkgen/container.env; }
+fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 
 mapfile -t files < <(fact ENV_FILE)
 for file in "${files[@]}"; do

@@ -17,7 +17,7 @@ from litellm.integrations.custom_logger import CustomLogger
 TURNS = [turn.split(",") for turn in os.environ.get("TURNS", "").split()]
 # For so many seconds what an engine has loaded is not asked again.
 LASTS, PATIENCE = 2, 2
-SILENT = ("Cannot connect to host", "No deployments available", "Connection refused")
+SILENT = ("All connection attempts failed", "No deployments available", "Connection refused")
 
 
 class Hooks(CustomLogger):

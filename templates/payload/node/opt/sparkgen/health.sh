@@ -5,7 +5,7 @@
 # which waits while all its slots are taken. Images of llama.cpp have curl, and no Python.
 set -euo pipefail
 
-fact() { sed -n "s/^$1=//p" /etc/sparkgen/container.env; }
+fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 url=$(fact HEALTH_URL) key=$(fact API_KEY)
 
 # The certificate is for the name that clients use. The key goes through a pipe, so that no list of
