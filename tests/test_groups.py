@@ -476,8 +476,31 @@ def served(size: int, rng: random.Random) -> dict[str, Any]:
     return {"model": site["model"], "engine": site["engine"]}
 
 
+def sharing(rng: random.Random) -> list[dict[str, Any]]:
+    """Groups that have a node together, each with a part of its memory and a port of its own."""
+    groups = []
+    for index in range(rng.choice((2, 2, 3))):
+        own = served(1, rng)
+        file = {key: own["model"][key] for key in ("file",) if key in own["model"]}
+        model = {"name": "llama-3.1-8b-instruct-fp8", "context_length": 4096, **file}
+        shared = {"memory_utilization": 0.2, "port": 8100 + index}
+        group = {
+            "name": f"s{index}",
+            "nodes": ["shared"],
+            "model": model | {"served_name": f"shared-{index}"},
+            "engine": own["engine"] | shared,
+        }
+        if rng.random() < 0.3:
+            group["alternatives"] = [{"name": f"s{index}-turn", "like": f"s{index}"}]
+        groups.append(group | {"active": f"s{index}"})
+    return groups
+
+
 def random_site(rng: random.Random) -> dict[str, Any]:
-    """Pairs and single nodes in any order, on a switch or each with a cable of its own."""
+    """Pairs and single nodes in any order, on a switch or each with a cable of its own.
+
+    Some have one more node, which groups share, and some a gateway on any of all.
+    """
     sizes = [rng.choice((1, 2)) for _ in range(rng.randint(1, 5))]
     kind = rng.choice(("switch", "pairs")) if 2 in sizes else "single"
     names = [f"n{index}" for index in range(sum(sizes))]
@@ -505,17 +528,28 @@ def random_site(rng: random.Random) -> dict[str, Any]:
                 "active": rng.choice([f"g{index}", *(other["name"] for other in others)]),
             },
         )
+    names.sort()
+    if rng.random() < 0.5:
+        names.append("shared")
+        groups += sharing(rng)
+    front: dict[str, Any] = {"web_ui": True} if rng.random() < 0.5 else {}
+    front = {"gateway": {"node": rng.choice(names)}, **front} if rng.random() < 0.5 else {}
+    for each in (each for group in groups for each in (group, *group.get("alternatives", ()))):
+        # Clients are not to come in beside the gateway.
+        if front and "engine" in each:
+            each["engine"].pop("bind", None)
     return {
         "version": 1,
         "name": "lab",
         "nodes": [
-            {"name": f"n{index}", "management": {"address": f"10.0.0.{index + 1}/24"}}
-            for index in range(len(names))
+            {"name": name, "management": {"address": f"10.0.0.{index + 1}/24"}}
+            for index, name in enumerate(names)
         ],
         **({"cabling": [{"endpoints": yaml.safe_load(ends)} for ends in cables]} if cables else {}),
         "topology": {"kind": kind},
         "groups": groups,
-        "services": dict.fromkeys(
+        "services": front
+        | dict.fromkeys(
             (
                 "firewall",
                 "guard",
@@ -553,6 +587,23 @@ def test_any_groups_make_a_bundle(seed: int) -> None:
             for mount in node.container.mounts:
                 if mount.path.startswith("/opt/sparkgen/"):
                     assert f"{node.name}{mount.path}" in tree
+    for node in site.nodes:
+        # Of those that take turns one runs at a time, and whatever else runs has other ports.
+        parts = [slot[0] for slot in site.slots_of(node.name)]
+        listening = [part.listeners(part.node(node.name)) for part in parts]
+        ports = [*site.listeners(node).values(), *chain(*(own.values() for own in listening))]
+        assert len(ports) == len({*ports}), node.name
+        shares = sum(part.engine.memory_utilization for part in parts)
+        assert shares < 0.9, node.name
+    if "gateway" in made["services"]:
+        host = made["services"]["gateway"]["node"]
+        told = yaml.safe_load(tree[f"{host}/opt/sparkgen/litellm.yaml"].text)
+        urls = {route["litellm_params"]["api_base"] for route in told["model_list"]}
+        heads = {part.head.name: part.engine.api for part in site.groups}
+        assert len(told["model_list"]) == len(site.groups)
+        assert heads.keys() - {host} == {
+            name for name, api in heads.items() if f"{api.url}/v1" in urls and name != host
+        }
     assert not any("sparkgen-engine.service" in path for path in tree)
     for path, file in tree.items():
         if path.endswith(".service"):
