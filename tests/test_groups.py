@@ -264,6 +264,19 @@ def test_a_name_answers_while_its_replicas_restart() -> None:
     ]
 
 
+def test_address_that_clients_know_no_more() -> None:
+    with_gateway = (GOLDEN / "groups-gateway/site.yaml").read_text()
+    without = re.sub(r"  (gateway|web_ui): .*\n", "", with_gateway)
+    there, here = "http://10.0.0.15:8088", "API of chat at http://10.0.0.11:8000"
+    [gone] = reviewed(with_gateway, without).notes
+    assert gone.startswith(f"nothing answers at {there} any more, where API was: {here}, API of")
+    # What the gateway's own node has listens for itself alone, the other groups as before.
+    [come] = reviewed(without, with_gateway, is_known=False).notes
+    assert come == (
+        f"nothing answers at http://10.0.0.15:8000 any more, where API of embed was: API at {there}"
+    )
+
+
 def test_another_group_on_the_same_nodes() -> None:
     small = SWITCH.index("  - name: small")
     rest = SWITCH.index("services:")

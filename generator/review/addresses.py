@@ -1,0 +1,35 @@
+"""Addresses that clients know and that nothing serves any more."""
+
+from collections.abc import Iterator, Mapping
+
+from generator.bundle.access import forwards
+from generator.bundle.tree import Tree
+from generator.site import Site
+from generator.site.control_plane import LOOPBACK
+
+_FACTS, _FORWARD, _API = "operator/site.env", "FORWARD=", "API"
+
+
+def moved(before: Tree, site: Site) -> Iterator[str]:
+    """What clients have to be told, for each address of an API that was told to people."""
+    told = {each.title: _url(f"{each.address}:{each.port}") for each in forwards(site)}
+    served = {site.address, *(part.engine.api.url for part in site.parts)}
+    now = {title: url for title, url in told.items() if title.startswith(_API)}
+    for title, url in _told(before).items():
+        if url not in served and not url.startswith(_url(str(LOOPBACK))):
+            found = {title: now[title]} if title in now else now
+            where = ", ".join(f"{name} at {own}" for name, own in found.items())
+            yield f"nothing answers at {url} any more, where {title} was: {where}"
+
+
+def _told(before: Tree) -> Mapping[str, str]:
+    """The address of each API by its title, as the operator's folder had it."""
+    lines = before[_FACTS].text.splitlines() if _FACTS in before else []
+    found = (
+        line.removeprefix(_FORWARD).split(maxsplit=3) for line in lines if line.startswith(_FORWARD)
+    )
+    return {each[3]: _url(each[2]) for each in found if len(each) == 4 and each[3].startswith(_API)}
+
+
+def _url(address: str) -> str:
+    return f"http://{address}"
