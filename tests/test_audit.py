@@ -362,6 +362,21 @@ def test_places(name: str, text: str, expected: list[tuple[int, str]]) -> None:
     assert found == expected
 
 
+def test_two_files_of_netplan() -> None:
+    """What is in force is said of addresses, of DHCP and of MTUs; what only adds up is none."""
+    first = netplan({"enp1s0f0np0": ["10.1.0.1/24"], "enP2p1s0f0np0": ["10.2.0.1/24"]})
+    later = (
+        "network:\n  ethernets:\n    enp1s0f0np0: {dhcp4: true}\n"
+        "    enP2p1s0f0np0: {optional: true}\n"
+    )
+    given = [("99-later.yaml", later), ("40-cx7.yaml", first)]
+    found = read([Input("spark1", name, text.encode()) for name, text in given])
+    (remark,) = audit(adopt(found, "mine", "mine.yaml"))
+    assert (remark.rule, remark.place.file) == ("SG847", "99-later.yaml")
+    assert remark.message == "enp1s0f0np0 is set up otherwise in 40-cx7.yaml"
+    assert remark.help.startswith("netplan takes 10.1.0.1/24, 'dhcp4: true'")
+
+
 ODD = (
     b"999.1.1.1/24",
     b"",

@@ -43,6 +43,7 @@ def running(site: Site, index: int, tree: dict[str, str]) -> Machine:
         **made.printed,
         DRIVER: "NVIDIA GB10, 580.95.05\n",
         "ethtool enp1s0f1np1": "\tSpeed: 200000Mb/s\n\tLink detected: yes\n",
+        "uname -srm": "Linux 6.14.0-1010-nvidia aarch64\n",
         "ethtool -i enp1s0f1np1": "driver: mlx5_core\nfirmware-version: 28.45.4028\n",
     }
     return replace(made, files=files, printed=printed)
@@ -162,6 +163,62 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
     "image": (
         with_engine(image="registry.lan/vllm-ray:0.20.0"),
         ["SG863: spark1: the engine runs registry.lan/vllm-ray:0.20.0, and the bundle says"],
+    ),
+    "image that was pulled later": (
+        with_engine(layers=["sha256:" + "7" * 64], image_id="sha256:" + "7" * 64),
+        ["SG867: registry.lan/vllm-ray:0.19.0, by its layers, differs: sha256:"],
+    ),
+    "model that moved": (
+        lambda node: replace(
+            node,
+            files={
+                **node.files,
+                f"{HUB}/refs/main": "e5" * 20,
+                f"{HUB}/snapshots/{'e5' * 20}/config.json": "{}",
+            },
+        ),
+        [
+            "SG867: Qwen/Qwen3-235B-A22B-GPTQ-Int4, revision main, differs: e5e5e5e5e5e5 on spark1;"
+            " d4d4d4d4d4d4 on spark2; bring"
+        ],
+    ),
+    "kernel": (
+        with_printed("uname -srm", "6.14.0-1010", "6.17.0-1001"),
+        ["SG867: the kernel differs: 6.17.0-1001-nvidia on spark1; 6.14.0-1010-nvidia on spark2;"],
+    ),
+    "container gone": (
+        lambda node: replace(node, containers=node.containers[1:]),
+        ["SG866: spark1: there is no container sparkgen-engine; journalctl -u sparkgen-engine"],
+    ),
+    "unit gone": (
+        lambda node: replace(
+            unit(UP)(node),
+            printed={
+                line: text.replace("sparkgen-engine", "docker")
+                for line, text in unit(UP)(node).printed.items()
+            },
+        ),
+        ["SG866: spark1: there is no unit sparkgen-engine.service; run install.sh"],
+    ),
+    "address that another file adds": (
+        lambda node: with_links(
+            lambda links: links.__setitem__(
+                0, address("enp1s0f1np1", "10.100.0.11/24", "10.7.0.1/24", mtu=9000)
+            )
+        )(
+            replace(
+                node,
+                files={
+                    **node.files,
+                    "etc/netplan/99-more.yaml": "network:\n  ethernets:\n"
+                    "    enp1s0f1np1: {addresses: [10.7.0.1/24]}\n",
+                },
+            )
+        ),
+        [
+            "SG862: spark1: enp1s0f1np1 has another address, 10.7.0.1/24; it is in "
+            "/etc/netplan/99-more.yaml: netplan adds up"
+        ],
     ),
     "command": (
         with_command("--max-num-seqs=8", "--max-num-seqs=16"),

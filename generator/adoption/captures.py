@@ -42,7 +42,8 @@ class _Reader:
         self.losses: list[Loss] = []
 
     def node(self) -> FoundNode:
-        configured = netplan.merged(chain(self._netplan(), self._keyfiles()))
+        written = list(self._netplan())
+        configured = netplan.merged(chain(written, self._keyfiles()))
         live = self._get("commands/ip-addr.json")
         found = tuple(netplan.live(live, configured)) if live else ()
         interfaces = found or tuple(configured.values())
@@ -66,6 +67,7 @@ class _Reader:
             user=self._user(),
             place=self._text_of("capture.txt").line(0),
             gateway=self._gateway(),
+            repeats=tuple(netplan.repeats(chain.from_iterable(written))),
         )
 
     def _text_of(self, path: str) -> Text:

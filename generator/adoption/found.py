@@ -60,7 +60,7 @@ class Container:
 class Interface:
     """A network interface; `has_link` is None where nobody looked.
 
-    `master` is the bond or the bridge that it is a part of.
+    `master` is the bond or the bridge that it is a part of, `dhcp` whether it asks for an address.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Interface:
     mtu: Word | None = None
     has_link: bool | None = None
     master: Word | None = None
+    dhcp: Word | None = None
 
 
 @record
@@ -84,7 +85,7 @@ class FoundNode:
     """A node; `programs` are versions of what is installed, `neighbors` what LLDP heard of.
 
     `assigned` are variables that a script sets for itself. `gateway` is the interface of the
-    default route.
+    default route. `repeats` are interfaces that two files set up otherwise, the later one second.
     """
 
     name: str = ""
@@ -102,6 +103,7 @@ class FoundNode:
     caches: Mapping[str, str] = {}
     place: Word | None = None
     gateway: str = ""
+    repeats: tuple[tuple[Interface, Interface], ...] = ()
 
 
 @record

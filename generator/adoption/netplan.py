@@ -1,8 +1,9 @@
 """Interfaces out of netplan's files, and out of what `ip -j address` printed."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Interface
+from pathlib import PurePath
 from typing import Any
 
 import yaml
@@ -13,6 +14,7 @@ from generator.adoption.yaml_file import Yaml
 from generator.records import replace
 
 _ETHERNETS = ("network", "ethernets")
+_YES = ("true", "True", "yes", "on")
 
 
 def is_netplan(file: Yaml) -> bool:
@@ -37,7 +39,28 @@ def interfaces(file: Yaml) -> Iterator[Interface]:
             word = file.word(plain)
             if word and is_address(word.text):
                 addresses.append(word)
-        yield Interface(name, file.place(node), tuple(addresses), file.word(file.get(node, "mtu")))
+        mtu, dhcp = (file.word(file.get(node, key)) for key in ("mtu", "dhcp4"))
+        yield Interface(name, file.place(node), tuple(addresses), mtu, dhcp=dhcp)
+
+
+def repeats(interfaces: Iterable[Interface]) -> Iterator[tuple[Interface, Interface]]:
+    """Interfaces that two files set up otherwise, in the order in which netplan reads the files."""
+    first: dict[str, Interface] = {}
+    for one in sorted(interfaces, key=lambda one: PurePath(one.place.file).name):
+        known = first.setdefault(one.name, one)
+        if known.place.file != one.place.file and _differs(known, one):
+            yield known, one
+
+
+def _differs(known: Interface, later: Interface) -> bool:
+    """Whether not all that two files say of an interface can be meant."""
+    own, others = ({word.text for word in one.addresses} for one in (known, later))
+    if own and others and own != others:
+        return True
+    asks = [one.dhcp is not None and one.dhcp.text in _YES for one in (known, later)]
+    if asks[0] != asks[1] and (others if asks[0] else own):
+        return True
+    return bool(known.mtu and later.mtu and known.mtu.text != later.mtu.text)
 
 
 def gateway(file: Yaml) -> str:

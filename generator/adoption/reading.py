@@ -77,6 +77,15 @@ def _says_something(node: FoundNode) -> bool:
     )
 
 
+def _merged(node: FoundNode) -> FoundNode:
+    """A node with each interface once, whichever files set it up."""
+    own = netplan.merged((one,) for one in node.interfaces)
+    if len(own) == len(node.interfaces):
+        return node
+    twice = netplan.repeats(node.interfaces)
+    return replace(node, interfaces=tuple(own.values()), repeats=(*node.repeats, *twice))
+
+
 def _is_nccl_conf(name: str, text: Text, entries: int) -> bool:
     """Whether NCCL reads a file: what is called like its own, or has nothing but lines for it."""
     lines = [line for line in text.text.split("\n") if line.strip() and line[0] != "#"]
@@ -116,7 +125,7 @@ class _Reader:
             raise CaptureError(*(_MANIFEST if _MANIFESTS.search(text.text) else _NOTHING))
 
     def found(self) -> Found:
-        nodes = [self._with_env_files(node) for node in self._nodes.values()]
+        nodes = [_merged(self._with_env_files(node)) for node in self._nodes.values()]
         return Found(tuple(nodes), self._texts, tuple(self._losses))
 
     def _with_env_files(self, node: FoundNode) -> FoundNode:
@@ -252,4 +261,5 @@ class _Reader:
             caches={**known.caches, **node.caches},
             place=node.place or known.place,
             gateway=node.gateway or known.gateway,
+            repeats=known.repeats + node.repeats,
         )

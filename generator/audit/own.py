@@ -19,6 +19,7 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
     """All of them."""
     for node in adopted.found.nodes:
         yield from _bonds(node)
+        yield from _repeats(node)
         yield from _bare_halves(node)
         yield from _settings(node)
         for container in node.containers:
@@ -46,6 +47,25 @@ def _bonds(node: FoundNode) -> Iterator[Remark]:
         place = own[0].master or own[0].place
         advice = "take them out, and give each half an address in a subnet of its own"
         yield _said("SG846", message, advice, place)
+
+
+def _repeats(node: FoundNode) -> Iterator[Remark]:
+    """Halves that two files of netplan set up otherwise."""
+    halves = {Half(port, half).interface for port in PORTS for half in HALVES}
+    for first, later in node.repeats:
+        if first.name in halves:
+            message = f"{first.name} is set up otherwise in {first.place.file}"
+            yield _said("SG847", message, _netplan_takes(first, later), later.place)
+
+
+def _netplan_takes(first: Interface, later: Interface) -> str:
+    """What is in force of what two files say, and what to do."""
+    known = dict.fromkeys(w.text for one in (first, later) for w in one.addresses)
+    dhcp, mtu = later.dhcp or first.dhcp, later.mtu or first.mtu
+    more = [f"'dhcp4: {dhcp.text}'"] if dhcp else []
+    more += [f"'mtu: {mtu.text}'"] if mtu else []
+    parts = [*([listed(list(known), "and")] if known else []), *more]
+    return f"netplan takes {listed(parts, 'and')}: keep what is meant, in one of the files"
 
 
 def _bare_halves(node: FoundNode) -> Iterator[Remark]:

@@ -46,7 +46,7 @@ def drift(site: Site, captures: Sequence[Capture], lock: Lock | None) -> list[Re
         if node.name in by_name
     ]
     found = [remark for one in seen for remark in _node(site, one, lock)]
-    return [*found, *_between(seen), *_strangers(site, captures)]
+    return [*found, *_between(site, seen), *_strangers(site, captures)]
 
 
 def missing(site: Site, captures: Iterable[Capture]) -> list[str]:
@@ -75,7 +75,23 @@ def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
             yield from _image(part, member, engine, lock)
             yield from _variables(member, engine)
             yield from _words(member, engine)
+        elif part.engine.venv:
+            bare = (c for c in seen.found.containers if c.is_running and c.image is None)
+            for process in (c for c in bare if _is_of(member, c)):
+                yield from _variables(member, process)
+        elif part.is_active and not part.engine.is_slurm_job and _DOCKER in seen.capture.texts:
+            advice = f"journalctl -u {part.unit} says why it does not run"
+            yield seen.said("SG866", f"there is no container {part.unit}", advice, _DOCKER)
         yield from _models(part, member, lock)
+
+
+_DOCKER = "commands/docker-info.txt"
+
+
+def _is_of(member: _Seen, process: Container) -> bool:
+    """Whether a process is the engine that a node is to run, which is told by its port."""
+    there = {word.text for word in process.words}
+    return {word for word in _command(member.node) if word.startswith("--port=")} <= there
 
 
 def _interfaces(seen: _Seen) -> Iterator[Remark]:
@@ -113,7 +129,14 @@ def _addresses(
     for other in there:
         if other != own:
             message = f"{wanted.name} has another address, {other}"
-            yield seen.said("SG862", message, _NETPLAN, path)
+            yield seen.said("SG862", message, _owner(seen, other), path)
+
+
+def _owner(seen: _Seen, address: str) -> str:
+    """What to do about an address, by the file that it is in."""
+    files = [p for p, text in seen.capture.texts.items() if p.startswith("files/etc/netplan/")]
+    named = [p.removeprefix("files") for p in sorted(files) if address in seen.capture.texts[p]]
+    return f"it is in {named[0]}: netplan adds up the addresses of all files" if named else _NETPLAN
 
 
 def _settings(seen: _Seen) -> Iterator[Remark]:
@@ -154,9 +177,7 @@ _RESTART = "install the bundle and restart the engine, or take it over into engi
 
 def _words(seen: _Seen, engine: Container) -> Iterator[Remark]:
     """The command that runs; what the capture left out counts for any word."""
-    command = seen.node.container.command
-    items = ((item,) if isinstance(item, str) else item for item in command)
-    wanted = [seen.node.container.entrypoint, *(word for item in items for word in item)]
+    wanted = [seen.node.container.entrypoint, *_command(seen.node)]
     there = [word.text for word in engine.words]
     if _alike(wanted, there):
         return
@@ -167,6 +188,12 @@ def _words(seen: _Seen, engine: Container) -> Iterator[Remark]:
         more += [f"with {' '.join(new)}"] if new else []
         message = f"the engine runs {' and '.join(more)}"
         yield seen.said("SG868", message, _RESTART, _path(seen, engine))
+
+
+def _command(node: Node) -> list[str]:
+    """The words behind a node's entrypoint."""
+    items = ((item,) if isinstance(item, str) else item for item in node.container.command)
+    return [word for item in items for word in item]
 
 
 def _alike(wanted: Sequence[str], there: Sequence[str]) -> bool:
@@ -225,6 +252,10 @@ def _units(site: Site, seen: _Seen) -> Iterator[Remark]:
         for block in seen.capture.texts.get(path, "").split("\n\n")
     )
     units = {said.get("Id", ""): said for said in blocks}
+    for part, _ in site.parts_of(seen.node.name) if path in seen.capture.texts else ():
+        if not part.engine.is_slurm_job and f"{part.unit}.service" not in units:
+            message = f"there is no unit {part.unit}.service"
+            yield seen.said("SG866", message, "run install.sh of the node's bundle", path)
     waiting = _waiting(site, seen, units)
     for unit, instead in waiting.items():
         part = next(p for p in site.groups if f"{p.unit}.service" == unit)
@@ -262,12 +293,17 @@ def _waiting(site: Site, seen: _Seen, units: Mapping[str, Mapping[str, str]]) ->
 _STARTED = ("active", "activating")
 
 
-def _between(seen: Sequence[_Seen]) -> Iterator[Remark]:
-    """Versions that are not the same on all nodes."""
+def _between(site: Site, seen: Sequence[_Seen]) -> Iterator[Remark]:
+    """Versions that are not the same on all nodes, or on all of an engine."""
     values: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for one in seen:
         for what, value in _versions(one.capture):
             values[what][value].append(one.node.name)
+    for part in site.parts:
+        names = {node.name for node in part.nodes}
+        for one in (one for one in seen if one.node.name in names and len(names) > 1):
+            for what, value in _contents(part, one):
+                values[what][value].append(one.node.name)
     for what, by_value in values.items():
         if len(by_value) > 1:
             said = "; ".join(f"{v} on {listed(names, 'and')}" for v, names in by_value.items())
@@ -275,6 +311,22 @@ def _between(seen: Sequence[_Seen]) -> Iterator[Remark]:
             place = Place(seen[0].capture.archive)
             advice = "bring all nodes to the same: what one is updated to, the others wait for"
             yield Remark("SG867", DOCUMENTED["SG867"][0], message, advice, place)
+
+
+def _contents(part: Site, seen: _Seen) -> Iterator[tuple[str, str]]:
+    """What an engine's names stand for on a node: its image and its models, and its libraries."""
+    image = image_on(seen.capture, part.engine.image) if part.engine.image else None
+    if image and (known := image.digest or image.layers):
+        kind = "digest" if image.digest else "layers"
+        yield f"{image.image}, by its {kind},", known[:19]
+    for source in part.model.downloads if not part.model.file else ():
+        revision = (
+            part.model.revision if source == part.model.source else None
+        ) or DEFAULT_REVISION
+        if commit := commit_on(seen.capture, source, revision):
+            yield f"{source}, revision {revision},", commit[:12]
+    for name, version in seen.found.programs.items():
+        yield f"{name} of the running process", version
 
 
 def _versions(capture: Capture) -> Iterator[tuple[str, str]]:

@@ -47,3 +47,14 @@ def bonded_halves() -> None:
     NCCL spreads over RoCE devices by itself, each with an address in a subnet of its own. Of a bond
     it sees one address, and what its second half could carry is lost.
     """
+
+
+@documented("SG847", Severity.WARNING)
+def set_up_twice() -> None:
+    """One file of netplan sets up an interface.
+
+    netplan reads all its files by their names: lists, such as addresses, add up, and of all else
+    the last file counts. NVIDIA's assistant writes a file of its own beside one that is there.
+
+    Source: netplan-generate(8).
+    """

@@ -64,7 +64,9 @@ def unit_that_is_down() -> None:
 
 @documented("SG867", Severity.WARNING)
 def versions_that_differ() -> None:
-    """Driver, kernel, firmware and release are the same on all nodes.
+    """Driver, kernel, firmware and release are the same on all nodes, as is what an engine runs.
+
+    An image's tag and a model's revision are names: each node has what they meant when it pulled.
 
     An update that reached one node is a common reason for a cluster that worked yesterday.
     """
