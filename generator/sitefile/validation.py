@@ -84,8 +84,8 @@ def as_typed(value: Any, rules: Mapping[str, Any]) -> Any:
         return _scalar(value, types_of(rules))
     if isinstance(value, list):
         # Of a list without a schema the entries are what an argument is made of: words or flags.
-        # That of a setting is JSON.
-        is_json = not rules or rules.get("check_with") == "setting"
+        # That of a setting, and of a variable, is JSON.
+        is_json = not rules or rules.get("check_with") in ("setting", "environment_value")
         entries = rules.get("schema") or ({} if is_json else {"type": ["string", "boolean"]})
         return [as_typed(item, entries) for item in value]
     if isinstance(value, dict):
