@@ -168,7 +168,7 @@ CASES: dict[str, Published] = {
         " NCCL_IB_MERGE_NICS= NCCL_NET_GDR_LEVEL= VLLM_HOST_IP={own} VLLM_USE_B12X_MOE=1",
         pair(RIGHT, "10.0.8 10.0.9"),
         {"model.speculative.method": "dspark", "model.context_length": 1048576},
-        ["SG522", NO_KEY, "SG521"],
+        [NO_KEY],
         worker="--headless",
         container={"restart": "unless-stopped", "ipc": "host"},
     ),

@@ -178,7 +178,7 @@ CASES = {
             "cabling.0.addresses.0.0": "192.168.100.10/24",
             "topology.mtu": None,
         },
-        [],
+        ["SG847", "SG847"],
         [],
     ),
     "a ring with the way out over Wi-Fi": Case(

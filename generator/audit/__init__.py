@@ -22,7 +22,9 @@ _OF_SITES = frozenset(
     )
 )
 # What depends on the version and on the model, and is nothing where those are a guess.
-_OF_THE_VERSION = re.compile(r"SG(41[0-2]|62|63|64|65|66|67|55)")
+# Whether a model fits at all hardly hangs on the release; how tightly it does, and for how many
+# sequences, does.
+_OF_THE_VERSION = re.compile(r"SG(41[0-2]|52[12]|62|63|64|65|66|67|55)")
 _OF_THE_MODEL = re.compile(r"SG(5[0-3]|62)")
 
 

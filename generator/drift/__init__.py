@@ -79,13 +79,18 @@ def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
             bare = (c for c in seen.found.containers if c.is_running and c.image is None)
             for process in (c for c in bare if _is_of(member, c)):
                 yield from _variables(member, process)
-        elif part.is_active and not part.engine.is_slurm_job and _DOCKER in seen.capture.texts:
+        elif part.is_active and _DOCKER in seen.capture.texts and _is_installed(seen, part):
             advice = f"journalctl -u {part.unit} says why it does not run"
             yield seen.said("SG866", f"there is no container {part.unit}", advice, _DOCKER)
         yield from _models(part, member, lock)
 
 
 _DOCKER = "commands/docker-info.txt"
+
+
+def _is_installed(seen: _Seen, part: Site) -> bool:
+    """Whether a node has the unit of an engine, and not only another's way to run it."""
+    return f"files/etc/systemd/system/{part.unit}.service" in seen.capture.texts
 
 
 def _is_of(member: _Seen, process: Container) -> bool:
@@ -253,7 +258,7 @@ def _units(site: Site, seen: _Seen) -> Iterator[Remark]:
     )
     units = {said.get("Id", ""): said for said in blocks}
     for part, _ in site.parts_of(seen.node.name) if path in seen.capture.texts else ():
-        if not part.engine.is_slurm_job and f"{part.unit}.service" not in units:
+        if f"{part.unit}.service" not in units and _is_installed(seen, part):
             message = f"there is no unit {part.unit}.service"
             yield seen.said("SG866", message, "run install.sh of the node's bundle", path)
     waiting = _waiting(site, seen, units)
