@@ -111,7 +111,7 @@ def check(
     for number in _in_order():
         if not (RULES[number].of_serving and has_groups):
             facts.check(RULES[number])
-    parts = [_checked(group, facts) for group in declaration.groups or ()]
+    parts = _parts(facts)
     findings, checked = _together(facts, parts)
     taken = policy.applied(findings) if policy else findings
     return waived(taken, declaration.waivers, checked), _complete(facts, parts)
@@ -149,8 +149,25 @@ class _Part:
     facts: "_Facts"
 
 
-def _checked(group: DeclaredGroup, site: "_Facts") -> _Part:
-    """What the rules say of a group as of a site of its own."""
+def _parts(site: "_Facts") -> list[_Part]:
+    """The groups, each checked; of those that are alike the engine's settings only once."""
+    known: dict[tuple[int, int], _Facts] = {}
+    parts = []
+    for group in site.declaration.groups or ():
+        facts = _facts_of(group, site)
+        own = facts.declaration
+        first = known.setdefault((id(own.model), id(own.engine)), facts)
+        if first is not facts:
+            facts.flags, facts.verdicts = first.flags, first.verdicts
+        parts.append(_Part(group, facts))
+        for number in _in_order():
+            if RULES[number].of_serving:
+                facts.check(RULES[number])
+    return parts
+
+
+def _facts_of(group: DeclaredGroup, site: "_Facts") -> "_Facts":
+    """What rules are told of a group, as of a site of its own."""
     from generator.fabric.subsets import group_kind, of_nodes
     from generator.rules.placing import view
 
@@ -178,10 +195,7 @@ def _checked(group: DeclaredGroup, site: "_Facts") -> _Part:
     facts.front, facts.gateway = site.front, site.gateway
     facts.service_ports = site.service_ports
     facts.findings = list(site.findings)
-    for number in _in_order():
-        if RULES[number].of_serving:
-            facts.check(RULES[number])
-    return _Part(group, facts)
+    return facts
 
 
 def _together(site: "_Facts", parts: Sequence[_Part]) -> tuple[list[Finding], set[str]]:
