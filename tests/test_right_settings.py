@@ -24,6 +24,8 @@ engine:
 """
 
 RIGHT = [
+    # A time to the first token is none.
+    ("sglang", "0.5.23", "args: {bucket-time-to-first-token: ['0.1', '0.5']}"),
     # An epoch, and separators as PEP 440 has them.
     ("vllm", "0!0.33.0", "args: {watchdog-config: {timeout: 60}}"),
     ("vllm", "0.33.0_rc1", "args: {linear-backend: marlin}"),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from generator.catalogs.engines import SGLANG
+from generator.catalogs.versions import release
 from generator.diagnostics import Related
 from generator.engines import ENGINES
 from generator.rules.registry import Fault, rule
@@ -11,6 +12,8 @@ from generator.sitefile.defaults import default
 
 # With data parallel attention SGLang takes the ports that follow the rendezvous.
 _DERIVED_PORTS = 6
+# Methods that run over stages where SGLang is told to try it.
+_OVER_STAGES = ("eagle", "mtp")
 
 
 @rule("SG650", unless="SG603", engine=SGLANG)
@@ -54,7 +57,7 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
     """SGLang drafts on tensor ranks alone.
 
     With pipeline stages it refuses speculative decoding, but for prefill nodes of a disaggregated
-    service.
+    service, and for EAGLE where `SGLANG_ENABLE_PP_SPEC` asks for it, from 0.5.21 on.
 
     Source: SGLang, sglang/srt/arg_groups/validation_hook.py, `check_pipeline_parallel_compat`.
 
@@ -78,7 +81,10 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
           image: lmsysorg/sglang:v0.5.23
           parallel: {tensor: 2}
     """
-    if model.speculative and engine.parallel.pipeline > 1:
+    asked = engine.env.get("SGLANG_ENABLE_PP_SPEC", "").lower() in ("1", "true")
+    is_tried = asked and release(engine.version) >= (0, 5, 21)
+    drafts = model.speculative
+    if drafts and engine.parallel.pipeline > 1 and not (is_tried and drafts.method in _OVER_STAGES):
         yield Fault(
             "SGLang has no speculative decoding over pipeline stages",
             ("model", "speculative"),

@@ -227,7 +227,8 @@ def _is_value(path: KeyPath, node: yaml.ScalarNode) -> bool:
     if meaning is None or meaning == "" or isinstance(meaning, bool):
         return False
     key = next(part for part in reversed(path) if isinstance(part, str)).replace("-", "_")
-    return isinstance(meaning, str) or not re.search(_TOKEN_KEY, key)
+    is_text = isinstance(meaning, str) and not re.fullmatch(r"\d+\.\d+", meaning)
+    return is_text or not re.search(_TOKEN_KEY, key)
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ from generator.engines.sglang.startup import (
     drafts,
     exchange,
     parallel,
+    requirements,
     scheduler,
     serving,
 )
@@ -19,6 +20,7 @@ CONDITIONS: tuple[Condition, ...] = (
     *exchange.CONDITIONS,
     *drafts.CONDITIONS,
     *draft_settings.CONDITIONS,
+    *requirements.CONDITIONS,
     *scheduler.CONDITIONS,
     *attention.CONDITIONS,
     *serving.CONDITIONS,

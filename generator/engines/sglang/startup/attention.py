@@ -5,10 +5,13 @@ from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _FLAGS = ("attention-backend", "prefill-attention-backend", "decode-attention-backend")
 _CACHE = ("model", "kv_cache_dtype")
+# What decodes states: the one for decoding, or the one for all.
+_STATES = ("linear-attn-decode-backend", "linear-attn-backend")
 _RUNNER = "moe-runner-backend"
 _ELSEWHERE = {
     "fa3": "compute capability 8.0 to 9.0",
     "cutedsl_mla": "compute capability 10.0",
+    "tokenspeed_mla": "compute capability 10.0",
     "hpc_ops": "compute capability 9.0",
     "flashmla": "compute capability 9.0 and 10.0",
     "cutlass_mla": "compute capability 10.0",
@@ -219,17 +222,23 @@ def _prompts_in_eight_bits(start: Start) -> Refusal | None:
 
 
 def _four_bits(start: Start) -> Refusal | None:
-    backend = start.word("decode-attention-backend") or start.word("attention-backend")
-    if start.model.kv_cache_dtype == "nvfp4" and backend != "trtllm_mha":
-        return Refusal(
-            "a KV cache in nvfp4 is for the decode backend trtllm_mha",
-            _CACHE,
-            "write fp8_e4m3, or 'decode-attention-backend: trtllm_mha' under engine.args",
-        )
-    if "prefill-kv-cache-dequant-dtype" in start.flags and start.model.kv_cache_dtype != "nvfp4":
+    said, flag = start.word("prefill-kv-cache-dequant-dtype"), "prefill-kv-cache-dequant-dtype"
+    if start.model.kv_cache_dtype != "nvfp4":
+        if said in ("", "auto"):
+            return None
+        return start.refuse(flag, "it is for a KV cache in nvfp4", "take it out")
+    prompts = next((name for name in reversed(_FLAGS[:2]) if start.word(name)), "")
+    if start.word("decode-attention-backend") not in ("", "trtllm_mha"):
+        flag, remedy = "decode-attention-backend", "write trtllm_mha, or take it out"
+        return start.refuse(flag, "a KV cache in nvfp4 is decoded by trtllm_mha", remedy)
+    if said == "nvfp4" or (said in ("", "auto") and start.word(prompts) == "trtllm_mha"):
+        at = flag if said == "nvfp4" else prompts
         return start.refuse(
-            "prefill-kv-cache-dequant-dtype", "it is for a KV cache in nvfp4", "take it out"
+            at, "a GB10 reads no prompts in nvfp4", f"write '{flag}: fp8_e4m3' beside it"
         )
+    if prompts and start.word(prompts) not in ("flashinfer", "trtllm_mha"):
+        other = f"{start.word(prompts)} reads no prompts with a KV cache in nvfp4"
+        return start.refuse(prompts, other, "write flashinfer, or take it out")
     return None
 
 
@@ -245,7 +254,7 @@ def _cache_of_deepseek(start: Start) -> Refusal | None:
 
 
 def _states(start: Start) -> Refusal | None:
-    name = "linear-attn-decode-backend"
+    name = next((name for name in _STATES if start.word(name)), "")
     if start.word(name) == "flashinfer" and start.word("mamba-ssm-dtype") != "bfloat16":
         return start.refuse(
             name,
@@ -298,7 +307,7 @@ def _multiple_items(start: Start) -> Refusal | None:
 
 _HOOK, _CACHES = "sglang/srt/arg_groups/attention_hook.py", "sglang/srt/arg_groups/kv_cache_hook.py"
 _REGISTRY = "sglang/srt/layers/attention/attention_registry.py"
-_MODEL, _MOE = "sglang/srt/configs/model_config.py", "sglang/srt/arg_groups/moe_hook.py"
+_MODEL = "sglang/srt/configs/model_config.py"
 
 CONDITIONS = (
     Condition(_for_another_gpu, f"{_REGISTRY}:243"),
@@ -321,7 +330,8 @@ CONDITIONS = (
     Condition(_cache_of_deepseek, "sglang/srt/arg_groups/overrides.py:907"),
     Condition(_states, f"{_HOOK}:319", (0, 5, 10)),
     Condition(_other_method, f"{_MODEL}:2143"),
-    Condition(_runner_of_other_gpus, "sglang/srt/arg_groups/overrides.py:1516"),
-    Condition(_runner_of_another_form, f"{_MOE}:81", (0, 5, 6)),
+    Condition(_runner_of_other_gpus, "sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py"),
+    # The check looks at the method that a flag or an override names; kernels are asked later.
+    Condition(_runner_of_another_form, "", (0, 5, 6)),
     Condition(_multiple_items, f"{_HOOK}:573", (0, 5, 11)),
 )

@@ -76,7 +76,8 @@ def _replicated_queries(start: Start) -> Refusal | None:
     name = "dcp-replicate-q-proj"
     if not start.is_on(name):
         return None
-    if start.count("dcp-size") == 1 or start.word("dcp-comm-backend") not in ("a2a", "fi_a2a"):
+    exchange = start.word("dcp-comm-backend")
+    if start.count("dcp-size") == 1 or exchange not in ("", "auto", "a2a", "fi_a2a"):
         return start.refuse(
             name,
             "queries are replicated for the exchange 'a2a' of context ranks",

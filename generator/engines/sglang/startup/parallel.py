@@ -151,13 +151,19 @@ def _experts_by_exchange(start: Start) -> Refusal | None:
 
 
 def _head_of_attention_data(start: Start) -> Refusal | None:
-    data = start.count(_DATA)
-    for name in ("enable-dp-lm-head", "enable-tp-lm-head-all-to-all"):
-        if start.is_on(name) and data == 1 and not start.is_on("enable-dp-attention"):
-            return start.refuse(
-                name, f"'{name}' needs data parallel attention", f"write '{_DATA}', or take it out"
-            )
-    return None
+    return _without_attention_data(start, "enable-tp-lm-head-all-to-all")
+
+
+def _whole_head(start: Start) -> Refusal | None:
+    return _without_attention_data(start, "enable-dp-lm-head")
+
+
+def _without_attention_data(start: Start, name: str) -> Refusal | None:
+    is_spread = start.count(_DATA) > 1 or start.is_on("enable-dp-attention")
+    if not start.is_on(name) or is_spread:
+        return None
+    said, remedy = f"'{name}' needs data parallel attention", f"write '{_DATA}', or take it out"
+    return start.refuse(name, said, remedy)
 
 
 def _first_gpu(start: Start) -> Refusal | None:
@@ -203,7 +209,8 @@ CONDITIONS = (
     Condition(_dispatch_without_exchange, f"{_PARALLEL}:783", (0, 5, 17)),
     Condition(_exchange_of_other_gpus, f"{_MOE}:336", (0, 5, 12)),
     Condition(_experts_by_exchange, _MOE, effect=Effect.DIFFERS),
-    Condition(_head_of_attention_data, "sglang/srt/arg_groups/overrides.py:1425", (0, 5, 18)),
+    Condition(_head_of_attention_data, "sglang/srt/arg_groups/overrides.py:1429", (0, 5, 18)),
+    Condition(_whole_head, "sglang/srt/arg_groups/overrides.py:1369", effect=Effect.DIFFERS),
     Condition(_first_gpu, f"{_VALIDATION}:204"),
     Condition(_parallel_norms, "sglang/srt/arg_groups/layernorm_sp_hook.py:129", (0, 5, 19)),
 )

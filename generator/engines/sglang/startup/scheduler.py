@@ -128,6 +128,8 @@ def _eviction(start: Start) -> Refusal | None:
 
 def _buffered_cache(start: Start) -> Refusal | None:
     name = "hicache-host-memory-mode"
+    if not start.is_on("enable-hierarchical-cache"):
+        return None
     if start.word(name) == "buffer_only" and "hicache-storage-backend" not in start.flags:
         return start.refuse(
             name, "a buffer belongs to a storage", "write 'hicache-storage-backend' beside it"

@@ -1,0 +1,204 @@
+"""Holds what sparkgen says of settings against SGLang's own reading of them; run by hand.
+
+    python tests/startup/compare_sglang.py --python /path/to/venv/bin/python \
+        --source /path/to/unpacked/wheel [--source MORE] [--count 500]
+
+The other Python is one with torch for CPUs, transformers and what SGLang reads flags with (msgspec,
+orjson and the like, which may lie in a folder that is another `--source`); `sglang_on_a_spark.py`
+makes SGLang 0.5.23 take the machine for a GB10. Half of the settings are drawn from the table
+`sglang.yaml`, pieces of one to three rows together with numbers shaken, and half from all flags of
+the catalog. What sparkgen refuses from another place of SGLang's code is met later than by these
+steps, and not counted. Where the two differ the settings are printed; the exit status is 1 then.
+Known to differ: files, devices and packages that the machine lacks, what kernels and schedulers
+would say later, and `enable-nvidia-megakernel`, whose kernels are of another package.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from compare_vllm_classes import CONFIGS, NUMBERS, OTHERS, write_configs
+
+HERE = Path(__file__).parent
+VERSION = "0.5.23"
+# Where the steps are; what is refused elsewhere is refused after them.
+STEPS = "sglang/srt/arg_groups"
+# Methods whose drafts are made of nothing, or of a small Llama.
+METHODS = ("ngram", "mtp", "eagle3", "draft")
+# What these rules say is of kernels and of schedulers, which come later.
+LATER = ("SG532", "SG651")
+# Other machines' flags, and files that nobody has.
+LEFT_OUT = ("device", "decrypted-config-file", "decrypted-draft-config-file", "config")
+
+
+def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Settings, as `model` and `engine` of a site have them."""
+    from generator.catalogs.flag_files import catalog
+    from generator.engines import sglang
+
+    draw = random.Random(seed)
+    known = catalog("sglang", VERSION)
+    assert known
+    flags = [f for f in known.flags() if f.name not in {*sglang.OWNED_FLAGS, *LEFT_OUT}]
+    rows = yaml.safe_load((HERE / "sglang.yaml").read_text("utf-8"))
+    pieces = [row[side] for row in rows for side in ("bad", "good") if "version" not in row[side]]
+    for number in range(count):
+        chosen = draw.sample(pieces, draw.randint(1, 2)) if number % 2 else []
+        args = {flag.name: _value(flag, draw) for flag in draw.sample(flags, draw.randint(1, 3))}
+        made = {"args": {name: value for name, value in args.items() if value is not None}}
+        yield _together(chosen or [made], draw)
+
+
+def _value(flag: Any, draw: random.Random) -> Any:
+    if flag.type == "switch":
+        return True
+    if flag.choices or flag.known:
+        one = draw.choice(flag.choices or flag.known)
+        return [one] if flag.many else one
+    value = {"int": draw.choice(NUMBERS), "float": draw.choice((0.0, 0.3, 1.0, 2.5))}.get(flag.type)
+    return value if value is None or not flag.many else [str(value)]
+
+
+def _together(pieces: list[dict[str, Any]], draw: random.Random) -> dict[str, Any]:
+    args: dict[str, Any] = {}
+    model: dict[str, Any] = {"name": draw.choice(sorted(CONFIGS))}
+    sizes = draw.choice(({}, {}, {"tensor": 2}, {"pipeline": 2}, {"tensor": 4}))
+    env: dict[str, str] = {}
+    for piece in pieces:
+        args = piece.get("args", {}) | args
+        sizes = piece.get("parallel", sizes)
+        env |= {name: str(value) for name, value in piece.get("env", {}).items()}
+        said = piece.get("model", {})
+        model |= {"name": said["name"]} if said.get("name") in CONFIGS else {}
+        for key in ("context_length", "max_sequences", "kv_cache_dtype"):
+            model |= {key: said[key]} if key in said else {}
+        if said.get("speculative", {}).get("method") in METHODS:
+            model["speculative"] = said["speculative"]
+    return {"model": model, "parallel": sizes, "args": args, "env": env}
+
+
+def site(settings: dict[str, Any]) -> dict[str, Any]:
+    """A site of as many nodes as there are ranks."""
+    sizes = settings["parallel"]
+    count = sizes.get("tensor", 1) * sizes.get("pipeline", 1)
+    nodes = [
+        {"name": f"spark{n}", "management": {"interface": "enP7s7", "address": f"10.0.0.{n}/24"}}
+        for n in range(11, 11 + count)
+    ]
+    cables = [{"endpoints": [f"{node['name']}:p0", f"switch:{node['name']}"]} for node in nodes]
+    engine = {"name": "sglang", "version": VERSION, "image": "example.org/sglang:1"}
+    return {
+        "version": 1,
+        "name": "lab",
+        "nodes": nodes,
+        **({"cabling": cables} if count > 1 else {}),
+        "topology": {"kind": "switch" if count > 1 else "single"},
+        "model": settings["model"],
+        "engine": {**engine, "nccl": "2.30.7"}
+        | {key: settings[key] for key in ("parallel", "args", "env")},
+    }
+
+
+def command(declared: Any, folder: Path) -> list[str]:
+    """The words of `sglang serve` on the head; sites in error have no bundle to take them from."""
+    from generator.engines import sglang
+    from generator.engines.arguments import arguments
+
+    model, sizes = declared.model, declared.engine.parallel
+    words = [f"--model-path={folder / model.name}", "--host=127.0.0.1", "--port=30000"]
+    if sizes.ranks > 1:
+        words += [f"--tp-size={sizes.tensor}", f"--pp-size={sizes.pipeline}"]
+        words += [f"--ep-size={sizes.experts_over or sizes.tensor}"] if sizes.expert else []
+        words += [f"--nnodes={sizes.ranks}", "--node-rank=0", "--dist-init-addr=10.0.0.11:20000"]
+    words += ["--mem-fraction-static=0.8"]
+    words += [f"--context-length={model.context_length}"] if model.context_length else []
+    words += [f"--max-running-requests={model.max_sequences}"] if model.max_sequences else []
+    if dtype := model.kv_cache_dtype:
+        words += [f"--kv-cache-dtype={sglang._KV_CACHE_DTYPES.get(dtype, dtype)}"]
+    if drafts := model.speculative:
+        own = str(folder / f"{model.name}-{drafts.method}")
+        given = sglang._speculative(drafts, VERSION)
+        words += [word.replace("=a/b", f"={own}") for group in given for word in group]
+    given = arguments("sglang", VERSION, declared.engine.args)
+    return [*words, *(word for group in given for word in group)]
+
+
+def ours(read: Any) -> tuple[list[str], bool]:
+    """What sparkgen refuses, and whether these steps would."""
+    from generator.diagnostics import Severity
+    from generator.engines.sglang import conditions
+    from generator.engines.startup import Effect, start_of
+
+    errors = [
+        f"{found.rule}: {found.message}"
+        for found in read.findings
+        if found.severity is Severity.ERROR and found.rule not in (*OTHERS, *LATER)
+    ]
+    start = start_of(read.declaration.engine, read.declaration.model)
+    refused = [
+        one.source
+        for one in conditions()
+        if one.effect is Effect.FAILS and one.holds(VERSION) and one.check(start)
+    ]
+    at_steps = any(source.startswith(STEPS) for source in refused)
+    return errors, at_steps or not all(error.startswith("SG671") for error in errors)
+
+
+def main() -> int:
+    """Compare, and print what differs."""
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("--python", required=True)
+    reader.add_argument("--source", action="append", required=True)
+    reader.add_argument("--count", type=int, default=500)
+    reader.add_argument("--seed", type=int, default=1)
+    options = reader.parse_args()
+    sys.path.insert(0, str(HERE.parents[1]))
+    from generator.pipeline import read_site
+
+    settings = list(drawn(options.count, options.seed))
+    reads = [read_site("lab.yaml", yaml.safe_dump(site(each)).encode()) for each in settings]
+    pairs = [
+        (each, read)
+        for each, read in zip(settings, reads, strict=True)
+        if read.declaration and read.declaration.engine and read.declaration.model
+    ]
+    with tempfile.TemporaryDirectory() as name:
+        write_configs(Path(name))
+        asked = [
+            {"words": command(read.declaration, Path(name)), "env": each["env"]}
+            for each, read in pairs
+        ]
+        text = "".join(json.dumps(each) + "\n" for each in asked)
+        argv = [options.python, str(HERE / "sglang_on_a_spark.py"), *options.source]
+        done = subprocess.run(argv, input=text, stdout=subprocess.PIPE, text=True, check=True)
+    marked = [line for line in done.stdout.splitlines() if line.startswith("VERDICT ")]
+    real = [json.loads(line.removeprefix("VERDICT ")) for line in marked]
+    assert len(real) == len(pairs)
+    differing = later = 0
+    for (each, read), said in zip(pairs, real, strict=True):
+        errors, at_steps = ours(read)
+        if bool(errors) == bool(said):
+            continue
+        if errors and not at_steps:
+            later += 1
+            continue
+        differing += 1
+        print(json.dumps(each), "\n  sparkgen:", errors or "takes it")
+        print("  SGLang:", said or "takes it")
+    refused = sum(bool(said) for said in real)
+    print(
+        f"{len(pairs)} sets, {refused} refused by SGLang; {later} are refused after this; "
+        f"sparkgen differs in {differing}"
+    )
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""SGLang's own reading of its flags on a machine without a GPU, as on a Spark.
+
+Run by a Python with torch. Reads words of `sglang serve` and variables as JSON, a line for each
+start, and writes what ends the start: of the parser, or of the steps that resolve what was parsed.
+Packages of kernels and the like, which nothing here calls, are stood in for. Each start has a
+process of its own.
+"""
+
+import contextlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import io
+import json
+import logging
+import os
+import sys
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+SOURCE, *MORE = sys.argv[1:]
+sys.path[:0] = [SOURCE, *MORE]
+sys.path.append(str(Path(__file__).parents[1]))
+
+MEMORY = 128_452_132_864
+os.environ |= {"HF_HUB_OFFLINE": "1"}
+
+# Before torchvision is stood in for: transformers asks whether it is there.
+import torch
+import transformers
+from missing_modules import _Anything
+
+
+for name in ("AutoConfig", "AutoImageProcessor", "AutoModel", "AutoProcessor", "AutoTokenizer"):
+    getattr(transformers, name)
+transformers.utils.import_utils.is_torchvision_available()
+
+
+class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """A module with every name for each that is not installed, but for those of SGLang itself."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name.partition(".")[0] not in MISSING:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        module: Any = types.ModuleType(spec.name)
+        module.__path__ = []
+        module.__getattr__ = anything
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None: ...
+
+
+def anything(name: str) -> Any:
+    """What a stand-in has of any name."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _Anything()
+
+
+MISSING = frozenset(
+    (
+        *("IPython", "av", "compressed_tensors", "cuda", "decord", "deep_gemm", "einops"),
+        *("flashinfer", "gguf", "kernels", "llguidance", "modelscope", "nvidia", "outlines"),
+        *("prometheus_client", "scipy", "sgl_kernel", "soundfile", "timm", "torch_memory_saver"),
+        *("torchao", "torchcodec", "torchvision", "triton", "uvicorn", "uvloop", "xgrammar", "zmq"),
+    )
+)
+sys.meta_path.append(StandIns())
+
+cuda: Any = torch.cuda
+cuda.is_available = lambda: True
+cuda.device_count = lambda: 1
+cuda.current_device = lambda: 0
+cuda.get_device_capability = lambda *_: (12, 1)
+cuda.get_device_name = lambda *_: "NVIDIA GB10"
+cuda.mem_get_info = lambda *_: (MEMORY, MEMORY)
+cuda.get_device_properties = lambda *_: types.SimpleNamespace(
+    total_memory=MEMORY, major=12, minor=1, multi_processor_count=48, name="NVIDIA GB10"
+)
+torch.version.cuda = "13.0"
+
+logging.disable(logging.CRITICAL)
+prepare_server_args = importlib.import_module("sglang.srt.server_args").prepare_server_args
+
+
+def verdict(words: list[str]) -> str:
+    """What ends the start; empty where nothing does."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            given = prepare_server_args(words)
+            given.resolve_once()
+            given.check_server_args()
+    except SystemExit:
+        return (said.getvalue().strip().splitlines() or ["it ended"])[-1]
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{last.filename.rpartition('sglang/')[2]}:{last.lineno}"
+        return f"{type(error).__name__} at {where}: {str(error)[:300]}"
+    return ""
+
+
+def alone(asked: dict[str, Any]) -> str:
+    """The same in a process of its own."""
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        os.environ.update(asked["env"])
+        os.write(writer, verdict(asked["words"]).encode()[:4000])
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        said = answer.read().decode(errors="replace")
+    return said if os.waitpid(child, 0)[1] == 0 else "the process died"
+
+
+for place, line in enumerate(sys.stdin):
+    one = json.loads(line)
+    if not place:
+        # What this imports, all processes have then.
+        verdict(one["words"][:1])
+    print("VERDICT " + json.dumps(alone(one)), flush=True)
