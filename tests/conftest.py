@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -85,14 +86,15 @@ def is_worker(config: pytest.Config) -> bool:
 
 @pytest.fixture(scope="session")
 def bundle() -> Bundle:
-    """Makes the whole tree of a site file in memory."""
+    """Makes the whole tree of a site file in memory; that of one of the project's own once."""
+    own = cache(_tree)
+    return lambda path: own(path) if path.is_relative_to(ROOT) else _tree(path)
 
-    def make(path: Path) -> Tree:
-        reading = read_site(path.name, path.read_bytes(), beside(path))
-        assert reading.site, text(reading.document, reading.findings)
-        return render(reading.site, reading.sha256)
 
-    return make
+def _tree(path: Path) -> Tree:
+    reading = read_site(path.name, path.read_bytes(), beside(path))
+    assert reading.site, text(reading.document, reading.findings)
+    return render(reading.site, reading.sha256)
 
 
 @dataclass(frozen=True)

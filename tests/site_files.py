@@ -9,7 +9,7 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Interface, IPv4Network
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from test_hostile import NASTY, everywhere
 
 from generator import catalogs
 from generator.models.architecture import known_shape
-from generator.pipeline import read_site
+from generator.pipeline import Reading, read_site
 from generator.sitefile.beside import Source, SourceFile, nothing_beside
 
 SiteFile = dict[str, Any]
@@ -209,8 +209,14 @@ def site_files(draw: Draw, kinds: Sequence[str] = KINDS) -> SiteFile:
 
 def _has_room(file: SiteFile) -> bool:
     """Whether the model fits the nodes and its format the split."""
-    found = {finding.rule for finding in read_site("site.yaml", written(file), beside).findings}
+    found = {finding.rule for finding in reading_of(written(file)).findings}
     return not found & {"SG520", "SG532", "SG537"}
+
+
+@lru_cache(maxsize=8)
+def reading_of(raw: bytes) -> Reading:
+    """What is read of a drawn site: to draw it takes a reading, which its test asks for again."""
+    return read_site("site.yaml", raw, beside)
 
 
 def _with_a_model_of_any_size(file: SiteFile, shape: "_Shape") -> SiteFile:

@@ -24,6 +24,7 @@ from site_files import (
     changed_site_files,
     damaged_texts,
     free_ports,
+    reading_of,
     rearranged,
     site_files,
     with_a_node_more,
@@ -83,7 +84,7 @@ class Built(NamedTuple):
 
 
 def build(file: SiteFile, flow: bool = False) -> Built:
-    reading = read_site("site.yaml", written(file, flow), beside)
+    reading = reading_of(written(file, flow))
     assert reading.site, text(reading.document, reading.findings)
     return Built(file, flow, reading.site, render(reading.site, reading.sha256))
 
@@ -380,6 +381,7 @@ def same_but_checksum(one: Tree, other: Tree) -> None:
 
 @of_every_bundle
 def building_twice_gives_the_same_bytes(built: Built) -> None:
+    reading_of.cache_clear()
     assert built.tree == build(deepcopy(built.file), built.flow).tree
 
 
@@ -453,7 +455,7 @@ def numbers(built: Built) -> set[tuple[object, ...]]:
 @many
 @given(changed_site_files())
 def test_changed_site_is_refused_at_its_place_or_builds(file: SiteFile) -> None:
-    judged(read_site("site.yaml", written(file), beside))
+    judged(reading_of(written(file)))
 
 
 @many
