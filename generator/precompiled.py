@@ -4,9 +4,12 @@ A checkout has none of it: what a developer edits is read as it is.
 """
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -41,7 +44,50 @@ def write(folder: Path, environment: "Environment") -> None:
     names = sorted(path.stem for path in SCHEMAS.glob("*.yaml") if path.stem != _MODELS)
     held = {name: _parsed(name) for name in names}
     (folder / _SCHEMAS).write_text(json.dumps(held, sort_keys=True), encoding="utf-8")
-    environment.compile_templates(templates(folder), ["j2"], zip=None, ignore_errors=False)
+    templates(folder).mkdir()
+    modules: dict[str, list[str]] = {}
+    for name in environment.list_templates(["j2"]):
+        modules.setdefault(module_of(name), []).append(name)
+    for module, names in modules.items():
+        text = _module([(name, _compiled(name, environment)) for name in names])
+        (templates(folder) / module).write_text(text, encoding="utf-8")
+
+
+def module_of(template: str) -> str:
+    """The file of the module that has a template, with all others of its folder.
+
+    One module for each template would take Python as long to find as to read.
+    """
+    return f"{template.rpartition('/')[0].replace('/', '-') or 'top'}.py"
+
+
+@cache
+def of_folder(folder: Path, module: str) -> Mapping[str, Callable[["Environment"], dict[str, Any]]]:
+    """The templates of a module, each a function that makes what Jinja takes for one."""
+    path = folder / module
+    spec = spec_from_file_location(f"generator.templates.{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        return {}
+    loaded = module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    found: Mapping[str, Callable[[Environment], dict[str, Any]]] = loaded.TEMPLATES
+    return found
+
+
+def _compiled(name: str, environment: "Environment") -> str:
+    assert environment.loader
+    source, _, _ = environment.loader.get_source(environment, name)
+    return environment.compile(source, name, raw=True, defer_init=True)
+
+
+def _module(compiled: Iterable[tuple[str, str]]) -> str:
+    """A module of templates, of which Jinja makes a module each: an import, and the rest."""
+    imports, functions, names = "", [], []
+    for number, (name, code) in enumerate(compiled):
+        imports, _, body = code.partition("\n")
+        functions.append(f"def t{number}(environment):\n{indent(body, ' ')}\n return locals()\n")
+        names.append(f"{name!r}: t{number},\n")
+    return "\n".join((imports, *functions, "TEMPLATES = {", *names, "}\n"))
 
 
 @cache

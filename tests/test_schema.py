@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import cerberus
 import pytest
 import yaml
+from cerberus.schema import UnvalidatedSchema
 from test_source import document
 
 from generator.diagnostics import path_text
@@ -43,7 +45,8 @@ def types(rules: Rules) -> set[str]:
 
 def test_schemas_are_valid_cerberus() -> None:
     """Cerberus raises for rules that are none; sparkgen spares itself that look at every start."""
-    validator = validation._Validator(without_meta(sections.site_schema()))
+    inspected = type("Inspected", (validation._CHECKERS, cerberus.Validator), {})
+    validator = inspected(without_meta(sections.site_schema()))
     assert set(validator.schema) == set(sections.site_schema())
 
 
@@ -111,7 +114,7 @@ def faults_of(value: Any, rules: Rules) -> Any:
     written = yaml.safe_dump({"value": value}, default_flow_style=True, width=1_000)
     typed = validation.as_typed(document(written).data["value"], rules)
     alone = {key: rule for key, rule in rules.items() if key not in ("excludes", "required")}
-    validator = validation._Validator(without_meta({"value": alone}))
+    validator = validation._Validator(UnvalidatedSchema({"value": alone}))
     validator.validate({"value": typed}, normalize=False)
     return validator.errors
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import MutableMapping
 from functools import cache
@@ -14,7 +13,6 @@ from jinja2 import (
     Environment,
     FileSystemBytecodeCache,
     FileSystemLoader,
-    ModuleLoader,
     StrictUndefined,
     Template,
     TemplateNotFound,
@@ -44,12 +42,13 @@ class _CompiledTemplates(FileSystemBytecodeCache):
                 super().dump_bytecode(bucket)
 
 
-class _PrecompiledTemplates(ModuleLoader):
-    """Templates that a wheel has compiled; Python looks for none of the parts that don't exist."""
+class _PrecompiledTemplates(BaseLoader):
+    """Templates that a wheel has compiled: a module for those of each folder."""
+
+    has_source_access = False
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._files = frozenset(os.listdir(folder))  # noqa: PTH208 (names alone)
+        self._folder = folder
 
     def load(
         self,
@@ -57,9 +56,11 @@ class _PrecompiledTemplates(ModuleLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,  # noqa: A002 (Jinja calls it so)
     ) -> Template:
-        if self.get_module_filename(name) not in self._files:
+        compiled = precompiled.of_folder(self._folder, precompiled.module_of(name))
+        if name not in compiled:
             raise TemplateNotFound(name)
-        return super().load(environment, name, globals)
+        made = {**compiled[name](environment), "__file__": name}
+        return environment.template_class.from_module_dict(environment, made, globals or {})
 
 
 @cache

@@ -54,7 +54,17 @@ _CHECKERS: Any = type(
 )
 
 
-class _Validator(_CHECKERS, cerberus.Validator):  # type: ignore[misc]
+_Inspected: Any = type(cerberus.Validator)
+
+
+class _Uninspected(_Inspected):  # type: ignore[misc]
+    """Cerberus reads a schema for schemas out of docstrings; at a start none is checked."""
+
+    def __init__(self, *definition: Any) -> None:
+        type.__init__(self, *definition)
+
+
+class _Validator(_CHECKERS, cerberus.Validator, metaclass=_Uninspected):  # type: ignore[misc]
     """Made for files of any size, and any number of errors in them.
 
     Lengths come first: of a list that is too long the entries are not looked at.
