@@ -3,7 +3,7 @@
 A table of `startup/` for each engine: settings, what is said of them, and the nearest good ones.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Finding
 from generator.engines import ENGINES
-from generator.engines.startup import start_of
+from generator.engines.startup import Condition, Effect, start_of, verdicts
 from generator.pipeline import Reading, read_site
 
 TABLES = Path(__file__).parent / "startup"
+PAGES = Path(__file__).parents[1] / "schemas" / "startup"
 RULES = {"vllm": "SG670", "sglang": "SG671", "tensorrt-llm": "SG672", "llama.cpp": "SG673"}
 _STARTUP = {*RULES.values(), "SG674", "SG675"}
 _VERSIONS = {"vllm": "0.33.0", "sglang": "0.5.23", "tensorrt-llm": "1.3.0rc29"}
@@ -134,9 +136,9 @@ def test_nearest_good(row: Row) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_condition_has_a_row(engine: str) -> None:
-    """A condition that no row meets may as well not be there."""
-    met = set()
+def test_every_condition_has_a_row(engine: str, pytestconfig: pytest.Config) -> None:
+    """A condition that no row meets may as well not be there; the page has one of each."""
+    said: dict[Condition, str] = {}
     for row in (row for row in ROWS if row.engine == engine):
         declared = _reading(engine, row.bad).declaration
         assert declared
@@ -144,10 +146,44 @@ def test_every_condition_has_a_row(engine: str) -> None:
         assert declared.model
         start = start_of(declared.engine, declared.model)
         for condition in ENGINES[engine].conditions():
-            if condition.holds(start.engine.version) and condition.check(start):
-                met.add(condition)
-    missing = [c.check.__name__ for c in ENGINES[engine].conditions() if c not in met]
-    assert missing == []
+            for verdict in verdicts((condition,), start):
+                said.setdefault(condition, verdict.refusal.message)
+    conditions = ENGINES[engine].conditions()
+    assert [c.check.__name__ for c in conditions if c not in said] == []
+    page = _page(engine, [(condition, said[condition]) for condition in conditions])
+    path = PAGES / f"{engine}.md"
+    if pytestconfig.getoption("update_golden"):
+        path.write_text(page, encoding="utf-8")
+    assert path.read_text("utf-8") == page, "meant? pytest --update-golden tests/test_startup.py"
+
+
+def _page(engine: str, said: Sequence[tuple[Condition, str]]) -> str:
+    """What sparkgen knows of an engine's start: an example of each, since when, and from where."""
+    lines = [
+        f"# What {ENGINE_TRAITS[engine].title} refuses at its start",
+        "",
+        f"{len(said)} conditions, each with an example of what {RULES[engine]}, SG674 or SG675",
+        "says, the releases where it holds, and the place in the engine's code.",
+        "Made by `pytest --update-golden tests/test_startup.py`.",
+        "",
+        "| what is said, for example | from | until | source |",
+        "|---|---|---|---|",
+    ]
+    for condition, message in said:
+        source = f"`{condition.source}`" if condition.source else "inferred: a warning"
+        effect = "" if condition.effect is Effect.FAILS else " *(starts, and does otherwise)*"
+        cells = (
+            message.replace("|", "\\|") + effect,
+            _dotted(condition.since),
+            _dotted(condition.until or ()),
+            source,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _dotted(release: tuple[int, ...]) -> str:
+    return ".".join(map(str, release))
 
 
 # Methods and keys of vLLM's speculation, with the first release that has them, and the last.

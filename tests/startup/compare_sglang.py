@@ -134,7 +134,7 @@ def ours(read: Any) -> tuple[list[str], bool]:
     """What sparkgen refuses, and whether these steps would."""
     from generator.diagnostics import Severity
     from generator.engines.sglang import conditions
-    from generator.engines.startup import Effect, start_of
+    from generator.engines.startup import Effect, start_of, verdicts
 
     errors = [
         f"{found.rule}: {found.message}"
@@ -143,9 +143,7 @@ def ours(read: Any) -> tuple[list[str], bool]:
     ]
     start = start_of(read.declaration.engine, read.declaration.model)
     refused = [
-        one.source
-        for one in conditions()
-        if one.effect is Effect.FAILS and one.holds(VERSION) and one.check(start)
+        one.source for one in conditions() if one.effect is Effect.FAILS and verdicts((one,), start)
     ]
     at_steps = any(source.startswith(STEPS) for source in refused)
     return errors, at_steps or not all(error.startswith("SG671") for error in errors)

@@ -194,7 +194,7 @@ def command(declared: Any, folder: Path) -> list[str]:
 def ours(read: Any) -> Ours:
     """What sparkgen says."""
     from generator.diagnostics import Severity
-    from generator.engines.startup import Effect, start_of
+    from generator.engines.startup import Effect, start_of, verdicts
     from generator.engines.vllm import conditions
 
     errors = [
@@ -204,9 +204,7 @@ def ours(read: Any) -> Ours:
     ]
     start = start_of(read.declaration.engine, read.declaration.model)
     refused = [
-        one.source
-        for one in conditions()
-        if one.effect is Effect.FAILS and one.holds(VERSION) and one.check(start)
+        one.source for one in conditions() if one.effect is Effect.FAILS and verdicts((one,), start)
     ]
     is_later = all(error.startswith("SG670") for error in errors) and not any(
         source.startswith(CLASSES) and source not in LATER for source in refused
