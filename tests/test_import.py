@@ -171,7 +171,13 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     assert {rule for rule in found if rule not in path.read_text()} <= told
 
 
-EXAMPLES = [b for b in BUNDLES if b.name in {path.stem for path in SITES} and b.site.cables]
+# A node without a cable has no network here to ask for its addresses.
+EXAMPLES = [
+    bundle
+    for bundle in BUNDLES
+    if bundle.name in {path.stem for path in SITES}
+    and all(node.interfaces for node in bundle.site.nodes)
+]
 # One of each engine: install.sh does the same for the others.
 INSTALLED = {
     "lab-mesh": 3,
