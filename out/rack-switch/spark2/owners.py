@@ -9,9 +9,9 @@ be read has no interface. sparkgen's own file of netplan is not told.
 netplan says itself what its files mean: what it generates of them is read, in a folder of its own.
 """
 
-import argparse
 import os
 import re
+import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -279,13 +279,15 @@ def foreign(root: Path, interfaces: list[Interface]) -> dict[Path, tuple[str, st
 
 def main() -> None:
     """Print who claims the interfaces."""
-    parser = argparse.ArgumentParser(description="names the files that configure interfaces")
-    parser.add_argument("--root", type=Path, default=Path("/"))
-    parser.add_argument("interfaces", nargs="+")
-    options = parser.parse_args()
-    interfaces = [Interface(name, options.root) for name in options.interfaces]
-    for file, (name, how) in sorted(foreign(options.root, interfaces).items()):
-        print(f"/{file.relative_to(options.root)}", name, how, sep="\t")
+    # argparse would be a quarter of the time that this takes.
+    root, words = Path("/"), sys.argv[1:]
+    if words[:1] == ["--root"] and len(words) > 1:
+        root, words = Path(words[1]), words[2:]
+    if not words or words[0].startswith("-"):
+        sys.exit("usage: owners.py [--root DIR] INTERFACE...")
+    interfaces = [Interface(name, root) for name in words]
+    for file, (name, how) in sorted(foreign(root, interfaces).items()):
+        print(f"/{file.relative_to(root)}", name, how, sep="\t")
 
 
 if __name__ == "__main__":
