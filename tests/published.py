@@ -92,6 +92,9 @@ STATES_360 = "SGLang on a Spark with nvidia/Qwen3.8-27B-NVFP4 and 360 states"
 GLM_H200 = "vLLM's log of GLM-5-FP8 on eight H200, May 2026"
 NANO_XPU = "SGLang's log of Nemotron-3-Nano-30B-A3B on four XPUs"
 ONE_MILLION = "https://github.com/bytebunkerlabs/dgx-spark-serve/blob/main/recipes/dsv4.env"
+STAGE_C = (
+    "vLLM 0.21.1rc1.dev339+g1967a5627bc3's log on two Sparks, variant02-dspark-nvfp4, July 2026"
+)
 LOG_8B = "a parser's sample of vLLM 0.19.1's log of Qwen3-8B, September 2026"
 TWO_EXL3 = "https://github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks/issues/204"
 
@@ -334,8 +337,10 @@ def room_gib(
 ) -> float:
     """Room for the KV cache on a node with so much memory."""
     sizes = Parallel(tensor=how.pop("tensor", 1))
-    args = how.pop("args", {})
-    engine = an_engine(version=version, parallel=sizes, args=args, memory_utilization=share)
+    args, env = how.pop("args", {}), how.pop("env", {})
+    engine = an_engine(
+        version=version, parallel=sizes, args=args, env=env, memory_utilization=share
+    )
     nodes = [replace(node, visible_gib=visible) for node in some_nodes(sizes.ranks)]
     found = assess(nodes, a_model(name=name, context_length=context, **how), engine)
     assert found
@@ -1070,6 +1075,47 @@ FIGURES = (
             room_gib("deepseek-v4-flash-0731", *ONE_WINDOW, tensor=2, **FOUR_IN_FP8)
             / paged_gib("deepseek-v4-flash-0731", 1048576, "0.24.0", kv="fp8", tensor=2)
             * 1048576
+        ),
+        ROOM,
+    ),
+    held(
+        "DeepSeek-V4-Flash-DSpark, tensor 2, with its draft: weights a node",
+        79.52,
+        STAGE_C,
+        "deepseek-v4-flash-dspark",
+        2,
+    ),
+    paged(
+        "DeepSeek-V4-Flash-DSpark, tensor 2, vLLM 0.21 with patches: one of 1048576 tokens",
+        20.36 / 3076565 * 1048576,
+        STAGE_C,
+        "deepseek-v4-flash-dspark",
+        1048576,
+        "0.21.1",
+        kv="nvfp4_ds_mla",
+        tensor=2,
+        tolerance=0.06,
+    ),
+    Figure(
+        "DeepSeek-V4-Flash-DSpark, tensor 2, vLLM 0.21 with patches, 0.85 of 121.63 GiB: room",
+        20.36,
+        "GiB",
+        STAGE_C,
+        0.3,
+        lambda: room_gib(
+            "deepseek-v4-flash-dspark",
+            1048576,
+            "0.21.1",
+            0.85,
+            121.63,
+            tensor=2,
+            max_sequences=12,
+            kv_cache_dtype="nvfp4_ds_mla",
+            args={"max-num-batched-tokens": 8192, "max-cudagraph-capture-size": 8},
+            env={
+                "VLLM_SPARSE_INDEXER_MAX_LOGITS_MB": "256",
+                "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0",
+            },
         ),
         ROOM,
     ),

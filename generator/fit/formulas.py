@@ -34,7 +34,11 @@ PACKED: Mapping[str, float] = {
 TILED = ("mxfp4", "fp4-fp8", "mxfp4-mxfp8")
 
 # What an element of the KV cache takes in bytes; "auto" is the model's own type, 16 bits.
-# Source: vLLM, vllm/config/cache.py and --kv-cache-dtype; SGLang, --kv-cache-dtype.
+# Source: vLLM, vllm/config/cache.py and --kv-cache-dtype; SGLang, --kv-cache-dtype. An entry of
+# latent attention in nvfp4_ds_mla has 400 bytes in builds for the GB10 (an overlay of
+# ajclark/GLM-5.3-DCP4-DFlash2-NVMe-KV-Offload-4x-DGX-Spark) and 352 in vLLM, which has it for other
+# GPUs (0.33.0, mla_attention.py, line 1386). Of DeepSeek-V4 it is as large as in fp8: their patch
+# maps it to the same 584 bytes.
 CACHED: Mapping[str, float] = {
     "auto": WIDE,
     "bf16": WIDE,
@@ -47,7 +51,7 @@ CACHED: Mapping[str, float] = {
     "fp8_e5m2": 1.0,
     "fp8_inc": 1.0,
     "fp8_ds_mla": 656 / 576,
-    "nvfp4_ds_mla": 656 / 576,
+    "nvfp4_ds_mla": 400 / 576,
     "q8_0": 34 / 32,
     "q4_0": 18 / 32,
     "mxfp8": 1 + 1 / 32,
