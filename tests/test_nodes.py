@@ -67,6 +67,8 @@ def hold_container(pair: Pair) -> None:
     mounts = {mount["Destination"]: mount["RW"] for mount in container["Mounts"]}
     assert [path for path, is_writable in mounts.items() if is_writable] == ["/var/cache/sparkgen"]
     assert "/srv/models/tiny" in mounts
+    write = ("docker", "exec", ENGINE, "sh", "-c", "echo >/srv/models/tiny/new")
+    assert "Read-only file system" in pair.head.run(*write).stderr
     host = container["HostConfig"]
     assert host["LogConfig"] == {
         "Type": "local",
@@ -100,7 +102,7 @@ def hold_change(pair: Pair, change: tuple[str, str], folder: Path, sparkgen: Com
     (review,) = json.loads(sparkgen("diff", file, "--format", "json", cwd=folder).out)["sites"]
     assert sparkgen("build", file, cwd=folder).code == 0
     before = [started(machine) for machine in (pair.head, pair.worker)]
-    with measured(pair) as downtime:
+    with measured(pair.serves, pair.patience) as downtime:
         carry_out(pair, review, folder / "out/tiny")
     if promised := review["downtimeSeconds"]:
         assert downtime.seconds < promised

@@ -4,15 +4,19 @@ LiteLLM is that of litellm.txt, the engines are llama.cpp, each over the cable o
 """
 
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cluster import llama_cpp
 from cluster.gateway import Gateway, serving
 from cluster.load import CUT, SERVED, Load
 from cluster.results import record
+from cluster.upgrade import measured, steps
+from conftest import Command
 from proxied import LITELLM
 from waiting import until
 
@@ -21,6 +25,7 @@ pytestmark = pytest.mark.cluster
 ENGINE = f"llama.cpp {llama_cpp.VERSION.partition('.')[0]}, behind the gateway"
 SECONDS = 300
 REQUESTS, CLIENTS = 200, 8
+MINUTE = 60
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +90,40 @@ def test_replica_is_killed_under_load(gateway: Gateway) -> None:
 
     until(has_both, SECONDS)
     record(ENGINE, "that head is started", "it is asked again", time.monotonic() - start)
+
+
+def test_change_of_two_replicas(gateway: Gateway, tmp_path: Path, sparkgen: Command) -> None:
+    """Carried out as `diff` says, one pair after the other: their name answers all the while."""
+    await_both(gateway)
+    file = tmp_path / "tiny.yaml"
+    file.write_text(gateway.bundle.file.read_text())
+    assert sparkgen("build", file, cwd=tmp_path).code == 0
+    file.write_text(file.read_text().replace("max_sequences: 2", "max_sequences: 1"))
+    (review,) = json.loads(sparkgen("diff", file, "--format", "json", cwd=tmp_path).out)["sites"]
+    assert sparkgen("build", file, cwd=tmp_path).code == 0
+    own = {node.name: part.group for part in gateway.bundle.site.parts for node in part.nodes}
+
+    def act(text: str, node: str) -> None:
+        if text.startswith("install.sh --apply"):
+            shutil.copytree(tmp_path / "out/tiny" / node, gateway.trees[node], dirs_exist_ok=True)
+        elif text.startswith("stop the engine of "):
+            gateway.stop(own[node], node)
+        elif text.startswith("start the engine of "):
+            gateway.launch(own[node], node)
+        elif text.startswith("wait until these serve"):
+            until(lambda: gateway.answers(own[node]), SECONDS)
+        else:
+            assert text.startswith("copy the folder"), text
+
+    with measured(lambda: gateway.complete("tiny")[0] == 200, SECONDS) as downtime:
+        for text, node in steps(review):
+            act(text, node)
+    change = "a setting of both pairs is changed as diff says"
+    record(ENGINE, change, "the longest time between two answers", downtime.seconds, MINUTE)
+    assert downtime.seconds < MINUTE
+    words = (gateway.trees["spark3"] / "opt/sparkgen/groups/chat-b/container.sh").read_text()
+    assert "--parallel\n  1\n" in words or "--parallel 1" in words, words
+    await_both(gateway)
 
 
 def load(gateway: Gateway, count: int) -> Load:

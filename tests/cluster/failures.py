@@ -42,6 +42,8 @@ Failure = Callable[[Pair], Steps]
 
 # The unit starts an engine anew after 30 s, and the health check finds out within a minute.
 RESTART, MINUTE = 30, 60
+# What a node writes, and what its Docker engine does.
+DISKS = ("/var", "/mnt/docker")
 
 
 def observe(pair: Pair, failure: Failure) -> list[Row]:
@@ -203,6 +205,25 @@ def packets_are_lost(pair: Pair) -> Steps:
     pair.worker.run("iptables", "-D", *drop, *some)
 
 
+def disk_is_full(pair: Pair) -> Steps:
+    """What is loaded serves on, and a container that is there needs no room to start."""
+    before = started(pair.head)
+    yield Fault("the head's disks are full")
+    for folder in DISKS:
+        done = pair.head.run("sh", "-c", f"cat /dev/zero >{folder}/filling")
+        assert "No space left" in done.stderr
+    assert pair.serves()
+    assert started(pair.head) == before
+    yield Seen("it goes on serving")
+    yield Fault("the head's engine is killed, and its disks are full")
+    kill(pair.head, "llama-server")
+    pair.wait(lambda: not pair.answers())
+    yield Seen("the API is gone")
+    yield from _heals(pair)
+    for folder in DISKS:
+        pair.head.run("rm", f"{folder}/filling")
+
+
 @dataclass
 class Journal:
     """What a unit says from now on."""
@@ -265,4 +286,5 @@ ALL: Sequence[Failure] = (
     head_is_back_first,
     worker_is_back_first,
     memory_runs_out,
+    disk_is_full,
 )

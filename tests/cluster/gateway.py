@@ -43,6 +43,17 @@ class Gateway:
         started = launch(node, self.trees[node], self.within(node), self.work, self.env, group)
         self.engines[group, node] = started
 
+    def stop(self, group: str, node: str) -> None:
+        """End the engine of a group on a node, as its unit would."""
+        self.engines[group, node].end()
+
+    def answers(self, group: str) -> bool:
+        """Whether the API of a group's own engine is up."""
+        head = next(part for part in self.bundle.site.parts if part.group == group).head
+        health = head.container.health
+        assert health
+        return ask(self.within(head.name), f"{health.url}/health")[0] == 200
+
     def complete(self, name: str, client: str = "spark2") -> tuple[int, str]:
         """The status and the answer to a client on a node."""
         question = [{"role": "user", "content": "Hello"}]

@@ -123,6 +123,8 @@ def serving(
     trees = {node.name: stack.prepared(bundle, node, folder) for node in bundle.site.nodes}
     write(trees[HEAD] / MODEL.lstrip("/"))
     for tree in trees.values():
+        if not is_stand_in:
+            stack.limit_disk(tree)
         if soon:
             _drop_in(tree, ENGINE, _SOON.format(soon))
         _drop_in(tree, "sparkgen-guard", _MEMORY)

@@ -23,7 +23,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _BOOT = f"""\
 set -e
 mount --make-rprivate /
-mount -t tmpfs tmpfs /mnt
+mount -t tmpfs -o size=2g tmpfs /mnt
 for folder in etc opt srv usr/bin usr/libexec var; do
   mkdir -p "$0/$folder" "/mnt/written/$folder" "/mnt/work/$folder"
   layers="lowerdir=$0/$folder:/$folder,upperdir=/mnt/written/$folder,workdir=/mnt/work/$folder"
@@ -95,6 +95,12 @@ def equip(tree: Path) -> None:
     (wants / "systemd-journald.socket").symlink_to("../systemd-journald.socket")
 
 
+def limit_disk(tree: Path) -> None:
+    """Give a node's Docker engine a disk that a test can fill."""
+    mount = ("mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", f"{tree}.docker")
+    subprocess.run(mount, check=True)
+
+
 @contextmanager
 def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
     """The bundle's cables, at interfaces that nothing has configured yet."""
@@ -162,8 +168,10 @@ class Rack:
     def __exit__(self, *_: object) -> None:
         while self._plugs:
             self._plugs.popitem()[1].close()
-        for tree in self.trees.values():
-            shutil.rmtree(f"{tree}.docker")
+        for disk in (Path(f"{tree}.docker") for tree in self.trees.values()):
+            if disk.is_mount():
+                subprocess.run(("umount", str(disk)), check=True)
+            shutil.rmtree(disk)
 
 
 def install(machine: Machine) -> None:

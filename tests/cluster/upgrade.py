@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from machines import Machine
+from waiting import PATIENCE, until
 
 from cluster.pairs import ENGINE, Pair
 
@@ -19,11 +20,17 @@ Action = Callable[[Machine, str, Path], None]
 
 def carry_out(pair: Pair, review: Mapping[str, Any], bundle: Path) -> None:
     """Do each step of one site's review; a step that nobody has told how to do is an error."""
+    for text, node in steps(review):
+        (action,) = (action for start, action in _ACTIONS.items() if text.startswith(start))
+        action(pair.rack.machines[node], text, bundle / node)
+
+
+def steps(review: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is to be done, and on which node, one after the other."""
     for step in review["order"]:
         for text in str(step["step"]).split("; "):
-            (action,) = (action for start, action in _ACTIONS.items() if text.startswith(start))
             for node in step["nodes"]:
-                action(pair.rack.machines[node], text, bundle / node)
+                yield text, node
 
 
 def _build(machine: Machine, _: str, folder: Path) -> None:
@@ -61,8 +68,8 @@ _ACTIONS: Mapping[str, Action] = {
 class Downtime:
     """How long no completion came, asked from a node all the while."""
 
-    def __init__(self, pair: Pair) -> None:
-        self._pair = pair
+    def __init__(self, serves: Callable[[], bool]) -> None:
+        self._serves = serves
         self._answered: list[float] = [time.monotonic()]
         self._is_over = threading.Event()
 
@@ -75,7 +82,7 @@ class Downtime:
     def ask(self) -> None:
         """Ask until it is over, and once more."""
         while not self._is_over.is_set():
-            if self._pair.serves():
+            if self._serves():
                 self._answered.append(time.monotonic())
             self._is_over.wait(0.2)
 
@@ -84,14 +91,14 @@ class Downtime:
 
 
 @contextmanager
-def measured(pair: Pair) -> Iterator[Downtime]:
-    """Measure while a change is carried out, and until the pair serves again."""
-    downtime = Downtime(pair)
+def measured(serves: Callable[[], bool], patience: float = PATIENCE) -> Iterator[Downtime]:
+    """Measure while a change is carried out, and until a completion comes again."""
+    downtime = Downtime(serves)
     asking = threading.Thread(target=downtime.ask)
     asking.start()
     try:
         yield downtime
-        pair.wait(pair.serves)
+        until(serves, patience)
     finally:
         downtime.end()
         asking.join()
