@@ -85,6 +85,10 @@ def _reached(site: Site, node: Node) -> Hashable:
     return *subnets, *(str(route.to) for route in node.routes)
 
 
+def _forwarding(site: Site, node: Node) -> Hashable:
+    return *(interface.name for interface in node.interfaces), *node.forwards
+
+
 def _nccl(site: Site, node: Node) -> Hashable:
     return tuple(node.nccl.items())
 
@@ -115,7 +119,7 @@ _OF_EVERY_SITE = (
     Entry("etc/sparkgen/node.env", NOTHING),
     Entry("etc/sparkgen/node.env", NOTHING, wanted=_group, of_engine=True),
     Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
-    Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_fabric),
+    Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_fabric, alike=_forwarding),
     Entry("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_unit, of_engine=True),
     Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_kept),
     Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_routed),
