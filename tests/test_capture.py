@@ -544,6 +544,10 @@ REFUSED = {
     "more than 48 MiB": gzip.compress(bytes(1 << 26), 1),
     "more than 16 MiB": b"\x1f\x8b" + bytes(17 << 20),
     "n/big has more than 1 MiB": packed(HEAD, ("n/big", bytes((1 << 20) + 1))),
+    "files/a has more than 256 KiB": packed(HEAD, ("n/files/a", " " * ((256 << 10) + 1))),
+    "more than 60 files in containers/": packed(
+        HEAD, *((f"n/containers/{i}.txt", "") for i in range(61))
+    ),
     "more than 2000 files": packed(*((f"n/{i}", "") for i in range(2001))),
     "n/a is a link": packed(HEAD, ("n/a", ""), type=tarfile.SYMTYPE, **LINK),
     "n/b is a link": packed(HEAD, ("n/b", ""), type=tarfile.LNKTYPE, **LINK),

@@ -294,6 +294,12 @@ def test_node_of_another_site(second: Path, sparkgen: Command, tmp_path: Path) -
     assert outcome.out.startswith("SG860: spark2 is no node of single; its nodes are spark")
 
 
+def test_two_captures_of_one_node(second: Path, sparkgen: Command, tmp_path: Path) -> None:
+    outcome = sparkgen("check", PATH, "--live", second, second, cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.err.startswith("error[SG830]: there are two captures of spark2\n")
+
+
 @pytest.mark.parametrize("words", [[PATH], ["a.yaml", "b.yaml", "c.tar.gz"], ["c.tar.gz"]])
 def test_wrong_calls(words: list[object], sparkgen: Command, tmp_path: Path) -> None:
     assert sparkgen("check", *words, "--live", cwd=tmp_path).code == 2

@@ -19,13 +19,14 @@ from generator.adoption.found import (
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
-from generator.capture import Capture
+from generator.capture import Capture, CaptureError
 from generator.catalogs.commands import PACKAGES
 from generator.diagnostics import Span
 from generator.records import replace
 from generator.sitefile import source
 
 _KIB_PER_GIB = 1 << 20
+_MAX_SETTINGS = 400
 _ENGINE = re.compile(r"vllm|sglang|llama|trtllm|tensorrt|ray|sparkgen-engine|serve|dspark")
 
 
@@ -53,6 +54,9 @@ class _Reader:
         for path in own:
             text = self._get(path)
             settings += variables(text) if text else ()
+        if len(settings) > _MAX_SETTINGS:
+            why = f"its files of NCCL have more than {_MAX_SETTINGS} lines"
+            raise CaptureError(why, "look at them: NCCL has no more parameters")
         return FoundNode(
             name=self._capture.node,
             interfaces=self._linked(interfaces),

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import PurePath
+from typing import TypeVar
 
 from generator.adoption import (
     captures,
@@ -26,17 +28,21 @@ from generator.records import record, replace
 from generator.sitefile import source
 
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-MAX_BYTES = 1 << 20
+# Files that people write are far smaller; what is larger is not worth its time.
+MAX_BYTES = 256 << 10
+_MAX_PARTS = 200
 _KINDS = (
     "a capture, netplan's, NetworkManager's or networkd's, what 'ip addr' or ibdev2netdev printed, "
     "nccl.conf, a Compose file, a docker run line, a script, a recipe of sparkrun or "
     "spark-vllm-docker, or NVIDIA's cluster JSON"
 )
+_CONTAINERS = "containers"
 _MANIFESTS = re.compile(r"(?m)^apiVersion:")
 _MANIFEST = (
     "it is a manifest of Kubernetes, which is not read",
     "name the command and the image of its container as a docker run line",
 )
+_Part = TypeVar("_Part")
 _NOTHING = ("it says nothing of a cluster", f"name {_KINDS}")
 
 
@@ -101,6 +107,14 @@ def _refuse_broken(name: str, document: source.Document) -> None:
         raise CaptureError(f"line {wrong.span.line + 1}: {wrong.message}", wrong.help)
 
 
+def _few(parts: Iterable[_Part], what: str) -> tuple[_Part, ...]:
+    """What a file has, unless that is more than anybody runs."""
+    found = tuple(islice(parts, _MAX_PARTS + 1))
+    if len(found) > _MAX_PARTS:
+        raise CaptureError(f"it has more than {_MAX_PARTS} {what}", "name a file for each cluster")
+    return found
+
+
 class _Reader:
     def __init__(self) -> None:
         self._nodes: dict[str, FoundNode] = {}
@@ -114,7 +128,7 @@ class _Reader:
             self._capture(read_archive(one.name, one.raw))
             return
         if len(one.raw) > MAX_BYTES:
-            raise CaptureError(f"it has more than {MAX_BYTES >> 20} MiB", f"name {_KINDS}")
+            raise CaptureError(f"it has more than {MAX_BYTES >> 10} KiB", f"name {_KINDS}")
         try:
             raw = one.raw.decode()
         except UnicodeDecodeError:
@@ -166,12 +180,16 @@ class _Reader:
             return False
         file = Yaml(text, document)
         if netplan.is_netplan(file):
-            own = tuple(netplan.merged((i,) for i in netplan.interfaces(file)).values())
+            given = _few(netplan.interfaces(file), "interfaces")
+            own = tuple(netplan.merged((one,) for one in given).values())
             node = FoundNode(interfaces=own, gateway=netplan.gateway(file))
             self._losses += netplan.losses(file)
             self._add(one.node or self._own_name(one.name), node)
         elif compose.is_compose(file):
-            self._add(one.node, FoundNode(containers=tuple(compose.containers(file, self._known))))
+            self._add(
+                one.node,
+                FoundNode(containers=_few(compose.containers(file, self._known), _CONTAINERS)),
+            )
         elif recipes.is_recipe(file):
             self._add(one.node, FoundNode(containers=(recipes.container(file),)))
             self._losses += recipes.losses(file)
@@ -211,10 +229,11 @@ class _Reader:
         words = list(shell_words(text, 0, len(text.text), self._known))
         known = {**self._known, **scripts.assigned(words)}
         is_read = self._written(one, text, known)
-        if own := tuple(scripts.interfaces(text, known)):
+        if own := _few(scripts.interfaces(text, known), "interfaces"):
             first = replace(one, name="spark1")
             is_read = self._network(first, netplan.merged((i,) for i in own).values())
-        found = tuple(docker.containers(text, words)) or tuple(scripts.commands(words))
+        found = _few(docker.containers(text, words), _CONTAINERS)
+        found = found or _few(scripts.commands(words), _CONTAINERS)
         settings = () if found else tuple(scripts.exports(words))
         if settings and any(v.name.startswith("NCCL_") for v in settings):
             found = (Container("settings", env=settings),)
@@ -226,7 +245,7 @@ class _Reader:
     def _written(self, one: Input, text: Text, known: Mapping[str, str]) -> bool:
         """Whether a script writes a file of a kind that is known."""
         said, number = False, 0
-        for line, body in scripts.files(text, known):
+        for line, body in _few(scripts.files(text, known), "files"):
             if re.search(r"nccl\.conf", line):
                 self._add(one.node, FoundNode(settings=tuple(variables(body))))
                 said = True

@@ -1,6 +1,7 @@
 """What a script says beside `docker run`: what it serves, and the files and addresses it sets."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from generator.adoption.command import find
@@ -23,9 +24,9 @@ _READ = re.compile(
     r"(NCCL|VLLM|SGLANG|SGL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|FLASHINFER|TRITON|RAY|GGML"
     r"|LLAMA|TLLM|TRTLLM)_\w+"
 )
-_HERE = re.compile(
-    r"""(?ms)^([^\n#]*<<-?[ \t]*(["']?)(\w+)\2[^\n]*)\n(.*?)^[ \t]*\3[ \t]*$""",
-)
+_HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1""")
+# Longer lines set nobody's address.
+_MAX_LINE = 400
 _ADDRESS = re.compile(
     r"\bip[ \t]+(?:-\w+[ \t]+)*a(?:ddr(?:ess)?)?[ \t]+(?:add|replace)[ \t]+([^\s;|&]+)"
     r"(?:[ \t]+(?:brd|broadcast)[ \t]+\S+)?[ \t]+dev[ \t]+([\w.-]+)"
@@ -73,22 +74,43 @@ def assigned(words: Sequence[Word]) -> Mapping[str, str]:
 
 def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, Text]]:
     """The files that a script writes, on its own lines, each with the line that says so."""
-    for found in _HERE.finditer(text.text):
-        line = text.text.count("\n", 0, found.start(4))
-        body = found[4] if found[2] else expand(found[4], known)
-        yield found[1], Text(text.file, "\n" * line + body)
+    lines = text.text.split("\n")
+    ends: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        ends.setdefault(line.strip(), []).append(number)
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        found = _HERE.match(line) if len(line) < _MAX_LINE else None
+        closing = ends.get(found[2], []) if found else []
+        after = bisect_left(closing, number)
+        if found and after < len(closing):
+            body = "\n".join(lines[number : closing[after]]) + "\n"
+            said = body if found[1] else expand(body, known)
+            yield line, Text(text.file, "\n" * number + said)
+            number = closing[after] + 1
 
 
 def interfaces(text: Text, known: Mapping[str, str]) -> Iterator[Interface]:
     """The interfaces that a script gives addresses, by `ip` or by `nmcli`."""
-    mtus = {found[1]: text.word(found[2], *found.span(2)) for found in _MTU.finditer(text.text)}
-    given = [(m, m[2], m[1], m.span(1), m.span(2)) for m in _ADDRESS.finditer(text.text)]
-    given += [(m, m[1], m[2], m.span(2), m.span(1)) for m in _PROFILE.finditer(text.text)]
-    for _, name, said, where, named in given:
+    mtus = {found[1]: text.word(found[2], *found.span(2)) for found in _found(text, _MTU)}
+    given = [(m[2], m[1], m.span(1), m.span(2)) for m in _found(text, _ADDRESS)]
+    given += [(m[1], m[2], m.span(2), m.span(1)) for m in _found(text, _PROFILE)]
+    for name, said, where, named in given:
         address = expand(said.strip("\"'"), known)
         if is_address(address):
             word = text.word(address, *where)
             yield Interface(name, text.word(name, *named), (word,), mtus.get(name))
+
+
+def _found(text: Text, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """What stands in lines that somebody wrote."""
+    start = 0
+    for line in text.text.split("\n"):
+        if len(line) < _MAX_LINE:
+            yield from pattern.finditer(text.text, start, start + len(line))
+        start += len(line) + 1
 
 
 def _commands(words: Sequence[Word]) -> Iterator[list[Word]]:

@@ -11,6 +11,9 @@ _ASSIGNED = re.compile(rf"{NAME}(\+?)=(.*)", re.DOTALL)
 _ARRAY = re.compile(rf"{NAME}\+?=\(")
 _ELEMENTS = re.compile(rf'"?\$\{{{NAME}\[[@*]\]\}}"?')
 _PARAMETER = re.compile(rf"{NAME}(?:(:?[-+?=])(.*))?", re.DOTALL)
+_MAX_EXPANSION = 4000
+_MAX_DEPTH = 8
+_MAX_VALUE = 8000
 _OPENING = {"(": ")", "{": "}"}
 
 
@@ -88,7 +91,9 @@ class _Shell:
     def _assign(self, name: str, is_more: bool, value: str) -> None:
         """Note a variable's value; of two that differ, the branches of a script, neither counts."""
         before = self._known.get(name)
-        if is_more:
+        if len(value) + len(before or "") > _MAX_VALUE:
+            self._known.pop(name, None)
+        elif is_more:
             self._known[name] = (before or "") + value
         elif name not in self._assigned or (before is not None and before in value):
             self._known[name] = value
@@ -153,10 +158,14 @@ def _expanded(source: str, at: int, known: Mapping[str, str]) -> tuple[int, str]
 def _closed(source: str, at: int, close: str) -> int:
     """The end behind what closes an expansion, with those inside of it; 0 where nothing does."""
     opening, depth = source[at - 1], 1
-    for number in range(at, len(source)):
+    if source.find(close, at, at + _MAX_EXPANSION) < 0:
+        return 0
+    for number in range(at, min(len(source), at + _MAX_EXPANSION)):
         depth += (source[number] == opening) - (source[number] == close)
         if depth == 0:
             return number + 1
+        if depth > _MAX_DEPTH:
+            break
     return 0
 
 

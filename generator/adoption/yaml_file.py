@@ -18,6 +18,7 @@ class Yaml:
     def __init__(self, text: Text, document: Document) -> None:
         self.text = text
         self.root = document.root
+        self._lines = text.text.split("\n")
 
     def get(self, node: Any, *path: str | int) -> yaml.Node | None:
         """What stands at a path below a node, if anything does."""
@@ -75,5 +76,4 @@ class Yaml:
         yield from shell_words(self.text, start, end, known, node.style == "|")
 
     def _line(self, number: int) -> str:
-        lines = self.text.text.split("\n")
-        return lines[number] if number < len(lines) else ""
+        return self._lines[number] if number < len(self._lines) else ""

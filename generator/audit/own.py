@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from generator.adoption import Adoption
 from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Variable, Word
@@ -187,8 +188,13 @@ def _is_written(text: str) -> bool:
     return is_key and not _PLACEHOLDER.fullmatch(text)
 
 
+@lru_cache(maxsize=4)
+def _lines(text: str) -> list[str]:
+    return text.split("\n")
+
+
 def _is_expanded(texts: Mapping[str, str], word: Word) -> bool:
     """Whether a shell, or Compose, puts the value in."""
-    lines = texts.get(word.file, "").split("\n")[word.span.line : word.span.end_line + 1]
+    lines = _lines(texts.get(word.file, ""))[word.span.line : word.span.end_line + 1]
     end = word.span.end_column if len(lines) == 1 else None
     return any("$" in line for line in lines[:1] and [lines[0][word.span.column : end], *lines[1:]])

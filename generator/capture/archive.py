@@ -7,7 +7,7 @@ import io
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from generator.capture import Capture, CaptureError
 
@@ -15,6 +15,11 @@ MAX_ARCHIVE_BYTES = 16 << 20
 _MAX_BYTES = 48 << 20
 _MAX_FILE_BYTES = 1 << 20
 _MAX_FILES = 2000
+# What programs printed may be long; no file of a node that is taken is.
+_PRINTED = "commands/"
+_MAX_OWN_BYTES = 256 << 10
+# Twice what capture.sh takes of them, and more than anybody has.
+_MOST = {"containers/": 60, "processes/": 40, "images/": 200, "files/": 400}
 _MAX_PATH = 255
 
 _NODE = r"[A-Za-z0-9][A-Za-z0-9.-]{0,62}"
@@ -40,11 +45,21 @@ def read(name: str, raw: bytes) -> Capture:
         if path in texts:
             raise CaptureError(f"{_shown(member)} is in it twice", _NOBODY)
         texts[path] = _text(member, data)
+    _refuse_many(texts)
     if len(nodes) != 1 or not re.fullmatch(_NODE, node := nodes.pop()):
         raise CaptureError("it is not of one node", _NOBODY)
     if not texts.get("capture.txt", "").startswith(_HEAD):
         raise CaptureError("it has no capture.txt of this version", _ANEW)
     return Capture(node, name, texts)
+
+
+def _refuse_many(texts: Mapping[str, str]) -> None:
+    for folder, most in _MOST.items():
+        if sum(path.startswith(folder) for path in texts) > most:
+            raise CaptureError(f"it has more than {most} files in {folder}", _NOBODY)
+    for path, text in texts.items():
+        if len(text) > _MAX_OWN_BYTES and not path.startswith(_PRINTED):
+            raise CaptureError(f"{path} has more than {_MAX_OWN_BYTES >> 10} KiB", _NOBODY)
 
 
 def _unpacked(raw: bytes) -> bytes:

@@ -56,13 +56,15 @@ def found(inputs: Iterable[str], form: str) -> Found:
 
 def captures_of(paths: Iterable[Path], form: str) -> list[Capture]:
     """The captures; ends the command at a file that is none."""
-    taken = []
+    taken: dict[str, Capture] = {}
     for path in paths:
         try:
-            taken.append(read_archive(str(path), _bytes(path)))
+            capture = read_archive(str(path), _bytes(path))
+            if taken.setdefault(capture.node.lower(), capture) is not capture:
+                raise CaptureError(f"there are two captures of {capture.node}", "name one of each")
         except CaptureError as error:
             _refuse(str(path), error, form)
-    return taken
+    return list(taken.values())
 
 
 def site_name(said: str | None, file: Path | None) -> str:
