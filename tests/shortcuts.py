@@ -16,6 +16,11 @@ exec {program} "$@"
     # What has passed once passes again: most scripts are the same in all bundles.
     "shellcheck": """\
 #!/bin/sh
+files=''
+for word; do
+  if [ -f "$word" ]; then files=1; fi
+done
+[ "$files" ] || exec {program} "$@"
 digest=$(for word; do if [ -f "$word" ]; then cat "$word"; else echo "$word"; fi; done | sha256sum)
 passed={folder}/shellcheck-${{digest%% *}}
 if [ -e "$passed" ]; then
