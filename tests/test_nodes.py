@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from cluster import docker, stand_in
 from cluster.failures import QUICK, observe, started
-from cluster.pairs import ENGINE, Pair, health, inspected, journal, serving
+from cluster.pairs import ENGINE, KEY, Pair, health, inspected, journal, serving
 from cluster.upgrade import carry_out, measured
 from conftest import Command
 from programs import program
+
+from generator.engines.llama_cpp import API_KEY
 
 SECONDS = 300
 IMAGE = """\
@@ -69,6 +71,11 @@ def hold_container(pair: Pair) -> None:
     assert "/srv/models/tiny" in mounts
     write = ("docker", "exec", ENGINE, "sh", "-c", "echo >/srv/models/tiny/new")
     assert "Read-only file system" in pair.head.run(*write).stderr
+    # Whoever may ask Docker is not told the key; the engine is.
+    assert KEY not in json.dumps(container)
+    shown = pair.head.run("docker", "top", ENGINE, "-eo", "pid,comm").stdout
+    (process,) = (line.split()[0] for line in shown.splitlines() if line.endswith(" llama-server"))
+    assert f"{API_KEY}={KEY}\0" in pair.head.run("cat", f"/proc/{process}/environ").stdout
     host = container["HostConfig"]
     assert host["LogConfig"] == {
         "Type": "local",

@@ -19,10 +19,13 @@ from cluster.bare import ask, completion
 from cluster.logins import add_logins
 from cluster.sites import MODEL, llama_text
 from cluster.tiny_model import write
+from generator.engines.llama_cpp import API_KEY
 from generator.verify.namespaces import PROGRAMS, Fabric
 
 HEAD, WORKER = "spark1", "spark2"
 ENGINE = "sparkgen-engine"
+# What clients show the engine, and nobody else is told.
+KEY = "a-secret"
 # Read as the unit's own settings; a failure is then over sooner.
 _SOON = "[Service]\nRestartSec={}\n"
 # What is free is told by a test, of its node alone.
@@ -71,7 +74,7 @@ class Pair:
 
     def complete(self, client: str = WORKER) -> str:
         """A chat completion for a client on a node."""
-        return completion(self.network.command(client), self.url, "tiny")
+        return completion(self.network.command(client), self.url, "tiny", KEY)
 
     def serves(self, client: str = WORKER) -> bool:
         """Whether a completion comes."""
@@ -116,7 +119,8 @@ def serving(
     require_root()
     require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "curl", "iptables", "journalctl", "ps")
     file = folder / "tiny.yaml"
-    file.write_text(f"{llama_text(2)}services: {{guard: true}}\ndefaults: {{user: root}}\n")
+    asked = llama_text(2).replace("engine:\n", f"engine:\n  secrets: [{API_KEY}]\n")
+    file.write_text(f"{asked}services: {{guard: true}}\ndefaults: {{user: root}}\n")
     bundle = Bundle(folder.name, file)
     is_stand_in = any(program.suffix == ".py" for program in programs.values())
     archive = docker.image(folder, programs, python=is_stand_in)
@@ -129,6 +133,9 @@ def serving(
             _drop_in(tree, ENGINE, _SOON.format(soon))
         _drop_in(tree, "sparkgen-guard", _MEMORY)
         (tree / "opt/meminfo").write_text(memory(64))
+        (tree / "etc/sparkgen").mkdir()
+        (tree / "etc/sparkgen/secrets.env").write_text(f"{API_KEY}={KEY}\n")
+        (tree / "etc/sparkgen/secrets.env").chmod(0o600)
     add_logins(trees.values(), folder)
     with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
         pair = Pair(bundle, rack, patience)
