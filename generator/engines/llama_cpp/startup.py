@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 
 from generator.catalogs.flag_files import catalog
+from generator.engines.conditions import within
 from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _CACHE, _METHOD = ("model", "kv_cache_dtype"), ("model", "speculative", "method")
@@ -11,14 +12,47 @@ _WIDE = ("", "auto", "f32", "f16", "bf16")
 _BLOCK = 32
 _MOST_SLOTS, _MOST_DEVICES = 256, 16
 _FLASH = "flash-attn"
+# What is read as off, besides the switch itself.
+_OFF = ("off", "false", "disabled", "0")
+# What values are made of, and an example.
+_KEY = r"[^=]+=(?:int:-?\d.*|float:.+|bool:(?:true|false)|str:.*)"
+_FORMS = {
+    "override-kv": (_KEY, "KEY=int:VALUE"),
+    "override-tensor": (r"[^=]+=[A-Za-z].*", "PATTERN=CPU"),
+    "spec-draft-override-tensor": (r"[^=]+=[A-Za-z].*", "PATTERN=CPU"),
+    "logit-bias": (r"\d+[+-].+", "TOKEN+1"),
+    "lora-scaled": (r".+:.+", "PATH:SCALE"),
+    "control-vector-scaled": (r".+:.+", "PATH:SCALE"),
+    "cpu-range": (r"\d*-\d*", "0-9"),
+    "cpu-range-batch": (r"\d*-\d*", "0-9"),
+    "cpu-mask": (r"(?:0x)?[0-9A-Fa-f]+", "0xff"),
+    "cpu-mask-batch": (r"(?:0x)?[0-9A-Fa-f]+", "0xff"),
+    "tensor-split": (r"[\d./]+", "1,1"),
+}
+_DRAFTED = ("simple", "map-k", "map-k4v")
+_BOUNDS = (
+    *(within(f"spec-ngram-{kind}-size-{side}", 1, 1024) for kind in _DRAFTED for side in "nm"),
+    *(within(f"spec-ngram-{kind}-min-hits", 1) for kind in _DRAFTED),
+    within("spec-ngram-mod-n-min", 0, 1024),
+    within("spec-ngram-mod-n-max", 0, 1024),
+    within("spec-ngram-mod-n-match", 1, 1024),
+    *(within(name, 0) for name in ("n-cpu-moe", "n-cpu-ffn", "spec-draft-n-cpu-moe")),
+    within("prio", -1, 3),
+    *(within(name, 0, 3) for name in ("prio-batch", "spec-draft-prio", "spec-draft-prio-batch")),
+    within("repeat-last-n", 0),
+)
 
 
 def _dtype(start: Start) -> str:
     return start.model.kv_cache_dtype or ""
 
 
+def _is_without_flash(start: Start) -> bool:
+    return start.is_off(_FLASH) or start.word(_FLASH) in _OFF
+
+
 def _cache_without_flash_attention(start: Start) -> Refusal | None:
-    if _dtype(start) not in _WIDE and (start.word(_FLASH) == "off" or start.is_off(_FLASH)):
+    if _dtype(start) not in _WIDE and _is_without_flash(start):
         return start.refuse(
             _FLASH,
             f"a KV cache in {_dtype(start)} needs flash attention",
@@ -135,8 +169,7 @@ def _several_devices_of_images(start: Start) -> Refusal | None:
 
 def _draft_cache_without_flash_attention(start: Start) -> Refusal | None:
     name = "spec-draft-type-v"
-    off = start.word(_FLASH) == "off" or start.is_off(_FLASH)
-    if off and start.word(name) not in _WIDE:
+    if _is_without_flash(start) and start.word(name) not in _WIDE:
         return start.refuse(
             name, f"a KV cache in {start.word(name)} needs flash attention", "take it out"
         )
@@ -170,18 +203,17 @@ def _is_number(value: str, others: Collection[str]) -> bool:
     return value in others or re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", value) is not None
 
 
-def _numbers_of_drafts(start: Start) -> Refusal | None:
-    for name, least, most in (
-        ("spec-ngram-mod-n-min", 0, 1024),
-        ("spec-ngram-mod-n-max", 0, 1024),
-        ("spec-ngram-simple-size-n", 1, 1024),
-        ("spec-ngram-simple-size-m", 1, 1024),
-        ("spec-ngram-map-k-size-n", 1, 1024),
-        ("spec-ngram-map-k-size-m", 1, 1024),
-    ):
-        number = start.number(name)
-        if number is not None and not least <= number <= most:
-            return start.refuse(name, f"'{name}' lies from {least} to {most}", "take it out")
+def _numbers(start: Start) -> Refusal | None:
+    return next((found for check in _BOUNDS if (found := check(start))), None)
+
+
+def _forms(start: Start) -> Refusal | None:
+    for name, (form, example) in _FORMS.items():
+        given = start.value(name)
+        texts = given if isinstance(given, list) else start.word(name).split(",")
+        wrong = next((str(t) for t in texts if t != "" and not re.fullmatch(form, str(t))), "")
+        if wrong:
+            return start.refuse(name, f"'{wrong}' is not as '{example}'", f"write '{example}'")
     return None
 
 
@@ -237,7 +269,8 @@ CONDITIONS = (
     Condition(_draft_cache_without_flash_attention, f"{_CONTEXT}:3849"),
     Condition(_images_of_another_server, f"{_ARGUMENTS}:892", effect=Effect.DIFFERS),
     Condition(_variables_of_numbers, f"{_ARGUMENTS}:806"),
-    Condition(_numbers_of_drafts, f"{_ARGUMENTS}:4288"),
+    Condition(_numbers, f"{_ARGUMENTS}:4288"),
+    Condition(_forms, _ARGUMENTS),
     Condition(_without_prediction, f"{_CONTEXT}:3885"),
     Condition(_half_a_certificate, "tools/server/server-http.cpp:161", effect=Effect.DIFFERS),
     Condition(_shifted_images, "tools/server/server-context.cpp:1307", effect=Effect.DIFFERS),
