@@ -76,13 +76,15 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-# Builds a site, and prints how often a template was compiled, and which schemas were parsed.
+# Builds a site, and prints how often a template was compiled, which schemas were parsed, and which
+# of the engines was imported.
 COUNTED = """
 import sys
 import zipfile
 from jinja2 import Environment
 from generator import precompiled
 from generator.cli import main
+from generator.engines import ENGINES
 compiled = []
 Environment.compile = lambda self, source, name=None, *more, **named: compiled.append(name)
 precompiled._parsed = compiled.append
@@ -92,6 +94,8 @@ except SystemExit as done:
     assert not done.code, done.code
 print(sys.modules["generator"].__file__)
 print("compiled", *compiled)
+own = {name: name.translate({ord("-"): "_", ord("."): "_"}) for name in ENGINES}
+print("imported", *(n for n in ENGINES if f"generator.engines.{own[n]}" in sys.modules))
 """
 
 
@@ -111,9 +115,10 @@ def test_an_installed_package_starts_without_compiling(distributions: Path, tmp_
     )
 
     assert built.returncode == 0, built.stderr
-    *_, package, compiled = built.stdout.splitlines()
+    *_, package, compiled, imported = built.stdout.splitlines()
     assert "installed" in package
     assert compiled == "compiled"
+    assert imported == "imported vllm"
     assert contents(tmp_path / "out" / "lab-mesh") == contents(ROOT / "out" / "lab-mesh")
 
 
