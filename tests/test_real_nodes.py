@@ -41,6 +41,19 @@ def test_failure(failure: Failure, pair: Pair) -> None:
     assert [row for row in rows if row.seconds > (row.seen.promised or SECONDS)] == []
 
 
+def test_log_is_bounded(pair: Pair) -> None:
+    """Of an engine that prints without an end Docker keeps the newest, in five files at most."""
+    much = "for i in 1 2 3 4 5 6 7; do head -c 50000000 /dev/zero | tr '\\0' x | fold -w 1000; done"
+    shown = pair.worker.run("docker", "top", "sparkgen-engine", "-eo", "pid,comm").stdout
+    (process,) = (line.split()[0] for line in shown.splitlines() if "ggml-rpc" in line)
+    pair.worker.run("sh", "-c", f"({much}) >/proc/{process}/fd/1")
+    sizes = pair.worker.run("sh", "-c", "du -b /mnt/docker/containers/*/local-logs/*").stdout
+    kept = [int(line.split()[0]) for line in sizes.splitlines()]
+    assert 1 < len(kept) <= 5
+    assert sum(kept) < 5 * 50 << 20
+    assert pair.serves()
+
+
 def test_stop(pair: Pair) -> None:
     for name in (HEAD, WORKER):
         machine = pair.rack.machines[name]
