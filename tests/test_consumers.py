@@ -230,10 +230,11 @@ def test_faulty_unit(right: str, wrong: str, complaint: str, tmp_path: Path) -> 
 
 @each_composed
 def test_compose(folder: NodeFolder, tmp_path: Path) -> None:
-    container = folder.node.container
+    container, image = folder.node.container, folder.site.image_build
     assert composed(folder.copy(tmp_path)) == {
         "container_name": "sparkgen-engine",
         "image": container.image,
+        **({"labels": {"sparkgen.build": image.inputs}} if image else {}),
         "entrypoint": [container.entrypoint],
         "command": folder.command,
         "environment": folder.node.env,
