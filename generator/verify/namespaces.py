@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
@@ -276,17 +277,21 @@ class Fabric:
         size = self.interfaces[node][interface].mtu - 28
         lost = []
         for address in self.interfaces[target[0]][target[1]].addresses:
-            options = ("-n", "-c", "1", "-W", "1", "-M", "do", "-s", str(size), "-I", interface)
-            # Without the host name of the node, which costs more programs than the ping.
-            command = ["ip", "netns", "exec", self.namespace(node), "ping", *options]
-            ping = subprocess.run(
-                [*command, str(address.ip)], timeout=60, capture_output=True, text=True
-            )
-            if ping.returncode:
-                errors = [line for line in ping.stderr.splitlines() if "Warning" not in line]
-                reason = "; ".join(errors) or "no answer"
+            # On a busy machine an answer may be late: who has none is asked again, for longer.
+            ping = partial(self._ping_once, source, size, address.ip)
+            if reason := ping(1) and ping(2):
                 lost.append(f"{node} {interface} -> {target[0]} {address.ip}: {reason}")
         return lost
+
+    def _ping_once(self, source: Plug, size: int, address: IPv4Address, seconds: int) -> str:
+        """Return why a ping from an interface failed; nothing if it was answered."""
+        node, interface = source
+        options = f"-n -c 1 -W {seconds} -M do -s {size} -I {interface} {address}".split()
+        # Without the host name of the node, which costs more programs than the ping.
+        command = ["ip", "netns", "exec", self.namespace(node), "ping", *options]
+        ping = subprocess.run(command, timeout=60, capture_output=True, text=True)
+        errors = [line for line in ping.stderr.splitlines() if "Warning" not in line]
+        return ("; ".join(errors) or "no answer") if ping.returncode else ""
 
     def _namespaces(self) -> list[str]:
         return [self._name, *map(self.namespace, self.trees)]
