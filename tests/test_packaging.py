@@ -175,7 +175,9 @@ def index_of_pip() -> dict[str, str]:
         "find-links": "UV_FIND_LINKS",
         "no-index": "UV_NO_INDEX",
     }
-    return {variable: given[name] for name, variable in names.items() if name in given}
+    # pip takes the best of all indexes, uv by itself that of the first that has the package.
+    found = {variable: given[name] for name, variable in names.items() if name in given}
+    return found | {"UV_INDEX_STRATEGY": "unsafe-best-match"}
 
 
 def test_address_of_a_repository(repository: Path, tmp_path: Path) -> None:
