@@ -8,6 +8,8 @@ set -uo pipefail
 if [[ $1 == --server ]]; then
   "${@:2}"
   echo "the server has ended with status $?, and so does its rank" >&2
+  # What is still on its way to the log when a step ends, Slurm may drop.
+  sleep 1
   kill -TERM 0
   exit 1
 fi
