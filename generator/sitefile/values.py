@@ -35,13 +35,17 @@ _SWAPPED_AMONG = 6
 
 @record
 class _Slip:
-    """What the text was to be, what to do, and the piece of it that is replaced."""
+    """What the text was to be, what to do, and the piece of it that is replaced.
+
+    One that is a guess is left to people.
+    """
 
     meant: str
     help: str
     start: int
     end: int
     text: str
+    is_guess: bool = False
 
 
 def near_misses(
@@ -130,7 +134,7 @@ def _with_slip(
             first, last = span.column + slip.start, span.column + slip.end
             place = replace(span, column=first, end_column=last)
             edits: Proposal = (Rewrite(place, slip.text),)
-            return replace(finding, help=slip.help, proposals=(edits,))
+            return replace(finding, help=slip.help, proposals=() if slip.is_guess else (edits,))
     return finding
 
 
@@ -161,7 +165,8 @@ def _slips(value: str) -> Iterator[_Slip]:
     if figures != value and re.fullmatch(r"[0-9.,/:]+", figures):
         letter = next(a for a, b in zip(value, figures, strict=True) if a != b)
         text = f"write {figures}: the '{letter}' is a letter"
-        yield _Slip(figures, text, 0, len(value), figures)
+        # Nothing tells whether the node at 10.0.0.1l has 11, or another figure was missed there.
+        yield _Slip(figures, text, 0, len(value), figures, is_guess="/" in figures)
     if re.fullmatch(r"[0-9][\w.,/+-]*", value) and "," in value:
         dotted = value.replace(",", ".")
         yield _Slip(dotted, f"write {dotted}, with a '.'", 0, len(value), dotted)
