@@ -16,8 +16,13 @@ each_kind = pytest.mark.parametrize("kind", TOPOLOGIES)
 
 
 def test_the_schema_has_the_same_kinds() -> None:
-    rules = yaml.safe_load((SCHEMAS / "topology.yaml").read_text())
-    assert rules["schema"]["kind"]["allowed"] == list(TOPOLOGIES)
+    rules = yaml.safe_load((SCHEMAS / "topology.yaml").read_text())["schema"]["kind"]
+    facts, kinds = rules["meta"], TOPOLOGIES.items()
+    assert rules["allowed"] == list(TOPOLOGIES)
+    assert facts["switched"] == [name for name, kind in kinds if kind.switched]
+    assert facts["groups_alone"] == [name for name, kind in kinds if kind.groups_alone]
+    counts = {n: [k.fewest, k.most] for n, k in kinds if not (k.switched or k.groups_alone)}
+    assert facts["joins"] == counts
 
 
 def test_no_other_module_knows_a_kind() -> None:

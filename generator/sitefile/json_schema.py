@@ -17,6 +17,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.diagnostics import listed
 from generator.hardware import PORTS
+from generator.sitefile.key_rules import rules_at
 from generator.sitefile.sections import ALTERNATIVES, GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
 from generator.sitefile.text_types import ARGUMENT_TEXT, FORMS, Form
@@ -101,9 +102,10 @@ def _conditions() -> Iterator[JsonSchema]:
     """What one section asks of another, as far as a schema can say it."""
     node_port = {"pattern": f":({'|'.join(f'p{port}' for port in PORTS)})$"}
     ends = {"items": {"properties": {"endpoints": {"items": node_port}}}}
-    no_switch = {"type": "string", "not": {"const": "switch"}}
+    kinds = rules_at(("topology", "kind"))["meta"]
+    no_switch = {"type": "string", "not": {"enum": kinds["switched"]}}
     yield _when("topology", "kind", no_switch, {"properties": {"cabling": ends}})
-    for kind, (fewest, most) in _NODES.items():
+    for kind, (fewest, most) in kinds["joins"].items():
         counted = {"properties": {"nodes": {"minItems": fewest, "maxItems": most}}}
         of_all = {"anyOf": [{"required": [GROUPS]}, counted]}
         yield _when("topology", "kind", {"const": kind}, of_all)
@@ -115,7 +117,8 @@ def _conditions() -> Iterator[JsonSchema]:
 
 def _needs_of_sections() -> Iterator[JsonSchema]:
     """What one section needs of another."""
-    yield _when("topology", "kind", {"const": "pairs"}, {"required": [GROUPS]})
+    for kind in rules_at(("topology", "kind"))["meta"]["groups_alone"]:
+        yield _when("topology", "kind", {"const": kind}, {"required": [GROUPS]})
     yield _either(GROUPS)
     served = list(_needs_of_serving())
     yield from served
@@ -166,10 +169,6 @@ def _without_needs(value: JsonSchema) -> JsonSchema:
         inner = value["properties"]
         kept["properties"] = {key: _without_needs(own) for key, own in inner.items()}
     return kept
-
-
-# How many nodes a topology joins.
-_NODES = {"single": (1, 1), "direct": (2, 2), "ring": (3, 8)}
 
 
 def _when(section: str, key: str, value: JsonSchema, then: JsonSchema) -> JsonSchema:

@@ -1,7 +1,7 @@
 """Findings SG1xx, each from an error that Cerberus reports."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import cerberus
@@ -126,13 +126,10 @@ def _move(path: KeyPath, home: str, error: Any) -> tuple[Proposal, ...]:
     return ((Remove(path), Add(place, as_typed(error.value, rules_at(place)))),)
 
 
-_MOST_OF_A_RING = 8
-
-
-def _kinds_of(nodes: int) -> tuple[str, ...]:
+def _kinds_of(nodes: int, facts: Any) -> Iterator[str]:
     """The topologies that so many nodes can have."""
-    few = {1: ("single", "switch"), 2: ("direct", "switch")}
-    return few.get(nodes, ("ring", "switch") if nodes <= _MOST_OF_A_RING else ("switch",))
+    yield from (kind for kind, (least, most) in facts["joins"].items() if least <= nodes <= most)
+    yield from facts["switched"]
 
 
 def _missing_key(path: KeyPath, nodes: int) -> Finding:
@@ -146,7 +143,7 @@ def _missing_key(path: KeyPath, nodes: int) -> Finding:
         # Any number would be a guess.
         help_text = f"write '{key}: N' from the model's config.json, as 'sparkgen model' reads it"
     elif path == ("topology", "kind"):
-        help_text = f"write 'kind: {listed(_kinds_of(nodes))}'"
+        help_text = f"write 'kind: {listed(_kinds_of(nodes, rules['meta']))}'"
     only = rules.get("allowed", ())
     return fault(
         "SG102",
