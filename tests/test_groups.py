@@ -264,6 +264,20 @@ def test_a_name_answers_while_its_replicas_restart() -> None:
     ]
 
 
+def test_a_name_that_a_model_has_no_more() -> None:
+    model = "gpt-oss-20b, context_length: 65536"
+    named = SWITCH.replace(model, f"{model}, aliases: [assistant, helper]")
+    assert named != SWITCH
+    change = reviewed(named, named.replace("assistant, helper", "helper"))
+    assert change.downtime == (
+        "small restarts; nobody answers to assistant any more; "
+        "nobody answers to gpt-oss-20b for up to 22 min"
+    )
+    # It has the same name there as the only one.
+    first = named.replace("aliases: [assistant, helper]", "served_name: helper")
+    assert "nobody answers to gpt-oss-20b and assistant any more" in reviewed(named, first).downtime
+
+
 def test_address_that_clients_know_no_more() -> None:
     with_gateway = (GOLDEN / "groups-gateway/site.yaml").read_text()
     without = re.sub(r"  (gateway|web_ui): .*\n", "", with_gateway)

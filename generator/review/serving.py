@@ -79,6 +79,7 @@ def serving(
     was = _names(old, known, changed)
     plan = _Plan(known, was, gone, changed, fresh)
     answers = {part.model.served_name for part in active}
+    every = answers.union(*(part.model.aliases for part in active))
     stays = {part.model.served_name for part in staying}
     stopped = [*gone, *(part.group for part in changed), *(name for _, name in switched)]
     asked = dict.fromkeys(was[name] for name in stopped if was[name] not in stays)
@@ -90,7 +91,7 @@ def serving(
         gone=tuple(gone),
         switched=tuple(switched),
         is_down=is_down,
-        lost=tuple(name for name in asked if name and name not in answers),
+        lost=tuple(name for name in [*asked, *_aliases(old)] if name and name not in every),
     )
 
 
@@ -174,6 +175,12 @@ def _names(
     known = dict.fromkeys(before, "")
     found = old.groups if old is not None else changed
     return known | {part.group: part.model.served_name for part in found}
+
+
+def _aliases(old: Site | None) -> list[str]:
+    """The other names that something answered to, as far as that is known."""
+    active = [part for part in old.groups if part.is_active] if old is not None else []
+    return list(dict.fromkeys(alias for part in active for alias in part.model.aliases))
 
 
 def _running_in(before: Tree, old: Site | None) -> dict[str, tuple[str, ...]]:
