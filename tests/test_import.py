@@ -356,6 +356,28 @@ def test_single_files(case: str, sparkgen: Command, tmp_path: Path) -> None:
 
 # Forms of recipes and of `docker run` lines: what is made of them, and what is found.
 FORMS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "bounds of a container": (
+        """\
+services:
+  vllm:
+    image: vllm/vllm-openai:v0.33.0
+    network_mode: host
+    shm_size: 34359738368
+    mem_limit: 100 GB
+    cpuset: 5-9,15
+    command: openai/gpt-oss-120b --host 10.0.0.11 --gpu-memory-utilization 0.7
+""",
+        {"engine.container": {"memory": "100g", "shm": "32g", "cpus": "5-9,15"}},
+        [],
+    ),
+    "bounds that are the node's, or no whole GiB": (
+        """\
+docker run --ipc host --shm-size 64g -m 1500m vllm/vllm-openai:v0.33.0 openai/gpt-oss-120b \\
+  --host 10.0.0.11 --gpu-memory-utilization 0.7
+""",
+        {"engine.memory_utilization": 0.7, "engine.container": None},
+        [],
+    ),
     "doubled braces": (
         """\
 recipe_version: "2"

@@ -17,6 +17,7 @@ _OPTIONS = {
     "ipc": "ipc",
     "shm_size": "shm-size",
     "mem_limit": "memory",
+    "cpuset": "cpuset-cpus",
     "container_name": "name",
 }
 

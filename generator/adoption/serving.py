@@ -8,6 +8,7 @@ from generator import catalogs
 from generator.adoption.command import Command, Entry
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, Container, Loss, Word
+from generator.adoption.limits import limits
 from generator.adoption.mounts import outside
 from generator.catalogs.commands import FIRST_RELEASES, listens_everywhere, own_share
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -74,6 +75,7 @@ def fill(draft: Draft, command: Command | None) -> None:
         draft.put(("engine", "port"), int(published.text), published)
     _meeting_ports(draft, command)
     cache(draft, container)
+    limits(draft, container)
     _share(draft, command)
 
 

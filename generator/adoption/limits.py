@@ -1,0 +1,43 @@
+"""What a container is bound to, as a site says it."""
+
+import re
+
+from generator.adoption.draft import Draft
+from generator.adoption.found import Container, Loss
+from generator.sitefile.defaults import default
+from generator.sitefile.text_types import FORMS
+
+# The key of a site, its form, and what Docker calls it.
+_LIMITS = (
+    ("memory", "gib", ("memory", "m")),
+    ("shm", "gib", ("shm-size",)),
+    ("cpus", "cpus", ("cpuset-cpus",)),
+)
+# Source: docker/go-units, RAMInBytes.
+_SIZE = re.compile(r"([0-9]+) ?([kmgt])?i?b?", re.IGNORECASE)
+_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def limits(draft: Draft, container: Container) -> None:
+    """Write what a container is bound to, where that is not what sparkgen gives it."""
+    given = container.options
+    # /dev/shm is the node's own then, whatever its size.
+    without = ("shm",) if "ipc" in given and given["ipc"].text == "host" else ()
+    for key, form, names in _LIMITS:
+        word = next((given[name] for name in names if name in given), None)
+        if word is None or key in without:
+            continue
+        path = ("engine", "container", key)
+        text = _gib(word.text) if form == "gib" else word.text
+        if not FORMS[form].fits(text):
+            draft.losses.append(Loss(f"{names[0]} {word.text} of the container", word))
+        elif key != "shm" or text != default("engine.container.shm"):
+            draft.put(path, text, word)
+
+
+def _gib(size: str) -> str:
+    """A size as Docker takes it, in GiB; empty where it isn't a whole number of them."""
+    found = _SIZE.fullmatch(size)
+    number = int(found[1]) << _SHIFTS[(found[2] or "").lower()] if found else 0
+    whole, rest = divmod(number, 1 << 30)
+    return f"{whole}g" if whole and not rest else ""
