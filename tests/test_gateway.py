@@ -168,7 +168,10 @@ def started(folder: Path, stack: ExitStack, program: Path | None) -> Node:
     node.run("/opt/sparkgen/gateway.sh")
     node.key = node.run("/opt/sparkgen/proxy.sh", "add", "alice").strip()
     node.run("/opt/sparkgen/proxy.sh", "--prepare")
-    node.start("nginx", ["nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off;"])
+    nginx = node.start("nginx", ["nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off;"])
+    # Killed, it would leave its workers behind.
+    stack.callback(nginx.wait)
+    stack.callback(nginx.terminate)
     return node
 
 
