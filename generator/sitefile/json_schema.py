@@ -102,7 +102,7 @@ def _conditions() -> Iterator[JsonSchema]:
     """What one section asks of another, as far as a schema can say it."""
     node_port = {"pattern": f":({'|'.join(f'p{port}' for port in PORTS)})$"}
     ends = {"items": {"properties": {"endpoints": {"items": node_port}}}}
-    kinds = rules_at(("topology", "kind"))["meta"]
+    kinds = _topology_kinds()
     no_switch = {"type": "string", "not": {"enum": kinds["switched"]}}
     yield _when("topology", "kind", no_switch, {"properties": {"cabling": ends}})
     for kind, (fewest, most) in kinds["joins"].items():
@@ -117,7 +117,7 @@ def _conditions() -> Iterator[JsonSchema]:
 
 def _needs_of_sections() -> Iterator[JsonSchema]:
     """What one section needs of another."""
-    for kind in rules_at(("topology", "kind"))["meta"]["groups_alone"]:
+    for kind in _topology_kinds()["groups_alone"]:
         yield _when("topology", "kind", {"const": kind}, {"required": [GROUPS]})
     yield _either(GROUPS)
     served = list(_needs_of_serving())
@@ -169,6 +169,12 @@ def _without_needs(value: JsonSchema) -> JsonSchema:
         inner = value["properties"]
         kept["properties"] = {key: _without_needs(own) for key, own in inner.items()}
     return kept
+
+
+def _topology_kinds() -> Mapping[str, Any]:
+    """What the schema says of the kinds of topology: their nodes, switches and groups."""
+    facts: Mapping[str, Any] = rules_at(("topology", "kind"))["meta"]
+    return facts
 
 
 def _when(section: str, key: str, value: JsonSchema, then: JsonSchema) -> JsonSchema:

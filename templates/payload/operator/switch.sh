@@ -4,8 +4,9 @@
 #   operator/switch.sh         says what there is, and what runs on each node
 #   operator/switch.sh NAME    has NAME run
 # Before anything stops, each node is asked whether image, model and files of NAME are there, and sudo for its password,
-# if it wants one. Workers start before the head. If NAME does not come to serve, or this is interrupted, what ran before is started again. Whatever is
-# left by a cut connection, another call mends. After a boot the nodes start what was switched to last.
+# if it wants one. Workers start before the head. If NAME does not come to serve, or this is interrupted, what ran
+# before is started again. Whatever is left by a cut connection, another call mends. After a boot the nodes start what
+# was switched to last.
 # It ends with 0 if NAME serves, 1 if it does not, 2 if it is called wrongly. The bash of macOS will do.
 set -u
 
