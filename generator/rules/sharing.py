@@ -1,6 +1,6 @@
 """Rules about engines that share a node: its ports, its memory, its folders, and who goes first."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
@@ -23,6 +23,7 @@ from generator.rules.listening import launcher, ports_of_engine
 from generator.rules.memory import REFUSED, WARNED
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
+from generator.rules.serving import Groups
 from generator.services.guard import Guard
 from generator.site.service import RequestedPort
 from generator.sitefile.declaration import (
@@ -32,13 +33,6 @@ from generator.sitefile.declaration import (
 )
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document, value_at
-
-Groups = Sequence[DeclaredGroup]
-
-
-def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
-    """Those that name their nodes: an alternative has the nodes of its group."""
-    return (group for group in groups if not group.is_alternative)
 
 
 @rule("SG245", unless="SG201 SG241 SG602 SG608")
