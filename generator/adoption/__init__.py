@@ -25,7 +25,6 @@ from generator.sitefile.beside import Beside, nothing_beside
 
 _UNIT = "sparkgen-engine-"
 _FABRIC = {Half(p, h).interface for p in PORTS for h in HALVES}
-_DEVICES = {Half(p, h).hca for p in PORTS for h in HALVES}
 _INTERFACES = re.compile(
     r"(.*_SOCKET_IFNAME|UCX_NET_DEVICES|MN_IF_NAME|OMPI_MCA_btl_tcp_if_include)"
 )

@@ -16,7 +16,6 @@ from generator.catalogs.flags import FlagCatalog, Found
 from generator.engines import ENGINES
 from generator.records import record, replace
 
-_IN_A_VENV = r"(/.+)/bin/(python[0-9.]*|vllm|sglang|trtllm-serve)"
 # What may stand first behind the image of a server: a flag, a model, or what a shell puts in.
 _MODEL = re.compile(r"[-$]|(?!.*/s?bin/).*/")
 _REDIRECTION = re.compile(r"[0-9&]?(>>?|<)(&?[^{<>]*)$")

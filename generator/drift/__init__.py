@@ -19,7 +19,6 @@ from generator.site.complete import DEFAULT_REVISION
 from generator.sitefile.lock import Lock
 
 _UNIT = re.compile(r"sparkgen-[a-z0-9-]+\.service")
-_INSTALL = "install the bundle again, or take the change over into the site"
 
 
 @record
