@@ -34,6 +34,27 @@ def site_of(text: str, name: str = "lab.yaml") -> Site:
     return reading.site
 
 
+def grouped(text: str, groups: dict[str, str]) -> Site:
+    """Groups of these nodes in place of the one model of a site."""
+    own = "".join(
+        f"""\
+  - name: {name}
+    nodes: [{", ".join(f"spark{number}" for number in nodes)}]
+    model: {{name: gpt-oss-20b, served_name: of-{name}, context_length: 8192}}
+    engine:
+      name: vllm
+      version: 0.33.0
+      image: vllm/vllm-openai:v0.33.0
+      port: {8001 + index}
+      ports: {{{f"master: {29501 + index}" if len(nodes) > 1 else ""}}}
+      memory_utilization: 0.2
+      parallel: {{pipeline: {len(nodes)}}}
+"""
+        for index, (name, nodes) in enumerate(groups.items())
+    )
+    return site_of(f"{text[: text.index('model:')]}groups:\n{own}")
+
+
 def long_names() -> Site:
     """All free text as long and as nasty as it may be, over both ports."""
     text = (
@@ -53,6 +74,13 @@ SITES = {
     **{f"ring-of-{nodes}": site_of(ring_text(nodes)) for nodes in range(4, 9)},
     "long-names": long_names(),
     "gateway": site_of((ROOT / "tests/golden/groups-gateway/site.yaml").read_text()),
+    # Within each other, side by side, across each other, and in two pieces.
+    "groups-of-a-ring": grouped(
+        ring_text(4), {"a": "12", "b": "21", "c": "2", "d": "43", "e": "23"}
+    ),
+    "groups-on-a-switch": grouped(
+        site_text(nodes=9), {"a": "12", "b": "345", "c": "5", "d": "36", "e": "789", "f": "2378"}
+    ),
 }
 
 each_site = pytest.mark.parametrize("site", SITES.values(), ids=SITES)
@@ -86,7 +114,7 @@ def test_everything_is_inside(site: Site) -> None:
     boxes = [*picture.frames, *(text.box for text in picture.texts)]
     boxes += [badge.box for badge in picture.badges]
     boxes += [segment for line in picture.lines for segment in line.segments]
-    assert all(sheet.holds(box) for box in boxes)
+    assert all(sheet.holds(box) for box in (*boxes, *picture.groups))
     for text in picture.texts:
         frames = [frame for frame in picture.frames if frame.overlaps(text.box)]
         assert all(frame.holds(text.box) for frame in frames), text
@@ -111,6 +139,36 @@ def test_every_cable_joins_the_ports_that_it_joins(site: Site) -> None:
             if any(end in ((socket.center, socket.bottom),) for end in line.points)
         }
         assert touched == {(port.node, port.port) for port in cable.ports}
+
+
+@each_site
+def test_groups_are_frames(site: Site) -> None:
+    """Each around its nodes and no other, with its label, and nothing written across it."""
+    picture = layout(site)
+    nodes = dict(zip([node.name for node in site.nodes], node_frames(picture, site), strict=True))
+    found: dict[str, set[str]] = {}
+    labels = {(text.x, text.y): text.text for text in picture.texts}
+    for group in picture.groups:
+        held = {name for name, box in nodes.items() if group.holds(box)}
+        assert not any(group.overlaps(box) for name, box in nodes.items() if name not in held)
+        first = min((nodes[name] for name in held), key=lambda box: (box.y, box.x))
+        found.setdefault(labels[first.x, group.y + 14].partition(":")[0], set()).update(held)
+    for a, b in combinations(picture.groups, 2):
+        assert not {a.x, a.right} & {b.x, b.right} or a.bottom < b.y or b.bottom < a.y
+    slots = site.slots if site.groups else ()
+    assert found == {parts[0].slot: {node.name for node in parts[0].nodes} for parts in slots}
+    for edge in (edge for group in picture.groups for edge in edges(group)):
+        assert not [text for text in picture.texts if crosses(edge, text.box)]
+
+
+def edges(box: Box) -> list[Box]:
+    """The sides of a box, as boxes without an area."""
+    return [
+        Box(box.x, box.y, box.width, 0),
+        Box(box.x, box.bottom, box.width, 0),
+        Box(box.x, box.y, 0, box.height),
+        Box(box.right, box.y, 0, box.height),
+    ]
 
 
 def node_frames(picture: Drawing, site: Site) -> list[Box]:
@@ -262,7 +320,7 @@ gpt-oss-20b: coder
 """
     assert drawing(site).endswith(f"\n\n{told}")
     assert set(told.splitlines()) <= {text.text for text in layout(site).texts}
-    assert "embed, gateway, 10.0.0.15" in {text.text for text in layout(site).texts}
+    assert "10.0.0.15, embed, gateway" in {text.text for text in layout(site).texts}
     ways = re.findall(r'^  gateway -\.->\|"(.*)"\| (\w+)$', graph(site), re.MULTILINE)
     assert ways == [
         ("assistant", "n0"),
@@ -270,6 +328,39 @@ gpt-oss-20b: coder
         ("qwen3-embedding-8b", "n4"),
         ("gpt-oss-20b", "n4"),
     ]
+
+
+def test_groups_of_a_graph() -> None:
+    """A node is in one frame alone: a group across another is a word with lines to its nodes."""
+    found = graph(SITES["groups-of-a-ring"]).splitlines()
+    start = found.index('  subgraph g0["a: of-a"]')
+    assert found[start : start + 12] == [
+        '  subgraph g0["a: of-a"]',
+        '    subgraph g1["b: of-b"]',
+        '      subgraph g4["c: of-c"]',
+        "        n1",
+        "      end",
+        "      n0",
+        "    end",
+        "  end",
+        '  subgraph g2["d: of-d"]',
+        "    n3 & n2",
+        "  end",
+        '  g3(["e: of-e"]) -.- n1 & n2',
+    ]
+
+
+def test_plain_groups() -> None:
+    """In a row their upper sides are drawn; on a switch there is a table."""
+    assert drawing(SITES["groups-of-a-ring"]).startswith(PLAIN_GROUPS)
+    assert "\nf      spark2, spark3, spark7, spark8  of-f " in drawing(SITES["groups-on-a-switch"])
+
+
+PLAIN_GROUPS = """\
+                                +- e: of-e --------------------------------------------------+
++- b: of-b --------------------------------------------------+
++- a: of-a --------------------------------------------------+
+"""
 
 
 def test_graph_is_left_out_where_nobody_could_read_it() -> None:

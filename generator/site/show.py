@@ -41,7 +41,7 @@ def table(site: Site, node: str | None = None, width: int | None = None) -> str:
     parts = (
         [
             f"{summary}, {_count(len(site.slots), 'group')}{_address(site)}",
-            _groups(site.groups, width),
+            groups(site.groups, width),
         ]
         if site.groups
         else [f"{summary}, {_served(site)}{_address(site)}"]
@@ -72,7 +72,8 @@ def _address(site: Site) -> str:
     return f"; all at {site.address}" if site.address else ""
 
 
-def _groups(groups: Iterable[Site], width: int | None) -> str:
+def groups(found: Iterable[Site], width: int | None = None) -> str:
+    """The table of groups."""
     rows = [
         (
             _named(part),
@@ -81,7 +82,7 @@ def _groups(groups: Iterable[Site], width: int | None) -> str:
             f"{part.engine.title} {part.engine.version}",
             part.engine.api.url,
         )
-        for part in groups
+        for part in found
     ]
     return columns(("GROUP", "NODES", "SERVES", "WITH", "API"), rows, width)
 

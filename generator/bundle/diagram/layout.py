@@ -2,12 +2,14 @@
 
 Nodes that are joined directly stand in a row, and each cable has a lane of its own below them.
 Nodes on a switch stand to its left and right. Each is seen from the back, where the ports are.
+Groups are frames around their nodes.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 
 from generator.bundle.diagram import gateway
+from generator.bundle.diagram.frames import RIM, STRIP, Span, frames, label, levels, spans
 from generator.bundle.diagram.shapes import LIGHT, Badge, Box, Drawing, Line, Socket, Text, fitted
 from generator.fabric.addressing import Cable, Port
 from generator.hardware import PORTS
@@ -30,14 +32,15 @@ _ZONE = 260
 _SWITCH = 210
 _SWITCH_HEAD = 30
 _SWITCH_PORT = (8, 16)
+# Between the frame of a group and the label of the cable below it.
+_CLEAR = 4
 
 _NOTE = "Seen from the back: p0 is the left QSFP port, beside the RJ45; p1 is the right one."
 
 
 def layout(site: Site) -> Drawing:
     """The picture of a site's cabling."""
-    picture = _Switch(site) if site.switches else _Row(site)
-    return picture.drawing()
+    return (_Switch(site) if site.switches else _Row(site)).drawing()
 
 
 def lanes(cables: Sequence[Cable], column: dict[Port, int]) -> list[Cable]:
@@ -77,10 +80,16 @@ def _color(number: int) -> int:
 
 
 class _Picture:
-    """What both kinds of picture have in common: nodes, and how cables leave them."""
+    """What both kinds of picture have in common: nodes in rows or columns, and their cables."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *lines: Sequence[Node]) -> None:
         self.site = site
+        self.spans = [spans(site, nodes) for nodes in lines]
+        deepest = max(map(levels, self.spans))
+        # The room that the frames of groups take around a node.
+        self.above, self.aside = STRIP * deepest, RIM * deepest
+        self.below = self.aside + _CLEAR if deepest else 0
+        self.groups: list[Box] = []
         self.colors = {port: _color(c.number) for c in site.cables for port in c.ports}
         self.frames: list[Box] = []
         self.sockets: list[Socket] = []
@@ -103,6 +112,7 @@ class _Picture:
             description=_description(self.site),
             width=width,
             height=height,
+            groups=tuple(self.groups),
             frames=tuple(self.frames),
             sockets=tuple(self.sockets),
             lines=tuple(self.lines),
@@ -118,7 +128,9 @@ class _Picture:
     def node(self, node: Node, x: int, y: int) -> Box:
         box = Box(x, y, *_NODE)
         room = _NODE[0] - 28
-        about = f"{role(self.site, node)}, {node.address}"
+        said = [role(self.site, node), str(node.address)]
+        # Groups may be more than there is room for, and are frames besides.
+        about = ", ".join(reversed(said) if self.site.groups else said)
         self.frames.append(box)
         self.texts += [
             Text(fitted(node.name, "name", room), x + 14, y + 22, "name"),
@@ -129,6 +141,12 @@ class _Picture:
             place = Box(x + _SOCKET_X[port], y + _PANEL, *_SOCKET)
             self._socket(f"p{port}", place, self.colors.get(Port(node.name, port)))
         return box
+
+    def frame(self, spans: Sequence[Span], nodes: Sequence[Box]) -> None:
+        """The groups of nodes that stand in one row or column."""
+        for box, text in frames(spans, nodes):
+            self.groups.append(box)
+            self.texts.append(text)
 
     def badge(self, cable: Cable, x: int, top: int) -> None:
         box = Box(x - 13, top + 5, 26, 18)
@@ -149,17 +167,28 @@ class _Picture:
 def _description(site: Site) -> str:
     """The picture in words, for those who can't see it."""
     cables = [f"{said(cable)}: {cable.a} to {cable.b}, {subnets(cable)}" for cable in site.cables]
-    return ". ".join([_NOTE.rstrip("."), *cables, *gateway.told(site)]) + "."
+    groups = [
+        f"{label(parts)} on {', '.join(node.name for node in parts[0].nodes)}"
+        for parts in (site.slots if site.groups else ())
+    ]
+    return ". ".join([_NOTE.rstrip("."), *cables, *groups, *gateway.told(site)]) + "."
 
 
 class _Row(_Picture):
     """Nodes side by side, cables in lanes below."""
 
+    def __init__(self, site: Site) -> None:
+        super().__init__(site, site.nodes)
+        self.top = _HEAD + self.above
+        self.first_lane = self.top + _CELL + self.below
+
     def drawing(self) -> Drawing:
+        left = _MARGIN + self.aside
         boxes = {
-            node.name: self.node(node, _MARGIN + index * _PITCH, _HEAD)
+            node.name: self.node(node, left + index * _PITCH, self.top)
             for index, node in enumerate(self.site.nodes)
         }
+        self.frame(self.spans[0], list(boxes.values()))
         column = {
             Port(name, port): box.x + _SOCKET_X[port] + _SOCKET[0] // 2
             for name, box in boxes.items()
@@ -168,15 +197,15 @@ class _Row(_Picture):
         ordered = lanes(self.site.cables, column)
         for index, cable in enumerate(ordered):
             deeper = [column[port] for other in ordered[index + 1 :] for port in other.ports]
-            y = _HEAD + _NODE[1] + _FIRST_LANE + index * _LANE
+            y = self.first_lane + index * _LANE
             self._cable(cable, [column[port] for port in cable.ports], y, deeper)
-        width = 2 * _MARGIN + (len(boxes) - 1) * _PITCH + _NODE[0]
-        return self.finished(width, _HEAD + _CELL + len(ordered) * _LANE + _FOOT)
+        width = 2 * left + (len(boxes) - 1) * _PITCH + _NODE[0]
+        return self.finished(width, self.first_lane + len(ordered) * _LANE + _FOOT)
 
     def _cable(self, cable: Cable, ends: Sequence[int], y: int, deeper: Sequence[int]) -> None:
         """Out of one port, along a lane, into the other; the label where no other cable passes."""
         left, right = min(ends), max(ends)
-        port, bottom = _HEAD + _PANEL + _SOCKET[1], _HEAD + _NODE[1]
+        port, bottom = self.top + _PANEL + _SOCKET[1], self.top + _NODE[1]
         points = ((left, port), (left, y), (right, y), (right, port))
         self.lines.append(Line(points, _color(cable.number)))
         for x in (left, right):
@@ -189,33 +218,46 @@ class _Row(_Picture):
 class _Switch(_Picture):
     """The switch in the middle, one half of the nodes on each side of it."""
 
+    def __init__(self, site: Site) -> None:
+        half = (len(site.nodes) + 1) // 2
+        self.columns = (site.nodes[:half], site.nodes[half:])
+        super().__init__(site, *self.columns)
+        self.zone = _ZONE + self.aside
+        self.switch_head = max(_SWITCH_HEAD, self.above)
+
     def drawing(self) -> Drawing:
-        nodes = self.site.nodes
-        half = (len(nodes) + 1) // 2
-        cables = {node.name: self._cables(node) for node in nodes}
-        cell = _CELL + max(map(len, cables.values())) * _LANE
-        left, top = _MARGIN + _NODE[0] + _ZONE, _HEAD + _SWITCH_HEAD
-        switch = Box(left, _HEAD, _SWITCH, _SWITCH_HEAD + half * cell)
+        cables = {node.name: self._cables(node) for node in self.site.nodes}
+        room = self.above + _CELL + self.below
+        cell = room + max(map(len, cables.values())) * _LANE
+        left = _MARGIN + self.aside
+        height = self.switch_head + len(self.columns[0]) * cell
+        switch = Box(left + _NODE[0] + self.zone, _HEAD, _SWITCH, height)
         self.frames.append(switch)
         title = fitted(", ".join(self.site.switches), "name", _SWITCH - 28)
         self.texts.append(Text(title, switch.center, _HEAD + 22, "name", "middle"))
-        for index, node in enumerate(nodes):
-            on_left = index < half
-            x = _MARGIN if on_left else switch.right + _ZONE
-            box = self.node(node, x, top + index % half * cell)
-            self._wire(cables[node.name], box, switch, on_left)
-        return self.finished(switch.right + _ZONE + _NODE[0] + _MARGIN, switch.bottom + _FOOT)
+        for x, nodes, groups in zip(
+            (left, switch.right + self.zone), self.columns, self.spans, strict=True
+        ):
+            first = _HEAD + self.switch_head
+            boxes = []
+            for row, node in enumerate(nodes):
+                boxes.append(self.node(node, x, first + row * cell))
+                self._wire(cables[node.name], boxes[-1], switch)
+            self.frame(groups, boxes)
+        return self.finished(switch.right + self.zone + _NODE[0] + left, switch.bottom + _FOOT)
 
     def _cables(self, node: Node) -> list[Cable]:
         return [cable for cable in self.site.cables if cable.a.node == node.name]
 
-    def _wire(self, cables: Sequence[Cable], box: Box, switch: Box, on_left: bool) -> None:
+    def _wire(self, cables: Sequence[Cable], box: Box, switch: Box) -> None:
         """The port that is nearer to the switch takes the upper lane, so that no two cross."""
-        near, side = (box.right, switch.x) if on_left else (box.x, switch.right)
+        on_left = box.x < switch.x
+        near = box.right + self.aside if on_left else box.x - self.aside
+        side = switch.x if on_left else switch.right
         ordered = sorted(cables, key=lambda cable: cable.a.port, reverse=on_left)
         for lane, cable in enumerate(ordered):
             x = box.x + _SOCKET_X[cable.a.port] + _SOCKET[0] // 2
-            y = box.bottom + _FIRST_LANE + lane * _LANE
+            y = box.bottom + self.below + _FIRST_LANE + lane * _LANE
             points = ((x, box.y + _PANEL + _SOCKET[1]), (x, y), (side, y))
             self.lines.append(Line(points, _color(cable.number)))
             self.badge(cable, x, box.bottom)

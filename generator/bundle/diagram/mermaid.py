@@ -1,12 +1,15 @@
 """The cabling as a Mermaid graph, which forges draw where they show Markdown."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 
+from generator.bundle.diagram.frames import label
 from generator.bundle.diagram.gateway import serving
 from generator.bundle.diagram.layout import role, said
 from generator.fabric.addressing import Cable, Port, SwitchPort
 from generator.site import Site
+
+Slot = tuple[Site, ...]
 
 # With more of them a graph that nobody has laid out by hand is no help.
 READABLE_CABLES = 32
@@ -31,14 +34,39 @@ def _nodes(site: Site) -> Iterator[str]:
 
 
 def _groups(site: Site) -> Iterator[str]:
-    """A frame around the nodes of each group; Mermaid has a node in one of them alone."""
+    """A frame around the nodes of each group; Mermaid has a node in one of two that cross."""
+    slots = sorted(site.slots if site.groups else (), key=lambda parts: -len(parts[0].nodes))
     ids = {node.name: f"n{node.rank}" for node in site.nodes}
-    for index, parts in enumerate(site.slots if site.groups else ()):
-        own = [ids.pop(node.name) for node in parts[0].nodes if node.name in ids]
-        if own:
-            names = " or ".join(part.model.served_name for part in parts)
-            served = _text(f"{parts[0].slot}: {names}")
-            yield from (f'  subgraph g{index}["{served}"]', f"    {' & '.join(own)}", "  end")
+    crossing: list[str] = []
+    yield from _frames(list(enumerate(slots)), ids, crossing, "  ")
+    yield from crossing
+
+
+def _frames(
+    slots: Sequence[tuple[int, Slot]], ids: dict[str, str], crossing: list[str], indent: str
+) -> Generator[str, None, dict[str, str]]:
+    """Frames, the largest first, and within each those that it holds; the nodes in none of them."""
+    free, framed = dict(ids), set[int]()
+    for place, (index, parts) in enumerate(slots):
+        own = {node.name: ids[node.name] for node in parts[0].nodes if node.name in ids}
+        if index in framed:
+            continue
+        if not own.keys() <= free.keys():
+            nodes = " & ".join(own.values())
+            crossing.append(f'  g{index}(["{_text(label(parts))}"]) -.- {nodes}')
+            continue
+        inner = [slot for slot in slots[place + 1 :] if _names(slot[1]) <= own.keys()]
+        framed |= {number for number, _ in inner}
+        yield f'{indent}subgraph g{index}["{_text(label(parts))}"]'
+        if alone := (yield from _frames(inner, own, crossing, f"{indent}  ")):
+            yield f"{indent}  {' & '.join(alone.values())}"
+        yield f"{indent}end"
+        free = {name: key for name, key in free.items() if name not in own}
+    return free
+
+
+def _names(parts: Slot) -> set[str]:
+    return {node.name for node in parts[0].nodes}
 
 
 def _ways(site: Site) -> Iterator[str]:

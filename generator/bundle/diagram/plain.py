@@ -1,22 +1,25 @@
-"""The cabling as plain text: nodes in a row with a lane per cable, or a table on a switch."""
+"""The cabling as plain text: nodes in a row with a lane per cable, or tables on a switch."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from generator.bundle.diagram import gateway
+from generator.bundle.diagram.frames import levels, spans
 from generator.bundle.diagram.layout import lanes, role
 from generator.fabric.addressing import Cable, Port
 from generator.hardware import PORTS
 from generator.site import Node, Site
-from generator.site.show import cables
+from generator.site.show import cables, groups
 
-_PITCH, _FRAME = 32, 21
+_PITCH, _FRAME, _GAP = 32, 21, 2
 _PORT_X = (9, 15)
 
 
 def drawing(site: Site) -> str:
     """The picture, and a table of the cables."""
     parts = [] if site.switches else [_row(site)]
+    if site.switches and site.groups:
+        parts.append(groups(site.groups))
     if site.cables:
         parts.append(cables(site.cables))
     if told := gateway.told(site):
@@ -25,16 +28,30 @@ def drawing(site: Site) -> str:
 
 
 def _row(site: Site) -> str:
-    """Nodes from the back, and a lane a cable below: `+` is a corner, where cables cross is `|`."""
+    """Nodes from the back, and a lane a cable below: `+` is a corner, where cables cross is `|`.
+
+    What a group's nodes have above them is its frame.
+    """
     left = {node.name: index * _PITCH for index, node in enumerate(site.nodes)}
     column = {Port(name, port): x + _PORT_X[port] for name, x in left.items() for port in PORTS}
     head = [
-        _beside(f"{node.name}, {_role(site, node)}"[: _PITCH - 2] for node in site.nodes),
+        _beside(f"{node.name}, {_role(site, node)}"[: _PITCH - _GAP] for node in site.nodes),
         _beside("+" + "-" * (_FRAME - 2) + "+" for _ in site.nodes),
         _beside("| RJ45 [ p0 ][ p1 ] |"[:_FRAME] for _ in site.nodes),
         _beside("+" + "-" * (_FRAME - 2) + "+" for _ in site.nodes),
     ]
-    return "\n".join([*head, *_lanes(lanes(site.cables, column), column)])
+    return "\n".join([*_groups(site), *head, *_lanes(lanes(site.cables, column), column)])
+
+
+def _groups(site: Site) -> list[str]:
+    """The upper sides of the frames around groups, the outermost first."""
+    found = spans(site, site.nodes)
+    lines = [[" "] * (_PITCH * len(site.nodes)) for _ in range(levels(found))]
+    for span in found:
+        width = (span.last - span.first + 1) * _PITCH - _GAP
+        side = f"+- {span.label[: width - 6]} ".ljust(width - 1, "-") + "+"
+        lines[span.level][span.first * _PITCH : span.first * _PITCH + width] = side
+    return ["".join(line).rstrip() for line in reversed(lines)]
 
 
 def _role(site: Site, node: Node) -> str:

@@ -139,7 +139,7 @@ class Badge:
 
 @record
 class Drawing:
-    """The whole picture; `frames` are the nodes and the switch."""
+    """The whole picture; `groups` lie around `frames`, which are the nodes and the switch."""
 
     ORIGIN = _DRAWN
 
@@ -147,6 +147,7 @@ class Drawing:
     description: str
     width: int
     height: int
+    groups: tuple[Box, ...]
     frames: tuple[Box, ...]
     sockets: tuple[Socket, ...]
     lines: tuple[Line, ...]

@@ -1,0 +1,75 @@
+"""Frames around the nodes of each group, where nodes stand in a row or in a column."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.bundle.diagram.shapes import Box, Text, fitted
+from generator.origin import Origin
+from generator.records import record
+from generator.site import Node, Site
+
+# What a frame takes above its nodes, where its label is; to both sides; and below, for the badges.
+STRIP, RIM, BADGES = 20, 6, 28
+_BASELINE = 6
+
+
+@record
+class Span:
+    """Nodes of a group that stand side by side; `level` counts the frames inside this one."""
+
+    ORIGIN = Origin("groups", "nodes of a group side by side, generator/bundle/diagram/frames.py")
+
+    label: str
+    first: int
+    last: int
+    level: int
+
+    def around(self, nodes: Sequence[Box]) -> Box:
+        """The frame."""
+        first, last = nodes[self.first], nodes[self.last]
+        rim = RIM * (self.level + 1)
+        x, y = first.x - rim, first.y - STRIP * (self.level + 1)
+        return Box(x, y, last.right + rim - x, last.bottom + BADGES + RIM * self.level - y)
+
+
+def spans(site: Site, nodes: Sequence[Node]) -> tuple[Span, ...]:
+    """The frames of the groups around nodes in this order; no two of a level have a node in common.
+
+    The short ones come first: what lies within another is so drawn within it.
+    """
+    found: list[Span] = []
+    for first, last, said in sorted(_runs(site, nodes), key=lambda run: run[1] - run[0]):
+        taken = {span.level for span in found if first <= span.last and span.first <= last}
+        level = next(level for level in range(len(taken) + 1) if level not in taken)
+        found.append(Span(said, first, last, level))
+    return tuple(found)
+
+
+def levels(spans: Sequence[Span]) -> int:
+    """How many frames lie within each other at most."""
+    return max((span.level + 1 for span in spans), default=0)
+
+
+def frames(spans: Sequence[Span], nodes: Sequence[Box]) -> Iterator[tuple[Box, Text]]:
+    """Each frame, and its label: from its first node to where the next frame has an edge."""
+    boxes = [span.around(nodes) for span in spans]
+    edges = sorted(edge for box in boxes for edge in (box.x, box.right))
+    for span, box in zip(spans, boxes, strict=True):
+        x = nodes[span.first].x
+        room = next(edge for edge in edges if edge > x) - RIM - x
+        yield box, Text(fitted(span.label, "small", room), x, box.y + STRIP - _BASELINE, "small")
+
+
+def label(parts: Sequence[Site]) -> str:
+    """The name of a group, and the models of which it serves one at a time."""
+    names = dict.fromkeys(part.model.served_name for part in parts)
+    return f"{parts[0].slot}: {' or '.join(names)}"
+
+
+def _runs(site: Site, nodes: Sequence[Node]) -> Iterator[tuple[int, int, str]]:
+    """The first and the last place of each row of nodes of a group that nothing else is within."""
+    place = {node.name: index for index, node in enumerate(nodes)}
+    for parts in site.slots if site.groups else ():
+        own = sorted(place[node.name] for node in parts[0].nodes if node.name in place)
+        firsts = [at for at in own if at - 1 not in own]
+        lasts = [at for at in own if at + 1 not in own]
+        yield from ((first, last, label(parts)) for first, last in zip(firsts, lasts, strict=True))
