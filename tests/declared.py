@@ -23,7 +23,7 @@ def a_model(**own: Any) -> DeclaredModel:
     """A model section; speculative decoding as a mapping."""
     if drafts := own.get("speculative"):
         own["speculative"] = Speculative(**{"source": None} | drafts)
-    own = {"automatic": (), "correction_gib": 0.0} | own
+    own = {"automatic": (), "correction_gib": None} | own
     return DeclaredModel(**{key: own.pop(key, None) for key in DeclaredModel.__match_args__}, **own)
 
 

@@ -71,7 +71,7 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
 
 def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
     """Whether what runs says otherwise than a rule that only computes, or can't see all files."""
-    if finding.rule in ("SG520", "SG537"):
+    if finding.rule in ("SG520", "SG537", "SG538"):
         return any(
             container.is_running for node in adopted.found.nodes for container in node.containers
         )

@@ -43,7 +43,7 @@ class Group:
     def named(self, name: str) -> "Group":
         """The group with a model of the catalog; what was said of the files of its own is gone."""
         own = replace(self.model, name=name, source=None, architecture=None, file=None)
-        own = replace(own, like=None, weight_gb=None, format=None, correction_gib=0.0)
+        own = replace(own, like=None, weight_gb=None, format=None, correction_gib=None)
         return replace(self, model=own)
 
     def cached(self, dtype: str) -> "Group":

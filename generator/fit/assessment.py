@@ -10,6 +10,7 @@ from generator.catalogs.speculation import has_no_weights
 from generator.fit import formulas
 from generator.fit.caches import Cache
 from generator.fit.demand import Demand, Layout, Weights, demands, lacking
+from generator.fit.doubt import doubt_bytes, reserve_is_unknown
 from generator.fit.formulas import GB, GIB, WIDE
 from generator.fit.requested import (
     Requested,
@@ -29,7 +30,8 @@ from generator.sitefile.declaration import (
 )
 
 # "fits newer": in the memory that newer releases show of a node, and not in what early ones do.
-State = Literal["fits", "fits newer", "does not fit", "unknown"]
+# "may not fit": by less than computed and measured reserves are known to differ.
+State = Literal["fits", "fits newer", "may not fit", "does not fit", "unknown"]
 
 # Estimates are off by a few percent, and an engine that runs out of memory takes the node with it.
 TIGHT = 0.05
@@ -42,7 +44,8 @@ class NodeMemory:
     `kv_room` is what remains of the engine's share for KV cache, `kv_requested` what the
     requested sequences of the requested length take, `kv_one` what one takes, `headroom` what is
     left beside the sequences that must have room (less than nothing if they don't), and `system`
-    what the engine leaves to the system.
+    what the engine leaves to the system. `doubt` is by how much the reserve may be less than
+    computed.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -65,6 +68,7 @@ class NodeMemory:
     kv_one_gib: float
     headroom_gib: float
     system_gib: float
+    doubt_gib: float
 
     @property
     def reserve_gib(self) -> float:
@@ -81,7 +85,9 @@ class Fit:
     share the cache out at once.
 
     `longest_context` is for the requested sequences at once, `most_sequences` for the requested
-    context, both of one replica; `one_context` is the longest of a single sequence.
+    context, both of one replica; `one_context` is the longest of a single sequence, and
+    `most_at_best` the number of sequences if the reserve is as little as it may be. `is_own_build`
+    says that the reserve is that of a release, and of the build nobody knows it.
     `ceiling_tokens_s` is what memory bandwidth allows one sequence with an empty cache, and
     `ceiling_full_tokens_s` with a full one: real speed is lower. `files_gb` are the files of the
     model and its draft, in units of 1e9 bytes. `missing` says what isn't known. A node whose memory
@@ -112,6 +118,8 @@ class Fit:
     buffer_gib: int = 0
     shares: tuple[str, ...] = ()
     pool_tokens: int | None = None
+    most_at_best: int | None = None
+    is_own_build: bool = False
 
     @property
     def has_margin(self) -> bool:
@@ -138,7 +146,7 @@ def assess(
     layout = None if missing else _layout(known, engine, wanted)
     if weights is None or layout is None or missing:
         return _unknown(model, engine, wanted, missing)
-    found = demands(known, weights, layout, wanted, model.correction_gib * GIB)
+    found = demands(known, weights, layout, wanted, (model.correction_gib or 0.0) * GIB)
     fit = _fit(nodes, model, engine, known, wanted, weights, found)
     if fit.has_margin or all(node.measured for node in nodes):
         return fit
@@ -146,7 +154,7 @@ def assess(
     other = _fit(newer, model, engine, known, wanted, weights, found)
     if fit.state == "fits":
         return replace(fit, tight=other.tight)
-    return replace(fit, state="fits newer") if other.state == "fits" else fit
+    return replace(fit, state="fits newer" if other.state == "fits" else other.state)
 
 
 def _with_newer_memory(node: DeclaredNode) -> DeclaredNode:
@@ -164,16 +172,16 @@ def _fit(
     found: list[Demand],
 ) -> Fit:
     assert wanted.context
-    ranks = [_Rank(node, index, found, engine, wanted) for index, node in enumerate(nodes)]
-    needed = wanted.needed
-    fits = all(rank.room >= needed * rank.demand.sequence(wanted.context) for rank in ranks)
-    fits = fits and all(rank.is_within for rank in ranks)
+    doubts = [doubt_bytes(model, engine, demand) for demand in found]
+    ranks = [_Rank(node, index, found, doubts, engine, wanted) for index, node in enumerate(nodes)]
+    fits = all(rank.holds(wanted) for rank in ranks)
+    might = all(rank.holds(wanted, rank.doubt) for rank in ranks)
     most = min(rank.sequences(wanted.context) for rank in ranks)
     bound = known.max_context_yarn or known.max_context or wanted.context
     bound = max(bound, wanted.context)
     memory = tuple(rank.memory(wanted) for rank in ranks)
     return Fit(
-        state="fits" if fits else "does not fit",
+        state="fits" if fits else "may not fit" if might else "does not fit",
         tight=fits and any(node.headroom_gib < TIGHT * node.share_gib for node in memory),
         missing=(),
         parallel=engine.parallel,
@@ -192,6 +200,8 @@ def _fit(
         buffer_gib=model.kv_offload.buffer_gib if model.kv_offload else 0,
         shares=_shares(found[0].cache),
         pool_tokens=_pool_tokens(ranks),
+        most_at_best=min(rank.sequences(wanted.context, rank.doubt) for rank in ranks),
+        is_own_build=reserve_is_unknown(model, engine),
     )
 
 
@@ -234,31 +244,51 @@ class _Rank:
         node: DeclaredNode,
         index: int,
         found: list[Demand],
+        doubts: list[float],
         engine: DeclaredEngine,
         wanted: Requested,
     ) -> None:
         sizes = engine.parallel
+        stage = index // sizes.tensor % sizes.pipeline
         self.node, self.index = node, index
         self.running = wanted.running
-        self.demand = demand = found[index // sizes.tensor % sizes.pipeline]
+        self.demand, self.doubt = found[stage], doubts[stage]
         self.visible = node.visible_gib * GIB
         self.share = share_bytes(self.visible, engine.memory_utilization)
-        held = demand.weights + demand.draft
-        outside = ENGINE_TRAITS[engine.name].reserves_outside
-        inside = demand.cache.fixed if outside else demand.reserve_inside
-        self.left = self.share - held - inside
-        self.room = self.left if wanted.pool is None else float(wanted.pool)
-        self.taken = held + demand.reserve + max(0.0, self.room)
-        # A cache of a fixed size doesn't heed the share; then the system's need is the bound.
-        most = self.visible if wanted.pool is None else self.visible - formulas.SYSTEM_BYTES
-        self.is_within = self.left >= 0 and self.taken <= most
+        self.outside = ENGINE_TRAITS[engine.name].reserves_outside
+        self.pool = wanted.pool
+        self.room, self.taken = self._room(), self._taken()
 
-    def sequences(self, context: int) -> int:
+    def holds(self, wanted: Requested, spared: float = 0.0) -> bool:
+        """Whether what is needed has room where the reserve is so much less than computed."""
+        assert wanted.context
+        # A cache of a fixed size doesn't heed the share; then the system's need is the bound.
+        most = self.visible if self.pool is None else self.visible - formulas.SYSTEM_BYTES
+        is_within = self._left(spared) >= 0 and self._taken(spared) <= most
+        return is_within and self._room(spared) >= wanted.needed * self.demand.sequence(
+            wanted.context
+        )
+
+    def sequences(self, context: int, spared: float = 0.0) -> int:
         """How many sequences of that length the cache holds; all that run, if nothing is cached."""
         each = self.demand.sequence(context)
         if not each:
             return self.running
-        return max(0, int(self.room / each))
+        return max(0, int(self._room(spared) / each))
+
+    def _left(self, spared: float = 0.0) -> float:
+        """What the engine's share leaves beside all that is no KV cache of a sequence."""
+        demand = self.demand
+        inside = demand.cache.fixed if self.outside else demand.reserve_inside - spared
+        return self.share - demand.weights - demand.draft - inside
+
+    def _room(self, spared: float = 0.0) -> float:
+        return self._left(spared) if self.pool is None else float(self.pool)
+
+    def _taken(self, spared: float = 0.0) -> float:
+        demand = self.demand
+        held = demand.weights + demand.draft + demand.reserve - spared
+        return held + max(0.0, self._room(spared))
 
     def memory(self, wanted: Requested) -> NodeMemory:
         """The node's memory in GiB."""
@@ -283,6 +313,7 @@ class _Rank:
             kv_one_gib=_gib(one),
             headroom_gib=_gib(self.room - one * wanted.needed),
             system_gib=_gib(self.visible - self.taken),
+            doubt_gib=_gib(self.doubt),
         )
 
 

@@ -86,6 +86,11 @@ CONTEXT_BYTES = int(1.8 * GIB)
 _SYSTEM_CONTEXT_BYTES, _SYSTEM_SHARE = int(2.2 * GIB), 0.04
 _NODE_BYTES = 128 * GB
 
+# By how much less the reserve is than computed, at most: rooms that others published are up to 2.5
+# GiB larger than ours (Qwen3-0.6B with vLLM 0.27, schemas/README.md). Of one site that was measured
+# two starts differ by a GiB (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204).
+RESERVE_ERROR_BYTES, STARTS_DIFFER_BYTES = int(2.5 * GIB), GIB
+
 # What captured CUDA graphs take where their number isn't known. Source: SGLang's logs on GB10.
 GRAPH_BYTES = 2 * GIB
 

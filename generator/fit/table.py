@@ -41,6 +41,14 @@ _NEWER = (
     f"in {NEWER_VISIBLE_GIB[128]} GiB, which newer releases of DGX OS show, it fits: write what "
     "MemTotal says as 'visible_gib' of each node"
 )
+_MAY = (
+    "engines were seen to need up to {doubt:.1f} GiB less than computed: start it, and give what "
+    "it prints to 'sparkgen fit --measured'"
+)
+_OWN = (
+    "{reserve:.1f} GiB of reserve are those of a release, and what this build needs is not known: "
+    "start it, and give what it prints to 'sparkgen fit --measured'"
+)
 _SAID: Mapping[str, str] = {"fits newer": "fits newer releases of DGX OS alone"}
 UNKNOWN = "unknown, for want of model.architecture"
 
@@ -86,6 +94,9 @@ def verdict(fit: Fit) -> list[str]:
     lines = [f"{first} beside {_plain(fit.needed)} of {fit.context} tokens"]
     if fit.state == "fits newer":
         lines.append(_NEWER)
+    if fit.state == "may not fit":
+        said = _OWN if fit.is_own_build else _MAY
+        lines.append(said.format(doubt=worst.doubt_gib, reserve=worst.reserve_gib))
     replica = " a replica" if fit.parallel.data > 1 else ""
     if fit.state == "fits":
         most = fit.most_sequences or 0

@@ -189,7 +189,7 @@ class DeclaredModel:
     A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` in GiB.
     `tables` says whether tables beside the layers are in memory or on disk.
     `automatic` names what is to be found out of the context's length and the number of sequences,
-    `correction_gib` is what was measured of the reserve over what is computed.
+    `correction_gib` is what was measured of the reserve over what is computed, None if nothing was.
     """
 
     name: str | None
@@ -212,7 +212,7 @@ class DeclaredModel:
     tables: str | None = None
     kv_offload: KvOffload | None = None
     automatic: tuple[str, ...] = ()
-    correction_gib: float = 0.0
+    correction_gib: float | None = None
 
 
 @record
@@ -635,7 +635,7 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
     values: dict[str, Any] = {key: item.get(key) for key in DeclaredModel.__match_args__}
     found = ("context_length", "max_sequences")
     automatic = tuple(key for key in found if isinstance(item.get(key), Automatic))
-    values |= {"automatic": automatic, "correction_gib": 0.0} | dict.fromkeys(automatic)
+    values |= {"automatic": automatic, "correction_gib": None} | dict.fromkeys(automatic)
     values["aliases"] = tuple(item.get("aliases", ()))
     if drafts := values["speculative"]:
         own = {key: drafts.get(key) for key in Speculative.__match_args__}

@@ -1,0 +1,25 @@
+"""By how much the reserve of a rank may be less than computed, which decides what is refused."""
+
+from generator.catalogs.versions import version
+from generator.fit import formulas
+from generator.fit.demand import Demand
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
+
+
+def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:
+    """Whether the reserve is a release's, and the build is another one, of which none was measured.
+
+    Source: a build of vLLM 0.21 with patches for DeepSeek-V4 has 20.36 GiB of room on two Sparks,
+    where that release has 15 (variant02-dspark-nvfp4, July 2026).
+    """
+    return model.correction_gib is None and bool(version(engine.version).local)
+
+
+def doubt_bytes(model: DeclaredModel, engine: DeclaredEngine, demand: Demand) -> float:
+    """Bytes by which the reserve may be less: all of it, where it is not known."""
+    reserve = demand.reserve_inside - demand.cache.fixed
+    if reserve_is_unknown(model, engine):
+        return reserve
+    measured = model.correction_gib is not None
+    error = formulas.STARTS_DIFFER_BYTES if measured else formulas.RESERVE_ERROR_BYTES
+    return max(0.0, min(float(error), reserve))
