@@ -71,6 +71,15 @@ def test_install_is_short() -> None:
 
 # Time limits
 
+# What follows the clock, which is set while a node boots: a wait would end at once, or never.
+CLOCK = r"\(\([^#\n]*\bSECONDS\b|\$\{?(SECONDS|EPOCH)|date \+%s|time\.time\(|datetime\.now"
+
+
+@pytest.mark.parametrize("path", [*SHELL, *PYTHON])
+def test_no_wait_follows_the_clock(path: str) -> None:
+    assert re.findall(CLOCK, text(path)) == []
+
+
 # What asks a daemon, a driver or another machine, and may wait for its answer for ever.
 ASKING = (
     "curl docker ethtool fail2ban-client hostnamectl ib_write_bw ip journalctl lldpcli mpirun"

@@ -19,6 +19,7 @@ from types import MappingProxyType
 
 import pytest
 from bundles import BUNDLES, NODES, NodeFolder, covering, links
+from cluster import cables
 from programs import require, require_root
 from waiting import PATIENCE, until
 
@@ -1700,6 +1701,18 @@ def test_wrong_mtu(ring: Network) -> None:
     }
     own = ring.faults("spark2")["link p1.h0"]
     assert own == f"FAIL cable 1: the MTU of {FAR} is 1500, not 9000. To do: sudo netplan apply"
+
+
+def test_lossy_half(ring: Network) -> None:
+    with cables.bad(ring.fabric, "spark1", [NEAR], cables.Fault(loss=0.2)):
+        faults = ring.faults("spark1")
+    assert re.fullmatch(
+        rf"FAIL cable 1: spark2 \({PEER}\) answers \d+ of 40 full frames on {NEAR}\. To do: "
+        "clean and seat both ends of the cable; if it stays, change the cable",
+        faults.pop("peers p0.h0"),
+    )
+    assert faults == {}
+    assert ring.faults("spark1") == {}
 
 
 @pytest.fixture

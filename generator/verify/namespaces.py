@@ -199,14 +199,29 @@ class Fabric:
         """Give the carrier back."""
         return self._switch("up", node, interfaces)
 
+    def ends(self, node: str, interface: str) -> list[Plug]:
+        """Both ends of the half of a cable that an interface has, or its own end in the switch."""
+        bridge = self._bridges.get((node, interface))
+        return [
+            plug
+            for plug, other in self._bridges.items()
+            if plug == (node, interface) or (other == bridge and bridge not in _SHARED)
+        ]
+
+    @contextmanager
+    def opened(self, node: str, interface: str) -> Iterator[tuple[str, list[str]]]:
+        """Part a half of a cable: its two ends, and the namespace where a program may join them."""
+        half = self._bridges[node, interface]
+        plugs = [f"plug{self._numbers[end]}" for end in self.ends(node, interface)]
+        _ip(self._name, *(f"link set {plug} nomaster" for plug in plugs))
+        try:
+            yield self._name, plugs
+        finally:
+            _ip(self._name, *(f"link set {plug} master {half}" for plug in plugs))
+
     def _switch(self, state: str, node: str, interfaces: Sequence[str]) -> list[Plug]:
-        plugs = []
-        for interface in interfaces:
-            bridge = self._bridges.get((node, interface))
-            for plug, other in self._bridges.items():
-                if plug == (node, interface) or (other == bridge and bridge not in _SHARED):
-                    _ip(self._name, f"link set plug{self._numbers[plug]} {state}")
-                    plugs.append(plug)
+        plugs = [end for interface in interfaces for end in self.ends(node, interface)]
+        _ip(self._name, *(f"link set plug{self._numbers[plug]} {state}" for plug in plugs))
         return plugs
 
     def set_mtu(self, node: str, interface: str, mtu: int) -> None:

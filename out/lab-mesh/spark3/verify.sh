@@ -1399,6 +1399,7 @@ check_peers() {
   shown=("${silent[@]:0:5}")
   for line in "${silent[@]}"; do
     [[ $line != *"small pings"* ]] || remedy="set the same MTU at both ends${switch:+ and on every port of the switch}"
+    [[ $line != *" of $burst full frames"* ]] || remedy="clean and seat both ends of the cable; if it stays, change the cable"
   done
   if ((${#silent[@]} == 0)); then
     ok "peers $half" "${#asked[@]} of ${#asked[@]} answer full frames on $interface"
@@ -1436,15 +1437,35 @@ lost_ones() {
 silent_ones() {
   local interface size address name cable started=0
   while read -r interface size address name cable; do
-    ask "$interface" "$size" "$address" ||
-      if ask "$interface" 56 "$address"; then
-        echo "cable $cable: $name ($address) answers small pings, but not $size bytes on $interface"
-      else
-        echo "cable $cable: $name ($address) does not answer on $interface"
-      fi &
+    peer_fault "$interface" "$size" "$address" "cable $cable: $name ($address)" &
     ((++started % 64)) || wait
   done
   wait
+}
+
+# What is wrong with the way to a peer, if anything. A frame that is lost once is no fault.
+peer_fault() { # INTERFACE SIZE ADDRESS PEER
+  local found
+  for _ in 1 2; do
+    found=$(answered "$1" "$2" "$3")
+    [[ $found != "$burst" ]] || return
+  done
+  if ((found)); then
+    echo "$4 answers $found of $burst full frames on $1"
+  elif ! ask "$1" "$2" "$3"; then
+    if ask "$1" 56 "$3"; then
+      echo "$4 answers small pings, but not $2 bytes on $1"
+    else
+      echo "$4 does not answer on $1"
+    fi
+  fi
+}
+
+# How many of so many pings are answered.
+burst=40
+answered() { # INTERFACE SIZE ADDRESS
+  timeout 10 ping -n -q -c "$burst" -i 0.002 -W 1 -M 'do' -s "$2" -I "$1" "$3" 2>/dev/null |
+    sed -nE 's/.* transmitted, ([0-9]+) received.*/\1/p'
 }
 
 ask() { timeout 10 ping -n -q -c 1 -W 2 -M 'do' -s "$2" -I "$1" "$3" >/dev/null 2>&1; }

@@ -5,6 +5,12 @@
 set -euo pipefail
 
 fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
+# Seconds that go on evenly: those of bash follow the clock, which is set while a node boots.
+uptime_seconds() {
+  local seconds
+  IFS=. read -r seconds _ </proc/uptime
+  echo "$seconds"
+}
 
 PATH=$PATH:/app
 key=$(fact API_KEY) seconds=$(fact JOIN_SECONDS)
@@ -15,10 +21,10 @@ if [[ -n $key && -z ${!key:-} ]]; then
 fi
 
 port=$(fact PORT | sed -n 's/^rpc //p')
-deadline=$((SECONDS + seconds))
+deadline=$(($(uptime_seconds) + seconds))
 while read -r node _ address; do
   until timeout 5 bash -c "exec 3<>/dev/tcp/$address/$port" 2>/dev/null; do
-    if ((SECONDS >= deadline)); then
+    if (($(uptime_seconds) >= deadline)); then
       echo "$node ($address:$port) does not answer within $seconds s; see sparkgen-engine.service there" >&2
       exit 1
     fi

@@ -6,10 +6,16 @@ set -euo pipefail
 
 fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 port() { fact PORT | sed -n "s/^$1 //p"; }
+# Seconds that go on evenly: those of bash follow the clock, which is set while a node boots.
+uptime_seconds() {
+  local seconds
+  IFS=. read -r seconds _ </proc/uptime
+  echo "$seconds"
+}
 
 nodes=$(fact NODES) address=$(fact ADDRESS) head_address=$(fact HEAD_ADDRESS) ray=$(port ray)
 seconds=$(fact JOIN_SECONDS)
-deadline=$((SECONDS + seconds))
+deadline=$(($(uptime_seconds) + seconds))
 
 all_joined() {
   python3 - "$address:$ray" "$nodes" <<'END'
@@ -26,7 +32,7 @@ END
 
 if [[ $(fact RANK) != 0 ]]; then
   until (exec 3<>"/dev/tcp/$head_address/$ray") 2>/dev/null; do
-    if ((SECONDS >= deadline)); then
+    if (($(uptime_seconds) >= deadline)); then
       echo "$(fact HEAD) ($head_address:$ray) does not answer within $seconds s" >&2
       exit 1
     fi
@@ -63,7 +69,7 @@ until all_joined; do
   if ! kill -0 "$client" 2>/dev/null; then
     echo "Ray's head has ended" >&2
     exit 1
-  elif ((SECONDS >= deadline)); then
+  elif (($(uptime_seconds) >= deadline)); then
     echo "not all nodes have joined within $seconds s; see sparkgen-engine.service on the others" >&2
     exit 1
   fi

@@ -16,6 +16,12 @@ if [[ ${1:-} == --group ]]; then
 fi
 # The values of a fact, one per line.
 fact() { sed -n "s/^$1=//p" "$node_env"; }
+# Seconds that go on evenly: those of bash follow the clock, which is set while a node boots.
+uptime_seconds() {
+  local seconds
+  IFS=. read -r seconds _ </proc/uptime
+  echo "$seconds"
+}
 
 own=$(fact NODE)
 limit=${1:-$(fact FABRIC_SECONDS)}
@@ -83,12 +89,12 @@ if [[ $limit == --peers ]]; then
 fi
 
 said=''
-[[ $limit == --forever ]] || deadline=$((SECONDS + limit))
+[[ $limit == --forever ]] || deadline=$(($(uptime_seconds) + limit))
 until found=$(faults) && [[ -z $found ]]; do
   if [[ $limit == --forever ]]; then
     [[ $found == "$said" ]] || printf '%s\n' "the fabric of $own is not ready yet:" "$found" >&2
     said=$found
-  elif ((SECONDS >= deadline)); then
+  elif (($(uptime_seconds) >= deadline)); then
     echo "the fabric of $own is not ready after $limit s:" >&2
     echo "$found" >&2
     exit 1

@@ -7,9 +7,15 @@
 set -uo pipefail
 
 fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
+# Seconds that go on evenly: those of bash follow the clock, which is set while a node boots.
+uptime_seconds() {
+  local seconds
+  IFS=. read -r seconds _ </proc/uptime
+  echo "$seconds"
+}
 
 rank=$(fact RANK) head=$(fact HEAD) seconds=$(fact JOIN_SECONDS) port=$(fact PORT | sed -n 's/^ssh //p')
-deadline=$((SECONDS + seconds))
+deadline=$(($(uptime_seconds) + seconds))
 stopping=0 child=
 
 need_keys() {
@@ -36,7 +42,7 @@ wait_for_workers() {
   local name address
   while read -r name address _; do
     until timeout 5 bash -c "exec 3<>/dev/tcp/$address/$port" 2>/dev/null; do
-      if ((SECONDS >= deadline)); then
+      if (($(uptime_seconds) >= deadline)); then
         echo "$name ($address:$port) does not answer within $seconds s; see its sparkgen-engine.service" >&2
         exit 1
       fi
@@ -88,7 +94,7 @@ follow() {
   while kill -0 "$child" 2>/dev/null; do
     if [[ -s $record ]]; then
       kill -0 "$(<"$record")" 2>/dev/null || break
-    elif ((SECONDS >= deadline)); then
+    elif (($(uptime_seconds) >= deadline)); then
       echo "$head has started no rank within $seconds s; see its sparkgen-engine.service" >&2
       break
     fi
