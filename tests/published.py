@@ -91,6 +91,8 @@ CODER_LOG = "llama.cpp's log of Qwen3-Coder-30B-A3B with 65536 cells"
 STATES_360 = "SGLang on a Spark with nvidia/Qwen3.8-27B-NVFP4 and 360 states"
 GLM_H200 = "vLLM's log of GLM-5-FP8 on eight H200, May 2026"
 NANO_XPU = "SGLang's log of Nemotron-3-Nano-30B-A3B on four XPUs"
+SOLAR = "https://github.com/bjk110/spark_vllm_docker/blob/main/README.md"
+SOLAR_PAGES = "https://github.com/ai-dynamo/dynamo/tree/main/recipes/solar-open2-250b"
 ONE_MILLION = "https://github.com/bytebunkerlabs/dgx-spark-serve/blob/main/recipes/dsv4.env"
 STAGE_C = (
     "vLLM 0.21.1rc1.dev339+g1967a5627bc3's log on two Sparks, variant02-dspark-nvfp4, July 2026"
@@ -735,6 +737,25 @@ FIGURES = (
         drafted=0,
         kv="fp8",
         tensor=2,
+    ),
+    a_block(
+        "Solar-Open2-250B, tensor 2: a block",
+        1072,
+        SOLAR_PAGES,
+        "solar-open2-250b-nota-nvfp4",
+        drafted=0,
+        kv="auto",
+        tensor=2,
+    ),
+    paged(
+        "Solar-Open2-250B, prefixes cached: 4 GiB that hold 66,764 tokens of sequences of 4,096",
+        4 * 4096 / 66764,
+        SOLAR,
+        "solar-open2-250b-nota-nvfp4",
+        4096,
+        "0.25.1",
+        tensor=2,
+        prefixes=True,
     ),
     a_block(
         "Qwen3.8-Flash-Next, 2 tokens predicted: a block",

@@ -228,16 +228,116 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "quantization_config": {"quant_method": "fp8"},
     },
     "nvidia/qwen3.5-122b-a10b-nvfp4": QWEN3_5,
+    "inkling-small-nvfp4": {
+        "model_type": "inkling_mm_model",
+        "mtp_config": {"num_nextn_predict_layers": 8, "local_layer_ids": [0, 1]},
+        "audio_config": {"decoder_dmodel": 4096},
+        "text_config": {
+            "model_type": "inkling_model",
+            "vocab_size": 201024,
+            "unpadded_vocab_size": 200058,
+            "hidden_size": 4096,
+            "intermediate_size": 2048,
+            "dense_intermediate_size": 16384,
+            "dense_mlp_idx": 2,
+            "num_hidden_layers": 42,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "swa_num_attention_heads": 32,
+            "swa_num_key_value_heads": 8,
+            "swa_head_dim": 128,
+            "sliding_window_size": 512,
+            "local_layer_ids": [layer for layer in range(42) if (layer + 1) % 6],
+            "d_rel": 16,
+            "rel_extent": 1024,
+            "use_sconv": True,
+            "sconv_kernel_size": 4,
+            "n_routed_experts": 256,
+            "n_shared_experts": 2,
+            "num_experts_per_tok": 6,
+            "shared_expert_sink": True,
+            "model_max_length": 1048576,
+        },
+        "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+    },
+    "solar-open2-250b": {
+        "model_type": "solar_open2",
+        "vocab_size": 196608,
+        "hidden_size": 4096,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 1048576,
+        "gqa_interval": 3,
+        "gqa_layers": list(range(0, 48, 4)),
+        "use_gqa_gate": True,
+        "moe_intermediate_size": 1280,
+        "n_routed_experts": 320,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 8,
+        "linear_attn_config": {"head_dim": 128, "num_heads": 64, "num_kv_heads": None},
+    },
+    "command-a-plus-05-2026-bf16": {
+        "model_type": "cohere2_vision",
+        "vision_config": {"hidden_size": 1152},
+        "tie_word_embeddings": True,
+        "text_config": {
+            "model_type": "cohere2_moe",
+            "hidden_size": 4096,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 128,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "vocab_size": 262144,
+            "intermediate_size": 4096,
+            "num_experts": 128,
+            "num_experts_per_tok": 8,
+            "num_shared_experts": 4,
+            "sliding_window": 4096,
+            "sliding_window_pattern": 4,
+            "layer_types": [SLIDING, SLIDING, SLIDING, FULL] * 8,
+            "max_position_embeddings": 200000,
+        },
+    },
+    "mimo-v2.6-flash-rl": {
+        "model_type": "mimo_v2",
+        "hidden_size": 4096,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 4,
+        "head_dim": 192,
+        "v_head_dim": 128,
+        "swa_num_attention_heads": 64,
+        "swa_num_key_value_heads": 8,
+        "swa_head_dim": 192,
+        "swa_v_head_dim": 128,
+        "sliding_window_size": 128,
+        "hybrid_layer_pattern": [0] + [1, 1, 1, 1, 1, 0] * 7 + [1, 1, 1, 1, 0],
+        "moe_layer_freq": [0] + [1] * 47,
+        "vocab_size": 152576,
+        "intermediate_size": 16384,
+        "moe_intermediate_size": 2048,
+        "n_routed_experts": 256,
+        "num_experts_per_tok": 8,
+        "max_position_embeddings": 1048576,
+        "quantization_config": {
+            "quant_method": "fp8",
+            "weight_block_size": [128, 128],
+            "store_dtype": "mxfp4",
+        },
+    },
 }
 SPLITS = (Parallel(), Parallel(tensor=2), Parallel(pipeline=3), Parallel(tensor=2, pipeline=2))
 
 
 def total_size(name: str) -> int:
-    """The bytes that the catalog has for a checkpoint."""
+    """The bytes that the catalog has for a checkpoint, without what predicts further tokens."""
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     assert checkpoint.weight_gb
-    return int((checkpoint.weight_gb + checkpoint.vision_gb) * 1e9)
+    return int((checkpoint.weight_gb + checkpoint.vision_gb - checkpoint.mtp_gb) * 1e9)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -748,6 +848,36 @@ PLAIN: dict[str, Any] = {
         # tencent/Hunyuan-A13B-Instruct, and what shares a cache
         ({"use_cla": False, "cla_share_factor": 2}, {"kv_heads": 2}),
         ({"use_cla": True, "cla_share_factor": 2}, {"not_modelled": "cla_share_factor"}),
+        # CohereLabs/North-Mini-Code-1.0: what begins with a dense layer, whose pattern is its own
+        (
+            {
+                "model_type": "cohere2_moe",
+                "first_k_dense_replace": 1,
+                "prefix_dense_intermediate_size": 3072,
+                "prefix_dense_sliding_window_pattern": 1,
+                "intermediate_size": 768,
+                "num_experts": 128,
+                "num_experts_per_tok": 8,
+                "sliding_window": 4096,
+                "tie_word_embeddings": None,
+            },
+            {"sliding_layers": 3, "dense_layers": 1, "expert_intermediate_size": 768}
+            | {"intermediate_size": 3072, "tied_embeddings": True},
+        ),
+        # upstage/Solar-Open2-250B without the list of its layers
+        (
+            {"gqa_interval": 1, "linear_attn_config": {"head_dim": 64, "num_heads": 8}},
+            {"linear_layers": 2, "kda_heads": 8, "kda_head_dim": 64},
+        ),
+        # Heads of layers with a window that are of another size than the others'
+        (
+            {
+                "hybrid_layer_pattern": [0, 1, 1, 1],
+                "sliding_window_size": 128,
+                "swa_head_dim": 32,
+            },
+            {"head_dim": 32, "global_head_dim": 64, "sliding_layers": 3},
+        ),
         # microsoft/Phi-4-mini-flash-reasoning
         ({"mb_per_layer": 2, "mamba_d_state": 16}, {"not_modelled": "mb_per_layer"}),
         ({"zero_expert_num": 256}, {"not_modelled": "zero_expert_num"}),

@@ -55,7 +55,8 @@ class Checkpoint:
 
     `basis` is where `weight_gb` is from, nothing where it is computed from the shape; then
     `vision_gb` is the vision tower's, which it leaves out. `mtp_gb` is what of it predicts further
-    tokens, and is not loaded unless it is to.
+    tokens, and is not loaded unless it is to; `tables_gb` are tables beside the layers, where they
+    aren't as large as the architecture says.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Checkpoint:
     max_context: int | None
     architecture: Architecture
     mtp_gb: float = 0.0
+    tables_gb: float | None = None
 
     @property
     def gated(self) -> bool:
@@ -161,6 +163,7 @@ def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
                 max_context=item.get("max_context", architecture.max_context),
                 architecture=architecture,
                 mtp_gb=item.get("mtp_gb", 0.0),
+                tables_gb=item.get("tables_gb"),
             )
     return found
 

@@ -166,6 +166,8 @@ def _apart(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
     if shape.recurrent and split.here.recurrent:
         state = _state_bytes(shape.recurrent, split.tensor, requested)
         yield Pages("state", split.here.recurrent, split.all.recurrent, 1, state)
+    if shape.convolution_window:
+        yield Pages("state", *_attending(split), 1, _inputs_bytes(shape, split.tensor))
 
 
 def _paged(shape: Shape, split: Split, requested: Requested, paging: Paging) -> Iterator[Pages]:
@@ -205,6 +207,8 @@ def _paged(shape: Shape, split: Split, requested: Requested, paging: Paging) -> 
             # Of one form with the others only in name: vllm/models/qwen4_exp/nvidia/model.py, line
             # 880, `get_mamba_specs_from_config`.
             yield Pages("state", alone, alone, block, page, blocks=count, whole=True)
+    if shape.convolution_window:
+        yield _inputs(shape, split)
 
 
 def _states(recurrent: Recurrent, requested: Requested, paging: Paging) -> int:
@@ -280,6 +284,35 @@ def _state_bytes(recurrent: Recurrent, tensor: int, requested: Requested) -> int
     convolution = (2 * recurrent.keys + recurrent.values) * WIDE
     size = formulas.state_bytes(recurrent.state * each, convolution, tensor, requested.drafted)
     return ceil(size)
+
+
+def _inputs(shape: Shape, split: Split) -> Pages:
+    """What the short convolutions of each layer keep in vLLM: a window that is one block long.
+
+    Its inputs are keys, values, and what attention and the feed-forward part put out, for each head
+    of keys in 16 bits and as wide as the next power of two.
+    Source: vllm/models/inkling/nvidia/sconv_swa_attn.py, line 121, `InklingConvState`.
+    """
+    window, heads = shape.convolution_window, shape.kv_heads or 1
+    wide = 2 * (shape.head_dim or 0) + 2 * (shape.hidden_size or 0) // heads
+    page = window * max(1, heads // split.tensor) * (1 << (wide - 1).bit_length()) * int(WIDE)
+    return Pages("window", *_attending(split), window, page, window)
+
+
+def _attending(split: Split) -> tuple[int, int]:
+    """Layers with attention of either kind, here and in all."""
+    here, everywhere = split.here, split.all
+    return here.attention + here.sliding, everywhere.attention + everywhere.sliding
+
+
+def _inputs_bytes(shape: Shape, tensor: int) -> int:
+    """The same a layer of a sequence in SGLang: of heads of both kinds in every layer.
+
+    Source: SGLang 0.5.23, configs/inkling.py, line 218, `mamba2_cache_params`.
+    """
+    heads = shape.kv_heads or 1, shape.global_kv_heads or shape.kv_heads or 1
+    keys = sum(max(1, count // tensor) for count in heads) * (shape.head_dim or 0)
+    return (shape.convolution_window - 1) * 2 * (keys + (shape.hidden_size or 0)) * int(WIDE)
 
 
 def _tail(head: int, pooled: int, here: int, everywhere: int, requested: Requested) -> Pages:

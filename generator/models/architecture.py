@@ -121,8 +121,9 @@ class Shape:
 
     Layers that attend to all tokens may have other heads (`global_kv_heads`, `global_head_dim`),
     and one projection for keys and values (`shared_values`); `value_dim` is the size of a value's
-    head where it isn't that of a key's. `unlike` is what of the model isn't modelled. An `encoder`
-    reads each text at once, and caches nothing.
+    head where it isn't that of a key's. Short convolutions beside the attention of every layer keep
+    their last inputs, `convolution_window` tokens of them. `unlike` is what of the model isn't
+    modelled. An `encoder` reads each text at once, and caches nothing.
     """
 
     layers: int | None
@@ -155,6 +156,7 @@ class Shape:
     shared_values: bool = False
     value_dim: int | None = None
     compressed: Compressed | None = None
+    convolution_window: int = 0
     unlike: str = ""
 
     @property
@@ -175,6 +177,11 @@ class Shape:
         attention = (self.attention_layers or 0) + self.sliding_layers
         recurrent = self.recurrent.layers if self.recurrent else 0
         return attention == recurrent == self.layers
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether layers keep something of a fixed size for each sequence."""
+        return self.recurrent is not None or self.convolution_window > 0
 
     @property
     def indexes_latents(self) -> bool:
@@ -293,13 +300,14 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         recurrent=_recurrent(attention),
         indexer=_indexer(attention, attention_layers),
         moe=_experts(moe, known.layers, known.hidden_size, own),
-        tables_gb=_tables(facts, checkpoint.format),
+        tables_gb=checkpoint.tables_gb or _tables(facts, checkpoint.format),
         encoder=attention.get("encoder", False),
         global_kv_heads=attention.get("global_kv_heads"),
         global_head_dim=attention.get("global_head_dim"),
         shared_values=attention.get("shared_values", False),
         value_dim=attention.get("value_head_dim"),
         compressed=_compressed(known.head_dim, attention),
+        convolution_window=attention.get("convolution_window", 0),
         unlike=attention.get("not_modelled", ""),
     )
 
@@ -350,6 +358,7 @@ def _inline(own: Facts) -> Shape:
         shared_values=own.get("shared_values", False),
         value_dim=own.get("value_head_dim"),
         compressed=_compressed(own.get("head_dim"), own),
+        convolution_window=own.get("convolution_window", 0),
         unlike=own.get("not_modelled", ""),
         tables_gb=own.get("tables_gb", 0.0),
         encoder=own.get("encoder", False),

@@ -38,7 +38,7 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
     "vocab_size": ("vocab_size",),
     "max_context": (
         *("max_position_embeddings", "n_positions", "max_seq_len", "max_position_embedding"),
-        "seq_length",
+        *("seq_length", "model_max_length"),
     ),
 }
 _EXPERTS: Mapping[str, tuple[str, ...]] = {
@@ -95,7 +95,7 @@ _POOLED_INDEXER: Mapping[str, str] = {
 
 # Families whose query projection is twice as wide, and those whose head is the embedding again.
 _GATED = ("qwen3_next", "qwen3_5", "qwen4")
-_TIED = ("gemma",)
+_TIED = ("gemma", "cohere")
 # Families that read a text at once, without a head or a cache. Source: vLLM, the models of
 # `_EMBEDDING_MODELS` and `_SEQUENCE_CLASSIFICATION_MODELS` (models/registry.py) that are encoders.
 _ENCODERS = (
@@ -178,7 +178,9 @@ def _form(config: Config, text: Config, quantized: object) -> tuple[str, str]:
     inside = quantized.get("quantization") if isinstance(quantized, Mapping) else None
     said = inside or config.get("quantization_config") or text.get("quantization_config")
     form, doubt = _format(said)
-    if text.get("expert_dtype") == "fp4" and form.startswith("fp8"):
+    stored = said.get("store_dtype") if isinstance(said, Mapping) else None
+    experts = text.get("expert_dtype") or stored
+    if experts in ("fp4", "mxfp4") and form.startswith("fp8"):
         return "fp4-fp8", doubt
     return form, doubt
 
@@ -224,6 +226,7 @@ class _Reader:
             **self._heads_of_layers(),
             **self._unplaced(),
             **self._states(),
+            **self._convolutions(),
             **self._compressed(layers),
             **experts,
             **self._own_blocks(heads, found.get("head_dim") or 0),
@@ -252,7 +255,9 @@ class _Reader:
         return 1 if is_one and not self.config.get("new_decoder_architecture") else heads
 
     def _is_tied(self) -> bool:
-        is_tied = self.config.get("tie_word_embeddings", self.kind.startswith(_TIED))
+        is_tied = self.config.get("tie_word_embeddings")
+        if is_tied is None:
+            is_tied = self.kind.startswith(_TIED)
         return bool(is_tied) or self._is_encoder()
 
     def _is_encoder(self) -> bool:
@@ -260,7 +265,8 @@ class _Reader:
         return self.kind in _ENCODERS and not self.config.get("is_decoder")
 
     def _is_gated(self) -> bool:
-        return bool(self.config.get("attn_output_gate", self.kind.startswith(_GATED)))
+        unsaid = self.config.get("use_gqa_gate", self.kind.startswith(_GATED))
+        return bool(self.config.get("attn_output_gate", unsaid))
 
     def _experts(self, layers: int) -> dict[str, Value]:
         found = {key: self.first(names) for key, names in _EXPERTS.items()}
@@ -307,13 +313,16 @@ class _Reader:
             return layers - len({each for each in map(int, listing) if each < layers})
         alternate = layers - layers // step if step > 1 else 0
         names = ("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
-        first = self.first(names)
+        first = self.first((*names, "dense_mlp_idx"))
         return first or alternate + len(listed)
 
     def _dense(self, experts: Mapping[str, Value]) -> dict[str, Value]:
         """The width of layers without experts, if there are any."""
-        names = ("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
-        size = self.first((*names, "ffn_hidden_size", "n_inner"))
+        names = (
+            *("intermediate_size_mlp", "dense_intermediate_size", "prefix_dense_intermediate_size"),
+            *("intermediate_size", "ffn_hidden_size", "n_inner"),
+        )
+        size = self.first(names)
         has_dense = not experts or "dense_layers" in experts or bool(self.kinds[DENSE])
         return {"intermediate_size": size} if size and has_dense else {}
 
@@ -393,10 +402,17 @@ class _Reader:
             found["global_kv_heads"] = heads
         if self.config.get("attention_k_eq_v") is True:
             found["shared_values"] = True
-        if self.kinds[WINDOW] and (heads := self.get("swa_num_key_value_heads")):
-            found |= {"global_kv_heads": self.get("num_key_value_heads") or heads}
-            found["kv_heads"] = heads
+        if self.kinds[WINDOW]:
+            found |= self._own_of_windows(
+                "swa_num_key_value_heads", "num_key_value_heads", "kv_heads"
+            )
+            found |= self._own_of_windows("swa_head_dim", "head_dim", "head_dim")
         return found
+
+    def _own_of_windows(self, name: str, of_others: str, key: str) -> dict[str, Value]:
+        """A size of layers with a window, where it isn't that of the others."""
+        own, theirs = self.get(name), self.get(of_others)
+        return {key: own, f"global_{key}": theirs} if own and theirs and own != theirs else {}
 
     def _states(self) -> dict[str, Value]:
         """What an element of a recurrent state takes, where it isn't 32 bits."""
@@ -408,6 +424,11 @@ class _Reader:
             unsaid = 4
         size = _STATES.get(str(said).removeprefix("torch."), unsaid)
         return {"state_dtype_bytes": size} if size < 4 else {}
+
+    def _convolutions(self) -> dict[str, Value]:
+        """Inkling's short convolutions, which its files have wherever they say the kernel."""
+        kernel = self.get("sconv_kernel_size") if self.config.get("use_sconv", True) else None
+        return {"convolution_window": kernel} if kernel else {}
 
     def _compressed(self, layers: int) -> dict[str, Value]:
         """DeepSeek-V4: which layers have an entry for every 4 or 128 tokens.
@@ -467,6 +488,7 @@ def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterat
             text.get("num_nextn_predict_layers")
             or text.get("mtp_num_hidden_layers")
             or text.get("num_mtp_modules")
+            or config.get("mtp_config")
         ),
         "block_configs: layers differ: weights are split evenly over them": (
             bool(_entries(text, "block_configs"))
@@ -478,6 +500,10 @@ def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterat
             {*_numbers(text, "num_attention_heads_per_layer")}
         )
         > 1,
+        "swa_num_attention_heads: layers with a window have other heads than 'heads' says": (
+            "sliding_layers" in sizes
+            and text.get("swa_num_attention_heads", sizes["heads"]) != sizes["heads"]
+        ),
         "sliding_window: which layers have it the file does not say; none is counted so": (
             window and not {"sliding_layers", "layers_by_4"} & {*sizes}
         ),

@@ -35,6 +35,8 @@ _NAMES: Mapping[str, str] = {
     "chunked_attention": WINDOW,
     "local_attention": WINDOW,
     "local": WINDOW,
+    "hybrid": FULL,
+    "hybrid_sliding": WINDOW,
     "linear_attention": LINEAR,
     "kda": LINEAR,
     "mamba": MAMBA,
@@ -55,7 +57,7 @@ _LISTS: Mapping[str, Mapping[Any, str]] = {
     "attn_type_list": {1: FULL},
 }
 # Families with a window of which a config.json does not say which layers have it.
-_WINDOW_EVERY: Mapping[str, int] = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6}
+_WINDOW_EVERY: Mapping[str, int] = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2_moe": 4}
 # Families whose every layer is attention and Mamba at once.
 _BOTH = ("falcon_h1",)
 
@@ -136,6 +138,7 @@ def _by_indices(config: Config, layers: int) -> Iterator[LayerKinds]:
         if full <= layers:
             counts = {FULL: full, LINEAR: layers - full}
             yield LayerKinds(layers, counts, source="linear_attn_config")
+    yield from _by_heads(config, layers)
     indices = config.get("attn_layer_indices")
     if isinstance(indices, list) and len(indices) <= layers:
         counts = {FULL: len(indices), MAMBA: layers - len(indices)}
@@ -151,6 +154,21 @@ def _by_indices(config: Config, layers: int) -> Iterator[LayerKinds]:
         yield LayerKinds(layers, counts, source="no_rope_layers")
 
 
+def _by_heads(config: Config, layers: int) -> Iterator[LayerKinds]:
+    """Solar Open 2 lists or counts its full layers, Inkling those with a window."""
+    full, interval = config.get("gqa_layers"), _count(config.get("gqa_interval"))
+    if isinstance(full, list) and len(full) <= layers:
+        counts = {FULL: len(full), LINEAR: layers - len(full)}
+        yield LayerKinds(layers, counts, source="gqa_layers")
+    elif interval:
+        count = -(-layers // (interval + 1))
+        yield LayerKinds(layers, {FULL: count, LINEAR: layers - count}, source="gqa_interval")
+    windows = config.get("local_layer_ids")
+    if isinstance(windows, list) and 0 < len(windows) <= layers:
+        counts = {FULL: layers - len(windows), WINDOW: len(windows)}
+        yield LayerKinds(layers, counts, source="local_layer_ids")
+
+
 def _by_period(config: Config, layers: int, kind: str) -> Iterator[LayerKinds]:
     interval = _count(config.get("full_attention_interval"))
     if interval and config.get("linear_num_value_heads"):
@@ -159,7 +177,11 @@ def _by_period(config: Config, layers: int, kind: str) -> Iterator[LayerKinds]:
     if config.get("sliding_window") and config.get("use_sliding_window") is not False:
         every = _count(config.get("sliding_window_pattern")) or _WINDOW_EVERY.get(kind)
         if every:
-            full = layers // every
+            # The dense layers that Cohere's models begin with have a pattern of their own.
+            first = _count(config.get("first_k_dense_replace")) if kind == "cohere2_moe" else 0
+            first = min(first, layers)
+            own = _count(config.get("prefix_dense_sliding_window_pattern")) or 1
+            full = first // own + (layers - first) // every
             yield LayerKinds(layers, {FULL: full, WINDOW: layers - full}, source="pattern")
         elif kind == "mistral":
             yield LayerKinds(layers, {WINDOW: layers}, source="model_type")

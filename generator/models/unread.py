@@ -38,7 +38,9 @@ _READ = """
     num_attention_groups multi_query_attention multi_query_group_num max_position_embedding
     moe_num_primary_experts moe_top_k moe_num_active_primary_experts moe_ffn_hidden_size
     expert_ffn_hidden_size ffn_hidden_size n_inner is_moe_layer moe_layers_enum num_dense_layers
-    sliding_window_layout
+    sliding_window_layout gqa_layers gqa_interval use_gqa_gate local_layer_ids dense_mlp_idx
+    sconv_kernel_size use_sconv prefix_dense_intermediate_size swa_head_dim
+    prefix_dense_sliding_window_pattern swa_num_attention_heads mtp_config
 """
 
 # Of no part in memory, or of one that is small, or the same thing said again.
@@ -50,7 +52,7 @@ _NO_PART = """
     shared_expert_gate initial_context_length max_model_len model_max_length
     original_max_position_embeddings
     router_aux_loss_coef num_labels no_rope_layer_interval max_target_positions seq_length
-    swa_head_dim swa_num_attention_heads attn_layer_period attn_layer_offset expert_layer_period
+    attn_layer_period attn_layer_offset expert_layer_period
     expert_layer_offset use_mamba_kernels mamba_hidden_act num_logits_to_keep
     use_cache seed tensor_parallel_size num_hidden_groups interleave_moe_layer_step
     swa_v_head_dim hc_mult hc_sinkhorn_iters num_hash_layers seq_aux max_length min_length top_k
@@ -59,7 +61,8 @@ _NO_PART = """
     attn_res_block_size gating gating_types mamba_rms_norm mamba_norm_before_gate
     mamba_use_mlp projectors_bias bf16 fp16 fp32 rmsnorm attention_softmax_in_fp32 padded_vocab_size
     post_layer_norm apply_residual_connection_post_layernorm global_attn_every_n_layers
-    moe_layer_end_index moe_enable_early_router share_expert_dims
+    moe_layer_end_index moe_enable_early_router share_expert_dims d_rel rel_extent
+    unpadded_vocab_size shared_expert_sink kda_use_full_proj kda_allow_neg_eigval
 """
 _NO_PART_NAMES = re.compile(
     r"(^|_)(rope|rotary|yarn|norm|eps|epsilon|dropout|act|activation|token|tokens|ids?|bias|theta|"

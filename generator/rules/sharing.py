@@ -328,7 +328,7 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
     if is_misspelt or (fit and fit.pool_tokens is not None):
         return
     traits, args = ENGINE_TRAITS[group.engine.name], group.engine.args
-    slots_flag = traits.pools.slots_flag if traits.pools and known and known.recurrent else ""
+    slots_flag = traits.pools.slots_flag if traits.pools and known and known.keeps_states else ""
     has_free_states = bool(slots_flag) and slots_flag not in args
     if has_free_states:
         yield slots_flag

@@ -87,7 +87,7 @@ def _encoder_alone(start: Start) -> Refusal | None:
 
 def _buffered_states(start: Start) -> Refusal | None:
     name = "mamba-radix-cache-strategy"
-    if start.word(name).startswith("extra_buffer") and start.known and not start.known.recurrent:
+    if start.word(name).startswith("extra_buffer") and start.known and not start.known.keeps_states:
         return start.refuse(name, "the model has no recurrent states", "take it out")
     return None
 
