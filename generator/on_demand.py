@@ -4,29 +4,37 @@ Of the engines, services and topologies a site has one or a few; the modules of 
 be imported.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 _T = TypeVar("_T")
 
 
 class OnDemand(Mapping[str, _T]):
-    """Values by name, in the order of their makers; to go through the names makes none."""
+    """Values by name, in the order of the names; to go through the names makes none."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], _T]]) -> None:
-        self._makers = makers
+    def __init__(self, names: Callable[[], Sequence[str]], make: Callable[[str], _T]) -> None:
+        self._list = names
+        self._make = make
         self._made: dict[str, _T] = {}
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        return self._list()
 
     def __getitem__(self, name: str) -> _T:
         if name not in self._made:
-            self._made[name] = self._makers[name]()
+            if name not in self._names:
+                raise KeyError(name)
+            self._made[name] = self._make(name)
         return self._made[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._makers
+        return name in self._names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._makers)
+        return len(self._names)

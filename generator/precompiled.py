@@ -41,7 +41,8 @@ def templates(folder: Path = FOLDER) -> Path:
 
 def write(folder: Path, environment: "Environment") -> None:
     """Precompile everything into a folder."""
-    names = sorted(path.stem for path in SCHEMAS.glob("*.yaml") if path.stem != _MODELS)
+    paths = (path.relative_to(SCHEMAS).with_suffix("") for path in SCHEMAS.rglob("*.yaml"))
+    names = sorted(name for path in paths if (name := path.as_posix()) != _MODELS)
     held = {name: _parsed(name) for name in names}
     (folder / _SCHEMAS).write_text(json.dumps(held, sort_keys=True), encoding="utf-8")
     templates(folder).mkdir()

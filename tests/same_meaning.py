@@ -59,7 +59,7 @@ def meaning(folder: Path) -> Meaning:
     manifest = json.loads((folder / "MANIFEST.json").read_text())
     found = {"files": Counter(f"{p} {e['mode']}" for p, e in manifest["files"].items())}
     for path in manifest["files"]:
-        if facts := Counter(of_file(path, (folder / path).read_text())):
+        if facts := Counter(of_file(path, (folder / path).read_text(errors="replace"))):
             found[path] = facts
     for part in (*manifest["nodes"], "operator"):
         if (folder / part).is_dir():

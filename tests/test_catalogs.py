@@ -14,7 +14,11 @@ from generator.catalogs import Checkpoint, Image
 from generator.resources import SCHEMAS
 
 MODELS: dict[str, Any] = yaml.load((SCHEMAS / "models.yaml").read_bytes(), yaml.CSafeLoader)
-IMAGES: list[dict[str, Any]] = yaml.load((SCHEMAS / "images.yaml").read_bytes(), yaml.CSafeLoader)
+IMAGES: list[dict[str, Any]] = [
+    row
+    for path in sorted((SCHEMAS / "images").iterdir())
+    for row in yaml.load(path.read_bytes(), yaml.CSafeLoader)
+]
 HF_IDS = [item["id"] for entry in MODELS.values() for item in entry["checkpoints"]]
 SOURCES = {"aic", "recipes", "registry", "playbooks", "transformers", "card", "github", "web"}
 KEYS = {

@@ -144,20 +144,18 @@ class Cabling:
         if self._groups:
             return self._kind_of_groups()
         if len(self.nodes) == 1 and ranks <= 1:
-            return without_a_switch(1 + len(self._addressed()))[0]
-        if total == 1:
-            return without_a_switch(total)[0]
-        if len(self._told) == total:
-            return "ring"
+            return _without_a_switch(1 + len(self._addressed()))
+        if total == 1 or len(self._told) == total:
+            return _without_a_switch(total)
         if any(len({node for node, _ in ends}) > 2 for ends in self._shared().values()):
             return SWITCH
         if total == 2:
-            return without_a_switch(total)[0]
+            return _without_a_switch(total)
         edges = self._edges(self.nodes)
         both = all(len(w.ports) == 2 for w in self.nodes)
-        if (edges and both) or (not edges and both and self._addressed()):
-            return "ring"
-        return "ring" if total == 3 and not self._addressed() and len(self._ports) == 2 else SWITCH
+        is_triangle = total == 3 and not self._addressed() and len(self._ports) == 2
+        is_closed = both and bool(edges or self._addressed())
+        return _without_a_switch(total) if is_closed or is_triangle else SWITCH
 
     def _kind_of_groups(self) -> str:
         """What joins the nodes of several engines, some of which may have no cable."""
@@ -169,10 +167,10 @@ class Cabling:
             is_alone = all(len(names) == 1 for names in self._groups)
             return SINGLE if is_alone else SWITCH
         if len(edges) == 1:
-            return without_a_switch(2)[0]
+            return _without_a_switch(2)
         if set(ends.values()) == {1}:
             return PAIRS
-        return without_a_switch(len(ends))[-1] if set(ends.values()) == {2} else SWITCH
+        return _without_a_switch(len(ends)) if set(ends.values()) == {2} else SWITCH
 
     def _addressed(self) -> list[int]:
         return [p for p in PORTS if any(w.address(p, h) for w in self.nodes for h in HALVES)]
@@ -510,3 +508,8 @@ def _host(cabling: Cabling, name: str) -> int | None:
 
 def _first(cabling: Cabling) -> Word | None:
     return next((w for cable in cabling.cables for w in cabling.pair(cable, 0) if w), None)
+
+
+def _without_a_switch(nodes: int) -> str:
+    """What cables alone join so many nodes by; of more than that the switch."""
+    return next(iter(without_a_switch(nodes)), SWITCH)

@@ -20,7 +20,7 @@ from generator.adoption.shell import shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
-from generator.catalogs.commands import PACKAGES
+from generator.catalogs.commands import of_package
 from generator.diagnostics import Span
 from generator.records import replace
 from generator.sitefile import source
@@ -132,7 +132,7 @@ class _Reader:
                 found = re.fullmatch(r"([a-z_0-9]+)-([0-9][^-]*)\.dist-info", word.text)
                 if label == "program" and found:
                     name = "nccl" if found[1].startswith("nvidia_nccl") else found[1]
-                    yield PACKAGES.get(name, name), found[2]
+                    yield of_package(name), found[2]
 
     def _neighbors(self) -> Iterator[tuple[str, Neighbor]]:
         text = self._capture.texts.get("commands/lldp.txt", "")

@@ -10,7 +10,8 @@ from generator import catalogs
 from generator.adoption.found import Container, Word
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
-from generator.catalogs.commands import PROGRAMS, SERVERS, UNDER_RAY, VERSION_VARIABLES, WORKERS
+from generator.catalogs import commands
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
 from generator.engines import ENGINES
@@ -105,32 +106,23 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
     ray = ray or any(text.endswith("/ray.sh") for text in texts)
     image = catalogs.image(container.image.text) if container.image else None
     for at, word in enumerate(words):
-        for program, second, engine in PROGRAMS:
-            behind = texts[at + 1] if at + 1 < len(texts) else ""
-            if word.text.rpartition("/")[2] == program and (not second or behind == second):
-                own = _until_break(words[at + 1 + bool(second) :])
-                return _command(engine, container, own, ray, programs)
-        if worked_for := WORKERS.get(word.text.rpartition("/")[2]):
+        program = word.text.rpartition("/")[2]
+        if served := commands.served(program, texts[at + 1] if at + 1 < len(texts) else ""):
+            engine, taken = served
+            own = _until_break(words[at + taken :])
+            return _command(engine, container, own, ray, programs)
+        if worked_for := commands.worked_for(program):
             return Command(worked_for, container, "", is_worker=True)
     is_script = bool(words) and words[0].text.endswith((".sh", ".py"))
-    engine = image.engine if image else _server(container)
+    text = container.image.text if container.image else ""
+    engine = image.engine if image else commands.of_image(text)
     if engine and words and not is_script and _MODEL.match(words[0].text):
         return _command(engine, container, _until_break(words), ray, programs)
     if ray:
-        return Command(
-            UNDER_RAY,
-            container,
-            _version(UNDER_RAY, container, programs),
-            ray=True,
-            is_worker="--head" not in texts,
-        )
+        engine = commands.under_ray()
+        version = _version(engine, container, programs)
+        return Command(engine, container, version, ray=True, is_worker="--head" not in texts)
     return None
-
-
-def _server(container: Container) -> str:
-    """The engine of a server's own image, of which every release is a tag."""
-    text = container.image.text if container.image else ""
-    return next((engine for part, engine in SERVERS.items() if part in text), "")
 
 
 def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
@@ -254,4 +246,4 @@ def _version(engine: str, container: Container, programs: dict[str, str]) -> str
     said = {v.name: v.value.text for v in container.env} | dict(
         text.partition("=")[::2] for text in container.base
     )
-    return said.get(VERSION_VARIABLES.get(engine, ""), "")
+    return said.get(ENGINE_TRAITS[engine].commands.version_variable, "")

@@ -11,6 +11,7 @@ from generator.adoption.netplan import is_address
 from generator.adoption.yaml_file import Yaml
 from generator.capture import CaptureError
 from generator.catalogs import commands
+from generator.catalogs.engines.traits import Recipe
 from generator.diagnostics import listed
 from generator.hardware import HALVES, PORTS, Half
 from generator.records import replace
@@ -78,7 +79,9 @@ def container(file: Yaml) -> Container:
     )
     if runtime and known is None and find(found, {}) is None:
         why = f"it is a recipe for {runtime.text}, of which nothing is known here"
-        raise CaptureError(why, f"the engines are {listed([*commands.RECIPES], 'and')}")
+        raise CaptureError(
+            why, f"the engines are {listed([r.runtime for r in commands.recipes()], 'and')}"
+        )
     return found
 
 
@@ -114,7 +117,7 @@ def _filled(word: Word, defaults: Mapping[str, Word]) -> Iterator[Word]:
     yield Word(text, word.file, word.span, word.breaks)
 
 
-def _words(recipe: commands.Recipe, defaults: Mapping[str, Word]) -> Iterator[Word]:
+def _words(recipe: Recipe, defaults: Mapping[str, Word]) -> Iterator[Word]:
     if model := defaults.get("model"):
         for text in recipe.start:
             yield Word(text, model.file, model.span)

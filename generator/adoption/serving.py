@@ -10,7 +10,6 @@ from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, Container, Loss, Word
 from generator.adoption.limits import limits
 from generator.adoption.mounts import outside
-from generator.catalogs.commands import FIRST_RELEASES, listens_everywhere, own_share
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import versions
 from generator.catalogs.versions import release
@@ -68,7 +67,7 @@ def fill(draft: Draft, command: Command | None) -> None:
             draft.losses.append(Loss("which model is served", place))
     if command.launcher:
         draft.put(("engine", "launcher"), command.launcher, container.image)
-    if listens_everywhere(engine) and not command.entry("host"):
+    if ENGINE_TRAITS[engine].commands.listens_everywhere and not command.entry("host"):
         draft.put(("engine", "bind"), "all", command.model)
         draft.comments["engine", "bind"] = "nobody says: it listens everywhere"
     if published := command.published:
@@ -128,7 +127,8 @@ def _guessed_version(command: Command) -> str:
         return start.version
     tagged = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])", image.text)
     # What is older than the first Sparks counts the builds of its maker.
-    oldest = release(FIRST_RELEASES.get(command.engine, versions(command.engine)[0]))
+    first = ENGINE_TRAITS[command.engine].commands.first_release
+    oldest = release(first or versions(command.engine)[0])
     is_known = tagged is not None and release(tagged[1]) >= oldest
     return f"{tagged[1] if tagged and is_known else start.version}+own"
 
@@ -385,13 +385,13 @@ def _draft(draft: Draft, key: str, name: str, value: Any, place: Word) -> None:
 
 
 def _share(draft: Draft, command: Command) -> None:
-    share = own_share(command.engine, command.version)
+    traits = ENGINE_TRAITS[command.engine]
+    share = traits.commands.own_share(command.version)
     if draft.get("engine", "memory_utilization") is not None or not share:
         return
     path = ("engine", "memory_utilization")
-    title = ENGINE_TRAITS[command.engine].title
     draft.put(path, Plain(share), command.model if command.version else None)
-    draft.comments[path] = f"nobody says: {title}'s own"
+    draft.comments[path] = f"nobody says: {traits.title}'s own"
 
 
 _OWN: Mapping[str, Callable[[Draft, Command, Entry], None]] = {

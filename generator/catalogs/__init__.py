@@ -5,13 +5,14 @@ Nothing is read before the first question; None says that no entry answers it.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import yaml
 
 from generator import precompiled
+from generator.catalogs.engines import names
 from generator.catalogs.versions import version
 from generator.records import record
 from generator.resources import SCHEMAS
@@ -107,17 +108,16 @@ def checkpoint_names() -> tuple[str, ...]:
 
 def image_names() -> tuple[str, ...]:
     """The images that are known one by one, sorted."""
-    rows = precompiled.schema("images")
-    return tuple(sorted(f"{row['image']}:{row['tag']}" for row in rows if "{" not in row["tag"]))
+    rows = (row for _, row in _images_by_engine() if "{" not in row["tag"])
+    return tuple(sorted(f"{row['image']}:{row['tag']}" for row in rows))
 
 
 def tags(reference: str) -> tuple[str, ...]:
     """The tags that are known one by one of an image's path."""
     wanted = re.fullmatch(_REFERENCE, reference)
-    rows = precompiled.schema("images") if wanted else ()
     return tuple(
         row["tag"]
-        for row in rows
+        for _, row in _images_by_engine()
         if wanted and row["image"].endswith(wanted["path"]) and "{" not in row["tag"]
     )
 
@@ -220,13 +220,20 @@ def _architecture(name: str, entry: Facts) -> Architecture:
 def _images() -> Mapping[str, list[tuple[str, Image, str]]]:
     """By the path without its registry: tags, what is under them, and since when without Ray."""
     found: dict[str, list[tuple[str, Image, str]]] = {}
-    for row in precompiled.schema("images"):
+    for engine, row in _images_by_engine():
         name = re.fullmatch(_REFERENCE, f"{row['image']}:any")
         assert name, "an image of the catalog is a path"
-        held = Image(row["engine"], row["version"], row["nccl"], row["ray"])
+        held = Image(engine, row["version"], row["nccl"], row["ray"])
         item = (_tag_pattern(row["tag"]), held, row.get("ray_gone", ""))
         found.setdefault(name["path"], []).append(item)
     return found
+
+
+def _images_by_engine() -> Iterator[tuple[str, Facts]]:
+    """The rows of the catalogs of images, `schemas/images`, each with its engine."""
+    for engine in names():
+        for row in precompiled.schema(f"images/{engine}"):
+            yield engine, row
 
 
 def _tag_pattern(tag: str) -> str:

@@ -14,10 +14,6 @@ _KEYS = (
     "max-model-len",
 )
 _FILES = (".jinja", ".py", ".json")
-# What vLLM does by itself where nothing is said, from the model's files and its attention backend.
-# Source: vllm/config/model.py:736 and 1270, vllm/model_executor/models/config.py:469 and 717,
-# vllm/platforms/interface.py:750 (0.32.0).
-_BY_ITSELF = {"vllm": ("runner", "tokenizer-mode", "block-size", "mamba-ssm-cache-dtype")}
 TOOL_CHOICE = "enable-auto-tool-choice"
 
 
@@ -47,7 +43,7 @@ def advised_parsers(architecture: Architecture, engine: str) -> Mapping[str, Any
 def needed_flags(architecture: Architecture, engine: str, version: str) -> Mapping[str, Any]:
     """The advised flags that change what the engine does by itself."""
     flags = advised_flags(architecture, engine, version)
-    own = (*_BY_ITSELF.get(engine, ()), TOOL_CHOICE)
+    own = (*ENGINE_TRAITS[engine].self_chosen, TOOL_CHOICE)
     return {name: value for name, value in flags.items() if name not in own}
 
 

@@ -1,9 +1,13 @@
-"""The engines: each module has its engine's ports, environment and command lines."""
+"""The engines: each module has its engine's ports, environment and command lines.
+
+A module is found by the engine's name in a site file.
+"""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any, Protocol, cast
 
-from generator.catalogs.engines import LLAMA_CPP, SGLANG, TENSORRT_LLM, VLLM
+from generator.catalogs.engines import module_name, names
 from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
@@ -17,7 +21,7 @@ from generator.sitefile.declaration import Argument, KvOffload, Parallel
 class EngineModule(Protocol):
     """What a module of this package has.
 
-    `NAME` is how a site file calls it, and the first launcher is the default. `API_KEY` names the
+    The first launcher is the default. `API_KEY` names the
     variable that the engine reads its API's key from, `CACHES` has its own cache folders by
     variable, and `OWNED_FLAGS` the key of the site file that each flag is set by. `HEALTH` is the
     program and the generated script that ask the head whether it serves, and `HEALTH_GENERATES` the
@@ -27,7 +31,6 @@ class EngineModule(Protocol):
     shows of the engine.
     """
 
-    NAME: str
     LAUNCHERS: tuple[str, ...]
     API_PORT: int
     API_KEY: str | None
@@ -77,30 +80,9 @@ class EngineModule(Protocol):
         """Settings that the engine reads from a file; `memory` is what is known of each node's."""
 
 
-def _vllm() -> EngineModule:
-    from generator.engines import vllm
-
-    return vllm
-
-
-def _sglang() -> EngineModule:
-    from generator.engines import sglang
-
-    return sglang
+def _module(engine: str) -> EngineModule:
+    module: Any = import_module(f"{__name__}.{module_name(engine)}")
+    return cast(EngineModule, module)
 
 
-def _tensorrt_llm() -> EngineModule:
-    from generator.engines import tensorrt_llm
-
-    return tensorrt_llm
-
-
-def _llama_cpp() -> EngineModule:
-    from generator.engines import llama_cpp
-
-    return llama_cpp
-
-
-ENGINES: Mapping[str, EngineModule] = OnDemand(
-    {VLLM: _vllm, SGLANG: _sglang, TENSORRT_LLM: _tensorrt_llm, LLAMA_CPP: _llama_cpp}
-)
+ENGINES: Mapping[str, EngineModule] = OnDemand(names, _module)

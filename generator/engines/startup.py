@@ -11,7 +11,8 @@ from enum import Enum
 from typing import Any
 
 from generator import catalogs
-from generator.catalogs.engines import ENGINE_TRAITS, BatchDefaults
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.engines.traits import BatchDefaults
 from generator.catalogs.flag_files import catalogs as flag_catalogs
 from generator.catalogs.versions import Release, release, version
 from generator.diagnostics import KeyPath

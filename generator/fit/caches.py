@@ -6,7 +6,7 @@ Line numbers are of vLLM 0.33.0 unless another release is named.
 from collections.abc import Iterator
 from math import ceil
 
-from generator.catalogs.engines import Paging
+from generator.catalogs.engines.traits import Paging
 from generator.fit import formulas
 from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import ceil
 
-from generator.catalogs.engines import Paging
+from generator.catalogs.engines.traits import Paging
 from generator.fit import formulas
 from generator.fit.caches import Cache, Split, cache
 from generator.fit.formulas import WIDE

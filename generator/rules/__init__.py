@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from functools import cache, cached_property
+from importlib import import_module
 
+from generator.catalogs.engines import module_name, names
 from generator.diagnostics import Finding, Severity, Stage
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict, start_of, verdicts
@@ -24,7 +26,6 @@ from generator.rules import (
     gateway,
     groups,
     images,
-    llama_cpp,
     management,
     memory,
     model,
@@ -38,12 +39,10 @@ from generator.rules import (
     security,
     services,
     serving,
-    sglang,
     sharing,
     speculation,
     startup,
     switches,
-    tensorrt_llm,
     variables,
     venv,
 )
@@ -62,6 +61,7 @@ from generator.sitefile.source import Document
 
 __all__ = ["MODULES", "RULES", "check"]
 
+of_engines = [import_module(f"{__name__}.{module_name(engine)}") for engine in names()]
 # Each module registers its rules when it is imported.
 MODULES = (
     *(
@@ -79,7 +79,7 @@ MODULES = (
         compatibility,
     ),
     *(engine, switches),
-    *(flags, security, secrets, startup, sglang, tensorrt_llm, llama_cpp, services, advisories),
+    *(flags, security, secrets, startup, *of_engines, services, advisories),
     gateway,
     variables,
     requirements,

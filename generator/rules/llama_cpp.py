@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from generator.catalogs.engines import LLAMA_CPP
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.engines.llama_cpp import NAME
 from generator.diagnostics import Severity, removal, replacements
+from generator.engines.startup import Verdict
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
+from generator.rules.startup import FIRST, SAID, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
 
 _ROOT = PurePosixPath("/")
@@ -40,7 +43,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
           version: 0.5.0-dev
           image: registry.lan/llama.cpp:0c1e570
     """
-    if engine.name == LLAMA_CPP:
+    if ENGINE_TRAITS[engine.name].reads_gguf:
         yield from _file(model)
     elif model.file:
         yield Fault(
@@ -48,7 +51,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
             ("model", "file"),
             "take it out, or write 'name: llama.cpp' under 'engine'",
             at_key=True,
-            proposals=removal(("model", "file")) + replacements(("engine", "name"), [LLAMA_CPP]),
+            proposals=removal(("model", "file")) + replacements(("engine", "name"), [NAME]),
         )
 
 
@@ -81,7 +84,7 @@ def _file(model: DeclaredModel) -> Iterator[Fault]:
         yield Fault(_IN_THE_ROOT, ("model", "file"), _A_FOLDER)
 
 
-@rule("SG654", unless="SG510 SG512 SG603", engine=LLAMA_CPP)
+@rule("SG654", unless="SG510 SG512 SG603", engine=NAME)
 def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """llama.cpp splits a model over nodes by its layers.
 
@@ -123,7 +126,7 @@ def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Itera
         )
 
 
-@rule("SG655", engine=LLAMA_CPP)
+@rule("SG655", engine=NAME)
 def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A GGUF file says itself how it is quantized, and has no revision.
 
@@ -159,7 +162,7 @@ def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
             )
 
 
-@rule("SG656", unless="SG551", engine=LLAMA_CPP)
+@rule("SG656", unless="SG551", engine=NAME)
 def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """llama.cpp is given the draft model as a GGUF file too.
 
@@ -199,7 +202,7 @@ def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
         yield Fault(_IN_THE_ROOT, ("model", "speculative", "source"), _A_FOLDER)
 
 
-@rule("SG657", Severity.WARNING, unless="SG654", engine=LLAMA_CPP)
+@rule("SG657", Severity.WARNING, unless="SG654", engine=NAME)
 def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     """Nobody else is on the switch that llama.cpp's workers are on.
 
@@ -240,3 +243,35 @@ def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
             "keep these ports in a VLAN of their own and say so in a waiver, or join the nodes by "
             "cables",
         )
+
+
+@rule("SG673", unless=FIRST, suppressed_by=SAID, engine=NAME)
+def refused_by_llama_cpp(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+    """A site asks nothing of llama.cpp that ends its start.
+
+    Source: llama.cpp, common/arg.cpp and src/llama-context.cpp; each condition names its line in
+    generator/engines/llama_cpp/startup.py.
+
+    Bad:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+          kv_cache_dtype: q8_0
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+          args: {flash-attn: "off"}
+
+    Good:
+        model:
+          name: gpt-oss-120b
+          file: /srv/models/gpt-oss-120b.gguf
+          kv_cache_dtype: q8_0
+        engine:
+          name: llama.cpp
+          version: 0.5.0-dev
+          image: registry.lan/llama.cpp:0c1e570
+          args: {flash-attn: "on"}
+    """
+    yield from certain(verdicts)

@@ -1,12 +1,14 @@
 """Rules about what SGLang runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from generator.catalogs.engines import SGLANG
+from generator.catalogs.engines.sglang import NAME
 from generator.catalogs.versions import release
 from generator.diagnostics import Related
 from generator.engines import ENGINES
+from generator.engines.startup import Verdict
 from generator.rules.registry import Fault, rule
+from generator.rules.startup import FIRST, SAID, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 from generator.sitefile.defaults import default
 
@@ -16,7 +18,7 @@ _DERIVED_PORTS = 6
 _OVER_STAGES = ("eagle", "mtp")
 
 
-@rule("SG650", unless="SG603", engine=SGLANG)
+@rule("SG650", unless="SG603", engine=NAME)
 def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
     """SGLang has no data parallel replicas on several nodes.
 
@@ -52,7 +54,7 @@ def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG651", unless="SG603", engine=SGLANG)
+@rule("SG651", unless="SG603", engine=NAME)
 def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """SGLang drafts on tensor ranks alone.
 
@@ -94,7 +96,7 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
         )
 
 
-@rule("SG652", unless="SG602 SG603", engine=SGLANG)
+@rule("SG652", unless="SG602 SG603", engine=NAME)
 def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
     """With data parallel attention the six ports above the rendezvous are SGLang's own.
 
@@ -137,3 +139,29 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 _ATTENTION = {"attn-dp-size", "attention-data-parallel-size"}
+
+
+@rule("SG671", unless=FIRST, suppressed_by=SAID, engine=NAME)
+def refused_by_sglang(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+    """A site asks nothing of SGLang that ends its start.
+
+    It checks its settings against each other, against the model and against the GPU.
+
+    Source: SGLang 0.5.23, sglang/srt/arg_groups; each condition names its line in
+    generator/engines/sglang/startup.
+
+    Bad:
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          args: {enable-eplb: true}
+
+    Good:
+        engine:
+          name: sglang
+          version: 0.5.23
+          image: lmsysorg/sglang:v0.5.23
+          args: {page-size: 16}
+    """
+    yield from certain(verdicts)

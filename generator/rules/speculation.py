@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.speculation import PREFIXES, Method, method_of, methods
+from generator.catalogs.engines.traits import Method
+from generator.catalogs.speculation import method_of, methods
 from generator.diagnostics import (
     KeyPath,
     all_nearest,
@@ -227,7 +228,7 @@ def _setting(
     name = setting_flag(engine.name, key)
     found = parser.catalog.find(name)
     if found is None:
-        prefix = PREFIXES[engine.name]
+        prefix = traits.drafts_prefix
         names = [flag.name for flag in parser.catalog.flags() if flag.name.startswith(prefix)]
         near = did_you_mean(name, names).replace(prefix, "")
         return Fault(
@@ -255,7 +256,7 @@ _OWNED = {
 
 def setting_flag(engine: str, key: str) -> str:
     """The flag behind a key of `config`."""
-    plain, prefix = key.replace("_", "-"), PREFIXES[engine]
+    plain, prefix = key.replace("_", "-"), ENGINE_TRAITS[engine].drafts_prefix
     return plain if plain.startswith(prefix) else f"{prefix}{plain}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator import catalogs
-from generator.catalogs.engines import ENGINE_TRAITS, TENSORRT_LLM
+from generator.catalogs.engines.tensorrt_llm import NAME, TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.flags import FlagCatalog
 from generator.diagnostics import (
@@ -18,10 +18,12 @@ from generator.diagnostics import (
     misspelt,
     replacements,
 )
+from generator.engines.startup import Verdict
 from generator.fit.requested import requested
 from generator.models.architecture import shape
 from generator.rules.images import with_added
 from generator.rules.registry import Fault, rule
+from generator.rules.startup import FIRST, SAID, certain
 from generator.sitefile.declaration import (
     Argument,
     DeclaredEngine,
@@ -30,11 +32,11 @@ from generator.sitefile.declaration import (
     Settings,
 )
 
-_CONFIG = ("engine", "args", ENGINE_TRAITS[TENSORRT_LLM].settings_flag)
+_CONFIG = ("engine", "args", TRAITS.settings_flag)
 _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 
 
-@rule("SG660", unless="SG603", engine=TENSORRT_LLM)
+@rule("SG660", unless="SG603", engine=NAME)
 def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
     """TensorRT-LLM serves one copy of a model.
 
@@ -67,7 +69,7 @@ def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG661", engine=TENSORRT_LLM)
+@rule("SG661", engine=NAME)
 def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
     """A setting under `config` is said nowhere else.
 
@@ -133,7 +135,7 @@ def _full(name: str, known: FlagCatalog | None) -> str:
     "SG662",
     unless="SG603 SG604 SG632 SG633 SG636 SG637",
     suppressed_by="SG638 SG639",
-    engine=TENSORRT_LLM,
+    engine=NAME,
 )
 def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An argument that MPI or Slurm hands on has no blank.
@@ -178,7 +180,7 @@ def _text(value: Argument) -> str:
     return "".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-@rule("SG663", Severity.WARNING, engine=TENSORRT_LLM)
+@rule("SG663", Severity.WARNING, engine=NAME)
 def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """Clients are told a name of their own by TensorRT-LLM 1.3.
 
@@ -218,7 +220,7 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
         )
 
 
-@rule("SG664", engine=TENSORRT_LLM)
+@rule("SG664", engine=NAME)
 def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """TensorRT-LLM takes the quantization from the checkpoint.
 
@@ -255,7 +257,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
         )
 
 
-@rule("SG665", Severity.WARNING, unless="SG602", engine=TENSORRT_LLM)
+@rule("SG665", Severity.WARNING, unless="SG602", engine=NAME)
 def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An image for MPI has an SSH server inside.
 
@@ -325,7 +327,7 @@ def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> 
         )
 
 
-@rule("SG667", unless="SG647 SG648", engine=TENSORRT_LLM)
+@rule("SG667", unless="SG647 SG648", engine=NAME)
 def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """A type of TensorRT-LLM's KV cache is `auto`, `fp8` or `nvfp4`.
 
@@ -364,7 +366,7 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-@rule("SG669", Severity.WARNING, unless="SG603 SG632 SG633 SG636 SG639", engine=TENSORRT_LLM)
+@rule("SG669", Severity.WARNING, unless="SG603 SG632 SG633 SG636 SG639", engine=NAME)
 def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """A prompt as long as the context is answered.
 
@@ -410,3 +412,32 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
         f"'max_num_tokens: {longest}'",
         at_key=not model.context_length,
     )
+
+
+@rule("SG672", unless=FIRST, suppressed_by=SAID, engine=NAME)
+def refused_by_tensorrt_llm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+    """A site asks nothing of TensorRT-LLM that ends its start.
+
+    It reads the file of settings strictly: a key or a value that its classes do not have ends the
+    start.
+
+    Source: TensorRT-LLM 1.2.1 and 1.3, tensorrt_llm/llmapi/llm_args.py; each condition names its
+    class in generator/engines/tensorrt_llm/startup.
+
+    Bad:
+        engine:
+          name: tensorrt-llm
+          version: 1.2.1
+          image: example.org/tensorrt-llm-ssh:1.2.1
+          args:
+            config: {cuda_graph_config: {max_batch_size: 8, batch_sizes: [1, 2, 4]}}
+
+    Good:
+        engine:
+          name: tensorrt-llm
+          version: 1.2.1
+          image: example.org/tensorrt-llm-ssh:1.2.1
+          args:
+            config: {cuda_graph_config: {max_batch_size: 4, batch_sizes: [1, 2, 4]}}
+    """
+    yield from certain(verdicts)

@@ -8,7 +8,8 @@ from itertools import chain, islice, product
 from generator import catalogs
 from generator.bundle.templates import printed
 from generator.catalogs.advice import advised_flags, advised_parsers
-from generator.catalogs.engines import ENGINE_TRAITS, Start
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.engines.traits import Start
 from generator.diagnostics import did_you_mean, weight
 from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import PORTS, RJ45

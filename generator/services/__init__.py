@@ -1,6 +1,10 @@
-"""The services beside the engine: one module has everything about one service."""
+"""The services beside the engine: one module has everything about one service.
+
+A module is called as the service is in a site file.
+"""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 from generator.diagnostics import KeyPath
 from generator.on_demand import OnDemand
@@ -11,88 +15,28 @@ from generator.sitefile.declaration import DeclaredNode, Settings
 GATEWAY, PROXY, QOS = "gateway", "proxy", "qos"
 
 
-def _power() -> type[Service]:
-    from generator.services.power import Power
-
-    return Power
-
-
-def _gateway() -> type[Service]:
-    from generator.services.gateway import Gateway
-
-    return Gateway
-
-
-def _proxy() -> type[Service]:
-    from generator.services.proxy import Proxy
-
-    return Proxy
-
-
-def _web_ui() -> type[Service]:
-    from generator.services.web_ui import WebUi
-
-    return WebUi
-
-
-def _guard() -> type[Service]:
-    from generator.services.guard import Guard
-
-    return Guard
-
-
-def _qos() -> type[Service]:
-    from generator.services.qos import Qos
-
-    return Qos
-
-
-def _monitoring() -> type[Service]:
-    from generator.services.monitoring import Monitoring
-
-    return Monitoring
-
-
-def _firewall() -> type[Service]:
-    from generator.services.firewall import Firewall
-
-    return Firewall
-
-
-def _ssh() -> type[Service]:
-    from generator.services.ssh import Ssh
-
-    return Ssh
-
-
-def _models() -> type[Service]:
-    from generator.services.models import Models
-
-    return Models
-
-
-def _ansible() -> type[Service]:
-    from generator.services.ansible import Ansible
-
-    return Ansible
-
-
 # What is left to do on a node after an installation is done in this order.
-SERVICES: Mapping[str, type[Service]] = OnDemand(
-    {
-        "power": _power,
-        GATEWAY: _gateway,
-        PROXY: _proxy,
-        "web_ui": _web_ui,
-        "guard": _guard,
-        QOS: _qos,
-        "monitoring": _monitoring,
-        "firewall": _firewall,
-        "ssh": _ssh,
-        "models": _models,
-        "ansible": _ansible,
-    }
+_NAMES = (
+    "power",
+    GATEWAY,
+    PROXY,
+    "web_ui",
+    "guard",
+    QOS,
+    "monitoring",
+    "firewall",
+    "ssh",
+    "models",
+    "ansible",
 )
+
+
+def _service(name: str) -> type[Service]:
+    service: type[Service] = import_module(f"{__name__}.{name}").SERVICE
+    return service
+
+
+SERVICES: Mapping[str, type[Service]] = OnDemand(lambda: _NAMES, _service)
 
 
 def host(services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]) -> DeclaredNode:

@@ -32,3 +32,6 @@ class Ansible(Service):
             )
             for node in site.nodes
         }
+
+
+SERVICE: type[Service] = Ansible

@@ -85,3 +85,6 @@ class Firewall(Service):
         Entry("etc/sparkgen/firewall.rules", _ACTIVATION, values=_values),
         Entry("opt/sparkgen/firewall.sh", _ACTIVATION, 0o755, payload=True),
     )
+
+
+SERVICE: type[Service] = Firewall

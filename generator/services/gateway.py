@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 from typing import Self
 
 from generator.activation import NOTHING, service_restart
-from generator.catalogs.engines import Task
+from generator.catalogs.engines.traits import Task
 from generator.origin import Origin
 from generator.records import record
 from generator.site import Node, Site, Words
@@ -194,3 +194,6 @@ class Gateway(Service):
     def secrets(self, site: Site, node: Node) -> Words:
         """The keys that engines ask for."""
         return keys(site) if node.name == self.node else ()
+
+
+SERVICE: type[Service] = Gateway

@@ -52,3 +52,6 @@ class Guard(Service):
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """The same floor everywhere."""
         return cls(FLOOR_GIB, tuple(settings.get("order", ())))
+
+
+SERVICE: type[Service] = Guard

@@ -37,3 +37,6 @@ class Models(Service):
     def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
         """Where the models of the node are copied to, which is nowhere but from the head."""
         return copies(site, node) if not site.groups and _is_head(site, node) else ()
+
+
+SERVICE: type[Service] = Models

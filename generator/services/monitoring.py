@@ -121,3 +121,6 @@ class Monitoring(Service):
         yield _CHECKS
         if site.has_fabric:
             yield from _FABRIC
+
+
+SERVICE: type[Service] = Monitoring

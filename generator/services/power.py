@@ -30,3 +30,6 @@ class Power(Service):
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """The same bound everywhere: the slowest node decides how fast all are."""
         return cls(settings["clock_mhz"])
+
+
+SERVICE: type[Service] = Power

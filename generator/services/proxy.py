@@ -162,3 +162,6 @@ class Proxy(Service):
         """Clients are on the management network."""
         if node.name == self.node:
             yield self.port
+
+
+SERVICE: type[Service] = Proxy

@@ -45,3 +45,6 @@ class Qos(Service):
     def nccl(self) -> Mapping[str, str]:
         """The mark on NCCL's packets."""
         return {"NCCL_IB_TC": str(DSCP << 2 | ECT_0)}
+
+
+SERVICE: type[Service] = Qos

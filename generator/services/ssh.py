@@ -70,3 +70,6 @@ class Ssh(Service):
         Entry("etc/ssh/sshd_config.d/40-sparkgen.conf", _RELOAD, values=_values),
         Entry("opt/sparkgen/ssh-keys.sh", NOTHING, 0o755, _makes_keys, payload=True),
     )
+
+
+SERVICE: type[Service] = Ssh

@@ -86,3 +86,6 @@ class WebUi(Service):
     def pages(self, site: Site) -> Iterator[Page]:
         """The chat page."""
         yield Page(self.node, "web UI", self.listen, self.port)
+
+
+SERVICE: type[Service] = WebUi

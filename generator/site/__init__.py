@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from generator.catalogs.advisories import Advisory
-from generator.catalogs.engines import ENGINE_TRAITS, EngineTraits, Task
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.engines.traits import EngineTraits, Task
 from generator.catalogs.vocabularies import Vocabulary
 from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Cable, FabricInterface, Port, SwitchPort

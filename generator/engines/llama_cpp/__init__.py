@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from generator.catalogs.engines.llama_cpp import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
 from generator.engines.llama_cpp.panels import PANELS as PANELS
@@ -20,7 +21,6 @@ from generator.site import Engine, Model, Rank, Words
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
-NAME = "llama.cpp"
 LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 8080
 API_KEY: str | None = "LLAMA_API_KEY"

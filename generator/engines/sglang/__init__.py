@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from generator.catalogs.engines.sglang import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
 from generator.engines.offload import Connectors, OffloadTraits
@@ -20,7 +21,6 @@ from generator.site.control_plane import LOOPBACK
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
-NAME = "sglang"
 LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 30000
 API_KEY: str | None = "SGLANG_API_KEY"

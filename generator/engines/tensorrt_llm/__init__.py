@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from generator.catalogs.engines.tensorrt_llm import NAME
 from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
 from generator.engines.arguments import arguments
@@ -24,7 +25,6 @@ from generator.site.panel import Panel
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
-NAME = "tensorrt-llm"
 LAUNCHERS: tuple[str, ...] = ("mpi", "slurm")
 API_PORT = 8000
 API_KEY: str | None = None

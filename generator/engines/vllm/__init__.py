@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from generator.catalogs.engines.vllm import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments
 from generator.engines.offload import Connectors, OffloadTraits
@@ -20,7 +21,6 @@ from generator.site import Engine, Model, Rank, Words
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
-NAME = "vllm"
 LAUNCHERS: tuple[str, ...] = ("native", "ray")
 API_PORT = 8000
 API_KEY: str | None = "VLLM_API_KEY"

@@ -1,47 +1,25 @@
-"""The topologies: each module states how nodes are cabled, and what follows from that."""
+"""The topologies: each module states how nodes are cabled, and what follows from that.
+
+A module is called as the topology is in a site file.
+"""
 
 from collections.abc import Mapping
+from importlib import import_module
 
 from generator.fabric.topologies.kind import TopologyKind
 from generator.on_demand import OnDemand
-
-
-def _single() -> TopologyKind:
-    from generator.fabric.topologies.single import Single
-
-    return Single()
-
-
-def _direct() -> TopologyKind:
-    from generator.fabric.topologies.direct import Direct
-
-    return Direct()
-
-
-def _pairs() -> TopologyKind:
-    from generator.fabric.topologies.pairs import Pairs
-
-    return Pairs()
-
-
-def _ring() -> TopologyKind:
-    from generator.fabric.topologies.ring import Ring
-
-    return Ring()
-
-
-def _switch() -> TopologyKind:
-    from generator.fabric.topologies.switch import Switch
-
-    return Switch()
-
+from generator.sitefile.sections import choices_at
 
 # One node alone, nodes in twos, and nodes of any number.
 SINGLE, PAIRS, SWITCH = "single", "pairs", "switch"
 
-TOPOLOGIES: Mapping[str, TopologyKind] = OnDemand(
-    {SINGLE: _single, "direct": _direct, PAIRS: _pairs, "ring": _ring, SWITCH: _switch}
-)
+
+def _kind(name: str) -> TopologyKind:
+    kind: TopologyKind = import_module(f"{__name__}.{name}").KIND
+    return kind
+
+
+TOPOLOGIES: Mapping[str, TopologyKind] = OnDemand(lambda: choices_at(("topology", "kind")), _kind)
 
 
 def without_a_switch(nodes: int) -> list[str]:

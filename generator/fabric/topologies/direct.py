@@ -42,3 +42,6 @@ class Direct(TopologyKind):
     def description(self, nodes: int) -> str:
         """`Two Sparks on a cable`."""
         return "Two Sparks on a cable"
+
+
+KIND: TopologyKind = Direct()

@@ -37,3 +37,6 @@ class Pairs(TopologyKind):
     def description(self, nodes: int) -> str:
         """`4 Sparks in pairs`."""
         return f"{nodes} Sparks in pairs"
+
+
+KIND: TopologyKind = Pairs()

@@ -149,3 +149,6 @@ def _each_and_next(
     chains: Sequence[tuple[str, ...]],
 ) -> Sequence[tuple[tuple[str, ...], tuple[str, ...]]]:
     return list(zip(chains, [*chains[1:], *chains[:1]], strict=True))
+
+
+KIND: TopologyKind = Ring()

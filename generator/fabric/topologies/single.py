@@ -19,3 +19,6 @@ class Single(TopologyKind):
     def description(self, nodes: int) -> str:
         """`One Spark`."""
         return "One Spark"
+
+
+KIND: TopologyKind = Single()

@@ -42,3 +42,6 @@ class Switch(TopologyKind):
     def description(self, nodes: int) -> str:
         """`4 Sparks on a switch`."""
         return f"{nodes} Sparks on a switch"
+
+
+KIND: TopologyKind = Switch()

@@ -1,7 +1,4 @@
-"""What each engine is like, as data: how it uses memory, how its settings are called, what it runs.
-
-Whoever asks for the property of an engine asks here, and not for the engine's name.
-"""
+"""What there is to know of an engine: its memory, its settings, and how people start it."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -86,6 +83,84 @@ class Pools:
     uncached_flag: str
 
 
+Need = Literal["needed", "optional", "class", "none"]
+
+
+@record
+class Method:
+    """A method of speculative decoding as an engine spells it, with what it takes.
+
+    `source` is a draft model or class, `tokens` their number. A `tree` has branches and depth
+    (`topk`, `steps`). The engine has it from the release `since` on, and before `until`.
+    """
+
+    spelled: str
+    source: Need
+    tokens: Need = "needed"
+    tree: bool = False
+    since: Release = ()
+    until: Release = ()
+
+    def is_in(self, version: str) -> bool:
+        """Whether a version of the engine has it."""
+        number = release(version)
+        return number >= self.since and (not self.until or number < self.until)
+
+
+@record
+class Program:
+    """What begins a command that serves: a word, and the one behind it, if it needs one."""
+
+    word: str
+    second: str = ""
+
+
+@record
+class Recipe:
+    """How a recipe of sparkrun that has no command starts an engine, and its defaults as flags.
+
+    `runtime` is part of what recipes call it.
+    """
+
+    runtime: str
+    start: tuple[str, ...]
+    flags: Mapping[str, str]
+
+
+@record
+class Commands:
+    """How people start an engine themselves.
+
+    `workers` hold a part of a model for another node's server. `servers` are parts of the names of
+    images that start the server, for tags that the catalog does not know. `package` is what its
+    Python package is called where that is another name, and `version_variable` what its images say
+    their version in. `first_release` is that of the first image for Sparks, where it is older than
+    all flags that are known. `own_shares` are what it takes of the memory unless told, by release;
+    none where it works that out. `listens_everywhere`: on all addresses, unless told.
+    `is_under_ray`: it is what is served where a container says no more than `ray start`.
+
+    Sources: the engines' own documentation, and the Compose files and scripts that people publish.
+    """
+
+    programs: tuple[Program, ...] = ()
+    workers: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    package: str = ""
+    version_variable: str = ""
+    first_release: str = ""
+    recipe: Recipe | None = None
+    own_shares: tuple[tuple[Release, str], ...] = ()
+    listens_everywhere: bool = False
+    is_under_ray: bool = False
+
+    def own_share(self, version: str) -> str:
+        """What it takes of the memory unless told, of a version that need not be known."""
+        if version:
+            since_then = [share for since, share in self.own_shares if since <= release(version)]
+            return since_then[-1] if since_then else ""
+        return self.own_shares[-1][1] if self.own_shares else ""
+
+
 @record
 class EngineTraits:
     """What an engine is like; flags by their names without dashes, empty where there is none.
@@ -138,15 +213,19 @@ class EngineTraits:
     has its own; then windows are rounded up to `window_cells` tokens. `pools` is how such an engine
     divides its room among them, None where they grow as they are needed. `tile` are the multiples
     to which kernels of 4 bit experts pad their input and their inside.
+
+    `draft_methods` are its methods of speculative decoding by their names in a site file; a name
+    with `mtp_ending` is that of a model's own layers, too. `drafts_prefix` begins the flags of
+    speculative decoding where they are no JSON. `self_chosen` are flags of a model that it sets by
+    itself, from the model's files and its attention backend.
     """
 
-    ORIGIN = Origin("engine.name", "what the engine is like, generator/catalogs/engines.py")
+    ORIGIN = Origin("engine.name", "what the engine is like, generator/catalogs/engines")
 
     title: str
     batches: tuple[BatchDefaults, ...]
     step_flag: str
     eight_bit_cache: str
-    other_names: tuple[str, ...] = ()
     eager_flag: str = ""
     pool_flag: str = ""
     settings_flag: str = ""
@@ -189,6 +268,11 @@ class EngineTraits:
     window_cells: int = 1
     tile: tuple[int, int] = (1, 1)
     start: Start | None = None
+    draft_methods: Mapping[str, Method] = MappingProxyType({})
+    mtp_ending: str = ""
+    drafts_prefix: str = ""
+    self_chosen: tuple[str, ...] = ()
+    commands: Commands = Commands()
 
     def task(self, args: Mapping[str, object]) -> Task:
         """What it serves when it is given these."""
@@ -225,157 +309,3 @@ class EngineTraits:
         """The fewest columns of a scale of FP8 blocks that a version takes, if that is known."""
         found = [least for since, least in self.finest_blocks if since <= release(version)]
         return found[-1] if found else None
-
-
-# Sources: vLLM 0.19.0 and 0.33.0, `get_batch_defaults` (the GB10 is a small GPU from 0.33 on) and
-# `FusedMoEParallelConfig.flatten_tp_across_dp_and_pcp`; pull requests 38423 and 55715. SGLang
-# 0.5.23: mem_fraction_static = (weights + KV cache pool) / memory. TensorRT-LLM, `pp_layers`; pull
-# request 19376. llama.cpp: `--ctx-size` is the sum over the slots, layers are rounded to devices,
-# and RPC is a protocol of its own.
-VLLM, SGLANG, TENSORRT_LLM, LLAMA_CPP = "vllm", "sglang", "tensorrt-llm", "llama.cpp"
-ENGINE_TRAITS: Mapping[str, EngineTraits] = {
-    VLLM: EngineTraits(
-        title="vLLM",
-        batches=(BatchDefaults((), 8192, 1024), BatchDefaults((0, 33), 2048, 256)),
-        step_flag="max-num-batched-tokens",
-        eager_flag="enforce-eager",
-        pool_flag="kv-cache-memory-bytes",
-        stage_variable="VLLM_PP_LAYER_PARTITION",
-        eight_bit_cache="fp8",
-        shares_experts=True,
-        joins_dense_replicas=False,
-        # vllm-project/vllm issues 52291, 54618, 57423 and 57635; 0.32.0 has a file for each rank.
-        tuned_by_one=((0, 27, 1), (0, 32)),
-        eagle3_over_stages=(0, 30),
-        runs_from_venv=True,
-        addition="ray",
-        choice_flag="enable-auto-tool-choice",
-        drafts_flag="speculative-config",
-        reads_modelopt=True,
-        drafts_over_stages=(
-            *("eagle", "eagle3", "mtp", "dspark", "dflash"),
-            *("ngram", "ngram_gpu", "suffix"),
-        ),
-        # Finer from some release after 0.19 on, certainly in 0.33: `refine_fp8_moe_block_shape`.
-        finest_blocks=(((), 128), ((0, 20), None), ((0, 33), 32)),
-        delta_kernels=(0, 30),
-        nvfp4_kernels=(0, 20),
-        startup_since=(0, 19),
-        context_flags=("decode-context-parallel-size",),
-        exchanges={
-            "all2all-backend": ("allgather_reducescatter", "naive"),
-            "dcp-comm-backend": ("ag_rs",),
-        },
-        rings_reported=True,
-        names_parsers=True,
-        # vLLM 0.22.1, 0.25.1, 0.27.1 and 0.29.0: `is_prefix_caching_supported` (config/model.py),
-        # `max_in_flight_tokens` (config/vllm.py), `_get_packed_kv_cache_groups` (kv_cache_utils.py;
-        # issue 54703 shows it in 0.28.1). The releases between those two are taken as the newer.
-        # Graphs: gpu_worker.py, line 720. Drawing: topk_topp_sampler.py has Triton in 0.19.0.
-        # Checkpoints: `num_prefill_checkpoint_blocks` of 0.32.0 and 0.33.0 in mamba_mixer2.py, line
-        # 1117, kda.py of GLM-5-Next, line 174, and qwen_gdn_linear_attn.py, line 748.
-        paging=Paging(
-            caches_states=(0, 26),
-            two_steps=(0, 26),
-            packs=(0, 28),
-            counts_graphs=(0, 20),
-            draws_unsorted=(0, 17),
-            checkpoints_states=(0, 32),
-            checkpoints_delta=(0, 33),
-            compresses=(0, 20),
-            caches_pooled=(0, 31),
-            sizes_gathers=(0, 32),
-        ),
-        tasks={
-            ("runner", "pooling"): "embedding",
-            ("convert", "embed"): "embedding",
-            ("convert", "classify"): "rerank",
-        },
-        # vLLM 0.33.0, fused_moe/oracle/mxfp4.py, lines 426 and 865: Marlin on a GB10.
-        tile=(256, 128),
-        start=Start("0.33.0", "vllm/vllm-openai:v0.33.0"),
-    ),
-    SGLANG: EngineTraits(
-        title="SGLang",
-        runs_from_venv=True,
-        tokens_flag="max-total-tokens",
-        batches=(BatchDefaults((), 8192, 256),),
-        step_flag="chunked-prefill-size",
-        eager_flag="disable-cuda-graph",
-        stage_variable="SGLANG_PP_LAYER_PARTITION",
-        eight_bit_cache="fp8_e4m3",
-        reserves_outside=True,
-        drafts_over_stages=(),
-        finest_blocks=(((), 128),),
-        startup_since=(0, 5, 5),
-        context_flags=("dcp-size", "decode-context-parallel-size"),
-        exchanges={
-            "dcp-comm-backend": ("ag_rs",),
-            "moe-a2a-backend": ("none",),
-            "speculative-moe-a2a-backend": ("none",),
-        },
-        rings_reported=True,
-        tasks={("is-embedding", ""): "embedding"},
-        # SGLang 0.5.23: arg_groups/fields/schedule.py, lines 150 and 220; a request's states in
-        # mem_cache/kv_cache_configurator.py, line 3062, `_calculate_mamba_ratio`, and which
-        # strategy is the default in arg_groups/overrides.py, line 477.
-        pools=Pools(
-            windows=("swa-full-tokens-ratio", 0.8),
-            states=("mamba-full-memory-ratio", 0.9),
-            strategy="mamba-radix-cache-strategy",
-            slots={"no_buffer": 3, "extra_buffer_lazy": 4, "extra_buffer": 5, "": 5},
-            slots_flag="max-mamba-cache-size",
-            uncached_flag="disable-radix-cache",
-        ),
-        start=Start("0.5.23", "lmsysorg/sglang:v0.5.23-cu130"),
-    ),
-    TENSORRT_LLM: EngineTraits(
-        title="TensorRT-LLM",
-        addition="ssh",
-        shares_since=(1, 2, 1),
-        tokens_setting="kv_cache_config.max_tokens",
-        other_names=("tensorrt", "trt-llm", "trtllm"),
-        batches=(BatchDefaults((), 8192, 64),),
-        step_flag="max_num_tokens",
-        settings_flag="config",
-        variables_file="tensorrt-llm-variables.txt",
-        eight_bit_cache="fp8",
-        larger_first=True,
-        delta_kernels=(1, 4),
-        startup_since=(1, 2, 1),
-        start=Start(
-            "1.3.0rc29",
-            "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29",
-            launcher="mpi",
-            ranks_image="tensorrt-llm-ssh:1.3.0rc29",
-            is_made=True,
-            args={"enable_chunked_prefill": "true"},
-        ),
-    ),
-    LLAMA_CPP: EngineTraits(
-        title="llama.cpp",
-        addition="rpc",
-        commits={"0.5.0-dev": "0c1e57098bba43ac29e6e3b677cdceebdd22334f"},
-        other_names=("llama-cpp", "llamacpp"),
-        batches=(BatchDefaults((), 512, 1),),
-        step_flag="ubatch-size",
-        eight_bit_cache="q8_0",
-        splits_tensors=False,
-        uses_nccl=False,
-        reads_gguf=True,
-        allocates_all=True,
-        captures_graphs=False,
-        # llama.cpp, src/llama-kv-cache-iswa.cpp: the window and a step, padded.
-        window_cells=256,
-        larger_first=True,
-        locks_metrics=True,
-        tasks={
-            ("embedding", ""): "embedding",
-            ("embeddings", ""): "embedding",
-            ("rerank", ""): "rerank",
-            ("reranking", ""): "rerank",
-        },
-        is_built_for_ranks=True,
-        start=Start("0.5.0-dev", "llama.cpp-rpc:0c1e57098", is_made=True),
-    ),
-}

@@ -1,0 +1,65 @@
+"""What llama.cpp is like, which drafts it has, and how people start it.
+
+Sources: llama.cpp: `--ctx-size` is the sum over the slots, layers are rounded to devices, and RPC
+is a protocol of its own; for the drafts docs/speculative.md and common/arg.cpp; for recipes
+sparkrun 0.2.40, runtimes/llama_cpp.py.
+"""
+
+from generator.catalogs.engines.traits import (
+    BatchDefaults,
+    Commands,
+    EngineTraits,
+    Method,
+    Program,
+    Recipe,
+    Start,
+)
+
+NAME = "llama.cpp"
+TRAITS = EngineTraits(
+    title="llama.cpp",
+    addition="rpc",
+    commits={"0.5.0-dev": "0c1e57098bba43ac29e6e3b677cdceebdd22334f"},
+    batches=(BatchDefaults((), 512, 1),),
+    step_flag="ubatch-size",
+    eight_bit_cache="q8_0",
+    splits_tensors=False,
+    uses_nccl=False,
+    reads_gguf=True,
+    allocates_all=True,
+    captures_graphs=False,
+    # llama.cpp, src/llama-kv-cache-iswa.cpp: the window and a step, padded.
+    window_cells=256,
+    larger_first=True,
+    locks_metrics=True,
+    tasks={
+        ("embedding", ""): "embedding",
+        ("embeddings", ""): "embedding",
+        ("rerank", ""): "rerank",
+        ("reranking", ""): "rerank",
+    },
+    is_built_for_ranks=True,
+    start=Start("0.5.0-dev", "llama.cpp-rpc:0c1e57098", is_made=True),
+    draft_methods={
+        # Its --spec-draft-n-max has a default.
+        "mtp": Method("draft-mtp", "none", tokens="optional"),
+        "eagle3": Method("draft-eagle3", "needed", tokens="optional"),
+        "draft": Method("draft-simple", "needed", tokens="optional"),
+        "dflash": Method("draft-dflash", "needed", tokens="optional"),
+        "dspark": Method("draft-dspark", "needed", tokens="optional"),
+        "ngram": Method("ngram-simple", "none", tokens="optional"),
+        "ngram_simple": Method("ngram-simple", "none", tokens="optional"),
+        "ngram_map_k": Method("ngram-map-k", "none", tokens="optional"),
+        "ngram_map_k4v": Method("ngram-map-k4v", "none", tokens="optional"),
+        "ngram_mod": Method("ngram-mod", "none", tokens="optional"),
+        "ngram_cache": Method("ngram-cache", "none", tokens="optional"),
+    },
+    drafts_prefix="spec-",
+    commands=Commands(
+        programs=(Program("llama-server"),),
+        workers=("ggml-rpc-server", "rpc-server", "llama-rpc-server"),
+        # .devops/cuda.Dockerfile: its server's images start llama-server.
+        servers=("ggml-org/llama.cpp:server",),
+        recipe=Recipe("llama", ("llama-server", "--hf-repo"), {"served_model_name": "alias"}),
+    ),
+)

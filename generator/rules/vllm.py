@@ -1,0 +1,31 @@
+"""Rules about what vLLM runs."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.catalogs.engines.vllm import NAME
+from generator.engines.startup import Verdict
+from generator.rules.registry import Fault, rule
+from generator.rules.startup import FIRST, SAID, certain
+
+
+@rule("SG670", unless=FIRST, suppressed_by=SAID, engine=NAME)
+def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+    """A site asks nothing of vLLM that ends its start.
+
+    It checks its settings against each other, against the model and against the GPU, some of them
+    only once the weights are loaded. What it would refuse or die of is refused here.
+
+    Source: vLLM 0.19.0 and 0.33.0, vllm/config and vllm/engine/arg_utils.py; each condition names
+    its line in generator/engines/vllm/startup.
+
+    Bad:
+        engine:
+          args:
+            enable-eplb: true
+
+    Good:
+        engine:
+          args:
+            enable-chunked-prefill: true
+    """
+    yield from certain(verdicts)
