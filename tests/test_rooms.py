@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from generator.catalogs.engines import module_name
 from generator.engines import ENGINES
 from generator.fabric.topologies import TOPOLOGIES
 from generator.resources import ROOT, TEMPLATES
@@ -70,8 +71,8 @@ def test_imports_are_those_of_the_table() -> None:
 
 # Where engines and topologies are at home, and where the same word means something else.
 AT_HOME = {
-    "engines/": {*ENGINES},
-    "catalogs/": {*ENGINES},
+    **{f"engines/{module_name(engine)}/": {engine} for engine in ENGINES},
+    **{f"catalogs/engines/{module_name(engine)}.py": {engine} for engine in ENGINES},
     "fabric/topologies/": {*TOPOLOGIES},
     # A cache of recent tokens, a flag without a value, a way of exchange.
     "fit/": {"ring"},

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from generator import precompiled
-from generator.catalogs.engines import names
+from generator.catalogs.engines import ENGINE_TRAITS, names
 from generator.catalogs.versions import version
 from generator.records import record
 from generator.resources import SCHEMAS
@@ -197,7 +197,7 @@ def _over(base: Facts, own: Facts) -> Facts:
 
 def _architecture(name: str, entry: Facts) -> Architecture:
     advised = entry["advised"]
-    names = advised.get("vllm", {})
+    parsers: Facts = next((own for e, own in advised.items() if ENGINE_TRAITS[e].names_parsers), {})
     return Architecture(
         name=name,
         hf_id=entry["hf_id"],
@@ -209,8 +209,8 @@ def _architecture(name: str, entry: Facts) -> Architecture:
         max_context=entry.get("max_context"),
         experts=entry.get("moe", {}).get("experts"),
         gated=entry.get("gated", False),
-        tool_call_parser=names.get("tool_call_parser"),
-        reasoning_parser=names.get("reasoning_parser"),
+        tool_call_parser=parsers.get("tool_call_parser"),
+        reasoning_parser=parsers.get("reasoning_parser"),
         advised=advised,
         facts={k: v for k, v in entry.items() if k not in Architecture.__match_args__},
     )

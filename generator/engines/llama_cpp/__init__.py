@@ -7,7 +7,7 @@ tools/rpc/rpc-server.cpp, ggml/src/ggml-rpc). Its parsers take a flag and its va
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.llama_cpp import NAME
 from generator.catalogs.speculation import method_of
@@ -20,6 +20,12 @@ from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
+
+if TYPE_CHECKING:
+    from generator.engines import EngineModule, llama_cpp
+
+    # It is imported by its name, which says nothing of its type.
+    _: EngineModule = llama_cpp
 
 LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 8080

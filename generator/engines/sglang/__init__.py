@@ -6,7 +6,7 @@ sglang/srt/arg_groups/validation_hook.py, sglang/srt/environ.py).
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.sglang import NAME
 from generator.catalogs.speculation import method_of
@@ -20,6 +20,12 @@ from generator.site import Engine, Model, Rank, Words
 from generator.site.control_plane import LOOPBACK
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
+
+if TYPE_CHECKING:
+    from generator.engines import EngineModule, sglang
+
+    # It is imported by its name, which says nothing of its type.
+    _: EngineModule = sglang
 
 LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 30000

@@ -10,7 +10,7 @@ line's.
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.tensorrt_llm import NAME
 from generator.catalogs.speculation import method_of
@@ -24,6 +24,12 @@ from generator.site import SECRETS_SCRIPT, Engine, Model, Rank, Words
 from generator.site.panel import Panel
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
+
+if TYPE_CHECKING:
+    from generator.engines import EngineModule, tensorrt_llm
+
+    # It is imported by its name, which says nothing of its type.
+    _: EngineModule = tensorrt_llm
 
 LAUNCHERS: tuple[str, ...] = ("mpi", "slurm")
 API_PORT = 8000

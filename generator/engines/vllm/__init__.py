@@ -6,7 +6,7 @@ vllm/config/parallel.py, vllm/envs.py).
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.vllm import NAME
 from generator.catalogs.speculation import method_of
@@ -20,6 +20,12 @@ from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
+
+if TYPE_CHECKING:
+    from generator.engines import EngineModule, vllm
+
+    # It is imported by its name, which says nothing of its type.
+    _: EngineModule = vllm
 
 LAUNCHERS: tuple[str, ...] = ("native", "ray")
 API_PORT = 8000
