@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from generator import rules
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Finding
 from generator.engines import ENGINES
@@ -19,7 +20,10 @@ from generator.pipeline import Reading, read_site
 
 TABLES = Path(__file__).parent / "startup"
 PAGES = Path(__file__).parents[1] / "schemas" / "startup"
-RULES = {"vllm": "SG670", "sglang": "SG671", "tensorrt-llm": "SG672", "llama.cpp": "SG673"}
+# The rule of each engine that reports what it would certainly refuse.
+RULES = {
+    r.engine: number for number, r in rules.RULES.items() if r.engine and "verdicts" in r.needs
+}
 _STARTUP = {*RULES.values(), "SG674", "SG675"}
 _VERSIONS = {"vllm": "0.33.0", "sglang": "0.5.23", "tensorrt-llm": "1.3.0rc29"}
 _LLAMA_CPP = "0.5.0-dev"
