@@ -434,7 +434,7 @@ def test_weights_that_exceed_the_share_are_refused_of_any_build() -> None:
 
 def test_what_may_not_fit_says_both_figures_and_what_to_do() -> None:
     model = a_model(name="llama-3.3-70b-instruct-fp8", context_length=65536)
-    for version, why in (("0.33.0", "up to 2.5 GiB less"), ("0.33.0+own", "this build needs")):
+    for version, why in (("0.33.0", "up to 2.5 GiB more"), ("0.33.0+own", "this build needs")):
         engine = an_engine(version=version, memory_utilization=0.77)
         fit = assess(some_nodes(1, 121.6), model, engine)
         assert fit
@@ -499,14 +499,17 @@ def test_experts_are_shared_by_replicas_in_vllm_alone() -> None:
 
 def test_each_engine_means_something_else_by_its_fraction() -> None:
     visible = 100.0 * GIB
-    assert share_bytes(visible, 0.8) == 80 * GIB
+    assert share_bytes(visible, 0.8, shares_free=False) == 80 * GIB
+    assert share_bytes(visible, 0.8, shares_free=True) == pytest.approx(0.8 * 88.3 * GIB)
     model = a_model(name="gpt-oss-120b", context_length=8192)
     fits = [assess(some_nodes(1), model, an_engine(name=name)) for name in ("vllm", "sglang")]
     inside, outside = (fit.nodes[0] for fit in fits if fit)
     # What SGLang needs beside weights and cache comes out of what its fraction leaves.
     more = inside.reserve_gib + inside.weights_gib - outside.weights_gib
-    assert outside.kv_room_gib - inside.kv_room_gib == pytest.approx(more, abs=0.1)
-    assert inside.system_gib - outside.system_gib == pytest.approx(outside.reserve_gib, abs=0.1)
+    less = 0.8 * 11.7
+    assert outside.kv_room_gib - inside.kv_room_gib == pytest.approx(more - less, abs=0.1)
+    left = outside.reserve_gib - less
+    assert inside.system_gib - outside.system_gib == pytest.approx(left, abs=0.1)
 
 
 def test_a_cache_of_a_fixed_size_is_what_it_says() -> None:

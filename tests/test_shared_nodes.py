@@ -16,7 +16,7 @@ from generator.site import Site
 from generator.site.complete import CompleteDeclaration
 from generator.sitefile.declaration import DeclaredNode
 
-VISIBLE, SYSTEM = 119.7, 16.0
+VISIBLE, SYSTEM, NOT_FREE = 119.7, 16.0, 11.7
 # Llama 3.1 8B: 32 layers, 8 KV heads of 128, keys and values in 16 bits.
 TOKEN_BYTES = 32 * 8 * 128 * 2 * 2
 CHAT = {
@@ -103,10 +103,10 @@ def test_sglang_takes_the_same_whichever_is_started_first(groups: Any) -> None:
     assert memory
     [node] = memory.nodes
     weights = node.weights_gib
-    share = 0.3 * VISIBLE
+    share = 0.3 * (VISIBLE - NOT_FREE)
     others = 0.45 * VISIBLE
     assert float(flags["--mem-fraction-static"]) == pytest.approx(
-        share / (VISIBLE - SYSTEM - others), abs=0.001
+        0.3 * VISIBLE / (VISIBLE - SYSTEM - others), abs=0.001
     )
     assert int(flags["--max-total-tokens"]) * TOKEN_BYTES / GIB == pytest.approx(
         share - weights, abs=0.02
@@ -180,10 +180,10 @@ def test_fit_adds_up_what_the_engines_of_a_node_hold() -> None:
     reserve = small.nodes[0].reserve_gib
     assert [engine.group for engine in found.engines] == ["coder", "small"]
     assert [engine.gib for engine in found.engines] == pytest.approx(
-        [0.5 * VISIBLE, 0.3 * VISIBLE + reserve], abs=0.05
+        [0.5 * VISIBLE, 0.3 * (VISIBLE - NOT_FREE) + reserve], abs=0.05
     )
     assert found.together_gib + found.system_gib == pytest.approx(VISIBLE, abs=0.01)
-    assert "coder 59.9, small 40.8" in table([found], None)
+    assert "coder 59.9, small 37.3" in table([found], None)
     assert shared_nodes(parts[2:]) == []
 
 
@@ -206,7 +206,8 @@ def test_runbook_counts_what_an_engine_has_beside_its_share() -> None:
     site = site_of(CHAT, SMALL)
     memory = site.groups[1].memory
     assert memory
-    share = round(0.3 + memory.nodes[0].reserve_gib / VISIBLE, 3)
+    taken = 0.3 * (VISIBLE - NOT_FREE) + memory.nodes[0].reserve_gib
+    share = round(taken / VISIBLE, 3)
     row = f"| spark1 | chat (0.45), small ({share} with its reserve) | {round(0.45 + share, 3)} |"
     assert row in render(site, "")["README.md"].text.splitlines()
 

@@ -44,8 +44,7 @@ class NodeMemory:
     `kv_room` is what remains of the engine's share for KV cache, `kv_requested` what the
     requested sequences of the requested length take, `kv_one` what one takes, `headroom` what is
     left beside the sequences that must have room (less than nothing if they don't), and `system`
-    what the engine leaves to the system. `doubt` is by how much the reserve may be less than
-    computed.
+    what the engine leaves to the system. `doubt` is by how much the room may be more than computed.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -86,7 +85,7 @@ class Fit:
 
     `longest_context` is for the requested sequences at once, `most_sequences` for the requested
     context, both of one replica; `one_context` is the longest of a single sequence, and
-    `most_at_best` the number of sequences if the reserve is as little as it may be. `is_own_build`
+    `most_at_best` the number of sequences if there is as much room as there may be. `is_own_build`
     says that the reserve is that of a release, and of the build nobody knows it.
     `ceiling_tokens_s` is what memory bandwidth allows one sequence with an empty cache, and
     `ceiling_full_tokens_s` with a full one: real speed is lower. `files_gb` are the files of the
@@ -254,13 +253,14 @@ class _Rank:
         self.running = wanted.running
         self.demand, self.doubt = found[stage], doubts[stage]
         self.visible = node.visible_gib * GIB
-        self.share = share_bytes(self.visible, engine.memory_utilization)
-        self.outside = ENGINE_TRAITS[engine.name].reserves_outside
+        traits = ENGINE_TRAITS[engine.name]
+        self.share = share_bytes(self.visible, engine.memory_utilization, traits.shares_free)
+        self.outside = traits.reserves_outside
         self.pool = wanted.pool
         self.room, self.taken = self._room(), self._taken()
 
     def holds(self, wanted: Requested, spared: float = 0.0) -> bool:
-        """Whether what is needed has room where the reserve is so much less than computed."""
+        """Whether what is needed has room where that is so much more than computed."""
         assert wanted.context
         # A cache of a fixed size doesn't heed the share; then the system's need is the bound.
         most = self.visible if self.pool is None else self.visible - formulas.SYSTEM_BYTES
@@ -279,8 +279,8 @@ class _Rank:
     def _left(self, spared: float = 0.0) -> float:
         """What the engine's share leaves beside all that is no KV cache of a sequence."""
         demand = self.demand
-        inside = demand.cache.fixed if self.outside else demand.reserve_inside - spared
-        return self.share - demand.weights - demand.draft - inside
+        inside = demand.cache.fixed if self.outside else demand.reserve_inside
+        return self.share - demand.weights - demand.draft - inside + spared
 
     def _room(self, spared: float = 0.0) -> float:
         return self._left(spared) if self.pool is None else float(self.pool)

@@ -1,5 +1,6 @@
-"""By how much the reserve of a rank may be less than computed, which decides what is refused."""
+"""By how much the room for the cache may be more than computed, which decides what is refused."""
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
 from generator.fit import formulas
 from generator.fit.demand import Demand
@@ -12,11 +13,15 @@ def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:
     Source: a build of vLLM 0.21 with patches for DeepSeek-V4 has 20.36 GiB of room on two Sparks,
     where that release has 15 (variant02-dspark-nvfp4, July 2026).
     """
+    if ENGINE_TRAITS[engine.name].reserves_outside:
+        return False
     return model.correction_gib is None and bool(version(engine.version).local)
 
 
 def doubt_bytes(model: DeclaredModel, engine: DeclaredEngine, demand: Demand) -> float:
-    """Bytes by which the reserve may be less: all of it, where it is not known."""
+    """Bytes by which the room may be more: all of the reserve, where that is not known."""
+    if ENGINE_TRAITS[engine.name].shares_free:
+        return formulas.FREE_ERROR_BYTES * engine.memory_utilization
     reserve = demand.reserve_inside - demand.cache.fixed
     if reserve_is_unknown(model, engine):
         return reserve

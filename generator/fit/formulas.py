@@ -91,6 +91,15 @@ _NODE_BYTES = 128 * GB
 # two starts differ by a GiB (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204).
 RESERVE_ERROR_BYTES, STARTS_DIFFER_BYTES = int(2.5 * GIB), GIB
 
+# What isn't free of a node with 121.6 GiB once SGLang starts to load, and by how much less it was:
+# of 121.6 GiB 104.5, 108.1, 109.5, 109.8, 110.0, 111.5, 112.0 and 113.9 are free on eight Sparks
+# that people published logs of in 2026. SGLang's fraction is of that.
+# Source: SGLang, model_executor/model_runner.py, `pre_model_load_memory` (MemAvailable on a GB10,
+# with its CUDA context and NCCL there already), and mem_cache/kv_cache_configurator.py,
+# `_profile_available_bytes`; MiaAI-Lab/Qwen3.8-Flash-Next-Dual-DGX-Sparks issue 8, where a tenth
+# more of the fraction is 10.95 GiB more of cache.
+NOT_FREE_BYTES, FREE_ERROR_BYTES = int(11.7 * GIB), 4 * GIB
+
 # What captured CUDA graphs take where their number isn't known. Source: SGLang's logs on GB10.
 GRAPH_BYTES = 2 * GIB
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import Release, release
-from generator.fit.formulas import CACHED, GIB, captured_sizes
+from generator.fit.formulas import CACHED, GIB, NOT_FREE_BYTES, captured_sizes
 from generator.records import record
 from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredModel
 
@@ -195,15 +195,15 @@ def _caches_prefixes(engine: DeclaredEngine) -> bool:
     return release(engine.version) >= paging.caches_states
 
 
-def share_bytes(visible: float, utilization: float) -> float:
+def share_bytes(visible: float, utilization: float, shares_free: bool) -> float:
     """Bytes of a node that the engine may take in all; `visible` in bytes.
 
-    vLLM and SGLang take a fraction of all; TensorRT-LLM's share of free memory and what llama.cpp
-    leaves free are converted from one.
+    vLLM takes a fraction of all, SGLang of what is free; TensorRT-LLM's share of free memory and
+    what llama.cpp leaves free are converted from one of all.
     Source: vLLM, `request_memory`; SGLang, `profile_max_num_token`; TensorRT-LLM, `KvCacheConfig`;
     llama.cpp, `--fit-target`.
     """
-    return visible * utilization
+    return (visible - (NOT_FREE_BYTES if shares_free else 0)) * utilization
 
 
 def given_stages(engine: DeclaredEngine) -> tuple[int, ...] | None:

@@ -42,7 +42,7 @@ _NEWER = (
     "MemTotal says as 'visible_gib' of each node"
 )
 _MAY = (
-    "engines were seen to need up to {doubt:.1f} GiB less than computed: start it, and give what "
+    "engines were seen to have up to {doubt:.1f} GiB more than computed: start it, and give what "
     "it prints to 'sparkgen fit --measured'"
 )
 _OWN = (

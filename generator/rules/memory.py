@@ -82,10 +82,11 @@ def may_not_fit(
     """The model fits by more than estimates are known to be off.
 
     What an engine needs beside weights and KV cache is an estimate, and rooms for the cache that
-    others published are up to 2.5 GiB larger than the computed ones. What lacks no more than that
-    is not refused: it may start. Of a build of one's own the reserve is not known at all, and only
-    what weights and KV cache alone exceed is refused. What was measured of a site is in its
-    calibration (SG535), and then a GiB is left, by which two starts differ.
+    others published are up to 2.5 GiB larger than the computed ones; of what is free on a node, of
+    which SGLang takes its share, up to 4 GiB more were seen than are counted. What lacks no more
+    than that is not refused: it may start. Of a build of one's own the reserve is not known at all,
+    and only what weights and KV cache alone exceed is refused. What was measured of a site is in
+    its calibration (SG535), and then a GiB is left, by which two starts differ.
 
     Source: schemas/README.md, "room for the cache"; generator/fit/formulas.py.
 
@@ -115,7 +116,7 @@ def may_not_fit(
     less = (
         "how much of the reserve this build needs is not known"
         if fit.is_own_build
-        else f"engines were seen to need up to {worst.doubt_gib:.1f} GiB less than computed"
+        else f"engines were seen to have up to {worst.doubt_gib:.1f} GiB more than computed"
     )
     path, lack = _model(model), _sum(fit)
     if _POOL in engine.args:

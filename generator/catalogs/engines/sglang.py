@@ -1,6 +1,6 @@
 """What SGLang is like, which drafts it has, and how people start it.
 
-Sources: SGLang 0.5.23, mem_fraction_static = (weights + KV cache pool) / memory; for the drafts
+Sources: SGLang 0.5.23, mem_fraction_static = (weights + KV cache pool) / what is free; for drafts
 sglang/srt/arg_groups/speculative_hook.py and its flags by version; for recipes sparkrun 0.2.40,
 runtimes/sglang.py.
 """
@@ -27,6 +27,7 @@ TRAITS = EngineTraits(
     stage_variable="SGLANG_PP_LAYER_PARTITION",
     eight_bit_cache="fp8_e4m3",
     reserves_outside=True,
+    shares_free=True,
     drafts_over_stages=(),
     finest_blocks=(((), 128),),
     startup_since=(0, 5, 5),

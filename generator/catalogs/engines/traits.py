@@ -173,9 +173,9 @@ class EngineTraits:
 
     `allocates_all`: the cache of all sequences is allocated at the start, and not shared as they
     grow. `captures_graphs`: of many sizes. `reserves_outside`: activations and graphs come out of
-    what the engine's fraction leaves. `shares_experts`: replicas share the experts of a model,
-    spread or sliced. `larger_first`: layers that don't divide make the first stages larger, and not
-    the middle ones.
+    what the engine's fraction leaves. `shares_free`: the fraction is of what is free at its start.
+    `shares_experts`: replicas share the experts of a model, spread or sliced. `larger_first`:
+    layers that don't divide make the first stages larger, and not the middle ones.
 
     `finest_blocks` are the fewest columns that a scale of FP8 blocks may stand for where a slice
     cuts through one, from a release on; None where that is not known.
@@ -241,6 +241,7 @@ class EngineTraits:
     allocates_all: bool = False
     captures_graphs: bool = True
     reserves_outside: bool = False
+    shares_free: bool = False
     shares_experts: bool = False
     joins_dense_replicas: bool = True
     tuned_by_one: tuple[Release, Release] | None = None
