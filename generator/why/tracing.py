@@ -10,10 +10,11 @@ from functools import cache, cached_property
 from re import compile as pattern
 from typing import Any
 
-from jinja2 import Environment, nodes
+from jinja2 import Environment, FileSystemLoader, nodes
 
 from generator.bundle.templates import environment
 from generator.records import Record, record
+from generator.resources import TEMPLATES
 
 _MARK = pattern("\ue000([0-9]+)\ue001")
 
@@ -83,7 +84,7 @@ def traced(template: str, values: Mapping[str, Any]) -> list[Line]:
 @cache
 def _engine() -> "_Tracing":
     """Its templates are compiled once: who asks for a second file does not wait again."""
-    made = environment(_Tracing)
+    made = environment(_Tracing, FileSystemLoader(TEMPLATES, encoding="utf-8"))
     assert isinstance(made, _Tracing)
     return made
 
