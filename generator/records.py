@@ -2,16 +2,19 @@
 
 `@record` gives what `@dataclass(frozen=True, slots=True)` does. A dataclass compiles its methods
 anew for every class, which takes longer than all else that an import does; those of a record are
-written once, below.
+written once, below. Only a class with many instances gets a faster `__init__` of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from itertools import count
 from operator import attrgetter
 from typing import Any, ClassVar, Never, TypeVar, cast, dataclass_transform
 
 _T = TypeVar("_T")
 _NOT_COPIED = ("__dict__", "__weakref__")
+# So many instances take as long as it takes to compile a method.
+_MANY = 400
 
 
 class Record:
@@ -22,8 +25,11 @@ class Record:
     _defaults: ClassVar[Mapping[str, Any]]
     _setters: ClassVar[tuple[Callable[[Any, Any], None], ...]]
     _values: ClassVar[Callable[[Any], Any]]
+    _made: ClassVar[Iterator[int]]
 
     def __init__(self, *values: Any, **named: Any) -> None:
+        if next(self._made) == _MANY:
+            _compile_init(type(self))
         if named or len(values) != len(self.__match_args__):
             values = self._in_order(values, named)
         for setter, value in zip(self._setters, values, strict=True):
@@ -56,6 +62,19 @@ class Record:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot delete {name}")
 
 
+def _compile_init(cls: type[Record]) -> None:
+    """Give a class an `__init__` whose parameters are its names."""
+    names, defaults = cls.__match_args__, cls._defaults
+    parameters = (f"{name}=defaults[{name!r}]" if name in defaults else name for name in names)
+    scope = {f"set_{name}": setter for name, setter in zip(names, cls._setters, strict=True)}
+    body = "; ".join(f"set_{name}(self, {name})" for name in names)
+    own: dict[str, Any] = {}
+    exec(
+        f"def __init__(self, {', '.join(parameters)}): {body}", {**scope, "defaults": defaults}, own
+    )
+    cls.__init__ = own["__init__"]  # type: ignore[method-assign]
+
+
 @dataclass_transform(frozen_default=True)
 def record(cls: type[_T]) -> type[_T]:
     """The class as an immutable record with slots; what it defines itself stays as it is.
@@ -69,6 +88,7 @@ def record(cls: type[_T]) -> type[_T]:
     body["__slots__"] = (*names, "__dict__") if is_cached else names
     body["__match_args__"] = names
     body["_values"] = attrgetter(*names) if names else _no_values
+    body["_made"] = count()
     bases = (base for base in cls.__bases__ if base is not object)
     made: Any = type(cls.__name__, (Record, *bases), body)
     made._setters = tuple(getattr(made, name).__set__ for name in names)

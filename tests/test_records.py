@@ -103,3 +103,19 @@ def test_a_base_without_fields_is_kept() -> None:
     assert hash(Vent()) == hash(Vent())
     assert isinstance(Vent(), Opening)
     assert (Vent().title(), values(Vent())) == ("Vent", {})
+
+
+@record
+class Pin:
+    number: int
+    label: str = "none"
+
+
+def test_a_class_with_many_instances_takes_what_it_took_before() -> None:
+    before = Pin.__init__
+    pins = [Pin(number) for number in range(1000)]
+    assert Pin.__init__ is not before
+    assert pins[999] == Pin(999) == Pin(label="none", number=999)
+    assert values(Pin(1, label="left")) == {"number": 1, "label": "left"}
+    with pytest.raises(TypeError):
+        Pin(1, colour="red")  # type: ignore[call-arg]
