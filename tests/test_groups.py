@@ -108,6 +108,31 @@ def test_part_of_a_ring() -> None:
     assert [cable.number for cable in of_nodes(fabric, ["spark1", "spark4"]).cables] == [4]
 
 
+SET_UP_ALIKE = """\
+version: 1
+name: lab
+topology: {kind: single}
+nodes: [{name: spark1}, {name: spark2}, {name: spark3}, {name: spark4}]
+groups:
+  - {name: a, nodes: [spark1], model: {name: gpt-oss-120b}, engine: FAULTY}
+  - {name: b, nodes: [spark2], model: {name: gpt-oss-120b}, engine: FAULTY}
+  - {name: c, nodes: [spark3], like: a}
+  - {name: d, nodes: [spark4], model: {name: gpt-oss-120b}, engine: VALID}
+"""
+VALID = "{name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0'}"
+FAULTY = VALID.replace("}", ", args: {max-model-lenn: 4096}}")
+
+
+def test_a_fault_is_told_in_each_group_that_is_written_with_it() -> None:
+    text = SET_UP_ALIKE.replace("FAULTY", FAULTY).replace("VALID", VALID)
+    found = read_site("site.yaml", text.encode()).findings
+    flag = ("engine", "args", "max-model-lenn")
+    assert [(finding.rule, finding.path) for finding in found] == [
+        ("SG632", ("groups", 0, *flag)),
+        ("SG632", ("groups", 1, *flag)),
+    ]
+
+
 # Scripts
 
 

@@ -5,6 +5,7 @@ would come out. Only every endpoint must resolve and no port be used twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network
 
 from generator.fabric.topologies import TOPOLOGIES
@@ -35,7 +36,10 @@ class Peer:
 
 @record
 class FabricInterface:
-    """One addressed half of a cabled port of a node; `mtu` in bytes."""
+    """One addressed half of a cabled port of a node; `mtu` in bytes.
+
+    `members` is everybody on its subnet, the node too: all interfaces there share the one list.
+    """
 
     ORIGIN = Origin("{cable}.endpoints", "each port that a cable ends at has two halves")
     ORIGINS = origins(
@@ -50,11 +54,17 @@ class FabricInterface:
         ),
     )
 
+    node: str
     half: Half
     address: IPv4Interface
     mtu: int
     cable: int
-    peers: tuple[Peer, ...]
+    members: tuple[Peer, ...]
+
+    @property
+    def peers(self) -> tuple[Peer, ...]:
+        """The other nodes on its subnet."""
+        return tuple(peer for peer in self.members if peer.node != self.node)
 
     @property
     def name(self) -> str:
@@ -142,6 +152,17 @@ class Fabric:
     interfaces: Mapping[str, tuple[FabricInterface, ...]]
     members: Mapping[IPv4Network, tuple[Peer, ...]]
     mtu: int
+
+    @cached_property
+    def numbered(self) -> Mapping[int, tuple[Cable, int]]:
+        """Cables by their numbers, with the pair of the pool's subnets that each takes."""
+        placed = zip(self.cables, self.pool_pairs, strict=True)
+        return {cable.number: (cable, pair) for cable, pair in placed}
+
+    @cached_property
+    def cabled(self) -> frozenset[str]:
+        """The nodes that have a cable."""
+        return frozenset(port.node for cable in self.cables for port in cable.ports)
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -241,17 +262,18 @@ def _interfaces(
     port: Port,
     addresses: Sequence[IPv4Interface],
     cable: Cable,
-    members: Mapping[IPv4Network, Sequence[Peer]],
+    members: Mapping[IPv4Network, tuple[Peer, ...]],
     mtu: int,
 ) -> Iterator[FabricInterface]:
     """The addressed halves of one end of a cable."""
     for half, subnet, address in zip(HALVES, cable.subnets, addresses, strict=False):
         yield FabricInterface(
+            node=port.node,
             half=Half(port.port, half),
             address=address,
             mtu=mtu,
             cable=cable.number,
-            peers=tuple(peer for peer in members[subnet] if peer.node != port.node),
+            members=members[subnet],
         )
 
 

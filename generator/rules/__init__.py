@@ -50,7 +50,7 @@ from generator.rules.flags.checking import CheckedFlags, check_flags
 from generator.rules.gateway import GatewayNode
 from generator.rules.listening import PortsOfNodes, ports_of_services
 from generator.rules.policy import Policy
-from generator.rules.registry import RULES, Rule
+from generator.rules.registry import RULES, Fault, Rule
 from generator.rules.waivers import waived
 from generator.services import GATEWAY, SERVICES, host
 from generator.site.complete import CompleteDeclaration, complete, of_groups
@@ -94,10 +94,14 @@ MODULES = (
 )
 
 # What rules ask for that is no section of the site file.
-_OWN = (
-    *("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration"),
-    *("joined", "takes_proxy", "gateway", "is_behind_proxy", "service_ports"),
+_OWN = frozenset(
+    (
+        *("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration"),
+        *("joined", "takes_proxy", "gateway", "is_behind_proxy", "service_ports"),
+    )
 )
+# What groups have in common that are set up alike: of these alone a rule says the same of each.
+_SETTINGS = frozenset(("model", "engine", "flags", "verdicts"))
 
 
 def check(
@@ -150,15 +154,15 @@ class _Part:
 
 
 def _parts(site: "_Facts") -> list[_Part]:
-    """The groups, each checked; of those that are alike the engine's settings only once."""
-    known: dict[tuple[int, int], _Facts] = {}
+    """The groups, each checked; what is about their settings alone once for those alike."""
+    alike: dict[str, _Facts] = {}
     parts = []
     for group in site.declaration.groups or ():
         facts = _facts_of(group, site)
-        own = facts.declaration
-        first = known.setdefault((id(own.model), id(own.engine)), facts)
+        # As text: 1 is no true, though it is equal to it.
+        first = alike.setdefault(repr((facts.declaration.model, facts.declaration.engine)), facts)
         if first is not facts:
-            facts.flags, facts.verdicts = first.flags, first.verdicts
+            facts.flags, facts.verdicts, facts.known = first.flags, first.verdicts, first.known
         parts.append(_Part(group, facts))
         for number in _in_order():
             if RULES[number].of_serving:
@@ -249,20 +253,34 @@ class _Facts:
         self.takes_proxy = not declaration.groups and GATEWAY not in (declaration.services or ())
         self.findings: list[Finding] = []
         self.checked: set[str] = set()
+        # What rules say that are about the settings alone, None where they can't be asked.
+        self.known: dict[str, Sequence[Fault] | None] = {}
 
     def check(self, rule: Rule) -> None:
         """Add what a rule has to say, unless it is pointless or a section can't be had."""
-        if rule.unless & {finding.rule for finding in self.findings}:
+        if rule.unless and any(finding.rule in rule.unless for finding in self.findings):
             return
-        sections = [self.get(name) for name in rule.needs]
-        if all(section is not None for section in sections):
-            self.checked.add(rule.id)
-            engine = self.declaration.engine
-            if rule.engine and engine and engine.name != rule.engine:
-                return
+        faults = self._faults(rule)
+        if faults is None:
+            return
+        self.checked.add(rule.id)
+        if faults:
             said = {finding.path for finding in self.findings if finding.rule in rule.suppressed_by}
-            faults = [fault for fault in rule.check(*sections) if fault.path not in said]
-            self.findings += map(rule.finding, faults)
+            self.findings += [rule.finding(fault) for fault in faults if fault.path not in said]
+
+    def _faults(self, rule: Rule) -> Sequence[Fault] | None:
+        """What a rule has to say, None if a section can't be had."""
+        if rule.id in self.known:
+            return self.known[rule.id]
+        sections = [self.get(name) for name in rule.needs]
+        faults: Sequence[Fault] | None = None
+        if all(section is not None for section in sections):
+            engine = self.declaration.engine
+            is_of_another = rule.engine and engine and engine.name != rule.engine
+            faults = () if is_of_another else tuple(rule.check(*sections))
+        if _SETTINGS.issuperset(rule.needs):
+            self.known[rule.id] = faults
+        return faults
 
     def get(self, name: str) -> object:
         return getattr(self if name in _OWN else self.declaration, name)

@@ -387,8 +387,8 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
     yield from dots
     tag = engine.image.rpartition(":")[2]
     known = catalogs.tags(engine.image)
-    forms = {re.sub(r"[0-9]", "0", one) for one in known}
-    near = [one for one in known if re.sub(r"[0-9]", "0", tag) not in forms and slips(tag, one) < 2]
+    has_known_form = re.sub(r"[0-9]", "0", tag) in {re.sub(r"[0-9]", "0", one) for one in known}
+    near = [] if has_known_form else [one for one in known if slips(tag, one) < 2]
     if near:
         yield Fault(
             f"no tag of this image looks like '{tag}'",
@@ -400,14 +400,20 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
 def _dot_that_is_gone(engine: DeclaredEngine) -> Iterator[Fault]:
     """No major version is skipped: where one would be, a release that is a slip away is meant."""
     known = versions(engine.name)
+    if _major(engine.version) <= max(map(_major, known), default=0) + 1:
+        return
     near = [one for one in known if slips(engine.version, one) == 1]
-    if near and release(engine.version)[0] > max(release(one) for one in known)[0] + 1:
+    if near:
         yield Fault(
             f"no {ENGINE_TRAITS[engine.name].title} {engine.version} is known",
             ("engine", "version"),
             f"did you mean {listed(map(repr, near))}?",
             proposals=replacements(("engine", "version"), near) if len(near) == 1 else (),
         )
+
+
+def _major(version: str) -> int:
+    return next(iter(release(version)), 0)
 
 
 @rule("SG620", unless="SG631 SG632 SG633 SG634")

@@ -4,6 +4,7 @@ A section that the schema found fault with is None, and a rule that needs it is 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network
 from typing import Any, Literal
 
@@ -430,12 +431,15 @@ class Declaration:
 
     def of_group(self, group: DeclaredGroup) -> "Declaration":
         """What a group has of all sections; its nodes and cables stay where they are."""
-        by_name = {node.name: node for node in self.nodes or ()}
+        by_name = self._nodes_by_name
         members = tuple(by_name[name] for name in group.nodes if name in by_name)
         is_whole = self.nodes is not None and len({node.name for node in members}) == len(
             group.nodes
         )
-        cables = (c for c in self.cabling or () if {e.name for e in c.endpoints} <= {*group.nodes})
+        near = {c.index: c for name in group.nodes for c in self._cables_by_end.get(name, ())}
+        cables = (
+            c for _, c in sorted(near.items()) if {e.name for e in c.endpoints} <= {*group.nodes}
+        )
         return replace(
             self,
             nodes=members if is_whole else None,
@@ -444,6 +448,18 @@ class Declaration:
             engine=group.engine,
             groups=None,
         )
+
+    @cached_property
+    def _nodes_by_name(self) -> Mapping[str, DeclaredNode]:
+        return {node.name: node for node in self.nodes or ()}
+
+    @cached_property
+    def _cables_by_end(self) -> Mapping[str, Sequence[DeclaredCable]]:
+        found: dict[str, list[DeclaredCable]] = {}
+        for cable in self.cabling or ():
+            for end in cable.endpoints:
+                found.setdefault(end.name, []).append(cable)
+        return found
 
 
 _OPTIONAL = {
