@@ -81,7 +81,7 @@ def _job(site: Site, node: Node) -> bool:
 
 
 def _reached(site: Site, node: Node) -> Hashable:
-    subnets = (str(interface.address.network) for interface in node.interfaces)
+    subnets = (interface.address.network for interface in node.interfaces)
     return *subnets, *(str(route.to) for route in node.routes)
 
 

@@ -157,12 +157,17 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
     entries = node_entries(site)
     known: dict[Hashable, str] = {}
     for node in nodes:
-        own = [
-            _node_file(entry, part, member, known)
-            for entry in entries
-            for part, member in entry.instances(site, node)
-        ]
-        carried = {file.path: file for _, n in site.parts_of(node.name) for file in n.carried}
+        members = [member for _, member in site.parts_of(node.name)]
+        mounted = {mount.path for member in members for mount in member.container.mounts}
+        own = []
+        for entry in entries:
+            for part, member in entry.instances(site, node):
+                path = part.place(entry.path)
+                is_read = entry.activation is NOTHING and f"/{path}" in mounted
+                activation = RESTART if is_read else entry.activation
+                text = _text(entry, part, member, known)
+                own.append(File(f"{node.name}/{path}", text, entry.mode, activation))
+        carried = {file.path: file for member in members for file in member.carried}
         own += [_carried(node, file) for file in carried.values()]
         yield from own
         yield File(f"{node.name}/{CHECKSUMS}", checksums(own), 0o644, NOTHING)
@@ -185,26 +190,14 @@ def _operator_text(entry: OperatorEntry, site: Site) -> str:
     return printed(entry.path, **_values(site, entry.path))
 
 
-def _shared_text(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> str:
-    """What a node has in common with others, printed for the first of them."""
-    assert entry.alike
-    key = site.place(entry.path), entry.alike(site, node)
-    if key not in known:
-        known[key] = _text(entry, site, node)
-    return known[key]
-
-
-def _text(entry: Entry, site: Site, node: Node) -> str:
+def _text(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> str:
+    """The text of a node's file; what a node has in common with others is printed once."""
     if entry.payload:
         return copied(original(f"node/{entry.path}"))
-    return printed(f"node/{entry.path}", **entry.given(site, node))
-
-
-def _node_file(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> File:
-    text = _shared_text(entry, site, node, known) if entry.alike else _text(entry, site, node)
-    activation = entry.activation
-    mounts = [m.path for _, n in site.parts_of(node.name) for m in n.container.mounts]
-    if activation is NOTHING and f"/{site.place(entry.path)}" in mounts:
-        activation = RESTART
-    path = site.place(entry.path) if entry.of_engine else entry.path
-    return File(f"{node.name}/{path}", text, entry.mode, activation)
+    template = f"node/{entry.path}"
+    if not entry.alike:
+        return printed(template, **entry.given(site, node))
+    key = entry.path, site.group, entry.alike(site, node)
+    if key not in known:
+        known[key] = printed(template, **entry.given(site, node))
+    return known[key]

@@ -1,7 +1,7 @@
 """A bundle in memory: every file's text, its mode, and what a change of it needs on the node."""
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 
 from generator.activation import Activation
@@ -23,9 +23,9 @@ class File:
     @property
     def data(self) -> bytes:
         """The bytes on disk."""
-        return encoded(self.text)
+        return _encoded(self.text)
 
-    @cached_property
+    @property
     def sha256(self) -> str:
         """The checksum of the bytes, in hexadecimal."""
         return _sha256(self.text)
@@ -47,9 +47,13 @@ def decoded(data: bytes) -> str:
 
 
 # Most texts are alike on all nodes, and a node has fewer files than that.
-@lru_cache(maxsize=128)
+_encoded = lru_cache(maxsize=128)(encoded)
+
+
+# Of each text it is asked twice: a few hundred nodes after the first time in the manifest.
+@lru_cache(maxsize=4096)
 def _sha256(text: str) -> str:
-    return sha256(encoded(text)).hexdigest()
+    return sha256(_encoded(text)).hexdigest()
 
 
 Tree = Mapping[str, File]

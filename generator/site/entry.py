@@ -1,6 +1,6 @@
 """Entries of a bundle's plan: a file before it is printed."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from generator.activation import Activation
@@ -28,14 +28,11 @@ class Entry:
     values: Callable[[Site, Node], dict[str, object]] | None = None
     of_engine: bool = False
 
-    def is_wanted(self, site: Site, node: Node) -> bool:
-        """Whether the node has the file."""
-        return self.wanted is None or self.wanted(site, node)
-
-    def instances(self, site: Site, node: Node) -> "Iterator[tuple[Site, Node]]":
+    def instances(self, site: Site, node: Node) -> Sequence[tuple[Site, Node]]:
         """What the file is printed for on a node: the node, or each of its engines."""
         places = site.parts_of(node.name) if self.of_engine else ((site, node),)
-        yield from (place for place in places if self.is_wanted(*place))
+        wanted = self.wanted
+        return [place for place in places if wanted(*place)] if wanted else places
 
     def given(self, site: Site, node: Node) -> dict[str, Any]:
         """What the template is given."""
