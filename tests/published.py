@@ -92,6 +92,7 @@ STATES_360 = "SGLang on a Spark with nvidia/Qwen3.8-27B-NVFP4 and 360 states"
 GLM_H200 = "vLLM's log of GLM-5-FP8 on eight H200, May 2026"
 NANO_XPU = "SGLang's log of Nemotron-3-Nano-30B-A3B on four XPUs"
 SOLAR = "https://github.com/bjk110/spark_vllm_docker/blob/main/README.md"
+INKLING = "https://github.com/vllm-project/vllm/pull/54705"
 SOLAR_PAGES = "https://github.com/ai-dynamo/dynamo/tree/main/recipes/solar-open2-250b"
 ONE_MILLION = "https://github.com/bytebunkerlabs/dgx-spark-serve/blob/main/recipes/dsv4.env"
 STAGE_C = (
@@ -737,6 +738,27 @@ FIGURES = (
         drafted=0,
         kv="fp8",
         tensor=2,
+    ),
+    *(
+        paged(
+            f"Inkling-Small, {kv} cache, tensor 4, steps of {step}: one of {context}",
+            round(114.37 * context / tokens, 3),
+            INKLING,
+            "inkling-small-nvfp4",
+            context,
+            "0.28.1",
+            kv=kv,
+            tensor=4,
+            step=step,
+            tolerance=0.003,
+        )
+        for kv, context, step, tokens in (
+            ("bf16", 131072, 16384, 1200271),
+            ("fp8", 131072, 16384, 1303934),
+            ("bf16", 131072, 2048, 6392807),
+            ("bf16", 1048576, 2048, 14159015),
+            ("fp8", 1048576, 2048, 24509531),
+        )
     ),
     a_block(
         "Solar-Open2-250B, tensor 2: a block",

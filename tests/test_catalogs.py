@@ -252,3 +252,12 @@ def test_nothing_is_read_before_the_first_question() -> None:
         "sys.exit(any(path.endswith('.yaml') for path in opened))\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@each_architecture
+def test_a_copy_is_named_after_its_model(name: str) -> None:
+    """What its own name has in it leads to it, unless it was pruned itself."""
+    alike = catalogs.named_after(f"someone/{MODELS[name]['hf_id'].partition('/')[2]}-INT4")
+    pruned = any(word in name for word in ("reap", "dspark"))
+    assert (alike is None) == pruned
+    assert alike is None or found(alike).architecture.name == name

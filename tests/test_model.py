@@ -583,16 +583,53 @@ def test_the_file_of_nvidias_quantization_counts(sparkgen: Command, tmp_path: Pa
     assert "format: nvfp4\n" in sparkgen("model", "config.json", cwd=tmp_path).out
 
 
+def compressed(*weights: dict[str, Any]) -> dict[str, Any]:
+    """A config of compressed-tensors with groups of layers."""
+    groups = {f"group_{number}": {"weights": each} for number, each in enumerate(weights)}
+    return {"quant_method": "compressed-tensors", "config_groups": groups}
+
+
 @pytest.mark.parametrize(
     ("quantized", "form"),
     [
         (None, "bf16"),
+        # deepseek-ai/DeepSeek-V3, MiniMaxAI/MiniMax-M3-MXFP8, meta-llama's FP8
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8-block128"),
         ({"quant_method": "fp8"}, "fp8"),
+        ({"quant_method": "mxfp8"}, "mxfp8"),
+        ({"quant_method": "fbgemm_fp8"}, "fp8"),
+        # XiaomiMiMo/MiMo-V2.6-Flash-RL
+        ({"quant_method": "fp8", "store_dtype": "mxfp4"}, "fp4-fp8"),
+        # Qwen's GPTQ, TheBloke's AWQ, Intel's AutoRound
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "gptq-int4"),
+        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "gptq", "bits": 3}, "mixed"),
+        ({"quant_method": "awq", "w_bit": 4}, "awq-int4"),
         ({"quant_method": "auto-round", "bits": 4}, "int4-autoround"),
+        ({"quant_method": "intel/auto-round", "bits": 4}, "int4-autoround"),
+        ({"quant_method": "auto-round", "bits": 4, "data_type": "mx_fp"}, "mxfp4"),
+        ({"quant_method": "auto-round", "bits": 4, "data_type": "nv_fp"}, "nvfp4"),
+        # nvidia's own
         ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, "nvfp4-mixed"),
+        ({"quant_method": "modelopt_fp4", "quant_algo": "W4A16_NVFP4"}, "nvfp4"),
+        # RedHatAI, cyankiwi, PrismaQuant
         ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "nvfp4"),
+        ({"quant_method": "compressed-tensors", "format": "nvfp4_e2m1_ue8m0"}, "nvfp4"),
         ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
         ({"quant_method": "compressed-tensors", "format": "pack-quantized"}, "int4"),
+        ({"quant_method": "compressed-tensors", "format": "int-quantized"}, "int8"),
+        (compressed({"num_bits": 8, "type": "int", "group_size": 32}), "int8"),
+        (compressed({"num_bits": 8, "type": "float", "strategy": "block"}), "fp8-block128"),
+        (compressed({"num_bits": 4, "type": "float", "group_size": 32}), "mxfp4"),
+        (
+            compressed({"num_bits": 4, "type": "float"}, {"num_bits": 8, "type": "float"}),
+            "nvfp4-mixed",
+        ),
+        (compressed({"num_bits": 4, "type": "int"}, {"num_bits": 8, "type": "float"}), "mixed"),
+        # EmbeddedLLM's Quark, EXL3, bitsandbytes
+        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4"}}}, "mxfp4"),
+        ({"quant_method": "exl3", "bits": 2.9, "codebook": "mcg"}, "mixed"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "mixed"),
     ],
 )
 def test_a_format_is_known_by_the_words_of_its_maker(quantized: Any, form: str) -> None:
@@ -602,11 +639,17 @@ def test_a_format_is_known_by_the_words_of_its_maker(quantized: Any, form: str) 
 
 
 @pytest.mark.parametrize(
-    "quantized", [{"quant_method": "exl3"}, {"quant_method": "gptq", "bits": 3}, {"bits": 4}]
+    "quantized",
+    [
+        {"quant_method": "humming"},
+        {"bits": 4},
+        {"quant_method": "compressed-tensors"},
+        {"quant_method": "modelopt", "quant_algo": "NVINT3"},
+    ],
 )
 def test_a_format_that_is_not_known_is_said(quantized: Any) -> None:
     found = section(GEMMA_3 | {"quantization_config": quantized})
-    assert found.architecture["format"] == "bf16"
+    assert found.architecture["format"] == "mixed"
     assert any(remark.startswith("format") for remark in found.remarks)
 
 

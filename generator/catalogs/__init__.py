@@ -21,6 +21,7 @@ Facts = Mapping[str, Any]
 
 _VERSION = r"(?P<version>\d+(?:\.\d+)+(?:rc\d+)?(?:\.post\d+)?)"
 _VARIANT = r"[A-Za-z0-9_.-]+"
+_ANOTHER_MODEL = r"distill|reap|prune|draft|eagle|dflash|dspark|speculator|medusa"
 _REFERENCE = (
     r"(?:(?P<registry>[^/]*[.:][^/]*|localhost)/)?"
     r"(?P<path>[^:@]+):(?P<tag>[^:@/]+)(?:@sha256:[0-9a-f]+)?"
@@ -93,6 +94,26 @@ def checkpoint(name: str) -> Checkpoint | None:
     known = _checkpoints(_last_part(wanted))
     found = known.get(wanted) or known.get(_last_part(wanted))
     return found if found and wanted in (found.name, found.hf_id.lower()) else None
+
+
+def named_after(name: str) -> str | None:
+    """The model of the catalog that a name outside of it has in it, the longest of such.
+
+    What is distilled, pruned or drafts is another model, whatever its name has in it.
+    """
+    last = _last_part(name.lower())
+    if re.search(_ANOTHER_MODEL, last):
+        return None
+    known = {
+        named: _last_part(hf_id)
+        for key, block in _blocks().items()
+        for hf_id in [*re.findall(r"^  hf_id: (\S+)", block.lower(), re.MULTILINE)]
+        for named in (key, _last_part(hf_id))
+    }
+    inside = [
+        named for named in known if re.search(rf"(?<![\w.]){re.escape(named)}(?![\w.])", last)
+    ]
+    return known[max(inside, key=len)] if inside else None
 
 
 def siblings(known: Checkpoint) -> tuple[Checkpoint, ...]:

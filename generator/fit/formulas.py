@@ -28,6 +28,7 @@ PACKED: Mapping[str, float] = {
     "awq-int4": (4 + 20 / 128) / 8,
     "int4-autoround": (4 + 20 / 128) / 8,
     "int4": (4 + 20 / 128) / 8,
+    "int8": 1.0,
 }
 
 # Formats whose experts the kernels pad to tiles.

@@ -50,7 +50,10 @@ _OWN = (
     "start it, and give what it prints to 'sparkgen fit --measured'"
 )
 _SAID: Mapping[str, str] = {"fits newer": "fits newer releases of DGX OS alone"}
-UNKNOWN = "unknown, for want of model.architecture"
+UNKNOWN = (
+    "unknown, for want of model.architecture, which 'sparkgen model config.json' prints, or of "
+    "model.like"
+)
 
 # Weights with the draft, reserve, KV cache that is asked for, the rest of its room, the system.
 LEGEND = ("weights", "reserve", "KV cache asked for", "more room for it", "system")

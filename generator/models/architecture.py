@@ -234,6 +234,8 @@ def known_checkpoint(model: DeclaredModel) -> Checkpoint | None:
             weight_gb=model.weight_gb,
             vision_gb=0.0,
             basis="observed",
+            mtp_gb=0.0,
+            tables_gb=None,
         )
     if model.name:
         found = catalogs.checkpoint(model.name)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.models.architecture import lacking_sizes
+from generator.models.formats import packing
 from generator.models.layer_kinds import (
     DENSE,
     EXPERTS,
@@ -104,20 +105,6 @@ _ENCODERS = (
 )
 
 
-# NVIDIA's names of formats. Source: modelopt/torch/export/quant_utils.py.
-_MODELOPT: Mapping[str, str] = {
-    "NVFP4": "nvfp4",
-    "NVFP4_AWQ": "nvfp4",
-    "W4A16_NVFP4": "nvfp4",
-    "FP8": "fp8",
-    "FP8_PB_WO": "fp8-block128",
-    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
-    "MIXED_PRECISION": "nvfp4-mixed",
-    "MXFP8": "mxfp8",
-    "W4A16_AWQ": "awq-int4",
-}
-
-
 _WANTED = "the file does not say it; without it nobody can say whether the model fits"
 
 
@@ -144,7 +131,7 @@ def section(config: object, total_size: object = None, quantized: object = None)
     reader = _Reader(text)
     sizes = reader.sizes()
     remarks = [*_remarks(config, text, sizes), *_strange(reader.kinds)]
-    form, doubt = _form(config, text, quantized)
+    form, doubt = packing(config, text, quantized)
     found: dict[str, Value] = {**sizes, "format": form}
     if kind := config.get("model_type"):
         found["model_type"] = str(kind)
@@ -171,18 +158,6 @@ def section(config: object, total_size: object = None, quantized: object = None)
 def _strange(kinds: LayerKinds) -> Iterator[str]:
     for name in kinds.unknown:
         yield f"{kinds.source}: layers of the kind '{name}' are not known"
-
-
-def _form(config: Config, text: Config, quantized: object) -> tuple[str, str]:
-    """The format by either file; that of its own is NVIDIA's, and says more."""
-    inside = quantized.get("quantization") if isinstance(quantized, Mapping) else None
-    said = inside or config.get("quantization_config") or text.get("quantization_config")
-    form, doubt = _format(said)
-    stored = said.get("store_dtype") if isinstance(said, Mapping) else None
-    experts = text.get("expert_dtype") or stored
-    if experts in ("fp4", "mxfp4") and form.startswith("fp8"):
-        return "fp4-fp8", doubt
-    return form, doubt
 
 
 class _Reader:
@@ -518,40 +493,3 @@ def _numbers(config: Config, name: str) -> Iterator[int]:
     """The whole numbers of a list."""
     values = config.get(name)
     yield from (v for v in values if isinstance(v, int)) if isinstance(values, list) else ()
-
-
-def _format(quantized: object) -> tuple[str, str]:
-    """How the weights are packed, and what is doubtful about it."""
-    if not isinstance(quantized, Mapping):
-        return "bf16", ""
-    method = str(quantized.get("quant_method", "")).lower()
-    algorithm = str(quantized.get("quant_algo", "")).upper()
-    if method == "compressed-tensors":
-        return _compressed(quantized)
-    if method.startswith("modelopt") or algorithm:
-        forms = _MODELOPT
-        return _known(forms.get(algorithm), method or algorithm)
-    if method == "fp8":
-        return ("fp8-block128" if quantized.get("weight_block_size") else "fp8"), ""
-    if quantized.get("bits", quantized.get("w_bit", 4)) != 4:
-        return _known(None, f"{method} with {quantized.get('bits')} bits")
-    forms = {"gptq": "gptq-int4", "awq": "awq-int4", "mxfp4": "mxfp4"}
-    autoround = "int4-autoround" if method.replace("_", "-").endswith("auto-round") else None
-    return _known(forms.get(method, autoround), method)
-
-
-def _compressed(quantized: Config) -> tuple[str, str]:
-    form = str(quantized.get("format", ""))
-    forms = {
-        "nvfp4-pack-quantized": "nvfp4",
-        "mxfp4-pack-quantized": "mxfp4",
-        "float-quantized": "fp8",
-        "pack-quantized": "int4",
-    }
-    return _known(forms.get(form), form or "compressed-tensors")
-
-
-def _known(form: str | None, said: str) -> tuple[str, str]:
-    if form:
-        return form, ""
-    return "bf16", f"format: '{said}' is not known; weight_gb counts, the split of it is as of bf16"

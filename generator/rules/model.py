@@ -49,7 +49,7 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
             f"write {listed(map(repr, owned))}"
             if owned
             else did_you_mean(model.name, catalogs.checkpoint_names())
-            or "for another model write 'source: OWNER/NAME' and its 'architecture'",
+            or "for another write 'source' and what 'sparkgen model config.json' prints",
             proposals=replacements(
                 ("model", "name"),
                 owned or misspelt(model.name, all_nearest(model.name, catalogs.checkpoint_names())),
@@ -522,10 +522,21 @@ def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
         model:
           source: example/model
           architecture: {layers: 32, heads: 32, kv_heads: 8}
+
+    Good:
+        model:
+          source: example/Qwen3.6-27B-int4
+          like: qwen3.6-27b
+          format: int4
+          weight_gb: 19.5
     """
     if model.source and not (model.architecture or model.like or known_checkpoint(model)):
+        printed = "the 'architecture' that 'sparkgen model config.json' prints"
+        alike = catalogs.named_after(model.source)
         yield Fault(
             "without its architecture, heads, layers, context and memory can't be checked",
             ("model", "source"),
-            "add 'architecture: {layers: N, heads: N, kv_heads: N}' from the model's config.json",
+            f"write 'like: {alike}' and 'weight_gb' if it has that shape, or else {printed}"
+            if alike
+            else f"add {printed}",
         )

@@ -1,0 +1,138 @@
+"""How a checkpoint's weights are packed, by what its files say of their quantization.
+
+The names are those of `format` in a site file.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Config = Mapping[str, Any]
+
+# What is packed in several ways, or in one that has no name here: its size alone counts.
+MIXED = "mixed"
+
+# NVIDIA's names. Source: modelopt/torch/export/quant_utils.py.
+_MODELOPT: Mapping[str, str] = {
+    "NVFP4": "nvfp4",
+    "NVFP4_AWQ": "nvfp4",
+    "W4A16_NVFP4": "nvfp4",
+    "FP8": "fp8",
+    "FP8_PB_WO": "fp8-block128",
+    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
+    "MIXED_PRECISION": "nvfp4-mixed",
+    "MXFP8": "mxfp8",
+    "W4A16_AWQ": "awq-int4",
+}
+# Methods with integers of so many bits. Source: vLLM 0.33.0, vllm/model_executor/layers/
+# quantization, and the configurations of AutoRound.
+_INTEGERS: Mapping[tuple[str, int], str] = {
+    ("gptq", 4): "gptq-int4",
+    ("awq", 4): "awq-int4",
+    ("auto-round", 4): "int4-autoround",
+    ("gptq", 8): "int8",
+    ("awq", 8): "int8",
+    ("auto-round", 8): "int8",
+}
+_METHODS: Mapping[str, str] = {"mxfp4": "mxfp4", "mxfp8": "mxfp8", "fbgemm-fp8": "fp8"}
+# Methods whose weights take no one number of bits.
+_OF_MANY_SIZES = ("exl2", "exl3", "bitsandbytes", "hqq", "aqlm", "torchao", "spqr", "vptq", "quark")
+# AMD's Quark and AutoRound name types of numbers.
+_TYPES: Mapping[str, str] = {
+    "fp4": "mxfp4",
+    "mxfp4": "mxfp4",
+    "mx-fp": "mxfp4",
+    "nv-fp": "nvfp4",
+    "nvfp4": "nvfp4",
+    "fp8-e4m3": "fp8",
+    "int8": "int8",
+    "int4": "int4",
+}
+
+
+def packing(config: Config, text: Config, quantized: object) -> tuple[str, str]:
+    """The format, and what is doubtful about it; `text` is the part of `config` about text.
+
+    `quantized` is what hf_quant_config.json says, which is NVIDIA's, and says more.
+    """
+    inside = quantized.get("quantization") if isinstance(quantized, Mapping) else None
+    said = inside or config.get("quantization_config") or text.get("quantization_config")
+    if not isinstance(said, Mapping):
+        return "bf16", ""
+    form = _form(said)
+    experts = text.get("expert_dtype") or said.get("store_dtype")
+    if form and experts in ("fp4", "mxfp4") and form.startswith("fp8"):
+        form = "fp4-fp8"
+    if form:
+        return form, ""
+    method = said.get("quant_method") or said.get("quant_algo") or "no method"
+    bits = f" with {said['bits']} bits" if "bits" in said else ""
+    doubt = f"format: '{method}'{bits} is not known; weight_gb counts, spread evenly over layers"
+    return MIXED, doubt
+
+
+def _form(said: Config) -> str | None:
+    method = str(said.get("quant_method", "")).lower().replace("_", "-")
+    algorithm = str(said.get("quant_algo", "")).upper()
+    if method == "compressed-tensors":
+        return _compressed(said)
+    if method.startswith("modelopt") or algorithm:
+        return _MODELOPT.get(algorithm)
+    if method == "fp8":
+        return "fp8-block128" if said.get("weight_block_size") else "fp8"
+    if form := _METHODS.get(method):
+        return form
+    if kind := _type_of_numbers(said):
+        return kind
+    if method in _OF_MANY_SIZES:
+        return MIXED
+    bits = said.get("bits", said.get("w_bit", 4))
+    family = next((each for each in ("gptq", "awq", "auto-round") if method.endswith(each)), "")
+    if family and isinstance(bits, int):
+        return _INTEGERS.get((family, bits), MIXED)
+    return None
+
+
+def _type_of_numbers(said: Config) -> str | None:
+    """The type that AutoRound says of all weights, and Quark of most."""
+    whole = said.get("global_quant_config")
+    weights = whole.get("weight") if isinstance(whole, Mapping) else None
+    name = weights.get("dtype") if isinstance(weights, Mapping) else said.get("data_type")
+    return _TYPES.get(str(name).lower().replace("_", "-"))
+
+
+def _compressed(said: Config) -> str | None:
+    """The format by the groups of layers that compressed-tensors tells apart.
+
+    Source: compressed-tensors, `QuantizationArgs` and `CompressionFormat`.
+    """
+    found = {*_groups(said)}
+    if len(found) == 1:
+        return found.pop()
+    if found:
+        return "nvfp4-mixed" if "nvfp4" in found else MIXED
+    form = str(said.get("format", ""))
+    names = {"pack-quantized": "int4", "int-quantized": "int8", "float-quantized": "fp8"}
+    kinds = ("nvfp4", "mxfp4", "mxfp8")
+    packed = next((kind for kind in kinds if form.startswith(kind)), None)
+    return packed or names.get(form) or (MIXED if form == "mixed-precision" else None)
+
+
+def _groups(said: Config) -> Iterator[str]:
+    groups = said.get("config_groups")
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        weights = group.get("weights") if isinstance(group, Mapping) else None
+        if not isinstance(weights, Mapping) or not weights.get("num_bits"):
+            continue
+        bits, size = weights["num_bits"], weights.get("group_size")
+        if weights.get("type") == "float":
+            yield _float(bits, size, weights.get("strategy"))
+        else:
+            yield "int4" if bits == 4 else "int8" if bits == 8 else MIXED
+
+
+def _float(bits: object, size: object, strategy: object) -> str:
+    if bits == 4:
+        return "mxfp4" if size == 32 else "nvfp4"
+    if bits == 8:
+        return "mxfp8" if size == 32 else "fp8-block128" if strategy == "block" else "fp8"
+    return MIXED
