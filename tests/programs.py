@@ -17,14 +17,14 @@ UNPACKED = Path(__file__).parent / ".programs"
 def program(name: str) -> str:
     """The path of a program, preferably of the one unpacked beside the tests."""
     path = shutil.which(name, path=f"{UNPACKED}/usr/bin:{UNPACKED}/usr/sbin:{os.environ['PATH']}")
-    return path or _decline(f"not installed: {name}")
+    return path or decline(f"not installed: {name}")
 
 
 def require(*names: str) -> None:
     """Go on only if every program is on the search path."""
     missing = [name for name in names if shutil.which(name) is None]
     if missing:
-        _decline(f"not installed: {', '.join(missing)}")
+        decline(f"not installed: {', '.join(missing)}")
 
 
 def require_library(name: str) -> None:
@@ -32,15 +32,15 @@ def require_library(name: str) -> None:
     try:
         CDLL(name)
     except OSError:
-        _decline(f"not installed: {name}")
+        decline(f"not installed: {name}")
 
 
 def require_root() -> None:
     """Go on only as a root that may make namespaces, which a container's root may not."""
     if os.geteuid() != 0:
-        _decline("not run as root")
+        decline("not run as root")
     if not _may_unshare():
-        _decline("not allowed to make namespaces")
+        decline("not allowed to make namespaces")
 
 
 @cache
@@ -48,7 +48,8 @@ def _may_unshare() -> bool:
     return subprocess.run(("unshare", "--mount", "--net", "true"), check=False).returncode == 0
 
 
-def _decline(reason: str) -> NoReturn:
+def decline(reason: str) -> NoReturn:
+    """Leave the test out for what is missing here."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -5,10 +5,11 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import litellm_environment
 from bundles import on_node
+from programs import decline
 
-# A virtual environment with LiteLLM, made of litellm.txt.
-LITELLM = Path(os.environ.get("SPARKGEN_LITELLM", Path(__file__).parent / ".programs/litellm"))
+LITELLM = litellm_environment.place()
 
 # A node's own /etc is read-only in the tests; the keys are written.
 _WRITABLE = 'mount --bind "$0/etc/sparkgen" /etc/sparkgen && exec "$@"'
@@ -48,6 +49,12 @@ def machine(tree: Path, *addresses: str) -> list[str]:
 def holding(tree: Path, within: Sequence[str]) -> list[str]:
     """The same in the network that a prefix leads to."""
     return [*within, *writable(tree, "sh", "-c", _MACHINE, "sh")]
+
+
+def require_litellm() -> None:
+    """Go on only where it was made."""
+    if not LITELLM.exists():
+        decline("no LiteLLM: python tests/litellm_environment.py makes it")
 
 
 def give_litellm(process: int) -> str:

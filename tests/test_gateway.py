@@ -1,8 +1,7 @@
 """The gateway: nginx and LiteLLM with the generated configuration, before engines that answer.
 
-Nothing of it reaches a network: it runs where there is only a loopback. LiteLLM itself is tried by
-hand, from SPARKGEN_LITELLM, a virtual environment made of tests/litellm.txt. All else is tried with
-another program in its place, which answers with what it was asked.
+Nothing of it reaches a network: it runs where there is only a loopback. What does not need LiteLLM
+itself is tried with another program in its place, which answers with what it was asked.
 """
 
 import json
@@ -20,7 +19,7 @@ import pytest
 from bundles import IN_GROUPS, composed_service
 from conftest import Command
 from programs import require, require_root
-from proxied import LITELLM, entering, give_litellm, is_up, machine
+from proxied import LITELLM, entering, give_litellm, is_up, machine, require_litellm
 from waiting import PATIENCE, until
 
 from generator.services.gateway import Gateway, routes
@@ -293,36 +292,46 @@ def test_diff_says_what_clients_meet(sparkgen: Command, tmp_path: Path) -> None:
 
 # LiteLLM itself
 
-by_hand = pytest.mark.litellm
-
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """As its container runs it."""
+    require_litellm()
     folder = tmp_path_factory.mktemp("whole")
     file = "/opt/sparkgen/gateway.yaml"
     service = composed_service(FOLDER.copy(folder / "read"), "sparkgen-gateway", "gateway", file)
     with ExitStack() as stack:
         node = started(folder, stack, LITELLM)
         env = {**service["environment"], "PATH": give_litellm(node.holder)}
-        node.start("gateway", [*service["entrypoint"], *service["command"]], env=env)
-        until(lambda: node.tried(f"{node.url}/health"))
+        litellm = node.start("gateway", [*service["entrypoint"], *service["command"]], env=env)
+
+        def answers() -> bool:
+            assert litellm.poll() is None, (node.folder / "gateway").read_text()
+            return node.tried(f"{node.url}/health")
+
+        until(answers, interval=0.5)
         yield node
 
 
 @pytest.fixture
-def gateway(whole: Node) -> Node:
-    """With all engines there, and neither left alone for what an earlier test did."""
+def running(whole: Node) -> Node:
+    """With all engines there."""
     whole.engines_all()
+    return whole
+
+
+@pytest.fixture
+def gateway(running: Node) -> Node:
+    """With neither replica left alone for what an earlier test did."""
     seen: set[str] = set()
 
     def both() -> bool:
-        found = json.loads(load(whole, 8, 8))
+        found = json.loads(load(running, 8, 8))
         seen.update(str(each[1]) for each in found)
         return {"chat", "chat-b"} <= seen
 
-    until(both)
-    return whole
+    until(both, interval=0.5)
+    return running
 
 
 def load(node: Node, count: int, width: int) -> str:
@@ -331,7 +340,6 @@ def load(node: Node, count: int, width: int) -> str:
     return node.run("python3", "-c", _LOAD, host, port, node.key, str(count), str(width), "0")
 
 
-@by_hand
 def test_routes(gateway: Node) -> None:
     """Each name reaches its engine, with that one's key and what the client has said."""
     own = {"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}
@@ -355,7 +363,6 @@ def test_routes(gateway: Node) -> None:
     assert gateway.ask("/v1/chat/completions", {"model": "nobody", "messages": []})[0] == 400
 
 
-@by_hand
 def test_balance(gateway: Node) -> None:
     found = json.loads(load(gateway, 100, 16))
     assert {status for status, *_ in found} == {200}
@@ -363,7 +370,33 @@ def test_balance(gateway: Node) -> None:
     assert min(Counter(route for _, route, *_ in found).values()) >= 25
 
 
-@by_hand
+def test_stream_is_passed_on(gateway: Node) -> None:
+    status, text, headers = gateway.chat("hello", stream=True)
+    assert (status, headers["content-type"].split(";")[0]) == (200, "text/event-stream")
+    events = [line for line in text.splitlines() if line]
+    assert events[-1] == "data: [DONE]"
+    assert '"finish_reason":"stop"' in events[-2]
+    assert len(events) >= 4
+
+
+def test_stream_that_is_cut_does_not_look_complete(gateway: Node) -> None:
+    """Engines send it in chunks, of which the last one lacks then: the end is an error."""
+    status, text, _ = gateway.chat("cut", stream=True)
+    assert status == 200
+    last = json.loads(text.splitlines()[-2].removeprefix("data: "))
+    assert "error" in last
+    assert "[DONE]" not in text
+    assert '"finish_reason":"stop"' not in text
+
+
+def test_stream_without_an_end_of_its_own_looks_complete(gateway: Node) -> None:
+    """Where the end of the connection is that of the answer, nobody can tell a cut one."""
+    status, text, _ = gateway.chat("close", stream=True)
+    assert status == 200
+    assert '"finish_reason":"stop"' in text
+    assert "[DONE]" in text
+
+
 def test_engine_that_is_killed_under_load(gateway: Node) -> None:
     """Of 200 questions none is lost but those whose answer had begun."""
     host, _, port = gateway.url.removeprefix("http://").partition(":")
@@ -382,37 +415,6 @@ def test_engine_that_is_killed_under_load(gateway: Node) -> None:
     assert Counter(route for _, route, *_ in found)["chat"] > 100
 
 
-@by_hand
-def test_stream_is_passed_on(gateway: Node) -> None:
-    status, text, headers = gateway.chat("hello", stream=True)
-    assert (status, headers["content-type"].split(";")[0]) == (200, "text/event-stream")
-    events = [line for line in text.splitlines() if line]
-    assert events[-1] == "data: [DONE]"
-    assert '"finish_reason":"stop"' in events[-2]
-    assert len(events) >= 4
-
-
-@by_hand
-def test_stream_that_is_cut_does_not_look_complete(gateway: Node) -> None:
-    """Engines send it in chunks, of which the last one lacks then: the end is an error."""
-    status, text, _ = gateway.chat("cut", stream=True)
-    assert status == 200
-    last = json.loads(text.splitlines()[-2].removeprefix("data: "))
-    assert "error" in last
-    assert "[DONE]" not in text
-    assert '"finish_reason":"stop"' not in text
-
-
-@by_hand
-def test_stream_without_an_end_of_its_own_looks_complete(gateway: Node) -> None:
-    """Where the end of the connection is that of the answer, nobody can tell a cut one."""
-    status, text, _ = gateway.chat("close", stream=True)
-    assert status == 200
-    assert '"finish_reason":"stop"' in text
-    assert "[DONE]" in text
-
-
-@by_hand
 def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> None:
     def asked(*names: str) -> int:
         return sum(int(gateway.of_engine(name, "/asked")) for name in names)
@@ -428,7 +430,6 @@ def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> N
     assert sum(more) <= 4
 
 
-@by_hand
 def test_nobody_answers(gateway: Node) -> None:
     """It is 503, in words, and over as soon as an engine is back."""
     gateway.kill("embed")
@@ -447,9 +448,9 @@ def test_nobody_answers(gateway: Node) -> None:
         assert status == 503, text
 
 
-@by_hand
-def test_what_is_not_loaded(gateway: Node) -> None:
+def test_what_is_not_loaded(running: Node) -> None:
     """Of those that take turns the other is named, until this one has the turn."""
+    gateway = running
     body = {"model": "gpt-oss-20b", "messages": [{"role": "user", "content": "hello"}]}
     before = gateway.of_engine("embed", "/asked")
     status, text, headers = gateway.ask("/v1/chat/completions", body)
@@ -460,7 +461,7 @@ def test_what_is_not_loaded(gateway: Node) -> None:
     gateway.kill("embed")
     gateway.engine("coder")
     try:
-        until(lambda: gateway.ask("/v1/chat/completions", body)[0] == 200)
+        until(lambda: gateway.ask("/v1/chat/completions", body)[0] == 200, interval=0.2)
         asked = {"model": "qwen3-embedding-8b", "input": "hello"}
         status, text, _ = gateway.ask("/v1/embeddings", asked)
         assert status == 503
@@ -469,8 +470,7 @@ def test_what_is_not_loaded(gateway: Node) -> None:
         gateway.kill("coder")
 
 
-@by_hand
-def test_nothing_is_looked_for_outside(gateway: Node) -> None:
-    log = (gateway.folder / "gateway").read_text()
+def test_nothing_is_looked_for_outside(whole: Node) -> None:
+    log = (whole.folder / "gateway").read_text()
     for word in ("raw.githubusercontent", "Name or service not known", "Temporary failure"):
         assert word not in log

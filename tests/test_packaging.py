@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from package_index import index_of_pip
 from repositories import commit, git
 from waiting import PATIENCE
 
@@ -163,21 +164,6 @@ def test_way_of_the_front_page(name: str, repository: Path, tmp_path: Path) -> N
         assert said.stdout == f"sparkgen {__version__}\n"
     assert shell(uninstall, repository, env).returncode == 0
     assert not sparkgen.exists()
-
-
-def index_of_pip() -> dict[str, str]:
-    """Where pip is configured to find packages, for uv, which does not read that."""
-    said = run(sys.executable, "-m", "pip", "config", "list", cwd=ROOT).stdout
-    given = dict(re.findall(r"^(?:global|:env:|user)\.([\w-]+)='(.*)'$", said, re.MULTILINE))
-    names = {
-        "index-url": "UV_DEFAULT_INDEX",
-        "extra-index-url": "UV_INDEX",
-        "find-links": "UV_FIND_LINKS",
-        "no-index": "UV_NO_INDEX",
-    }
-    # pip takes the best of all indexes, uv by itself that of the first that has the package.
-    found = {variable: given[name] for name, variable in names.items() if name in given}
-    return found | {"UV_INDEX_STRATEGY": "unsafe-best-match"}
 
 
 def test_address_of_a_repository(repository: Path, tmp_path: Path) -> None:

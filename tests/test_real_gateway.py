@@ -1,6 +1,7 @@
 """Two groups and another model behind the gateway: `pytest -n0 -m cluster`, by hand.
 
-LiteLLM is that of litellm.txt, the engines are llama.cpp, each over the cable of its pair.
+LiteLLM is that of litellm_environment.py; the engines are llama.cpp, each over the cable of its
+pair.
 """
 
 import json
@@ -17,7 +18,7 @@ from cluster.load import CUT, SERVED, Load
 from cluster.results import record
 from cluster.upgrade import measured, steps
 from conftest import Command
-from proxied import LITELLM
+from proxied import require_litellm
 from waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -30,8 +31,7 @@ MINUTE = 60
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    if not LITELLM.exists():
-        pytest.skip(f"no LiteLLM: {LITELLM}")
+    require_litellm()
     with serving(tmp_path_factory.mktemp("gateway")) as started:
         yield started
 

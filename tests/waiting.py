@@ -7,9 +7,9 @@ from collections.abc import Callable
 PATIENCE = 600.0
 
 
-def until(true: Callable[[], bool], patience: float = PATIENCE) -> None:
-    """Wait until something holds."""
+def until(true: Callable[[], bool], patience: float = PATIENCE, interval: float = 0.01) -> None:
+    """Wait until something holds; seldom asked is what costs more than it waits for."""
     deadline = time.monotonic() + patience
     while not true():
         assert time.monotonic() < deadline
-        time.sleep(0.01)
+        time.sleep(interval)

@@ -1,0 +1,78 @@
+"""A virtual environment with LiteLLM for the tests of the gateway, made once of litellm.txt.
+
+    python tests/litellm_environment.py
+
+It is kept with the other caches of a user, so that all checkouts have it.
+"""
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from package_index import index_of_pip
+
+REQUIREMENTS = Path(__file__).parent / "litellm.txt"
+# The hashes are those of wheels for it.
+_PYTHON, _MACHINE = "python3.11", "x86_64"
+
+
+def place() -> Path:
+    """Where it is, or would be: another list of requirements has another place."""
+    if given := os.environ.get("SPARKGEN_LITELLM"):
+        return Path(given)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "sparkgen" / f"litellm-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()}"
+
+
+def make() -> None:
+    """Make it unless it is there; whole, or not at all."""
+    target = place()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / "litellm.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.exists():
+            return
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            fresh = Path(folder) / "fresh"
+            _install(fresh)
+            fresh.rename(target)
+
+
+def _install(folder: Path) -> None:
+    python = shutil.which(_PYTHON, path=f"/usr/bin:{os.environ['PATH']}")
+    if python is None or platform.machine() != _MACHINE:
+        sys.exit(f"LiteLLM of {REQUIREMENTS.name} needs {_PYTHON} on {_MACHINE}")
+    subprocess.run((python, "-m", "venv", "--without-pip", folder), check=True)
+    said = []
+    for command in _installers(folder / "bin/python"):
+        if not (failure := _failure(command)):
+            return
+        said.append(failure)
+    sys.exit("\n".join(said))
+
+
+def _installers(python: Path) -> Iterator[tuple[str | Path, ...]]:
+    """By uv, which takes a tenth of pip's time; or by pip, which takes several indexes."""
+    options = ("--no-deps", "--require-hashes", "--requirement", REQUIREMENTS)
+    uv = Path(sys.executable).with_name("uv")
+    yield (uv, "pip", "install", "--python", python, *options)
+    yield (sys.executable, "-m", "pip", "--python", python, "install", *options)
+
+
+def _failure(command: Sequence[str | Path]) -> str:
+    """What a program said that failed."""
+    index = index_of_pip().get("UV_DEFAULT_INDEX")
+    env = os.environ | ({"UV_DEFAULT_INDEX": index} if index else {})
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    return done.stdout + done.stderr if done.returncode else ""
+
+
+if __name__ == "__main__":
+    make()

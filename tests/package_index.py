@@ -1,0 +1,22 @@
+"""Where pip is configured to find packages, for uv, which does not read that."""
+
+import re
+import subprocess
+import sys
+
+_VARIABLES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+}
+
+
+def index_of_pip() -> dict[str, str]:
+    """The variables that say the same to uv."""
+    argv = (sys.executable, "-m", "pip", "config", "list")
+    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    given = dict(re.findall(r"^(?:global|:env:|user)\.([\w-]+)='(.*)'$", said, re.MULTILINE))
+    # pip takes the best of all indexes, uv by itself that of the first that has the package.
+    found = {_VARIABLES[name]: value for name, value in given.items() if name in _VARIABLES}
+    return found | {"UV_INDEX_STRATEGY": "unsafe-best-match"}
