@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from bundles import NODES
 from cluster import nodes
+from cluster.machines import Machine
 from cluster.nodes import booted, save
 from cluster.wires import Wires, wired
-from machines import Machine
 from programs import require, require_root
 from waiting import until
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bundles import NODES, NodeFolder, links
-from machines import booted, prepared
+from cluster.machines import booted, prepared
 from programs import require, require_root
 from waiting import until
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from cluster import docker, stand_in
-from cluster.failures import QUICK, observe, started
+from cluster.cable_failures import half_is_pulled
+from cluster.failures import docker_is_restarted, memory_runs_out, rank_dies
+from cluster.observing import observe, started
 from cluster.pairs import ENGINE, KEY, Pair, health, inspected, journal, serving
 from cluster.upgrade import carry_out, measured
 from conftest import Command
@@ -24,6 +26,8 @@ image:
     from: llama.cpp-rpc:tests
     files: [{source: files/note, target: /opt/note}]
     run: ["sed s/given/built/ /opt/note >/opt/built"]"""
+# Those that take no longer than the unit takes to start an engine anew.
+FAILURES = (rank_dies, docker_is_restarted, half_is_pulled, memory_runs_out)
 # Of which the engine starts anew, or nothing that serves is touched; and an image that is built.
 CHANGES = (
     ("max_sequences: 2", "max_sequences: 1"),
@@ -46,7 +50,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 def test_pair(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
     assert json.loads(pair.complete())["usage"]["completion_tokens"] == 8
     hold_container(pair)
-    for failure in QUICK:
+    for failure in FAILURES:
         assert observe(pair, failure)
     pair.wait(lambda: health(pair.head) == "healthy")
     # Compose's client would write escape codes.

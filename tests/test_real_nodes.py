@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cluster import docker, llama_cpp
-from cluster.failures import ALL, Failure, observe
+from cluster import cable_failures, clock_failures, docker, failures, llama_cpp
+from cluster.observing import Failure, observe
 from cluster.pairs import HEAD, WORKER, Pair, health, serving
 from cluster.results import record
 
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.cluster
 
 ENGINE = f"llama.cpp {llama_cpp.VERSION.partition('.')[0]}, in Docker"
 SECONDS = 600
+FAILURES = (*failures.ALL, *cable_failures.ALL, *clock_failures.ALL)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     docker.fetch()
     folder = llama_cpp.llama_cpp()
     programs = {name: folder / name for name in llama_cpp.PROGRAMS}
-    with serving(programs, tmp_path_factory.mktemp("pair"), SECONDS) as started:
+    with serving(programs, tmp_path_factory.mktemp("pair"), SECONDS, clocks=True) as started:
         yield started
 
 
@@ -33,7 +34,7 @@ def test_answers(pair: Pair) -> None:
     pair.wait(lambda: health(pair.head) == "healthy")
 
 
-@pytest.mark.parametrize("failure", ALL, ids=lambda failure: failure.__name__)
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.__name__)
 def test_failure(failure: Failure, pair: Pair) -> None:
     rows = observe(pair, failure)
     for row in rows:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from bundles import BUNDLES, Bundle
+from cluster.slurm import PROGRAMS, SlurmCluster, slurm_cluster
 from programs import program, require, require_library, require_root
-from slurm_cluster import PROGRAMS, SlurmCluster, slurm_cluster
 from waiting import until
 
 SEVERAL = {bundle.name: bundle for bundle in BUNDLES if bundle.site.workers}

@@ -312,10 +312,8 @@ class Fabric:
         return [self._name, *map(self.namespace, self.trees)]
 
     def _start(self) -> None:
-        names = self._namespaces()
-        _check("ip", "-batch", "-", stdin="\n".join(f"netns add {name}" for name in names))
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            list(pool.map(lambda name: _sysctl(name, _BASELINE), names))
+            list(pool.map(lambda name: _sysctl(name, _BASELINE), self._namespaces()))
             _ip(self._name, *self._wiring())
             list(pool.map(self._configure, self.trees))
         self._await_bridges()
@@ -358,8 +356,15 @@ class Fabric:
                 raise TimeoutError("the bridges do not forward")
             time.sleep(0.01)
 
-    def _stop(self) -> None:
-        existing = [name for name in self._namespaces() if (_NETNS / name).exists()]
+
+@contextmanager
+def networks(names: Sequence[str]) -> Iterator[None]:
+    """Make namespaces of networks; what runs in them at the end ends with them."""
+    try:
+        _check("ip", "-batch", "-", stdin="\n".join(f"netns add {name}" for name in names))
+        yield
+    finally:
+        existing = [name for name in names if (_NETNS / name).exists()]
         for name in existing:
             for pid in _check("ip", "netns", "pids", name).split():
                 with suppress(ProcessLookupError):
@@ -396,11 +401,9 @@ def fabric(
                 bridges[plug] = f"cable{number}half{half}" if link.b else "switch"
     name = f"sparkgen-{os.getpid()}-{next(_serial)}"
     running = Fabric(nodes, links, interfaces, name, bridges, numbers)
-    try:
+    with networks(running._namespaces()):
         running._start()
         yield running
-    finally:
-        running._stop()
 
 
 def _plugs_of(port: Port) -> Iterator[Plug]:

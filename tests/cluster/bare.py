@@ -15,6 +15,8 @@ from pathlib import Path
 
 from waiting import PATIENCE
 
+from cluster.spaces import entering, first_process
+
 # Seconds after which a client gives up.
 REQUEST = 120
 
@@ -61,7 +63,7 @@ class Running:
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run a program beside the engine to its end, whatever its exit status."""
         first = next(_descendants(self.process.pid))
-        enter = ("nsenter", f"--target={first}", "--mount", "--net", "--uts", "--pid")
+        enter = entering(first, "mount", "net", "uts", "pid")
         return subprocess.run((*enter, *argv), capture_output=True, text=True, timeout=PATIENCE)
 
     def end(self) -> None:
@@ -98,12 +100,15 @@ def launch(
     group: str = "",
 ) -> Running:
     """Start the engine of a node, or that of a group on it."""
-    unshare = ("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child")
-    argv = [*within, *unshare, "bash", "-c", _BOOT, str(tree), node, group]
     log = work / f"{node}.log"
     with log.open("ab") as file:
-        process = subprocess.Popen(
-            argv,
+        process = first_process(
+            ("mount", "uts"),
+            _BOOT,
+            str(tree),
+            node,
+            group,
+            within=within,
             env={**os.environ, **env},
             stdin=subprocess.DEVNULL,
             stdout=file,

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _ALL_FRAMES, _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 3, 263, 23
 _ETHTOOL, _SET_TX_CHECKSUM = 0x8946, 0x17
 _LONGEST = 1 << 17
-# Frames that wait for a slow wire; the next are lost, as in a switch.
-_WAITING = 512
+# Seconds that frames wait for a slow wire; where they would wait longer, they are lost.
+_BACKLOG = 2
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class _Way:
     def take(self, now: float) -> None:
         """Take a frame from its end: it is lost, or has a time at which it is at the other."""
         frame = self.source.recv(_LONGEST)
-        if random.random() < self.fault.loss or len(self.waiting) >= _WAITING:
+        if random.random() < self.fault.loss or self._is_free_at > now + _BACKLOG:
             return
         if rate := self.fault.bits_per_second:
             self._is_free_at = max(now, self._is_free_at) + len(frame) * 8 / rate

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from programs import UNPACKED, program
 
+from cluster.clock import add_clock
 from cluster.llama_cpp import cache
 
 PROGRAMS = ("dockerd", "docker", "docker-init", "containerd", "containerd-shim-runc-v2", "runc")
@@ -97,7 +98,9 @@ def group(tree: Path) -> str:
     return f"sparkgen-{os.getpid()}-{tree.name}"
 
 
-def image(folder: Path, programs: Mapping[str, Path], python: bool = False) -> Path:
+def image(
+    folder: Path, programs: Mapping[str, Path], python: bool = False, clock: bool = False
+) -> Path:
     """An archive for `docker import`: programs below /app, what scripts call, and maybe Python."""
     root = folder / "image"
     for name, file in programs.items():
@@ -114,6 +117,8 @@ def image(folder: Path, programs: Mapping[str, Path], python: bool = False) -> P
             (root / link).symlink_to(f"usr/{link}")
     (root / "etc").mkdir()
     (root / "tmp").mkdir()
+    if clock:
+        add_clock(root)
     archive = folder / "image.tar"
     subprocess.run(("tar", "-C", str(root), "-cf", str(archive), "."), check=True)
     shutil.rmtree(root)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from control_groups import BIND
-from machines import Machine
-from machines import booted as booted_with
+from cluster.control_groups import BIND
+from cluster.machines import Machine
+from cluster.machines import booted as booted_with
 
 PROGRAMS = ("dbus-daemon", "netplan", "networkctl", "nsenter", "rsync", "systemd-run", "unshare")
 # What a node writes, as one folder.

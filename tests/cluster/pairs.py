@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from bundles import Bundle
-from machines import Machine
 from programs import require, require_root
 from waiting import PATIENCE, until
 
 from cluster import docker, logins, nodes, stack
 from cluster.bare import ask, completion
+from cluster.clock import add_clock
 from cluster.logins import add_logins
+from cluster.machines import Machine
 from cluster.sites import MODEL, llama_text
 from cluster.tiny_model import write
 from generator.engines.llama_cpp import API_KEY
@@ -113,9 +114,16 @@ def kill(machine: Machine, program: str) -> None:
 
 @contextmanager
 def serving(
-    programs: Mapping[str, Path], folder: Path, patience: float = PATIENCE, soon: str = ""
+    programs: Mapping[str, Path],
+    folder: Path,
+    patience: float = PATIENCE,
+    soon: str = "",
+    clocks: bool = False,
 ) -> Iterator[Pair]:
-    """Install a bundle on a pair, and start it; `soon` is the time between two starts."""
+    """Install a bundle on a pair, and start it; `soon` is the time between two starts.
+
+    With clocks, that of each node can be set.
+    """
     require_root()
     require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "curl", "iptables", "journalctl", "ps")
     file = folder / "tiny.yaml"
@@ -123,12 +131,14 @@ def serving(
     file.write_text(f"{asked}services: {{guard: true}}\ndefaults: {{user: root}}\n")
     bundle = Bundle(folder.name, file)
     is_stand_in = any(program.suffix == ".py" for program in programs.values())
-    archive = docker.image(folder, programs, python=is_stand_in)
+    archive = docker.image(folder, programs, python=is_stand_in, clock=clocks)
     trees = {node.name: stack.prepared(bundle, node, folder) for node in bundle.site.nodes}
     write(trees[HEAD] / MODEL.lstrip("/"))
     for tree in trees.values():
         if not is_stand_in:
             stack.limit_disk(tree)
+        if clocks:
+            add_clock(tree)
         if soon:
             _drop_in(tree, ENGINE, _SOON.format(soon))
         _drop_in(tree, "sparkgen-guard", _MEMORY)

@@ -14,7 +14,8 @@ _HEAD = (
 def record(engine: str, fault: str, seen: str, seconds: float, promised: float = 0) -> None:
     """Write down what was seen so many seconds after a fault, in place of what was there."""
     limit = f"{promised:.0f} s" if promised else ""
-    row = f"| {engine} | {fault} | {seen} | {seconds:.0f} s | {limit} | {date.today()} |\n"
+    after = f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}"
+    row = f"| {engine} | {fault} | {seen} | {after} s | {limit} | {date.today()} |\n"
     head, _, rows = README.read_text().partition(_HEAD)
     name, version, *place = engine.split(" ", 2)
     assert version[0].isdigit()

@@ -8,12 +8,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bundles import Bundle, links
-from control_groups import BIND
-from machines import Machine, booted
 from waiting import PATIENCE, until
 
-from cluster import nodes
+from cluster import ib_write_bw, nodes
+from cluster.control_groups import BIND
 from cluster.docker import add_docker, group
+from cluster.machines import Machine, booted
 from generator.site import Node
 from generator.verify.namespaces import INTERFACES, MANAGEMENT, Fabric, fabric
 
@@ -63,6 +63,11 @@ _JOURNAL = {
     "[Service]\nType=notify\nSockets=systemd-journald.socket\n"
     "ExecStart=/lib/systemd/systemd-journald\n",
 }
+# What a veth has nothing of.
+_NETWORK_CARD = {
+    "ethtool": "#!/bin/sh\necho '\\tSpeed: 200000Mb/s'\n",
+    "ib_write_bw": Path(ib_write_bw.__file__).read_text(),
+}
 # Of interfaces that nothing configures.
 BLANK = "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n" + "".join(
     f"    {name}: {{}}\n" for name in INTERFACES
@@ -88,6 +93,9 @@ def equip(tree: Path) -> None:
     """Give a node a Docker engine, with a disk of its own, and a journal."""
     add_docker(tree)
     Path(f"{tree}.docker").mkdir()
+    for name, text in _NETWORK_CARD.items():
+        (tree / "usr/bin" / name).write_text(text)
+        (tree / "usr/bin" / name).chmod(0o755)
     for name, text in _JOURNAL.items():
         (tree / "opt/units" / name).write_text(text)
     wants = tree / "opt/units/boot.target.wants"

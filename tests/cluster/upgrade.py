@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from machines import Machine
 from waiting import PATIENCE, until
 
+from cluster.machines import Machine
 from cluster.pairs import ENGINE, Pair
 
 # What is done on a node, by the text of the step and the folder of the new bundle.

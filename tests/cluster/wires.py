@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from generator.verify.namespaces import networks
+
 _serial = itertools.count()
 
 
@@ -34,9 +36,7 @@ def wired(interfaces: Sequence[str], management: str, address: str) -> Iterator[
     """Wires from all interfaces; the operator has that address at the one for management."""
     names = [f"cluster-{os.getpid()}-{next(_serial)}" for _ in range(2)]
     wires = Wires(*names)
-    for name in names:
-        _ip("netns", "add", name)
-    try:
+    with networks(names):
         for number, interface in enumerate((management, *interfaces)):
             far = ("peer", "name", f"far{number}", "netns", wires.operator)
             _ip("link", "add", interface, "netns", wires.node, "type", "veth", *far)
@@ -45,9 +45,6 @@ def wired(interfaces: Sequence[str], management: str, address: str) -> Iterator[
         _ip("netns", "exec", wires.operator, "sysctl", "-q", "net.ipv4.conf.all.arp_ignore=1")
         _ip("-n", wires.operator, "address", "add", address, "dev", "far0")
         yield wires
-    finally:
-        for name in names:
-            _ip("netns", "delete", name)
 
 
 def _ip(*arguments: str) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from generator.fabric.addressing import Port
 from generator.site import Node, Site
-from generator.verify.namespaces import halves
+from generator.verify.namespaces import halves, networks
 
 FABRIC = "fabric0"
 _NETWORK = "10.255.0"
@@ -23,9 +23,7 @@ def cabled(site: Site) -> Iterator[dict[str, str]]:
     prefix = f"gpu-{os.getpid()}"
     names = {node.name: f"{prefix}-{node.name}" for node in site.nodes}
     switch = f"{prefix}-switch"
-    for name in (switch, *names.values()):
-        _ip("netns", "add", name)
-    try:
+    with networks((switch, *names.values())):
         for bridge in ("cables", "management"):
             _ip("-n", switch, "link", "add", bridge, "mtu", "9000", "type", "bridge")
             _ip("-n", switch, "link", "set", bridge, "up")
@@ -39,9 +37,6 @@ def cabled(site: Site) -> Iterator[dict[str, str]]:
         for node in site.nodes:
             _route(node, names[node.name], site)
         yield names
-    finally:
-        for name in (switch, *names.values()):
-            _ip("netns", "delete", name)
 
 
 def _join(names: dict[str, str], a: Port, b: Port) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from waiting import PATIENCE
 
+from cluster.spaces import entering, first_process
+
 PROGRAMS = (
     "bash",
     "hostname",
@@ -118,9 +120,9 @@ class SlurmCluster:
 
     def run(self, *argv: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
         """Run a client command, such as sbatch, next to the controller."""
-        namespaces = ("--mount", "--net", "--uts")
+        enter = entering(self.pid, "mount", "net", "uts")
         return subprocess.run(
-            ("nsenter", f"--target={self.pid}", *namespaces, "env", f"--chdir={self.work}", *argv),
+            (*enter, "env", f"--chdir={self.work}", *argv),
             env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -153,13 +155,15 @@ def slurm_cluster(
     """
     _write_files(nodes, work, programs)
     trees = [text for name, tree in nodes.items() for text in (name, str(tree))]
-    # The first process of a PID namespace takes all others with it, even when killed: it ends
-    # when its input does, so also when the test process dies without a word.
-    isolation = ("unshare", "--mount", "--net", "--uts", "--pid", "--fork", "--kill-child")
+    # It ends when its input does, so also when the test process dies without a word.
     with (
         (work / "machine.log").open("w") as log,
-        subprocess.Popen(
-            (*isolation, "bash", "-c", MACHINE, "machine", str(work), *trees),
+        first_process(
+            ("mount", "net", "uts"),
+            MACHINE,
+            "machine",
+            str(work),
+            *trees,
             env=ENVIRONMENT,
             stdin=subprocess.PIPE,
             stdout=log,

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from control_groups import BIND, own_group
 from waiting import PATIENCE, until
+
+from cluster.control_groups import BIND, own_group
+from cluster.spaces import entering, first_process
 
 _BOOT = f"""\
 set -e
@@ -75,7 +77,7 @@ class Machine:
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run a program on it to its end, whatever its exit status."""
-        enter = ("nsenter", "--target", str(self.process), "--mount", "--pid", "--net", "--uts")
+        enter = entering(self.process, "mount", "pid", "net", "uts")
         return subprocess.run([*enter, *argv], capture_output=True, text=True, timeout=PATIENCE)
 
     def systemctl(self, *argv: str) -> str:
@@ -137,20 +139,12 @@ def booted(
 
     Its systemd has the control group of this name, or one that nobody else has.
     """
-    spaces = ["--mount", "--pid", "--ipc", "--cgroup", *([] if within else ["--net", "--uts"])]
-    unshare = [
-        "unshare",
-        *spaces,
-        "--fork",
-        "--kill-child",
-        "bash",
-        "-c",
-        script,
-        str(tree),
-    ]
+    spaces = ["mount", "ipc", "cgroup", *([] if within else ["net", "uts"])]
     with (
         own_group(group or f"sparkgen-tests-{uuid4().hex}") as grouped,
-        subprocess.Popen([*grouped, *within, *unshare], stderr=subprocess.PIPE) as process,
+        first_process(
+            spaces, script, str(tree), within=[*grouped, *within], stderr=subprocess.PIPE
+        ) as process,
     ):
         try:
             until(lambda: _is_up(process) or process.poll() is not None, patience)

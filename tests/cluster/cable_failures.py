@@ -1,0 +1,153 @@
+"""What goes wrong with the cable of a pair that serves: cut, bad, or slow."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cluster import cables
+from cluster.machines import Machine
+from cluster.observing import MINUTE, RESTART, Failure, Fault, Journal, Seen, Steps, heals, started
+from cluster.pairs import HEAD, Pair, health, kill
+
+# Bits a second of a half, in thousandths of a real one's, as ib_write_bw.py takes them. Of a whole
+# one TCP gets as much as verify.sh wants, both ways at once; a slow one is half a port of 1 Gb/s.
+WHOLE, SLOW = 200e6, 0.5e6
+
+
+def link_is_pulled(pair: Pair) -> Steps:
+    """Nothing of it is ended by TCP, which waits."""
+    yield from _pulled(pair, "the cable", _halves(pair))
+
+
+def control_half_is_pulled(pair: Pair) -> Steps:
+    """The half that llama.cpp serves over; the other one does not take its place."""
+    yield from _pulled(pair, "the half of the cable with the control plane", _halves(pair)[:1])
+
+
+def _pulled(pair: Pair, what: str, halves: Sequence[str]) -> Steps:
+    said = Journal(pair.worker)
+    pair.wait(lambda: health(pair.head) == "healthy")
+    yield Fault(f"{what} is pulled")
+    pair.network.pull(HEAD, *halves)
+    assert _found(pair.head, "link") == [f"no carrier on {name}" for name in halves]
+    yield Seen('verify.sh: "no carrier on" each half that is')
+    pair.wait(lambda: "is gone; this rank ends" in said.new)
+    yield Seen('the worker\'s journal: "is gone; this rank ends"', MINUTE)
+    pair.wait(lambda: health(pair.head) == "unhealthy" or not pair.answers(HEAD))
+    yield Seen("the head is unhealthy, or ends", MINUTE)
+    pair.wait(lambda: "no carrier on" in said.new)
+    yield Seen('the worker\'s journal: "no carrier on"', MINUTE + RESTART)
+    yield Fault(f"{what} is put back")
+    pair.network.plug_in(HEAD, *halves)
+    yield from heals(pair, 5 * MINUTE)
+
+
+def half_is_pulled(pair: Pair) -> Steps:
+    """The half that llama.cpp has nothing on: what serves goes on."""
+    half = _halves(pair)[1]
+    before = [started(machine) for machine in (pair.head, pair.worker)]
+    yield Fault("the half of the cable without the control plane is cut")
+    pair.network.pull(HEAD, half)
+    assert _found(pair.head, "link") == [f"no carrier on {half}"]
+    yield Seen('verify.sh: "no carrier on" that half')
+    assert pair.serves()
+    yield Seen("it goes on serving")
+    yield Fault("that half is back")
+    pair.network.plug_in(HEAD, half)
+    pair.wait(lambda: not _found(pair.head, "link"))
+    yield Seen("verify.sh finds nothing")
+    assert before == [started(machine) for machine in (pair.head, pair.worker)]
+
+
+def frames_are_lost(pair: Pair) -> Steps:
+    """TCP makes up for it, RDMA hardly: verify.sh sees it before anybody asks why it is slow."""
+    what = "one frame in ten is lost on the cable, each way"
+    with cables.bad(pair.network, HEAD, _halves(pair), cables.Fault(loss=0.1)):
+        yield Fault(what)
+        faults = _found(pair.head, "peers")
+        said = [fault.partition(" ")[0] for fault in faults]
+        assert said == ["answers"] * len(_halves(pair)), faults
+        yield Seen('verify.sh: "answers ... of 40 full frames" on each half')
+        yield from _serves_and_heals(pair, what)
+
+
+def frames_are_late(pair: Pair) -> Steps:
+    """As over a long way, or switches that are full: each token waits, and nothing fails."""
+    what = "each frame takes 50 ms more, each way"
+    with cables.bad(pair.network, HEAD, _halves(pair), cables.Fault(delay=0.05)):
+        yield Fault(what)
+        assert _found(pair.head, "peers") == []
+        yield Seen("verify.sh finds nothing")
+        yield from _serves_and_heals(pair, what)
+
+
+def cable_is_slow(pair: Pair) -> Steps:
+    """What serves goes on, slower; only a measurement tells, and it is for when nothing serves."""
+    for fault, rate, is_sound in (
+        ("the cable carries 200 Mb/s a half, for as many Gb/s", WHOLE, True),
+        ("the cable carries 0.5 Mb/s a half, for as many Gb/s", SLOW, False),
+    ):
+        whole = cables.Fault(bits_per_second=rate)
+        with cables.bad(pair.network, HEAD, _halves(pair), whole):
+            yield from _serves_and_heals(pair, fault)
+            pair.stop()
+            yield Fault(f"{fault}, and nothing serves")
+            with _measured(pair.worker):
+                faults = _found(pair.head, "bandwidth", "--bandwidth")
+            are_slow = [" Gb/s " in fault for fault in faults]
+            assert are_slow == ([] if is_sound else [True] * 3), faults
+            said = "finds nothing" if is_sound else '"... Gb/s to spark2, 184 expected"'
+            yield Seen(f"verify.sh --bandwidth: {said}")
+        pair.start()
+        pair.wait(pair.serves)
+
+
+def _serves_and_heals(pair: Pair, fault: str) -> Steps:
+    yield Fault(fault)
+    assert pair.serves()
+    yield Seen("a completion of 8 tokens")
+    yield Fault(f"{fault}, and the worker's engine is killed")
+    kill(pair.worker, "ggml-rpc-server")
+    pair.wait(lambda: not pair.serves())
+    yield from heals(pair, 5 * MINUTE)
+
+
+def _halves(pair: Pair) -> list[str]:
+    return [own.name for own in pair.bundle.site.head.interfaces]
+
+
+def _found(machine: Machine, kind: str, *options: str) -> list[str]:
+    """What verify.sh finds wrong with one kind of thing, without the cable and whom it reaches."""
+    checks: list[dict[str, Any]] = json.loads(
+        machine.run("/var/bundle/verify.sh", "--json", *options).stdout
+    )["checks"]
+    failed = [
+        check for check in checks if check["status"] == "FAIL" and check["check"].startswith(kind)
+    ]
+    return [re.sub(r"^cable \d+: (\S+ \(\S+\) )?", "", check["found"]) for check in failed]
+
+
+@contextmanager
+def _measured(machine: Machine) -> Iterator[None]:
+    """Have a node answer the measurements of its peers."""
+    unit = "bandwidth-server"
+    done = machine.run(
+        "systemd-run", f"--unit={unit}", "/var/bundle/verify.sh", "--bandwidth-server"
+    )
+    assert done.returncode == 0, done.stderr
+    try:
+        yield
+    finally:
+        machine.systemctl("stop", unit)
+
+
+ALL: Sequence[Failure] = (
+    link_is_pulled,
+    control_half_is_pulled,
+    half_is_pulled,
+    frames_are_lost,
+    frames_are_late,
+    cable_is_slow,
+)

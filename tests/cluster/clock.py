@@ -1,0 +1,43 @@
+"""A time of day for each node, though the kernel has one for all of them.
+
+A library is loaded into every program of a node and its containers that loads libraries: systemd,
+the journal, bash, Python, curl, vLLM. It stands before the kernel for programs that are linked
+whole, and for those in Go, which ask the kernel themselves: a llama.cpp that is built here, Docker,
+containerd. What sleeps until a time of day sleeps in the kernel, and is not woken.
+"""
+
+import subprocess
+from pathlib import Path
+
+from cluster.llama_cpp import cache
+from cluster.machines import Machine
+
+SOURCE = Path(__file__).with_name("clock.c")
+# A folder that a node shares with its containers.
+_FILE = "/var/cache/sparkgen/clock"
+_LIBRARY = "opt/clock.so"
+
+
+def library() -> Path:
+    """The library, built anew where its source is newer."""
+    built = cache() / "clock.so"
+    if not built.exists() or built.stat().st_mtime < SOURCE.stat().st_mtime:
+        built.parent.mkdir(parents=True, exist_ok=True)
+        define = f'-DCLOCK_FILE="{_FILE}"'
+        options = ("-shared", "-fPIC", "-O2", "-Wall", "-Werror", define)
+        subprocess.run(("cc", *options, "-o", str(built), str(SOURCE)), check=True)
+    return built
+
+
+def add_clock(root: Path) -> None:
+    """Give a node's tree, or an image, a clock that can be set."""
+    for folder in ("etc", "opt"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    (root / _LIBRARY).write_bytes(library().read_bytes())
+    (root / _LIBRARY).chmod(0o755)
+    (root / "etc/ld.so.preload").write_text(f"/{_LIBRARY}\n")
+
+
+def set_clock(machine: Machine, seconds: int) -> None:
+    """Set a node's clock, so many seconds before or after this machine's."""
+    machine.run("sh", "-c", f"mkdir -p {Path(_FILE).parent} && echo {seconds} >{_FILE}")
