@@ -1,5 +1,6 @@
 """The schemas: valid Cerberus, documented key by key, with examples that pass; their findings."""
 
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -7,12 +8,16 @@ import cerberus
 import pytest
 import yaml
 from cerberus.schema import UnvalidatedSchema
+from error_cases import CASES
 from test_source import document
 
 from generator.diagnostics import path_text
 from generator.pipeline import Reading, read_site
-from generator.sitefile import sections, validation
+from generator.resources import ROOT
+from generator.sitefile import sections, source, validation
+from generator.sitefile.conformity import conforms
 from generator.sitefile.text_types import FORMS
+from generator.sitefile.typed_values import as_typed
 
 Rules = Mapping[str, Any]
 
@@ -248,3 +253,67 @@ def test_strange_file_is_only_found_fault_with(raw: str) -> None:
     for finding in found.findings:
         for python in ("NoneType", "dict", "OrderedDict", "<class", "object at"):
             assert python not in f"{finding.message} {finding.help}"
+
+
+# Conformity
+
+
+def both(data: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether data is valid as `conformity.py` has it, and as Cerberus has it."""
+    schema = sections.site_schema()
+    typed = {key: as_typed(value, schema.get(key, {})) for key, value in data.items()}
+    validator = validation.site_validator()
+    return conforms(typed, schema), validator.validate(typed, normalize=False)
+
+
+def test_conformity_is_what_cerberus_finds_it() -> None:
+    found = [source.read(case.name, case.site).data for case in CASES.values()]
+    said = [both(data) for data in found if isinstance(data, dict)]
+    assert all(ours == theirs for ours, theirs in said)
+    assert {ours for ours, _ in said} == {True, False}
+
+
+VALUES = (
+    None,
+    True,
+    0,
+    -1,
+    10**9,
+    1.5,
+    "x",
+    "",
+    "spark1:p0",
+    "10.0.0.1/24",
+    [],
+    {},
+    ["x"],
+    {"x": 1},
+)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every mapping and list in a value, with each key or index of it."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in list(entries):
+        yield value, key
+        if isinstance(inner, dict | list):
+            yield from places(inner)
+
+
+def test_conformity_of_data_with_a_mistake_is_what_cerberus_finds_it() -> None:
+    rng = random.Random(20)
+    sites = [path.read_bytes() for path in sorted((ROOT / "tests/golden").glob("*/site.yaml"))]
+    keys = sorted({path.rpartition(".")[2] for path in KEYS})
+    said = []
+    for _ in range(300):
+        data: Any = source.read("site.yaml", rng.choice(sites)).data
+        owner, place = rng.choice(list(places(data)))
+        if rng.random() < 0.4:
+            del owner[place]
+        elif isinstance(owner, dict) and rng.random() < 0.4:
+            owner[rng.choice(keys)] = owner[place]
+        else:
+            owner[place] = rng.choice(VALUES)
+        said.append((both(data), place))
+    assert [place for (ours, theirs), place in said if ours != theirs] == []
+    assert {ours for (ours, _), _ in said} == {True, False}

@@ -49,7 +49,8 @@ from generator.sitefile.meanings import (
 )
 from generator.sitefile.source import value_at
 from generator.sitefile.text_types import FORM_HELP, valid_text
-from generator.sitefile.validation import as_typed, is_valid
+from generator.sitefile.typed_values import as_typed
+from generator.sitefile.validation import is_valid
 
 UNKNOWN = cerberus.errors.UNKNOWN_FIELD.code
 

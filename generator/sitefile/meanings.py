@@ -22,7 +22,8 @@ from generator.sitefile.key_rules import (
 )
 from generator.sitefile.source import Plain
 from generator.sitefile.text_types import form_fault
-from generator.sitefile.validation import as_typed, is_valid
+from generator.sitefile.typed_values import as_typed
+from generator.sitefile.validation import is_valid
 
 _YES = ("yes", "y", "on", "ok", "enable", "enabled")
 _NO = ("no", "n", "off", "none", "disable", "disabled")

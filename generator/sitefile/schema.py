@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from generator.diagnostics import Finding
+from generator.sitefile.conformity import conforms
 from generator.sitefile.sections import site_schema
 from generator.sitefile.source import Document
-from generator.sitefile.validation import as_typed, site_validator
+from generator.sitefile.typed_values import as_typed
 
 
 def check(document: Document) -> tuple[Any, list[Finding]]:
@@ -26,14 +27,15 @@ def check(document: Document) -> tuple[Any, list[Finding]]:
         key: as_typed(value, site_schema()[key]) if key in site_schema() else value
         for key, value in data.items()
     }
+    if not document.findings and conforms(typed, site_schema()):
+        return typed, []
+    from generator.sitefile.schema_findings import findings
+    from generator.sitefile.validation import site_validator
+
     validator = site_validator()
     validator.validate(typed, normalize=False)
     errors = list(_flat(validator._errors))
-    if not errors and not document.findings:
-        return typed, []
-    from generator.sitefile.schema_findings import findings
-
-    return typed, findings(document, typed, errors)
+    return typed, findings(document, typed, errors) if errors or document.findings else []
 
 
 def _flat(errors: Iterable[Any]) -> Iterator[Any]:

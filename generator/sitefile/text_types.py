@@ -308,6 +308,17 @@ def setting_fault(value: object) -> str:
     return "" if valid else f"must be {ARGUMENT_TEXT.wanted}"
 
 
+_FAULTS = {"argument": argument_fault, "setting": setting_fault}
+# What `check_with` names in a schema.
+TEXT_TYPES = (*FORMS, *_FAULTS)
+
+
+def fault(name: str, value: object) -> str:
+    """What is wrong with a value that a schema checks with that name, or nothing."""
+    own = _FAULTS.get(name)
+    return own(value) if own else form_fault(name, value)
+
+
 def _texts(value: object) -> Iterator[str]:
     """All text in a value, keys too."""
     if isinstance(value, str):

@@ -1,20 +1,20 @@
-"""Holds values against the rules of the schema, as Cerberus takes these."""
+"""Holds values against the rules of the schema, as Cerberus takes these.
 
-from collections.abc import Callable, Mapping, Sized
-from functools import cache, partial
+That a site is valid is told without it: `conformity.py`.
+"""
+
+from collections.abc import Callable, Sized
+from functools import cache
 from typing import Any
 
 import cerberus
 from cerberus.schema import UnvalidatedSchema
 
-from generator.diagnostics import (
-    KeyPath,
-)
-from generator.sitefile.automatic import automatic
-from generator.sitefile.key_rules import rules_at, rules_of_key, types_of
+from generator.diagnostics import KeyPath
+from generator.sitefile.key_rules import rules_at
 from generator.sitefile.sections import site_schema
-from generator.sitefile.source import Plain
-from generator.sitefile.text_types import FORMS, argument_fault, form_fault, setting_fault
+from generator.sitefile.text_types import TEXT_TYPES, fault
+from generator.sitefile.typed_values import as_typed
 
 
 def is_valid(path: KeyPath, value: Any) -> bool:
@@ -35,22 +35,18 @@ def site_validator() -> Any:
     return _Validator(UnvalidatedSchema(site_schema()))
 
 
-_FAULTS = {"argument": argument_fault, "setting": setting_fault}
-
-
-def _checker(form: str) -> Callable[[Any, str, Any], None]:
-    """What Cerberus calls for `check_with: FORM`."""
-    fault = _FAULTS.get(form) or partial(form_fault, form)
+def _checker(name: str) -> Callable[[Any, str, Any], None]:
+    """What Cerberus calls for `check_with: NAME`."""
 
     def check_with(validator: Any, field: str, value: Any) -> None:
-        if said := fault(value):
+        if said := fault(name, value):
             validator._error(field, said)
 
     return check_with
 
 
 _CHECKERS: Any = type(
-    "_Checkers", (), {f"_check_with_{form}": _checker(form) for form in (*FORMS, *_FAULTS)}
+    "_Checkers", (), {f"_check_with_{name}": _checker(name) for name in TEXT_TYPES}
 )
 
 
@@ -84,34 +80,3 @@ class _Validator(_CHECKERS, cerberus.Validator, metaclass=_Uninspected):  # type
         if len(value) > most:
             self._error(field, cerberus.errors.MAX_LENGTH, len(value))
             self._drop_remaining_rules("schema", "check_with")
-
-
-def as_typed(value: Any, rules: Mapping[str, Any]) -> Any:
-    """A value with its scalars as the schema's types say."""
-    if (found := automatic(value, rules)) is not None:
-        return found
-    if isinstance(value, Plain):
-        return _scalar(value, types_of(rules))
-    if isinstance(value, list):
-        # Of a list without a schema the entries are what an argument is made of: words or flags.
-        # That of a setting, and of a variable, is JSON.
-        is_json = not rules or rules.get("check_with") in ("setting", "environment_value")
-        entries = rules.get("schema") or ({} if is_json else {"type": ["string", "boolean"]})
-        return [as_typed(item, entries) for item in value]
-    if isinstance(value, dict):
-        return {key: as_typed(item, rules_of_key(rules, key)) for key, item in value.items()}
-    return value
-
-
-def _scalar(value: Plain, types: tuple[str, ...]) -> Any:
-    if value.is_null:
-        return None
-    meaning = value.meaning()
-    if not types:
-        return meaning
-    if isinstance(meaning, bool):
-        # Cerberus would take true for the number 1.
-        return meaning if "boolean" in types else str(value)
-    # Where numbers are taken beside texts, a number is one.
-    is_text = "string" in types and not {"integer", "float"} & set(types)
-    return str(value) if is_text else meaning
