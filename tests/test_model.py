@@ -912,6 +912,23 @@ PLAIN: dict[str, Any] = {
             {"gqa_interval": 1, "linear_attn_config": {"head_dim": 64, "num_heads": 8}},
             {"linear_layers": 2, "kda_heads": 8, "kda_head_dim": 64},
         ),
+        # Kimi-Linear-48B-A3B-Instruct and MiniMax-M3, as transformers 5 writes them
+        (
+            {"layer_types": [LINEAR, LINEAR, LINEAR, FULL]}
+            | {"linear_num_heads": 8, "linear_head_dim": 64, "linear_conv_kernel_dim": 4},
+            {"linear_layers": 3, "kda_heads": 8, "kda_head_dim": 64},
+        ),
+        (
+            {"layer_types": [FULL, *["minimax_m3_sparse"] * 3]}
+            | {"index_n_heads": 4, "index_head_dim": 128, "index_block_size": 128},
+            {"index_layers": 3, "index_heads": 4, "index_head_dim": 128, "index_wide": True},
+        ),
+        # meta-models/Muse-Spark: what is there and switched off
+        ({"gated_delta_net": {"enable": False, "conv_size": 4}}, {"linear_layers": None}),
+        # What other families mean by words that are known
+        ({"model_type": "zaya", "layer_types": ["hybrid"] * 4}, {"not_modelled": "layer_types"}),
+        ({"mixer_types": ["minicpm4", "lightning-attn"] * 2}, {"not_modelled": "mixer_types"}),
+        ({"num_loops": 2}, {"not_modelled": "num_loops"}),
         # Heads of layers with a window that are of another size than the others'
         (
             {

@@ -67,7 +67,12 @@ _LINEAR: Mapping[str, str] = {
     "linear_value_heads": "linear_num_value_heads",
     "linear_value_dim": "linear_value_head_dim",
 }
+# Kimi's linear attention: in an object of its own, or as transformers 5 writes it.
 _KDA: Mapping[str, tuple[str, ...]] = {"kda_heads": ("num_heads",), "kda_head_dim": ("head_dim",)}
+_PLAIN_KDA: Mapping[str, str] = {
+    "kda_heads": "linear_num_heads",
+    "kda_head_dim": "linear_head_dim",
+}
 _MAMBA: Mapping[str, tuple[str, ...]] = {
     "mamba_num_heads": ("mamba_num_heads", "mamba_n_heads"),
     "mamba_head_dim": ("mamba_head_dim", "mamba_d_head"),
@@ -245,7 +250,8 @@ class _Reader:
 
     def _experts(self, layers: int) -> dict[str, Value]:
         found = {key: self.first(names) for key, names in _EXPERTS.items()}
-        if not found["experts"] or self.config.get("enable_moe_block") is False:
+        switches = ("enable_moe_block", "is_moe")
+        if not found["experts"] or any(self.config.get(name) is False for name in switches):
             return {}
         found["expert_intermediate_size"] = found["expert_intermediate_size"] or self.get(
             "intermediate_size"
@@ -301,6 +307,10 @@ class _Reader:
         has_dense = not experts or "dense_layers" in experts or bool(self.kinds[DENSE])
         return {"intermediate_size": size} if size and has_dense else {}
 
+    def _is_latent(self) -> bool:
+        """Whether keys and values are cached as a latent, or compressed."""
+        return bool(self.get("kv_lora_rank") or _entries(self.config, "compress_ratios"))
+
     def _latent(self) -> dict[str, Value]:
         if self.get("kv_lora_rank") is None:
             own = self.get("v_head_dim")
@@ -325,7 +335,8 @@ class _Reader:
                 own = _Reader(inside)
                 found |= {key: own.first(names) for key, names in _KDA.items()}
             else:
-                found |= {key: self.get(name) for key, name in _LINEAR.items()}
+                plain = _PLAIN_KDA if self.config.get("linear_num_heads") else _LINEAR
+                found |= {key: self.get(name) for key, name in plain.items()}
         window = self.first(("sliding_window", "sliding_window_size", "attention_chunk_size"))
         if kinds[WINDOW] and window and self.config.get("use_sliding_window") is not False:
             found |= {"sliding_layers": kinds[WINDOW], "sliding_window": window}
@@ -345,6 +356,10 @@ class _Reader:
             found["index_layers"] = len(layers) or None
         elif self.get("indexer_head_dim"):
             found = {key: self.get(name) for key, name in _POOLED_INDEXER.items()}
+        elif self.get("index_head_dim") and not self._is_latent():
+            found = {key: self.get(name) for key, name in _INDEXER.items()}
+            sparse = _entries(self.config, "layer_types").count("minimax_m3_sparse")
+            found["index_layers"] = sparse or None
         sizes: dict[str, Value] = {key: size for key, size in found.items() if size is not None}
         return sizes | {"index_wide": True} if sizes else {}
 

@@ -35,8 +35,6 @@ _NAMES: Mapping[str, str] = {
     "chunked_attention": WINDOW,
     "local_attention": WINDOW,
     "local": WINDOW,
-    "hybrid": FULL,
-    "hybrid_sliding": WINDOW,
     "linear_attention": LINEAR,
     "kda": LINEAR,
     "mamba": MAMBA,
@@ -45,6 +43,8 @@ _NAMES: Mapping[str, str] = {
     "mlp": DENSE,
     "ffn": DENSE,
 }
+# Inkling's names; elsewhere "hybrid" is something else.
+_OF_INKLING: Mapping[str, str] = {"hybrid": FULL, "hybrid_sliding": WINDOW}
 # Nemotron's letters. Source: transformers, `NemotronHConfig.hybrid_override_pattern`.
 _LETTERS: Mapping[str, str] = {"M": MAMBA, "*": FULL, "E": EXPERTS, "-": DENSE}
 # Lists that name or number the kind of each layer: what a number stands for, where it does.
@@ -114,7 +114,8 @@ def _said(config: Config, layers: int) -> Iterator[LayerKinds]:
     for name, meanings in _LISTS.items():
         entries = config.get(name)
         if entries and isinstance(entries, list):
-            yield _counted(name, entries[:layers], meanings)
+            own = _OF_INKLING if kind.startswith("inkling") else {}
+            yield _counted(name, entries[:layers], {**meanings, **own})
     yield from _by_indices(config, layers)
     yield from _by_period(config, layers, kind)
 

@@ -40,7 +40,8 @@ _READ = """
     expert_ffn_hidden_size ffn_hidden_size n_inner is_moe_layer moe_layers_enum num_dense_layers
     sliding_window_layout gqa_layers gqa_interval use_gqa_gate local_layer_ids dense_mlp_idx
     sconv_kernel_size use_sconv prefix_dense_intermediate_size swa_head_dim
-    prefix_dense_sliding_window_pattern swa_num_attention_heads mtp_config
+    prefix_dense_sliding_window_pattern swa_num_attention_heads mtp_config is_moe linear_num_heads
+    linear_head_dim
 """
 
 # Of no part in memory, or of one that is small, or the same thing said again.
@@ -62,7 +63,13 @@ _NO_PART = """
     mamba_use_mlp projectors_bias bf16 fp16 fp32 rmsnorm attention_softmax_in_fp32 padded_vocab_size
     post_layer_norm apply_residual_connection_post_layernorm global_attn_every_n_layers
     moe_layer_end_index moe_enable_early_router share_expert_dims d_rel rel_extent
-    unpadded_vocab_size shared_expert_sink kda_use_full_proj kda_allow_neg_eigval
+    unpadded_vocab_size shared_expert_sink kda_use_full_proj kda_allow_neg_eigval type_vocab_size
+    qk_layernorm query_pre_attn_scalar _sliding_window_pattern summary_proj_to_labels moe_layers
+    enable_moe_fp32_combine enable_lm_head_fp32 router_fp32 mtp_hidden_states_first learnable_sink
+    enable_sink_attention number_of_conv_states index_block_size index_topk_blocks parallel_attn
+    linear_allow_neg_eigval dim_model_base mamba_intermediate mamba_intermediate_size
+    inference_moe_w13_interleaved zero_centered first_layers_types hybrid_layers_types_block
+    num_hybrid_layers_block last_layers_types share_q_dim short_conv_kernel_size
 """
 _NO_PART_NAMES = re.compile(
     r"(^|_)(rope|rotary|yarn|norm|eps|epsilon|dropout|act|activation|token|tokens|ids?|bias|theta|"
@@ -95,6 +102,10 @@ _NOT_MODELLED: Mapping[str, str] = {
     "layer_group_size": "linear attention in groups of layers",
     "zero_expert_num": "two layers of attention in one",
     "cross_attention_layers": "attention to what is seen",
+    "mixer_types": "linear attention in layers that a list names",
+    "num_loops": "layers that are passed several times",
+    "cca_time0": "convolutions over latent keys",
+    "lru_width": "recurrent blocks",
 }
 
 
@@ -127,6 +138,8 @@ def _says(value: object) -> bool:
     """Whether a value switches anything on."""
     if isinstance(value, bool):
         return value
+    if isinstance(value, Mapping) and False in (value.get("enable"), value.get("is_enabled")):
+        return False
     return bool(value) and value != 1
 
 
