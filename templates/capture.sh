@@ -199,7 +199,7 @@ function value(flag, text, kept) {
 function plain_value(flag, text) {
   sub(/^--/, "", flag); gsub(/_/, "-", flag)
   if (!(flag in FLAGS || flag in SHORT) || !harmless(text) || (text ~ /[{]/ && !json(text))) return REMOVED
-  # What has blanks and is no JSON is a text of its owner.
+  # What has spaces and is no JSON is a text of its owner.
   if (text ~ / / && text !~ /^[ ]*[[{]/) return REMOVED
   return flag !~ /model|revision|tokenizer|hf-repo|^-m/ && is_random(text) ? REMOVED : text
 }
@@ -376,7 +376,7 @@ env_file() {
     name = text; sub(/[ \t]*=.*/, "", name)
     plain = name "=" substr(text, index(text, "=") + 1); sub(/^[^=]*=[ \t]*/, name "=", plain)
     if (text !~ /=/) { print "# " REMOVED; next }
-    # What stands behind a blank is a comment to people, and a part of the value to NCCL.
+    # What stands behind a space is a comment to people, and a part of the value to NCCL.
     sub(/[ \t]+$/, "", plain)
     kept = plain ~ /[ \t#]/ ? name "=" REMOVED : variable(plain)
     print (kept ~ /\[removed\]$/) ? lead kept : $0

@@ -92,7 +92,7 @@ In JSON, beside `findings` and `summary` as in `validate`:
 |---|---|
 | `json` | stable, for scripts: `{"version": 1, "findings": [...], "summary": {"errors", "warnings", "notes"}}` |
 | `sarif` | SARIF 2.1.0, for code scanning; files below the current directory are named relative to it, and `fixes` are the changes of text that `sparkgen fix` would make |
-| `github` | annotations of GitHub Actions; the text too, on standard error, for GitHub shows ten annotations a step |
+| `github` | annotations of GitHub Actions; the text too, on standard error, for GitHub shows ten annotations per step |
 
 Each finding in JSON has all of these keys:
 

@@ -148,7 +148,7 @@ CASES: dict[str, tuple[list[Machine], list[str]]] = {
         pair(LEFT, (), *OSS, files={"etc/nccl.conf": "NCCL_IB_DISABLE=1\n"}),
         ["SG416"],
     ),
-    "blanks": (
+    "spaces": (
         pair(LEFT, (), *OSS, files={"etc/nccl.conf": "NCCL_DEBUG = WARN\n"}),
         ["SG842", "SG842"],
     ),
@@ -254,7 +254,7 @@ error[SG842]: NCCL does not trim this line: NCCL_SOCKET_IFNAME is not set to wha
   |
 2 | NCCL_SOCKET_IFNAME = enp1s0f0np0
   |                     ^^^^^^^^^^^^
-  = help: write NCCL_SOCKET_IFNAME=enp1s0f0np0, without blanks, quotes and 'export'; \
+  = help: write NCCL_SOCKET_IFNAME=enp1s0f0np0, without spaces, quotes and 'export'; \
 run 'sparkgen explain SG842'
 
 error[SG416]: 'NCCL_IB_DISABLE: 1' keeps NCCL off the fabric, on slow sockets

@@ -537,7 +537,7 @@ def extended(form: int, name: str, **headers: str) -> bytes:
 HEAD = ("n/capture.txt", "# sparkgen capture 1\n")
 LINK = {"linkname": "/etc/shadow", "size": 0}
 REFUSED = {
-    "no gzip archive": b"PK",
+    "not a gzip archive": b"PK",
     "its gzip is damaged": b"\x1f\x8b\x08\x00" + b"\xff" * 40,
     "it is cut off": packed(HEAD)[:40],
     "its tar is damaged": gzip.compress(b"\x01" * 2000),
@@ -553,10 +553,10 @@ REFUSED = {
     "n/b is a link": packed(HEAD, ("n/b", ""), type=tarfile.LNKTYPE, **LINK),
     "n/c is a device": packed(HEAD, ("n/c", ""), type=tarfile.CHRTYPE),
     "n/d is a device": packed(HEAD, ("n/d", ""), type=tarfile.FIFOTYPE),
-    "../a is no path": packed(HEAD, ("../a", "x")),
-    "/etc/a is no path": packed(HEAD, ("/etc/a", "x")),
-    "n/../../a is no path": packed(HEAD, ("n/../../a", "x")),
-    "n/a\\x1b]0;x is no path": packed(HEAD, ("n/a\x1b]0;x", "x")),
+    "../a is not a path": packed(HEAD, ("../a", "x")),
+    "/etc/a is not a path": packed(HEAD, ("/etc/a", "x")),
+    "n/../../a is not a path": packed(HEAD, ("n/../../a", "x")),
+    "n/a\\x1b]0;x is not a path": packed(HEAD, ("n/a\x1b]0;x", "x")),
     "line 2 of n/a has the character U+001B": packed(HEAD, ("n/a", "x\n\x1b[2J")),
     "line 1 of n/e has the character U+00FF": packed(HEAD, ("n/e", b"\xff\xfe")),
     "n/capture.txt is in it twice": packed(HEAD, HEAD),

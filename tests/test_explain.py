@@ -24,10 +24,10 @@ from generator.sitefile.lint import lint
 EXPLAINED = explanations()
 # What these are about is no piece of a site file that can be shown.
 WITHOUT_EXAMPLES = {
-    "SG002": "a tab looks like blanks",
+    "SG002": "a tab looks like spaces",
     "SG006": "bytes that are no text",
     "SG007": "megabytes",
-    "SG012": "blanks that look alike",
+    "SG012": "spaces that look alike",
     **dict.fromkeys((rule for rule in EXPLAINED if rule >= "SG8"), "not about a site file"),
 }
 WITH_EXAMPLES = [rule for rule in EXPLAINED if rule not in WITHOUT_EXAMPLES]
@@ -248,7 +248,7 @@ def test_explanation_of_a_rule() -> None:
     assert (
         explain("SG212")
         == """\
-SG212 (warning): A second cable between two nodes brings no speed
+SG212 (warning): A second cable between two nodes adds no speed
 
 One cable carries all that a node's PCIe links do.
 

@@ -848,7 +848,7 @@ def test_what_is_measured_corrects_the_prediction(sparkgen: Command, tmp_path: P
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (b"", "it is no list"),
+        (b"", "it is not a list"),
         (b"{a: [", "it is no YAML"),
         (b"\xff\xfe", "it is no YAML"),
         (b"- gpt-oss-120b", "entry 1 has not the keys"),

@@ -289,7 +289,7 @@ HUGE: dict[str, Callable[[], bytes]] = {
     "a key": lambda: with_nodes("nodes: [{name: a}]\n? " + "k" * 1_000_000 + "\n: 1\n"),
     "bytes": lambda: b"#" * 5_000_000,
     "lines": lambda: b"\n" * 1_000_000,
-    "blanks": lambda: b" " * 1_000_000,
+    "spaces": lambda: b" " * 1_000_000,
     "brackets": lambda: b"a: " + b"[" * 1_000_000,
     "questions": lambda: b"? " * 500_000,
     "dashes": lambda: b"- " * 500_000,

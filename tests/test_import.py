@@ -734,14 +734,14 @@ REFUSED = {
         "it says nothing of a cluster",
     ),
     "other.env": (b"PORT=1\n", "it says nothing of a cluster"),
-    "bytes.bin": (b"\xff\xfe\x00", "it is no text"),
+    "bytes.bin": (b"\xff\xfe\x00", "it is not text"),
     "big.txt": (b"a=b\n" * 300_000, "it has more than 256 KiB"),
     "many.sh": (b"vllm serve a/b\n" * 300, "it has more than 200 containers"),
     "pod.yaml": (
         b"apiVersion: v1\nkind: Pod\nspec: {containers: [{name: vllm}]}\n",
         "it is a manifest of Kubernetes, which is not read",
     ),
-    "tab.yaml": (b"network:\n\tversion: 2\n", "line 2: a tab where YAML wants blanks"),
+    "tab.yaml": (b"network:\n\tversion: 2\n", "line 2: a tab where YAML wants spaces"),
     "bad.tar.gz": (b"\x1f\x8b\x08\x00broken", "it is cut off"),
 }
 

@@ -406,9 +406,9 @@ def test_output_that_cannot_be_read(tmp_path: Path, sparkgen: Command) -> None:
         (("--kind", "switch", "--nodes", "1"), "switch takes 2 to 244 nodes, not 1"),
         (("--kind", "triangle"), "'triangle' is not one of"),
         (("--kind", "ring", "--model", "nonesuch"), "no model of the catalog is called 'nonesuch'"),
-        (("--kind", "ring", "--name", "a b"), "'a b' is no name of a site"),
-        (("--kind", "ring", "--name", "a # b"), "'a # b' is no name of a site"),
-        (("--from", "Spark 1.txt"), "'Spark 1' is no name of a node: NODE=Spark 1.txt"),
+        (("--kind", "ring", "--name", "a b"), "'a b' can't be the name of a site"),
+        (("--kind", "ring", "--name", "a # b"), "'a # b' can't be the name of a site"),
+        (("--from", "Spark 1.txt"), "'Spark 1' does not name a node: NODE=Spark 1.txt"),
     ],
 )
 def test_wrong_call(words: tuple[str, ...], said: str, tmp_path: Path, sparkgen: Command) -> None:
@@ -490,8 +490,8 @@ def test_groups(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--groups", "2,x"), "'2,x' is no list of sizes"),
-        (("--groups", ""), "'' is no list of sizes"),
+        (("--groups", "2,x"), "'2,x' is not a list of sizes"),
+        (("--groups", ""), "'' is not a list of sizes"),
         (("--groups", "3", "--kind", "ring"), "groups are joined by pairs or a switch"),
         (("--groups", "3,1", "--kind", "pairs"), "pairs join two nodes each, not 3"),
         (("--groups", "2,1", "--nodes", "4"), "the groups have 3 nodes, and there are 4"),

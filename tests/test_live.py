@@ -291,7 +291,7 @@ def test_what_is_locked(second: Path, sparkgen: Command, tmp_path: Path) -> None
 def test_node_of_another_site(second: Path, sparkgen: Command, tmp_path: Path) -> None:
     outcome = sparkgen("check", ROOT / "sites/single.yaml", "--live", second, cwd=tmp_path)
     assert outcome.code == 1
-    assert outcome.out.startswith("SG860: spark2 is no node of single; its nodes are spark")
+    assert outcome.out.startswith("SG860: spark2 is not a node of single; its nodes are spark")
 
 
 def test_two_captures_of_one_node(second: Path, sparkgen: Command, tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_a_pinned_tag_may_move(lab: Path, sparkgen: Command) -> None:
 UNREADABLE = {
     "it is no YAML of a lock": "- a\n",
     "it is not of this version": "version: 2\n",
-    "'images' is no list": "version: 1\nimages: {}\n",
+    "'images' is not a list": "version: 1\nimages: {}\n",
     "an entry of 'images' has other keys than image, digest, layers, inputs": (
         "version: 1\nimages:\n  - {image: a, x: b}\n"
     ),

@@ -38,7 +38,7 @@ wait "$!"
 IMAGE = {"OF_THE_IMAGE": 'it\'s a "variable" $HOME', "HOME": "/root", "TMPDIR": "/run"}
 
 # Like the real ones: the launcher of rank 0 runs the server, without what MPI has set and its words
-# cut at blanks, and goes on for as long as its engine does, even if there is no server any more.
+# cut at spaces, and goes on for as long as its engine does, even if there is no server any more.
 LAUNCHER = r"""#!/bin/bash
 rank=${OMPI_COMM_WORLD_RANK:?}
 env --null >"$CALLS/environment.$rank"

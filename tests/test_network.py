@@ -131,7 +131,7 @@ def test_every_half_of_every_cable(bundle: Bundle, tmp_path: Path) -> None:
 
 @pytest.fixture(params=range(4, 9))
 def long_ring(request: pytest.FixtureRequest, tmp_path: Path) -> Bundle:
-    """A ring in which most nodes are no neighbors."""
+    """A ring in which most nodes are not neighbors."""
     file = tmp_path / "ring.yaml"
     file.write_text(ring_text(request.param))
     return Bundle(f"ring-of-{request.param}", file)

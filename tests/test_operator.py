@@ -101,7 +101,7 @@ class Laptop:
     """The operator's machine: a copy of a bundle, a home, and what its programs were asked."""
 
     def __init__(self, folder: Path) -> None:
-        # Somewhere with a blank, and with a short path for sockets.
+        # Somewhere with a space, and with a short path for sockets.
         self.bundle, self.home = folder / "my site", folder / "home"
         self.programs, self.calls = folder / "programs", folder / "calls"
         shutil.copytree(LAB_MESH.folder, self.bundle)

@@ -78,7 +78,7 @@ class Published:
 
 
 def filled(text: str, given: Mapping[str, str]) -> list[str]:
-    """The words of a text; one in braces of JSON has no blanks."""
+    """The words of a text; one in braces of JSON has no spaces."""
     for name, own in given.items():
         text = text.replace(f"{{{name}}}", own)
     return text.split()

@@ -40,7 +40,7 @@ RIGHT = [
     ("vllm", "0.34.0", "args: {watchdog-config: {timeout: 60}}"),
     ("vllm", "0.18.1", "args: {max-num-partial-prefills: 2}"),
     ("tensorrt-llm", "1.4.0rc1", "args: {enable_chunked_prefill: true}"),
-    # What a build of one's own is said to have.
+    # What a custom build is said to have.
     ("vllm", "0.33.0+own", "args: {dspark-profile: fast}\n  own: {flags: [dspark-profile]}"),
     ("vllm", "0.33.0+own", "args: {dspark.profile: fast}\n  own: {flags: [dspark]}"),
     ("vllm", "0.33.0+own", "env: {VLLM_DSPARK: 1}\n  own: {env: [VLLM_DSPARK]}"),
@@ -93,7 +93,7 @@ engine:
   args:
     hf-overrides: {rope_parameters: {rope_type: yarn, factor: 4}}
 """,
-    "lists that are not indented, and blanks at the end of a line": """\
+    "lists that are not indented, and spaces at the end of a line": """\
 version: 1
 name: lab  \n\
 nodes:

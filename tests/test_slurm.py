@@ -144,7 +144,7 @@ for word; do
 done
 exec /run/srun.real "${own[@]}"
 """
-# Like the real one, it cuts its words at blanks, and goes on without the server of rank 0.
+# Like the real one, it cuts its words at spaces, and goes on without the server of rank 0.
 LAUNCHER = """\
 #!/bin/bash
 env --null >"environment.$SLURM_PROCID"

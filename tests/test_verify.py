@@ -826,7 +826,7 @@ FAULTS = (
     ),
     Fault(
         "cabling",
-        "p0 hears spark-1a2b, p1 hears spark-1a2b, which is no name of this site",
+        "p0 hears spark-1a2b, p1 hears spark-1a2b, which this site does not name",
         "",
         lambda m: hears(m, {"0": ("spark-1a2b", "0"), "1": ("spark-1a2b", "1")}),
         status="SKIP",

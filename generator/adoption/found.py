@@ -26,7 +26,7 @@ class Word:
 
 @record
 class Variable:
-    """A variable, and the place of its value; `is_blank` has blanks around its name or value."""
+    """A variable, and the place of its value; `is_blank` has spaces around its name or value."""
 
     name: str
     value: Word

@@ -132,7 +132,7 @@ class _Reader:
         try:
             raw = one.raw.decode()
         except UnicodeDecodeError:
-            raise CaptureError("it is no text", f"name {_KINDS}") from None
+            raise CaptureError("it is not text", f"name {_KINDS}") from None
         text = Text(one.name, raw.replace("\r\n", "\n"))
         self._texts[one.name] = text.text
         if not self._structured(one, text) and not self._plain(one, text):

@@ -120,7 +120,7 @@ def _version(draft: Draft, command: Command) -> None:
 
 
 def _guessed_version(command: Command) -> str:
-    """The version in the tag of an image of one's own, which may have more than the release."""
+    """The version in the tag of a custom image, which may have more than the release."""
     image = command.container.image
     start = STARTS[command.engine]
     if image is None or not image.text or image.text == start.image:

@@ -22,7 +22,7 @@ def shell_words(
 ) -> Iterator[Word]:
     """The words between two offsets.
 
-    A variable that nobody sets stays as it is written. Unless `by_line`, a new line is a blank.
+    A variable that nobody sets stays as it is written. Unless `by_line`, a new line is a space.
     """
     return _Shell(text, end, variables, by_line).words(start)
 

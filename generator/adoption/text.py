@@ -33,7 +33,7 @@ class Text:
         return self._starts[min(line, len(self._starts) - 1)] + column
 
     def line(self, number: int) -> Word:
-        """A whole line, without the blanks at its ends."""
+        """A whole line, without the spaces at its ends."""
         text = self.text.split("\n")[number]
         indent = len(text) - len(text.lstrip())
         return Word(text.strip(), self.file, Span(number, indent, number, len(text.rstrip())))

@@ -97,7 +97,7 @@ def _settings(node: FoundNode) -> Iterator[Remark]:
             yield _said(
                 "SG842",
                 f"NCCL does not trim this line: {variable.name} is not set to what it looks like",
-                f"write {variable.name}={variable.value.text}, without blanks, quotes and 'export'",
+                f"write {variable.name}={variable.value.text}, without spaces, quotes and 'export'",
                 variable.value,
             )
 

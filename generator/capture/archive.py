@@ -34,7 +34,7 @@ _NOBODY = "it was not written by capture.sh: ask whoever sent it, and do not unp
 def read(name: str, raw: bytes) -> Capture:
     """The texts of a capture; raises CaptureError for what is none."""
     if not raw.startswith(b"\x1f\x8b"):
-        raise CaptureError("it is no gzip archive", _ANEW)
+        raise CaptureError("it is not a gzip archive", _ANEW)
     if len(raw) > MAX_ARCHIVE_BYTES:
         raise CaptureError(f"it has more than {MAX_ARCHIVE_BYTES >> 20} MiB", _NOBODY)
     texts: dict[str, str] = {}
@@ -95,7 +95,7 @@ def _refuse(member: tarfile.TarInfo, count: int) -> None:
     if member.pax_headers:
         raise CaptureError(f"{shown} has another header than capture.sh writes", _NOBODY)
     if len(member.name) > _MAX_PATH or not re.fullmatch(_PATH, member.name):
-        raise CaptureError(f"{shown} is no path of a capture", _NOBODY)
+        raise CaptureError(f"{shown} is not a path of a capture", _NOBODY)
     if not (member.isreg() or member.isdir()) or member.issparse():
         raise CaptureError(f"{shown} is a {_kind(member)}", _NOBODY)
     if member.size > _MAX_FILE_BYTES:

@@ -56,7 +56,7 @@ def advisories(*subjects: str) -> Iterator[Advisory]:
 def within(ranges: str | None, text: str) -> bool:
     """Whether a version lies within all ranges, such as `>=0.27.1, <0.32`; None is any version.
 
-    A build of one's own is as the version that it was made from.
+    A custom build is as the version that it was made from.
     """
     known = version(text).public
     for sign, bound in re.findall(_RANGE, ranges or ""):

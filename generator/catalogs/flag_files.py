@@ -17,7 +17,7 @@ def versions(program: str) -> tuple[str, ...]:
 def neighbours(program: str, version: str) -> tuple[str, ...]:
     """The versions whose catalogs say what a version takes, the newest first.
 
-    The version itself, or that which a build of one's own was made from; those before and behind
+    The version itself, or that which a custom build was made from; those before and behind
     it where it has no catalog; the oldest or the newest one beyond these; none without any.
     """
     known = versions(program)

@@ -46,7 +46,7 @@ _MAJOR = 2
 
 # What makes stock NCCL connect no more than it uses; a patched build does so by itself.
 LAZY = ("NCCL_CUMEM_ENABLE", "NCCL_RUNTIME_CONNECT")
-# Read by patched builds, or by a plugin that only a build of one's own has.
+# Read by patched builds, or by a plugin that only a custom build has.
 _PATCHED = r"NCCL_(SKIP_TREE_CONNECT|SWITCHLESS_\w+|RING_EDGE_DEVS|RELAY_ENABLE|MESH_\w+)"
 # Read by plugins that NVIDIA's images bring along: HPC-X's network plugin, the inspector.
 _PLUGINS = r"NCCL_(IBEXT_DISABLE|PLUGIN_P2P|(SHARP|UCX|INSPECTOR)_\w+)"

@@ -38,7 +38,7 @@ class Version(NamedTuple):
 
     @property
     def public(self) -> "Version":
-        """The version that a build of one's own was made from."""
+        """The version that a custom build was made from."""
         return self._replace(local=())
 
 

@@ -71,7 +71,8 @@ def site_name(said: str | None, file: Path | None) -> str:
     """The name of the site: as somebody says, or that of the file."""
     name = said or (file.name.partition(".")[0] if file else "mine")
     if not re.fullmatch(LABEL, name):
-        raise click.UsageError(f"'{name}' is no name of a site: lower-case letters, digits and '-'")
+        why = "can't be the name of a site: lower-case letters, digits and '-'"
+        raise click.UsageError(f"'{name}' {why}")
     return name
 
 

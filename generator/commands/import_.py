@@ -24,7 +24,7 @@ def _cables(context: click.Context, option: click.Parameter, said: tuple[str, ..
     for text in said:
         ends = re.fullmatch(r"([a-z0-9-]+):p([01])=([a-z0-9-]+):p([01])", text)
         if ends is None:
-            raise click.BadParameter(f"'{text}' is no cable, such as spark1:p0=spark2:p1")
+            raise click.BadParameter(f"'{text}' is not a cable, such as spark1:p0=spark2:p1")
         cables.append(((ends[1], int(ends[2])), (ends[3], int(ends[4]))))
     return cables
 

@@ -126,7 +126,7 @@ def _sizes(said: str | None) -> tuple[int, ...]:
     """The sizes of the groups, none where nobody asks for groups."""
     words = said.split(",") if said is not None else []
     if not all(re.fullmatch(r" *[1-9][0-9]{0,2} *", word) for word in words):
-        raise click.BadParameter(f"'{said}' is no list of sizes: 2,2,1", param_hint="--groups")
+        raise click.BadParameter(f"'{said}' is not a list of sizes: 2,2,1", param_hint="--groups")
     return tuple(map(int, words))
 
 
@@ -199,7 +199,7 @@ def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
             name, file = Path(output).name.partition(".")[0], output
         if not _LABEL.fullmatch(name):
             raise click.BadParameter(
-                f"'{name}' is no name of a node: NODE={file}", param_hint="--from"
+                f"'{name}' does not name a node: NODE={file}", param_hint="--from"
             )
         try:
             text = Path(file).read_text()
@@ -270,7 +270,7 @@ def _checked(name: str | None, file: Path | None) -> str:
     found = name or _name(file)
     if _LABEL.fullmatch(found):
         return found
-    hint = f"'{found}' is no name of a site: lower-case letters, digits and '-'"
+    hint = f"'{found}' can't be the name of a site: lower-case letters, digits and '-'"
     if name:
         raise click.BadParameter(hint, param_hint="--name")
     raise click.UsageError(f"{hint}; call the file otherwise, or add --name")

@@ -21,7 +21,7 @@ from generator.site import Site
 from generator.sitefile.disk import beside, contents
 from generator.sitefile.source import MAX_BYTES
 
-# GitHub shows no more than ten annotations a step: the rest is to be read in the log.
+# GitHub shows no more than ten annotations per step: the rest is to be read in the log.
 TEXTUAL = ("text", "github")
 
 

@@ -188,7 +188,7 @@ def with_overrides(groups: Sequence[Variables], own: Mapping[str, str]) -> tuple
 def is_raw(value: str) -> bool:
     """Whether Compose would read another value in an environment file than Docker does.
 
-    Compose takes quotes, `$`, `#` and backslashes in such a file for syntax, and trims blanks
+    Compose takes quotes, `$`, `#` and backslashes in such a file for syntax, and trims spaces
     (compose-go, dotenv); Docker takes all behind the first `=` as it stands (docker/cli,
     pkg/kvfile).
     """

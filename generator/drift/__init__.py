@@ -58,7 +58,7 @@ def _strangers(site: Site, captures: Iterable[Capture]) -> Iterator[Remark]:
     known = {node.name for node in site.nodes}
     for capture in captures:
         if capture.node.lower() not in known:
-            message = f"{capture.node} is no node of {site.name}"
+            message = f"{capture.node} is not a node of {site.name}"
             advice = f"its nodes are {listed(sorted(known), 'and')}"
             yield Remark("SG860", DOCUMENTED["SG860"][0], message, advice, Place(capture.archive))
 

@@ -1,4 +1,4 @@
-"""Routes through the nodes of a ring, for TCP between those that are no neighbors.
+"""Routes through the nodes of a ring, for TCP between those that are not neighbors.
 
 RDMA follows no route: a queue pair needs both ends on one cable.
 """
@@ -33,7 +33,7 @@ class Route:
 
 
 def is_routed(kind: str, nodes: int) -> bool:
-    """Whether so many nodes of a kind of topology have some that are no neighbors."""
+    """Whether so many nodes of a kind of topology have some that are not neighbors."""
     return not TOPOLOGIES[kind].reaches_all and nodes >= _FEWEST
 
 

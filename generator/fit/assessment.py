@@ -416,7 +416,7 @@ def _is_own(drafts: Speculative) -> bool:
 
 
 def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
-    """Bytes of a draft model, elements that it caches a token, and what isn't known of it.
+    """Bytes of a draft model, elements that it caches per token, and what isn't known of it.
 
     An EAGLE head is a layer of the model's own kind (vLLM 0.33.0, models/llama_eagle3.py); other
     drafts are models of any shape.
@@ -454,7 +454,7 @@ def _lacking(
 def _beyond(
     model: DeclaredModel, engine: DeclaredEngine, known: Shape, wanted: Requested
 ) -> Iterator[str]:
-    """What only builds of one's own have, whose memory is laid out by no release.
+    """What only custom builds have, whose memory is laid out by no release.
 
     Source: vLLM 0.19.1 has no deepseek_v4; 0.30.0 refuses 8 bits in vllm/models/qwen4_exp/nvidia/
     qsa.py, line 189, and 0.31.0 has them (pull request 55557).

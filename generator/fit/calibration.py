@@ -81,7 +81,7 @@ def _corrections(data: bytes) -> Iterator[Correction]:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError("it is no YAML") from error
     if not isinstance(entries, list):
-        raise ValueError("it is no list")
+        raise ValueError("it is not a list")
     for number, entry in enumerate(entries, start=1):
         yield _correction(number, entry)
 
@@ -90,11 +90,11 @@ def _correction(number: int, entry: object) -> Correction:
     if not isinstance(entry, dict) or set(entry) != _KEYS:
         raise ValueError(f"entry {number} has not the keys {', '.join(sorted(_KEYS))}")
     if not all(isinstance(value, str) for value in entry.values()):
-        raise ValueError(f"entry {number} has a value that is no text or number")
+        raise ValueError(f"entry {number} has a value that is neither text nor a number")
     try:
         more = float(entry["reserve_gib"])
     except ValueError:
-        raise ValueError(f"entry {number}: reserve_gib is no number") from None
+        raise ValueError(f"entry {number}: reserve_gib is not a number") from None
     if not -_MOST_GIB <= more <= _MOST_GIB:
         raise ValueError(f"entry {number}: reserve_gib is not between -64 and 64")
     return Correction(entry["model"], entry["engine"], entry["version"], more)

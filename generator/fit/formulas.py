@@ -250,7 +250,7 @@ def packed_bytes(
 
 
 def grouped_cache_elements(kv_heads: int, head: int, tensor: int, value: int | None = None) -> int:
-    """Elements of KV cache a token, layer and rank: a KV head is copied where there are too few.
+    """Elements of KV cache per token, layer and rank: a KV head is copied where there are too few.
 
     Keys and values count KV heads, not attention heads; a value's head may have another size.
     Source: vLLM 0.33.0, vllm/config/model.py, line 1663, `get_num_kv_heads`: max(1, kv_heads //

@@ -82,7 +82,7 @@ def page(fit: Fit | None) -> Page:
 
 
 def rows(fit: Fit) -> list[Row]:
-    """A row a node, in GiB."""
+    """One row per node, in GiB."""
     return [_row(node) for node in fit.nodes]
 
 

@@ -42,7 +42,7 @@ class Latent:
 
 @record
 class Recurrent:
-    """Layers that keep a state a sequence; sizes in elements.
+    """Layers that keep a state per sequence; sizes in elements.
 
     `keys` and `values` are the widths of all key and value heads together, `state` is the size of
     the state of one layer, `state_bytes` what an element of it takes. Layers of
@@ -114,7 +114,7 @@ class Shape:
 
     No experts is a dense model. A latent KV cache (MLA) is kept whole on every tensor rank, so its
     heads need not divide. Sizes are in elements, contexts and windows in tokens. `cache_elements`
-    is what all layers cache a token, where it was given rather than left to be computed, and
+    is what all layers cache per token, where it was given rather than left to be computed, and
     `cache_bytes` the same of a cache of one type only. `tables_gb` is the size of tables beside the
     layers that engines may keep on disk. `lacks` names the sizes that a group of them is incomplete
     by.

@@ -280,7 +280,7 @@ class _Reader:
         return {key: size for key, size in found.items() if size}
 
     def _dense_layers(self, layers: int) -> int | None:
-        """Layers without experts: the first ones, or each that is no multiple of a step."""
+        """Layers without experts: the first ones, or each that is not a multiple of a step."""
         step = self.get("interleave_moe_layer_step") or self.get("decoder_sparse_step") or 1
         listed = _entries(self.config, "mlp_only_layers")
         frequency = _entries(self.config, "moe_layer_freq")

@@ -15,7 +15,7 @@ def bare_half() -> None:
 
 @documented("SG842")
 def untrimmed_line() -> None:
-    """A line of nccl.conf is NAME=VALUE, without blanks, quotes and `export`.
+    """A line of nccl.conf is NAME=VALUE, without spaces, quotes and `export`.
 
     NCCL takes all before the first `=` for the name and all behind it for the value.
 
@@ -25,7 +25,7 @@ def untrimmed_line() -> None:
 
 @documented("SG844", Severity.WARNING)
 def two_owners() -> None:
-    """One starts a container again: Docker, or a unit.
+    """Either Docker or a unit restarts a container, not both.
 
     With `restart: always` beside a unit both do, one kills what the other has started, and after
     each reboot two start at once.
@@ -34,7 +34,7 @@ def two_owners() -> None:
 
 @documented("SG845")
 def key_in_the_open() -> None:
-    """No key stands in a command, or in a file that is shared.
+    """No key is written in a command or in a shared file.
 
     Whoever may list processes, or ask Docker, reads the one; whoever has the repository, the other.
     """
@@ -42,7 +42,7 @@ def key_in_the_open() -> None:
 
 @documented("SG846", Severity.WARNING)
 def bonded_halves() -> None:
-    """Halves of QSFP ports are in no bond and no bridge.
+    """Halves of QSFP ports are not part of a bond or a bridge.
 
     NCCL spreads over RoCE devices by itself, each with an address in a subnet of its own. Of a bond
     it sees one address, and what its second half could carry is lost.
@@ -51,7 +51,7 @@ def bonded_halves() -> None:
 
 @documented("SG847", Severity.WARNING)
 def set_up_twice() -> None:
-    """One file of netplan sets up an interface.
+    """Only one netplan file sets up an interface.
 
     netplan reads all its files by their names: lists, such as addresses, add up, and of all else
     the last file counts. NVIDIA's assistant writes a file of its own beside one that is there.

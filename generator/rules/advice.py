@@ -16,7 +16,7 @@ from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredMod
     unless="SG501 SG503 SG505 SG602 SG603 SG604 SG620 SG621 SG630 SG631 SG632 SG633 SG634",
 )
 def advice_not_taken(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """What is advised for the model stands in the site.
+    """The site has the flags that are advised for its model.
 
     The flags are those that the model's publisher or a recipe starts it with, as far as the engine
     does not choose them by itself. Parsers are asked for where the site names one of the model's:

@@ -14,7 +14,7 @@ SUBJECTS = {"SG229": ("os",), "SG421": ("nccl",), "SG689": ("engine", "image")}
 
 @rule("SG229", Severity.WARNING)
 def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
-    """The release of DGX OS on the nodes is none that wants something done first.
+    """The nodes do not run a release of DGX OS that needs a workaround.
 
     Said where the site says which release that is, in `defaults.os` or a node's `os`; verify.sh
     looks at the kernel and the driver themselves. Once it is done, a waiver says so.
@@ -42,7 +42,7 @@ def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> I
 
 @rule("SG421", Severity.WARNING, unless="SG401")
 def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The NCCL in the image is none with a known fault.
+    """The NCCL in the image has no known fault.
 
     A deadlock that is reported for 2.30.7 (issue 2334) is not told: no release is known to be
     without it, and a ring needs that one.
@@ -66,9 +66,9 @@ def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG689", Severity.WARNING, suppressed_by="SG609")
 def engine_with_a_fault(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """The engine and its image are none with a known fault.
+    """The engine and its image have no known fault.
 
-    A build of one's own is taken for the version that it was made from.
+    A custom build is taken for the version that it was made from.
 
     Source: `schemas/advisories.yaml`, entry by entry.
 

@@ -44,7 +44,7 @@ def left_over_file() -> None:
 
 @documented("SG805", Severity.NOTE)
 def foreign_file() -> None:
-    """A file that is not of the bundle is left alone.
+    """A file that is not part of the bundle is left alone.
 
     Neither the manifest nor the site knows it, so it is somebody else's: sparkgen says that it is
     there, and never removes it.
@@ -53,7 +53,7 @@ def foreign_file() -> None:
 
 @documented("SG806")
 def name_of_two_sites() -> None:
-    """Sites that are built together have names of their own.
+    """Sites that are built together have different names.
 
     The name of a site is the name of its bundle's folder: one would overwrite the other.
     """
@@ -61,7 +61,7 @@ def name_of_two_sites() -> None:
 
 @documented("SG807")
 def half_written() -> None:
-    """A bundle is whole.
+    """A bundle is complete.
 
     A `sparkgen build` was killed between two files: some are of the bundle before, some of the one
     that it was writing. The next `sparkgen build` finishes it, and takes no file for one that was
@@ -81,7 +81,7 @@ def left_over_bundle() -> None:
 
 @documented("SG809")
 def bundle_of_a_later_version() -> None:
-    """A bundle is not taken back to an earlier version of sparkgen.
+    """A bundle is not rebuilt by an earlier version of sparkgen.
 
     The manifest says that a later sparkgen made it, and this one would undo what has been mended
     since. `sparkgen build` writes nothing then: upgrade sparkgen, or let `--force` build it as it
@@ -91,7 +91,7 @@ def bundle_of_a_later_version() -> None:
 
 @documented("SG820")
 def malformed_policy() -> None:
-    """A policy says which rules it means, what it makes of them, and why.
+    """A policy names rules, what each becomes, and why.
 
     `policy.yaml` stands beside the folder of the sites, or is named by `--policy`:
 
@@ -109,7 +109,7 @@ def malformed_policy() -> None:
 
 @documented("SG821")
 def requirement_of_the_policy() -> None:
-    """A site does what its repository's policy asks for.
+    """A site meets its repository's policy.
 
     `policy.yaml` says why. No waiver of a site takes it back.
     """
@@ -117,7 +117,7 @@ def requirement_of_the_policy() -> None:
 
 @documented("SG830")
 def no_capture() -> None:
-    """A capture is one that capture.sh wrote, and another file is of a kind that sparkgen reads.
+    """A capture was written by capture.sh, and any other file is of a kind that sparkgen reads.
 
     An archive is read in memory and within limits. One with a link, a device, a path that leads
     out of it, control characters, or more in it than a node has to say, is refused as a whole, and
@@ -127,7 +127,7 @@ def no_capture() -> None:
 
 @documented("SG901")
 def own_fault() -> None:
-    """A fault of sparkgen's own.
+    """A fault in sparkgen itself.
 
     No site file should bring it about. Nothing was written. Please report it with the line that was
     printed, which has the place in sparkgen's code, and the site file if you can share it.

@@ -43,7 +43,7 @@ def _node_ends(nodes: Nodes, cable: DeclaredCable) -> list[Endpoint]:
 
 @shape_rule("SG203", unless="SG201 SG218")
 def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A cable ends at port p0 or p1 of a node of the list, or at a switch.
+    """A cable ends at port p0 or p1 of a node of the site, or at a switch.
 
     p0 is the left port, beside the RJ45; p1 the right one. On a switch, one end of each cable is
     the switch's own, SWITCH:PORT.
@@ -67,7 +67,7 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
     switch = next(iter(strangers)) if alone else ""
     if switch and len(strangers[switch]) == len(cabling) > 1 and not did_you_mean(switch, names):
         yield Fault(
-            f"all cables end at '{switch}', which is no node",
+            f"all cables end at '{switch}', which is not a node",
             ("topology", "kind"),
             f"write 'kind: {SWITCH}' if it is a switch",
             related=(Related("first used", strangers[switch][0].path),),
@@ -289,7 +289,7 @@ def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
 
 @shape_rule("SG208", unless="SG201 SG203")
 def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterator[Fault]:
-    """One node is alone, two are on a cable, three to eight in a ring, any number on a switch.
+    """One node is alone, two share a cable, three to eight form a ring, any number use a switch.
 
     NVIDIA joins four by a switch. Rings of four and eight are in use elsewhere, with NCCL kept to
     neighbors; of more nobody has told.
@@ -476,7 +476,7 @@ def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
 
 @shape_rule("SG217", unless=_UNSOUND + " SG207 SG208")
 def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """All nodes cable the same ports to a switch.
+    """All nodes on a switch use the same ports.
 
     p0 of one has no subnet with p1 of another.
 
@@ -530,7 +530,7 @@ def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> 
 
 @shape_rule("SG209", unless=_UNSOUND + " SG208")
 def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """The cables make the topology.
+    """The cables form the topology.
 
     One joins two nodes, and three close a ring of three: each pair of nodes has one.
 
@@ -715,7 +715,7 @@ def different_ports(
 
 @shape_rule("SG212", Severity.WARNING, unless=_UNSOUND + " SG208 SG209")
 def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A second cable between two nodes brings no speed.
+    """A second cable between two nodes adds no speed.
 
     One cable carries all that a node's PCIe links do.
 
@@ -747,7 +747,7 @@ def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG221")
 def long_copper(cabling: Cabling) -> Iterator[Fault]:
-    """A direct-attach copper cable of 200 Gb/s reaches five meters.
+    """A direct-attach copper cable of 200 Gb/s is at most five meters long.
 
     A longer one is optical, or it does not come up.
 
@@ -770,7 +770,7 @@ def long_copper(cabling: Cabling) -> Iterator[Fault]:
 
 @shape_rule("SG214", Severity.WARNING, unless=_UNSOUND + " SG207 SG208")
 def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """All cables of a port number end at one switch.
+    """All cables of a port number end at the same switch.
 
     They share a subnet, so the switches would have to be joined. More often one of the names is
     misspelt: a switch's name is free text, and nothing else would notice.

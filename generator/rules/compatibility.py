@@ -30,7 +30,7 @@ _LENGTH = re.compile(
 
 @rule("SG526", Severity.WARNING, unless="SG501 SG503")
 def context_made_longer(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A context beyond what the model was made for is asked for in the open, and costs quality.
+    """A context beyond what the model supports is requested explicitly, and costs quality.
 
     The engine's override takes it, and answers to long prompts get worse. Of a context that YaRN
     makes, or that the model's configuration is given, under the engine's flags, nothing is said.
@@ -91,7 +91,7 @@ def _overrides(engine: DeclaredEngine) -> Iterator[str]:
 
 @rule("SG527", Severity.NOTE, unless="SG501 SG503")
 def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A format is one whose kernels are known to be right on a GB10.
+    """The kernels for the model's format are known to be right on a GB10.
 
     CUTLASS's kernels for NVFP4 were not made for compute capability 12.1: with images of vLLM up to
     0.19 some models in NVFP4 answered garbage without an error, or stopped with an illegal
@@ -181,7 +181,7 @@ def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
 
 @rule("SG529", unless="SG501 SG503 SG603")
 def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Layers that are given for the stages are those of the model, a number a stage.
+    """Explicit layers of stages add up to the model's layers, with one number per stage.
 
     The engine refuses to start otherwise.
 
@@ -218,7 +218,7 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
 
 @rule("SG530", Severity.WARNING, unless="SG501 SG503")
 def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A model whose download wants a token has one among the secrets.
+    """A model that needs a token for its download has one among the secrets.
 
     Engines run offline; the model is downloaded before the first start, on the nodes, and its
     publisher lets only those have it who accepted the license. The bundle's README reads the token

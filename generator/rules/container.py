@@ -41,7 +41,7 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
 
 @rule("SG617", Severity.WARNING, unless="SG615")
 def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """A bound of memory is below the memory that there is.
+    """A memory limit is below the node's memory.
 
     A container may have all of the node's memory unless it is told otherwise, and the node freezes
     before a bound above that is reached. What lies in /dev/shm is memory too.
@@ -146,7 +146,7 @@ def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG687")
 def folder_of_one_node(model: DeclaredModel, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """A node's own place of the model stands for the folder that `model.source` names.
+    """A node's own path of the model replaces a folder named by `model.source`.
 
     The container sees it there, so that all ranks are given one path. A model of the hub is read
     from its cache, which `model.cache` and the node's login say.

@@ -36,7 +36,7 @@ MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 @rule("SG602")
 def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The launcher is one of the engine's own.
+    """The engine has the launcher.
 
     Each engine joins its nodes in ways of its own.
 
@@ -108,7 +108,7 @@ def _nodes(count: int) -> str:
 
 @rule("SG605", Severity.WARNING)
 def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The image holds the engine and version that the site says.
+    """The image contains the engine and version that the site names.
 
     The flags of a bundle are those of the version in the site file.
 
@@ -142,7 +142,7 @@ def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG606", Severity.WARNING)
 def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The image holds the NCCL that the site says.
+    """The image contains the NCCL that the site names.
 
     What a bundle sets for NCCL is for the version in the site file. In the example the image is
     known to hold NCCL 2.30.7.
@@ -170,7 +170,7 @@ def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG607", unless="SG602")
 def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An image for the launcher Ray has Ray inside.
+    """An image for the launcher Ray contains Ray.
 
     vLLM itself does not need Ray, and its images have had none since 0.19: the container would end
     at `ray start`.
@@ -204,7 +204,7 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG612", Severity.WARNING, unless="SG602")
 def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An image for the launcher Ray is known to have Ray inside.
+    """An image for the launcher Ray is known to contain Ray.
 
     This is SG607 where nobody has looked into the image: `docker run --rm --entrypoint ray IMAGE
     --version` does.
@@ -235,7 +235,7 @@ def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 def port_of_two_services(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], service_ports: PortsOfNodes
 ) -> Iterator[Fault]:
-    """No two services of a node have one port.
+    """No two services of a node use the same port.
 
     The second one would not start. Ray's workers take ports 10002 to 19999 of every node.
 
@@ -281,7 +281,7 @@ def port_of_two_services(
 
 @rule("SG611", unless="SG602 SG603")
 def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Every port that is written is one that something opens.
+    """Something opens every port that is written.
 
     The name is that of a service of another launcher or engine.
 

@@ -199,7 +199,7 @@ def devices_that_are_not_there(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG427", suppressed_by="SG402")
 def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A rank is not given by a variable.
+    """No variable sets a rank.
 
     `env` is the same on all nodes, so all of them would take themselves for one rank. sparkgen
     gives each node its own, by the engine's flags.
@@ -280,7 +280,7 @@ def comment_in_a_value(
 ) -> Iterator[Fault]:
     """A variable's value does not end in what was meant as a comment.
 
-    YAML takes a '#' for the start of a comment where a blank stands before it, and '//' never. What
+    YAML takes a '#' for the start of a comment where a space stands before it, and '//' never. What
     is written in quotes is meant as it stands.
 
     Source: YAML 1.2.2, section 6.6.
@@ -303,7 +303,7 @@ def comment_in_a_value(
             yield Fault(
                 f"'{value}' ends in what looks like a comment",
                 path,
-                f"write {meant}, and a blank and '#' before the comment; or quotes around all",
+                f"write {meant}, and a space and '#' before the comment; or quotes around all",
                 proposals=replacements(path, [int(meant) if meant.isdigit() else meant]),
             )
 

@@ -131,7 +131,7 @@ _HAVE_IT = "put it beside the site file, or write 'path:' for a file that lies o
 def two_files_at_one_place(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """Each file has a place of its own in the container.
+    """No two files have the same path in the container.
 
     Of two mounts at one place the later one hides the other. A place inside something that is
     mounted read-only is refused by Docker: it would have to make the file to mount over there. What
@@ -240,7 +240,7 @@ def file_of_an_unknown_node(
 
 @rule("SG694")
 def no_file_at_all(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A file is a file or a folder: no device, no socket, and nothing that the kernel makes up.
+    """A file is a regular file or a folder, not a device, a socket or a file of the kernel.
 
     Who may write to Docker's socket is root on the node, read-only mount or not.
 
@@ -258,7 +258,7 @@ def no_file_at_all(engine: DeclaredEngine) -> Iterator[Fault]:
         for key, place in (("path", file.path), ("target", file.target)):
             if place and _within(place, _NO_FILES):
                 yield Fault(
-                    f"{place} is no file, and is not mounted as one",
+                    f"{place} is not a file, and is not mounted as one",
                     _path(file, key),
                     "write it under 'devices' of 'engine.container'"
                     if place.startswith("/dev/")
@@ -282,7 +282,7 @@ class _Named:
 def path_that_is_not_in_the_container(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """A file that an argument or a variable names is there in the container.
+    """A file that an argument or a variable names is in the container.
 
     The engine sees its image, the model's cache or folder, and what `files` lists; of the node's
     own folders it sees nothing. A chat template that isn't there ends the start, a library in
@@ -317,7 +317,7 @@ def path_that_is_not_in_the_container(
 
 @rule("SG696", suppressed_by=_SAID)
 def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A file that an argument names has its whole path.
+    """A file that an argument names has its full path.
 
     A path that begins elsewhere than at / is looked for in the folder that the image works in.
 
@@ -340,7 +340,7 @@ def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
         if is_relative_file(name, text):
             source = text.removeprefix("./").removeprefix("~/")
             yield Fault(
-                f"'{text}' is no whole path, and no file of the container",
+                f"'{text}' is neither a full path nor a file of the container",
                 key,
                 f"write '{FILES}/{source.removeprefix('files/')}', and the file under 'files'",
                 proposals=_carry(engine, key, source),

@@ -18,7 +18,7 @@ Services = Mapping[str, Settings]
 
 @rule("SG260", unless="SG201")
 def node_of_the_gateway(services: Services, nodes: Nodes) -> Iterator[Fault]:
-    """The gateway is on a node of the list.
+    """The gateway is on a node of the site.
 
     Bad:
         services:
@@ -99,7 +99,7 @@ def engine_out_of_reach(
 
 @rule("SG262")
 def compromised_gateway(services: Services) -> Iterator[Fault]:
-    """No release of LiteLLM is used that is reported as compromised.
+    """The release of LiteLLM is not reported as compromised.
 
     1.82.7 and 1.82.8 were published by a thief of credentials, and stole those of the machine.
     1.107.0 is reported as compromised too.
@@ -136,7 +136,7 @@ _RELEASE = r":(?:main-)?v?(\d+\.\d+\.\d+)(?![\d])[^/]*$"
 
 @rule("SG263")
 def path_without_a_route(services: Services) -> Iterator[Fault]:
-    """Behind the gateway are the paths of the OpenAI API.
+    """The gateway serves paths of the OpenAI API alone.
 
     It sends a request to an engine by the model that is asked. What else an engine serves is of
     that engine, and is asked there.

@@ -1,4 +1,4 @@
-"""Rules about who talks to whom where most nodes are no neighbors: on a ring of four or more."""
+"""Rules about who talks to whom where most nodes are not neighbors: on a ring of four or more."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -169,7 +169,7 @@ def layout_nobody_reports(
     fabric: Fabric,
     topology: Topology,
 ) -> Iterator[Fault]:
-    """On a ring of four or more the model is split by tensors, as others run it.
+    """On a ring of four or more, the model is split by tensors, as in the reports of such rings.
 
     That is in use at a dozen places, with vLLM and SGLang. Other layouts that keep to the cables
     should work, as NCCL's source has it, and nobody has said that they do.
@@ -214,7 +214,7 @@ _ONCE_IT_RUNS = "waive this once it runs, and tell others"
 def ray_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more Ray does not start the ranks.
+    """On a ring of four or more, Ray does not start the ranks.
 
     It numbers them as it likes, and there they have to follow the cables.
 
@@ -250,7 +250,7 @@ def ray_on_a_long_ring(
 def all_to_all_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more no rank sends to all others.
+    """On a ring of four or more, no rank sends to all others.
 
     An all-to-all, by which some back ends spread experts or share a KV cache, connects ranks that
     no cable joins. Those that gather and reduce keep to neighbors.

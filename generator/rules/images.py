@@ -37,7 +37,7 @@ def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) 
     for index, mod in enumerate(engine.derived.mods if engine.derived else ()):
         if "run.sh" not in [file.path for file in sources[mod].files]:
             yield Fault(
-                f"{mod} is no folder with a run.sh",
+                f"{mod} is not a folder with a run.sh",
                 ("engine", "image", "mods", index),
                 "name the folder that holds run.sh, or write a file under 'files'",
             )
@@ -47,7 +47,7 @@ def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) 
 def script_without_the_engine(
     engine: DeclaredEngine, sources: Mapping[str, Source]
 ) -> Iterator[Fault]:
-    """A script that prepares the container becomes the engine in the end.
+    """A script that prepares the container ends by starting the engine.
 
     It is given the engine's command, and runs each time that the container starts. Without `exec`
     the engine would not hear that it is to stop.
@@ -75,7 +75,7 @@ def script_without_the_engine(
 
 @rule("SG699", Severity.WARNING, unless="SG691 SG698")
 def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
-    """A script that prepares the container fetches nothing.
+    """A script that prepares the container downloads nothing.
 
     It runs at each start, on each node: what it fetches may have moved meanwhile, differ between
     nodes, or be out of reach. An image that is built once has it for good.
@@ -105,7 +105,7 @@ def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source])
 
 @rule("SG616")
 def added_to_an_image(engine: DeclaredEngine) -> Iterator[Fault]:
-    """What is added to an image is what its engine lacks for several nodes.
+    """What is added to an image is what its engine needs for several nodes.
 
     vLLM's images have no Ray since 0.19, NVIDIA's of TensorRT-LLM no SSH server, and llama.cpp's no
     RPC, which is built in: from the commit of `engine.version`, a number of a build as in b10776.

@@ -14,7 +14,7 @@ def node_of_another_site() -> None:
 
 @documented("SG861")
 def lost_link() -> None:
-    """Every half of a cabled port is there and has a link.
+    """Every half of a cabled port exists and has a link.
 
     A cable that was pulled, or one that has come loose, takes both halves with it. Without any
     cable the system may take the ConnectX-7 away altogether.
@@ -32,7 +32,7 @@ def other_address() -> None:
 
 @documented("SG863")
 def other_image() -> None:
-    """The engine runs the image of the bundle, and the content that is locked.
+    """The engine runs the bundle's image, with the locked digest.
 
     A tag that moved, or a node that pulled later, has another image under the same name.
     """
@@ -40,7 +40,7 @@ def other_image() -> None:
 
 @documented("SG864")
 def other_model() -> None:
-    """The cache of the hub has the model, at the commit that is locked.
+    """The Hugging Face cache has the model at the locked commit.
 
     Offline an engine takes what `refs/main` names, whatever that has come to be.
     """
@@ -48,7 +48,7 @@ def other_model() -> None:
 
 @documented("SG865")
 def other_variable() -> None:
-    """Variables of the running engine, and lines of nccl.conf, are those of the bundle.
+    """The running engine's variables and the lines of nccl.conf are those of the bundle.
 
     A container keeps the environment that it was started with.
     """
@@ -64,7 +64,7 @@ def unit_that_is_down() -> None:
 
 @documented("SG867", Severity.WARNING)
 def versions_that_differ() -> None:
-    """Driver, kernel, firmware and release are the same on all nodes, as is what an engine runs.
+    """All nodes have the same driver, kernel, firmware and release, and run the same engine.
 
     An image's tag and a model's revision are names: each node has what they meant when it pulled.
 

@@ -19,7 +19,7 @@ _A_FOLDER = "move it to a folder, such as /srv/models"
 
 @rule("SG653")
 def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """llama.cpp is given a GGUF file, and no other engine is.
+    """llama.cpp, and no other engine, is given a GGUF file.
 
     `file` is its path on the head. Of a model in parts it is the first part; the others lie beside
     it.
@@ -128,7 +128,7 @@ def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Itera
 
 @rule("SG655", engine=NAME)
 def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A GGUF file says itself how it is quantized, and has no revision.
+    """A GGUF file states its own quantization, and has no revision.
 
     llama.cpp has no flag for either.
 
@@ -247,7 +247,7 @@ def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG673", unless=FIRST, suppressed_by=SAID, engine=NAME)
 def refused_by_llama_cpp(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """A site asks nothing of llama.cpp that ends its start.
+    """No setting makes llama.cpp fail at its start.
 
     Source: llama.cpp, common/arg.cpp and src/llama-context.cpp; each condition names its line in
     generator/engines/llama_cpp/startup.py.

@@ -14,7 +14,7 @@ _IMAGE = ("engine", "image")
 
 @documented("SG850")
 def unreadable_lock() -> None:
-    """The lock beside a site is one that `sparkgen lock` wrote.
+    """The lock beside a site was written by `sparkgen lock`.
 
     `sites/lab.lock.yaml` is the lock of `sites/lab.yaml`. It is not to be edited: write it anew, or
     take it away.
@@ -23,7 +23,7 @@ def unreadable_lock() -> None:
 
 @documented("SG851", Severity.WARNING)
 def older_lock() -> None:
-    """A lock knows the image and the model that its site names.
+    """A lock has the image and the model that its site names.
 
     The site has been given another image, model or revision since the lock was written, and what is
     new is not locked. Capture the nodes once they have it, and run `sparkgen lock` again.

@@ -18,10 +18,10 @@ _NAMES = (RJ45, WIFI, *(Half(port, half).interface for port in PORTS for half in
 def misspelt_interface_of_control(
     nodes: Nodes, topology: Topology, document: Document
 ) -> Iterator[Fault]:
-    """Where control traffic takes management, its interface is one that a Spark has.
+    """Where control traffic uses management, its interface is one that a Spark has.
 
     Sockets are bound to the interface by name. Every Spark has the same six: enP7s7, wlP9s9 and
-    those of the QSFP ports; a name that is one letter off is none of them. Names are case
+    those of the QSFP ports; a name that is one letter off is not one of them. Names are case
     sensitive.
 
     Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX-7 interfaces.
@@ -50,7 +50,7 @@ def misspelt_interface_of_control(
 
 @rule("SG321", Severity.WARNING, unless="SG320 SG201")
 def misspelt_interface(nodes: Nodes, document: Document) -> Iterator[Fault]:
-    """The management interface is one that a Spark has, or is named like none of them.
+    """The management interface is not a misspelt name of one that a Spark has.
 
     Every Spark has the same six; a name that is one letter off is hardly that of another card.
 

@@ -148,7 +148,7 @@ def no_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG503")
 def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
-    """The architecture of a model of the catalog is not written again.
+    """The architecture of a model in the catalog is not written again.
 
     The catalog knows the shape of its models; `architecture` is for a `source`.
 
@@ -173,7 +173,7 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG506", unless="SG503")
 def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
-    """The kinds of a model's layers are as many as its layers.
+    """The layers of each kind add up to the model's layers.
 
     Each layer mixes tokens in one way: attention over all of them or over a window, linear
     attention, or Mamba. Layers that are attention and Mamba at once are counted as both, and then
@@ -212,7 +212,7 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG507", unless="SG503")
 def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
-    """A shape is one that a model can have.
+    """The shape of a model is possible.
 
     KV heads are shared by as many attention heads each, and a layer without a size of its heads is
     as wide as all of them; with one it is at least in rows of 64, as in every model of the catalog.
@@ -241,13 +241,13 @@ def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
         )
     elif known.hidden_size and not known.head_dim and known.hidden_size % known.heads:
         yield Fault(
-            f"a width of {known.hidden_size} is no multiple of {known.heads} heads",
+            f"a width of {known.hidden_size} is not a multiple of {known.heads} heads",
             ("model", "architecture", "hidden_size"),
             "write hidden_size of the model's config.json, and 'head_dim' if it has one",
         )
     elif known.hidden_size and known.hidden_size % known.heads and known.hidden_size % _ROW:
         yield Fault(
-            f"a width of {known.hidden_size} is no multiple of {known.heads} heads, nor of {_ROW}",
+            f"a width of {known.hidden_size} is not a multiple of {known.heads} heads or of {_ROW}",
             ("model", "architecture", "hidden_size"),
             "write hidden_size of the model's config.json",
         )
@@ -259,7 +259,7 @@ _ROW = 64
 
 @rule("SG504", unless="SG501 SG503")
 def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A context is no longer than the model was made for.
+    """A context is no longer than the model supports.
 
     Engines refuse to start with a longer one, unless YaRN or their own override is asked for.
 
@@ -315,7 +315,7 @@ def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
 
 @rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603")
 def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A build of one's own divides heads as the engine does, unless a patch pads them.
+    """A custom build divides heads as the engine does, unless a patch pads them.
 
     This is SG510 for a version with a local part. Patches that fill up the heads of a model make
     three tensor ranks possible; without one the engine stops at its start.

@@ -58,7 +58,7 @@ def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
 
 @rule("SG305", unless="SG203")
 def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A cable that gives subnets gives one for each half.
+    """A cable with explicit subnets has one for each half.
 
     A QSFP port is two halves with an interface each, and each needs a subnet of its own.
 
@@ -87,7 +87,7 @@ def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG311", unless="SG305 SG316")
 def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
-    """On a switch a port number has the same two subnets on every node.
+    """On a switch, a port number has the same two subnets on every node.
 
     Otherwise the nodes are on one wire and do not meet.
 
@@ -205,7 +205,7 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 
 @rule("SG302", unless="SG303 SG305 SG311 SG316")
 def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
-    """Fabric and management are apart.
+    """Fabric and management networks do not overlap.
 
     Where they overlap, a node reaches its peers by the wrong one.
 
@@ -247,7 +247,7 @@ def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -
 
 @rule("SG304", unless="SG303 SG305 SG311 SG316")
 def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
-    """A node's host number is an address of every subnet that it is on.
+    """A node's host number fits every subnet that the node is on.
 
     A /25 has hosts 1 to 126; host 200 would be in the next subnet.
 
@@ -293,7 +293,7 @@ def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterat
 def common_ranges(
     fabric: Fabric, cabling: Cabling, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """The fabric keeps off ranges that something else on the node is likely to use.
+    """The fabric avoids ranges that something else on the node is likely to use.
 
     These are 192.168.0.0/24 and 192.168.1.0/24 of home routers, Docker's 172.17.0.0/16 and
     Tailscale's 100.64.0.0/10. A home router's range is free where the site says which other network
@@ -351,7 +351,7 @@ def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 
 @rule("SG308", unless="SG304 SG305 SG316")
 def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """All subnets of a ring have one prefix length.
+    """All subnets of a ring have the same prefix length.
 
     NCCL finds the port to a peer by comparing addresses, by a single prefix length for all of them.
 
@@ -394,7 +394,7 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
 
 @rule("SG307", unless="SG201 SG208", of_serving=True)
 def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Control traffic takes a network that every node is on.
+    """Control traffic uses a network that every node is on.
 
     On a ring no fabric interface reaches all peers, so only management is left.
 
@@ -439,7 +439,7 @@ def managed_control(nodes: Nodes, topology: Topology) -> bool:
 
 @rule("SG309", unless="SG201 SG202 SG208 SG307", of_serving=True)
 def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Where control traffic takes management, all nodes are in one network.
+    """Where control traffic uses management, all nodes are in one network.
 
     Control traffic is not routed: a node of another network is not found.
 
@@ -553,7 +553,7 @@ def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG313", unless="SG201 SG202")
 def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
-    """A gateway is another machine of the management network.
+    """A node's gateway is another machine of the management network.
 
     The fabric has none: its subnets lead from one port to the next and no further, and a default
     route into one would take the node off the Internet.
@@ -602,7 +602,7 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
 def port_of_the_system(
     engine: DeclaredEngine, nodes: Nodes, service_ports: PortsOfNodes
 ) -> Iterator[Fault]:
-    """No service takes a port of DGX OS.
+    """No service uses a port of DGX OS.
 
     SSH has 22 and the DGX Dashboard 11000 on every Spark; containers share the host's network, so
     nothing of the site could bind them.
@@ -636,7 +636,7 @@ _SYSTEM = {22: "SSH", 11000: "the DGX Dashboard"}
 
 @rule("SG315", unless="SG201")
 def management_inside_the_machine(nodes: Nodes) -> Iterator[Fault]:
-    """Management is on a network of other machines.
+    """The management network reaches other machines.
 
     Behind lo, docker0, Docker's other bridges, virbr* and veth* is the machine itself, or its
     containers. A bridge that a network card is part of is fine.

@@ -36,7 +36,7 @@ def _repeated(
 
 @shape_rule("SG201")
 def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
-    """Every node has a name of its own.
+    """No two nodes have the same name.
 
     It names a host, a folder of the bundle and cable ends.
 
@@ -61,7 +61,7 @@ def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
 
 @shape_rule("SG202", unless="SG201")
 def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
-    """Every node has a management address of its own.
+    """No two nodes have the same management address.
 
     Two nodes with one address answer for each other, now one, now the other.
 
@@ -94,7 +94,7 @@ def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
 
 @shape_rule("SG206", unless="SG201")
 def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
-    """Every node has a host number of its own.
+    """No two nodes have the same host number.
 
     It is the node's address on every fabric subnet: host 11 is 10.100.0.11 on 10.100.0.0/24. Nodes
     without `host` count from 11 in the order of the list.

@@ -20,7 +20,7 @@ def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 
     SGLang's HiCache has files since 0.5.19, each rank its own. vLLM's native connector has them
     since 0.22, for ranks of one machine: over several nodes it hands out blocks of others without a
-    word, and LMCache finds none. A build of one's own may have mended that. LMCache keeps blocks of
+    word, and LMCache finds none. A custom build may have mended that. LMCache keeps blocks of
     attention alone: with it vLLM does not start for a model with layers of Mamba or of linear
     attention.
 

@@ -42,7 +42,7 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
         if name not in known:
             free = [port for port in known if port not in cabled]
             yield Fault(
-                f"'{name}' is no port of a node",
+                f"'{name}' is not a port of a node",
                 end.path,
                 did_you_mean(name, free) or "write NODE:p0 or NODE:p1",
                 proposals=replacements(end.path, all_nearest(name, free)),
@@ -69,7 +69,7 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
 
 @rule("SG316", unless="SG203 SG305")
 def addresses_of_a_cable(nodes: Nodes, cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
-    """A cable that gives addresses gives one to each end that is a node, in one subnet per half.
+    """A cable with explicit addresses has one for each end at a node, in one subnet per half.
 
     The first list is of half 0, the second of half 1; in each the ends stand in the order of
     `endpoints`. The end at a switch has none.

@@ -27,7 +27,7 @@ def yaml() -> None:
 
 @documented("SG002")
 def tabs() -> None:
-    """Indentation is made of blanks.
+    """Indentation is made of spaces.
 
     YAML takes no tab for one, since nobody can see how many columns a tab is.
 
@@ -107,7 +107,7 @@ def encoding() -> None:
 
 @documented("SG007")
 def too_much() -> None:
-    """A site file is of a size that a site can have.
+    """A site file is no larger than a site can be.
 
     That is 4 MiB, 500,000 values with aliases written out, and 40 levels. A site of 244 nodes takes
     some 60 KiB; what is larger is another file, or one made to stop its reader.
@@ -116,7 +116,7 @@ def too_much() -> None:
 
 @documented("SG008")
 def endless_alias() -> None:
-    """An alias does not stand inside of what it repeats.
+    """An alias is not inside the node that it repeats.
 
     Written out, the value would have no end.
 
@@ -134,7 +134,7 @@ def endless_alias() -> None:
 
 @documented("SG009")
 def text_keys() -> None:
-    """A key is a text.
+    """A key is text.
 
     YAML lets lists and mappings be keys; nothing in a site file is named by one.
 
@@ -167,7 +167,7 @@ def tags() -> None:
 
 @documented("SG011", Severity.WARNING)
 def style() -> None:
-    """The style of a site file is what yamllint's defaults ask for.
+    """A site file has the style that yamllint asks for by default.
 
     The finding ends with the name of yamllint's rule. Comments, line length, `---` and `yes` are
     left to the author. Only `sparkgen validate` looks at style.
@@ -184,10 +184,10 @@ def style() -> None:
 
 @documented("SG012")
 def odd_blanks() -> None:
-    """The blanks around keys, colons and dashes are plain ones.
+    """Keys, colons and dashes have plain spaces around them.
 
-    A page on the web or a word processor writes blanks that do not break, or that have no width.
-    They look like blanks, and to YAML they are letters. In a text such as `description` they may
+    A page on the web or a word processor writes spaces that do not break, or that have no width.
+    They look like spaces, and to YAML they are letters. In a text such as `description` they may
     stand.
 
     Source: YAML 1.2.2, section 6.1 (indentation is made of spaces, U+0020).
@@ -196,7 +196,7 @@ def odd_blanks() -> None:
 
 @documented("SG013")
 def base() -> None:
-    """The base that a site extends is a file below the site's folder, and extends no other.
+    """The base of a site is a file below the site's folder, and extends no other.
 
     Mappings are merged by key; lists and all else that the site says take the place of what the
     base says. Findings name the file that they are about. A second level would hide from a reader
@@ -212,7 +212,7 @@ def base() -> None:
 
 @documented("SG101")
 def known_keys() -> None:
-    """Every key is one that the site format has.
+    """Every key is part of the site format.
 
     A misspelt key would otherwise be a setting that silently does nothing.
 
@@ -228,7 +228,7 @@ def known_keys() -> None:
 
 @documented("SG102")
 def required_keys() -> None:
-    """No key is missing that a site can't be without.
+    """No required key is missing.
 
     Bad:
         nodes:
@@ -245,7 +245,7 @@ def required_keys() -> None:
 
 @documented("SG103")
 def kinds_of_values() -> None:
-    """A value is of the kind that its key takes.
+    """A value has the type that its key takes.
 
     Kinds are text, numbers, true or false, lists and mappings. Values are read with YAML 1.2's
     meanings, so `yes` is a text, and so is `011`: some readers take it for octal.
@@ -264,7 +264,7 @@ def kinds_of_values() -> None:
 
 @documented("SG104")
 def choices() -> None:
-    """A value is one of those that its key takes.
+    """A value is one of its key's choices.
 
     Bad:
         topology:
@@ -278,7 +278,7 @@ def choices() -> None:
 
 @documented("SG105")
 def ranges() -> None:
-    """A number is in the range of its key.
+    """A number is within its key's range.
 
     Bad:
         topology:
@@ -294,7 +294,7 @@ def ranges() -> None:
 
 @documented("SG106")
 def forms() -> None:
-    """A text has the form that its key asks for.
+    """A text has the form that its key requires.
 
     Names become hosts, folders and units, addresses become netplan, and flags and variables become
     command lines: each takes only what is safe and sound there.
@@ -313,7 +313,7 @@ def forms() -> None:
 
 @documented("SG107")
 def lengths() -> None:
-    """A text or a list has as many characters or entries as its key takes.
+    """A text or a list is as long as its key allows.
 
     Bad:
         cabling:
@@ -343,7 +343,7 @@ def empty_values() -> None:
 
 @documented("SG109")
 def exclusive_keys() -> None:
-    """Of two keys that exclude each other one is written.
+    """Of two keys that exclude each other, only one is written.
 
     Bad:
         model:
@@ -358,7 +358,7 @@ def exclusive_keys() -> None:
 
 @documented("SG190", Severity.WARNING)
 def useless_waiver() -> None:
-    """A waiver silences a warning that is there.
+    """A waiver names a warning that the site has.
 
     One that doesn't was left behind, or was never right: no such rule, an error, another place. A
     waiver names the rule and the place as the finding prints them, and says why.

@@ -10,7 +10,7 @@ from generator.sitefile.declaration import Identity
 
 @rule("SG191")
 def version_of_sparkgen(identity: Identity) -> Iterator[Fault]:
-    """The sparkgen that reads a site is as late as the site requires.
+    """The sparkgen that reads a site is at least as new as the site requires.
 
     An earlier one would call a later bundle stale, and take back what has been mended since.
 

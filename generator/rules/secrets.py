@@ -65,7 +65,7 @@ def value_of_a_secret(document: Document) -> Iterator[Fault]:
 def name_that_is_taken(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """A secret has a name that nothing else has.
+    """A secret's name is not used for anything else.
 
     The file of secrets is read last: a secret with the name of a variable that sparkgen derives, or
     that `env` sets, would take its place, and no review would see it.
@@ -98,13 +98,13 @@ def name_that_is_taken(
             yield Fault(
                 f"{name} has a value in 'env', which a secret would replace",
                 path,
-                "take it out here if it is no secret, or there if it is one",
+                "take it out here if it is not a secret, or there if it is",
                 related=(other,),
                 proposals=removal(path) + removal(("engine", "env", name)),
             )
         elif name in derived:
             yield Fault(
-                f"{name} is no secret: sparkgen derives it, and a secret would replace it",
+                f"{name} is not a secret: sparkgen derives it, and a secret would replace it",
                 path,
                 "take it out",
                 proposals=removal(path),

@@ -83,7 +83,7 @@ def key_of_some_paths(
     is_behind_proxy: bool,
     takes_proxy: bool,
 ) -> Iterator[Fault]:
-    """A key of vLLM protects some of its paths, and the proxy all.
+    """A key of vLLM protects only some of its paths; the proxy protects all.
 
     It asks for the key below `/v1`, and since 0.22 below `/v2` and `/inference`. `/invocations`
     answers like the chat does, `/scale_elastic_ep` changes the engine, and
@@ -117,7 +117,7 @@ def key_of_some_paths(
 
 @rule("SG705", unless="SG602")
 def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A hardened container is one of Docker's, with no login in it.
+    """A hardened container is run by Docker, and nobody logs in to it.
 
     The ranks of an MPI world log in to each other's containers, and sshd needs capabilities for
     that. Under Slurm it is pyxis that starts the containers.

@@ -40,7 +40,7 @@ def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
 
 @rule("SG240")
 def group_twice(groups: Groups) -> Iterator[Fault]:
-    """Every group has a name of its own.
+    """No two groups have the same name.
 
     It names a unit, a container and folders of each node.
 
@@ -72,7 +72,7 @@ def group_twice(groups: Groups) -> Iterator[Fault]:
 
 @rule("SG241", unless="SG201 SG203")
 def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """A group's nodes are nodes of the list, each once.
+    """A group names nodes of the site, each once.
 
     Bad:
         groups:
@@ -139,7 +139,7 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG243", unless="SG240")
 def like_another_group(groups: Groups) -> Iterator[Fault]:
-    """A group is like one of as many nodes that has a model and an engine written out.
+    """`like` names a group of the same size with a model and an engine of its own.
 
     Its engine is split over the nodes as that one's is.
 
@@ -253,7 +253,7 @@ def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool
 
 @rule("SG248", unless="SG201 SG241")
 def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """What is for one address stands before the gateway where there are groups.
+    """With groups, a service for one address needs the gateway.
 
     The proxy and the chat page ask one address, and the engines of groups have several: the gateway
     makes them one.
@@ -283,7 +283,7 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
 
 @rule("SG251", unless="SG240")
 def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
-    """What is active is the group itself, or one of its alternatives.
+    """The active engine is the group's own or one of its alternatives.
 
     Its unit is enabled at the first installation, and `verify.sh` expects it to run.
 
@@ -310,7 +310,7 @@ def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
             path = (*group.entry, "active")
             guess = did_you_mean(active, names)
             yield Fault(
-                f"'{active}' is none of what {group.name} can serve",
+                f"'{active}' is neither '{group.name}' nor one of its alternatives",
                 path,
                 guess or f"write {listed(names)}, or add it to 'alternatives'",
                 proposals=replacements(path, misspelt(active, all_nearest(active, names))),
@@ -319,7 +319,7 @@ def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
 
 @rule("SG252", unless="SG240 SG243")
 def turns_of_a_job(groups: Groups) -> Iterator[Fault]:
-    """What takes turns on the same nodes is started by a unit of systemd.
+    """Alternatives are started by systemd units.
 
     A job of Slurm has no unit that could stop the others; the queue decides when it starts.
 
@@ -406,7 +406,7 @@ def _served(groups: Groups) -> Iterator[tuple[DeclaredGroup, DeclaredModel, str,
 
 @rule("SG255", Severity.WARNING, unless="SG240 SG243 SG249")
 def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """Replicas behind the gateway take prompts of the same length.
+    """Replicas behind the gateway have the same context length.
 
     The gateway sends a request to whichever has least to do. A prompt that is too long for one of
     them is refused half of the time.

@@ -143,7 +143,7 @@ _ATTENTION = {"attn-dp-size", "attention-data-parallel-size"}
 
 @rule("SG671", unless=FIRST, suppressed_by=SAID, engine=NAME)
 def refused_by_sglang(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """A site asks nothing of SGLang that ends its start.
+    """No setting makes SGLang fail at its start.
 
     It checks its settings against each other, against the model and against the GPU.
 

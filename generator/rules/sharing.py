@@ -37,7 +37,7 @@ from generator.sitefile.source import Document, value_at
 
 @rule("SG245", unless="SG201 SG241 SG602 SG608")
 def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
-    """Engines on one node have ports of their own.
+    """Engines on one node do not share ports.
 
     The second one would not start. Alternatives may have the same, for one of them runs at a time.
 
@@ -88,7 +88,7 @@ def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
 
 @rule("SG246", unless="SG201 SG241")
 def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """The engines of a node leave the system what it needs to live.
+    """The engines of a node leave the system the memory that it needs to run.
 
     Each of them takes its `memory_utilization` of all that is visible, and looks at its start
     whether so much is free: what the others hold already is not. Together 0.92 and more is refused,
@@ -123,7 +123,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG254", Severity.WARNING, unless="SG201 SG241 SG246")
 def much_memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """The engines of a node take 0.85 of its memory together at most, and leave 16 GiB.
+    """The engines of a node take at most 0.85 of its memory together, and leave 16 GiB.
 
     The system, its page cache, Docker and whatever else runs live on the rest. The engine that
     starts last finds too little free where they hold more than that.
@@ -252,7 +252,7 @@ def _says_tokens(engine: DeclaredEngine) -> bool:
 
 @rule("SG247", unless="SG201 SG241")
 def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """Of several engines on a node each can be told what to take, whatever the others hold.
+    """Each of several engines on a node can be told how much memory to take.
 
     vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang and
     TensorRT-LLM take a share of what is free: the bundle has the one that is enough beside all
@@ -339,7 +339,7 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
 
 @rule("SG253", unless="SG201 SG241")
 def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
-    """Each group keeps its KV cache in a folder of its own.
+    """No two groups keep their KV cache in the same folder.
 
     The engines would count each other's blocks as their own, and each folder has one size.
     Alternatives keep theirs while others run.
@@ -426,7 +426,7 @@ _GUARD_ORDER = ("services", Guard.NAME, "order")
 
 @rule("SG257")
 def order_of_one_engine(document: Document, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """The guard has an order where there are groups.
+    """With groups, the guard has an order.
 
     Of one engine for all nodes there is nothing to choose.
 

@@ -20,10 +20,10 @@ SAID = (
 
 @rule("SG674", Severity.WARNING, unless=FIRST, suppressed_by=SAID)
 def refused_perhaps(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """A site asks nothing of its engine that may end its start.
+    """No setting may make the engine fail at its start.
 
     This is SG670 to SG673 where it is not certain: the condition is not to be found at one place of
-    the engine's code, or the engine is a build of one's own, which may have a patch.
+    the engine's code, or the engine is a custom build, which may have a patch.
 
     Bad:
         engine:
@@ -43,7 +43,7 @@ def refused_perhaps(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
 
 @rule("SG675", Severity.WARNING, unless=FIRST, suppressed_by=SAID)
 def without_effect(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """A setting does what it says.
+    """Every setting takes effect.
 
     The engine starts with it, and does something else than it was asked to, often without a word.
 

@@ -21,7 +21,7 @@ def _ends(nodes: Nodes, cabling: Cabling) -> list[Endpoint]:
 
 @rule("SG226", unless="SG203 SG213 SG214")
 def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A switch that is described is one that cables end at.
+    """Cables end at every switch that is described.
 
     Its name is what stands before the colon in `endpoints`.
 
@@ -66,7 +66,7 @@ def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) ->
 
 @rule("SG227", unless="SG203 SG213 SG214")
 def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A cable ends at a port that the switch has at 200 Gb/s.
+    """A cable ends at a 200 Gb/s port of the switch.
 
     Of switches whose set-up is known the ports' names are too. A 400G cage is two ports of 200
     Gb/s, at its first and its fifth lane.
@@ -118,7 +118,7 @@ def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 
 @rule("SG228", unless="SG226")
 def lossless_switch(topology: Topology, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """With `qos`, a switch whose set-up is written says the release of its system.
+    """With `qos`, a switch that sparkgen writes commands for states its system's release.
 
     RouterOS has lossless queues for RoCE from 7.17 on, and from 7.23 on it maps DSCP by itself.
 

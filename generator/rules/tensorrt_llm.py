@@ -71,7 +71,7 @@ def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG661", engine=NAME)
 def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A setting under `config` is said nowhere else.
+    """A setting under `config` is made nowhere else.
 
     TensorRT-LLM reads a file of settings besides its command line. Where both speak, 1.2.1 takes
     the file's word and 1.3 the command line's, so each thing is said in one of them.
@@ -138,9 +138,9 @@ def _full(name: str, known: FlagCatalog | None) -> str:
     engine=NAME,
 )
 def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """An argument that MPI or Slurm hands on has no blank.
+    """An argument that MPI or Slurm passes on has no space.
 
-    `trtllm-llmapi-launch` takes its command apart at blanks, whatever held them together.
+    `trtllm-llmapi-launch` takes its command apart at spaces, whatever held them together.
 
     Source: TensorRT-LLM, tensorrt_llm/llmapi/trtllm-llmapi-launch, `$task_with_command`.
 
@@ -167,7 +167,7 @@ def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode])
     for name, value in engine.args.items():
         if name != _CONFIG[-1] and " " in _text(value):
             yield Fault(
-                f"'{name}' has a blank, at which the launcher of the ranks would cut it",
+                f"'{name}' has a space, at which the launcher of the ranks would cut it",
                 ("engine", "args", name),
                 "write it without one: in a file that it names, or under 'config' if it is a "
                 "setting of the LLM API",
@@ -182,7 +182,7 @@ def _text(value: Argument) -> str:
 
 @rule("SG663", Severity.WARNING, engine=NAME)
 def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """Clients are told a name of their own by TensorRT-LLM 1.3.
+    """A served name needs TensorRT-LLM 1.3.
 
     Earlier versions list the model by its Hugging Face id, or by the name of its folder. They
     answer whatever name a client asks for.
@@ -259,7 +259,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
 
 @rule("SG665", Severity.WARNING, unless="SG602", engine=NAME)
 def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """An image for MPI has an SSH server inside.
+    """An image for MPI contains an SSH server.
 
     NVIDIA's comes without one. Guides install it at each start, from the internet; a bundle
     installs nothing, and its runbook shows how an image with one is made.
@@ -295,7 +295,7 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
 
 @rule("SG668", unless="SG602")
 def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """The guard watches over a container of Docker's.
+    """The guard needs a Docker container to watch.
 
     It stops the unit and kills the container, and a Slurm job has neither. Slurm can bound the
     memory of a job itself, but not what CUDA takes on unified memory.
@@ -416,7 +416,7 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
 
 @rule("SG672", unless=FIRST, suppressed_by=SAID, engine=NAME)
 def refused_by_tensorrt_llm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """A site asks nothing of TensorRT-LLM that ends its start.
+    """No setting makes TensorRT-LLM fail at its start.
 
     It reads the file of settings strictly: a key or a value that its classes do not have ends the
     start.

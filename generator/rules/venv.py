@@ -12,7 +12,7 @@ _VENV: KeyPath = ("engine", "venv")
 
 @rule("SG614")
 def engine_of_a_container(engine: DeclaredEngine) -> Iterator[Fault]:
-    """What runs from a virtual environment is a Python package, and there is one place of it.
+    """An engine in a virtual environment is a Python package, and has no image.
 
     vLLM and SGLang are. TensorRT-LLM is joined over SSH between containers, llama.cpp is no Python.
 
@@ -48,7 +48,7 @@ def engine_of_a_container(engine: DeclaredEngine) -> Iterator[Fault]:
 def what_only_a_container_has(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """Without a container nothing is mounted elsewhere, and there is nothing of Docker's to set.
+    """Without a container, nothing is mounted and no option of Docker is set.
 
     Files and models are read where they lie on the node. Of `engine.container` the bound of the
     memory and the limits hold for the unit.

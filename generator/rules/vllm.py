@@ -10,7 +10,7 @@ from generator.rules.startup import FIRST, SAID, certain
 
 @rule("SG670", unless=FIRST, suppressed_by=SAID, engine=NAME)
 def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """A site asks nothing of vLLM that ends its start.
+    """No setting makes vLLM fail at its start.
 
     It checks its settings against each other, against the model and against the GPU, some of them
     only once the weights are loaded. What it would refuse or die of is refused here.

@@ -82,7 +82,7 @@ def _idle(waiver: Waiver, path: KeyPath) -> Finding:
 def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
     rule = RULES.get(waiver.rule)
     if rule is None:
-        message, key = f"{waiver.rule} is no rule that can be waived", "rule"
+        message, key = f"{waiver.rule} is not a rule that can be waived", "rule"
     elif rule.severity is Severity.ERROR:
         message, key = f"{waiver.rule} is an error, which can't be waived", "rule"
     else:

@@ -239,7 +239,7 @@ class Parallel:
 
 @record
 class OwnBuild:
-    """What only a build of one's own has: flags without dashes, variables, and parsers."""
+    """What only a custom build has: flags without dashes, variables, and parsers."""
 
     flags: tuple[str, ...] = ()
     env: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Slips in what stands before the first key of a line: blanks, tabs, dashes, or a section's key."""
+"""Slips in what stands before the first key of a line: spaces, tabs, dashes, or a section's key."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ def slips(lines: list[str], at: int) -> Iterator[Slip]:
 
 
 def _tabs(lines: list[str]) -> Iterator[Slip]:
-    """Tabs that indent: each is two blanks, or four or eight, or as many as the line above has."""
+    """Tabs that indent: each is two spaces, or four or eight, or as many as the line above has."""
     tabbed = {
         number: re.match(r"[ \t]*", line)
         for number, line in enumerate(lines)
@@ -50,21 +50,21 @@ def _tabs(lines: list[str]) -> Iterator[Slip]:
     for wide in dict.fromkeys((2, 4, 8, *(w for w in near if w))):
         edits = []
         for number, found in tabbed.items():
-            blanks = found[0].replace("\t", " " * wide) if found else ""
-            edits.append(Rewrite(stretch(number, 0, len(found[0]) if found else 0), blanks))
+            spaces = found[0].replace("\t", " " * wide) if found else ""
+            edits.append(Rewrite(stretch(number, 0, len(found[0]) if found else 0), spaces))
         column = lines[first].index("\t")
         place = stretch(first, column, column + 1)
-        yield Slip(place, "", "indent with blanks", tuple(edits))
+        yield Slip(place, "", "indent with spaces", tuple(edits))
 
 
 def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
-    """An entry of a list whose dash has no blank behind it, or is not there."""
+    """An entry of a list whose dash has no space behind it, or is not there."""
     line = lines[number]
     if found := re.match(r" *(-)(?=[^\s-])", line):
         column = found.end(1)
         yield Slip(
             stretch(number, column - 1, column),
-            "a '-' without a blank after it",
+            "a '-' without a space after it",
             "write '- ' before every entry",
             (Rewrite(stretch(number, column, column), " "),),
         )
@@ -139,8 +139,8 @@ def _widths(lines: list[str], number: int) -> Iterator[Slip]:
         # Deeper than a key that has its value, a line would go on with that value.
         goes_on = is_pair and above is not None and wide > _column(lines[above])
         if wide != own and not (goes_on and _has_value(lines[above or 0])):
-            help_text = f"indent the line by {wide} blank{'' if wide == 1 else 's'}"
-            help_text = help_text if wide else "write the line without blanks before it"
+            help_text = f"indent the line by {wide} space{'' if wide == 1 else 's'}"
+            help_text = help_text if wide else "write the line without spaces before it"
             yield Slip(
                 stretch(number, 0, max(1, own)),
                 "the line begins in another column than those around it",

@@ -141,7 +141,7 @@ def _entries(
 ) -> Iterator[dict[str, str]]:
     entries = data.get(key, [])
     if not isinstance(entries, list):
-        raise LockError(f"'{key}' is no list")
+        raise LockError(f"'{key}' is not a list")
     for entry in entries:
         if not isinstance(entry, dict) or not {*entry} <= {*forms} or len(entry) < 2:
             raise LockError(f"an entry of '{key}' has other keys than {', '.join(forms)}")

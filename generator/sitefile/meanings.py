@@ -102,7 +102,7 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     inner = rules.get("schema", {})
     pair = re.fullmatch(r"([\w.-]+)(:| *= *| +)(\S.*)", value) if isinstance(value, str) else None
     if pair and (pair[1] in inner or ("valuesrules" in rules and pair[2].strip())):
-        missing = "a blank" if pair[2] == ":" else "a colon and a blank"
+        missing = "a space" if pair[2] == ":" else "a colon and a space"
         meant = as_typed(Plain(pair[3]), rules_of_key(rules, pair[1]))
         if is_valid(path, {pair[1]: Plain(pair[3])}):
             return f"write '{pair[1]}: {pair[3]}', with {missing}", {pair[1]: meant}

@@ -177,7 +177,7 @@ def _dash_without_blank(document: Document) -> Iterator[Misplaced]:
                 behind = Span(span.line, span.column + 1, span.line, span.column + 1)
                 yield Misplaced(
                     _said(
-                        "a '-' without a blank after it",
+                        "a '-' without a space after it",
                         f"write '- {key}: ...'",
                         (section,),
                         (Rewrite(behind, " "),),
@@ -228,17 +228,17 @@ def _outdented(document: Document, unknown: Iterable[KeyPath]) -> Iterator[Mispl
 def _words(section: str, key: str) -> tuple[str, str]:
     """What is wrong and what to write."""
     if key.startswith("-"):
-        return "a '-' without a blank after it", "write '- ' before every entry"
-    return f"'{key}' stands beside '{section}', and not under it", "indent the line by 2 blanks"
+        return "a '-' without a space after it", "write '- ' before every entry"
+    return f"'{key}' stands beside '{section}', and not under it", "indent the line by 2 spaces"
 
 
 def _plain(path: KeyPath) -> str:
-    """The key, without a dash that has no blank behind it."""
+    """The key, without a dash that has no space behind it."""
     return str(path[0]).removeprefix("-")
 
 
 def _indented(lines: list[str], number: int) -> Rewrite:
-    """A line under its section: by two blanks, or behind its dash by one."""
+    """A line under its section: by two spaces, or behind its dash by one."""
     is_entry = re.match(r"-\S", lines[number]) is not None
     return Rewrite(Span(number, int(is_entry), number, int(is_entry)), " " if is_entry else "  ")
 

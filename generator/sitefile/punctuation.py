@@ -82,9 +82,9 @@ def _colons(lines: list[str], number: int) -> Iterator[Slip]:
     line = lines[number]
     pair, head = _PAIR.match(line), _HEAD.fullmatch(line)
     if pair and pair[2].strip(" ") != ":":
-        yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a colon and a blank")
+        yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a colon and a space")
     elif pair and not pair[2].endswith(" "):
-        yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a blank")
+        yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a space")
     elif head and (head[1] in all_keys() or _has_keys_below(lines, number)):
         key = stretch(number, head.start(1), head.end(1))
         end = stretch(number, head.end(1), head.end(1))
@@ -99,7 +99,7 @@ def _has_keys_below(lines: list[str], number: int) -> bool:
 
 
 def _texts(lines: list[str], number: int) -> Iterator[Slip]:
-    """A text without quotes that has a colon and a blank in it."""
+    """A text without quotes that has a colon and a space in it."""
     line = code(lines[number])
     found = re.fullmatch(rf" *(?:- +)*{_KEY}: +([^'\"\[{{|>&*!%@`\s-][^\"]*)", line)
     if found and ": " in f"{found[1]} ":

@@ -36,12 +36,12 @@ def stretch(line: int, start: int, end: int) -> Span:
 
 
 def is_content(line: str) -> bool:
-    """Whether a line has more than blanks and a comment."""
+    """Whether a line has more than spaces and a comment."""
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def code(line: str) -> str:
-    """A line without its comment and the blanks at its end."""
+    """A line without its comment and the spaces at its end."""
     return re.sub(r"(^|\s)#.*", "", line).rstrip()
 
 
@@ -63,5 +63,5 @@ def neighbours(lines: list[str], number: int) -> list[int]:
 
 
 def width(line: str) -> int:
-    """By how many blanks a line is indented."""
+    """By how many spaces a line is indented."""
     return len(line) - len(line.lstrip(" "))

@@ -283,7 +283,7 @@ _UTF_8 = "save it as UTF-8"
 _TOO_MUCH = "a site of 244 nodes takes some 60 KiB; is this a site file?"
 
 
-# Blanks that YAML takes for letters: a web page or a word processor put them there.
+# Spaces that YAML takes for letters: a web page or a word processor put them there.
 _ODD_BLANK = "[\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]"
 # What of a line is syntax: its indentation, dashes, a key with its colon, and keys in braces.
 _SYNTAX = (
@@ -293,7 +293,7 @@ _SYNTAX = (
 
 
 def _odd_blanks(text: str) -> Iterator[Finding]:
-    """Blanks in the syntax of a line that are no blanks to YAML; in a text they may stand."""
+    """Spaces in the syntax of a line that are no spaces to YAML; in a text they may stand."""
     if text.isascii():
         return
     blank, any_syntax = re.compile(_ODD_BLANK), re.compile(_SYNTAX)
@@ -304,9 +304,9 @@ def _odd_blanks(text: str) -> Iterator[Finding]:
             plain = "" if odd[0] in _NO_WIDTH else " "
             yield _error(
                 "SG012",
-                f"a character that only looks like a blank, U+{ord(odd[0]):04X}",
+                f"a character that only looks like a space, U+{ord(odd[0]):04X}",
                 span=span,
-                help="write a plain blank" if plain else "take it out",
+                help="write a plain space" if plain else "take it out",
                 proposals=((Rewrite(span, plain),),),
             )
 
@@ -363,7 +363,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
         )
     if _tab_at(text, point):
         return _error(
-            "SG002", "a tab where YAML wants blanks", span=point, help="indent with blanks"
+            "SG002", "a tab where YAML wants spaces", span=point, help="indent with spaces"
         )
     if "another document" in problem:
         return _error(

@@ -183,7 +183,7 @@ FORMS = {
 
 # What Compose, Docker, systemd and a shell read alike in a file of NAME=VALUE lines, unquoted.
 PLAIN_VALUE = Form(
-    "printable ASCII without quotes, '$', backslash, '#', '`' and blanks, and not empty",
+    "printable ASCII without quotes, '$', backslash, '#', '`' and spaces, and not empty",
     r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+",
 )
 

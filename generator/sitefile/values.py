@@ -152,7 +152,7 @@ def _slips(value: str) -> Iterator[_Slip]:
         meant = value[: found.start()]
         yield _Slip(
             meant,
-            f"write '{meant}  # ...': a comment begins with a blank and '#'",
+            f"write '{meant}  # ...': a comment begins with a space and '#'",
             found.start(),
             found.end(1),
             "  #",
@@ -236,7 +236,7 @@ def _entries_run_together(
 
 
 def _comma(document: Document, path: KeyPath, value: str) -> Finding | None:
-    """Two words of one line with a blank between them, where a comma was meant too."""
+    """Two words of one line with a space between them, where a comma was meant too."""
     span = _own_span(document, path, value)
     if span is None:
         return None

@@ -17,7 +17,7 @@ def complaints(text: str) -> Iterator[str]:
 
     data = yaml.safe_load(text)
     if not isinstance(data, dict):
-        yield "this is no configuration: it has no keys"
+        yield "this is not a configuration: it has no keys"
         return
     yield from _unknown(_WHOLE, data, "")
     for section, own in data.items():

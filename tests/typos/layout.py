@@ -1,4 +1,4 @@
-"""Single mistakes in the syntax of a site file: brackets, colons, dashes, blanks, comments."""
+"""Single mistakes in the syntax of a site file: brackets, colons, dashes, spaces, comments."""
 
 import random
 import re
@@ -46,7 +46,7 @@ def comma(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def colon(rng: random.Random, site: Site) -> Mistake | None:
-    """A colon that is not there, has no blank behind it, stands there twice, or is a '='."""
+    """A colon that is not there, has no space behind it, stands there twice, or is a '='."""
     place = _key_with_value(rng, site)
     if place is None:
         return None
@@ -70,7 +70,7 @@ def head_without_colon(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def dash(rng: random.Random, site: Site) -> Mistake | None:
-    """An entry of a list without its dash, or with no blank behind it."""
+    """An entry of a list without its dash, or with no space behind it."""
     found = [n for n, line in enumerate(site.lines) if re.match(r"\s*- \w", line)]
     if not found:
         return None

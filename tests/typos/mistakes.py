@@ -168,7 +168,7 @@ def smart_quote(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def no_break(rng: random.Random, site: Site) -> Mistake | None:
-    """A blank that does not break, as a web page has it, behind a colon."""
+    """A space that does not break, as a web page has it, behind a colon."""
     keys = [k for k in site.keys if _is_a_line(site, k) and f"{k.text}: " in site.lines[k.line]]
     place = rng.choice(keys)
     text = site.lines[place.line].replace(f"{place.text}: ", f"{place.text}:\u00a0", 1)

@@ -66,7 +66,7 @@ def model_name(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def image(rng: random.Random, site: Site) -> Mistake | None:
-    """An image of which a character is off: one may have such an image of one's own."""
+    """An image of which a character is off: one may have such a custom image."""
     return _word(rng, site, "image", [("engine", "image")], silent=True)
 
 

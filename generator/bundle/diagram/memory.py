@@ -1,4 +1,4 @@
-"""Draws what each node's memory holds: a bar a node, nodes that are alike on one."""
+"""Draws what each node's memory holds: one bar per node, and one for nodes that are alike."""
 
 from collections.abc import Iterator, Sequence
 

@@ -261,7 +261,7 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
 
 
 def _on_the_command_line(args: Mapping[str, Argument]) -> dict[str, Argument]:
-    """All but the options' own; JSON without blanks, at which the launcher would cut it."""
+    """All but the options' own; JSON without spaces, at which the launcher would cut it."""
     return {
         name: json.dumps(value, separators=(",", ":"), sort_keys=True)
         if isinstance(value, dict)

@@ -16,7 +16,7 @@ _LAZY = Origin("topology.kind nodes", "else NCCL connects trees at the start, ac
 class Ring(TopologyKind):
     """Three to eight nodes; each of the two ports of one leads to another neighbor.
 
-    From four on most nodes are no neighbors, and RDMA is not routed. Stock NCCL works there if it
+    From four on most nodes are not neighbors, and RDMA is not routed. Stock NCCL works there if it
     connects none but neighbors: with rings alone, which each communicator connects when it first
     uses them. Measured with NCCL 2.28.9 on four, six and eight nodes.
     """

@@ -57,7 +57,7 @@ def value_fault(
         argument = _argument(meant)
         if next(_faults(name, argument, path, found, parser), None) is None:
             right = replacements(path, [argument])
-            help_text = f"write '{name}: {meant}': a comment begins with a blank and '#'"
+            help_text = f"write '{name}: {meant}': a comment begins with a space and '#'"
             return said[0], replace(said[1], help=help_text, proposals=right)
     return said
 

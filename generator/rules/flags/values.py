@@ -28,7 +28,7 @@ def value_of_another_type(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG637")
 def value_that_is_not_taken(flags: CheckedFlags) -> Iterator[Fault]:
-    """The value of a flag is one of those that the engine takes.
+    """The value of a flag is one of the engine's choices.
 
     Source: the engine's own parser (schemas/engines).
 
@@ -132,7 +132,7 @@ def key_of_no_record(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG643")
 def parser_of_another_engine(flags: CheckedFlags) -> Iterator[Fault]:
-    """A parser of tool calls or of reasoning is called as this engine calls it.
+    """A parser of tool calls or reasoning has this engine's name for it.
 
     The engines have parsers for the same models under names of their own.
 

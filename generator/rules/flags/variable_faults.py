@@ -22,7 +22,7 @@ def _fault(name: str, parser: Parser) -> Verdict:
     gone = replacement(parser.engine, name)
     if gone:
         since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
-        message = f"{parser.name} reads {name} no more{since}"
+        message = f"{parser.name} no longer reads {name}{since}"
         path = ("engine", "env", name)
         renamed = diagnostics.renamings(path, [gone.word] if gone.word else [])
         proposals = diagnostics.removal(path) if gone.is_needless else renamed
@@ -47,7 +47,7 @@ def _fault(name: str, parser: Parser) -> Verdict:
 def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
     order = versions(parser.engine)
     if order.index(holding[-1]) < order.index(parser.catalog.version):
-        message = f"{parser.name} reads {name} no more: {holding[-1]} did"
+        message = f"{parser.name} no longer reads {name}: {holding[-1]} did"
         proposals = diagnostics.removal(("engine", "env", name))
         return _of("SG645", name, message, "take it out", proposals)
     message = f"{parser.name} does not read {name} yet: {holding[0]} does"

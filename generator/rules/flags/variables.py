@@ -9,7 +9,7 @@ from generator.rules.registry import Fault, rule
 
 @rule("SG644")
 def unknown_variable(flags: CheckedFlags) -> Iterator[Fault]:
-    """A variable that begins as the engine's own do is one that the engine reads.
+    """The engine reads every variable with one of its own prefixes.
 
     vLLM only warns of one that it does not know, and starts without what was meant.
 
@@ -30,7 +30,7 @@ def unknown_variable(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG645", Severity.WARNING)
 def variable_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
-    """A variable of the engine is one that its version reads, not an earlier or later one.
+    """No variable is read by an earlier or later version of the engine alone.
 
     The engine starts all the same and does not do what the variable says. What took the place of
     one is said where it is known.
@@ -52,7 +52,7 @@ def variable_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG646", Severity.WARNING)
 def variable_that_is_not_known(flags: CheckedFlags) -> Iterator[Fault]:
-    """A variable of SGLang is one that it is known to read.
+    """SGLang is known to read each of its variables.
 
     SGLang reads its variables all over its code and in packages of their own, so that not all of
     them are known.

@@ -18,7 +18,7 @@ _WARNINGS = ("SG638", "SG646")
 
 @rule("SG630", Severity.NOTE)
 def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
-    """What only a build of one's own or a newer engine can have is named once.
+    """What only a custom build or a newer engine can have is reported once.
 
     The flags of each release of vLLM from 0.19 and of SGLang from 0.5.5 are known. A version newer
     than all of these, an older one, or one with a local part, as `0.33.0+own`, may have more: what
@@ -56,7 +56,7 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG631", Severity.WARNING)
 def fault_by_both_neighbours(flags: CheckedFlags) -> Iterator[Fault]:
-    """A flag or a variable is one of the versions before and behind whose flags are known.
+    """A flag or a variable of a version without a catalog is in the one before or after it.
 
     This is SG632 to SG645 for a version between two that have a catalog: what either of them takes
     is right. A flag that is shortened or given twice is so in every other version too.

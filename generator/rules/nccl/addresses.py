@@ -18,7 +18,7 @@ _OUT = "take it out: NCCL takes IPv4 and finds each port's address by itself"
 def addresses_out_of_range(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """`NCCL_IB_ADDR_RANGE` has all addresses of the fabric in it.
+    """`NCCL_IB_ADDR_RANGE` covers all addresses of the fabric.
 
     It is one range for all ports that RDMA uses. On a port without an address in it NCCL finds no
     GID, and the connection fails.
@@ -67,7 +67,7 @@ def addresses_out_of_range(
 def prefix_of_another_length(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring `NCCL_IB_SUBNET_PREFIX_LEN` is the length of the ring's prefixes.
+    """On a ring, `NCCL_IB_SUBNET_PREFIX_LEN` is the length of the ring's prefixes.
 
     NCCL tells its ports apart by it: a shorter one makes one subnet of several, and it takes a port
     that leads to somebody else.
@@ -107,7 +107,7 @@ def prefix_of_another_length(
 
 @rule("SG424", suppressed_by="SG410 SG411 SG412 SG413")
 def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
-    """On a ring NCCL picks the port by the peer's subnet.
+    """On a ring, NCCL picks the port by the peer's subnet.
 
     Without `NCCL_IB_SUBNET_AWARE_ROUTING` it takes any port, and of a ring's two only one leads to
     the peer. A patched build may have a way of its own.

@@ -67,7 +67,7 @@ def names_fault(name: str, value: str) -> Said | None:
         if item and not re.fullmatch(r"[^:]+(:1?(:[0-9]*){0,2})?", item):
             right = f"{item.split(':')[0]}:1"
             return (
-                f"'{item}' is no RoCE device, or has a port other than 1",
+                f"'{item}' is not a RoCE device, or has a port other than 1",
                 f"write '{right}'",
                 value.replace(item, right, 1),
             )

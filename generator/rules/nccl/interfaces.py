@@ -79,7 +79,7 @@ def _hardware_names(variable: str) -> set[str]:
 def name_without_address(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
-    """An interface or RoCE device that is named has an address on every node.
+    """A named interface or RoCE device has an address on every node.
 
     Else NCCL finds none, or one with a link-local GID, and hangs or fails at `ibv_modify_qp`. DGX
     OS names devices after their place: rocep1s0f0, never mlx5_0, and enP2p1s0f0np0 with a capital
@@ -130,7 +130,7 @@ def _missing_name(
     if name in _OTHER_KIND:
         kind = "RoCE devices" if variable == HCAS else "interfaces"
         return Fault(
-            f"{variable} takes {kind}, and '{name}' is none",
+            f"{variable} takes {kind}, and '{name}' is not one",
             path,
             f"write {_OTHER_KIND[name]}, or {_DERIVED}",
             proposals=instead(_OTHER_KIND[name]) + out,
@@ -175,7 +175,7 @@ def _who(lacking: Sequence[str], count: int) -> str:
 def name_that_is_a_prefix(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
-    """A name for NCCL is exact, or the beginning of one name alone.
+    """A name for NCCL is exact, or the beginning of only one name.
 
     Without a leading `=` NCCL takes every interface or device whose name begins like that.
 
@@ -209,7 +209,7 @@ def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]
     """Where there are cables, NCCL uses them.
 
     Kept off RoCE it takes sockets: about 2 GB/s in place of about 24 were measured. DGX OS ships an
-    /etc/nccl.conf that does so; sparkgen's takes its place. A network plugin of one's own, which
+    /etc/nccl.conf that does so; sparkgen's takes its place. A separate network plugin, which
     `NCCL_NET` names, has no use for NCCL's RoCE.
 
     Source: NCCL, src/transport/net_ib/init.cc (`NCCL_IB_DISABLE`) and src/plugin/net.cc
@@ -244,7 +244,7 @@ def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]
 def fabric_socket_on_a_ring(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring, sockets take the management network.
+    """On a ring, sockets use the management network.
 
     Each fabric interface of a ring reaches one peer, and bootstrap has to reach all of them.
 

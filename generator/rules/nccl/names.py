@@ -22,7 +22,7 @@ from generator.sitefile.declaration import DeclaredEngine
 
 @rule("SG410")
 def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A variable of NCCL is one that the NCCL in the image reads.
+    """The NCCL in the image reads each of its variables.
 
     NCCL ignores a variable that it does not know, without a word.
 
@@ -46,7 +46,7 @@ def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG411", Severity.WARNING)
 def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A variable of NCCL is one that some NCCL is known to read.
+    """Some release of NCCL is known to read each of its variables.
 
     This is SG410 where the NCCL in the image is not said, patched, or newer than 2.32.3. A patched
     build has names of its own: there only what looks misspelt is told. NCCL_TIMEOUT, which guides
@@ -75,7 +75,7 @@ def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG412", unless="SG401")
 def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A variable of NCCL is one that the release in the image reads, not an earlier or later one.
+    """No variable is read by an earlier or later release of NCCL alone.
 
     Source: the names that NCCL's own code reads (schemas/nccl-parameters.tsv).
 
@@ -143,7 +143,7 @@ def _instead(name: str, otherwise: tuple[Proposal, ...]) -> tuple[Proposal, ...]
 def _given_up(name: str, last: Release) -> Fault:
     new = REPLACED.get(name)
     return Fault(
-        f"NCCL reads {name} no more" + (f": {_written(last)} was the last" if last else ""),
+        f"NCCL no longer reads {name}" + (f": {_written(last)} was the last" if last else ""),
         path_of(name),
         f"write {new}, which took its place" if new else "take it out",
         at_key=True,

@@ -21,7 +21,7 @@ _TRIANGLE = 3
 def connections_across_a_ring(
     engine: DeclaredEngine, nodes: Nodes, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more NCCL connects neighbors alone.
+    """On a ring of four or more, NCCL connects neighbors alone.
 
     Trees lead across the ring, and NCCL connects them at the start, whatever `NCCL_ALGO` says,
     unless it manages memory by cuMem and connects at run time. PAT leads across too: `^Tree` leaves
@@ -160,7 +160,7 @@ def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
 def files_that_steer_nccl(
     engine: DeclaredEngine, nodes: Nodes, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more no file or plugin tells NCCL what to connect.
+    """On a ring of four or more, no file or plugin tells NCCL what to connect.
 
     A tuner may choose trees, and a file of a graph or a topology another order of ports: both lead
     to nodes that no cable reaches. Rings in use elsewhere have none of them.

@@ -77,7 +77,7 @@ _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @rule("SG413", suppressed_by="SG410 SG411 SG412")
 def value_of_a_variable(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """A value of NCCL's is one that it can take.
+    """A variable of NCCL has a value that NCCL can take.
 
     Others are cut, read as something else, or make it fail when nodes connect. Whole numbers are
     read with `strtoll` and base 0: `010` is 8, `4M` is 4, and `true` is 0.
@@ -116,7 +116,7 @@ _BOUNDS = (
 
 @rule("SG440", Severity.WARNING, suppressed_by="SG413")
 def bounds_that_cross(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A least number is no larger than the most.
+    """A minimum is no larger than its maximum.
 
     NCCL takes both one after the other and says nothing; what comes out is neither.
 
@@ -158,7 +158,8 @@ def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
     if name == "NCCL_NET":
         return _network_fault(value, engine)
     if name == "NCCL_IB_ADDR_RANGE" and not is_subnet(value):
-        return f"'{name}: {value}' is no subnet", "write ADDRESS/LENGTH, such as 10.100.0.0/16", ""
+        message = f"'{name}: {value}' is not a subnet"
+        return message, "write ADDRESS/LENGTH, such as 10.100.0.0/16", ""
     return None
 
 
@@ -170,7 +171,7 @@ def _raw_fault(name: str, value: str) -> Said | None:
     if not PLAIN_VALUE.fits(value):
         bare = before_comment(value).strip(" '\"")
         meant = bare if PLAIN_VALUE.fits(bare) else ""
-        message = f"NCCL takes blanks and quotes in {name} for a part of the value"
+        message = f"NCCL takes spaces and quotes in {name} for a part of the value"
         return message, f"write {meant}" if meant else "write it without them", meant
     return None
 
@@ -190,7 +191,7 @@ def _integer_fault(name: str, value: str) -> Said | None:
             wanted += "; 20, the default, waits 4.096 us x 2^20, some 4 s"
         return f"'{name}: {value}' is out of range: {low} to {high}", wanted, ""
     if name == "NCCL_NTHREADS" and read % _WARP:
-        return f"'{name}: {value}' is no multiple of {_WARP}", "write 64, 128, 256 or 512", ""
+        return f"'{name}: {value}' is not a multiple of {_WARP}", "write 64, 128, 256 or 512", ""
     return None
 
 

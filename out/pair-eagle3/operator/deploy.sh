@@ -118,7 +118,7 @@ for node in $(all_nodes); do
   esac
 done
 if ((install)); then
-  # shellcheck disable=SC2086 # Names have no blanks.
+  # shellcheck disable=SC2086 # Names have no spaces.
   apply $different
   left=''
   for node in $all; do

@@ -174,7 +174,7 @@ begin='# begin sparkgen' end='# end sparkgen'
 stage_hosts() {
   local hosts=$stage/etc/hosts own=$bundle/etc/sparkgen/hosts
   if [[ -L $root/etc/hosts || (-e $root/etc/hosts && ! -f $root/etc/hosts) ]]; then
-    refuse "/etc/hosts is no file of its own, but a link or the like: make it one" && return
+    refuse "/etc/hosts is a link or the like: make it a file" && return
   fi
   stage_file 0644 <(echo 127.0.0.1 localhost) etc/hosts
   if there "$root/etc/hosts"; then cp --archive "$root/etc/hosts" "$hosts"; fi

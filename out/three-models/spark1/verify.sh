@@ -1337,7 +1337,7 @@ check_cabling() {
   elif ((${#right[@]})); then
     ok cabling "as lldpd hears it: $(listed "${right[@]}")"
   elif ((${#unknown[@]})); then
-    skip cabling "$(listed "${unknown[@]}"), which is no name of this site"
+    skip cabling "$(listed "${unknown[@]}"), which this site does not name"
   else
     skip cabling "lldpd hears nobody, or tells $(id -un) nothing: see 'sudo lldpcli show neighbors'"
   fi

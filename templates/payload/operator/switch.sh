@@ -74,7 +74,7 @@ list() {
   done < <(fact ALTERNATIVES)
 }
 
-# The other names, with a blank before each.
+# The other names, with a space before each.
 others() { # NAME
   local name
   for name in $names; do
@@ -94,7 +94,7 @@ stop() { # NAME...
 }
 
 stop_others() { # NAME
-  # shellcheck disable=SC2046 # Names have no blanks.
+  # shellcheck disable=SC2046 # Names have no spaces.
   stop $(others "$1")
 }
 
@@ -102,7 +102,7 @@ stop_others() { # NAME
 start() { # NAME
   local node own
   own=$(unit "$1")
-  # shellcheck disable=SC2046 # Names have no blanks.
+  # shellcheck disable=SC2046 # Names have no spaces.
   for node in $nodes; do
     as_root "$node" "systemctl disable --quiet$(units $(others "$1")); systemctl enable --quiet $own && { systemctl reset-failed $own; systemctl start --no-block $own; }" || return
   done

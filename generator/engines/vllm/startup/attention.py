@@ -246,7 +246,7 @@ def _sparse_backend(start: Start) -> Refusal | None:
 
 def _block_size(start: Start) -> Refusal | None:
     size = start.number("block-size")
-    # Builds of one's own have other kernels of b12x.
+    # Custom builds have other kernels of b12x.
     own = version(start.engine.version).local
     if size not in (None, 64, 128) and _backend(start) == "B12X" and not own:
         return start.refuse("block-size", "B12X has blocks of 64 and of 128", "write 64 or 128")

@@ -81,7 +81,7 @@ def _interleaved_blocks(start: Start) -> Refusal | None:
     if start.count(_DCP) > 1 and block is not None and step > 0 and block % step:
         return start.refuse(
             "block-size",
-            f"a block of {block:.0f} tokens is no multiple of the interleave size {step}",
+            f"a block of {block:.0f} tokens is not a multiple of the interleave size {step}",
             "write a multiple of it",
         )
     return None
@@ -308,7 +308,7 @@ def _lists_of_processors(start: Start) -> Refusal | None:
     sets = [str(text) for text in (cores if isinstance(cores, list) else ())]
     wrong = [text for text in sets if not _ascends(text)]
     if cores == [] or wrong:
-        said = f"'{wrong[0]}' is no list of processors" if wrong else "no processors"
+        said = f"'{wrong[0]}' is not a list of processors" if wrong else "no processors"
         return start.refuse("numa-bind-cpus", said, "write numbers in order, as 0-9,15")
     return None
 

@@ -41,7 +41,7 @@ def _masked(start: Start) -> Refusal | None:
 def _another_kind(start: Start) -> Refusal | None:
     name = "model-impl"
     if start.word(name) == "terratorch" and start.known:
-        return start.refuse(name, "the model is none of TerraTorch", "take it out")
+        return start.refuse(name, "the model is not one of TerraTorch's", "take it out")
     return None
 
 

@@ -35,7 +35,7 @@ def _role(start: Start) -> Refusal | None:
     role = start.word(_TRANSFER, "kv_role")
     if role and role not in _ROLES:
         return start.refuse(
-            _TRANSFER, f"'{role}' is no role", f"write {' or '.join(_ROLES)}", "kv_role"
+            _TRANSFER, f"'{role}' is not a role", f"write {' or '.join(_ROLES)}", "kv_role"
         )
     if start.word(_TRANSFER, "kv_connector") and not role:
         return start.refuse(

@@ -7,7 +7,7 @@
 #   secrets.sh PROGRAM ...     becomes the program, with them in its environment
 # On a node with engines of several groups --group NAME comes first.
 # The last line of a name is what counts, as for Docker. What Docker and Compose would read differently, as it
-# starts with a quote, a blank, a # or a $, may be no value at all.
+# starts with a quote, a space, a # or a $, may be no value at all.
 set -euo pipefail
 
 facts=container.env

@@ -13,7 +13,7 @@ import httpx
 from fastapi import HTTPException
 from litellm.integrations.custom_logger import CustomLogger
 
-# The engines of each turn by their ids, with commas between; turns are separated by blanks.
+# The engines of each turn by their ids, with commas between; turns are separated by spaces.
 TURNS = [turn.split(",") for turn in os.environ.get("TURNS", "").split()]
 # For so many seconds what an engine has loaded is not asked again.
 LASTS, PATIENCE = 2, 2

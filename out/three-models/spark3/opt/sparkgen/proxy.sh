@@ -58,7 +58,7 @@ secret() {
   local name=$1 value
   value=$(sed -n "s/^$name=//p" "$secrets" 2>/dev/null | tail -n 1)
   [[ $value && $value != *[[:space:]\"\\\$]* ]] ||
-    die "$secrets has no value for $name that nginx can pass on: write one without quotes, blanks, backslashes and \$"
+    die "$secrets has no value for $name that nginx can pass on: write one without quotes, spaces, backslashes and \$"
   echo "$value"
 }
 
@@ -98,7 +98,7 @@ names() { clients | cut -d ' ' -f 1; }
 
 add() {
   local key known
-  [[ $1 =~ $name_form ]] || die "'$1' is no name: letters, digits, '.', '_' and '-'"
+  [[ $1 =~ $name_form ]] || die "'$1' can't be a name: use letters, digits, '.', '_' and '-'"
   known=$(names)
   if [[ $'\n'$known$'\n' == *$'\n'"$1"$'\n'* ]]; then die "$1 has a key already: proxy.sh remove $1"; fi
   key=sk-$(head -c 30 /dev/urandom | base64 --wrap=0 | tr '+/' '-_')
