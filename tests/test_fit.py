@@ -446,6 +446,27 @@ def test_what_may_not_fit_says_both_figures_and_what_to_do() -> None:
         assert not fit.has_margin
 
 
+@pytest.mark.parametrize(
+    ("args", "graphs"),
+    [
+        ({}, (51, 35)),
+        ({"compilation-config": {"cudagraph_mode": "PIECEWISE"}}, (51, 0)),
+        ({"compilation-config": '{"cudagraph_mode": "FULL_DECODE_ONLY"}'}, (0, 35)),
+        ({"compilation-config.cudagraph_mode": "none"}, (0, 0)),
+        ({"optimization-level": 0}, (0, 0)),
+        ({"optimization-level": 1}, (51, 0)),
+        ({"compilation-config": {"cudagraph_capture_sizes": [1, 2, 400]}}, (3, 2)),
+        ({"compilation-config": {"max_cudagraph_capture_size": 4}}, (3, 3)),
+        ({"cudagraph-capture-sizes": "6"}, (1, 1)),
+        ({"compilation-config": "{no JSON"}, (51, 35)),
+    ],
+)
+def test_graphs_are_those_that_are_asked_for(args: dict[str, Any], graphs: tuple[int, int]) -> None:
+    wanted = requested(a_model(name="gpt-oss-120b", max_sequences=256), an_engine(args=args), None)
+    assert wanted.graphs == graphs
+    assert wanted.eager == (graphs == (0, 0))
+
+
 def test_graphs_come_out_of_the_share_since_vllm_0_20() -> None:
     model = a_model(name="qwen3.6-27b-fp8", context_length=8192)
     rooms, reserves = [], []

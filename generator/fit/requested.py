@@ -10,6 +10,16 @@ from generator.records import record
 from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredModel
 
 _MOST_CAPTURED = 512
+# Which graphs a mode of vLLM captures: of steps of any kind, and of decoding alone; and the mode of
+# a level of optimization.
+_CAPTURED: Mapping[str, tuple[bool, bool]] = {
+    "NONE": (False, False),
+    "PIECEWISE": (True, False),
+    "FULL": (True, False),
+    "FULL_DECODE_ONLY": (False, True),
+    "FULL_AND_PIECEWISE": (True, True),
+}
+_MODES: Mapping[str, str] = {"0": "NONE", "1": "PIECEWISE"}
 _STATES: Mapping[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
@@ -75,7 +85,7 @@ def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None)
     defaults = traits.batch(engine.version)
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
     running = model.max_sequences or defaults.sequences
-    largest = _largest_captured(engine, running * (1 + drafted))
+    graphs = _graphs(engine, running, drafted) if traits.paging else None
     return Requested(
         context=model.context_length or longest,
         sequences=model.max_sequences or 1,
@@ -84,14 +94,14 @@ def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None)
         step=_number(args, traits.step_flag) or defaults.tokens,
         cached=CACHED.get((model.kv_cache_dtype or "auto").lower()),
         drafted=drafted,
-        eager=args.get(traits.eager_flag) is True or not traits.captures_graphs,
+        eager=args.get(traits.eager_flag) is True or not traits.captures_graphs or graphs == (0, 0),
         text_only=args.get("language-model-only") is True,
         pool=_pool(model, args, traits.pool_flag),
         stages=given_stages(engine) or (),
         version=release(engine.version),
         block=_number(args, "block-size") if traits.paging else None,
         caches_prefixes=_caches_prefixes(engine),
-        graphs=_graphs(largest, running) if traits.paging else None,
+        graphs=graphs,
         reserves_graphs=_reserves_graphs(engine),
         sorts=_sorts(engine),
         window_cells=traits.window_cells,
@@ -154,20 +164,43 @@ def _sorts(engine: DeclaredEngine) -> bool:
     return paging is not None and release(engine.version) < paging.draws_unsorted
 
 
-def _largest_captured(engine: DeclaredEngine, rows: int) -> int:
-    """The largest batch of which a graph is captured, in tokens.
+def _graphs(engine: DeclaredEngine, running: int, drafted: int) -> tuple[int, int]:
+    """How many graphs vLLM captures: of steps of any kind, and of decoding alone.
 
-    Source: vLLM, vllm/config/vllm.py, `_set_cudagraph_sizes`: twice the sequences, at most 512.
+    Source: vLLM 0.33.0, vllm/config/vllm.py, `_set_cudagraph_sizes`: twice the sequences, at most
+    512; vllm/config/compilation.py, `CUDAGraphMode`, and the levels of vllm/config/vllm.py.
     """
-    given = _number(engine.args, "max-cudagraph-capture-size")
-    listed = re.findall(r"\d+", str(engine.args.get("cudagraph-capture-sizes", "")))
-    if listed:
-        return max(map(int, listed))
-    return given or min(2 * rows, _MOST_CAPTURED)
+    settings = _settings(engine.args, "compilation-config")
+    own = {name.replace("-", "_"): value for name, value in engine.args.items()}
+    mode = str(settings.get("cudagraph_mode") or _MODES.get(str(own.get("optimization_level")), ""))
+    given = own | settings
+    listed = [
+        int(size) for size in re.findall(r"\d+", str(given.get("cudagraph_capture_sizes", "")))
+    ]
+    most = _number(given, "max_cudagraph_capture_size")
+    largest = most or min(2 * running * (1 + drafted), _MOST_CAPTURED)
+    mixed = len(set(listed)) or captured_sizes(largest)
+    decode = len({size for size in listed if size <= running})
+    decode = decode if listed else captured_sizes(min(largest, running))
+    of_any, of_decoding = _CAPTURED.get(mode.upper(), (True, True))
+    return mixed * of_any, decode * of_decoding
 
 
-def _graphs(largest: int, running: int) -> tuple[int, int]:
-    return captured_sizes(largest), captured_sizes(min(largest, running))
+def _settings(args: Mapping[str, Argument], flag: str) -> dict[str, Argument]:
+    """The keys of a flag that takes JSON: as text, as a mapping, or each by a dotted name."""
+    given = args.get(flag)
+    if isinstance(given, str) and given.startswith("{"):
+        import json
+
+        try:
+            given = json.loads(given)
+        except ValueError:
+            return {}
+    found = dict(given) if isinstance(given, dict) else {}
+    dotted = f"{flag}."
+    return found | {
+        name[len(dotted) :]: value for name, value in args.items() if name.startswith(dotted)
+    }
 
 
 def _reserves_graphs(engine: DeclaredEngine) -> bool:
