@@ -1,6 +1,7 @@
 """Rules about engines that share a node: its ports, its memory, its folders, and who goes first."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
@@ -18,8 +19,9 @@ from generator.engines import ENGINES
 from generator.fit.assessment import Fit, assess, held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.models.architecture import shape
-from generator.records import record, replace
-from generator.rules.listening import launcher, ports_of_engine
+from generator.records import replace
+from generator.rules.dividing import SharedMemory, division, has_tokens, tokens_key
+from generator.rules.listening import PortsOfNodes, launcher, ports_of_engine
 from generator.rules.memory import REFUSED, WARNED
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
@@ -36,7 +38,7 @@ from generator.sitefile.source import Document, value_at
 
 
 @rule("SG245", unless="SG201 SG241 SG602 SG608")
-def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
+def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[Fault]:
     """Engines on one node do not share ports.
 
     The second one would not start. Alternatives may have the same, for one of them runs at a time.
@@ -58,6 +60,8 @@ def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
             engine: {port: 8001}
     """
     taken: dict[tuple[str, int], list[tuple[DeclaredGroup, str]]] = {}
+    numbers = {port.number for group in groups for _, _, port in _ports(group)}
+    numbers |= {port.number for ports in service_ports.values() for port in ports.values()}
     for group in groups:
         said: set[int] = set()
         for node, name, port in _ports(group):
@@ -67,12 +71,19 @@ def port_of_two_groups(groups: Groups) -> Iterator[Fault]:
             if beside and port.number not in said:
                 owner, known = beside[0]
                 said.add(port.number)
+                free = next(n for n in count(port.number + 1) if n not in numbers)
+                numbers.add(free)
+                path = (*group.path, *port.path)
                 yield Fault(
                     f"port {port.number} on {node} is '{known}' of {owner.name} and '{name}' of "
                     f"{group.name}",
-                    (*group.path, *port.path) if port.is_written else group.path,
-                    f"write another one as {'.'.join(map(str, port.path))}",
+                    path if port.is_written else group.path,
+                    f"write another one as {'.'.join(map(str, port.path))}, such as {free}"
+                    if group.is_own
+                    else f"use other nodes: its ports are those of {group.like}",
                     related=(Related(owner.name, (*owner.path, "name")),),
+                    proposals=replacements(path, [free]) if group.is_own else (),
+                    unsafe=port.is_written,
                 )
 
 
@@ -87,13 +98,14 @@ def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
 
 
 @rule("SG246", unless="SG201 SG241")
-def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
     """The engines of a node leave the system the memory that it needs to run.
 
     Each of them takes its `memory_utilization` of all that is visible, and looks at its start
     whether so much is free: what the others hold already is not. Together 0.92 and more is refused,
     as of one alone. Of alternatives the one that takes most counts. SGLang has its reserve beside
-    its share, which counts too.
+    its share, which counts too. What is proposed is enough for each model, and 0.85 together; what
+    is written stays where the others have enough beside it.
 
     Source: vLLM, vllm/v1/worker/utils.py, `request_memory`; NVIDIA/dgx-spark-playbooks issue 101
     (0.35 and 0.35); community reports (guardkit: frozen at 113 GiB).
@@ -118,11 +130,12 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """
     for shared in _shared_memory(groups, nodes):
         if shared.total >= REFUSED:
-            yield shared.fault(f"take {shared.total} of its memory together")
+            said = f"take {shared.total} of its memory together"
+            yield shared.fault(said, division(shared, nodes, document))
 
 
 @rule("SG254", Severity.WARNING, unless="SG201 SG241 SG246")
-def much_memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
     """The engines of a node take at most 0.85 of its memory together, and leave 16 GiB.
 
     The system, its page cache, Docker and whatever else runs live on the rest. The engine that
@@ -151,28 +164,11 @@ def much_memory_of_two_groups(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """
     for shared in _shared_memory(groups, nodes):
         if shared.most + 0.0005 < shared.total < REFUSED:
-            yield shared.fault(f"take {shared.total} of its memory together, which is much")
+            said = f"take {shared.total} of its memory together, which is much"
+            yield shared.fault(said, division(shared, nodes, document))
 
 
-@record
-class _SharedMemory:
-    """What the engines of a node take of its memory together, and what is enough."""
-
-    node: str
-    total: float
-    most: float
-    shares: tuple[str, ...]
-    last: int
-
-    def fault(self, taken: str) -> Fault:
-        return Fault(
-            f"the engines of {self.node} {taken} ({', '.join(self.shares)})",
-            (GROUPS, self.last, "name"),
-            f"lower 'memory_utilization' of some, to {int(self.most * 100) / 100} together",
-        )
-
-
-def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[_SharedMemory]:
+def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
     """A node of each set of engines that share some; the others of that set are alike."""
     said: set[tuple[object, ...]] = set()
     fits: dict[str, Fit | None] = {}
@@ -188,7 +184,8 @@ def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[_SharedMemory]:
         said.add((*shares, most))
         total = round(sum(shares.values()), 3)
         last = max(group.index for group in here)
-        yield _SharedMemory(node.name, total, most, tuple(_shown(shares, groups)), last)
+        shown = tuple(_shown(shares, groups))
+        yield SharedMemory(node.name, total, most, shares, shown, last, tuple(here))
 
 
 def _shown(shares: Mapping[str, float], groups: Groups) -> Iterator[str]:
@@ -217,21 +214,10 @@ def _shares(
 
 def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
     """How a group's model fits, where what its engine takes beside others depends on that."""
-    if not group.model or not group.engine or not _has_tokens(group.engine):
+    if not group.model or not group.engine or not has_tokens(group.engine):
         return None
     by_name = {node.name: node for node in nodes}
     return assess([by_name[name] for name in group.nodes], group.model, group.engine)
-
-
-def _has_tokens(engine: DeclaredEngine) -> bool:
-    """Whether a bound in tokens keeps the engine from taking all that its share allows."""
-    return bool(_tokens_key(engine))
-
-
-def _tokens_key(engine: DeclaredEngine) -> str:
-    """The flag, or the setting of its options, that bounds what the engine caches."""
-    traits = ENGINE_TRAITS[engine.name]
-    return traits.tokens_flag or traits.tokens_setting
 
 
 def _within(engine: DeclaredEngine) -> str:
@@ -321,7 +307,7 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
     """The flags that bound what an engine caches, where neither the site nor `fit` knows them."""
-    if not group.engine or not group.model or not _has_tokens(group.engine):
+    if not group.engine or not group.model or not has_tokens(group.engine):
         return
     fit, known = _fit(group, nodes), shape(group.model)
     is_misspelt = known is None and group.model.name is not None
@@ -334,7 +320,7 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
         yield slots_flag
     # Beside states of a known number the tokens can be computed.
     if not _says_tokens(group.engine) and not (has_free_states and fit and fit.nodes):
-        yield _tokens_key(group.engine)
+        yield tokens_key(group.engine)
 
 
 @rule("SG253", unless="SG201 SG241")

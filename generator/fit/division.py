@@ -1,0 +1,47 @@
+"""How the memory of a node may be divided among the engines that share it."""
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping
+
+from generator.fit.alternatives import Group, holds
+from generator.records import replace
+
+_HUNDREDTHS = range(1, 86)
+
+
+def least_share(group: Group) -> float | None:
+    """The least `memory_utilization` that holds the model with room to spare, if any does."""
+
+    def is_enough(hundredths: int) -> bool:
+        return holds(sharing(group, hundredths / 100))
+
+    place = bisect_left(_HUNDREDTHS, True, key=is_enough)
+    return _HUNDREDTHS[place] / 100 if place < len(_HUNDREDTHS) else None
+
+
+def sharing(group: Group, share: float) -> Group:
+    """The group with another share."""
+    return replace(group, engine=replace(group.engine, memory_utilization=share))
+
+
+def divided(least: Mapping[str, float], growing: Collection[str], most: float) -> dict[str, float]:
+    """Shares that are `most` together: what each needs, and the rest to those that use more.
+
+    It goes to each as it needs, down to a hundredth. Empty where they need more than there is.
+    """
+    rest = most - sum(least.values())
+    if rest < -_ROUNDING:
+        return {}
+    grown = sum(share for key, share in least.items() if key in growing)
+    return {
+        key: _down(share + max(0.0, rest) * share / grown if key in growing else share)
+        for key, share in least.items()
+    }
+
+
+# What is a whole number of hundredths stays that.
+_ROUNDING = 1e-6
+
+
+def _down(share: float) -> float:
+    return int(share * 100 + _ROUNDING) / 100
