@@ -853,17 +853,35 @@ def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -
     assert sparkgen("fit", site, "--measured", tmp_path / "none", cwd=ROOT).code == 4
 
 
-def test_what_is_measured_corrects_the_prediction(sparkgen: Command, tmp_path: Path) -> None:
+SGLANG_LOG = """
+[2026-10-08 09:00:00] server_args=ServerArgs(model_path='openai/gpt-oss-120b')
+[2026-10-08 09:00:01] KV Cache is allocated. #tokens: 1, K size: 7.50 GB, V size: 7.50 GB
+"""
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "log_of"),
+    [("vllm", "0.33.0", VLLM_LOG.format(room="15.00")), ("sglang", "0.5.23", SGLANG_LOG)],
+)
+def test_what_is_measured_corrects_the_prediction(
+    engine: str, version: str, log_of: str, sparkgen: Command, tmp_path: Path
+) -> None:
     site, log = tmp_path / "single.yaml", tmp_path / "log"
     text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
+    start = ENGINE_TRAITS[engine].start
+    assert start
+    text = text.replace("name: vllm", f"name: {engine}").replace("0.33.0", version)
+    text = re.sub(r"image: .*", f"image: {start.image}", text.partition("  args:")[0])
     site.write_text(text)
-    log.write_text(VLLM_LOG.format(room="15.00"))
+    log.write_text(log_of)
     told = sparkgen("fit", site, "--measured", log, cwd=tmp_path)
-    assert told.code == 1
+    assert told.code == 1, told.err
     entry = told.out.splitlines()[-1]
-    assert entry.startswith("- {model: gpt-oss-120b, engine: vllm, version: 0.33.0, reserve_gib: ")
+    assert entry.startswith(
+        f"- {{model: gpt-oss-120b, engine: {engine}, version: {version}, reserve_gib: "
+    )
     # Further entries are of other releases; of two of the same the last counts.
-    other = entry.replace("0.33.0", "0.32.0")
+    other = entry.replace(version, "0.32.0")
     first = re.sub(r"gib: .*}", "gib: -9}", entry)
     (tmp_path / "measured.yaml").write_text(f"{first}\n{entry}\n{other}\n")
     site.write_text(text + "fit: {calibration: measured.yaml}\n")

@@ -279,7 +279,9 @@ class _Rank:
     def _left(self, spared: float = 0.0) -> float:
         """What the engine's share leaves beside all that is no KV cache of a sequence."""
         demand = self.demand
-        inside = demand.cache.fixed if self.outside else demand.reserve_inside
+        inside = demand.reserve_inside
+        if self.outside:
+            inside = demand.cache.fixed + demand.correction
         return self.share - demand.weights - demand.draft - inside + spared
 
     def _room(self, spared: float = 0.0) -> float:

@@ -20,11 +20,11 @@ def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:
 
 def doubt_bytes(model: DeclaredModel, engine: DeclaredEngine, demand: Demand) -> float:
     """Bytes by which the room may be more: all of the reserve, where that is not known."""
+    if model.correction_gib is not None:
+        return formulas.STARTS_DIFFER_BYTES
     if ENGINE_TRAITS[engine.name].shares_free:
         return formulas.FREE_ERROR_BYTES * engine.memory_utilization
     reserve = demand.reserve_inside - demand.cache.fixed
     if reserve_is_unknown(model, engine):
         return reserve
-    measured = model.correction_gib is not None
-    error = formulas.STARTS_DIFFER_BYTES if measured else formulas.RESERVE_ERROR_BYTES
-    return max(0.0, min(float(error), reserve))
+    return min(float(formulas.RESERVE_ERROR_BYTES), reserve)

@@ -115,11 +115,12 @@ def correction(
 ) -> Correction | None:
     """What the room says of the reserve, on top of what is corrected already.
 
-    None where the room says nothing of it: the cache has a size of its own, or the engine's share
-    is for weights and cache alone.
+    Of an engine that shares what is free it is what isn't free. None where the room says nothing of
+    it, since the cache has a size of its own.
     """
-    fixed = model.kv_cache_memory or ENGINE_TRAITS[engine.name].pool_flag in engine.args
-    if seen.cache is None or fixed or ENGINE_TRAITS[engine.name].reserves_outside or not fit.nodes:
+    traits = ENGINE_TRAITS[engine.name]
+    fixed = model.kv_cache_memory or {traits.pool_flag, traits.tokens_flag} & engine.args.keys()
+    if seen.cache is None or fixed or not fit.nodes:
         return None
     least = min(fit.nodes, key=lambda node: node.headroom_gib)
     room = least.headroom_gib + least.kv_one_gib * fit.needed
