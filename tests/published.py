@@ -20,7 +20,7 @@ from generator.fit.formulas import CACHED, GB, GIB
 from generator.fit.kinds import count_kinds
 from generator.fit.parts import parts
 from generator.fit.requested import requested
-from generator.models.architecture import Shape, known_shape
+from generator.models.architecture import GATED_DELTA, Recurrent, Shape, known_shape
 from generator.records import replace
 from generator.sitefile.declaration import Parallel
 
@@ -92,6 +92,7 @@ STATES_360 = "SGLang on a Spark with nvidia/Qwen3.8-27B-NVFP4 and 360 states"
 GLM_H200 = "vLLM's log of GLM-5-FP8 on eight H200, May 2026"
 NANO_XPU = "SGLang's log of Nemotron-3-Nano-30B-A3B on four XPUs"
 SOLAR = "https://github.com/bjk110/spark_vllm_docker/blob/main/README.md"
+STATES_LOG = "llama.cpp's log of a Qwen3.5 with 18 layers of states, 2026"
 INKLING = "https://github.com/vllm-project/vllm/pull/54705"
 SOLAR_PAGES = "https://github.com/ai-dynamo/dynamo/tree/main/recipes/solar-open2-250b"
 ONE_MILLION = "https://github.com/bytebunkerlabs/dgx-spark-serve/blob/main/recipes/dsv4.env"
@@ -345,6 +346,17 @@ def llama_cpp_mib(name: str, context: int, sequences: int, kind: str, step: int)
         pool for pool, pages in zip(found.pools, found.pages, strict=True) if pages.kind == kind
     )
     return sequences * pool.sequence(context, found.under_way) / 2**20
+
+
+def states_mib(recurrent: Recurrent, sequences: int) -> float:
+    """What llama.cpp allocates for the states of so many sequences, in MiB."""
+    whole = replace(known_shape_of("qwen3.5-9b"), recurrent=recurrent)
+    kinds = count_kinds(whole, 0, 32)
+    model = a_model(name="qwen3.5-9b", context_length=8192, max_sequences=sequences)
+    wanted = requested(model, an_engine(name="llama.cpp", version="0.5.0-dev"), None)
+    pages = cache(whole, Split(kinds, kinds, 1, 1, 0, 0.0), wanted, None).pages
+    held = sum(each.page * each.blocks for each in pages if each.kind == "state")
+    return sequences * recurrent.layers * held / 2**20
 
 
 def known_shape_of(name: str) -> Shape:
@@ -817,6 +829,15 @@ FIGURES = (
             ("bf16", 1048576, 2048, 14159015),
             ("fp8", 1048576, 2048, 24509531),
         )
+    ),
+    Figure(
+        "llama.cpp, Qwen3.5-2B: states of 4 sequences in 18 layers",
+        77.06,
+        "MiB",
+        STATES_LOG,
+        0.001,
+        lambda: states_mib(Recurrent(GATED_DELTA, 18, 2048, 2048, 16 * 128 * 128), 4),
+        MIXED,
     ),
     a_block(
         "Solar-Open2-250B, tensor 2: a block",

@@ -12,7 +12,7 @@ from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds
 from generator.fit.paging import Pages, Pool, pool
 from generator.fit.requested import Division, Requested
-from generator.models.architecture import GATED_DELTA, Compressed, Recurrent, Shape
+from generator.models.architecture import GATED_DELTA, WIDE_STATE, Compressed, Recurrent, Shape
 from generator.records import record, replace
 
 # Tokens of a block: the default, that of latent caches, and of DeepSeek-V4.
@@ -145,7 +145,12 @@ def _is_pooled(shape: Shape) -> bool:
 
 
 def _apart(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
-    """Kinds of layers where each is allocated for itself, by the token."""
+    """Kinds of layers where each is allocated for itself, by the token.
+
+    Source: SGLang 0.5.23, mem_cache/swa_memory_pool.py, line 21, `SWAKVPool`, and memory_pool.py,
+    line 4228, `HybridLinearKVPool`. llama.cpp, build 11434, src/llama-kv-cache-iswa.cpp, line 73:
+    the window and a step, in cells of 256.
+    """
     if shape.compressed:
         yield from _compressed(shape.compressed, split)
         return
@@ -165,7 +170,8 @@ def _apart(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
             yield Pages("full", here, everywhere, 1, ceil(size) * copies, ranks=ranks)
     if shape.recurrent and split.here.recurrent:
         state = _state_bytes(shape.recurrent, split.tensor, requested)
-        yield Pages("state", split.here.recurrent, split.all.recurrent, 1, state)
+        copies = 1 + requested.drafted if requested.wide_states else 1
+        yield Pages("state", split.here.recurrent, split.all.recurrent, 1, state, blocks=copies)
     if shape.convolution_window:
         yield Pages("state", *_attending(split), 1, _inputs_bytes(shape, split.tensor))
 
@@ -280,9 +286,17 @@ def _window_bytes(shape: Shape, tensor: int, requested: Requested) -> float:
 
 
 def _state_bytes(recurrent: Recurrent, tensor: int, requested: Requested) -> int:
+    """Bytes of a state on one rank; llama.cpp has its inputs in 32 bits, too, and none drafted.
+
+    Source: llama.cpp, build 11434, src/llama-hparams.cpp, lines 208 and 236, `n_embd_r` and
+    `n_embd_s`.
+    """
+    inputs = 2 * recurrent.keys + recurrent.values
+    if requested.wide_states:
+        state = recurrent.state * WIDE_STATE
+        return ceil(formulas.state_bytes(state, inputs * WIDE_STATE, tensor, 0))
     each = requested.state_bytes or recurrent.state_bytes
-    convolution = (2 * recurrent.keys + recurrent.values) * WIDE
-    size = formulas.state_bytes(recurrent.state * each, convolution, tensor, requested.drafted)
+    size = formulas.state_bytes(recurrent.state * each, inputs * WIDE, tensor, requested.drafted)
     return ceil(size)
 
 

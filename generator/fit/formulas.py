@@ -212,7 +212,9 @@ def stage_sizes(layers: int, stages: int, given: Sequence[int] = ()) -> tuple[in
 def first_stages_larger(layers: int, stages: int) -> tuple[int, ...]:
     """Layers of each pipeline stage where the first ones take what is left over.
 
-    Source: TensorRT-LLM, `Mapping.pp_layers` (torch.tensor_split); llama.cpp splits alike.
+    Source: TensorRT-LLM, tensorrt_llm/mapping.py, `Mapping.pp_layers` (torch.tensor_split).
+    llama.cpp, build 11434, src/llama-model.cpp, lines 1559 to 1602, splits alike where devices have
+    as much free.
     """
     each, left = divmod(layers, stages)
     return tuple(each + (stage < left) for stage in range(stages))
@@ -255,6 +257,9 @@ def grouped_cache_elements(kv_heads: int, head: int, tensor: int, value: int | N
     Keys and values count KV heads, not attention heads; a value's head may have another size.
     Source: vLLM 0.33.0, vllm/config/model.py, line 1663, `get_num_kv_heads`: max(1, kv_heads //
     tensor); vllm/v1/kv_cache_interface.py, line 586, `AttentionSpec.state_content_size_bytes`.
+    SGLang 0.5.23, mem_cache/memory_pool.py, line 2184, `MHATokenToKVPool`. llama.cpp, build 11434,
+    src/llama-kv-cache.cpp, lines 233 and 234. TensorRT-LLM at d2a5560ab,
+    _torch/pyexecutor/resource_manager.py, `KVCacheManager.get_cache_bytes_per_token`.
     """
     return max(1, kv_heads // tensor) * (head + (value or head))
 
@@ -262,7 +267,12 @@ def grouped_cache_elements(kv_heads: int, head: int, tensor: int, value: int | N
 def latent_cache_elements(kv_rank: int, rope: int) -> int:
     """Elements of KV cache a token and layer under MLA, the same on every tensor rank.
 
-    Source: DeepSeek-V3 technical report, section 2.1.1: the latent and the shared rotary key.
+    Source: DeepSeek-V3 technical report, section 2.1.1: the latent and the shared rotary key. vLLM
+    0.33.0, vllm/v1/kv_cache_interface.py, line 729, `MLAAttentionSpec`. SGLang 0.5.23,
+    mem_cache/memory_pool.py, line 4754, `MLATokenToKVPool`. llama.cpp, build 11434,
+    src/llama-kv-cache.cpp, line 231: no values. TensorRT-LLM at d2a5560ab,
+    _torch/pyexecutor/resource_manager.py, `KVCacheManager.get_cache_size_per_token`: one in place
+    of keys and values.
     """
     return kv_rank + rope
 
@@ -273,7 +283,8 @@ def indexer_cache_bytes(head: int, wide: bool) -> int:
     8 bits an element and a 32 bit scale; or 16 bits, unless `indexer_kv_dtype` says otherwise.
     Source: vLLM 0.33.0, vllm/model_executor/models/deepseek_v2.py, line 638,
     `DeepseekV32IndexerCache`; vllm/models/minimax_m3/common/indexer.py, line 102, and
-    vllm/models/qwen4_exp/nvidia/indexer_qsa.py, line 152.
+    vllm/models/qwen4_exp/nvidia/indexer_qsa.py, line 152. SGLang 0.5.23,
+    model_executor/pool_configurator.py, line 560, `_compute_dsa_indexer_cell_size`.
     """
     return 2 * head if wide else head + 4
 
@@ -287,7 +298,8 @@ def state_bytes(
     which keeps all but one of its kernel's inputs and those that are drafted.
     Source: vLLM 0.33.0, vllm/model_executor/layers/mamba/mamba_utils.py, lines 186 to 319,
     `MambaStateShapeCalculator`: `mamba2_state_shape`, `gated_delta_net_state_shape`,
-    `kda_state_shape`.
+    `kda_state_shape`. SGLang 0.5.23, mem_cache/memory_pool.py, line 505, `MambaPool`. llama.cpp,
+    build 11434, src/llama-memory-recurrent.cpp, lines 101 to 103.
     """
     return (state + convolution * (kernel - 1 + drafted)) / tensor
 

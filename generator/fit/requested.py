@@ -44,14 +44,14 @@ class Requested:
     `step` is the most tokens of one step, `running` the most sequences that the engine runs at
     once, `sequences` those that the site asks for, `needed` those that must have room from the
     start. `pool` is a fixed size of the KV cache in bytes;
-    `stages` are the layers of each pipeline stage where they are given. `block` are the tokens of
-    a block of the cache where they are given; `caches_prefixes` whether states of models with
+    `stages` are the layers of each pipeline stage where they are given. `block` are the tokens of a
+    block of the cache where they are given; `caches_prefixes` whether states of models with
     recurrent layers are kept for prefixes. `graphs` are how many are captured: of steps of any
-    kind, and of decoding; None where that is not known. `window_cells` are what windows are
-    rounded up to, in tokens. `division` is how the room is divided at the start, None where it is
-    not. `context_ranks` share the tokens of a sequence. `scored` are the bytes of scores that a
-    sparse attention's index makes at once, and `sized_gathers` whether its entries are gathered in
-    less for long contexts.
+    kind, and of decoding; None where that is not known. `window_cells` are what windows are rounded
+    up to, in tokens; with `wide_states` all of a state is in 32 bits. `division` is how the room is
+    divided at the start, None where it is not. `context_ranks` share the tokens of a sequence.
+    `scored` are the bytes of scores that a sparse attention's index makes at once, and
+    `sized_gathers` whether its entries are gathered in less for long contexts.
     """
 
     context: int | None
@@ -73,6 +73,7 @@ class Requested:
     sorts: bool = True
     state_bytes: int | None = None
     window_cells: int = 1
+    wide_states: bool = False
     division: Division | None = None
     context_ranks: int = 1
     scored: int = 0
@@ -105,6 +106,7 @@ def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None)
         reserves_graphs=_reserves_graphs(engine),
         sorts=_sorts(engine),
         window_cells=traits.window_cells,
+        wide_states=traits.wide_states,
         state_bytes=_state_bytes(args),
         division=_division(model, engine, drafted),
         context_ranks=context_ranks(engine),

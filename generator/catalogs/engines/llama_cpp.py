@@ -28,8 +28,10 @@ TRAITS = EngineTraits(
     reads_gguf=True,
     allocates_all=True,
     captures_graphs=False,
-    # llama.cpp, src/llama-kv-cache-iswa.cpp: the window and a step, padded.
+    # Build 11434, src/llama-kv-cache-iswa.cpp, line 73: the window and a step, padded; and
+    # src/llama-model.cpp, line 2490, with src/llama-memory-recurrent.cpp, line 101.
     window_cells=256,
+    wide_states=True,
     larger_first=True,
     locks_metrics=True,
     tasks={

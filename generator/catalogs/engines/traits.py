@@ -210,9 +210,10 @@ class EngineTraits:
     gather and reduce, and not all send to all. `rings_reported`: it runs on rings of four or more.
 
     `paging` is how one pool of blocks is shared by layers of several kinds, None where each kind
-    has its own; then windows are rounded up to `window_cells` tokens. `pools` is how such an engine
-    divides its room among them, None where they grow as they are needed. `tile` are the multiples
-    to which kernels of 4 bit experts pad their input and their inside.
+    has its own; then windows are rounded up to `window_cells` tokens. `wide_states`: recurrent
+    states are in 32 bits with all that belongs to them, once more for each drafted token. `pools`
+    is how such an engine divides its room among them, None where they grow as they are needed.
+    `tile` are the multiples to which kernels of 4 bit experts pad their input and their inside.
 
     `draft_methods` are its methods of speculative decoding by their names in a site file; a name
     with `mtp_ending` is that of a model's own layers, too. `drafts_prefix` begins the flags of
@@ -267,6 +268,7 @@ class EngineTraits:
     paging: Paging | None = None
     pools: Pools | None = None
     window_cells: int = 1
+    wide_states: bool = False
     tile: tuple[int, int] = (1, 1)
     start: Start | None = None
     draft_methods: Mapping[str, Method] = MappingProxyType({})
