@@ -3,6 +3,7 @@
 `launch.sh --bare` starts them, so nothing is restarted: that is the unit's part.
 """
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from cluster import llama_cpp
-from cluster.bare import Running
+from cluster.bare import Running, ask
 from cluster.load import HANGS, SERVED, Load
 from cluster.ranks import Cluster, running
 from cluster.results import record
-from cluster.sites import MODEL, llama_text
+from cluster.sites import DRAFT, MODEL, llama_text
 from cluster.tiny_model import write
 from waiting import until
 
@@ -37,11 +38,23 @@ def nodes(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def cluster(nodes: int, tmp_path: Path) -> Iterator[Cluster]:
-    text, programs = llama_text(nodes), llama_cpp.llama_cpp()
+def kind() -> str:
+    return "dense"
+
+
+@pytest.fixture
+def drafts() -> bool:
+    return False
+
+
+@pytest.fixture
+def cluster(nodes: int, kind: str, drafts: bool, tmp_path: Path) -> Iterator[Cluster]:
+    text, programs = llama_text(nodes, kind, drafts), llama_cpp.llama_cpp()
 
     def write_model(tree: Path) -> None:
-        write(tree / MODEL.lstrip("/"))
+        write(tree / MODEL.lstrip("/"), kind)
+        if drafts:
+            write(tree / DRAFT.lstrip("/"), "draft")
 
     with running(text, programs, write_model, tmp_path, {"GGML_RPC_DEBUG": "1"}) as started:
         yield started
@@ -66,6 +79,39 @@ def test_every_rank_works_on_a_completion(cluster: Cluster) -> None:
     assert all(computed(worker) >= 8 + n for worker, n in zip(workers, before, strict=True))
     assert cluster.is_healthy()
     record(ENGINE, f"start of {len(workers) + 1} nodes", "a completion over all ranks", seconds)
+
+
+@pytest.mark.parametrize("nodes", [2])
+@pytest.mark.parametrize(
+    ("kind", "drafts"), [("experts", False), ("latent", False), ("dense", True)]
+)
+def test_model_of_a_kind(kind: str, drafts: bool, cluster: Cluster) -> None:
+    """A draft is the head's alone; each layer of the model is where the site says."""
+    seconds = since(cluster.head.started, cluster.answers)
+    worker = cluster.engines["spark2"]
+    before = computed(worker)
+    answer = json.loads(cluster.complete())
+    assert answer["usage"]["completion_tokens"] == 8
+    assert ("draft_n" in answer["timings"]) == drafts
+    assert computed(worker) > before
+    assert cluster.is_healthy()
+    layout = f"2 nodes, {kind}{' with drafts' * drafts}"
+    record(ENGINE, f"start of {layout}", "a completion over all ranks", seconds)
+
+
+@pytest.mark.parametrize("nodes", [2])
+@pytest.mark.parametrize("kind", ["embedding"])
+def test_embedding(cluster: Cluster) -> None:
+    seconds = since(cluster.head.started, cluster.answers)
+    worker = cluster.engines["spark2"]
+    before = computed(worker)
+    asked = {"model": "tiny", "input": ["one", "two"]}
+    status, text = ask(cluster.within("spark2"), f"{cluster.url}/v1/embeddings", asked)
+    assert status == 200
+    assert [len(one["embedding"]) for one in json.loads(text)["data"]] == [256, 256]
+    assert computed(worker) > before
+    assert cluster.is_healthy()
+    record(ENGINE, "start of 2 nodes, embedding", "embeddings over all ranks", seconds)
 
 
 @pytest.mark.parametrize("nodes", [3])

@@ -28,11 +28,20 @@ for folder in etc opt srv; do
   mount -t overlay overlay -o "lowerdir=$0/$folder:/$folder" "/$folder"
 done
 mount -t proc proc /proc
+# Ranks find out by it whether they are on one node.
+mount -t tmpfs tmpfs /dev/shm
 hostname "$1"
 mkdir -p /var/cache/sparkgen
+# A node's Ray finds others by a folder of one name.
+[[ ! ${RAY_TMPDIR:-} ]] || mount -t tmpfs tmpfs "$RAY_TMPDIR"
 # The first process of a namespace is no engine: signals that a program sends itself don't end it.
-bash /opt/sparkgen/launch.sh ${2:+--group "$2"} --bare
-exit $?
+# What a start has left running is there at the next one.
+for start in $(seq "${STARTS:-1}"); do
+  status=0
+  bash /opt/sparkgen/launch.sh ${2:+--group "$2"} --bare || status=$?
+  echo "start $start has ended: $status"
+done
+exit "$status"
 """
 
 

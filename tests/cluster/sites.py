@@ -5,7 +5,7 @@ import textwrap
 from cluster.tiny_model import CONTEXT, HEADS, LAYERS, WIDTH
 
 FOLDER = "/srv/models/tiny"
-MODEL = f"{FOLDER}/tiny.gguf"
+MODEL, DRAFT = f"{FOLDER}/tiny.gguf", f"{FOLDER}/draft.gguf"
 _SHAPE = (
     f"{{layers: {LAYERS}, heads: {HEADS}, kv_heads: {HEADS}, head_dim: {WIDTH // HEADS}, "
     f"hidden_size: {WIDTH}, vocab_size: 260, max_context: {CONTEXT}, weight_gb: 0.01}}"
@@ -17,22 +17,22 @@ _CABLES = {
 }
 
 
-_LLAMA = f"""\
+_LLAMA = """\
 model:
   source: sparkgen-tests/tiny
-  file: {MODEL}
+  file: {file}
   served_name: tiny
-  architecture: {_SHAPE}
-  context_length: {CONTEXT // 2}
+  architecture: {shape}
+  context_length: {context}
   max_sequences: 2
-engine:
+{more}engine:
   name: llama.cpp
   version: 0.5.0-dev
   image: llama.cpp-rpc:tests
   memory_utilization: 0.85
-  args: {{load-mode: mmap}}
+  args: {{load-mode: mmap{args}}}
 """
-# Of each kind of model the shape, as vllm_cpu.py makes it.
+# Of each kind of model the shape, as tiny_model.py and vllm_cpu.py make it.
 _SHAPES = {
     "dense": _SHAPE,
     "experts": _SHAPE.replace(
@@ -46,6 +46,8 @@ _SHAPES = {
     ),
     "embedding": _SHAPE,
 }
+_IMAGE = "vllm/vllm-openai:v0.32.0"
+_WITH_RAY = f"{{name: vllm-ray:0.32.0, from: {_IMAGE}, adds: [ray]}}"
 _VLLM = """\
 model:
   source: {folder}
@@ -56,21 +58,45 @@ model:
 {more}engine:
   name: vllm
   version: 0.32.0
-  image: vllm/vllm-openai:v0.32.0
+  image: {image}
   nccl: 2.30.7
-  args: {args}
+{launcher}  args: {args}
   env: {{VLLM_CPU_KVCACHE_SPACE: 1, VLLM_CPU_OMP_THREADS_BIND: nobind, OMP_NUM_THREADS: 1}}
+"""
+_SGLANG = """\
+model:
+  source: {folder}
+  served_name: tiny
+  architecture: {shape}
+  context_length: 512
+  max_sequences: 4
+{more}engine:
+  name: sglang
+  version: 0.5.23
+  image: lmsysorg/sglang:v0.5.23-cu130
+  args: {{device: cpu, attention-backend: torch_native, max-total-tokens: 8192{args}}}
+  env: {{SGLANG_USE_CPU_ENGINE: 1, SGLANG_CPU_OMP_THREADS_BIND: "0|1", OMP_NUM_THREADS: 1}}
 """
 
 
-def llama_text(nodes: int) -> str:
+def llama_text(nodes: int, kind: str = "dense", drafts: bool = False) -> str:
     """A pair or a ring of three under llama.cpp."""
-    return _text(nodes, _LLAMA)
+    return _text(nodes, _llama(kind, drafts))
+
+
+def _llama(kind: str = "dense", drafts: bool = False) -> str:
+    return _LLAMA.format(
+        file=MODEL,
+        shape=_SHAPES[kind],
+        context=CONTEXT // 2,
+        more=f"  speculative: {{method: draft, source: {DRAFT}, tokens: 3}}\n" if drafts else "",
+        args=", embedding: true" if kind == "embedding" else "",
+    )
 
 
 def groups_text() -> str:
     """Two pairs with one model, a node with another, and the address of both, all llama.cpp."""
-    served = textwrap.indent(_LLAMA, "    ")
+    served = textwrap.indent(_llama(), "    ")
     pair, single = (f"    parallel: {{pipeline: {nodes}}}\n" for nodes in (2, 1))
     other = served.replace("served_name: tiny", "served_name: other")
     return (
@@ -84,14 +110,29 @@ def groups_text() -> str:
     )
 
 
-def vllm_text(nodes: int, kind: str = "dense", parallel: str = "", drafts: bool = False) -> str:
+def vllm_text(
+    nodes: int, kind: str = "dense", parallel: str = "", drafts: bool = False, launcher: str = ""
+) -> str:
     """Nodes under vLLM, which runs on the processor by its environment."""
     draft = f"  speculative: {{method: draft, source: {FOLDER}/draft, tokens: 3}}\n"
     served = _VLLM.format(
         folder=FOLDER,
         shape=_SHAPES[kind],
         more=draft if drafts else "",
+        image=_WITH_RAY if launcher == "ray" else _IMAGE,
+        launcher=f"  launcher: {launcher}\n" if launcher else "",
         args="{runner: pooling}" if kind == "embedding" else "{}",
+    )
+    return _text(nodes, served, parallel)
+
+
+def sglang_text(nodes: int, kind: str = "dense", parallel: str = "") -> str:
+    """Nodes under SGLang, on the processor."""
+    served = _SGLANG.format(
+        folder=FOLDER,
+        shape=_SHAPES[kind],
+        more="",
+        args=", is-embedding: true" if kind == "embedding" else "",
     )
     return _text(nodes, served, parallel)
 

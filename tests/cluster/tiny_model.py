@@ -3,10 +3,12 @@
 Its tokens are bytes, so what it says is noise; but each layer is computed where a real model's is.
 """
 
+import math
 import random
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 LAYERS, WIDTH, HEADS, INNER, CONTEXT = 6, 256, 4, 512, 4096
@@ -18,18 +20,7 @@ _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
 
 _TOKENS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581"]
 _KINDS = [_UNKNOWN, _CONTROL, _CONTROL, *[_BYTE] * 256, _NORMAL]
-_VALUES = (
-    ("general.architecture", _STRING, "llama"),
-    ("general.name", _STRING, "tiny"),
-    ("llama.context_length", _UINT32, CONTEXT),
-    ("llama.embedding_length", _UINT32, WIDTH),
-    ("llama.block_count", _UINT32, LAYERS),
-    ("llama.feed_forward_length", _UINT32, INNER),
-    ("llama.rope.dimension_count", _UINT32, WIDTH // HEADS),
-    ("llama.attention.head_count", _UINT32, HEADS),
-    ("llama.attention.head_count_kv", _UINT32, HEADS),
-    ("llama.attention.layer_norm_rms_epsilon", _FLOAT32, 1e-5),
-    ("llama.vocab_size", _UINT32, len(_TOKENS)),
+_TOKENIZER = (
     ("tokenizer.ggml.model", _STRING, "llama"),
     ("tokenizer.ggml.tokens", _STRING, _TOKENS),
     ("tokenizer.ggml.scores", _FLOAT32, [0.0] * len(_TOKENS)),
@@ -40,56 +31,144 @@ _VALUES = (
     ("tokenizer.ggml.add_bos_token", _BOOL, True),
     ("tokenizer.chat_template", _STRING, "{% for m in messages %}{{ m['content'] }}{% endfor %}"),
 )
+_EXPERTS, _CHOSEN, _EXPERT_INNER = 8, 2, 128
+_HEAD, _RANK, _ROPE = WIDTH // HEADS, 512, 64
+_LAST_TOKEN = 3
 
 
-def write(path: Path) -> None:
-    """Write the model; the same weights each time."""
+@dataclass(frozen=True)
+class Kind:
+    """An architecture of llama.cpp's, and what is said of its shape beyond the common."""
+
+    architecture: str = "llama"
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    layers: int = LAYERS
+    dense_layers: int = LAYERS
+
+    @property
+    def is_latent(self) -> bool:
+        return "attention.kv_lora_rank" in self.numbers
+
+
+_WITH_EXPERTS = {"expert_count": _EXPERTS, "expert_used_count": _CHOSEN}
+_LATENT = {
+    **_WITH_EXPERTS,
+    "leading_dense_block_count": 1,
+    "expert_feed_forward_length": _EXPERT_INNER,
+    "expert_shared_count": 1,
+    "attention.q_lora_rank": 0,
+    "attention.kv_lora_rank": _RANK,
+    "attention.head_count_kv": 1,
+    "attention.key_length": _RANK + _ROPE,
+    "attention.value_length": _RANK,
+    "attention.key_length_mla": _HEAD + _ROPE,
+    "attention.value_length_mla": _HEAD,
+}
+KINDS: Mapping[str, Kind] = {
+    "dense": Kind(),
+    "draft": Kind(layers=2),
+    "embedding": Kind(numbers={"pooling_type": _LAST_TOKEN}),
+    "experts": Kind(
+        numbers={**_WITH_EXPERTS, "feed_forward_length": _EXPERT_INNER}, dense_layers=0
+    ),
+    "latent": Kind("deepseek2", _LATENT, dense_layers=1),
+}
+
+
+def write(path: Path, kind: str = "dense") -> None:
+    """Write a model of a kind; the same weights each time."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    tensors = list(_tensors())
-    values = b"".join(_string(name) + _value(kind, value) for name, kind, value in _VALUES)
+    model = KINDS[kind]
+    told, tensors = list(_values(model)), list(_tensors(model))
+    values = b"".join(_string(name) + _value(form, value) for name, form, value in told)
     offset, infos = 0, b""
-    for name, shape, kind in tensors:
+    for name, shape, form in tensors:
         infos += _string(name) + struct.pack("<I", len(shape))
-        infos += struct.pack(f"<{len(shape)}QIQ", *shape, kind, offset)
-        offset += _size(shape, kind)
-    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(_VALUES)) + values + infos
+        infos += struct.pack(f"<{len(shape)}QIQ", *shape, form, offset)
+        offset += _size(shape, form)
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(told)) + values + infos
     noise = random.Random(1)
     with path.open("wb") as file:
         file.write(head + b"\0" * (-len(head) % _ALIGNMENT))
-        for _, shape, kind in tensors:
-            file.write(_weights(shape, kind, noise))
+        for _, shape, form in tensors:
+            file.write(_weights(shape, form, noise))
 
 
-def _tensors() -> Iterator[tuple[str, tuple[int, ...], int]]:
-    vocabulary, square = (WIDTH, len(_TOKENS)), (WIDTH, WIDTH)
+def _values(model: Kind) -> Iterator[tuple[str, int, object]]:
+    yield "general.architecture", _STRING, model.architecture
+    yield "general.name", _STRING, "tiny"
+    numbers = {
+        "context_length": CONTEXT,
+        "embedding_length": WIDTH,
+        "block_count": model.layers,
+        "feed_forward_length": INNER,
+        "rope.dimension_count": _ROPE,
+        "attention.head_count": HEADS,
+        "attention.head_count_kv": HEADS,
+        **model.numbers,
+    }
+    for name, number in numbers.items():
+        yield f"{model.architecture}.{name}", _UINT32, number
+    yield f"{model.architecture}.attention.layer_norm_rms_epsilon", _FLOAT32, 1e-5
+    yield f"{model.architecture}.vocab_size", _UINT32, len(_TOKENS)
+    yield from _TOKENIZER
+
+
+def _tensors(model: Kind) -> Iterator[tuple[str, tuple[int, ...], int]]:
+    vocabulary = (WIDTH, len(_TOKENS))
     yield "token_embd.weight", vocabulary, _F16
-    for layer in range(LAYERS):
-        blocks = (
-            ("attn_norm", (WIDTH,), _F32),
-            *((f"attn_{part}", square, _F16) for part in ("q", "k", "v", "output")),
-            ("ffn_norm", (WIDTH,), _F32),
-            ("ffn_gate", (WIDTH, INNER), _F16),
-            ("ffn_up", (WIDTH, INNER), _F16),
-            ("ffn_down", (INNER, WIDTH), _F16),
-        )
-        for name, shape, kind in blocks:
-            yield f"blk.{layer}.{name}.weight", shape, kind
+    for layer in range(model.layers):
+        attention = _latent_attention() if model.is_latent else _attention()
+        network = _network() if layer < model.dense_layers else _experts(model.is_latent)
+        for name, shape in (*attention, *network):
+            yield f"blk.{layer}.{name}.weight", shape, _F32 if name.endswith("_norm") else _F16
     yield "output_norm.weight", (WIDTH,), _F32
     yield "output.weight", vocabulary, _F16
 
 
-def _count(shape: tuple[int, ...]) -> int:
-    return shape[0] * (shape[1] if len(shape) > 1 else 1)
+_Tensors = Iterator[tuple[str, tuple[int, ...]]]
+
+
+def _attention() -> _Tensors:
+    yield "attn_norm", (WIDTH,)
+    for part in ("q", "k", "v", "output"):
+        yield f"attn_{part}", (WIDTH, WIDTH)
+
+
+def _latent_attention() -> _Tensors:
+    yield "attn_norm", (WIDTH,)
+    yield "attn_kv_a_norm", (_RANK,)
+    yield "attn_q", (WIDTH, HEADS * (_HEAD + _ROPE))
+    yield "attn_kv_a_mqa", (WIDTH, _RANK + _ROPE)
+    yield "attn_k_b", (_HEAD, _RANK, HEADS)
+    yield "attn_v_b", (_RANK, _HEAD, HEADS)
+    yield "attn_output", (WIDTH, WIDTH)
+
+
+def _network() -> _Tensors:
+    yield "ffn_norm", (WIDTH,)
+    yield "ffn_gate", (WIDTH, INNER)
+    yield "ffn_up", (WIDTH, INNER)
+    yield "ffn_down", (INNER, WIDTH)
+
+
+def _experts(with_shared: bool) -> _Tensors:
+    yield "ffn_norm", (WIDTH,)
+    yield "ffn_gate_inp", (WIDTH, _EXPERTS)
+    for suffix, count in (("exps", (_EXPERTS,)), *((("shexp", ()),) if with_shared else ())):
+        yield f"ffn_gate_{suffix}", (WIDTH, _EXPERT_INNER, *count)
+        yield f"ffn_up_{suffix}", (WIDTH, _EXPERT_INNER, *count)
+        yield f"ffn_down_{suffix}", (_EXPERT_INNER, WIDTH, *count)
 
 
 def _size(shape: tuple[int, ...], kind: int) -> int:
-    size = _count(shape) * (4 if kind == _F32 else 2)
+    size = math.prod(shape) * (4 if kind == _F32 else 2)
     return size + -size % _ALIGNMENT
 
 
 def _weights(shape: tuple[int, ...], kind: int, noise: random.Random) -> bytes:
     """Norms are ones; of noise a stretch is drawn once, and repeated from another place on."""
-    count = _count(shape)
+    count = math.prod(shape)
     if kind == _F32:
         data = array("f", [1.0] * count).tobytes()
     else:

