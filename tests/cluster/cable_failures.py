@@ -94,7 +94,7 @@ def cable_is_slow(pair: Pair) -> Steps:
             yield from _serves_and_heals(pair, fault)
             pair.stop()
             yield Fault(f"{fault}, and nothing serves")
-            with _measured(pair.worker):
+            with _measured(pair.worker, f"measured-{rate:.0f}"):
                 faults = _found(pair.head, "bandwidth", "--bandwidth")
             are_slow = [" Gb/s " in fault for fault in faults]
             assert are_slow == ([] if is_sound else [True] * 3), faults
@@ -130,9 +130,8 @@ def _found(machine: Machine, kind: str, *options: str) -> list[str]:
 
 
 @contextmanager
-def _measured(machine: Machine) -> Iterator[None]:
-    """Have a node answer the measurements of its peers."""
-    unit = "bandwidth-server"
+def _measured(machine: Machine, unit: str) -> Iterator[None]:
+    """Have a node answer the measurements of its peers, by a unit of this name."""
     done = machine.run(
         "systemd-run", f"--unit={unit}", "/var/bundle/verify.sh", "--bandwidth-server"
     )

@@ -75,7 +75,7 @@ def _while_waiting(pair: Pair, seconds: int, way: str) -> Steps:
 
 
 def _waits(machine: Machine) -> bool:
-    return "llama.sh" in machine.run("docker", "top", ENGINE, "-eo", "args").stdout
+    return "llama.sh" in machine.run("docker", "top", ENGINE, "-eo", "pid,args").stdout
 
 
 def _is_asked_again(pair: Pair) -> None:

@@ -14,7 +14,7 @@ from cluster.llama_cpp import cache
 PROGRAMS = ("dockerd", "docker", "docker-init", "containerd", "containerd-shim-runc-v2", "runc")
 _PACKAGES = ("docker.io", "containerd", "runc", "tini")
 # What the scripts in the engine's container call.
-_TOOLS = ("bash", "cat", "curl", "grep", "kill", "ps", "sed", "sh", "sleep", "timeout")
+_TOOLS = ("bash", "cat", "curl", "dirname", "grep", "kill", "ps", "sed", "sh", "sleep", "timeout")
 # Of Python's library, what no program here asks for.
 _UNUSED = ("dist-packages", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "config-*")
 
