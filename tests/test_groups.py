@@ -316,6 +316,16 @@ def test_address_that_clients_know_no_more() -> None:
     )
 
 
+def test_what_stays_where_the_gateway_was() -> None:
+    text = (GOLDEN / "groups-gateway/site.yaml").read_text()
+    moved = text.replace("gateway: {node: spark5}", "gateway: {node: spark1}")
+    keys = "the clients' keys, /etc/sparkgen/proxy.keys, stay on spark5: copy them to spark1"
+    data = "the chat page's data, the Docker volume sparkgen-web-ui, stay on spark5: "
+    notes = reviewed(text, moved).notes
+    assert {keys, f"{data}copy them to spark1"} <= {*notes}
+    assert not [note for note in reviewed(text, text + " ").notes if "stay on" in note]
+
+
 def test_another_group_on_the_same_nodes() -> None:
     small = SWITCH.index("  - name: small")
     rest = SWITCH.index("services:")

@@ -1,4 +1,4 @@
-"""Addresses that clients know and that nothing serves any more."""
+"""What clients notice: addresses that nothing serves any more, and keys that stay behind."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,6 +20,18 @@ def moved(before: Tree, site: Site) -> Iterator[str]:
             found = {title: now[title]} if title in now else now
             where = ", ".join(f"{name} at {own}" for name, own in found.items())
             yield f"nothing answers at {url} any more, where {title} was: {where}"
+
+
+def left_behind(before: Tree, site: Site) -> Iterator[str]:
+    """What a service that moves to another node keeps on the one where it was."""
+    for service in site.services.values():
+        if not service.KEPT:
+            continue
+        entry = service.ENTRIES[0]
+        was = [path.split("/")[0] for path in before if path.endswith(f"/{entry.path}")]
+        now = [node.name for node in site.nodes if entry.instances(site, node)]
+        if was and now and was != now:
+            yield f"{service.KEPT} stay on {was[0]}: copy them to {now[0]}"
 
 
 def _told(before: Tree) -> Mapping[str, str]:

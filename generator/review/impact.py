@@ -15,7 +15,7 @@ from generator.bundle.tree import Tree
 from generator.diagnostics import listed
 from generator.fit.table import bars
 from generator.records import record, replace
-from generator.review.addresses import moved
+from generator.review.addresses import left_behind, moved
 from generator.review.cables import cables_of, listed_cables, pulled, under_new_names
 from generator.review.changes import FileChange, changes
 from generator.review.nodes import NodeReview, State
@@ -158,7 +158,12 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         against=before.title,
         was=before.name,
         edits=before.edits,
-        notes=(*_notes(site, before.site, names), *moved(tree, site), *_left_over(before)),
+        notes=(
+            *_notes(site, before.site, names),
+            *moved(tree, site),
+            *left_behind(tree, site),
+            *_left_over(before),
+        ),
         nodes=nodes,
         files=tuple(rest),
         order=tuple(order(change)),

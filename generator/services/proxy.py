@@ -97,6 +97,7 @@ class Proxy(Service):
     NAME = "proxy"
     IS_ON_HEAD = True
     IMAGES = ("image",)
+    KEPT = "the clients' keys, /etc/sparkgen/proxy.keys,"
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/proxy.conf", _RESTART, wanted=_HERE, values=_values),

@@ -30,6 +30,7 @@ class WebUi(Service):
     NAME = "web_ui"
     IS_ON_HEAD = True
     IMAGES = ("image",)
+    KEPT = "the chat page's data, the Docker volume sparkgen-web-ui,"
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-web-ui.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/web-ui.sh", _RESTART, 0o755, _HERE, payload=True),

@@ -43,7 +43,8 @@ class Service:
     those on the operator's machine. `NCCL_ORIGINS` says of each variable that `nccl` sets why.
     `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it runs on
     the head alone, or where the gateway does. `IS_OF_GROUPS`: each engine of several has it for
-    itself. `IMAGES` are the fields that hold its container images.
+    itself. `IMAGES` are the fields that hold its container images. `KEPT` is what it keeps on its
+    node, where it is on one, and no bundle has.
     """
 
     __slots__ = ()
@@ -53,6 +54,7 @@ class Service:
     OPERATOR_ENTRIES: ClassVar[tuple[OperatorEntry, ...]] = ()
     NCCL_ORIGINS: ClassVar[Mapping[str, Origin]] = {}
     ON_NEW_MEMBERS: ClassVar[str] = ""
+    KEPT: ClassVar[str] = ""
     IS_ON_HEAD: ClassVar[bool] = False
     IS_OF_GROUPS: ClassVar[bool] = False
     IMAGES: ClassVar[tuple[str, ...]] = ()
