@@ -68,10 +68,13 @@ def _login(site: Site, node: Node) -> Login:
 
 def forwards(site: Site) -> tuple[Forward, ...]:
     """What the nodes serve to people, each on a local port that nothing else here has."""
+    free: dict[int, Iterator[int]] = {}
     taken: set[int] = set()
     made = []
     for node, title, address, port in _served(site):
-        local = _local(port, taken)
+        # All nodes have the dashboard: none looks anew at the ports that others took.
+        ports = free.setdefault(port, _local(port))
+        local = next(candidate for candidate in ports if candidate not in taken)
         taken.add(local)
         made.append(Forward(node, title, local, address, port))
     return tuple(made)
@@ -143,8 +146,7 @@ def _reached(listen: str) -> str:
     return str(LOOPBACK) if listen == "0.0.0.0" else listen
 
 
-def _local(port: int, taken: set[int]) -> int:
-    """The same port, or the next that is free and that a user may open."""
+def _local(port: int) -> Iterator[int]:
+    """The same port, then the next ones, of those that a user may open."""
     wanted = port if port >= _FIRST_PORT_FOR_ALL else port + 10000
-    ports = chain(range(wanted, _LAST_PORT + 1), range(_FIRST_PORT_FOR_ALL, wanted))
-    return next(candidate for candidate in ports if candidate not in taken)
+    return chain(range(wanted, _LAST_PORT + 1), range(_FIRST_PORT_FOR_ALL, wanted))

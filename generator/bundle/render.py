@@ -1,6 +1,6 @@
 """Prints a site through the templates: from a site to the tree of its bundle."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from generator.activation import NOTHING, RESTART
@@ -142,11 +142,16 @@ def _values(site: Site, path: str) -> dict[str, Any]:
     if path == MEMORY and site.memory:
         drawing = picture(site.title, site.memory)
         return {"site": site, "drawing": drawing, "light": LIGHT, "dark": DARK}
-    reached = {"site": site, "logins": logins(site), "forwards": forwards(site)}
-    reached |= {"images": images(site), "fetched": fetched(site)}
-    if path == README:
-        return reached | runbook(site)
-    return reached
+    own = {asked.__name__: asked(site) for asked in _ASKED.get(path, ())}
+    return {"site": site, **own, **(runbook(site) if path == README else {})}
+
+
+# What these templates print of how a site is reached.
+_ASKED: Mapping[str, tuple[Callable[[Site], Any], ...]] = {
+    README: (logins, forwards),
+    "operator/site.env": (images, fetched, forwards),
+    "operator/ssh_config": (logins,),
+}
 
 
 def _switch(site: Site, setup: SwitchSetup) -> dict[str, Any]:

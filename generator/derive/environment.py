@@ -4,6 +4,7 @@ Every value is the node's own, from the same fabric that netplan is written from
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address
 
 from generator.catalogs.vocabularies import VARIABLE
@@ -176,6 +177,8 @@ def nccl_part(groups: Sequence[Variables]) -> dict[str, str]:
 
 def with_overrides(groups: Sequence[Variables], own: Mapping[str, str]) -> tuple[Variables, ...]:
     """The groups with the site's own values: in place where a name is derived, else at the end."""
+    if not own:
+        return tuple(groups)
     derived = {name for group in groups for name in group.values}
     merged = [
         Variables(group.title, {name: own.get(name, value) for name, value in group.values.items()})
@@ -185,6 +188,8 @@ def with_overrides(groups: Sequence[Variables], own: Mapping[str, str]) -> tuple
     return tuple(merged) + ((Variables("set in the site file", rest),) if rest else ())
 
 
+# Most values are the same on all nodes.
+@lru_cache(maxsize=1024)
 def is_raw(value: str) -> bool:
     """Whether Compose would read another value in an environment file than Docker does.
 
@@ -197,13 +202,16 @@ def is_raw(value: str) -> bool:
 
 def plain_part(groups: Sequence[Variables]) -> tuple[Variables, ...]:
     """The groups with those values alone that every reader of an environment file reads alike."""
-    kept = (
-        Variables(
-            group.title, {name: text for name, text in group.values.items() if not is_raw(text)}
-        )
-        for group in groups
+    plain = map(_plain, groups)
+    return tuple(group for group in plain if group.values)
+
+
+def _plain(group: Variables) -> Variables:
+    if not any(map(is_raw, group.values.values())):
+        return group
+    return Variables(
+        group.title, {name: text for name, text in group.values.items() if not is_raw(text)}
     )
-    return tuple(group for group in kept if group.values)
 
 
 def raw_part(groups: Sequence[Variables]) -> dict[str, str]:

@@ -198,7 +198,7 @@ class Container:
     def keys(self) -> Words:
         """Files that a person makes on the node for the SSH of MPI."""
         names = {"ssh_config": "known_hosts", "sshd_config": "authorized_keys"}
-        mounted = {PurePosixPath(mount.path).name for mount in self.mounts}
+        mounted = {mount.path.rpartition("/")[2] for mount in self.mounts}
         own = [names[name] for name in names if name in mounted]
         return tuple(f"/etc/sparkgen/mpi/{name}" for name in ("key", *own) if own)
 
@@ -358,8 +358,8 @@ class Node:
             if one.half.half == other.half.half and one.half.port != other.half.port
         )
 
-    @property
-    def env(self) -> dict[str, str]:
+    @cached_property
+    def env(self) -> Mapping[str, str]:
         """The environment without its groups."""
         grouped = {name: text for group in self.environment for name, text in group.values.items()}
         return grouped | dict(self.raw_environment)
