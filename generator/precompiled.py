@@ -6,10 +6,8 @@ A checkout has none of it: what a developer edits is read as it is.
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import version
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -35,8 +33,14 @@ def templates(folder: Path = FOLDER) -> Path:
     import jinja2
 
     # From some version on, the package doesn't know its version, and to look it up takes longer.
-    jinja = getattr(jinja2, "__version__", None) or version("jinja2")
+    jinja = getattr(jinja2, "__version__", None) or _version("jinja2")
     return folder / f"templates-jinja-{jinja}"
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import version
+
+    return version(package)
 
 
 def write(folder: Path, environment: "Environment") -> None:
@@ -83,6 +87,8 @@ def _compiled(name: str, environment: "Environment") -> str:
 
 def _module(compiled: Iterable[tuple[str, str]]) -> str:
     """A module of templates, of which Jinja makes a module each: an import, and the rest."""
+    from textwrap import indent
+
     imports, functions, names = "", [], []
     for number, (name, code) in enumerate(compiled):
         imports, _, body = code.partition("\n")

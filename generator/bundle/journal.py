@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -83,7 +82,7 @@ def stage(folder: Path) -> Iterator[Stage]:
         finally:
             _empty(work)
             if not (root / _JOURNAL).exists():
-                shutil.rmtree(root, ignore_errors=True)
+                _remove(root)
 
 
 def _root(folder: Path) -> Path:
@@ -94,7 +93,19 @@ def _root(folder: Path) -> Path:
 
 def _empty(work: Stage) -> None:
     for path in (work.new, work.old):
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, as far as that can be done; most are missing or empty."""
+    try:
+        path.rmdir()
+    except FileNotFoundError:
+        return
+    except OSError:
+        from shutil import rmtree
+
+        rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -80,14 +80,14 @@ class _WithFragments(FileSystemLoader):
     Jinja makes a context for every include. A fragment lies beside the folders, and sets no name.
     """
 
-    _INCLUDE = re.compile(r'^\{% include "([a-z]+\.j2)" %\}\n', re.MULTILINE)
+    _INCLUDE = r'(?m)^\{% include "([a-z]+\.j2)" %\}\n'
 
     def get_source(
         self, environment: Environment, template: str
     ) -> tuple[str, str, Callable[[], bool]]:
         source, path, is_fresh = super().get_source(environment, template)
-        with_fragments = self._INCLUDE.sub(
-            lambda found: self.get_source(environment, found[1])[0], source
+        with_fragments = re.sub(
+            self._INCLUDE, lambda found: self.get_source(environment, found[1])[0], source
         )
         return with_fragments, path, is_fresh
 

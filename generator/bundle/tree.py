@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
+from operator import attrgetter
 
 from generator.activation import Activation
 from generator.records import record
@@ -61,4 +62,4 @@ Tree = Mapping[str, File]
 
 def tree(files: Iterable[File]) -> Tree:
     """Files by path, in the order of their paths."""
-    return {file.path: file for file in sorted(files, key=lambda file: file.path)}
+    return {file.path: file for file in sorted(files, key=attrgetter("path"))}

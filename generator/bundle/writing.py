@@ -70,14 +70,18 @@ def _exact_modes() -> Iterator[None]:
 
 
 def _write_files(root: Path, files: list[File]) -> None:
-    for parent in sorted({folder for file in files for folder in parents(file.path)}):
-        # A large bundle is thousands of small files and folders: a Path and a stream are dear.
-        os.mkdir(f"{root}/{parent}", mode=0o755)  # noqa: PTH102
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    made: set[str] = set()
     for file in files:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        folder, _, _ = file.path.rpartition("/")
+        # A large bundle is thousands of small files and folders: a Path and a stream are dear.
+        for parent in () if folder in made else parents(file.path):
+            if parent not in made:
+                os.mkdir(f"{root}/{parent}", mode=0o755)  # noqa: PTH102
+                made.add(parent)
         opened = os.open(f"{root}/{file.path}", flags, file.mode)
         try:
-            data = memoryview(file.data)
+            data = file.data
             while data:
                 data = data[os.write(opened, data) :]
         finally:

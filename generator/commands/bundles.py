@@ -58,5 +58,6 @@ def disk() -> Iterator[None]:
 
 def _progress(site: Site) -> AbstractContextManager[Iterable[Node]]:
     """The site's nodes, with a bar on a terminal where there are many."""
-    hidden = len(site.nodes) <= MANY_NODES or not sys.stderr.isatty()
-    return click.progressbar(site.nodes, label=site.name, file=sys.stderr, hidden=hidden)
+    if len(site.nodes) <= MANY_NODES or not sys.stderr.isatty():
+        return contextlib.nullcontext(site.nodes)
+    return click.progressbar(site.nodes, label=site.name, file=sys.stderr)

@@ -1,7 +1,6 @@
 """How a command reads sites, reports findings, and exits where it cannot go on."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -157,7 +156,11 @@ def color_of(stream: TextIO) -> bool:
 
 def width_of(stream: TextIO) -> int | None:
     """The columns of a terminal; None for a file or a pipe, which take any width."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+    if not stream.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def fail(message: str) -> NoReturn:

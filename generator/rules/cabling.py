@@ -36,9 +36,10 @@ def _names(nodes: Nodes) -> set[str]:
     return {node.name for node in nodes}
 
 
-def _node_ends(nodes: Nodes, cable: DeclaredCable) -> list[Endpoint]:
+def _node_ends(nodes: Nodes, cabling: Cabling) -> Iterator[list[Endpoint]]:
+    """Of each cable the ends that are nodes."""
     names = _names(nodes)
-    return [end for end in cable.endpoints if end.name in names]
+    return ([end for end in cable.endpoints if end.name in names] for cable in cabling)
 
 
 @shape_rule("SG203", unless="SG201 SG218")
@@ -95,8 +96,8 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
             # A name of another kind may have been chosen, and the cables are of before.
             unsafe=bool(suspects) and name not in misspelt(suspects[0].name, [name]),
         )
-    for cable in cabling:
-        for end in _node_ends(nodes, cable):
+    for node_ends in _node_ends(nodes, cabling):
+        for end in node_ends:
             if end.port not in _PORTS:
                 meant = _meant_port(end.port)
                 yield Fault(
@@ -402,7 +403,11 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
     """
     if not TOPOLOGIES[topology.kind].switched:
         return
-    direct = [cable for cable in cabling if len(_node_ends(nodes, cable)) == 2]
+    direct = [
+        cable
+        for cable, ends in zip(cabling, _node_ends(nodes, cabling), strict=True)
+        if len(ends) == 2
+    ]
     if direct and len(direct) == len(cabling):
         fitting = without_a_switch(len(nodes))
         yield Fault(
@@ -505,18 +510,17 @@ def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> 
     if not TOPOLOGIES[topology.kind].switched:
         return
     ports: dict[str, set[str]] = {node.name: set() for node in joined}
-    for cable in cabling:
-        for end in _node_ends(joined, cable):
-            ports[end.name].add(end.port)
+    cabled = [end for ends in _node_ends(joined, cabling) for end in ends]
+    for end in cabled:
+        ports[end.name].add(end.port)
     usual = Counter(frozenset(own) for own in ports.values()).most_common(1)[0][0]
-    for cable in cabling:
-        for end in _node_ends(joined, cable):
-            if ports[end.name] != usual and end.port not in usual:
-                yield Fault(
-                    f"{end} is cabled, and {listed(sorted(usual), 'and')} on the other nodes",
-                    end.path,
-                    "use the same ports on every node of a switch",
-                )
+    for end in cabled:
+        if ports[end.name] != usual and end.port not in usual:
+            yield Fault(
+                f"{end} is cabled, and {listed(sorted(usual), 'and')} on the other nodes",
+                end.path,
+                "use the same ports on every node of a switch",
+            )
     for node in joined:
         if missing := usual - ports[node.name]:
             if ports[node.name] - usual:

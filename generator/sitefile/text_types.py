@@ -44,9 +44,9 @@ def _interface_address(text: str) -> bool:
         interface = ipaddress.IPv4Interface(text)
     except ValueError:
         return False
-    network = interface.network
-    inside = interface.ip not in (network.network_address, network.broadcast_address)
-    return "/" in text and 8 <= network.prefixlen <= 30 and inside and _unicast(interface.ip)
+    network, address = interface.network, interface.ip
+    inside = address not in (network.network_address, network.broadcast_address)
+    return "/" in text and 8 <= network.prefixlen <= 30 and inside and _unicast(address)
 
 
 def _subnet(text: str) -> bool:
@@ -202,14 +202,16 @@ FORM_HELP = {
 def form_fault(name: str, value: object) -> str:
     """What is wrong with a text that must have the form of that name, or nothing."""
     form = FORMS[name]
+    if not isinstance(value, str) or form.fits(value):
+        return ""
     if name == "interface_address" and (edge := _edge(value)):
         return f"is {edge}, not that of a node"
-    return f"must be {form.wanted}" if isinstance(value, str) and not form.fits(value) else ""
+    return f"must be {form.wanted}"
 
 
-def _edge(value: object) -> str:
+def _edge(value: str) -> str:
     """What an address with its prefix length is, where it is of no node but of the network."""
-    if not isinstance(value, str) or not re.fullmatch(_WITH_PREFIX, value):
+    if not re.fullmatch(_WITH_PREFIX, value):
         return ""
     interface = ipaddress.IPv4Interface(value)
     network = interface.network
