@@ -804,11 +804,44 @@ llama_new_context_with_model:      CUDA0 compute buffer size =   368.01 MiB
 OLD_LOG = """
 INFO 07-14 worker.py:267] model weights take 15.27GiB; non_torch_memory takes 0.06GiB; PyTorch activation peak memory takes 1.40GiB; the rest of the memory reserved for KV Cache is 5.33GiB.
 """  # noqa: E501
+# In the words of vLLM 0.7, of one that gives up, and of one that finds its context.
+EARLIER_LOG = """
+INFO 02-14 worker.py:266] Memory profiling results: total_gpu_memory=23.58GiB initial_memory_usage=18.20GiB peak_torch_memory=18.31GiB memory_usage_post_profile=18.21GiB non_torch_memory=0.09GiB kv_cache_size=3.81GiB gpu_memory_utilization=0.95
+"""  # noqa: E501
+TOO_LONG_LOG = """
+(EngineCore pid=1) DEBUG 11-20 [gpu_worker.py:755] Total non KV cache memory: 18.1GiB; weights memory: 16.92GiB.
+(EngineCore pid=1) ValueError: To serve at least one request with the model's max seq len (262144), (8.0 GiB KV cache is needed, which is larger than the available KV cache memory (5.0 GiB). Based on the available memory, the estimated maximum model length is 163840.
+"""  # noqa: E501
+ACTUAL_LOG = """
+(Worker pid=9) INFO 11-20 [kv_cache_planning.py:1404] Auto-fit max_model_len: reduced from 262144 to 98304 to fit in available KV cache memory (21.5 GiB)
+(Worker pid=9) INFO 11-20 [gpu_worker.py:1003] CUDA graph pool memory: 0.71 GiB (actual), 0.9 GiB (estimated), difference: 0.19 GiB (26.8%).
+"""  # noqa: E501
+# SGLang's of today names its graphs; those of a rank are there at once.
+GRAPHS_LOG = """
+[2026-11-20 08:00:01 TP0] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 367404, K size: 8.23 GB, V size: 8.23 GB
+[2026-11-20 08:00:02 TP0] Capture target decode CUDA graph end. bs=[1, 2, 4], elapsed=9.10 s, mem usage=1.20 GB, avail mem=3.00 GB.
+[2026-11-20 08:00:03 TP0] Capture target prefill CUDA graph end. elapsed=9.10 s, mem usage=0.35 GB, avail mem=2.65 GB.
+"""  # noqa: E501
+# TensorRT-LLM's figures of gpt-oss-120b on a Spark; with the first cache it measures itself.
+TENSORRT_LOG = """
+[TRT-LLM] [I] Use 0.90 of free memory, device total memory 119.70 GiB
+[TensorRT-LLM][INFO] Allocated 0.56 GiB for max tokens in paged KV cache (8224).
+[TRT-LLM] [I] Memory used after loading model weights (inside torch) in memory usage profiling: 63.52 GiB
+[TRT-LLM] [I] Memory used after loading model weights (outside torch) in memory usage profiling: 1.44 GiB
+[TRT-LLM] [I] Memory dynamically allocated during inference (inside torch) in memory usage profiling: 0.85 GiB
+[TensorRT-LLM][INFO] Allocated 5.95 GiB for max tokens in paged KV cache (86560).
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(
     ("log", "found"),
     [
+        (EARLIER_LOG, Measured(None, 3.81, None, None, None, None, 23.58)),
+        (TOO_LONG_LOG, Measured(16.92, 5.0, None, 262144, 0.625)),
+        (TOO_LONG_LOG.replace("8.0", "0.0"), Measured(16.92, 5.0, None, None, None)),
+        (ACTUAL_LOG, Measured(None, 21.5, 0.71, None, None)),
+        (GRAPHS_LOG, Measured(None, 16.46, 1.55, None, None)),
+        (TENSORRT_LOG, Measured(63.52, 5.95, None, None, None, 0.85, 119.7)),
         (VLLM_LOG.format(room="25.00"), Measured(65.96, 25.0, 0.64, 65536, 9.05)),
         (LLAMA_LOG, Measured(61000 / 1024, 9280 / 1024, None, None, None)),
         (SGLANG_LOG, Measured(57.64, 16.46, 1.2, None, None)),

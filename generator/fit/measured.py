@@ -17,45 +17,68 @@ OFF = 0.1
 
 _NUMBER = r"(-?[\d,]+(?:\.\d+)?)"
 _MIB, _GIB = 1 / 1024, 1.0
+# TensorRT-LLM's lines of the start that it measures itself with.
+_PROFILED = " in memory usage profiling"
 # Per rank: what a line says, and in what unit. Sources: vLLM, gpu_model_runner.py, gpu_worker.py;
 # SGLang, model_runner.py and mem_cache/memory_pool.py (its GB are 2^30 bytes); TensorRT-LLM,
-# resource_manager.py and kvCacheManager.cpp; llama.cpp, llama-model.cpp, llama-kv-cache.cpp.
+# _util.py, resource_manager.py and kvCacheManager.cpp; llama.cpp, llama-model.cpp and
+# llama-kv-cache.cpp.
 _WEIGHTS = (
     (rf"(?:Model loading|Loading model weights) took {_NUMBER} Gi?B", _GIB),
     (rf"model weights take {_NUMBER}GiB", _GIB),
+    (rf"weights memory: {_NUMBER} ?GiB", _GIB),
     (rf"Actual usage is {_NUMBER} GiB for weight,", _GIB),
     (rf"Load weight end\..*mem usage={_NUMBER} GB", _GIB),
+    (rf"after loading model weights \(inside torch\){_PROFILED}: {_NUMBER} GiB", _GIB),
 )
 _CACHE = (
     (rf"Available KV cache memory: {_NUMBER} GiB", _GIB),
+    (rf"available KV cache memory \({_NUMBER} GiB", _GIB),
+    (rf"kv_cache_size={_NUMBER}GiB", _GIB),
     (rf"Current kv cache memory in use is {_NUMBER} GiB", _GIB),
     (rf"Current kv cache memory in use is {_NUMBER} bytes", 1 / 2**30),
     (rf"reserved for KV Cache is {_NUMBER}GiB", _GIB),
     (rf"reserved {_NUMBER} GiB memory for KV Cache as specified", _GIB),
-    (rf"Allocated {_NUMBER} GiB for max tokens in paged KV cache", _GIB),
 )
+# What follows the last line of a profile, which allocates a small cache and frees it.
+_LASTING = ((rf"Allocated {_NUMBER} GiB for max tokens in paged KV cache", _GIB),)
 _GRAPHS = (
     (rf"Estimated CUDA graph memory: {_NUMBER} GiB", _GIB),
     (rf"Graph capturing finished in .* took {_NUMBER} GiB", _GIB),
-    (rf"Capture cuda graph end\..*mem usage={_NUMBER} GB", _GIB),
+    (rf"CUDA graph pool memory: {_NUMBER} GiB \(actual\)", _GIB),
 )
 _STEPS = (
     (rf"{_NUMBER} GiB for peak activation", _GIB),
     (rf"PyTorch activation peak memory takes {_NUMBER}GiB", _GIB),
+    (rf"allocated during inference \(inside torch\){_PROFILED}: {_NUMBER} GiB", _GIB),
 )
 # What the engine sees of the node: free of all.
-_VISIBLE = ((rf"Free memory on [\w: ]+\([\d.]+/{_NUMBER} GiB\)", _GIB),)
-# SGLang prints a line for each of its pools (full attention, windows, states, those of a draft),
-# and each rank prints them all, behind its name. A start begins with its arguments.
-_POOL = re.compile(r"^(.*)(KV [Cc]ache (?:is )?|Mamba Cache is )allocated\.(.*)", re.MULTILINE)
+_VISIBLE = (
+    (rf"Free memory on [\w: ]+\([\d.]+/{_NUMBER} GiB\)", _GIB),
+    (rf"total_gpu_memory={_NUMBER}GiB", _GIB),
+    (rf"device total memory {_NUMBER} GiB", _GIB),
+)
+# SGLang prints a line for each of its pools (full attention, windows, states, those of a draft)
+# and kinds of graphs, and each rank prints them all, behind its name. A start begins with its
+# arguments.
+_POOL = re.compile(
+    r"^(.*?)(KV [Cc]ache (?:is )?(?=allocated\.)|Mamba Cache is (?=allocated\.)|"
+    r"Capture [\w ]*graph end\.)(.*)",
+    re.MULTILINE,
+)
 _RANK = re.compile(r"\[\d{4}-\d\d-\d\d [\d:]+ ([^\]]+)\]")
-_SIZE = rf"(?:size|_cache size): {_NUMBER} ?GB"
+_SIZE = rf"(?:(?:size|_cache size): |mem usage=){_NUMBER} ?GB"
 _SGLANG_STARTS = "server_args="
 # llama.cpp prints a buffer for each device and kind of layers; together they are what one server
 # holds there. A start begins with its build; `load_tensors` of before 2025 leave out "model".
 _BUFFERS = rf"(?:(load_tensors): +)?(\S+)(?: (model|KV|RS))? buffer size =\s*{_NUMBER} MiB"
 _LLAMA_STARTS = r"(?m)^.*\bbuild(?:_info)?: "
 _CONCURRENCY = rf"Maximum concurrency for {_NUMBER} tokens per request: {_NUMBER}x"
+# What vLLM says as it gives up: the tokens, what they need, and what is there.
+_TOO_LONG = (
+    rf"max seq len \({_NUMBER}\), \({_NUMBER} GiB KV cache is needed, which is larger than the "
+    rf"available KV cache memory \({_NUMBER} GiB"
+)
 
 
 @record
@@ -86,16 +109,21 @@ def measured(log: str) -> Measured:
     buffers = _buffers(log)
     weights = [*_found(log, _WEIGHTS), *buffers["model"]]
     pools = list(_pools(log))
-    caches = [*_found(log, _CACHE), *buffers["cache"], *(cache for cache, _ in pools if cache)]
-    states = [states for _, states in pools if states]
-    graphs = [*_found(log, _GRAPHS)]
-    said = re.findall(_CONCURRENCY, log)
+    caches = [
+        *_found(log, _CACHE),
+        *_found(log.rpartition(_PROFILED)[2], _LASTING),
+        *buffers["cache"],
+        *(cache for cache, _, _ in pools if cache),
+    ]
+    states = [states for _, states, _ in pools if states]
+    graphs = [*_found(log, _GRAPHS), *(graphs for _, _, graphs in pools if graphs)]
+    context, sequences = _concurrency(log)
     return Measured(
         weights=max(weights, default=None),
         cache=min(caches, default=None),
         graphs=max(graphs, default=None),
-        context=int(_plain(said[-1][0])) if said else None,
-        sequences=_plain(said[-1][1]) if said else None,
+        context=context,
+        sequences=sequences,
         activations=max(_found(log, _STEPS), default=None),
         visible=min(_found(log, _VISIBLE), default=None),
         states=min(states, default=None),
@@ -172,15 +200,27 @@ def _room(fit: Fit, seen: Measured) -> float:
     return (seen.cache or 0.0) + ((seen.states or 0.0) if shares_states else 0.0)
 
 
-def _pools(log: str) -> Iterator[tuple[float, float]]:
-    """What the pools of each rank and start of SGLang hold: of a cache, and of states."""
+def _concurrency(log: str) -> tuple[int | None, float | None]:
+    """The context that vLLM counts in, and how many of it its cache holds."""
+    if said := re.findall(_CONCURRENCY, log):
+        return int(_plain(said[-1][0])), _plain(said[-1][1])
+    said = [tuple(map(_plain, three)) for three in re.findall(_TOO_LONG, log)]
+    if said and said[-1][1]:
+        context, needed, available = said[-1]
+        return int(context), available / needed
+    return None, None
+
+
+def _pools(log: str) -> Iterator[tuple[float, float, float]]:
+    """What each rank and start of SGLang holds: of a cache, of states, and of graphs."""
     for start in log.split(_SGLANG_STARTS):
         ranks: dict[str, list[float]] = {}
-        for before, pool, sizes in _POOL.findall(start):
+        for before, what, sizes in _POOL.findall(start):
             rank = _RANK.search(before)
-            held = ranks.setdefault(rank[1] if rank else "", [0.0, 0.0])
-            held["Mamba" in pool] += sum(_plain(size) for size in re.findall(_SIZE, sizes))
-        yield from ((cache, states) for cache, states in ranks.values())
+            held = ranks.setdefault(rank[1] if rank else "", [0.0, 0.0, 0.0])
+            kind = 2 if what.startswith("Capture") else int("Mamba" in what)
+            held[kind] += sum(_plain(size) for size in re.findall(_SIZE, sizes))
+        yield from ((cache, states, graphs) for cache, states, graphs in ranks.values())
 
 
 def _buffers(log: str) -> dict[str, list[float]]:
