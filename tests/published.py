@@ -113,6 +113,7 @@ COLD_32B = "SGLang's log of a cold start of Qwen3-32B"
 KIMI_H100 = "notes on Kimi-K2.5 with SGLang on eight H100"
 DRAFT_WEIGHTS = "https://github.com/MiaAI-Lab/Qwen3.8-Flash-Next-Single-DGX-Spark/pull/47"
 AUDITED = "a record of DeepSeek-V4-Flash-0731 with a patched vLLM on two Sparks, August 2026"
+FOUR_SPARKS = "a report of DeepSeek-V4-Flash-0731 on four Sparks, August 2026"
 DAY_0 = "a recipe for Qwen3.8-Flash-Next of RadixArk on two Sparks with vLLM's first image for it"
 
 WEIGHTS, UNIFORM, MIXED, ROOM = (
@@ -1343,6 +1344,34 @@ FIGURES = (
             Parallel(tensor=2),
             speculative={"method": "dspark", "tokens": 5},
         ),
+    ),
+    Figure(
+        "DeepSeek-V4-Flash-0731, tensor 4, with its draft: weights a node",
+        40.55,
+        "GiB",
+        FOUR_SPARKS,
+        0.04,
+        lambda: sum_of_weights(
+            "deepseek-v4-flash-0731",
+            Parallel(tensor=4),
+            speculative={"method": "dspark", "tokens": 5},
+        ),
+    ),
+    Figure(
+        "DeepSeek-V4-Flash-0731, tensor 4, vLLM with patches, 0.7 of 121.63 GiB: room",
+        42.43,
+        "GiB",
+        FOUR_SPARKS,
+        0.1,
+        lambda: room_gib(
+            *("deepseek-v4-flash-0731", 600000, "0.24.0", 0.7, 121.63),
+            tensor=4,
+            max_sequences=12,
+            kv_cache_dtype="nvfp4_ds_mla",
+            speculative={"method": "dspark", "tokens": 5},
+            env={"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"},
+        ),
+        ROOM,
     ),
     *(
         Figure(
