@@ -166,29 +166,36 @@ def like_another_group(groups: Groups) -> Iterator[Fault]:
         if group.like is None or (group.source is not None and other is None):
             continue
         path = (*group.path, "like")
+        meant: Sequence[str] = ()
         if other is group:
             message = f"'{group.name}' is like itself"
             others = [name for name in written if name != group.name]
             help_text = f"name another group, or write 'model' and 'engine'{_among(others)}"
         elif other is None:
             guess = did_you_mean(group.like, written)
+            meant = misspelt(group.like, all_nearest(group.like, written))
             message = f"there is no group '{group.like}'"
             some = f"the groups with a model are {named(written)}"
             help_text = guess or (some if written else "write 'model' and 'engine'")
         elif group.source is None:
             message = f"'{group.like}' has no model and engine of its own"
-            meant = other.like if other.like in written else None
-            help_text = f"write 'like: {meant}'" if meant else "write 'model' and 'engine'"
-        elif len({*other.nodes}) != len({*group.nodes}):
+            meant = [other.like] if other.like in written else []
+            help_text = f"write 'like: {other.like}'" if meant else "write 'model' and 'engine'"
+        elif _sizes(other).isdisjoint(_sizes(group)):
             message = f"'{group.name}' has {_count(group)}, and '{other.name}' {_count(other)}"
             help_text = "give it as many, or a 'model' and an 'engine' of its own"
         else:
             continue
-        yield Fault(message, path, help_text)
+        yield Fault(message, path, help_text, proposals=replacements(path, meant))
 
 
 def _among(names: Sequence[str]) -> str:
     return f"; the groups with a model are {named(names)}" if names else ""
+
+
+def _sizes(group: DeclaredGroup) -> set[int]:
+    """How many nodes it has, and how many if none is named twice."""
+    return {len(group.nodes), len({*group.nodes})}
 
 
 def _count(group: DeclaredGroup) -> str:

@@ -37,7 +37,7 @@ from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document, value_at
 
 
-@rule("SG245", unless="SG201 SG241 SG602 SG608")
+@rule("SG245", unless="SG201 SG240 SG241 SG602 SG608")
 def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[Fault]:
     """Engines on one node do not share ports.
 

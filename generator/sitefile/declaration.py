@@ -616,7 +616,9 @@ def _groups(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredGroup, ...]:
     places = {path: item for index, item in enumerate(items) for path, item in _turns(index, item)}
     models = {path: _model(item["model"]) for path, item in places.items() if "model" in item}
     engines = {path: _engine(item["engine"]) for path, item in places.items() if "engine" in item}
-    written = {item["name"]: path for path, item in places.items() if "like" not in item}
+    # Of two with one name, which a rule speaks of, the first is meant.
+    own = reversed([(path, item) for path, item in places.items() if "like" not in item])
+    written = {item["name"]: path for path, item in own}
     found = []
     for path, item in places.items():
         source = written.get(item["like"]) if "like" in item else path

@@ -44,6 +44,7 @@ from generator.sitefile.meanings import (
     listed_alone,
     meant_key,
     meant_value,
+    one_of_several,
     unwrapped,
     wrapped,
 )
@@ -166,6 +167,7 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
         or json_text(path, error.value)
         or wrapped(path, error.value)
         or listed_alone(types, path, error.value)
+        or one_of_several(types, path, error.value)
         or (
             example_of(path),
             None,

@@ -107,8 +107,8 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
         if is_valid(path, {pair[1]: Plain(pair[3])}):
             return f"write '{pair[1]}: {pair[3]}', with {missing}", {pair[1]: meant}
     wanted = [key for key in inner if isinstance(inner[key], dict) and inner[key].get("required")]
-    wanted = wanted or [key for key in inner if key == "name"]
-    if len(wanted) != 1 or rules_at(path).get("type") != "dict":
+    wanted = wanted or [key for key in inner if key in ("name", "node")]
+    if len(wanted) != 1 or "dict" not in types_of(rules):
         return None
     kind = {"string": str, "list": list}.get(inner[wanted[0]]["type"], ())
     if not isinstance(value, kind) or len(flow_text(value)) > LONGEST:
@@ -116,6 +116,12 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     if not is_valid(path, {wanted[0]: value}):
         return None
     return f"write '{flow_text({wanted[0]: value})}'", {wanted[0]: value}
+
+
+def one_of_several(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, None] | None:
+    """What to write in place of a list, of what a site has once."""
+    said = rules_at(path).get("meta", {}).get("several")
+    return (said, None) if said and isinstance(value, list) and "list" not in types else None
 
 
 def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:

@@ -122,12 +122,15 @@ def _is_replaced(path: KeyPath, data: Any) -> bool:
 def _is_other_form(error: Any, path: KeyPath, data: Any) -> bool:
     """Whether it is said at the model and the engine, or at what may stand in their place."""
     if error.code == REQUIRED:
-        return path[-1] in _IN_PLACE_OF_BOTH or _is_replaced(path, data)
+        is_said = any(key in value_at(data, path[:-1]) for key in _IN_PLACE_OF_BOTH)
+        of_both = path[-1] in _OF_BOTH and is_said
+        return path[-1] in _IN_PLACE_OF_BOTH or of_both or _is_replaced(path, data)
     return error.rule == "excludes" and error.constraint in _IN_PLACE_OF_BOTH
 
 
 # Of a model and an engine.
 _IN_PLACE_OF_BOTH = (GROUPS, "like")
+_OF_BOTH = ("model", "engine")
 _UNREAD = ("SG004", "SG009")
 
 _VERSION: KeyPath = ("engine", "version")
