@@ -275,7 +275,7 @@ def test_line_and_caret(sparkgen: Command) -> None:
 
 def test_no_key_is_shown(sparkgen: Command) -> None:
     outcome = sparkgen("audit", "run.sh", cwd=FOLDER)
-    assert "the value of HF_TOKEN stands in the file" in outcome.err
+    assert "the value of HF_TOKEN is written in the file" in outcome.err
     assert "hf_abc" not in outcome.err
     assert "HF_TOKEN=****" in outcome.err
 

@@ -141,7 +141,7 @@ def _assigned(texts: Mapping[str, str], node: FoundNode) -> Iterator[Remark]:
         if _is_expanded(texts, word):
             continue
         if _is_key(variable):
-            said = f"the value of {variable.name} stands in the file"
+            said = f"the value of {variable.name} is written in the file"
             yield _said("SG845", said, _ADVICE, word)
 
 
@@ -155,9 +155,9 @@ def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
         if _is_expanded(texts, word):
             continue
         if name.startswith("--") and is_secret_key(name.lstrip("-")) and _is_written(text):
-            yield _said("SG845", f"the value of {name} stands in the command", _ADVICE, word)
+            yield _said("SG845", f"the value of {name} is written in the command", _ADVICE, word)
         elif is_secret_text(text):
-            yield _said("SG845", "a key stands in the command", _ADVICE, word)
+            yield _said("SG845", "a key is written in the command", _ADVICE, word)
     for variable in container.env:
         word = variable.value
         # A file of variables of its own is where a key belongs.
@@ -165,7 +165,7 @@ def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
         if is_kept_apart or _is_expanded(texts, word):
             continue
         if _is_key(variable):
-            said = f"the value of {variable.name} stands in the file"
+            said = f"the value of {variable.name} is written in the file"
             yield _said("SG845", said, _ADVICE, word)
 
 

@@ -53,10 +53,10 @@ def advice_not_taken(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
         one = len(written) == 1
         yield Fault(
             f"{listed(map(repr, missing), 'and')} {'is' if one else 'are'} advised for the model, "
-            "and not written",
+            "and not set",
             ("model", "name" if model.name else "source"),
             f"write {listed(written, 'and')} under 'args' of 'engine', or leave "
-            f"{'it' if one else 'them'} out if all works without",
+            f"{'it' if one else 'them'} out if everything works without",
             proposals=(_written(engine, missing),),
             # Whose code runs is for a person to say.
             unsafe=True,

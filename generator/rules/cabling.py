@@ -595,7 +595,7 @@ def _second_cable(cabling: Cabling) -> Fault | None:
             return Fault(
                 f"a second cable joins {a} and {b}",
                 (*cable.path, "endpoints"),
-                "a ring has one cable between each two nodes",
+                "a ring has one cable between every two neighbors",
                 related=(Related("the first one", (*first.path, "endpoints")),),
             )
     return None

@@ -242,7 +242,7 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
     gated = checkpoint.gated if checkpoint else (model.architecture or {}).get("gated", False)
     if gated and not _TOKENS & set(engine.secrets) and not (model.source or "").startswith("/"):
         yield Fault(
-            "the model is gated: its download wants a token, and no secret is one",
+            "the model is gated: its download needs a token, and none is among the secrets",
             _place(model),
             "write 'secrets: [HF_TOKEN]' under 'engine'",
         )

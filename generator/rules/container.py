@@ -167,7 +167,7 @@ def folder_of_one_node(model: DeclaredModel, nodes: Sequence[DeclaredNode]) -> I
     for node in nodes:
         if node.model_path:
             yield Fault(
-                "the model is one of the hub, and has no folder that this could stand for",
+                "the model comes from the hub, and has no folder that this could replace",
                 (*node.path, "model_path"),
                 "write 'source: /srv/models/NAME' under 'model', where the other nodes have it",
             )

@@ -127,13 +127,13 @@ def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
         return
     if known.engine != engine.name:
         yield Fault(
-            f"the image holds {known.engine}, not {engine.name}",
+            f"the image contains {known.engine}, not {engine.name}",
             ("engine", "image"),
             f"use an image of {engine.name}, or write 'name: {known.engine}'",
         )
     elif known.version and version(known.version).public != version(engine.version).public:
         yield Fault(
-            f"the image holds {known.engine} {known.version}, not {engine.version}",
+            f"the image contains {known.engine} {known.version}, not {engine.version}",
             ("engine", "version"),
             f"write 'version: {known.version}', or another image",
             related=(Related("the image", ("engine", "image")),),
@@ -162,7 +162,7 @@ def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
         return
     if release(known.nccl) != release(engine.nccl):
         yield Fault(
-            f"the image holds NCCL {known.nccl}, not {engine.nccl}",
+            f"the image contains NCCL {known.nccl}, not {engine.nccl}",
             ("engine", "nccl"),
             f"write 'nccl: {known.nccl}', or another image",
         )
@@ -195,7 +195,7 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
         text, edits = with_added(engine)
         native: Proposal = (Replace(("engine", "launcher"), "native"),)
         yield Fault(
-            "the image comes without Ray",
+            "the image does not contain Ray",
             ("engine", "image"),
             f"write 'launcher: native', or {text}, which is built with it",
             proposals=(native, edits),
@@ -266,7 +266,7 @@ def port_of_two_services(
             if owner != name:
                 place = Related(f"'{owner}'", ports[owner].path)
                 yield Fault(
-                    f"port {port.number} is that of '{owner}' and of '{name}'",
+                    f"port {port.number} is used by '{owner}' and by '{name}'",
                     port.path,
                     "give one of them another port",
                     related=(place,) if ports[owner].is_written else (),

@@ -134,7 +134,7 @@ def added_to_an_image(engine: DeclaredEngine) -> Iterator[Fault]:
             yield Fault(f"'{added}' is for {title}", path, "take it out")
         elif own.commits is not None and own.commit(engine.version) is None:
             yield Fault(
-                f"which commit of {own.title} {engine.version} is, is not known",
+                f"the commit of {own.title} {engine.version} is not known",
                 path,
                 "write the number of a build as 'engine.version', as 10776 for b10776",
             )

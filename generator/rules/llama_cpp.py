@@ -13,7 +13,7 @@ from generator.rules.startup import FIRST, SAID, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
 
 _ROOT = PurePosixPath("/")
-_IN_THE_ROOT = "the file lies in the root folder, which no container can be handed"
+_IN_THE_ROOT = "the file is in the root folder, which can't be mounted into a container"
 _A_FOLDER = "move it to a folder, such as /srv/models"
 
 
@@ -154,7 +154,7 @@ def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
     for key, what in (("quantization", "how it is quantized"), ("revision", "which one it is")):
         if getattr(model, key):
             yield Fault(
-                f"the GGUF file says itself {what}",
+                f"the GGUF file itself says {what}",
                 ("model", key),
                 f"take '{key}' out",
                 at_key=True,

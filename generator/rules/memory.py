@@ -285,9 +285,7 @@ def nothing_is_found(
     names = {"model.context_length": "model.architecture.max_context"}
     wanted = listed((names.get(name, name) for name in missing), "and")
     for key in lacking:
-        yield Fault(
-            f"'auto' can't be computed for want of {wanted}", ("model", key), "write a number"
-        )
+        yield Fault(f"'auto' can't be computed without {wanted}", ("model", key), "write a number")
 
 
 @rule("SG535")
@@ -443,7 +441,7 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     if engine.memory_utilization >= REFUSED:
         yield Fault(
-            f"{engine.memory_utilization} of the memory leaves the system too little to live: "
+            f"{engine.memory_utilization} of the memory leaves the system too little to run: "
             f"nodes freeze at about {FREEZE_GIB} GiB used",
             _UTILIZATION,
             f"write {WARNED} or less",

@@ -58,7 +58,7 @@ def value_of_a_secret(document: Document) -> Iterator[Fault]:
     """
     paths = (secret.path for secret in redaction.secrets(document) if not secret.looks)
     for path in dict.fromkeys(paths):
-        yield Fault("the value of a secret stands here", path, _help(document, path))
+        yield Fault("the value of a secret is written here", path, _help(document, path))
 
 
 @rule("SG712", unless="SG307 SG602")

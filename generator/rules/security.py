@@ -111,7 +111,7 @@ def key_of_some_paths(
         yield Fault(
             f"the key does not protect {', '.join(paths)}",
             ("engine", "secrets", engine.secrets.index(module.API_KEY)),
-            f"{proxy}let in only whom you trust",
+            f"{proxy}allow only clients that you trust",
         )
 
 

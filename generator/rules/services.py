@@ -68,7 +68,7 @@ def models_that_one_node_reads(
     """
     if "models" in services and model.file:
         yield Fault(
-            "the service 'models' has nothing to copy: of a GGUF file only the head reads",
+            "the service 'models' has nothing to copy: only the head reads a GGUF file",
             ("services", "models"),
             "take 'models' out",
             at_key=True,

@@ -280,7 +280,7 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
     for name in services:
         if SERVICES[name].IS_ON_HEAD and GATEWAY not in services:
             yield Fault(
-                f"'{name}' asks one address, and several engines have as many",
+                f"'{name}' uses one address, and there are several engines",
                 ("services", name),
                 "write 'gateway: true' beside it",
                 at_key=True,

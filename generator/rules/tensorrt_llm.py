@@ -286,7 +286,7 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
         text, edits = with_added(engine)
         slurm: Proposal = (Replace(("engine", "launcher"), "slurm"),)
         yield Fault(
-            "the image comes without an SSH server, by which MPI starts the ranks",
+            "the image does not contain an SSH server, with which MPI starts the ranks",
             ("engine", "image"),
             f"write {text}, which is built with one; or 'launcher: slurm'",
             proposals=(edits, slurm),

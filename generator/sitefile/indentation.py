@@ -104,7 +104,7 @@ def _missing_section(lines: list[str], at: int) -> Iterator[Slip]:
         for section in _likeliest(names, there):
             yield Slip(
                 stretch(first, 0, len(lines[first])),
-                f"the key '{section}' is missing above what stands under it",
+                f"the key '{section}' is missing above its content",
                 f"write '{section}:' on a line of its own before this one",
                 (Rewrite(stretch(first, 0, 0), f"{section}:\n"),),
             )

@@ -23,7 +23,7 @@ class LostSection:
         return Finding(
             "SG102",
             Severity.ERROR,
-            f"the key '{self.name}' is missing above what stands under it",
+            f"the key '{self.name}' is missing above its content",
             self.path,
             at_key=True,
             help=f"write '{self.name}:' on a line of its own before this one",

@@ -87,7 +87,7 @@ def _moved(document: Document, twice: Finding, fits: Fits) -> Iterator[Misplaced
         is_second = ways[0] == tuple(written)
         yield Misplaced(
             _said(
-                f"'{key}: {value}' stands under '{section}', and '{other}' has no '{key}'",
+                f"'{key}: {value}' is under '{section}', and '{other}' has no '{key}'",
                 f"write it under '{other}'",
                 here,
                 (Remove(here, again=is_second), Add(there, str(value))),
@@ -114,7 +114,7 @@ def _beside_another(document: Document, fits: Fits) -> Iterator[Misplaced]:
                 if fits(there, own[key]):
                     yield Misplaced(
                         _said(
-                            f"'{key}: {own[key]}' stands under '{section}', "
+                            f"'{key}: {own[key]}' is under '{section}', "
                             f"and '{other}' has no '{key}'",
                             f"write it under '{other}'",
                             here,
@@ -229,7 +229,7 @@ def _words(section: str, key: str) -> tuple[str, str]:
     """What is wrong and what to write."""
     if key.startswith("-"):
         return "a '-' without a space after it", "write '- ' before every entry"
-    return f"'{key}' stands beside '{section}', and not under it", "indent the line by 2 spaces"
+    return f"'{key}' is beside '{section}', not under it", "indent the line by 2 spaces"
 
 
 def _plain(path: KeyPath) -> str:

@@ -108,7 +108,7 @@ def _texts(lines: list[str], number: int) -> Iterator[Slip]:
         yield Slip(
             text,
             "a text with ': ' in it needs quotes",
-            "write quotes around the text",
+            "put quotes around the text",
             (Rewrite(text, f'"{found[1]}"'),),
         )
 

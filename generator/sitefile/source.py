@@ -44,7 +44,7 @@ _FORBIDDEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe
 TWO_ANCHORS = "two anchors have one name"
 _PROBLEMS = {
     "mapping values are not allowed in this context": (
-        "a ':' where no key can stand",
+        "a ':' where no key can be",
         "indent the keys of a mapping alike; put quotes around a text that has ': ' in it",
     ),
     "could not find expected ':'": ("a key without ': ' after it", "write 'KEY: VALUE'"),
@@ -267,7 +267,7 @@ def _lines(raw: bytes) -> str:
             "SG006", "the file is not UTF-8 text", text, span=span, help=_UTF_8
         ) from error
     if not _is_plain(text) and (found := re.search(_FORBIDDEN, text)):
-        message = f"the character U+{ord(found[0]):04X} has no place in a site file"
+        message = f"the character U+{ord(found[0]):04X} is not allowed in a site file"
         span = _character(text[: found.start()])
         raise _UnreadableError("SG006", message, text, span=span, help="take it out")
     return text
@@ -420,7 +420,7 @@ class _Builder:
         if id(node) in self._open:
             raise _UnreadableError(
                 "SG008",
-                "an alias stands inside of what it repeats",
+                "an alias is inside the node that it repeats",
                 span=_span(node),
                 help="write the value out",
             )

@@ -202,7 +202,7 @@ def _cut_by_comma(
             said[path] = said[first] = Finding(
                 "SG106",
                 unknown.severity,
-                f"'{before}: {value_at(data, first)}' is cut at the ',' behind it",
+                f"'{before}: {value_at(data, first)}' is cut at the ',' after it",
                 first,
                 help=f"write '{before}: {meant}'",
                 proposals=((Rewrite(comma, sign),),),

@@ -176,7 +176,7 @@ def _list(name: str, value: list[Any], path: KeyPath, flag: Flag) -> Iterator[Ve
         message = f"'{name}' takes {flag.many} values, and here are {len(value)}"
         yield "SG640", Fault(message, path, f"write a list of {flag.many}")
     elif not value and flag.many != "*":
-        yield "SG640", Fault(f"'{name}' takes one value at least", path, "take it out")
+        yield "SG640", Fault(f"'{name}' takes at least one value", path, "take it out")
     elif flag.many in ("+", "*"):
         for index, item in enumerate(value):
             if isinstance(item, str) and re.fullmatch(_LIKE_A_FLAG, item):
@@ -252,7 +252,7 @@ def _choice(
     else:
         help_text = f"did you mean {listed(map(repr, alike))}?" if alike else _one_of(known)
     if owners:
-        message = f"'{item}' is a parser of {listed(owners, 'and')}, and none of {parser.name}"
+        message = f"'{item}' is a parser of {listed(owners, 'and')}, not of {parser.name}"
         return "SG643", Fault(message, place, help_text, proposals=proposals)
     if instead or flag.choices:
         return "SG637", Fault(message, place, help_text, proposals=proposals)

@@ -57,7 +57,7 @@ def names_fault(name: str, value: str) -> Said | None:
             meant = "^" * ("^" in first) + "=" * ("=" in first)
             right = (meant or "=") + re.sub("[=^]", "", names)
             return (
-                f"'^' and then '=' stand once, before the whole list: '{value}'",
+                f"'^' and then '=' come once, before the whole list: '{value}'",
                 f"write '{name}: {right}'",
                 right,
             )

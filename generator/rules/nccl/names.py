@@ -145,7 +145,7 @@ def _given_up(name: str, last: Release) -> Fault:
     return Fault(
         f"NCCL no longer reads {name}" + (f": {_written(last)} was the last" if last else ""),
         path_of(name),
-        f"write {new}, which took its place" if new else "take it out",
+        f"write {new}, which replaced it" if new else "take it out",
         at_key=True,
         proposals=_instead(name, () if new else removal(path_of(name))),
     )

@@ -171,7 +171,7 @@ def _raw_fault(name: str, value: str) -> Said | None:
     if not PLAIN_VALUE.fits(value):
         bare = before_comment(value).strip(" '\"")
         meant = bare if PLAIN_VALUE.fits(bare) else ""
-        message = f"NCCL takes spaces and quotes in {name} for a part of the value"
+        message = f"NCCL takes spaces and quotes in {name} as part of the value"
         return message, f"write {meant}" if meant else "write it without them", meant
     return None
 

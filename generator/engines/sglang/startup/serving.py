@@ -102,7 +102,7 @@ def _all_modules(start: Start) -> Refusal | None:
     name = "lora-target-modules"
     given = start.value(name)
     if isinstance(given, list) and "all" in given and len(given) > 1:
-        return start.refuse(name, "'all' stands alone", "write [all]")
+        return start.refuse(name, "'all' must be alone", "write [all]")
     return None
 
 

@@ -66,7 +66,7 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
     for path, value in settings(start):
         key = known.get(".".join(path))
         if key and ".".join(path) not in _OWNED and (wanted := wanted_instead(key, value)):
-            instead = "and here is nothing" if value is None else f"not '{_shown(value)}'"
+            instead = "and there is no value here" if value is None else f"not '{_shown(value)}'"
             yield start.refuse(
                 CONFIG,
                 f"'{path[-1]}' takes {wanted}, {instead}",
