@@ -135,39 +135,55 @@ def _power(pair: Pair, first: str, last: str) -> Steps:
 
 
 def memory_runs_out(pair: Pair) -> Steps:
+    yield from _memory_runs_out(pair, pair.worker, "worker")
+
+
+def head_memory_runs_out(pair: Pair) -> Steps:
+    yield from _memory_runs_out(pair, pair.head, "head")
+
+
+def _memory_runs_out(pair: Pair, machine: Machine, who: str) -> Steps:
     """The guard ends the engine before the node freezes, and nothing starts it again."""
-    said = Journal(pair.worker, "sparkgen-guard")
-    yield Fault("the worker has 1 GiB of memory left")
-    _tell_memory(pair.worker, 1)
+    said = Journal(machine, "sparkgen-guard")
+    yield Fault(f"the {who} has 1 GiB of memory left")
+    _tell_memory(machine, 1)
     pair.wait(lambda: "killing an engine" in said.new)
     yield Seen('the guard\'s journal: "killing an engine"')
-    pair.wait(lambda: pair.worker.state() in {"failed", "inactive"})
-    yield Seen("the worker's unit has ended, and is not started again")
+    pair.wait(lambda: machine.state() in {"failed", "inactive"})
+    yield Seen(f"the {who}'s unit has ended, and is not started again")
     assert not pair.serves()
-    assert pair.worker.state() in {"failed", "inactive"}
-    _tell_memory(pair.worker, 64)
-    yield Fault("memory is free again, and the engine is started as in the runbook")
+    assert machine.state() in {"failed", "inactive"}
+    _tell_memory(machine, 64)
+    yield Fault(f"the {who}'s memory is free again, and the engine is started as in the runbook")
     pair.start()
     yield from heals(pair)
 
 
 def disk_is_full(pair: Pair) -> Steps:
+    yield from _disk_is_full(pair, pair.head, "head", "llama-server")
+
+
+def worker_disk_is_full(pair: Pair) -> Steps:
+    yield from _disk_is_full(pair, pair.worker, "worker", "ggml-rpc-server")
+
+
+def _disk_is_full(pair: Pair, machine: Machine, who: str, program: str) -> Steps:
     """What is loaded serves on, and a container that is there needs no room to start."""
-    before = started(pair.head)
-    yield Fault("the head's disks are full")
+    before = started(machine)
+    yield Fault(f"the {who}'s disks are full")
     for folder in DISKS:
-        done = pair.head.run("sh", "-c", f"cat /dev/zero >{folder}/filling")
+        done = machine.run("sh", "-c", f"cat /dev/zero >{folder}/filling")
         assert "No space left" in done.stderr
     assert pair.serves()
-    assert started(pair.head) == before
+    assert started(machine) == before
     yield Seen("it goes on serving")
-    yield Fault("the head's engine is killed, and its disks are full")
-    kill(pair.head, "llama-server")
-    pair.wait(lambda: not pair.answers())
-    yield Seen("the API is gone")
+    yield Fault(f"the {who}'s engine is killed, and its disks are full")
+    kill(machine, program)
+    pair.wait(lambda: not pair.serves())
+    yield Seen("a request fails")
     yield from heals(pair)
     for folder in DISKS:
-        pair.head.run("rm", f"{folder}/filling")
+        machine.run("rm", f"{folder}/filling")
 
 
 def _tell_memory(machine: Machine, gib: int) -> None:
@@ -189,5 +205,7 @@ ALL: Sequence[Failure] = (
     head_is_back_first,
     worker_is_back_first,
     memory_runs_out,
+    head_memory_runs_out,
     disk_is_full,
+    worker_disk_is_full,
 )

@@ -1445,13 +1445,14 @@ silent_ones() {
 
 # What is wrong with the way to a peer, if anything. A frame that is lost once is no fault.
 peer_fault() { # INTERFACE SIZE ADDRESS PEER
-  local found
+  local found most=0
   for _ in 1 2; do
     found=$(answered "$1" "$2" "$3")
     [[ $found != "$burst" ]] || return
+    ((found <= most)) || most=$found
   done
-  if ((found)); then
-    echo "$4 answers $found of $burst full frames on $1"
+  if ((most)); then
+    echo "$4 answers $most of $burst full frames on $1"
   elif ! ask "$1" "$2" "$3"; then
     if ask "$1" 56 "$3"; then
       echo "$4 answers small pings, but not $2 bytes on $1"
