@@ -181,7 +181,7 @@ def like_another_group(groups: Groups) -> Iterator[Fault]:
             message = f"'{group.like}' has no model and engine of its own"
             meant = [other.like] if other.like in written else []
             help_text = f"write 'like: {other.like}'" if meant else "write 'model' and 'engine'"
-        elif _sizes(other).isdisjoint(_sizes(group)):
+        elif _size(other) != _size(group):
             message = f"'{group.name}' has {_count(group)}, and '{other.name}' {_count(other)}"
             help_text = "give it as many, or a 'model' and an 'engine' of its own"
         else:
@@ -193,13 +193,12 @@ def _among(names: Sequence[str]) -> str:
     return f"; the groups with a model are {named(names)}" if names else ""
 
 
-def _sizes(group: DeclaredGroup) -> set[int]:
-    """How many nodes it has, and how many if none is named twice."""
-    return {len(group.nodes), len({*group.nodes})}
+def _size(group: DeclaredGroup) -> int:
+    return len({*group.nodes})
 
 
 def _count(group: DeclaredGroup) -> str:
-    return f"{len(group.nodes)} node{'s' if len(group.nodes) > 1 else ''}"
+    return f"{_size(group)} node{'s' if _size(group) > 1 else ''}"
 
 
 @rule("SG244", unless="SG201 SG241")
