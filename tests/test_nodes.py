@@ -99,6 +99,8 @@ def hold_image(pair: Pair) -> None:
         assert inspected(machine)["Config"]["Image"] == "tiny-own:1"
         assert machine.run("docker", "exec", ENGINE, "cat", "/opt/built").stdout == "built\n"
         images.add(machine.run("docker", "image", "inspect", told, "tiny-own:1").stdout)
+        said = machine.run("/var/bundle/verify.sh").stdout
+        assert "\nOK    image             tiny-own:1, built from what the bundle has\n" in said
     (image,) = images
     facts = pair.worker.run("cat", "/etc/sparkgen/node.env").stdout
     assert f"IMAGE_BUILD={image.split()[0]}\n" in facts

@@ -1,8 +1,11 @@
 """A Docker engine for each node, unpacked beside the tests, and images built on the spot."""
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +20,12 @@ _PACKAGES = ("docker.io", "containerd", "runc", "tini")
 _TOOLS = ("bash", "cat", "curl", "dirname", "grep", "kill", "ps", "sed", "sh", "sleep", "timeout")
 # Of Python's library, what no program here asks for.
 _UNUSED = ("dist-packages", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "config-*")
+
+_LITELLM = """\
+#!/usr/bin/python3
+from litellm import run_server
+run_server()
+"""
 
 # As Debian's own units: what runs in a container outlives both of them.
 _LIVING = "KillMode=process\nDelegate=yes\nRestart=always\nRestartSec=2\n"
@@ -101,11 +110,57 @@ def group(tree: Path) -> str:
 def image(
     folder: Path, programs: Mapping[str, Path], python: bool = False, clock: bool = False
 ) -> Path:
-    """An archive for `docker import`: programs below /app, what scripts call, and maybe Python."""
+    """The one layer of an image: programs below /app, what scripts call, and maybe Python."""
     root = folder / "image"
     for name, file in programs.items():
         _copy(file, root / "app" / name)
         (root / "app" / name).chmod(0o755)
+    (root / "etc").mkdir(parents=True)
+    if clock:
+        add_clock(root)
+    return _archive(root, python)
+
+
+def nginx_image(folder: Path) -> Path:
+    """The layer of one with this machine's nginx."""
+    root = folder / "image"
+    _add(program("nginx"), root)
+    return _archive(root)
+
+
+def litellm_image(folder: Path, environment: Path) -> Path:
+    """That with the packages of a virtual environment, and the program that they have."""
+    root = folder / "image"
+    (packages,) = environment.glob("lib/python*/site-packages")
+    shutil.copytree(packages, root / "usr/lib/python3/dist-packages")
+    _add_libraries(packages, root)
+    (root / "usr/bin").mkdir()
+    _script(root / "usr/bin/litellm", _LITELLM)
+    return _archive(root, python=True)
+
+
+def tagged(layer: Path, name: str, folder: Path) -> Path:
+    """An archive for `docker load`, of an image that says it is for a Spark's processor.
+
+    `docker import` calls each one of the machine's own. The programs in it are those in any case.
+    """
+    with layer.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    layers = {"type": "layers", "diff_ids": [f"sha256:{digest}"]}
+    config = {"architecture": "arm64", "os": "linux", "config": {}, "rootfs": layers}
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
+    for part, told in (("config.json", config), ("manifest.json", manifest)):
+        (folder / part).write_text(json.dumps(told))
+    archive = folder / "tagged.tar"
+    with tarfile.open(archive, "w") as tar:
+        for part in ("config.json", "manifest.json"):
+            tar.add(folder / part, part)
+        tar.add(layer, "layer.tar")
+    return archive
+
+
+def _archive(root: Path, python: bool = False) -> Path:
+    """Of a folder that has its programs already."""
     for name in (*_TOOLS, *(["python3"] if python else [])):
         found = shutil.which(name, path="/usr/bin:/bin")
         assert found, name
@@ -115,11 +170,10 @@ def image(
     for link in ("bin", "lib", "lib64"):
         if not (root / link).exists():
             (root / link).symlink_to(f"usr/{link}")
-    (root / "etc").mkdir()
+    (root / "etc").mkdir(exist_ok=True)
     (root / "tmp").mkdir()
-    if clock:
-        add_clock(root)
-    archive = folder / "image.tar"
+    (root / "tmp").chmod(0o1777)
+    archive = root.with_suffix(".tar")
     subprocess.run(("tar", "-C", str(root), "-cf", str(archive), "."), check=True)
     shutil.rmtree(root)
     return archive
@@ -136,6 +190,16 @@ def _add_library(version: str, root: Path) -> None:
     """The library of this machine's own Python."""
     unused = shutil.ignore_patterns(*_UNUSED)
     shutil.copytree(f"/usr/lib/{version}", root / "usr/lib" / version, ignore=unused)
+    _add_libraries(Path(f"/usr/lib/{version}/lib-dynload"), root)
+
+
+def _add_libraries(folder: Path, root: Path) -> None:
+    """What the extension modules of a folder load beside what lies in it."""
+    modules = map(str, folder.rglob("*.so"))
+    needed = {library for module in modules for library in _libraries(module)}
+    for library in needed:
+        if not library.resolve().is_relative_to(folder):
+            _copy(library, root / str(library).lstrip("/"))
 
 
 def _link(source: Path, target: Path) -> None:

@@ -110,6 +110,21 @@ def groups_text() -> str:
     )
 
 
+def replicas_text() -> str:
+    """Two nodes with one model, a third with another and the address of both, all llama.cpp."""
+    served = textwrap.indent(_llama(), "    ")
+    other = served.replace("served_name: tiny", "served_name: other")
+    return (
+        f"version: 1\nname: tiny\nnodes:\n{_members(3)}cabling:\n"
+        "  - endpoints: [spark1:p0, spark2:p0]\n"
+        "topology: {kind: pairs}\ndefaults: {user: root}\ngroups:\n"
+        f"  - name: chat\n    nodes: [spark1]\n{served}"
+        "  - name: chat-b\n    nodes: [spark2]\n    like: chat\n"
+        f"  - name: other\n    nodes: [spark3]\n{other}"
+        "services: {gateway: {node: spark3}}\n"
+    )
+
+
 def vllm_text(
     nodes: int, kind: str = "dense", parallel: str = "", drafts: bool = False, launcher: str = ""
 ) -> str:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from waiting import PATIENCE, until
 
 from cluster import ib_write_bw, nodes
 from cluster.control_groups import BIND
-from cluster.docker import add_docker, group
+from cluster.docker import add_docker, group, tagged
 from cluster.machines import Machine, booted
 from generator.site import Node
 from generator.verify.namespaces import INTERFACES, MANAGEMENT, Fabric, fabric
@@ -202,8 +203,10 @@ def _links(machine: Machine) -> str:
 def load(machine: Machine, image: str, archive: Path) -> None:
     """Have a node's Docker know an image."""
     machine.systemctl("start", "docker")
-    done = machine.run("docker", "import", str(archive), image)
-    assert done.returncode == 0, done.stderr
+    with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
+        file = tagged(archive, image, Path(folder))
+        done = machine.run("docker", "load", "--input", str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _is_removed(name: str) -> bool:

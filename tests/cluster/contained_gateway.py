@@ -1,0 +1,92 @@
+"""Nodes as they are, two with one model and one with another, and the gateway in its containers."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bundles import Bundle
+from programs import require, require_root
+from waiting import until
+
+from cluster import docker, nodes, stack
+from cluster.bare import ask
+from cluster.llama_cpp import PROGRAMS, llama_cpp
+from cluster.machines import Machine
+from cluster.sites import MODEL, replicas_text
+from cluster.tiny_model import write
+from generator.services.gateway import Gateway
+from generator.services.proxy import Proxy
+from generator.verify import namespaces
+
+GATEWAY, REPLICA = "spark3", "spark2"
+UNITS = ("sparkgen-gateway", "sparkgen-proxy")
+
+
+@dataclass(frozen=True)
+class Site:
+    """Nodes that serve, the address of all, and the key of one client."""
+
+    rack: stack.Rack
+    url: str
+    key: str
+    patience: float
+
+    @property
+    def machines(self) -> dict[str, Machine]:
+        return self.rack.machines
+
+    def wait(self, holds: Callable[[], bool]) -> None:
+        until(holds, self.patience)
+
+    def complete(self, name: str, client: str = REPLICA, key: str = "") -> tuple[int, str]:
+        """The status and the answer to a client on a node."""
+        question = [{"role": "user", "content": "Hello"}]
+        body = {"model": name, "messages": question, "max_tokens": 8}
+        within = self.rack.network.command(client)
+        return ask(within, f"{self.url}/v1/chat/completions", body, key or self.key)
+
+    def answers(self, name: str) -> bool:
+        return self.complete(name)[0] == 200
+
+
+@contextmanager
+def serving(folder: Path, litellm: Path, patience: float) -> Iterator[Site]:
+    """Install a bundle on all nodes and start it as the runbook says; the images are local ones."""
+    require_root()
+    require(*namespaces.PROGRAMS, *nodes.PROGRAMS, "curl", "journalctl", "nginx", "ps")
+    file = folder / "tiny.yaml"
+    file.write_text(replicas_text())
+    bundle = Bundle(folder.name, file)
+    site = bundle.site
+    gateway, proxy = Gateway.of(site), Proxy.of(site)
+    assert gateway
+    assert proxy
+    programs = {name: llama_cpp() / name for name in PROGRAMS}
+    engine = docker.image(folder, programs)
+    trees = {node.name: stack.prepared(bundle, node, folder) for node in site.nodes}
+    for tree in trees.values():
+        write(tree / MODEL.lstrip("/"))
+    with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
+        machine = rack.machines[GATEWAY]
+        for image, archive in (
+            (proxy.image, docker.nginx_image(folder / "nginx")),
+            (gateway.image, docker.litellm_image(folder / "litellm", litellm)),
+        ):
+            stack.load(machine, image, archive)
+            archive.unlink()
+        with ThreadPoolExecutor() as pool:
+            loads = [
+                pool.submit(stack.load, rack.machines[part.head.name], part.engine.image, engine)
+                for part in site.parts
+            ]
+            for load in loads:
+                load.result()
+            list(pool.map(stack.install, rack.machines.values()))
+        for part in site.parts:
+            unit = f"sparkgen-engine-{part.group}"
+            rack.machines[part.head.name].systemctl("start", "--no-block", unit)
+        machine.systemctl("start", *UNITS)
+        key = machine.run("/opt/sparkgen/proxy.sh", "add", "alice").stdout.strip()
+        yield Site(rack, proxy.url, key, patience)
