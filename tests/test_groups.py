@@ -133,6 +133,18 @@ def test_a_fault_is_told_in_each_group_that_is_written_with_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("memory", ["", ", visible_gib: 110"])
+def test_each_group_has_the_memory_of_its_nodes(memory: str) -> None:
+    text = SET_UP_ALIKE.replace("FAULTY", VALID).replace("VALID", VALID)
+    reading = read_site("site.yaml", text.replace("spark3}", f"spark3{memory}}}", 1).encode())
+    assert reading.site
+    fits = [group.memory for group in reading.site.groups]
+    nodes = [node for fit in fits if fit for node in fit.nodes]
+    assert [node.node for node in nodes] == ["spark1", "spark2", "spark3", "spark4"]
+    other = {node.node for node in nodes if node.visible_gib == 110}
+    assert other == ({"spark3"} if memory else set())
+
+
 # Scripts
 
 

@@ -69,6 +69,26 @@ class _Environment(Environment):
 
     code_generator_class = _Code
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._known: dict[str | Template, Template | None] = {}
+
+    def get_template(
+        self,
+        name: str | Template,
+        parent: str | None = None,
+        globals: MutableMapping[str, Any] | None = None,  # noqa: A002
+    ) -> Template:
+        """A template; of parts that nobody has, which runbooks try, it is known too."""
+        if name not in self._known:
+            try:
+                self._known[name] = super().get_template(name, parent, globals)
+            except TemplateNotFound:
+                self._known[name] = None
+        if (template := self._known[name]) is None:
+            raise TemplateNotFound(str(name))
+        return template
+
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
         """The globals of a template: Jinja would chain them to its own, which none uses."""
         return {} if d is None else d

@@ -1,9 +1,8 @@
 """What a group of a site's nodes has of the fabric: its own cables, and what shape they make."""
 
 from collections.abc import Collection, Sequence
-from itertools import chain
 
-from generator.fabric.addressing import Cable, Fabric
+from generator.fabric.addressing import Cable, Fabric, Port
 from generator.fabric.topologies import SINGLE, TOPOLOGIES
 from generator.records import replace
 from generator.sitefile.declaration import Topology
@@ -13,28 +12,25 @@ def group_kind(topology: Topology, fabric: Fabric, names: Sequence[str]) -> str 
     """The kind of topology that the nodes have among themselves; None if cables don't join them."""
     if len(names) == 1:
         return SINGLE
-    joined = of_nodes(fabric, names).pairs
+    joined = [(c.a.node, c.b.node) for c in _cables(fabric, names) if isinstance(c.b, Port)]
     return TOPOLOGIES[topology.kind].group_kind(names, joined, fabric.cabled)
 
 
 def of_nodes(fabric: Fabric, names: Collection[str]) -> Fabric:
     """The part of a fabric that lies between these nodes; one alone has none."""
-    near = {i.cable for name in names for i in fabric.interfaces[name]} if len(names) > 1 else ()
-    placed = [fabric.numbered[number] for number in sorted(near)]
-    kept = {cable.number: (cable, pair) for cable, pair in placed if _is_between(cable, names)}
-    subnets = {number: cable.subnets for number, (cable, _) in kept.items()}
+    cables = {cable.number: cable for cable in _cables(fabric, names)}
     members = {
         subnet: tuple(peer for peer in fabric.members[subnet] if peer.node in names)
-        for subnet in dict.fromkeys(chain.from_iterable(subnets.values()))
+        for subnet in dict.fromkeys(subnet for c in cables.values() for subnet in c.subnets)
     }
     return Fabric(
-        cables=tuple(cable for cable, _ in kept.values()),
-        pool_pairs=tuple(pair for _, pair in kept.values()),
+        cables=tuple(cables.values()),
+        pool_pairs=tuple(fabric.numbered[number][1] for number in cables),
         interfaces={
             name: tuple(
-                replace(interface, members=members[subnets[interface.cable][interface.half.half]])
-                for interface in fabric.interfaces[name]
-                if interface.cable in kept
+                replace(each, members=members[cables[each.cable].subnets[each.half.half]])
+                for each in fabric.interfaces[name]
+                if each.cable in cables
             )
             for name in names
         },
@@ -43,5 +39,8 @@ def of_nodes(fabric: Fabric, names: Collection[str]) -> Fabric:
     )
 
 
-def _is_between(cable: Cable, names: Collection[str]) -> bool:
-    return all(port.node in names for port in cable.ports)
+def _cables(fabric: Fabric, names: Collection[str]) -> list[Cable]:
+    """The cables between some nodes, and from them to switches, by number."""
+    near = {i.cable for name in names for i in fabric.interfaces[name]} if len(names) > 1 else ()
+    cables = [fabric.numbered[number][0] for number in sorted(near)]
+    return [cable for cable in cables if all(port.node in names for port in cable.ports)]

@@ -156,6 +156,20 @@ def assess(
     return replace(fit, state="fits newer" if other.state == "fits" else other.state)
 
 
+def on_other_nodes(
+    fit: Fit | None, before: Sequence[DeclaredNode], nodes: Sequence[DeclaredNode]
+) -> Fit | None:
+    """What was found of some nodes, of others that have the same memory each."""
+    if fit is None or list(map(_memory_of, before)) != list(map(_memory_of, nodes)):
+        return None
+    names = [node.name for node in nodes]
+    return replace(fit, nodes=tuple(replace(each, node=names[each.rank]) for each in fit.nodes))
+
+
+def _memory_of(node: DeclaredNode) -> tuple[float, ...]:
+    return node.visible_gib, node.memory_gb, node.measured
+
+
 def _with_newer_memory(node: DeclaredNode) -> DeclaredNode:
     seen = node.visible_gib if node.measured else NEWER_VISIBLE_GIB[node.memory_gb]
     return replace(node, visible_gib=seen)

@@ -10,7 +10,7 @@ from generator.engines import ENGINES
 from generator.engines.startup import Verdict, start_of, verdicts
 from generator.fabric.addressing import Fabric, plan
 from generator.fit import calibration as measurements
-from generator.fit.assessment import Fit, assess
+from generator.fit.assessment import Fit, assess, on_other_nodes
 from generator.fit.calibration import Calibration, calibrated
 from generator.records import record, replace
 from generator.rules import (
@@ -156,17 +156,17 @@ class _Part:
 def _parts(site: "_Facts") -> list[_Part]:
     """The groups, each checked; what is about their settings alone once for those alike."""
     alike: dict[str, _Facts] = {}
+    of_serving = [rule for rule in map(RULES.__getitem__, _in_order()) if rule.of_serving]
     parts = []
     for group in site.declaration.groups or ():
         facts = _facts_of(group, site)
         # As text: 1 is no true, though it is equal to it.
         first = alike.setdefault(repr((facts.declaration.model, facts.declaration.engine)), facts)
         if first is not facts:
-            facts.flags, facts.verdicts, facts.known = first.flags, first.verdicts, first.known
+            facts.share(first)
         parts.append(_Part(group, facts))
-        for number in _in_order():
-            if RULES[number].of_serving:
-                facts.check(RULES[number])
+        for rule in of_serving:
+            facts.check(rule)
     return parts
 
 
@@ -255,6 +255,13 @@ class _Facts:
         self.checked: set[str] = set()
         # What rules say that are about the settings alone, None where they can't be asked.
         self.known: dict[str, Sequence[Fault] | None] = {}
+
+    def share(self, other: "_Facts") -> None:
+        """Take over what is known of a group with the same settings."""
+        self.flags, self.verdicts, self.known = other.flags, other.verdicts, other.known
+        before, nodes = other.declaration.nodes, self.declaration.nodes
+        if before and nodes and (fit := on_other_nodes(other.fit, before, nodes)):
+            self.fit = fit
 
     def check(self, rule: Rule) -> None:
         """Add what a rule has to say, unless it is pointless or a section can't be had."""

@@ -108,6 +108,8 @@ def overridden_variable(
           env:
             VLLM_LOGGING_LEVEL: DEBUG
     """
+    if not engine.env:
+        return
     head, derived = nodes[0], derived_variables(engine, nodes, fabric, topology)
     for name in engine.env:
         if engine.nccl_patched and name in LAZY:

@@ -80,6 +80,8 @@ def name_that_is_taken(
         engine:
           secrets: [HF_TOKEN]
     """
+    if not engine.secrets:
+        return
     derived = derived_variables(engine, nodes, fabric, topology)
     for index, name in enumerate(engine.secrets):
         first = engine.secrets.index(name)
