@@ -793,6 +793,22 @@ llama_kv_cache:      CUDA0 KV buffer size =    90.00 MiB
 llama_context:      CUDA0 compute buffer size =   368.01 MiB
 """
 )
+# As llama.cpp prints it at level 4 of a second start, where another node holds half.
+RPC_LOG = (
+    2
+    * """0.00.100.000 I cmn  common_param: common_params_print_info: build 11434 (0c1e57098)
+device_info:
+  - CUDA0   : NVIDIA GB10 (122502 MiB, 117000 MiB free)
+load_tensors:        CUDA0 model buffer size = 67900.00 MiB
+load_tensors: RPC0[10.100.0.12:50052] model buffer size = 67890.00 MiB
+load_tensors:   CPU_Mapped model buffer size =   590.00 MiB
+llama_kv_cache:      CUDA0 KV buffer size =  6348.80 MiB
+llama_kv_cache: RPC0[10.100.0.12:50052] KV buffer size =  6320.00 MiB
+sched_reserve:      CUDA0 compute buffer size =   368.01 MiB
+sched_reserve: RPC0[10.100.0.12:50052] compute buffer size =   360.00 MiB
+sched_reserve:  CUDA_Host compute buffer size =   900.00 MiB
+"""
+)
 EARLY_LOG = """
 llm_load_tensors:      CUDA0 buffer size =  8509.23 MiB
 llm_load_tensors:      CUDA1 buffer size =  8213.14 MiB
@@ -843,14 +859,15 @@ TENSORRT_LOG = """
         (GRAPHS_LOG, Measured(None, 16.46, 1.55, None, None)),
         (TENSORRT_LOG, Measured(63.52, 5.95, None, None, None, 0.85, 119.7)),
         (VLLM_LOG.format(room="25.00"), Measured(65.96, 25.0, 0.64, 65536, 9.05)),
-        (LLAMA_LOG, Measured(61000 / 1024, 9280 / 1024, None, None, None)),
+        (LLAMA_LOG, Measured(61000 / 1024, *[None] * 4, allocated=9280 / 1024)),
+        (RPC_LOG, Measured(66.31, *[None] * 4, 0.36, 119.63, allocated=6.2)),
         (SGLANG_LOG, Measured(57.64, 16.46, 1.2, None, None)),
         (WHOLE_LOG, Measured(16.92, 43.4, None, None, None, 5.66, 31.4)),
         (STATES_LOG, Measured(None, 12.46, None, None, None, states=42.34)),
         (POOLS_LOG, Measured(None, 15.97, None, None, None)),
         (LATENT_LOG, Measured(89.58, 17.16, None, None, None)),
-        (WINDOWS_LOG, Measured(60000 / 1024, 9306 / 1024, None, None, None)),
-        (EARLY_LOG, Measured(16722.37 / 1024, 3.0, None, None, None)),
+        (WINDOWS_LOG, Measured(60000 / 1024, *[None] * 4, 0.36, allocated=9306 / 1024)),
+        (EARLY_LOG, Measured(16722.37 / 1024, *[None] * 4, 0.36, allocated=3.0)),
         (OLD_LOG, Measured(15.27, 5.33, None, None, None, 1.4)),
         ("Current kv cache memory in use is 9232221491 bytes.", Measured(None, 8.6, *[None] * 3)),
         (
@@ -884,6 +901,22 @@ def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -
     assert (told.code, told.out) == (3, "")
     assert "no line of it says" in told.err
     assert sparkgen("fit", site, "--measured", tmp_path / "none", cwd=ROOT).code == 4
+
+
+def test_a_cache_of_all_sequences_stands_beside_what_they_take(
+    sparkgen: Command, tmp_path: Path
+) -> None:
+    site, log = ROOT / "sites/pair-llamacpp.yaml", tmp_path / "log"
+    log.write_text(RPC_LOG)
+    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    lines = {line[:31].strip(): line.split()[-1] for line in told.out.splitlines()}
+    assert lines["weights of a rank, GiB"] == "-0.1%"
+    assert lines["KV cache of all sequences, GiB"] == "+0.6%"
+    # Its cache is as large as asked for and says nothing of the room.
+    assert (told.code, "reserve_gib" in told.out) == (0, False)
+    log.write_text("model loaded\n")
+    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    assert "prints it with engine.args {log-verbosity: 4}" in told.err
 
 
 SGLANG_LOG = """

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import yaml
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.columns import columns
 from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DRIFT, INVALID, SITE_OR_STDIN
@@ -85,7 +86,11 @@ def _beside(log: Path, group: Group) -> None:
     except OSError as error:
         fail(f"{log}: {error.strerror}")
     if seen.is_empty:
-        click.echo(f"sparkgen: {log}: no line of it says what an engine's memory holds", err=True)
+        needed = ENGINE_TRAITS[group.engine.name].logs_memory
+        how = f"; {group.engine.name} prints it with engine.args {{{needed}}}" if needed else ""
+        click.echo(
+            f"sparkgen: {log}: no line of it says what an engine's memory holds{how}", err=True
+        )
         sys.exit(INVALID)
     if fit is None or not fit.nodes:
         click.echo(verdict(fit)[0] if fit else UNKNOWN)

@@ -57,6 +57,7 @@ _VISIBLE = (
     (rf"Free memory on [\w: ]+\([\d.]+/{_NUMBER} GiB\)", _GIB),
     (rf"total_gpu_memory={_NUMBER}GiB", _GIB),
     (rf"device total memory {_NUMBER} GiB", _GIB),
+    (rf"- CUDA\d+ *: .*\({_NUMBER} MiB, \d+ MiB free\)", _MIB),
 )
 # SGLang prints a line for each of its pools (full attention, windows, states, those of a draft)
 # and kinds of graphs, and each rank prints them all, behind its name. A start begins with its
@@ -69,10 +70,15 @@ _POOL = re.compile(
 _RANK = re.compile(r"\[\d{4}-\d\d-\d\d [\d:]+ ([^\]]+)\]")
 _SIZE = rf"(?:(?:size|_cache size): |mem usage=){_NUMBER} ?GB"
 _SGLANG_STARTS = "server_args="
-# llama.cpp prints a buffer for each device and kind of layers; together they are what one server
-# holds there. A start begins with its build; `load_tensors` of before 2025 leave out "model".
-_BUFFERS = rf"(?:(load_tensors): +)?(\S+)(?: (model|KV|RS))? buffer size =\s*{_NUMBER} MiB"
-_LLAMA_STARTS = r"(?m)^.*\bbuild(?:_info)?: "
+# llama.cpp prints a buffer for each device and kind of layers, those of other nodes behind their
+# address; together they are what it holds there. A start begins with its build; `load_tensors` of
+# before 2025 leave out "model".
+_BUFFERS = (
+    r"(?:(load_tensors): +)?(\S+)(?: (model|KV|RS|DSV4 .+? state|compute))? buffer size ="
+    rf"\s*{_NUMBER} MiB"
+)
+_ADDRESS = re.compile(r"RPC\d*\[(.+)\]")
+_LLAMA_STARTS = r"(?m)^.*\bbuild(?:(?:_info)?: | \d+ \()"
 _CONCURRENCY = rf"Maximum concurrency for {_NUMBER} tokens per request: {_NUMBER}x"
 # What vLLM says as it gives up: the tokens, what they need, and what is there.
 _TOO_LONG = (
@@ -86,7 +92,8 @@ class Measured:
     """What the fullest rank printed, in GiB; None where no line says it.
 
     `sequences` of `context` tokens fit in the cache at once. `visible` is all of the node's memory.
-    `states` are pools of recurrent states beside the cache.
+    `states` are pools of recurrent states beside the cache. `allocated` is the cache of an engine
+    that allocates what its sequences take, whatever room there is.
     """
 
     weights: float | None
@@ -97,22 +104,23 @@ class Measured:
     activations: float | None = None
     visible: float | None = None
     states: float | None = None
+    allocated: float | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether the log says nothing of memory."""
-        return self.weights is None and self.cache is None
+        return self.weights is None and self.cache is None and self.allocated is None
 
 
 def measured(log: str) -> Measured:
-    """What a log says; of several ranks and starts, the most weights and the least cache."""
-    buffers = _buffers(log)
-    weights = [*_found(log, _WEIGHTS), *buffers["model"]]
+    """What a log says; of several ranks and starts, the most weights and the least room."""
+    buffers = list(_buffers(log))
+    weights = [*_found(log, _WEIGHTS), *(held.model for held in buffers if held.model)]
+    activations = [*_found(log, _STEPS), *(held.compute for held in buffers if held.compute)]
     pools = list(_pools(log))
     caches = [
         *_found(log, _CACHE),
         *_found(log.rpartition(_PROFILED)[2], _LASTING),
-        *buffers["cache"],
         *(cache for cache, _, _ in pools if cache),
     ]
     states = [states for _, states, _ in pools if states]
@@ -124,9 +132,10 @@ def measured(log: str) -> Measured:
         graphs=max(graphs, default=None),
         context=context,
         sequences=sequences,
-        activations=max(_found(log, _STEPS), default=None),
+        activations=max(activations, default=None),
         visible=min(_found(log, _VISIBLE), default=None),
         states=min(states, default=None),
+        allocated=max((held.cache for held in buffers if held.cache), default=None),
     )
 
 
@@ -184,6 +193,9 @@ def _deciding(fit: Fit, seen: Measured) -> Iterator[tuple[str, float, float]]:
     weights = fullest.weights_gib + fullest.draft_gib
     if seen.weights is not None:
         yield "weights of a rank, GiB", weights, seen.weights
+    if seen.allocated is not None:
+        most = max(node.kv_requested_gib for node in fit.nodes)
+        yield "KV cache of all sequences, GiB", most, seen.allocated
     if seen.cache is not None:
         yield "room for the KV cache, GiB", least.kv_room_gib, _room(fit, seen)
     if seen.cache is not None and seen.sequences and seen.context == fit.context:
@@ -223,17 +235,29 @@ def _pools(log: str) -> Iterator[tuple[float, float, float]]:
         yield from ((cache, states, graphs) for cache, states, graphs in ranks.values())
 
 
-def _buffers(log: str) -> dict[str, list[float]]:
-    """What the buffers of each start of llama.cpp hold: of a model, and of a cache."""
-    found: dict[str, list[float]] = {"model": [], "cache": []}
+@record
+class _Buffers:
+    """What llama.cpp holds on a node, in GiB."""
+
+    model: float
+    cache: float
+    compute: float
+
+
+def _buffers(log: str) -> Iterator[_Buffers]:
+    """What the buffers of each start and node hold."""
     for start in re.split(_LLAMA_STARTS, log):
-        sums = {"model": 0.0, "cache": 0.0}
-        for loading, device, kind, size in re.findall(_BUFFERS, start):
-            if (kind or loading) and "CPU" not in device and "Host" not in device:
-                sums["cache" if kind in ("KV", "RS") else "model"] += _plain(size) * _MIB
-        for kind, held in sums.items():
-            found[kind] += [held] if held else []
-    return found
+        nodes: dict[str, dict[str, float]] = {}
+        for loading, device, said, size in re.findall(_BUFFERS, start):
+            kind = said or ("model" if loading else "")
+            if not kind or "CPU" in device or "Host" in device:
+                continue
+            kind = kind if kind in ("model", "compute") else "cache"
+            address = _ADDRESS.match(device)
+            held = nodes.setdefault(address[1] if address else "", {})
+            held[kind] = held.get(kind, 0.0) + _plain(size) * _MIB
+        for held in nodes.values():
+            yield _Buffers(*(held.get(kind, 0.0) for kind in _Buffers.__match_args__))
 
 
 def _plain(text: str) -> float:

@@ -27,6 +27,8 @@ TRAITS = EngineTraits(
     uses_nccl=False,
     reads_gguf=True,
     allocates_all=True,
+    # Build 11434, common/log.cpp, line 535: the library's lines are of level 4, the default is 3.
+    logs_memory="log-verbosity: 4",
     captures_graphs=False,
     # Build 11434, src/llama-kv-cache-iswa.cpp, line 73: the window and a step, padded; and
     # src/llama-model.cpp, line 2490, with src/llama-memory-recurrent.cpp, line 101.

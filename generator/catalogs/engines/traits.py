@@ -197,6 +197,8 @@ class EngineTraits:
     its images lack for several nodes, as `engine.image.adds` calls it. `choice_flag` has to stand
     beside a parser of tools. `drafts_flag` takes the settings of speculative decoding as JSON.
     `commits` are what git calls the versions of one that is built from its source.
+    `logs_memory` are the arguments without which its log says nothing of its memory.
+
     `reads_modelopt`: it reads a checkpoint's kind of quantization by ModelOpt, whatever it is told.
 
     Where its share is of what others on its node leave free, `tokens_flag` bounds what it caches,
@@ -240,6 +242,7 @@ class EngineTraits:
     tokens_setting: str = ""
     reads_gguf: bool = False
     allocates_all: bool = False
+    logs_memory: str = ""
     captures_graphs: bool = True
     reserves_outside: bool = False
     shares_free: bool = False
