@@ -1,14 +1,14 @@
 """The playbook, run by ansible-core over real ssh: the nodes are namespaces with an sshd each."""
 
+import itertools
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,10 @@ from bundles import BUNDLES
 from programs import require, require_root
 from waiting import PATIENCE, until
 
+from generator.verify.namespaces import networks
+
 BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-proxy")
+_serial = itertools.count()
 NODES = {node.name: str(node.address) for node in BUNDLE.site.start_order}
 # Ansible's programs are beside the Python that runs the tests.
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
@@ -73,7 +76,7 @@ esac
 class Operator:
     """The operator's machine, from which the nodes are reached, and the bundle there."""
 
-    process: int
+    enter: tuple[str, ...]
     folder: Path
     bundle: Path
     sockets: str
@@ -83,7 +86,7 @@ class Operator:
         folder = self.bundle / "operator/ansible"
         argv = (str(PLAYBOOK), "-i", str(folder / "inventory.yaml"), str(folder / "playbook.yaml"))
         return subprocess.run(
-            ("nsenter", "--target", str(self.process), "--net", *argv, *options),
+            (*self.enter, *argv, *options),
             env={
                 "HOME": str(self.folder),
                 "PATH": "/usr/bin:/bin",
@@ -139,14 +142,6 @@ def prepared(folder: Path) -> Path:
     return bundle
 
 
-def end_all_in(network: Path) -> None:
-    """End what services have left in the background of a node."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if (process / "ns/net").readlink() == network:
-                os.kill(int(process.name), signal.SIGKILL)
-
-
 @pytest.fixture
 def operator(tmp_path: Path) -> Iterator[Operator]:
     require("ip", "mount", "nsenter", "rsync", "ssh", "ssh-keygen", "unshare")
@@ -158,35 +153,26 @@ def operator(tmp_path: Path) -> Iterator[Operator]:
         # A socket's path ends at 107 characters, and pytest's own folder may be deep already.
         sockets = stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
 
-        def started(*argv: str) -> subprocess.Popen[bytes]:
-            process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            own = Path("/proc/self/ns/net").readlink()
-            until(lambda: Path(f"/proc/{process.pid}/ns/net").readlink() != own)
-            stack.callback(end_all_in, Path(f"/proc/{process.pid}/ns/net").readlink())
-            return process
+        names = [f"ansible-{os.getpid()}-{next(_serial)}" for _ in range(1 + len(NODES))]
+        stack.enter_context(networks(names))
+        desk, *others = (("nsenter", f"--net=/run/netns/{name}") for name in names)
 
-        desk = started("unshare", "--net", "sleep", "infinity").pid
-
-        def ip(*argv: str) -> int:
-            enter = ("nsenter", "--target", str(desk), "--net", "ip")
-            return subprocess.run([*enter, *argv], check=True).returncode
+        def ip(*argv: str) -> None:
+            subprocess.run((*desk, "ip", *argv), check=True)
 
         ip("link", "add", "lan", "type", "bridge")
         ip("address", "add", "10.0.0.1/24", "dev", "lan")
         ip("link", "set", "lan", "up")
-        for name, address in NODES.items():
-            node = started(
-                *("unshare", "--net", "--mount", "bash", "-c", _NODE),
-                *(name, str(tmp_path), address),
-            )
-            ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
+        for space, enter, (name, address) in zip(names[1:], others, NODES.items(), strict=True):
+            argv = (*enter, "unshare", "--mount", "bash", "-c", _NODE, name, str(tmp_path), address)
+            node = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stack.callback(node.wait)
+            stack.callback(node.kill)
+            ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", space)
             ip("link", "set", name, "master", "lan", "up")
         for address in NODES.values():
-            seen = ("bash", "-c", f"exec 3<>/dev/tcp/{address}/22")
-            argv = ("nsenter", "--target", str(desk), "--net", *seen)
-            until(lambda argv=argv: subprocess.run(argv, capture_output=True).returncode == 0)  # type: ignore[misc]
+            seen = (*desk, "bash", "-c", f"exec 3<>/dev/tcp/{address}/22")
+            until(lambda argv=seen: subprocess.run(argv, capture_output=True).returncode == 0)  # type: ignore[misc]
         yield Operator(desk, tmp_path, bundle, sockets)
 
 
@@ -238,16 +224,7 @@ def test_check_mode_copies_the_folder_and_installs_nothing(operator: Operator) -
     assert "/etc/nccl.conf: nothing becomes a file" in done.stdout
     folder = "/root/sparkgen-bundle"
     config = operator.bundle / "operator/ssh_config"
-    ssh = (
-        "nsenter",
-        "--target",
-        str(operator.process),
-        "--net",
-        "ssh",
-        "-F",
-        str(config),
-        "spark2",
-    )
+    ssh = (*operator.enter, "ssh", "-F", str(config), "spark2")
 
     def there(command: str) -> str:
         return subprocess.run([*ssh, command], capture_output=True, text=True, check=True).stdout
