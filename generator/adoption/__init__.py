@@ -1,4 +1,4 @@
-"""A site file of what people run already, and the place in their files of each part of it."""
+"""Makes a site file from what people already run, with the place of each part in their files."""
 
 import json
 import re

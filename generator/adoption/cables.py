@@ -1,4 +1,4 @@
-"""How nodes are joined, out of the subnets that their interfaces are in."""
+"""How nodes are joined, judging by the subnets of their interfaces."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

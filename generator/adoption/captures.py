@@ -1,4 +1,4 @@
-"""Nodes out of captures."""
+"""Nodes from captures."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Containers out of Compose files."""
+"""Containers from Compose files."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

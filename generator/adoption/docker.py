@@ -1,4 +1,4 @@
-"""Containers out of lines that say `docker run`, in scripts and units."""
+"""Containers from `docker run` lines in scripts and units."""
 
 import re
 from collections.abc import Iterator, Sequence

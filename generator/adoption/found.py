@@ -1,4 +1,4 @@
-"""What was found of a cluster that runs already, each part with its place in its owner's file."""
+"""What was found of a running cluster, each part with its place in its owner's file."""
 
 from collections.abc import Mapping
 

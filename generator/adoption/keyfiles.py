@@ -1,4 +1,4 @@
-"""Interfaces out of NetworkManager's profiles and of systemd-networkd's files."""
+"""Interfaces from NetworkManager's profiles and systemd-networkd's files."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a container is bound to, as a site says it."""
+"""A container's resource limits, as a site file states them."""
 
 import re
 

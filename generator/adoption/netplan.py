@@ -1,4 +1,4 @@
-"""Interfaces out of netplan's files, and out of what `ip -j address` printed."""
+"""Interfaces from netplan's files, and from the output of `ip -j address`."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A KV cache that lasts on the nodes' disks, out of what an engine is told of it."""
+"""A KV cache on the nodes' disks, from what an engine is told about it."""
 
 import re
 from collections.abc import Iterator, Mapping

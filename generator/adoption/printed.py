@@ -1,4 +1,4 @@
-"""Interfaces out of what `ip address` and `ibdev2netdev` printed, as people keep it."""
+"""Interfaces from the output of `ip address` and `ibdev2netdev`, as people keep it."""
 
 import re
 from collections.abc import Iterator, Mapping

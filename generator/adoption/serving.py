@@ -1,4 +1,4 @@
-"""The model and engine sections, out of a command that serves."""
+"""The model and engine sections, from a command that serves."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Reads an archive that came from anywhere: in memory, bounded, and refused if it is no capture.
+"""Reads an archive that came from anywhere: in memory, bounded, and refused if it is not a capture.
 
 Nothing of it is ever written to disk, so that no path in it can lead anywhere.
 """

@@ -1,4 +1,4 @@
-"""What to write in place of names that a program has no more, or never had."""
+"""What to write in place of names that a program no longer has, or never had."""
 
 import re
 from collections.abc import Mapping

@@ -34,7 +34,7 @@ class _Plan:
 @SITES
 @OUT
 @STRICT
-@click.option("--force", is_flag=True, help="Overwrite edits, and what a later sparkgen made.")
+@click.option("--force", is_flag=True, help="Overwrite edits, and bundles of a later sparkgen.")
 @POLICY
 @QUIET
 @DATA_FORM

@@ -24,9 +24,9 @@ from generator.review.ends import Folder, abandoned, reason
 @QUIET
 @FORM
 def command(sites: tuple[Path, ...], out: Path, live: bool, quiet: bool, form: str) -> None:
-    """Say whether the bundles on disk are what the sites say: sites/*.yaml if none is named.
+    """Check that the bundles on disk match their sites: sites/*.yaml if none is named.
 
-    With --live it is the nodes: check SITE --live NODE.tar.gz... says how they differ from it.
+    With --live, report how nodes differ from their site: check SITE --live NODE.tar.gz...
     """
     if live:
         from generator.commands.live import check_nodes

@@ -33,7 +33,7 @@ from generator.site import Site
 @click.option(
     "--against",
     metavar="GITREF",
-    help="Against the bundle as it was committed there.",
+    help="Compare with the bundle that is committed there.",
     shell_complete=completion.refs,
 )
 @click.option(
@@ -41,7 +41,7 @@ from generator.site import Site
     "other",
     type=Path,
     metavar="SITE",
-    help="Against another site.",
+    help="Compare with another site.",
     shell_complete=completion.sites,
 )
 @click.option(

@@ -53,7 +53,7 @@ _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibrati
 )
 @GROUP
 def command(site: Path, compare: bool, form: str, log: Path | None, group: str | None) -> None:
-    """Print what each node holds, whether it fits, and what the cluster can hold then."""
+    """Print what each node holds, whether the model fits, and how much the cluster can serve."""
     reading = read(site)
     errors = {f.rule for f in reading.findings if f.severity is Severity.ERROR}
     declared = reading.declaration

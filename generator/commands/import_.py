@@ -46,7 +46,7 @@ def _cables(context: click.Context, option: click.Parameter, said: tuple[str, ..
     multiple=True,
     callback=_cables,
     metavar="END=END",
-    help="A cable that neither subnets nor LLDP tell of, as spark1:p0=spark2:p1.",
+    help="A cable that neither subnets nor LLDP show, as spark1:p0=spark2:p1.",
 )
 @click.option("--name", help="The name of the site.  [default: of the file, else mine]")
 @QUIET
@@ -59,7 +59,7 @@ def command(
     quiet: bool,
     form: str,
 ) -> None:
-    """Write a site file that says what a cluster runs already.
+    """Write a site file that describes what a cluster already runs.
 
     FILE is a capture, or a file that people run clusters with: netplan's,
     NetworkManager's or networkd's, what 'ip addr' and ibdev2netdev printed, nccl.conf, Compose, a

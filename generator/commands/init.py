@@ -60,7 +60,7 @@ _SCHEMAS = ("../schemas/site.schema.json", "site.schema.json")
     help="What ibdev2netdev or ip -j addr printed on a node, or both; without NODE it is called "
     "like the file. Can be given more than once.",
 )
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults, and say so.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing: use the defaults, and list them.")
 @QUIET
 @DATA_FORM
 def command(

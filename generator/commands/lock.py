@@ -22,7 +22,7 @@ from generator.sitefile.lock import SUFFIX, Lock
 @QUIET
 @DATA_FORM
 def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> None:
-    """Write which image and which commit of the model a site's names stand for on its nodes.
+    """Record which image and which commit of the model a site's names stand for on its nodes.
 
     The lock lies beside the site, SITE.lock.yaml, and build goes by it: images are pinned to their
     digests, and models.sh fetches those commits. The site stays as it is written.

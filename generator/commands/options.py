@@ -97,7 +97,7 @@ FORM = click.option(
     type=click.Choice(["text", "json", "sarif", "github"]),
     default="text",
     show_default=True,
-    help="Text goes to standard error, findings in another form to standard output.",
+    help="Text goes to standard error, findings in other formats to standard output.",
 )
 # For commands whose result is no list of findings.
 DATA_FORM = click.option(
@@ -109,12 +109,12 @@ DATA_FORM = click.option(
     help="JSON is for scripts.",
 )
 STRICT = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-QUIET = click.option("-q", "--quiet", is_flag=True, help="Say nothing of what went well.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Report problems only.")
 OUT = click.option(
     "--out",
     type=Path,
     default=OUT_FOLDER,
     show_default=True,
     metavar="DIR",
-    help="Where the bundles are: DIR/NAME of each site.",
+    help="Folder of the bundles: DIR/NAME for each site.",
 )

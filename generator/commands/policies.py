@@ -15,7 +15,7 @@ POLICY = click.option(
     "policy_file",
     type=Path,
     metavar="FILE",
-    help=f"What makes findings errors here.  [default: {NAME} beside the folder of the site]",
+    help=f"The policy that makes findings errors.  [default: {NAME} beside the folder of the site]",
 )
 
 

@@ -43,9 +43,9 @@ class _Result:
     shell_complete=completion.bundles,
 )
 @click.option(
-    "--network", is_flag=True, help="Try every cable in network namespaces (root, Linux)."
+    "--network", is_flag=True, help="Test every cable in network namespaces (root, Linux)."
 )
-@click.option("--strict", is_flag=True, help="Fail where a program is not installed.")
+@click.option("--strict", is_flag=True, help="Fail if a program is not installed.")
 @click.option("-q", "--quiet", is_flag=True, help="Print a line only for what fails or is missing.")
 @DATA_FORM
 def command(bundles: tuple[Path, ...], network: bool, strict: bool, quiet: bool, form: str) -> None:

@@ -1,4 +1,4 @@
-"""What a site's names stand for on its nodes, out of captures of them."""
+"""What a site's names stand for on its nodes, from captures of them."""
 
 import json
 import re

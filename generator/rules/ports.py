@@ -1,4 +1,4 @@
-"""Rules about ports that are no part of the fabric, and about addresses beyond its plan."""
+"""Rules about ports that are not part of the fabric, and about addresses beyond its plan."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Interface

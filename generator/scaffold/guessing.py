@@ -1,4 +1,4 @@
-"""What in a new site file nobody said and no node told: somebody has to look at it."""
+"""What was guessed in a new site file, for somebody to review."""
 
 from collections.abc import Iterator
 

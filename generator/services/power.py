@@ -1,4 +1,4 @@
-"""A bound on the GPU's clock, and so on the power that it draws."""
+"""A limit of the GPU's clock, and so of the power that it draws."""
 
 from typing import Self
 

@@ -1,4 +1,4 @@
-"""A slip in a text that is no YAML, and the text without it."""
+"""A slip in a text that is not valid YAML, and the text without it."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Holds values against the rules of the schema, as Cerberus takes these.
+"""Checks values against the rules of the schema, in Cerberus's terms.
 
 That a site is valid is told without it: `conformity.py`.
 """

@@ -1,4 +1,4 @@
-"""Whether LiteLLM reads every key of its configuration: what it does not know it passes over."""
+"""Checks that LiteLLM reads every key of its configuration; it ignores those it does not know."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
