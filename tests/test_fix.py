@@ -85,7 +85,7 @@ def said(edit: Edit) -> list[str]:
                 "parallel: ",
             ]
         case Rewrite():
-            return ["write", "indent", "take it out"]
+            return ["write", "put", "indent", "take it out"]
         case Add():
             return [str(edit.path[-1]), "endpoints", "cable", "use the key", "under"]
 
