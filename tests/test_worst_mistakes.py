@@ -49,8 +49,8 @@ MISTAKES = (
         *("what fits: 'context_length: 27648'", False, "source:"),
     ),
     Worst(
-        *("pair-sglang", "chunked-prefill-size: 8192", "chunked-prefill-size: 81920", "SG525"),
-        *("write 'memory_utilization: 0.72' or less", False, "memory_utilization"),
+        *("pair-sglang", "chunked-prefill-size: 8192", "chunked-prefill-size: 122880", "SG525"),
+        *("write 'memory_utilization: 0.7' or less", False, "memory_utilization"),
     ),
     Worst(
         *("lab-mesh", "name: spark2\n", "name: spark20\n", "SG203"),

@@ -270,6 +270,7 @@ class _Rank:
         traits = ENGINE_TRAITS[engine.name]
         self.share = share_bytes(self.visible, engine.memory_utilization, traits.shares_free)
         self.outside = traits.reserves_outside
+        self.processes = formulas.PROCESS_BYTES if traits.shares_free else 0
         self.pool = wanted.pool
         self.room, self.taken = self._room(), self._taken()
 
@@ -303,7 +304,7 @@ class _Rank:
 
     def _taken(self, spared: float = 0.0) -> float:
         demand = self.demand
-        held = demand.weights + demand.draft + demand.reserve - spared
+        held = demand.weights + demand.draft + demand.reserve + self.processes - spared
         return held + max(0.0, self._room(spared))
 
     def memory(self, wanted: Requested) -> NodeMemory:
@@ -321,7 +322,7 @@ class _Rank:
             draft_gib=_gib(demand.draft),
             activations_gib=_gib(demand.activations),
             graphs_gib=_gib(demand.graphs),
-            runtime_gib=_gib(demand.runtime + demand.cache.fixed),
+            runtime_gib=_gib(demand.runtime + demand.cache.fixed + self.processes),
             nccl_gib=_gib(demand.nccl),
             correction_gib=_gib(demand.correction),
             kv_room_gib=_gib(max(0.0, self.room)),

@@ -101,6 +101,10 @@ RESERVE_ERROR_BYTES, STARTS_DIFFER_BYTES = int(3.2 * GIB), GIB
 # more of the fraction is 10.95 GiB more of cache.
 NOT_FREE_BYTES, FREE_ERROR_BYTES = int(11.7 * GIB), 4 * GIB
 
+# What of that are SGLang's own processes, beside its CUDA context: 115.9 GiB are free of an idle
+# Spark (unslothai/unsloth pull request 10704).
+PROCESS_BYTES = int(4.2 * GIB)
+
 # What captured CUDA graphs take where their number isn't known. Source: SGLang's logs on GB10.
 GRAPH_BYTES = 2 * GIB
 

@@ -512,8 +512,8 @@ def little_for_the_system(
     least = min(fit.nodes, key=lambda node: node.system_gib)
     # Figures are rounded to two places.
     if least.system_gib < _SYSTEM_GIB - 0.01:
-        share = (least.share_gib - (_SYSTEM_GIB - least.system_gib)) / least.visible_gib
-        enough = int(share * 100) / 100
+        kept = 1 - (_SYSTEM_GIB - least.system_gib) / least.share_gib
+        enough = int(engine.memory_utilization * kept * 100) / 100
         yield Fault(
             f"{least.system_gib:.1f} GiB of {least.node} are left to the system, which needs "
             f"{_SYSTEM_GIB:.0f}",
