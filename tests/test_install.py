@@ -534,11 +534,12 @@ def test_usage(options: list[str]) -> None:
 # Interrupted
 
 _STEP = """\
-#!/bin/bash
-n=$(($(cat "$COUNT") + 1))
+#!/bin/sh
+read -r n <"$COUNT"
+n=$((n + 1))
 echo "$n" >"$COUNT"
-if ((n == STOP)); then
-  [[ $HOW == fail ]] && exit 1
+if [ "$n" = "$STOP" ]; then
+  [ "$HOW" = fail ] && exit 1
   kill -KILL 0
 fi
 PATH=${PATH#*:} exec "${0##*/}" "$@"

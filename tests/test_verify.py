@@ -148,7 +148,7 @@ def stand_in(answers: Mapping[str, str]) -> str:
     cases = "".join(
         f"  {pattern}) printf '%b' {quoted(answers[pattern])} ;;\n" for pattern in patterns
     )
-    return f"#!/bin/bash\ncase $* in\n{cases}  *) exit 1 ;;\nesac\n"
+    return f"#!/bin/sh\ncase $* in\n{cases}  *) exit 1 ;;\nesac\n"
 
 
 def quoted(text: str) -> str:
