@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tables import of_each
 
 from generator import catalogs
 from generator.catalogs import Checkpoint, Image
@@ -61,7 +62,7 @@ def found(name: str) -> Checkpoint:
 
 
 ARCHITECTURES = {c.architecture.name: c.architecture for c in map(found, NAMES)}
-each_architecture = pytest.mark.parametrize("name", MODELS)
+each_architecture = of_each(MODELS)
 
 
 def test_every_checkpoint_has_one_name_of_its_own() -> None:
@@ -70,7 +71,7 @@ def test_every_checkpoint_has_one_name_of_its_own() -> None:
     assert len(HF_IDS) == len(set(HF_IDS))
 
 
-@pytest.mark.parametrize("hf_id", HF_IDS)
+@of_each(HF_IDS)
 def test_an_id_is_plausible_and_leads_to_its_checkpoint_in_any_case(hf_id: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9][A-Za-z0-9._-]*", hf_id)
     assert found(hf_id).hf_id == found(hf_id.lower()).hf_id == hf_id
@@ -157,7 +158,7 @@ def test_caches_follow_from_the_shape(name: str) -> None:
         assert attention["conv_state_bytes"] == layers * (2 * keys + values) * 3 * 2
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each(NAMES)
 def test_weights_are_plausible(name: str) -> None:
     checkpoint = found(name)
     if checkpoint.weight_gb is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tables import of_each
 
 from generator.diagnostics import Severity
 from generator.pipeline import Reading, read_site
@@ -37,7 +38,7 @@ def test_no_false_finding(name: str) -> None:
     assert {found.rule for found in told} == set(listed)
 
 
-@pytest.mark.parametrize("name", SITES)
+@of_each(SITES)
 def test_source_is_named(name: str) -> None:
     first = (FOLDER / f"{name}.yaml").read_text("utf-8").partition("\n")[0]
     assert first.startswith("# Source: https://")

@@ -12,6 +12,7 @@ from bundles import BUNDLES
 from conftest import Command
 from programs import require
 from racks import ring_text, site_text
+from tables import of_each
 
 from generator.bundle.diagram.layout import layout, said, subnets
 from generator.bundle.diagram.memory import Part, picture
@@ -83,7 +84,9 @@ SITES = {
     ),
 }
 
-each_site = pytest.mark.parametrize("site", SITES.values(), ids=SITES)
+each_site = of_each(
+    SITES.values(), lambda site: next(name for name, known in SITES.items() if known is site)
+)
 
 
 @each_site

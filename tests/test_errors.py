@@ -11,6 +11,7 @@ from difflib import unified_diff
 
 import pytest
 from error_cases import CASES, ERRORS, Case, beside, written
+from tables import of_each
 
 from generator import catalogs
 from generator.catalogs import Image
@@ -74,7 +75,7 @@ def differences(expected: bytes, now: bytes) -> Iterator[str]:
     return unified_diff(before, after, "expected", "now", lineterm="")
 
 
-@each_case
+@of_each(CASES.values())
 def test_help_says_what_to_write(case: Case) -> None:
     words = ("NoneType", "'str'", "'int'", "'dict'", "Traceback", "None", "OrderedDict")
     assert not [word for word in words if word in case.printed]

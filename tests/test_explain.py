@@ -13,6 +13,7 @@ import pytest
 import yaml
 from conftest import Command
 from error_cases import CASES, beside
+from tables import of_each
 from test_errors import _image_with_nccl  # noqa: F401 (SG606 has no example without it)
 
 from generator.pipeline import read_site
@@ -158,7 +159,7 @@ def found(example: str) -> list[tuple[str, str]]:
     return [(finding.rule, finding.message) for finding in [*reading.findings, *style]]
 
 
-@pytest.mark.parametrize("rule", EXPLAINED)
+@of_each(EXPLAINED)
 def test_rule_is_documented(rule: str) -> None:
     known = EXPLAINED[rule]
     assert re.fullmatch(r"SG\d{3}", rule)

@@ -29,6 +29,7 @@ from published import (
     fit_of,
     medians,
 )
+from tables import of_each
 
 from generator import catalogs
 from generator.catalogs import Checkpoint
@@ -56,7 +57,7 @@ steady = settings(
 )
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.what)
+@of_each(FIGURES, lambda figure: figure.what)
 def test_ours_is_what_others_have_published(figure: Figure) -> None:
     assert abs(figure.difference) <= figure.tolerance, figure.ours()
 
@@ -81,7 +82,7 @@ def test_no_recipe_that_people_run_is_refused() -> None:
     assert sum(verdict == "fits" for verdict in verdicts.values()) >= 0.75 * len(RUNS), verdicts
 
 
-@pytest.mark.parametrize("unknown", UNKNOWN, ids=lambda unknown: unknown.what)
+@of_each(UNKNOWN, lambda unknown: unknown.what)
 def test_what_nobody_can_compute_is_called_unknown(unknown: Unknown) -> None:
     assert unknown.missing
 
@@ -133,7 +134,7 @@ def test_what_a_checkpoint_packs_is_told_by_its_size(
     assert split.linear == pytest.approx(others, rel=0.01)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each(NAMES)
 def test_weights_of_all_ranks_add_up_to_the_checkpoint(name: str) -> None:
     checkpoint = found(name)
     known = known_shape(checkpoint)
@@ -158,7 +159,7 @@ def test_weights_of_all_ranks_add_up_to_the_checkpoint(name: str) -> None:
         assert sum(node.layers for node in fit.nodes) == known.layers
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each(NAMES)
 def test_the_catalogs_cache_is_that_of_the_formulas(name: str) -> None:
     shape, facts = known_shape(found(name)), found(name).architecture.facts
     given, layers = facts.get("kv_elements_per_token"), shape.attention_layers

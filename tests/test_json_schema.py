@@ -11,6 +11,7 @@ from cerberus.schema import UnvalidatedSchema
 from conftest import Command
 from error_cases import CASES
 from jsonschema import Draft202012Validator
+from tables import of_each
 from test_schema import KEYS, SITE, Rules, each_key
 from typos.sites import files
 from typos.study import KINDS
@@ -77,7 +78,7 @@ def test_sound_site_is_fine(path: Path) -> None:
     assert objections(read(path.name, path.read_bytes())) == []
 
 
-@pytest.mark.parametrize("case", OF_THE_RULES)
+@of_each(OF_THE_RULES)
 def test_editor_has_no_objection_to_what_sparkgen_takes(case: str) -> None:
     """It knows some of what the rules say: which of two keys, how many nodes, which ports."""
     found = objections(read("site.yaml", CASES[case].site))
@@ -122,7 +123,7 @@ def test_editor_finds_nearly_all_mistakes_that_a_schema_can() -> None:
     assert told / seen > 0.9
 
 
-@pytest.mark.parametrize("case", OF_THE_SCHEMA)
+@of_each(OF_THE_SCHEMA)
 def test_editor_objects_to_what_the_schema_refuses(case: str) -> None:
     found = objections(read("site.yaml", CASES[case].site))
     assert bool(found) != (case in INEXPRESSIBLE)

@@ -12,6 +12,7 @@ import pytest
 from bundles import NODES, NodeFolder, links
 from cluster.machines import booted, prepared
 from programs import require, require_root
+from tables import of_each
 from waiting import until
 
 from generator.services.guard import Guard
@@ -151,7 +152,7 @@ def test_late_cable(tmp_path: Path) -> None:
             until(lambda: machine.calls == START)
 
 
-@pytest.mark.parametrize("folder", NODES, ids=str)
+@of_each(NODES)
 def test_dead_rank_shows_within_a_minute(folder: NodeFolder) -> None:
     if health := folder.node.container.health:
         assert health.retries * (health.interval_seconds + health.timeout_seconds) <= 60

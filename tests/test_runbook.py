@@ -9,6 +9,7 @@ import pytest
 import yaml
 from conftest import Bundle
 from jinja2 import nodes
+from tables import of_each
 from test_golden import GOLDEN, SITES
 
 from generator.bundle.plan import README, group_page
@@ -38,7 +39,7 @@ EVERYWHERE = [
 ]
 
 
-@pytest.mark.parametrize("template", RUNBOOK, ids=lambda path: str(path.relative_to(TEMPLATES)))
+@of_each(RUNBOOK)
 def test_template_is_short_and_flat(template: Path) -> None:
     text = template.read_text()
     assert max(len(line) for line in text.splitlines()) <= 160

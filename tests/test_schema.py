@@ -9,6 +9,7 @@ import pytest
 import yaml
 from cerberus.schema import UnvalidatedSchema
 from error_cases import CASES
+from tables import of_each
 from test_source import document
 
 from generator.diagnostics import path_text
@@ -40,8 +41,8 @@ def keys(rules: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, Rule
 
 KEYS = dict(keys(sections.site_schema()))
 LEAVES = {path: rules for path, rules in KEYS.items() if "schema" not in rules}
-each_key = pytest.mark.parametrize("path", KEYS)
-each_leaf = pytest.mark.parametrize("path", LEAVES)
+each_key = of_each(KEYS)
+each_leaf = of_each(LEAVES)
 
 
 def types(rules: Rules) -> set[str]:

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from tables import of_each
 
 from generator.catalogs.versions import is_version, release, version
 
@@ -28,8 +29,9 @@ ORDERED = (
 )
 
 
-@pytest.mark.parametrize(("older", "newer"), list(itertools.combinations(ORDERED, 2)))
-def test_order(older: str, newer: str) -> None:
+@of_each(itertools.combinations(ORDERED, 2))
+def test_order(pair: tuple[str, str]) -> None:
+    older, newer = pair
     assert version(older) < version(newer)
 
 

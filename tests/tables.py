@@ -1,0 +1,41 @@
+"""One test for a table of rows: pytest takes longer to run a test than each row to check."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import pytest
+
+_T = TypeVar("_T")
+
+
+def of_each(
+    values: Iterable[_T], name: Callable[[_T], object] = str
+) -> Callable[[Callable[[_T], None]], Callable[[], None]]:
+    """Make a check of one value a test of all: it tells every value that fails, and how."""
+    rows = list(values)
+
+    def decorate(check: Callable[[_T], None]) -> Callable[[], None]:
+        def test() -> None:
+            assert rows
+            failures = [said for value in rows if (said := _failure(check, value))]
+            if failures:
+                told = "\n\n".join(f"{name(value)}: {said}" for value, said in failures)
+                pytest.fail(f"{len(failures)} of {len(rows)}\n{told}", pytrace=False)
+
+        test.__name__, test.__doc__, test.__module__ = (
+            check.__name__,
+            check.__doc__,
+            check.__module__,
+        )
+        return test
+
+    return decorate
+
+
+def _failure(check: Callable[[_T], None], value: _T) -> tuple[_T, str] | None:
+    """The value, and what its check says against it."""
+    try:
+        check(value)
+    except Exception as error:
+        return value, f"{type(error).__name__}: {error}"
+    return None
