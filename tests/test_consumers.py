@@ -3,7 +3,6 @@
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bundles import (
@@ -12,7 +11,6 @@ from bundles import (
     NODES,
     Bundle,
     NodeFolder,
-    composed,
     composed_service,
     on_node,
 )
@@ -24,7 +22,6 @@ from yamllint.config import YamlLintConfig
 from generator.bundle.payload import original
 from generator.bundle.plan import CARRIED, is_context, payload
 from generator.services.web_ui import WebUi
-from generator.site import Container
 from generator.verify.checks import LINT, on_a_machine, unit_files
 
 each_bundle = pytest.mark.parametrize("bundle", BUNDLES, ids=str)
@@ -225,43 +222,7 @@ def test_faulty_unit(right: str, wrong: str, complaint: str, tmp_path: Path) -> 
     assert complaint in done.stderr
 
 
-# Compose
-
-
-@each_composed
-def test_compose(folder: NodeFolder, tmp_path: Path) -> None:
-    container, image = folder.node.container, folder.site.image_build
-    assert composed(folder.copy(tmp_path)) == {
-        "container_name": "sparkgen-engine",
-        "image": container.image,
-        **({"labels": {"sparkgen.build": image.inputs}} if image else {}),
-        "entrypoint": [container.entrypoint],
-        "command": folder.command,
-        "environment": folder.node.env,
-        "volumes": [
-            {"type": "bind", "source": mount.path, "target": mount.inside}
-            | ({"read_only": True} if mount.read_only else {})
-            | {"bind": {"create_host_path": True} if mount.may_be_made else {}}
-            for mount in container.mounts
-        ],
-        "network_mode": "host",
-        "ipc": "private",
-        "shm_size": str(container.shm_size_gib << 30),
-        **({"mem_limit": str(container.memory_gib << 30)} if container.memory_gib else {}),
-        **({"cpuset": container.cpus} if container.cpus else {}),
-        **({"cap_drop": ["ALL"]} if folder.bundle.name == "golden-direct-container" else {}),
-        "cap_add": ["IPC_LOCK"],
-        "security_opt": ["no-new-privileges:true"],
-        "deploy": {"resources": {"reservations": {"devices": [GPU]}}, "placement": {}},
-        "ulimits": {
-            name: {"soft": limit, "hard": limit} for name, limit in container.ulimits.items()
-        },
-        "init": True,
-        "restart": "no",
-        "stop_grace_period": duration(container.stop_seconds),
-        "healthcheck": healthcheck(container),
-        "logging": {"driver": "local", "options": {"max-size": "50m", "max-file": "5"}},
-    } | devices(container)
+# The web page
 
 
 PAGES = [folder for folder in NODES if "web_ui" in folder.site.services and folder.node.is_head]
@@ -331,32 +292,3 @@ def test_web_ui_is_told_its_secrets(folder: NodeFolder, tmp_path: Path) -> None:
     missing = run(*on_node(tree, "sh", "-c", script))
     assert missing.returncode == 1
     assert "no value for" in missing.stderr
-
-
-GPU = {"driver": "nvidia", "device_ids": ["all"], "capabilities": ["gpu"]}
-
-
-def devices(container: Container) -> dict[str, Any]:
-    """Without a device, Compose leaves the key out."""
-    paths = container.devices
-    device = [{"source": path, "target": path, "permissions": "rwm"} for path in paths]
-    return {"devices": device} if device else {}
-
-
-def healthcheck(container: Container) -> dict[str, Any]:
-    health = container.health
-    if health is None:
-        return {"disable": True}
-    return {
-        "test": list(health.test),
-        "start_period": duration(health.start_seconds),
-        "interval": duration(health.interval_seconds),
-        "timeout": duration(health.timeout_seconds),
-        "retries": health.retries,
-    }
-
-
-def duration(seconds: int) -> str:
-    """Seconds as Compose prints them."""
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -14,7 +14,7 @@ from programs import program
 from stand_ins import StandIns
 from waiting import PATIENCE, until
 
-from generator.site import GIVEN_SECRETS
+from generator.site import GIVEN_SECRETS, Container
 
 HEAD = next(folder for folder in NODES if folder.bundle.name == "lab-mesh")
 
@@ -33,9 +33,11 @@ def launch(tree: Path, *options: str) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", COMPOSED, ids=str)
-def test_same_container_as_compose(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+def test_container(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+    """Compose reads of its file what was derived, and launch.sh starts the same."""
     tree = folder.copy(tmp_path)
     service = composed(tree)
+    assert service == derived(folder)
     stand_ins.add("docker")
     assert stand_ins.run(*launch(tree)).returncode == 0
     options, image, command = docker_run(stand_ins.arguments("docker"))
@@ -43,6 +45,71 @@ def test_same_container_as_compose(folder: NodeFolder, tmp_path: Path, stand_ins
     assert command == service["command"]
     assert environment(tree, options.pop("--env-file")) == service["environment"]
     assert options == docker_options(service)
+
+
+def derived(folder: NodeFolder) -> dict[str, Any]:
+    """The engine's service, in the words of Compose."""
+    container, image = folder.node.container, folder.site.image_build
+    return {
+        "container_name": "sparkgen-engine",
+        "image": container.image,
+        **({"labels": {"sparkgen.build": image.inputs}} if image else {}),
+        "entrypoint": [container.entrypoint],
+        "command": folder.command,
+        "environment": folder.node.env,
+        "volumes": [
+            {"type": "bind", "source": mount.path, "target": mount.inside}
+            | ({"read_only": True} if mount.read_only else {})
+            | {"bind": {"create_host_path": True} if mount.may_be_made else {}}
+            for mount in container.mounts
+        ],
+        "network_mode": "host",
+        "ipc": "private",
+        "shm_size": str(container.shm_size_gib << 30),
+        **({"mem_limit": str(container.memory_gib << 30)} if container.memory_gib else {}),
+        **({"cpuset": container.cpus} if container.cpus else {}),
+        **({"cap_drop": ["ALL"]} if folder.bundle.name == "golden-direct-container" else {}),
+        "cap_add": ["IPC_LOCK"],
+        "security_opt": ["no-new-privileges:true"],
+        "deploy": {"resources": {"reservations": {"devices": [RESERVED]}}, "placement": {}},
+        "ulimits": {
+            name: {"soft": limit, "hard": limit} for name, limit in container.ulimits.items()
+        },
+        "init": True,
+        "restart": "no",
+        "stop_grace_period": duration(container.stop_seconds),
+        "healthcheck": healthcheck(container),
+        "logging": {"driver": "local", "options": {"max-size": "50m", "max-file": "5"}},
+    } | devices(container)
+
+
+RESERVED = {"driver": "nvidia", "device_ids": ["all"], "capabilities": ["gpu"]}
+
+
+def devices(container: Container) -> dict[str, Any]:
+    """Without a device, Compose leaves the key out."""
+    paths = container.devices
+    device = [{"source": path, "target": path, "permissions": "rwm"} for path in paths]
+    return {"devices": device} if device else {}
+
+
+def healthcheck(container: Container) -> dict[str, Any]:
+    health = container.health
+    if health is None:
+        return {"disable": True}
+    return {
+        "test": list(health.test),
+        "start_period": duration(health.start_seconds),
+        "interval": duration(health.interval_seconds),
+        "timeout": duration(health.timeout_seconds),
+        "retries": health.retries,
+    }
+
+
+def duration(seconds: int) -> str:
+    """Seconds as Compose prints them."""
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 SWITCHES = {"--rm", "--init"}
