@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from tables import of_each
 
 from generator import rules
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -51,7 +52,7 @@ def _rows() -> Iterator[Row]:
 
 
 ROWS = list(_rows())
-each_row = pytest.mark.parametrize("row", ROWS, ids=str)
+each_row = of_each(ROWS)
 
 
 def _site(engine: str, settings: Settings) -> dict[str, Any]:
@@ -96,7 +97,8 @@ def _read(text: str) -> Reading:
 
 
 def _reading(engine: str, settings: Settings) -> Reading:
-    return _read(yaml.safe_dump(_site(engine, settings), sort_keys=False))
+    site = _site(engine, settings)
+    return _read(yaml.dump(site, Dumper=yaml.CSafeDumper, sort_keys=False))
 
 
 def _of_the_start(engine: str, settings: Settings) -> list[Finding]:
