@@ -108,7 +108,7 @@ def _texts(lines: list[str], number: int) -> Iterator[Slip]:
         yield Slip(
             text,
             "a text with ': ' in it needs quotes",
-            "put quotes around the text",
+            "write the text in quotes",
             (Rewrite(text, f'"{found[1]}"'),),
         )
 
