@@ -98,6 +98,12 @@ class Operator:
             timeout=PATIENCE,
         )
 
+    def on_node(self, name: str, command: str) -> str:
+        """What a command prints on a node, over ssh."""
+        config = str(self.bundle / "operator/ssh_config")
+        ssh = (*self.enter, "ssh", "-F", config, name)
+        return subprocess.run([*ssh, command], capture_output=True, text=True, check=True).stdout
+
     def calls(self, *programs: str) -> list[str]:
         """What the nodes were told since the last question, of these programs."""
         log = self.folder / "log"
@@ -188,7 +194,26 @@ def changes(said: str) -> dict[str, int]:
 
 
 def test_roll_out(operator: Operator) -> None:
-    """Workers first, one at a time; the second time there is nothing to do."""
+    """Workers first, one at a time; before that nothing is installed, and after it nothing to do.
+
+    What an earlier bundle had goes, in check mode too; scripts stay scripts.
+    """
+    folder = "/root/sparkgen-bundle"
+    left = f"mkdir -p {folder}/etc/old && touch {folder}/etc/old/left '{folder}/etc/two words'"
+    operator.on_node("spark2", left)
+    tried = operator.run("--check")
+    assert tried.returncode == 0, tried.stdout
+    assert changes(tried.stdout)["spark2"] == 2, tried.stdout
+    assert {*operator.calls("install", "verify")} == {f"{name} install --check" for name in NODES}
+    assert "/etc/nccl.conf: nothing becomes a file" in tried.stdout
+    sent = operator.bundle / "spark2"
+    files = sorted(str(path.relative_to(sent)) for path in sent.rglob("*") if path.is_file())
+    listed = f"cd {folder} && find . -type f -printf '%P\\n' | LC_ALL=C sort"
+    assert operator.on_node("spark2", listed).split() == files
+    assert (
+        operator.on_node("spark2", f"stat --format=%a {folder}/opt/sparkgen/launch.sh") == "755\n"
+    )
+
     done = operator.run()
     assert done.returncode == 0, done.stdout
     told = operator.calls("install", "verify")
@@ -214,28 +239,6 @@ def test_silent_peer_counts_once_all_are_installed(operator: Operator) -> None:
     done = operator.run()
     assert done.returncode != 0
     assert operator.calls("install", "verify")[2:8] == APPLIED
-
-
-def test_check_mode_copies_the_folder_and_installs_nothing(operator: Operator) -> None:
-    """What an earlier bundle had goes; scripts stay scripts."""
-    done = operator.run("--check")
-    assert done.returncode == 0, done.stdout
-    assert {*operator.calls("install", "verify")} == {f"{name} install --check" for name in NODES}
-    assert "/etc/nccl.conf: nothing becomes a file" in done.stdout
-    folder = "/root/sparkgen-bundle"
-    config = operator.bundle / "operator/ssh_config"
-    ssh = (*operator.enter, "ssh", "-F", str(config), "spark2")
-
-    def there(command: str) -> str:
-        return subprocess.run([*ssh, command], capture_output=True, text=True, check=True).stdout
-
-    there(f"mkdir -p {folder}/etc/old && touch {folder}/etc/old/left '{folder}/etc/two words'")
-    done = operator.run("--check")
-    assert changes(done.stdout)["spark2"] == 2, done.stdout
-    sent = operator.bundle / "spark2"
-    files = sorted(str(path.relative_to(sent)) for path in sent.rglob("*") if path.is_file())
-    assert there(f"cd {folder} && find . -type f -printf '%P\\n' | LC_ALL=C sort").split() == files
-    assert there(f"stat --format=%a {folder}/opt/sparkgen/launch.sh") == "755\n"
 
 
 def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
