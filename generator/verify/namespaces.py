@@ -219,6 +219,19 @@ class Fabric:
         finally:
             _ip(self._name, *(f"link set {plug} master {half}" for plug in plugs))
 
+    @contextmanager
+    def replugged(self, node: str, interface: str, into: str) -> Iterator[None]:
+        """Have the end of a half in another interface of its node, which has no cable."""
+        half = self._bridges[node, interface]
+        right, wrong = (self._numbers[node, name] for name in (interface, into))
+        _ip(self._name, f"link set plug{right} nomaster down")
+        _ip(self._name, f"link set plug{wrong} master {half} up")
+        try:
+            yield
+        finally:
+            _ip(self._name, f"link set plug{wrong} nomaster down")
+            _ip(self._name, f"link set plug{right} master {half} up")
+
     def _switch(self, state: str, node: str, interfaces: Sequence[str]) -> list[Plug]:
         plugs = [end for interface in interfaces for end in self.ends(node, interface)]
         _ip(self._name, *(f"link set plug{self._numbers[plug]} {state}" for plug in plugs))

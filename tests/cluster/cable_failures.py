@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from cluster import cables
 from cluster.machines import Machine
 from cluster.observing import MINUTE, RESTART, Failure, Fault, Journal, Seen, Steps, heals, started
-from cluster.pairs import HEAD, Pair, health, kill
+from cluster.pairs import HEAD, WORKER, Pair, health, kill
+from generator.verify import namespaces
 
 # Bits a second of a half, in thousandths of a real one's, as ib_write_bw.py takes them. Of a whole
 # one TCP gets as much as verify.sh wants, both ways at once; a slow one is half a port of 1 Gb/s.
@@ -41,6 +42,47 @@ def _pulled(pair: Pair, what: str, halves: Sequence[str]) -> Steps:
     yield Seen('the worker\'s journal: "no carrier on"', MINUTE + RESTART)
     yield Fault(f"{what} is put back")
     pair.network.plug_in(HEAD, *halves)
+    yield from heals(pair, 5 * MINUTE)
+
+
+def cable_is_in_the_other_port(pair: Pair) -> Steps:
+    """Of the head, whose own port is dark then; the worker hears a port that has no address."""
+    said = Journal(pair.worker)
+    halves = _halves(pair)
+    yield Fault("the cable is in the other port of the head")
+    with ExitStack() as wrong:
+        for name, other in zip(halves, namespaces.halves(1), strict=True):
+            wrong.enter_context(pair.network.replugged(HEAD, name, other))
+        assert _found(pair.head, "link") == [f"no carrier on {name}" for name in halves]
+        yield Seen('verify.sh of the head: "no carrier on" each half of the right one')
+        faults = _found(pair.worker, "peers")
+        assert faults == [f"does not answer on {name}" for name in halves]
+        yield Seen('verify.sh of the worker: "does not answer" on each half')
+        pair.wait(lambda: "is gone; this rank ends" in said.new)
+        yield Seen('the worker\'s journal: "is gone; this rank ends"', MINUTE)
+    yield Fault("the cable is in the right port again")
+    yield from heals(pair, 5 * MINUTE)
+
+
+def mtu_is_wrong(pair: Pair) -> Steps:
+    """Small frames pass, so that what serves may go on; what starts waits, and says for what."""
+    said = Journal(pair.worker)
+    half = _halves(pair)[0]
+    yield Fault("the worker's end of a half has an MTU of 1500")
+    pair.network.set_mtu(WORKER, half, 1500)
+    assert _found(pair.worker, "link") == [f"the MTU of {half} is 1500, not 9000"]
+    yield Seen('verify.sh of the worker: "the MTU of ... is 1500, not 9000"')
+    assert _found(pair.head, "peers") == [f"answers small pings, but not 8972 bytes on {half}"]
+    yield Seen('verify.sh of the head: "answers small pings, but not 8972 bytes"')
+    assert pair.serves()
+    yield Seen("a completion whose frames are small")
+    yield Fault("the worker's engine is killed, its MTU wrong")
+    kill(pair.worker, "ggml-rpc-server")
+    pair.wait(lambda: f"the MTU of {half} is 1500, not 9000" in said.new)
+    yield Seen("the worker's journal says so, and its unit waits", MINUTE + RESTART)
+    assert pair.worker.state() == "activating"
+    yield Fault("the MTU is right again")
+    pair.network.set_mtu(WORKER, half, 9000)
     yield from heals(pair, 5 * MINUTE)
 
 
@@ -146,6 +188,8 @@ ALL: Sequence[Failure] = (
     link_is_pulled,
     control_half_is_pulled,
     half_is_pulled,
+    cable_is_in_the_other_port,
+    mtu_is_wrong,
     frames_are_lost,
     frames_are_late,
     cable_is_slow,
