@@ -34,11 +34,13 @@ class Download:
 
 def runbook(site: Site) -> dict[str, Any]:
     """What the templates of the runbook are given beside the site; groups have their own pages."""
-    of_all = {"owners": owners(site), "graph": readable_graph(site)}
+    # The page of a group leaves the cabling to the whole site's.
+    graph = {} if site.group else {"graph": readable_graph(site)}
     if site.groups:
-        return {**of_all, "shared": tuple(shared_memory(site))}
+        return {"owners": owners(site), **graph, "shared": tuple(shared_memory(site))}
     return {
-        **of_all,
+        "owners": owners(site),
+        **graph,
         "memory": page(site.memory),
         "download": download(site),
         "copies": models.copies(site, site.head) if site.model.downloads else (),

@@ -182,10 +182,8 @@ def plan(
     placed = [*zip(pairs, cabling, strict=True)]
     given = {pair: cable.subnets for pair, cable in reversed(placed) if cable.subnets}
     hosts = {node.name: node.host for node in nodes}
-    cables = tuple(
-        _cable(cable, hosts, given.get(pair) or _from_pool(pair, topology))
-        for pair, cable in placed
-    )
+    subnets = {pair: given.get(pair) or _from_pool(pair, topology) for pair in set(pairs)}
+    cables = tuple(_cable(cable, hosts, subnets[pair]) for pair, cable in placed)
     members = _members(cables)
     found: dict[str, list[FabricInterface]] = {name: [] for name in hosts}
     for cable in cables:

@@ -172,8 +172,12 @@ def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
     """A node of each set of engines that share some; the others of that set are alike."""
     said: set[tuple[object, ...]] = set()
     fits: dict[str, Fit | None] = {}
+    groups_of: dict[str, list[DeclaredGroup]] = {}
+    for group in groups:
+        for name in dict.fromkeys(group.nodes):
+            groups_of.setdefault(name, []).append(group)
     for node in nodes:
-        here = [group for group in groups if node.name in group.nodes]
+        here = groups_of.get(node.name, [])
         if len({group.index for group in here}) < 2:
             continue
         fits |= {group.name: _fit(group, nodes) for group in here if group.name not in fits}
