@@ -724,7 +724,7 @@ def test_hosts_as_a_link(root: Path) -> None:
     (root / "etc/hosts").rename(root / "etc/hosts.other")
     (root / "etc/hosts").symlink_to("hosts.other")
     before = snapshot(root)
-    assert "/etc/hosts is no file of its own, but a link" in refused(
+    assert "/etc/hosts is a link or the like: make it a file" in refused(
         install(LAB_MESH, root, "--apply")
     )
     assert snapshot(root) == before
