@@ -1,4 +1,7 @@
-"""`sparkgen fix` does what findings say, and nothing else: error cases, properties, the command."""
+"""`sparkgen fix` does what findings say, and nothing else: layout, properties, the command.
+
+What it makes of every error case is in `test_errors.py`.
+"""
 
 import os
 import re
@@ -10,13 +13,12 @@ from typing import Any
 
 import pytest
 from conftest import Command
-from error_cases import CASES, Case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import require
 from site_files import changed_site_files, damaged_texts, site_files, written
 
-from generator.diagnostics import Add, Edit, Remove, Rename, Replace, Rewrite, weight
+from generator.diagnostics import Add, weight
 from generator.fixing.layout import UnsettledError
 from generator.fixing.repair import Repair, repair, spliced
 from generator.fixing.splicing import Splicer
@@ -24,70 +26,9 @@ from generator.pipeline import read_site
 from generator.reports.text import difference
 from generator.resources import ROOT
 
-each_case = pytest.mark.parametrize("case", CASES.values(), ids=str)
-# Proposals that can't be applied, or don't leave fewer findings, and why.
-BY_HAND = {
-    "SG104-choice-without-a-near-one": "a mesh is a ring, and a ring is not for two nodes",
-    "SG106-host-name": "the cables name the node that was meant, and its name was just written",
-    "SG208-ring-of-nine": "a switch has other cables than a ring",
-    "SG204-cable-written-twice": "the ring is open then, and where a cable goes is for a person",
-    "SG103-json-of-a-variable": "no engine reads the variable, whose value was just written",
-    "SG696-relative": "the file that was named is not beside the site",
-    "SG604-alias": "the size that is asked for is for two nodes, and stays",
-}
-
 
 def shown(done: Repair) -> str:
     return difference(done.before.document, done.after.document)
-
-
-# --- every error case ---------------------------------------------------------------------------
-
-
-@each_case
-def test_case_is_fixed_as_its_findings_say(case: Case) -> None:
-    """All that is proposed is applied, or known to be for people, and said by its help."""
-    done = repair("site.yaml", case.site)
-    if case.name in BY_HAND:
-        assert done.stuck
-    else:
-        assert not done.stuck
-        assert done.fewer is any(f.correction is not None for f in done.before.findings)
-
-    # What was written on the way is changed only when it is asked for again.
-    assert done.changed or done.raw == case.site
-    if done.changed and not done.stuck:
-        again = repair("site.yaml", done.raw)
-        assert (again.raw, again.changed) == (done.raw, False)
-
-    for finding in done.before.findings:
-        for edit in chain.from_iterable(finding.proposals):
-            assert any(word in finding.help for word in said(edit)), (finding, edit)
-
-
-def said(edit: Edit) -> list[str]:
-    """Words of which a help has one that speaks of an edit."""
-    match edit:
-        case Rename():
-            return [edit.key]
-        case Replace():
-            # Of a text that is a list the help has the name that was wrong.
-            shown = str(edit.value).lower() if isinstance(edit.value, bool) else str(edit.value)
-            return [*re.findall(r"[\w./-]+", shown), "take the tag out", "swap"]
-        case Remove():
-            return [
-                "take",
-                "leave it out",
-                "keep one",
-                "in place of",
-                "under",
-                "use the key",
-                "parallel: ",
-            ]
-        case Rewrite():
-            return ["write", "put", "indent", "take it out"]
-        case Add():
-            return [str(edit.path[-1]), "endpoints", "cable", "use the key", "under"]
 
 
 # --- layout stays -------------------------------------------------------------------------------
