@@ -63,6 +63,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "image": ("container", "container_image", "docker_image"),
     "kind": ("type",),
     "name": ("host_name", "hostname", "id", "node"),
+    "nodes": ("hosts", "machines", "members"),
     "subnet_pool": ("cidr", "network_pool", "pool", "subnet"),
     "tensor": ("tensor_parallel", "tensor_parallel_size", "tp", "tp_size"),
     "pipeline": ("pipeline_parallel", "pipeline_parallel_size", "pp", "pp_size"),

@@ -22,6 +22,7 @@ from generator.diagnostics import (
     renamings,
     replacements,
 )
+from generator.records import replace
 from generator.sitefile import aliases
 from generator.sitefile.key_rules import (
     KINDS,
@@ -68,6 +69,8 @@ def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
     if error.rule == "excludes":
         return _excluded(error, path, value_at(data, path[:-1]))
     made = _BY_RULE.get(error.rule, _form_fault)(error, path)
+    if made.rule == "SG106" and rules_at(path).get("check_with") == "node_name":
+        made = _of_a_node(made, error.value, data)
     return made if made.at_key else in_plain_characters(made, error.value)
 
 
@@ -273,6 +276,20 @@ def _form_fault(error: Any, path: KeyPath) -> Finding:
         proposals = replacements(path, filter(None, [meant]))
     return fault("SG106", message, path, at_key=is_key, help=help_text, proposals=proposals)
 
+
+def _of_a_node(made: Finding, value: str, data: Any) -> Finding:
+    """Of what names a node the help has one that is there, and no other."""
+    nodes = value_at(data, ("nodes",))
+    if made.path[0] == "nodes" or not isinstance(nodes, list):
+        return made
+    names = {value_at(node, ("name",)): value_at(node, _ADDRESS) for node in nodes}
+    own = [name for name, address in names.items() if str(address).partition("/")[0] == value]
+    meant = own or [name for name in names if made.help == f"write '{name}'"]
+    help_text = f"write '{meant[0]}'" if meant else "write the name of a node"
+    return replace(made, help=help_text, proposals=replacements(made.path, meant[:1]))
+
+
+_ADDRESS = ("management", "address")
 
 _BY_RULE = {
     "type": _wrong_kind,

@@ -108,6 +108,8 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
             return f"write '{pair[1]}: {pair[3]}', with {missing}", {pair[1]: meant}
     wanted = [key for key in inner if isinstance(inner[key], dict) and inner[key].get("required")]
     wanted = wanted or [key for key in inner if key in ("name", "node")]
+    if isinstance(value, list) and not wanted:
+        wanted = [key for key in inner if inner[key].get("type") == "list"]
     if len(wanted) != 1 or "dict" not in types_of(rules):
         return None
     kind = {"string": str, "list": list}.get(inner[wanted[0]]["type"], ())

@@ -3,7 +3,7 @@
 `key_faults.py` words an error; here is what several of them have behind them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from generator import catalogs
@@ -101,16 +101,22 @@ def _without_cascades(
         if _is_other_form(error, path, data):
             continue
         if error.code == REQUIRED:
-            siblings = misspelt.get(path[:-1], [])
-            wanted = str(path[-1])
-            known_as = any(aliases.meant(sibling, [wanted]) for sibling in siblings)
-            if path[:-1] in unread or known_as or did_you_mean(wanted, siblings):
+            if path[:-1] in unread or _is_called_otherwise(path, misspelt.get(path[:-1], [])):
                 continue
             if path in moved:
                 continue
         if error.rule == "nullable" and path in empty:
             continue
         yield path, finding_of(error, path, data)
+
+
+def _is_called_otherwise(path: KeyPath, siblings: Collection[str]) -> bool:
+    """Whether an unknown key beside it means the key that is missing, or one in its place."""
+    wanted = str(path[-1])
+    in_place = _IN_PLACE_OF_BOTH if wanted in _OF_BOTH else ()
+    return any(aliases.meant(sibling, [wanted]) for sibling in siblings) or any(
+        did_you_mean(key, siblings) for key in (wanted, *in_place)
+    )
 
 
 def _is_replaced(path: KeyPath, data: Any) -> bool:
