@@ -68,7 +68,7 @@ def _compile_init(cls: type[Record]) -> None:
     names, defaults = cls.__match_args__, cls._defaults
     parameters = (f"{name}=defaults[{name!r}]" if name in defaults else name for name in names)
     scope = {f"set_{name}": setter for name, setter in zip(names, cls._setters, strict=True)}
-    body = "; ".join(f"set_{name}(self, {name})" for name in names)
+    body = "; ".join(f"set_{name}(self, {name})" for name in names) or "pass"
     own: dict[str, Any] = {}
     exec(
         f"def __init__(self, {', '.join(parameters)}): {body}", {**scope, "defaults": defaults}, own

@@ -119,3 +119,14 @@ def test_a_class_with_many_instances_takes_what_it_took_before() -> None:
     assert values(Pin(1, label="left")) == {"number": 1, "label": "left"}
     with pytest.raises(TypeError):
         Pin(1, colour="red")  # type: ignore[call-arg]
+
+
+@record
+class Mark:
+    """A record without fields."""
+
+
+def test_a_class_with_many_instances_may_have_no_fields() -> None:
+    before = Mark.__init__
+    assert {Mark() for _ in range(1000)} == {Mark()}
+    assert Mark.__init__ is not before
