@@ -4,6 +4,7 @@
 """
 
 import json
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cluster import vllm_cpu
-from cluster.bare import ask
+from cluster import vllm_cpu, vllm_ray
+from cluster.bare import Running, ask
 from cluster.load import HANGS, SERVED, Load
 from cluster.ranks import Cluster, running
 from cluster.results import record
@@ -38,15 +39,27 @@ class Layout:
     kind: str = "dense"
     parallel: str = ""
     drafts: bool = False
+    launcher: str = ""
 
     def __str__(self) -> str:
         spread = self.parallel.strip("{}") or f"pipeline: {self.nodes}"
-        return f"{self.nodes} nodes, {self.kind}{' with drafts' * self.drafts}, {spread}"
+        kind = f"{self.kind}{' with drafts' * self.drafts}"
+        return f"{self.nodes} nodes, {kind}, {spread}{', Ray' * (self.launcher == 'ray')}"
 
 
 @pytest.fixture
-def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+def ray_folder() -> Iterator[Path]:
+    """Where each node's own Ray keeps its sockets, whose paths may not be long."""
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, tmp_path: Path, ray_folder: Path) -> Iterator[Cluster]:
     layout: Layout = request.param
+    programs, env = vllm_cpu.vllm_cpu, {}
+    if layout.launcher == "ray":
+        programs, env = vllm_ray.vllm_ray, {"RAY_TMPDIR": str(ray_folder), "STARTS": "2"}
 
     def write_model(tree: Path) -> None:
         folder = tree / FOLDER.lstrip("/")
@@ -54,8 +67,8 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
         if layout.drafts:
             vllm_cpu.write(folder / "draft", "draft")
 
-    text = vllm_text(layout.nodes, layout.kind, layout.parallel, layout.drafts)
-    with running(text, vllm_cpu.vllm_cpu(), write_model, tmp_path, {}) as started:
+    text = vllm_text(layout.nodes, layout.kind, layout.parallel, layout.drafts, layout.launcher)
+    with running(text, programs(), write_model, tmp_path, env) as started:
         yield started
 
 
@@ -102,6 +115,36 @@ def test_embedding(cluster: Cluster) -> None:
     assert [len(one["embedding"]) for one in json.loads(text)["data"]] == [256, 256]
     assert cluster.is_healthy()
     record(ENGINE, f"start of {EMBEDDING}", "embeddings over all ranks", seconds)
+
+
+RAY = Layout(2, launcher="ray")
+
+
+@pytest.mark.parametrize("cluster", [RAY], ids=str, indirect=True)
+def test_ray_starts_again(cluster: Cluster) -> None:
+    """Nothing of Ray that a head leaves behind keeps the next one from starting."""
+    seconds = await_answer(cluster)
+    assert json.loads(cluster.complete())["usage"]["completion_tokens"] == 8
+    assert cluster.is_healthy()
+    record(ENGINE, f"start of {RAY}", "a completion over all ranks", seconds)
+
+    def ended(engine: Running) -> float:
+        until(lambda: "start 1 has ended: " in engine.said, SECONDS)
+        return time.monotonic() - start
+
+    start = time.monotonic()
+    cluster.head.kill("VLLM::Engine")
+    fault = "under Ray: the head's engine is killed"
+    seen = {
+        "the head ends": ended(cluster.head),
+        "the worker's Ray ends": ended(cluster.engines["spark2"]),
+    }
+    until(cluster.answers, SECONDS)
+    assert json.loads(cluster.complete())["usage"]["completion_tokens"] == 8
+    assert "does not match" not in cluster.head.said
+    seen["both are started again: a completion"] = time.monotonic() - start
+    for text, after in seen.items():
+        record(ENGINE, fault, text, after)
 
 
 @pytest.mark.parametrize("cluster", [Layout(2)], ids=str, indirect=True)

