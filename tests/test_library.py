@@ -61,6 +61,11 @@ def test_nothing_is_loaded_before_it_is_asked_for() -> None:
         f"{generator.__version__} []\n"
     )
     assert "generator.library" in python(f"import sys, generator\ngenerator.read\nprint({names})")
+    # Of a site that is valid nothing asks Cerberus what is wrong.
+    site = f"generator.read({str(ROOT / 'sites/lab-mesh.yaml')!r})"
+    assert python(f"import sys, generator\n{site}.tree()\nprint('cerberus' in sys.modules)") == (
+        "False\n"
+    )
 
 
 def test_names_are_those_of_the_types() -> None:

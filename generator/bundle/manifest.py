@@ -11,8 +11,7 @@ from generator.site import Site
 
 def checksums(files: Iterable[File]) -> str:
     """What `sha256sum --check` reads in the node's folder."""
-    names = ((file.path.partition("/")[2], file) for file in files)
-    return "".join([f"{file.sha256}  {name}\n" for name, file in names])
+    return "".join([f"{file.sha256}  {file.path.partition('/')[2]}\n" for file in files])
 
 
 def manifest(site: Site, source_sha256: str, bundle: Tree) -> str:

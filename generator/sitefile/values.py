@@ -128,9 +128,10 @@ def _with_slip(
     if not _is_of_value(finding) or finding.proposals or not isinstance(value, str):
         return finding
     span = _own_span(document, finding.path, value)
-    for slip in _slips(value) if span else ():
+    if span is None:
+        return finding
+    for slip in _slips(value):
         if fits(finding.path, Plain(slip.meant)):
-            assert span
             first, last = span.column + slip.start, span.column + slip.end
             place = replace(span, column=first, end_column=last)
             edits: Proposal = (Rewrite(place, slip.text),)
