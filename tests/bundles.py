@@ -7,7 +7,7 @@ A tree is used as on its node: a copy with the modes that the manifest states, l
 machine's /etc and /opt for one process and its children.
 """
 
-import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -61,13 +61,14 @@ class Bundle:
 
     def _built(self) -> Path:
         folder = Path(os.environ[BUILT]) / self.name
-        if not folder.exists():
-            tree = render(self.site, self._reading.sha256)
-            with TemporaryDirectory(dir=folder.parent) as work:
-                made = Path(work) / self.name
-                write(tree, made, compare(tree, made))
-                # Another worker may have put it in place meanwhile.
-                with contextlib.suppress(OSError):
+        # All workers ask for it when they collect: one builds it, and the others wait.
+        with (folder.parent / f"{self.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                tree = render(self.site, self._reading.sha256)
+                with TemporaryDirectory(dir=folder.parent) as work:
+                    made = Path(work) / self.name
+                    write(tree, made, compare(tree, made))
                     made.rename(folder)
         return folder
 
