@@ -6,12 +6,17 @@ nginx is this machine's, LiteLLM that of litellm.txt; the engines are llama.cpp 
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cluster import docker, llama_cpp
 from cluster.contained_gateway import GATEWAY, REPLICA, Site, serving
+from cluster.machines import Machine
 from cluster.results import record
-from cluster.upgrade import measured
+from cluster.sites import FOLDER
+from cluster.stack import load
+from cluster.upgrade import carry_out, measured, wait_longer
+from conftest import Command
 from proxied import LITELLM
 
 pytestmark = pytest.mark.cluster
@@ -22,6 +27,18 @@ RESTART, MINUTE = 30, 60
 CONTAINERS = ("sparkgen-gateway", "sparkgen-proxy")
 # What verify.sh misses on a machine that is no Spark.
 HARDWARE = {"os", "driver", "time", "nvidia-runtime", "cdi", "memlock", "hca", "disk"}
+
+
+# Two of them change both replicas of a model, one after the other; the last one moves nodes.
+CHANGES = {
+    "the engine's image of all": (("llama.cpp-rpc:tests", "llama.cpp-rpc:next"),),
+    "the model behind the name of two": ((f"{FOLDER}/tiny.gguf", f"{FOLDER}/next.gguf", 1),),
+    "a replica and the other model change nodes": (
+        ("nodes: [spark2]", "nodes: [spark0]"),
+        ("nodes: [spark3]", "nodes: [spark2]"),
+        ("nodes: [spark0]", "nodes: [spark3]"),
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +116,41 @@ def test_gateway_is_killed(container: str, site: Site) -> None:
     seconds = time.monotonic() - start
     record(ENGINE, f"{container} is killed", "both names answer again", seconds, MINUTE + RESTART)
     assert seconds < MINUTE + RESTART
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_change(change: str, site: Site, tmp_path: Path, sparkgen: Command) -> None:
+    """Carried out as `diff` says, a name of two replicas answers all the while."""
+    file = tmp_path / "tiny.yaml"
+    file.write_text(site.file.read_text())
+    assert sparkgen("build", file, cwd=tmp_path).code == 0
+    for edit in CHANGES[change]:
+        assert edit[0] in file.read_text()
+        file.write_text(file.read_text().replace(*edit))
+    (review,) = json.loads(sparkgen("diff", file, "--format", "json", cwd=tmp_path).out)["sites"]
+    assert sparkgen("build", file, cwd=tmp_path).code == 0
+
+    def load_image(machine: Machine, text: str, _: Path) -> None:
+        load(machine, text.rpartition(": ")[2], site.engine)
+
+    def copy_model(machine: Machine, text: str, _: Path) -> None:
+        machine.run("cp", f"{FOLDER}/tiny.gguf", text.rpartition(": ")[2])
+
+    def await_engine(machine: Machine, text: str, _: Path) -> None:
+        # Beside the gateway it listens on the loopback alone.
+        health = "for a in $(hostname) localhost; do curl -sf http://$a:8080/health && exit; done"
+        site.wait(lambda: machine.run("sh", "-c", health).returncode == 0)
+        wait_longer(text)
+
+    others = {
+        "build and load the image first": load_image,
+        "copy the model first": copy_model,
+        "wait until these serve": await_engine,
+    }
+    with measured(lambda: site.answers("tiny"), SECONDS) as downtime:
+        carry_out(site.machines, review, tmp_path / "out/tiny", others)
+        site.wait(lambda: site.answers("other"))
+    site.file.write_text(file.read_text())
+    fault, seen = f"as diff says: {change}", "the longest time between two answers of two replicas"
+    record(ENGINE, fault, seen, downtime.seconds, MINUTE)
+    assert downtime.seconds < MINUTE

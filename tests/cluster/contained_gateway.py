@@ -26,12 +26,17 @@ UNITS = ("sparkgen-gateway", "sparkgen-proxy")
 
 @dataclass(frozen=True)
 class Site:
-    """Nodes that serve, the address of all, and the key of one client."""
+    """Nodes that serve, the address of all, and the key of one client.
+
+    `file` says what they are, and `engine` is the layer of the engine's image.
+    """
 
     rack: stack.Rack
     url: str
     key: str
     patience: float
+    file: Path
+    engine: Path
 
     @property
     def machines(self) -> dict[str, Machine]:
@@ -43,7 +48,7 @@ class Site:
     def complete(self, name: str, client: str = REPLICA, key: str = "") -> tuple[int, str]:
         """The status and the answer to a client on a node."""
         question = [{"role": "user", "content": "Hello"}]
-        body = {"model": name, "messages": question, "max_tokens": 8}
+        body = {"model": name, "messages": question, "max_tokens": 8, "temperature": 0}
         within = self.rack.network.command(client)
         return ask(within, f"{self.url}/v1/chat/completions", body, key or self.key)
 
@@ -89,4 +94,4 @@ def serving(folder: Path, litellm: Path, patience: float) -> Iterator[Site]:
             rack.machines[part.head.name].systemctl("start", "--no-block", unit)
         machine.systemctl("start", *UNITS)
         key = machine.run("/opt/sparkgen/proxy.sh", "add", "alice").stdout.strip()
-        yield Site(rack, proxy.url, key, patience)
+        yield Site(rack, proxy.url, key, patience, file, engine)

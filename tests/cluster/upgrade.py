@@ -1,6 +1,7 @@
 """A change of a site, carried out on its nodes by the order that `sparkgen diff` prints as JSON."""
 
 import itertools
+import re
 import shlex
 import threading
 import time
@@ -12,17 +13,23 @@ from typing import Any
 from waiting import PATIENCE, until
 
 from cluster.machines import Machine
-from cluster.pairs import ENGINE, Pair
+from cluster.pairs import ENGINE
 
 # What is done on a node, by the text of the step and the folder of the new bundle.
 Action = Callable[[Machine, str, Path], None]
 
 
-def carry_out(pair: Pair, review: Mapping[str, Any], bundle: Path) -> None:
+def carry_out(
+    machines: Mapping[str, Machine],
+    review: Mapping[str, Any],
+    bundle: Path,
+    others: Mapping[str, Action] | None = None,
+) -> None:
     """Do each step of one site's review; a step that nobody has told how to do is an error."""
+    actions = {**_ACTIONS, **(others or {})}
     for text, node in steps(review):
-        (action,) = (action for start, action in _ACTIONS.items() if text.startswith(start))
-        action(pair.rack.machines[node], text, bundle / node)
+        (action,) = (action for start, action in actions.items() if text.startswith(start))
+        action(machines[node], text, bundle / node)
 
 
 def steps(review: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -49,6 +56,22 @@ def _as_told(command: str = "") -> Action:
     return lambda machine, text, _: _run(machine, command or text)
 
 
+def wait_longer(text: str) -> None:
+    """What a step says that is to be waited once the engines serve."""
+    if found := re.search(r"and (\d+) s more", text):
+        time.sleep(int(found[1]))
+
+
+def _engine(verb: str) -> Action:
+    return lambda machine, text, _: _run(machine, f"systemctl {verb} {unit(text)}")
+
+
+def unit(text: str) -> str:
+    """Of the engine that a step is about, or of the only one."""
+    found = re.match(r"\w+ the engine of ([\w-]+)", text)
+    return f"{ENGINE}-{found[1]}" if found else ENGINE
+
+
 def _run(machine: Machine, command: str) -> None:
     done = machine.run(*shlex.split(command))
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
@@ -57,11 +80,11 @@ def _run(machine: Machine, command: str) -> None:
 _ACTIONS: Mapping[str, Action] = {
     "build and load the image first": _build,
     "copy the folder": _copy,
-    "stop the engine": _as_told(f"systemctl stop {ENGINE}"),
+    "stop the engine": _engine("stop"),
     "install.sh --apply": _as_told("/var/bundle/install.sh --apply --no-confirm"),
     "check the fabric": _as_told("/opt/sparkgen/wait-fabric.sh 60"),
-    "start the engine": _as_told(f"systemctl start {ENGINE}"),
-    "systemctl start ": _as_told(),
+    "start the engine": _engine("start"),
+    "systemctl ": _as_told(),
 }
 
 
