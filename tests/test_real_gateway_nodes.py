@@ -120,7 +120,7 @@ def test_gateway_is_killed(container: str, site: Site) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_change(change: str, site: Site, tmp_path: Path, sparkgen: Command) -> None:
-    """Carried out as `diff` says, a name of two replicas answers all the while."""
+    """Carried out as `diff` says, a name of two replicas is without an answer for seconds."""
     file = tmp_path / "tiny.yaml"
     file.write_text(site.file.read_text())
     assert sparkgen("build", file, cwd=tmp_path).code == 0
