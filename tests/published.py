@@ -102,7 +102,9 @@ STAGE_C = (
 LOG_8B = "a parser's sample of vLLM 0.19.1's log of Qwen3-8B, September 2026"
 TWO_EXL3 = "https://github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks/issues/204"
 
-# Figures of a second blind test, again found once the formulas stood.
+# Figures of a second blind test, found once the formulas stood. What is taken for in doubt of a
+# reserve (3.2 GiB) and not free for SGLang (11.7 GiB) was then set by it, so that it is no longer
+# blind for rooms.
 SUPER_LOG = "a log of Nemotron-3-Super with SGLang 0.5.21 on four Sparks, October 2026"
 OMNI_LOG = "a log of Nemotron 3 Nano Omni beside another engine on four Sparks, October 2026"
 DEEP_EMBED = "measurements of Qwen3-Embedding-4B with vLLM on a Spark, July 2026"
@@ -1521,7 +1523,7 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class Run:
-    """A public recipe that runs on Sparks, in the release that it was written for."""
+    """A recipe for Sparks that a registry publishes, in the release that it was written for."""
 
     recipe: str
     name: str
@@ -1564,8 +1566,8 @@ class Run:
 
 
 # The recipes of github.com/spark-arena/recipe-registry whose models are in the catalog, but three
-# with drafts of unknown size, and one of which nobody says that it ran (the AWQ of Qwen3.5-122B at
-# 0.7, which lacks 4 GiB here).
+# with drafts of unknown size, and one that lacks 4 GiB here (the AWQ of Qwen3.5-122B at 0.7). Logs
+# of a start were seen for few of them: a recipe says that somebody wrote it, not that it runs.
 RUNS = (
     Run(
         "deepseek4-flash-fp8-mtp-vllm",

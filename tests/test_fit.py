@@ -75,7 +75,7 @@ def test_figures_are_many_and_of_every_kind() -> None:
     assert sum(error > 0.1 for error in errors) <= 1
 
 
-def test_no_recipe_that_people_run_is_refused() -> None:
+def test_no_recipe_of_the_registry_is_refused() -> None:
     """Three in four fit without a remark; none is refused, and none is unknown."""
     verdicts = {run.recipe: "tight" if run.fit.tight else run.fit.state for run in RUNS}
     assert set(verdicts.values()) <= {"fits", "tight", "fits newer", "may not fit"}, verdicts

@@ -93,8 +93,8 @@ _NODE_BYTES = 128 * GB
 RESERVE_ERROR_BYTES, STARTS_DIFFER_BYTES = int(3.2 * GIB), GIB
 
 # What isn't free of a node with 121.6 GiB once SGLang starts to load, and by how much less it was:
-# of 121.6 GiB 104.5, 108.1, 109.5, 109.8, 110.0, 111.5, 112.0 and 113.9 are free on eight Sparks
-# that people published logs of in 2026. SGLang's fraction is of that.
+# of 121.6 GiB 104.5, 108.1, 109.5, 109.8, 110.0, 111.5, 112.0 and 113.9 were free at eight starts
+# on Sparks in 2026: seven that logs tell, and one inferred. SGLang's fraction is of that.
 # Source: SGLang, model_executor/model_runner.py, `pre_model_load_memory` (MemAvailable on a GB10,
 # with its CUDA context and NCCL there already), and mem_cache/kv_cache_configurator.py,
 # `_profile_available_bytes`; MiaAI-Lab/Qwen3.8-Flash-Next-Dual-DGX-Sparks issue 8, where a tenth
