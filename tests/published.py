@@ -118,11 +118,17 @@ AUDITED = "a record of DeepSeek-V4-Flash-0731 with a patched vLLM on two Sparks,
 FOUR_SPARKS = "a report of DeepSeek-V4-Flash-0731 on four Sparks, August 2026"
 DAY_0 = "a recipe for Qwen3.8-Flash-Next of RadixArk on two Sparks with vLLM's first image for it"
 
-WEIGHTS, UNIFORM, MIXED, ROOM = (
+# Of the same test, figures that were left out at first: ours differ, or nobody names the build.
+FLASH_SGLANG = "SGLang's logs of Qwen3.8-Flash-Next on one Spark, August and October 2026"
+DUAL_SGLANG = "https://github.com/MiaAI-Lab/Qwen3.8-Flash-Next-Dual-DGX-Sparks/issues/8"
+A_BLOG = "a blog about DeepSeek-V4-Flash on two Sparks, 2026, rounded"
+
+WEIGHTS, UNIFORM, MIXED, ROOM, ALL = (
     "weights",
     "KV cache, uniform",
     "KV cache, of several kinds",
     "room for the cache",
+    "all",
 )
 
 
@@ -259,13 +265,18 @@ def in_cache(
 
 
 def held_states(
-    name: str, count: int, tensor: int = 1, drafted: int = 0, sequences: int | None = None
+    name: str,
+    count: int,
+    tensor: int = 1,
+    drafted: int = 0,
+    sequences: int | None = None,
+    **args: str,
 ) -> int:
     """Bytes of so many states that SGLang is told to hold."""
     known = known_shape_of(name)
     assert known.layers
     kinds = count_kinds(known, 0, known.layers)
-    engine = an_engine(name="sglang", version="0.5.23", args={"max-mamba-cache-size": count})
+    engine = an_engine(name="sglang", version="0.5.23", args={"max-mamba-cache-size": count} | args)
     drafts = {"speculative": {"method": "mtp", "tokens": drafted}} if drafted else {}
     model = a_model(name=name, context_length=8192, max_sequences=sequences, **drafts)
     return cache(
@@ -437,6 +448,57 @@ def pools_of_super() -> float:
     loaded = 20.99 + 1.77 - node.weights_gib - node.draft_gib
     return node.kv_room_gib + held_states(_SUPER, 160, 4, 3, 32) / GIB - loaded
 
+
+_NEXT = "radixark/qwen3.8-flash-next-nvfp4"
+
+
+def keys_and_values_gib(tokens: int, tensor: int) -> float:
+    """Keys and values of Qwen3.8-Flash-Next on a rank without its index, which SGLang does not log.
+
+    Source: SGLang 0.5.23, mem_cache/qsa_kv_pool.py, `QSATokenToKVPool`: the pool that it derives
+    from logs its size; model_executor/pool_configurator.py, line 532, counts the index besides.
+    """
+    known = known_shape_of(_NEXT)
+    assert known.layers
+    kinds = count_kinds(known, 0, known.layers)
+    wanted = requested(
+        a_model(name=_NEXT, context_length=8192), an_engine(name="sglang", version="0.5.23"), None
+    )
+    pages, _ = (
+        each
+        for each in cache(known, Split(kinds, kinds, tensor, 1, 0, 0.0), wanted, None).pages
+        if each.kind == "full"
+    )
+    return tokens * pages.layers * pages.page / GIB
+
+
+def sglang_room_gib(share: float, tensor: int, context: int, sequences: int, tables: str) -> float:
+    """Room that SGLang has for the pools of Qwen3.8-Flash-Next, which drafts 3 tokens."""
+    engine = an_engine(
+        name="sglang",
+        version="0.5.23",
+        parallel=Parallel(tensor=tensor),
+        memory_utilization=share,
+    )
+    model = a_model(
+        name=_NEXT,
+        context_length=context,
+        max_sequences=sequences,
+        tables=tables,
+        speculative={"method": "mtp", "tokens": 3},
+    )
+    found = assess(some_nodes(tensor, 121.69), model, engine)
+    assert found
+    return found.nodes[0].kv_room_gib
+
+
+def next_weights_gib(tensor: int, tables: str) -> float:
+    """Weights of Qwen3.8-Flash-Next on the fullest rank."""
+    fit = fit_of(_NEXT, Parallel(tensor=tensor), context_length=4096, tables=tables)
+    return max(node.weights_gib for node in fit.nodes)
+
+
+_0731 = ("deepseek-v4-flash-0731", 1048576)
 
 FIGURES = (
     held(
@@ -1397,6 +1459,105 @@ FIGURES = (
         tables="memory",
         tolerance=0.05,
     ),
+    *(
+        Figure(
+            f"Qwen3.8-Flash-Next, tensor {tensor}, SGLang: keys and values of {tokens} tokens",
+            published,
+            "GiB",
+            source,
+            0.01,
+            lambda tokens=tokens, tensor=tensor: keys_and_values_gib(tokens, tensor),
+            MIXED,
+        )
+        for tokens, tensor, published, source in (
+            (159552, 1, 1.83 * 2, FLASH_SGLANG),
+            (482176, 1, 5.52 * 2, FLASH_SGLANG),
+            (137408, 2, 1.58, DUAL_SGLANG),
+            (715136, 2, 8.18, DUAL_SGLANG),
+        )
+    ),
+    *(
+        Figure(
+            f"Qwen3.8-Flash-Next, tensor 2, SGLang: {count} states, in 16 bits by their size",
+            published,
+            "GiB",
+            DUAL_SGLANG,
+            0.02,
+            lambda count=count, running=running: (
+                held_states(_NEXT, count, 2, 3, running, **{"mamba-ssm-dtype": "bfloat16"}) / GIB
+            ),
+            MIXED,
+        )
+        for count, running, published in ((28, 5, 1.43), (143, 16, 5.78))
+    ),
+    *(
+        Figure(
+            f"Qwen3.8-Flash-Next of RadixArk, tensor {tensor}, SGLang, {when}: what loading takes",
+            published,
+            "GiB",
+            source,
+            tolerance,
+            lambda tensor=tensor, tables=tables: next_weights_gib(tensor, tables),
+        )
+        for tensor, tables, when, published, source, tolerance in (
+            (1, "disk", "August", 82.97, FLASH_SGLANG, 0.06),
+            (1, "disk", "October", 109.83 - 30.04, FLASH_SGLANG, 0.02),
+            (2, "memory", "at 0.7", 73.13, DUAL_SGLANG, 0.15),
+            (2, "memory", "at 0.8", 73.47, DUAL_SGLANG, 0.15),
+        )
+    ),
+    *(
+        Figure(
+            f"Qwen3.8-Flash-Next of RadixArk, tensor {tensor}, SGLang at {share}: its pools",
+            published,
+            "GiB",
+            source,
+            tolerance,
+            lambda share=share, tensor=tensor, context=context, tables=tables: sglang_room_gib(
+                share, tensor, context, 16 if tensor == 2 else 2, tables
+            ),
+            ROOM,
+        )
+        for share, tensor, context, tables, published, source, tolerance in (
+            (0.765, 1, 8192, "disk", 4.4, FLASH_SGLANG, 0.4),
+            (0.7, 2, 262144, "memory", 1.58 + 1.43, DUAL_SGLANG, 3.7),
+            (0.8, 2, 262144, "memory", 8.18 + 5.78, DUAL_SGLANG, 0.8),
+        )
+    ),
+    *(
+        Figure(
+            f"DeepSeek-V4-Flash-0731, tensor 2, patched vLLM, 0.87 of 121.63 GiB: room, {rank}",
+            published,
+            "GiB",
+            AUDITED,
+            0.12,
+            lambda: room_gib(
+                *(*_0731, "0.24.0", 0.87, 121.63),
+                tensor=2,
+                max_sequences=6,
+                kv_cache_dtype="fp8",
+                speculative={"method": "dspark", "tokens": 5},
+                args={"max-num-batched-tokens": 4096},
+                env={"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"},
+            ),
+            ROOM,
+        )
+        for rank, published in (("rank 0", 19.27), ("rank 1", 17.14))
+    ),
+    *(
+        paged(
+            f"DeepSeek-V4-Flash-0731, tensor 2, patched, as {version}: one of 1048576 tokens",
+            17.14 / 2356056 * 1048576,
+            AUDITED,
+            *(*_0731, version),
+            kv="fp8",
+            tensor=2,
+            step=4096,
+            tolerance=tolerance,
+        )
+        for version, tolerance in (("0.24.0", 0.26), ("0.28.1", 0.1))
+    ),
+    held("DeepSeek-V4-Flash, tensor 2: weights a node", 74, A_BLOG, "deepseek-v4-flash", 2),
 )
 
 
@@ -1810,21 +1971,31 @@ def parameters(name: str) -> float:
     )
 
 
-def medians() -> dict[str, tuple[int, float, float]]:
-    """By kind: how many figures, the median error, and the share within 3 %."""
-    found = {}
-    for kind in dict.fromkeys(figure.kind for figure in FIGURES):
-        errors = sorted(abs(figure.difference) for figure in FIGURES if figure.kind == kind)
-        within = sum(error <= 0.03 for error in errors) / len(errors)
-        found[kind] = (len(errors), median(errors), within)
-    return found
+def agreement() -> dict[str, tuple[int, float, float, float]]:
+    """By kind, and of all: how many figures, the median error, and the shares within 3 and 10 %."""
+    by_kind: dict[str, list[float]] = {}
+    for figure in FIGURES:
+        for kind in (figure.kind, ALL):
+            by_kind.setdefault(kind, []).append(abs(figure.difference))
+    return {
+        kind: (
+            len(errors),
+            median(errors),
+            sum(error <= 0.03 for error in errors) / len(errors),
+            sum(error <= 0.1 for error in errors) / len(errors),
+        )
+        for kind, errors in sorted(by_kind.items(), key=lambda item: item[0] == ALL)
+    }
 
 
 def markdown() -> str:
     """The table as schemas/README.md has it."""
-    lines = ["| Kind | Figures | Median error | Within 3 % |", "|---|---|---|---|"]
-    for kind, (count, middle, within) in medians().items():
-        lines.append(f"| {kind} | {count} | {middle:.1%} | {within:.0%} |")
+    lines = [
+        "| Kind | Figures | Median error | Within 3 % | Within 10 % |",
+        "|---|---|---|---|---|",
+    ]
+    for kind, (count, middle, three, ten) in agreement().items():
+        lines.append(f"| {kind} | {count} | {middle:.1%} | {three:.0%} | {ten:.0%} |")
     lines += ["", "| What | Published | Ours | Difference |", "|---|---|---|---|"]
     for figure in FIGURES:
         published = f"{figure.published:.4g} {figure.unit}".strip()

@@ -16,6 +16,7 @@ from error_cases import CASES
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from published import (
+    ALL,
     FIGURES,
     MIXED,
     ROOM,
@@ -25,9 +26,9 @@ from published import (
     WEIGHTS,
     Figure,
     Unknown,
+    agreement,
     cache_of,
     fit_of,
-    medians,
 )
 from tables import of_each
 
@@ -63,16 +64,19 @@ def test_ours_is_what_others_have_published(figure: Figure) -> None:
 
 
 def test_figures_are_many_and_of_every_kind() -> None:
-    assert len(FIGURES) >= 155
-    for kind, (count, middle, within) in medians().items():
-        print(f"{kind}: {count} figures, median error {middle:.2%}, {within:.0%} within 3 %")
+    found = agreement()
+    assert found.keys() == {WEIGHTS, UNIFORM, MIXED, ROOM, ALL}
+    count, _, three, ten = found.pop(ALL)
+    assert count >= 186
+    assert three > 0.86
+    assert ten > 0.95
+    for kind, (_, middle, three, _) in found.items():
         assert middle < (0.035 if kind == ROOM else 0.01)
-        assert within > (0.5 if kind == ROOM else 0.9)
-    assert medians().keys() == {WEIGHTS, UNIFORM, MIXED, ROOM}
-    errors = [abs(figure.difference) for figure in FIGURES]
-    assert sum(error <= 0.03 for error in errors) >= 0.9 * len(errors)
-    # All but the room that a patched build for DeepSeek-V4 finds: a quarter more than ours.
-    assert sum(error > 0.1 for error in errors) <= 1
+        assert three > (0.45 if kind == ROOM else 0.9)
+    # Builds with patches of their own, and what an image of SGLang loads and leaves on a Spark.
+    far = [figure.what for figure in FIGURES if abs(figure.difference) > 0.1]
+    assert len(far) <= 8, far
+    assert all("patche" in what or "Flash-Next" in what for what in far), far
 
 
 def test_no_recipe_of_the_registry_is_refused() -> None:
@@ -405,7 +409,7 @@ def test_the_known_error_is_that_of_the_published_rooms() -> None:
         figure.published - figure.ours()
         for figure in FIGURES
         if figure.kind == ROOM and "room" in figure.what and figure.unit == "GiB"
-        if "patches" not in figure.what
+        if "patche" not in figure.what
     ]
     assert 0 <= formulas.RESERVE_ERROR_BYTES / GIB - max(errors) < 0.1
 

@@ -288,16 +288,17 @@ def _window_bytes(shape: Shape, tensor: int, requested: Requested) -> float:
 def _state_bytes(recurrent: Recurrent, tensor: int, requested: Requested) -> int:
     """Bytes of a state on one rank; llama.cpp has its inputs in 32 bits, too, and none drafted.
 
+    SGLang has a state of its own for each drafted token instead of longer inputs.
     Source: llama.cpp, build 11434, src/llama-hparams.cpp, lines 208 and 236, `n_embd_r` and
-    `n_embd_s`.
+    `n_embd_s`; SGLang 0.5.23, configs/mamba_utils.py, line 225, `conv_state_shape`.
     """
     inputs = 2 * recurrent.keys + recurrent.values
     if requested.wide_states:
         state = recurrent.state * WIDE_STATE
         return ceil(formulas.state_bytes(state, inputs * WIDE_STATE, tensor, 0))
     each = requested.state_bytes or recurrent.state_bytes
-    size = formulas.state_bytes(recurrent.state * each, inputs * WIDE, tensor, requested.drafted)
-    return ceil(size)
+    drafted = 0 if requested.division else requested.drafted
+    return ceil(formulas.state_bytes(recurrent.state * each, inputs * WIDE, tensor, drafted))
 
 
 def _inputs(shape: Shape, split: Split) -> Pages:
