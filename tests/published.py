@@ -14,7 +14,7 @@ from declared import a_model, an_engine, some_nodes
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.fit import formulas
-from generator.fit.assessment import Fit, assess
+from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.caches import Cache, Split, cache
 from generator.fit.formulas import CACHED, GB, GIB
 from generator.fit.kinds import count_kinds
@@ -121,6 +121,8 @@ DAY_0 = "a recipe for Qwen3.8-Flash-Next of RadixArk on two Sparks with vLLM's f
 # Of the same test, figures that were left out at first: ours differ, or nobody names the build.
 FLASH_SGLANG = "SGLang's logs of Qwen3.8-Flash-Next on one Spark, August and October 2026"
 DUAL_SGLANG = "https://github.com/MiaAI-Lab/Qwen3.8-Flash-Next-Dual-DGX-Sparks/issues/8"
+# Found after all others, so that nothing was set by them: an image that keeps the tables in a file.
+ONE_IN_A_FILE = "https://github.com/blazux/qwen3.8-Flash-DGX/issues"
 A_BLOG = "a blog about DeepSeek-V4-Flash on two Sparks, 2026, rounded"
 
 WEIGHTS, UNIFORM, MIXED, ROOM, ALL = (
@@ -496,6 +498,29 @@ def next_weights_gib(tensor: int, tables: str) -> float:
     """Weights of Qwen3.8-Flash-Next on the fullest rank."""
     fit = fit_of(_NEXT, Parallel(tensor=tensor), context_length=4096, tables=tables)
     return max(node.weights_gib for node in fit.nodes)
+
+
+def _loaded_gib(node: NodeMemory) -> float:
+    """What vLLM counts beside its cache, activations and graphs."""
+    return node.weights_gib + node.draft_gib + node.runtime_gib + node.nccl_gib
+
+
+def beside_tables_in_a_file(name: str, share: float, context: int) -> NodeMemory:
+    """A Spark with Qwen3.8-Flash-Next, its tables on disk, in vLLM's first release for it.
+
+    One of the reports says that 2 tokens are predicted, for 8 sequences; the other says neither:
+    1 to 3 predicted tokens make 13.3 to 13.6 GiB of its 13.5.
+    """
+    engine = an_engine(
+        version="0.29.0", memory_utilization=share, args={"enable-prefix-caching": True}
+    )
+    drafts = {"method": "mtp", "tokens": 2}
+    model = a_model(
+        name=name, context_length=context, max_sequences=8, tables="disk", speculative=drafts
+    )
+    found = assess(some_nodes(1, 121.69), model, engine)
+    assert found
+    return found.nodes[0]
 
 
 _0731 = ("deepseek-v4-flash-0731", 1048576)
@@ -1558,6 +1583,33 @@ FIGURES = (
         for version, tolerance in (("0.24.0", 0.26), ("0.28.1", 0.1))
     ),
     held("DeepSeek-V4-Flash, tensor 2: weights a node", 74, A_BLOG, "deepseek-v4-flash", 2),
+    *(
+        Figure(
+            f"Qwen3.8-Flash-Next of {who}, 2 predicted, a patched image of vLLM: {what}",
+            published,
+            "GiB",
+            f"{ONE_IN_A_FILE}/{issue}",
+            tolerance,
+            lambda name=name, share=share, context=context, part=part: part(
+                beside_tables_in_a_file(name, share, context)
+            ),
+            kind,
+        )
+        for who, name, share, context, issue, what, published, tolerance, kind, part in (
+            (
+                *("NVIDIA", "nvidia/qwen3.8-flash-next-nvfp4", 0.8, 500000, 27),
+                *("one of 500000 tokens", 13.5, 0.01, MIXED, lambda node: node.kv_one_gib),
+            ),
+            (
+                *("NVIDIA", "nvidia/qwen3.8-flash-next-nvfp4", 0.8, 500000, 27),
+                *("room at 0.8", 12.99, 0.16, ROOM, lambda node: node.kv_room_gib),
+            ),
+            (
+                *("RadixArk", _NEXT, 0.85, 262144, 7),
+                *("weights and what no tensor has", 79.79, 0.06, ROOM, _loaded_gib),
+            ),
+        )
+    ),
 )
 
 
