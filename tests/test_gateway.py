@@ -452,6 +452,8 @@ def test_what_is_not_loaded(running: Node) -> None:
     """Of those that take turns the other is named, until this one has the turn."""
     gateway = running
     body = {"model": "gpt-oss-20b", "messages": [{"role": "user", "content": "hello"}]}
+    # What an engine has loaded is known for two seconds, and so is that it did not answer.
+    until(lambda: gateway.ask("/v1/chat/completions", body)[0] == 503, interval=0.2)
     before = gateway.of_engine("embed", "/asked")
     status, text, headers = gateway.ask("/v1/chat/completions", body)
     error = json.loads(text)["error"]
