@@ -141,7 +141,7 @@ COMMANDS = [
     command
     for node in ("spark2", "spark3", "spark1")
     for command in (
-        f"rsync --archive --delete --rsh={SSH} {node}/ {node}:sparkgen-bundle/",
+        f"rsync --archive --checksum --delete --rsh={SSH} {node}/ {node}:sparkgen-bundle/",
         f"{SSH} {node} sparkgen-bundle/install.sh --check",
     )
 ]

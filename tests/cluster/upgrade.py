@@ -44,12 +44,12 @@ def _build(machine: Machine, _: str, folder: Path) -> None:
     """On the head, which copies it to the others."""
     image = folder.parent / "operator/image"
     if f"NODE={folder.name}\n" in (image / "image.env").read_text():
-        _run(machine, f"rsync --archive --delete {image}/ /var/image/")
+        _run(machine, f"rsync --archive --checksum --delete {image}/ /var/image/")
         _run(machine, "/var/image/build.sh")
 
 
 def _copy(machine: Machine, _: str, folder: Path) -> None:
-    _run(machine, f"rsync --archive --delete {folder}/ /var/bundle/")
+    _run(machine, f"rsync --archive --checksum --delete {folder}/ /var/bundle/")
 
 
 def _as_told(command: str = "") -> Action:

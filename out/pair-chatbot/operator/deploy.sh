@@ -35,7 +35,7 @@ perform() {
   fi
 }
 
-copy() { perform rsync --archive --delete --rsh="ssh -F operator/ssh_config" "$1/" "$1:sparkgen-bundle/"; }
+copy() { perform rsync --archive --checksum --delete --rsh="ssh -F operator/ssh_config" "$1/" "$1:sparkgen-bundle/"; }
 
 compare() { perform ssh -F operator/ssh_config "$1" sparkgen-bundle/install.sh --check; }
 
