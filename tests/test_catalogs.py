@@ -42,6 +42,7 @@ KEYS = {
     "kv_elements_per_token",
     "vision_gb",
     "ngram_tables",
+    "excess",
     "engram_tables",
     "pipeline_parallel",
     "attention",

@@ -10,7 +10,7 @@ from generator.catalogs.speculation import has_no_weights
 from generator.fit import formulas
 from generator.fit.caches import Cache
 from generator.fit.demand import Demand, Layout, Weights, demands, lacking
-from generator.fit.doubt import doubt_bytes, reserve_is_unknown
+from generator.fit.doubt import doubt_bytes, excess_gib, reserve_is_unknown
 from generator.fit.formulas import GB, GIB, WIDE
 from generator.fit.requested import (
     Requested,
@@ -86,7 +86,8 @@ class Fit:
     `longest_context` is for the requested sequences at once, `most_sequences` for the requested
     context, both of one replica; `one_context` is the longest of a single sequence, and
     `most_at_best` the number of sequences if there is as much room as there may be. `is_own_build`
-    says that the reserve is that of a release, and of the build nobody knows it.
+    says that the reserve is that of a release, and of the build nobody knows it; `excess_gib` of
+    the reserve are what others' starts held, and nobody could derive.
     `ceiling_tokens_s` is what memory bandwidth allows one sequence with an empty cache, and
     `ceiling_full_tokens_s` with a full one: real speed is lower. `files_gb` are the files of the
     model and its draft, in units of 1e9 bytes. `missing` says what isn't known. A node whose memory
@@ -119,6 +120,7 @@ class Fit:
     pool_tokens: int | None = None
     most_at_best: int | None = None
     is_own_build: bool = False
+    excess_gib: float = 0.0
 
     @property
     def has_margin(self) -> bool:
@@ -145,7 +147,8 @@ def assess(
     layout = None if missing else _layout(known, engine, wanted)
     if weights is None or layout is None or missing:
         return _unknown(model, engine, wanted, missing)
-    found = demands(known, weights, layout, wanted, (model.correction_gib or 0.0) * GIB)
+    excess = excess_gib(model, engine, known)
+    found = demands(known, weights, layout, wanted, (model.correction_gib or excess) * GIB)
     fit = _fit(nodes, model, engine, known, wanted, weights, found)
     if fit.has_margin or all(node.measured for node in nodes):
         return fit
@@ -215,6 +218,7 @@ def _fit(
         pool_tokens=_pool_tokens(ranks),
         most_at_best=min(rank.sequences(wanted.context, rank.doubt) for rank in ranks),
         is_own_build=reserve_is_unknown(model, engine),
+        excess_gib=excess_gib(model, engine, known),
     )
 
 

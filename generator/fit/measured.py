@@ -162,7 +162,7 @@ def correction(
     least = min(fit.nodes, key=lambda node: node.headroom_gib)
     room = least.headroom_gib + least.kv_one_gib * fit.needed
     name = model.name or model.source or ""
-    more = round((model.correction_gib or 0.0) + room - _room(fit, seen), 2)
+    more = round(least.correction_gib + room - _room(fit, seen), 2)
     return Correction(name, engine.name, engine.version, more)
 
 

@@ -49,6 +49,10 @@ _OWN = (
     "{reserve:.1f} GiB of reserve are those of a release, and what this build needs is not known: "
     "start it, and give what it prints to 'sparkgen fit --measured'"
 )
+_EXCESS = (
+    "{excess:.1f} GiB of the reserve are what others' starts of this model held beyond what is "
+    "computed: compare yours with 'sparkgen fit --measured'"
+)
 _SAID: Mapping[str, str] = {"fits newer": "fits newer releases of DGX OS alone"}
 UNKNOWN = (
     "unknown, for want of model.architecture, which 'sparkgen model config.json' prints, or of "
@@ -101,6 +105,8 @@ def verdict(fit: Fit) -> list[str]:
         said = _OWN if fit.is_own_build else _MAY
         lines.append(said.format(doubt=worst.doubt_gib, reserve=worst.reserve_gib))
     replica = " a replica" if fit.parallel.data > 1 else ""
+    if fit.excess_gib:
+        lines.append(_EXCESS.format(excess=fit.excess_gib))
     if fit.state == "fits":
         most = fit.most_sequences or 0
         requested = f" of {fit.sequences} asked for" if most < fit.sequences else ""

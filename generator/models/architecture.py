@@ -109,6 +109,15 @@ class Experts:
 
 
 @record
+class Excess:
+    """What a rank under an engine was seen to hold beyond what is computed, split over so many."""
+
+    engine: str
+    tensor: int
+    gib: float
+
+
+@record
 class Shape:
     """What decides how a model can be split and what it takes; None is unknown.
 
@@ -123,7 +132,8 @@ class Shape:
     and one projection for keys and values (`shared_values`); `value_dim` is the size of a value's
     head where it isn't that of a key's. Short convolutions beside the attention of every layer keep
     their last inputs, `convolution_window` tokens of them. `unlike` is what of the model isn't
-    modelled. An `encoder` reads each text at once, and caches nothing.
+    modelled, and `excess` what starts of it held and nobody could derive. An `encoder` reads each
+    text at once, and caches nothing.
     """
 
     layers: int | None
@@ -158,6 +168,7 @@ class Shape:
     compressed: Compressed | None = None
     convolution_window: int = 0
     unlike: str = ""
+    excess: tuple[Excess, ...] = ()
 
     @property
     def mixers(self) -> int:
@@ -311,6 +322,9 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         compressed=_compressed(known.head_dim, attention),
         convolution_window=attention.get("convolution_window", 0),
         unlike=attention.get("not_modelled", ""),
+        excess=tuple(
+            Excess(*map(each.get, Excess.__match_args__)) for each in facts.get("excess", ())
+        ),
     )
 
 

@@ -85,8 +85,10 @@ def may_not_fit(
     others published are up to 3.2 GiB larger than the computed ones; of what is free on a node, of
     which SGLang takes its share, up to 4 GiB more were seen than are counted. What lacks no more
     than that is not refused: it may start. Of a custom build the reserve is not known at all,
-    and only what weights and KV cache alone exceed is refused. What was measured of a site is in
-    its calibration (SG535), and then a GiB is left, by which two starts differ.
+    and only what weights and KV cache alone exceed is refused. Where starts of a model hold more
+    than anybody can derive, as those of Qwen3.8-Flash-Next do under SGLang, the reserve has it,
+    and the message says so. What was measured of a site is in its calibration (SG535), and then a
+    GiB is left, by which two starts differ.
 
     Source: schemas/README.md, "room for the cache"; generator/fit/formulas.py.
 
@@ -118,6 +120,11 @@ def may_not_fit(
         if fit.is_own_build
         else f"engines were seen to have up to {worst.doubt_gib:.1f} GiB more than computed"
     )
+    if fit.excess_gib and not fit.is_own_build:
+        less = (
+            f"{fit.excess_gib:.1f} GiB of the reserve are what others' starts of it held beyond "
+            f"what is computed, and {less}"
+        )
     path, lack = _model(model), _sum(fit)
     if _POOL in engine.args:
         path, lack = ("engine", "args", _POOL), _too_much(worst)
