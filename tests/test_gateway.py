@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -413,6 +414,20 @@ def test_engine_that_is_killed_under_load(gateway: Node) -> None:
     assert all(begun for _, _, begun, *_ in lost)
     assert len(lost) <= 16
     assert Counter(route for _, route, *_ in found)["chat"] > 100
+
+
+def test_replicas_restart_one_after_the_other(running: Node) -> None:
+    """What LiteLLM still leaves alone answers once it is back, if nobody else does."""
+    gateway = running
+    until(lambda: gateway.chat("hello")[0] == 200, interval=0.2)
+    gateway.kill("chat")
+    assert {status for status, *_ in json.loads(load(gateway, 8, 4))} == {200}
+    gateway.engine("chat")
+    # What an engine lists is known for two seconds, and so is that it did not answer.
+    time.sleep(2)
+    gateway.kill("chat-b")
+    found = json.loads(load(gateway, 8, 2))
+    assert {(status, route) for status, route, *_ in found} == {(200, "chat")}
 
 
 def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> None:

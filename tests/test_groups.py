@@ -301,17 +301,6 @@ def test_a_name_answers_while_its_replicas_restart() -> None:
     ]
 
 
-def test_gateway_asks_a_replica_again_before_the_next_one_stops() -> None:
-    """For up to a minute it leaves one alone that was down at a check."""
-    served = SWITCH.replace("services: {", "services: {gateway: {node: spark1}, ")
-    change = reviewed(served, served.replace(*SMALLER))
-    assert change.seconds is None
-    waits = [str(step) for step in change.order if str(step).startswith("wait ")]
-    assert waits == [
-        "wait until these serve, and 120 s more, until the gateway asks them again: spark1"
-    ]
-
-
 def test_a_name_that_a_model_has_no_more() -> None:
     model = "gpt-oss-20b, context_length: 65536"
     named = SWITCH.replace(model, f"{model}, aliases: [assistant, helper]")

@@ -16,7 +16,7 @@ from cluster import llama_cpp
 from cluster.gateway import Gateway, serving
 from cluster.load import CUT, SERVED, Load
 from cluster.results import record
-from cluster.upgrade import measured, steps, wait_longer
+from cluster.upgrade import measured, steps
 from conftest import Command
 from proxied import require_litellm
 from waiting import until
@@ -112,7 +112,6 @@ def test_change_of_two_replicas(gateway: Gateway, tmp_path: Path, sparkgen: Comm
             gateway.launch(own[node], node)
         elif text.startswith("wait until these serve"):
             until(lambda: gateway.answers(own[node]), SECONDS)
-            wait_longer(text)
         else:
             assert text.startswith("copy the folder"), text
 

@@ -15,7 +15,7 @@ from cluster.machines import Machine
 from cluster.results import record
 from cluster.sites import FOLDER
 from cluster.stack import load
-from cluster.upgrade import carry_out, measured, wait_longer
+from cluster.upgrade import carry_out, measured
 from conftest import Command
 from proxied import LITELLM
 
@@ -140,7 +140,6 @@ def test_change(change: str, site: Site, tmp_path: Path, sparkgen: Command) -> N
         # Beside the gateway it listens on the loopback alone.
         health = "for a in $(hostname) localhost; do curl -sf http://$a:8080/health && exit; done"
         site.wait(lambda: machine.run("sh", "-c", health).returncode == 0)
-        wait_longer(text)
 
     others = {
         "build and load the image first": load_image,

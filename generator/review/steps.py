@@ -18,7 +18,6 @@ from generator.review.cables import Plugged, cables_of, moves
 from generator.review.changes import FileChange
 from generator.review.nodes import NodeReview
 from generator.review.serving import Serving, Wave
-from generator.services.gateway import HEALTH_SECONDS, Gateway
 from generator.site import Node, Site, first_part
 
 
@@ -126,7 +125,7 @@ def _starts(change: Change, serving: Serving) -> Iterator[Step]:
     heads: tuple[str, ...] = ()
     for index, wave in enumerate(serving.waves):
         if index:
-            yield Step(f"wait until these serve{_asked_again(change.site)}", heads)
+            yield Step("wait until these serve", heads)
             yield from _stopped(serving, [wave])
             if gone := tuple(name for name in change.named("removed") if name in serving.later):
                 yield Step("install.sh --uninstall", gone)
@@ -134,13 +133,6 @@ def _starts(change: Change, serving: Serving) -> Iterator[Step]:
             yield from _grouped((node, node.steps) for node in nodes)
         yield from _started(wave.starts)
         heads = tuple(group.head.name for group in wave.starts)
-
-
-def _asked_again(site: Site) -> str:
-    """The gateway leaves an engine that failed a check alone until a later one, a minute apart."""
-    if Gateway.of(site) is None:
-        return ""
-    return f", and {2 * HEALTH_SECONDS} s more, until the gateway asks them again"
 
 
 def _stopped(serving: Serving, waves: Iterable[Wave]) -> Iterator[Step]:

@@ -56,12 +56,6 @@ def _as_told(command: str = "") -> Action:
     return lambda machine, text, _: _run(machine, command or text)
 
 
-def wait_longer(text: str) -> None:
-    """What a step says that is to be waited once the engines serve."""
-    if found := re.search(r"and (\d+) s more", text):
-        time.sleep(int(found[1]))
-
-
 def _engine(verb: str) -> Action:
     return lambda machine, text, _: _run(machine, f"systemctl {verb} {unit(text)}")
 

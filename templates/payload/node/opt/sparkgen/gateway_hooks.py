@@ -45,11 +45,19 @@ class Hooks(CustomLogger):
     ):
         """Leave out engines that have something else loaded, and those that failed this request.
 
-        One that has just gone has least to do, and is not left alone yet when they come back.
+        One that has just gone has least to do, and is not left alone yet when they come back. Where
+        that leaves nobody, one that LiteLLM leaves alone is asked if it is there again.
         """
-        loaded = [each for each in healthy_deployments if not await self.instead(each)]
         met = failed(request_kwargs or {})
-        return [each for each in loaded if each["model_info"]["id"] not in met] or loaded
+        loaded = [each for each in healthy_deployments if not await self.instead(each)]
+        others = [each for each in loaded if each["model_info"]["id"] not in met]
+        return others or await self.back(model, met) or loaded
+
+    async def back(self, name, met):
+        """The engines that list a name, whatever became of earlier requests and checks."""
+        own = [each for each in self.deployments() if each["model_name"] == name]
+        others = [each for each in own if each["model_info"]["id"] not in met]
+        return [each for each in others if name in await self.loaded(*address(each))]
 
     async def async_post_call_failure_hook(
         self, request_data, original_exception, user_api_key_dict, traceback_str=None
