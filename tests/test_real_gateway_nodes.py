@@ -120,7 +120,10 @@ def test_gateway_is_killed(container: str, site: Site) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_change(change: str, site: Site, tmp_path: Path, sparkgen: Command) -> None:
-    """Carried out as `diff` says, a name of two replicas is without an answer for seconds."""
+    """Carried out as `diff` says, a request waits no longer than an engine may take to stop.
+
+    One that the engine has just then may be answered by the other only when that has ended.
+    """
     file = tmp_path / "tiny.yaml"
     file.write_text(site.file.read_text())
     assert sparkgen("build", file, cwd=tmp_path).code == 0
@@ -151,5 +154,5 @@ def test_change(change: str, site: Site, tmp_path: Path, sparkgen: Command) -> N
         site.wait(lambda: site.answers("other"))
     site.file.write_text(file.read_text())
     fault, seen = f"as diff says: {change}", "the longest time between two answers of two replicas"
-    record(ENGINE, fault, seen, downtime.seconds, MINUTE)
-    assert downtime.seconds < MINUTE
+    record(ENGINE, fault, seen, downtime.seconds, MINUTE + RESTART)
+    assert downtime.seconds < MINUTE + RESTART
