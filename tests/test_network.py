@@ -81,11 +81,12 @@ def test_waits_for_as_long_as_it_takes(lab_mesh: Fabric, tmp_path: Path) -> None
             lab_mesh.set_mtu("spark1", "enp1s0f0np0", 9000)
             assert waiting.wait(20) == 0
         said.seek(0)
-        assert said.read().splitlines() == [
-            "the fabric of spark1 is not ready yet:",
-            "cable 1: the MTU of enp1s0f0np0 is 1500, not 9000",
-            "the fabric of spark1 is ready",
-        ]
+        lines = said.read().splitlines()
+        fault = "cable 1: the MTU of enp1s0f0np0 is 1500, not 9000"
+        assert lines[:2] == ["the fabric of spark1 is not ready yet:", fault]
+        # On a busy machine a peer may answer late for once, which is said in between.
+        assert lines.count(fault) == 1
+        assert lines[-1] == "the fabric of spark1 is ready"
 
 
 def all_faults(nodes: Fabric) -> dict[str, list[str]]:

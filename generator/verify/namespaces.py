@@ -243,9 +243,18 @@ class Fabric:
 
     def ping_all(self) -> list[str]:
         """Send a full frame each way over every half of every cable; return what is wrong."""
-        with ThreadPoolExecutor(_PARALLEL) as pool:
-            lost = list(pool.map(lambda pair: self._ping(*pair), self._pairs()))
-        return [*self._doubled(), *itertools.chain.from_iterable(lost)]
+        lost = {pair: [""] for pair in self._pairs()}
+        # On a busy machine an answer may be late: who has none is asked again once all the others
+        # have been, and for longer.
+        for seconds in (1, 2, 4):
+            with ThreadPoolExecutor(_PARALLEL) as pool:
+                ping = partial(self._ping, seconds=seconds)
+                lost = {
+                    pair: found
+                    for pair, found in zip(lost, pool.map(ping, lost), strict=True)
+                    if found
+                }
+        return [*self._doubled(), *itertools.chain.from_iterable(lost.values())]
 
     def unaddressed(self) -> set[Plug]:
         """Return the cabled interfaces that have no address."""
@@ -299,15 +308,14 @@ class Fabric:
             for port, other in same or itertools.product(switched[a], switched[b]):
                 yield (a, port), (b, other)
 
-    def _ping(self, source: Plug, target: Plug) -> list[str]:
+    def _ping(self, pair: tuple[Plug, Plug], seconds: int) -> list[str]:
+        source, target = pair
         node, interface = source
         # Without the headers of IPv4 and ICMP.
         size = self.interfaces[node][interface].mtu - 28
         lost = []
         for address in self.interfaces[target[0]][target[1]].addresses:
-            # On a busy machine an answer may be late: who has none is asked again, for longer.
-            ping = partial(self._ping_once, source, size, address.ip)
-            if reason := ping(1) and ping(2):
+            if reason := self._ping_once(source, size, address.ip, seconds):
                 lost.append(f"{node} {interface} -> {target[0]} {address.ip}: {reason}")
         return lost
 
