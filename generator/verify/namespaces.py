@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
@@ -49,6 +48,11 @@ _BASELINE = ["net.ipv4.ip_forward = 0", "net.ipv4.ping_group_range = 0 0"] + [
         (f"ipv6.conf.{scope}.disable_ipv6", 1),
     )
 ]
+
+# All namespaces share one socket per CPU for their ICMP replies. A reply to a node that a wrong
+# cable does not reach counts against its buffer until ARP gives up, by default after three seconds:
+# eight full frames, and no node of any namespace answers (ipv4_icmp_sk in net/ipv4/icmp.c).
+_NEIGHBOURS = "retrans 100"
 
 _WITHOUT_EFFECT = {
     ("Link", "WakeOnLan"),
@@ -243,18 +247,9 @@ class Fabric:
 
     def ping_all(self) -> list[str]:
         """Send a full frame each way over every half of every cable; return what is wrong."""
-        lost = {pair: [""] for pair in self._pairs()}
-        # On a busy machine an answer may be late: who has none is asked again once all the others
-        # have been, and for longer.
-        for seconds in (1, 2, 4):
-            with ThreadPoolExecutor(_PARALLEL) as pool:
-                ping = partial(self._ping, seconds=seconds)
-                lost = {
-                    pair: found
-                    for pair, found in zip(lost, pool.map(ping, lost), strict=True)
-                    if found
-                }
-        return [*self._doubled(), *itertools.chain.from_iterable(lost.values())]
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            lost = list(pool.map(lambda pair: self._ping(*pair), self._pairs()))
+        return [*self._doubled(), *itertools.chain.from_iterable(lost)]
 
     def unaddressed(self) -> set[Plug]:
         """Return the cabled interfaces that have no address."""
@@ -308,21 +303,20 @@ class Fabric:
             for port, other in same or itertools.product(switched[a], switched[b]):
                 yield (a, port), (b, other)
 
-    def _ping(self, pair: tuple[Plug, Plug], seconds: int) -> list[str]:
-        source, target = pair
+    def _ping(self, source: Plug, target: Plug) -> list[str]:
         node, interface = source
         # Without the headers of IPv4 and ICMP.
         size = self.interfaces[node][interface].mtu - 28
         lost = []
         for address in self.interfaces[target[0]][target[1]].addresses:
-            if reason := self._ping_once(source, size, address.ip, seconds):
+            if reason := self._unanswered(source, size, address.ip):
                 lost.append(f"{node} {interface} -> {target[0]} {address.ip}: {reason}")
         return lost
 
-    def _ping_once(self, source: Plug, size: int, address: IPv4Address, seconds: int) -> str:
-        """Return why a ping from an interface failed; nothing if it was answered."""
+    def _unanswered(self, source: Plug, size: int, address: IPv4Address) -> str:
+        """Return why no ping of two seconds from an interface was answered; nothing if one was."""
         node, interface = source
-        options = f"-n -c 1 -W {seconds} -M do -s {size} -I {interface} {address}".split()
+        options = f"-n -c 1 -i 0.5 -w 2 -M do -s {size} -I {interface} {address}".split()
         # Without the host name of the node, which costs more programs than the ping.
         command = ["ip", "netns", "exec", self.namespace(node), "ping", *options]
         ping = subprocess.run(command, timeout=60, capture_output=True, text=True)
@@ -355,6 +349,7 @@ class Fabric:
         ways = []
         for interface, (addresses, mtu, routes) in self.interfaces[node].items():
             commands.append(f"link set {interface} mtu {mtu} up")
+            commands.append(f"ntable change name arp_cache dev {interface} {_NEIGHBOURS}")
             # networkd gives no address to an interface without a carrier.
             if (node, interface) in self._bridges:
                 commands += [f"address add {address} dev {interface}" for address in addresses]

@@ -59,7 +59,8 @@ check_halves() {
 
 check_peer() {
   local interface=$1 size=$2 address=$3 node=$4 cable=$5
-  timeout 5 ping -q -c 1 -W 2 -M 'do' -s "$size" -I "$interface" "$address" >/dev/null 2>&1 ||
+  # Until the first answer, for two seconds.
+  timeout 5 ping -q -c 1 -i 0.5 -w 2 -M 'do' -s "$size" -I "$interface" "$address" >/dev/null 2>&1 ||
     echo "cable $cable: $node ($address) does not answer $size bytes on $interface"
 }
 
