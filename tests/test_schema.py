@@ -17,6 +17,7 @@ from generator.pipeline import Reading, read_site
 from generator.resources import ROOT
 from generator.sitefile import sections, source, validation
 from generator.sitefile.conformity import conforms
+from generator.sitefile.possible_kinds import possible_kinds
 from generator.sitefile.text_types import FORMS
 from generator.sitefile.typed_values import as_typed
 
@@ -318,3 +319,35 @@ def test_conformity_of_data_with_a_mistake_is_what_cerberus_finds_it() -> None:
         said.append((both(data), place))
     assert [place for (ours, theirs), place in said if ours != theirs] == []
     assert {ours for (ours, _), _ in said} == {True, False}
+
+
+def _unfinished(nodes: str, cables: str = "", groups: str = "") -> dict[str, Any]:
+    return {
+        "nodes": [{"name": name} for name in nodes],
+        "cabling": [{"endpoints": [f"{a}:p0", f"{b}:p1"]} for a, b in cables.split()],
+        **({"groups": [{"nodes": list(group)} for group in groups.split()]} if groups else {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "kinds"),
+    [
+        ({}, ["single", "direct", "pairs", "ring", "switch"]),
+        (_unfinished("a"), ["single"]),
+        (_unfinished("ab"), ["direct", "switch"]),
+        (_unfinished("ab", "ab"), ["direct"]),
+        (_unfinished("ab", "as bs"), ["switch"]),
+        (_unfinished("abc"), ["ring", "switch"]),
+        (_unfinished("abcd", "ab bc cd da"), ["ring"]),
+        (_unfinished("abcdefghi"), ["switch"]),
+        (_unfinished("abcd", "ab cd", "ab cd"), ["pairs"]),
+        (_unfinished("abcd", "ab", "ab c d"), ["direct"]),
+        (_unfinished("abcd", "ab bc ca", "abc d"), ["ring"]),
+        (_unfinished("abcd", "as bs cs ds", "ab cd"), ["switch"]),
+        (_unfinished("abcd", "", "a b c d"), ["single"]),
+        ({"nodes": ["a", {"name": []}], "cabling": "none", "groups": 3}, ["direct", "switch"]),
+        ({"nodes": [{"name": "a"}, None], "cabling": [3, {"endpoints": [1]}]}, ["direct"]),
+    ],
+)
+def test_possible_kinds_are_what_nodes_and_cables_say(data: Any, kinds: list[str]) -> None:
+    assert possible_kinds(data) == kinds

@@ -116,7 +116,7 @@ MISTAKES = (
     ),
     Worst(
         *("pair-chatbot", "  kind: direct\n", "", "SG102"),
-        *("write 'kind: direct or switch'", False, "topology:"),
+        *("write 'kind: direct'", False, "topology:"),
     ),
     Worst(
         *("pair-llamacpp", "    layers: 94\n", "", "SG102"),

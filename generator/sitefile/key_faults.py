@@ -1,7 +1,7 @@
 """Findings SG1xx, each from an error that Cerberus reports."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import cerberus
@@ -46,9 +46,11 @@ from generator.sitefile.meanings import (
     meant_key,
     meant_value,
     one_of_several,
+    several_meant,
     unwrapped,
     wrapped,
 )
+from generator.sitefile.possible_kinds import possible_kinds
 from generator.sitefile.source import value_at
 from generator.sitefile.text_types import FORM_HELP, valid_text
 from generator.sitefile.typed_values import as_typed
@@ -64,11 +66,12 @@ def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
     if error.code == UNKNOWN:
         return _unknown_key(error, path, value_at(data, path[:-1]))
     if error.code == REQUIRED:
-        nodes = value_at(data, ("nodes",))
-        return _missing_key(path, len(nodes) if isinstance(nodes, list) else 0)
+        return _missing_key(path, data)
     if error.rule == "excludes":
         return _excluded(error, path, value_at(data, path[:-1]))
     made = _BY_RULE.get(error.rule, _form_fault)(error, path)
+    if made.rule == "SG108" and path == _TOPOLOGY:
+        return replace(made, help=f"for example {_topology_text(data)}")
     if made.rule == "SG106" and rules_at(path).get("check_with") == "node_name":
         made = _of_a_node(made, error.value, data)
     return made if made.at_key else in_plain_characters(made, error.value)
@@ -110,7 +113,9 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     elsewhere = "" if near or not known else under or aliases.elsewhere(key)
     if meant == "endpoints" and key.lower() not in ("ends", "endpoints"):
         near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
-    help_text = (
+    several = several_meant((*path[:-1], near[0]), error.value) if near else ""
+    sure = [] if several else sure
+    help_text = several or (
         f"did you mean {listed(map(repr, near))}?"
         if near
         else elsewhere or f"the keys here are {listed(every, 'and')}"
@@ -131,13 +136,15 @@ def _move(path: KeyPath, home: str, error: Any) -> tuple[Proposal, ...]:
     return ((Remove(path), Add(place, as_typed(error.value, rules_at(place)))),)
 
 
-def _kinds_of(nodes: int, facts: Any) -> Iterator[str]:
-    """The topologies that so many nodes can have."""
-    yield from (kind for kind, (least, most) in facts["joins"].items() if least <= nodes <= most)
-    yield from facts["switched"]
+_TOPOLOGY = ("topology",)
 
 
-def _missing_key(path: KeyPath, nodes: int) -> Finding:
+def _topology_text(data: Any) -> str:
+    """The topology as the cables say it."""
+    return f"'topology: {{kind: {possible_kinds(data)[0]}}}'"
+
+
+def _missing_key(path: KeyPath, data: Any) -> Finding:
     key = str(path[-1])
     message = f"the key '{key}' is missing"
     if path[:-1]:
@@ -147,8 +154,10 @@ def _missing_key(path: KeyPath, nodes: int) -> Finding:
     if path[:2] == ("model", "architecture"):
         # Any number would be a guess.
         help_text = f"write '{key}: N' from the model's config.json, as 'sparkgen model' reads it"
+    elif path == _TOPOLOGY:
+        help_text = f"write {_topology_text(data)}"
     elif path == ("topology", "kind"):
-        help_text = f"write 'kind: {listed(_kinds_of(nodes, rules['meta']))}'"
+        help_text = f"write 'kind: {listed(possible_kinds(data))}'"
     only = rules.get("allowed", ())
     return fault(
         "SG102",

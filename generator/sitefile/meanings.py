@@ -20,6 +20,7 @@ from generator.sitefile.key_rules import (
     rules_of_key,
     types_of,
 )
+from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Plain
 from generator.sitefile.text_types import form_fault
 from generator.sitefile.typed_values import as_typed
@@ -122,8 +123,28 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
 
 def one_of_several(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, None] | None:
     """What to write in place of a list, of what a site has once."""
-    said = rules_at(path).get("meta", {}).get("several")
-    return (said, None) if said and isinstance(value, list) and "list" not in types else None
+    said = several_meant(path, value) if "list" not in types else ""
+    return (said, None) if said else None
+
+
+def several_meant(path: KeyPath, value: Any) -> str:
+    """What to write for a list or a mapping of several, under the name of what a site has once."""
+    entries = list(value.values()) if isinstance(value, dict) else value
+    are_several = isinstance(entries, list) and len(entries) > 1
+    if isinstance(value, dict):
+        are_several = are_several and all(isinstance(entry, dict) for entry in entries)
+    if not are_several or is_valid(path, value):
+        return ""
+    rules = rules_at(path)
+    in_groups = _EACH_IN_A_GROUP if rules.get("excludes") == GROUPS else ""
+    said: str = rules.get("meta", {}).get("several", in_groups)
+    return said
+
+
+_EACH_IN_A_GROUP = (
+    f"write '{GROUPS}' in place of 'model' and 'engine': "
+    "a list, each with a name, nodes, a model and an engine"
+)
 
 
 def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:

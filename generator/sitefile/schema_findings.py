@@ -13,6 +13,7 @@ from generator.sitefile import aliases
 from generator.sitefile.key_faults import REQUIRED, UNKNOWN, fault, finding_of
 from generator.sitefile.key_rules import rules_at, section_of, types_of
 from generator.sitefile.lost_sections import LostSection, is_explained, lost_sections
+from generator.sitefile.meanings import several_meant
 from generator.sitefile.moved_keys import Misplaced, misplaced
 from generator.sitefile.sections import GROUPS, SECTIONS
 from generator.sitefile.source import Document, value_at
@@ -92,7 +93,7 @@ def _without_cascades(
     for error in flat:
         if error.code == UNKNOWN:
             *parents, key = error.document_path
-            misspelt.setdefault(tuple(parents), []).append(str(key))
+            misspelt.setdefault(tuple(parents), []).extend(_meant(str(key), error.value))
             moved.add((section_of(str(key), tuple(parents)), key))
     for error in flat:
         path = tuple(error.document_path)
@@ -108,6 +109,12 @@ def _without_cascades(
         if error.rule == "nullable" and path in empty:
             continue
         yield path, finding_of(error, path, data)
+
+
+def _meant(key: str, value: Any) -> tuple[str, ...]:
+    """What an unknown key may be: groups, too, where several stand under the name of one."""
+    several = any(did_you_mean(key, [one]) and several_meant((one,), value) for one in _OF_BOTH)
+    return (key, GROUPS) if several else (key,)
 
 
 def _is_called_otherwise(path: KeyPath, siblings: Collection[str]) -> bool:

@@ -1,0 +1,60 @@
+"""Which kinds of topology the nodes and cables of a site file can have that names none."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generator.sitefile.key_rules import rules_at
+from generator.sitefile.sections import GROUPS
+from generator.sitefile.source import value_at
+
+Cables = list[tuple[str, ...]]
+
+
+def possible_kinds(data: Any) -> list[str]:
+    """The kinds, the likeliest first; whatever else is wrong with the data."""
+    rules = rules_at(("topology", "kind"))
+    names = [str(value_at(node, ("name",))) for node in _entries(data, "nodes")]
+    cables = [
+        tuple(str(end).partition(":")[0] for end in _entries(cable, "endpoints"))
+        for cable in _entries(data, "cabling")
+    ]
+    if not names:
+        return list(rules["allowed"])
+    return list(_fitting(names, cables, _groups(data), rules["meta"]))
+
+
+def _fitting(
+    names: list[str], cables: Cables, groups: list[int], facts: Mapping[str, Any]
+) -> Iterator[str]:
+    if cables and all(any(end not in names for end in cable) for cable in cables):
+        yield from facts["switched"]
+        return
+    count = len(names)
+    if groups and cables:
+        # The others are alone in their groups.
+        count = len({end for cable in cables for end in cable})
+    elif groups and max(groups) == 1:
+        count = 1
+    if groups and count > 2 and _are_pairs(cables):
+        yield from facts["groups_alone"]
+        return
+    joined = [kind for kind, (least, most) in facts["joins"].items() if least <= count <= most]
+    yield from joined
+    if not (joined and (cables or count == 1)):
+        yield from facts["switched"]
+
+
+def _are_pairs(cables: Cables) -> bool:
+    """Whether each cabled node has one other at its cables."""
+    joined = {frozenset(cable) for cable in cables}
+    return len({end for pair in joined for end in pair}) == 2 * len(joined)
+
+
+def _groups(data: Any) -> list[int]:
+    """How many nodes each group has; nothing where there are none."""
+    return [len(_entries(group, "nodes")) for group in _entries(data, GROUPS)]
+
+
+def _entries(data: Any, key: str) -> list[Any]:
+    found = value_at(data, (key,))
+    return found if isinstance(found, list) else []
