@@ -24,6 +24,8 @@ from declared import a_model, an_engine
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.fit.caches import Split, cache
+from generator.fit.complete import complete
+from generator.fit.formulas import CACHED
 from generator.fit.kinds import count_kinds
 from generator.fit.paging import Kind, Pages, pool
 from generator.fit.requested import requested
@@ -85,13 +87,14 @@ def _case(name: str, dtype: str, tensor: int, version: str) -> tuple[Case, list[
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     shape = known_shape(checkpoint)
-    if not shape.layers or shape.lacks or shape.unlike:
+    whole = complete(shape)
+    if whole is None or shape.unlike:
         return None
     engine = an_engine(version=version, args={"enable-prefix-caching": True})
-    wanted = requested(a_model(name=name, context_length=8192, kv_cache_dtype=dtype), engine, None)
+    wanted = requested(a_model(name=name), engine, 8192, CACHED[dtype])
     kinds = count_kinds(shape, 0, shape.layers)
     split = Split(kinds, kinds, tensor, 1, 0, 0.0)
-    made = cache(shape, split, wanted, ENGINE_TRAITS["vllm"].paging)
+    made = cache(whole, split, wanted, ENGINE_TRAITS["vllm"].paging)
     pages = [page for page in made.pages if page.layers]
     if len(pages) < 2:
         return None

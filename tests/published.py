@@ -16,13 +16,14 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.fit import formulas
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.caches import Cache, Split, cache
+from generator.fit.complete import complete
 from generator.fit.formulas import CACHED, GB, GIB
 from generator.fit.kinds import count_kinds
 from generator.fit.parts import parts
-from generator.fit.requested import requested
+from generator.fit.requested import element_bytes, requested
 from generator.models.architecture import GATED_DELTA, Recurrent, Shape, known_shape
 from generator.records import replace
-from generator.sitefile.declaration import Parallel
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
 
 CONSELARA = "https://conselara.dev/notes/dgx-spark-benchmarks/"
 PROFILER = "https://github.com/vllm-project/vllm/pull/10511"
@@ -178,15 +179,12 @@ def cache_kib(name: str) -> float:
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     shape = known_shape(checkpoint)
-    layers = shape.attention_layers
-    assert layers
     if shape.mla:
         elements = formulas.latent_cache_elements(shape.mla.kv_rank, shape.mla.rope)
     else:
-        assert shape.kv_heads
         assert shape.head_dim
         elements = formulas.grouped_cache_elements(shape.kv_heads, shape.head_dim, 1)
-    return layers * elements * CACHED["bf16"] / 1024
+    return shape.attention_layers * elements * CACHED["bf16"] / 1024
 
 
 def one_sequence_gib(name: str, context: int, parallel: Parallel) -> float:
@@ -276,15 +274,10 @@ def held_states(
     **args: str,
 ) -> int:
     """Bytes of so many states that SGLang is told to hold."""
-    known = known_shape_of(name)
-    assert known.layers
-    kinds = count_kinds(known, 0, known.layers)
     engine = an_engine(name="sglang", version="0.5.23", args={"max-mamba-cache-size": count} | args)
     drafts = {"speculative": {"method": "mtp", "tokens": drafted}} if drafted else {}
-    model = a_model(name=name, context_length=8192, max_sequences=sequences, **drafts)
-    return cache(
-        known, Split(kinds, kinds, tensor, 1, 0, 0.0), requested(model, engine, None), None
-    ).fixed
+    model = a_model(name=name, max_sequences=sequences, **drafts)
+    return cache_of(known_shape_of(name), model, engine, tensor).fixed
 
 
 def cached(name: str, published: float, source: str, tolerance: float = 0.001) -> Figure:
@@ -314,14 +307,10 @@ def a_block(
     """Tokens of a block, which vLLM makes as large as a recurrent state."""
 
     def ours() -> float:
-        known = known_shape_of(name)
         engine = an_engine(version="0.30.0", args={"enable-prefix-caching": True})
         drafts = {"speculative": {"method": "mtp", "tokens": drafted}} if drafted else {}
-        model = a_model(name=name, context_length=8192, kv_cache_dtype=kv, **drafts)
-        assert known.layers
-        kinds = count_kinds(known, 0, known.layers)
-        split = Split(kinds, kinds, tensor, 1, 0, 0.0)
-        found = cache(known, split, requested(model, engine, None), ENGINE_TRAITS["vllm"].paging)
+        model = a_model(name=name, kv_cache_dtype=kv, **drafts)
+        found = cache_of(known_shape_of(name), model, engine, tensor)
         return float(max(pages.block for pages in found.pages if pages.kind == "state"))
 
     return Figure(what, published, "tokens", source, 0.001, ours, MIXED)
@@ -331,17 +320,8 @@ def compressed_block(published: int, layers: int, kind: str, index: int) -> Figu
     """Bytes of a block in one of the groups of DeepSeek-V4's pool."""
 
     def ours() -> float:
-        known = known_shape_of("deepseek-v4-flash")
-        assert known.layers
-        kinds = count_kinds(known, 0, known.layers)
-        model = a_model(name="deepseek-v4-flash", context_length=8192, kv_cache_dtype="fp8")
-        engine = an_engine(version="0.28.1")
-        found = cache(
-            known,
-            Split(kinds, kinds, 2, 1, 0, 0.0),
-            requested(model, engine, None),
-            ENGINE_TRAITS["vllm"].paging,
-        )
+        model = a_model(name="deepseek-v4-flash", kv_cache_dtype="fp8")
+        found = cache_of(known_shape_of("deepseek-v4-flash"), model, an_engine(version="0.28.1"), 2)
         group = found.pools[0].groups[index]
         return float(sum(ceil(p.layers / group.count) * p.page for p in group.pages))
 
@@ -351,14 +331,8 @@ def compressed_block(published: int, layers: int, kind: str, index: int) -> Figu
 
 def llama_cpp_mib(name: str, context: int, sequences: int, kind: str, step: int) -> float:
     """What llama.cpp allocates for one kind of layers, in MiB."""
-    known = known_shape_of(name)
-    assert known.layers
-    kinds = count_kinds(known, 0, known.layers)
     engine = an_engine(name="llama.cpp", version="0.5.0-dev", args={"ubatch-size": step})
-    model = a_model(name=name, context_length=context, max_sequences=sequences)
-    split = Split(kinds, kinds, 1, 1, 0, 0.0)
-    wanted = requested(model, engine, None)
-    found = cache(known, split, wanted, ENGINE_TRAITS["llama.cpp"].paging)
+    found = cache_of(known_shape_of(name), a_model(name=name, max_sequences=sequences), engine)
     pool = next(
         pool for pool, pages in zip(found.pools, found.pages, strict=True) if pages.kind == kind
     )
@@ -367,13 +341,24 @@ def llama_cpp_mib(name: str, context: int, sequences: int, kind: str, step: int)
 
 def states_mib(recurrent: Recurrent, sequences: int) -> float:
     """What llama.cpp allocates for the states of so many sequences, in MiB."""
-    whole = replace(known_shape_of("qwen3.5-9b"), recurrent=recurrent)
-    kinds = count_kinds(whole, 0, 32)
-    model = a_model(name="qwen3.5-9b", context_length=8192, max_sequences=sequences)
-    wanted = requested(model, an_engine(name="llama.cpp", version="0.5.0-dev"), None)
-    pages = cache(whole, Split(kinds, kinds, 1, 1, 0, 0.0), wanted, None).pages
+    known = known_shape_of("qwen3.5-9b")
+    others = known.layers - recurrent.layers
+    shape = replace(known, recurrent=recurrent, attention_layers=others)
+    model = a_model(name="qwen3.5-9b", max_sequences=sequences)
+    pages = cache_of(shape, model, an_engine(name="llama.cpp", version="0.5.0-dev")).pages
     held = sum(each.page * each.blocks for each in pages if each.kind == "state")
     return sequences * recurrent.layers * held / 2**20
+
+
+def cache_of(shape: Shape, model: DeclaredModel, engine: DeclaredEngine, tensor: int = 1) -> Cache:
+    """What one of so many tensor ranks caches."""
+    whole, element = complete(shape), element_bytes(model)
+    assert whole
+    assert element
+    kinds = count_kinds(shape, 0, shape.layers)
+    split = Split(kinds, kinds, tensor, 1, 0, 0.0)
+    wanted = requested(model, engine, 8192, element)
+    return cache(whole, split, wanted, ENGINE_TRAITS[engine.name].paging)
 
 
 def known_shape_of(name: str) -> Shape:
@@ -461,17 +446,9 @@ def keys_and_values_gib(tokens: int, tensor: int) -> float:
     Source: SGLang 0.5.23, mem_cache/qsa_kv_pool.py, `QSATokenToKVPool`: the pool that it derives
     from logs its size; model_executor/pool_configurator.py, line 532, counts the index besides.
     """
-    known = known_shape_of(_NEXT)
-    assert known.layers
-    kinds = count_kinds(known, 0, known.layers)
-    wanted = requested(
-        a_model(name=_NEXT, context_length=8192), an_engine(name="sglang", version="0.5.23"), None
-    )
-    pages, _ = (
-        each
-        for each in cache(known, Split(kinds, kinds, tensor, 1, 0, 0.0), wanted, None).pages
-        if each.kind == "full"
-    )
+    engine = an_engine(name="sglang", version="0.5.23")
+    held = cache_of(known_shape_of(_NEXT), a_model(name=_NEXT), engine, tensor)
+    pages, _ = (each for each in held.pages if each.kind == "full")
     return tokens * pages.layers * pages.page / GIB
 
 
@@ -1627,21 +1604,16 @@ FIGURES = (
 
 def blocks_of(name: str, context: int, version: str) -> int:
     """Blocks of one sequence in vLLM's pool."""
-    return cache_of(name, version).pools[0].blocks(context, 0)
+    return paged_cache(name, version).pools[0].blocks(context, 0)
 
 
 def block_of(name: str, version: str) -> int:
     """Tokens of a block."""
-    return max(pages.block for pages in cache_of(name, version).pages if pages.kind == "full")
+    return max(pages.block for pages in paged_cache(name, version).pages if pages.kind == "full")
 
 
-def cache_of(name: str, version: str) -> Cache:
-    known = known_shape_of(name)
-    assert known.layers
-    kinds = count_kinds(known, 0, known.layers)
-    wanted = requested(a_model(name=name), an_engine(version=version), None)
-    split = Split(kinds, kinds, 1, 1, 0, 0.0)
-    return cache(known, split, wanted, ENGINE_TRAITS["vllm"].paging)
+def paged_cache(name: str, version: str) -> Cache:
+    return cache_of(known_shape_of(name), a_model(name=name), an_engine(version=version))
 
 
 def room_beside(
@@ -2018,13 +1990,12 @@ RUNS = (
 def parameters(name: str) -> float:
     """Parameters of a model, summed up by the formulas."""
     shape = known_shape_of(name)
-    part = parts(shape)
+    whole = complete(shape)
+    assert whole
+    part = parts(whole)
     assert part
-    assert shape.layers
-    assert shape.hidden_size
-    assert shape.vocab_size
     kinds = count_kinds(shape, 0, shape.layers)
-    tables = shape.hidden_size * shape.vocab_size * (1 if shape.tied_embeddings else 2)
+    tables = whole.hidden_size * whole.vocab_size * (1 if shape.tied_embeddings else 2)
     return (
         tables
         + kinds.attention * part.attention.all

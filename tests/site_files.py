@@ -156,12 +156,12 @@ _ARGUMENTS = st.fixed_dictionaries(
 
 
 class _Shape(NamedTuple):
-    """What decides how a model can be split; None is unknown, no experts is a dense model."""
+    """What decides how a model can be split; no KV heads are latent, no experts a dense model."""
 
-    layers: int | None
-    heads: int | None
+    layers: int
+    heads: int
     kv_heads: int | None
-    experts: int | None
+    experts: int
 
 
 class _Plan(NamedTuple):
@@ -224,11 +224,10 @@ def reading_of(raw: bytes) -> Reading:
 
 def _with_a_model_of_any_size(file: SiteFile, shape: "_Shape") -> SiteFile:
     """The same with a model that is split in the same way, and whose size nobody knows."""
-    heads = shape.heads or 1
     architecture = {
         "layers": shape.layers,
-        "heads": heads,
-        "kv_heads": shape.kv_heads or heads,
+        "heads": shape.heads,
+        "kv_heads": shape.kv_heads or shape.heads,
         **({"experts": shape.experts} if shape.experts else {}),
     }
     model = {key: value for key, value in file["model"].items() if key != "name"}
@@ -449,12 +448,13 @@ def _catalog_models(draw: Draw) -> tuple[dict[str, Any], _Shape]:
     assert checkpoint
     known = checkpoint.architecture
     latent = known.facts.get("attention", {}).get("kv_replicated", False)
-    experts = known.experts or (0 if known.layers else None)
     context = st.integers(_SHORTEST_CONTEXT, checkpoint.max_context or 10**6)
     model = draw(
         st.fixed_dictionaries({"name": st.just(name)}, optional={"context_length": context})
     )
-    return model, _Shape(known.layers, known.heads, None if latent else known.kv_heads, experts)
+    return model, _Shape(
+        known.layers, known.heads, None if latent else known.kv_heads, known.experts or 0
+    )
 
 
 @st.composite
@@ -513,7 +513,7 @@ def _layouts(count: int, shape: _Shape) -> Iterator[dict[str, int]]:
     """The sizes that split a model of that shape over so many nodes."""
     divisors = [n for n in range(1, count + 1) if count % n == 0]
     for tensor in divisors:
-        if shape.heads and shape.heads % tensor:
+        if shape.heads % tensor:
             continue
         kv_heads = shape.kv_heads or 1
         if kv_heads % tensor and tensor % kv_heads:
@@ -521,7 +521,7 @@ def _layouts(count: int, shape: _Shape) -> Iterator[dict[str, int]]:
         for pipeline in (n for n in divisors if count % (tensor * n) == 0):
             data = count // (tensor * pipeline)
             dense = shape.experts == 0 and data > 1 and tensor * pipeline > 1
-            if not dense and pipeline <= (shape.layers or count):
+            if not dense and pipeline <= shape.layers:
                 yield {"tensor": tensor, "pipeline": pipeline, "data": data}
 
 

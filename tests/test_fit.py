@@ -27,8 +27,8 @@ from published import (
     Figure,
     Unknown,
     agreement,
-    cache_of,
     fit_of,
+    paged_cache,
 )
 from tables import of_each
 
@@ -39,10 +39,11 @@ from generator.fit import automatic, calibration, formulas
 from generator.fit.alternatives import Group, alternatives, holds
 from generator.fit.assessment import TIGHT, Fit, assess
 from generator.fit.choices import siblings
+from generator.fit.complete import complete
 from generator.fit.demand import Layout, Weights, _Split
 from generator.fit.formulas import GIB, PACKED, WIDE
 from generator.fit.measured import Measured, measured
-from generator.fit.requested import requested, share_bytes
+from generator.fit.requested import requested, share_bytes, step
 from generator.fit.table import BAR_WIDTH, bar, figures, rows, table, verdict
 from generator.models.architecture import Experts, known_shape, tensor_sizes
 from generator.pipeline import read_site
@@ -133,7 +134,9 @@ def test_what_a_checkpoint_packs_is_told_by_its_size(
     checkpoint = found(name)
     assert checkpoint.weight_gb
     weights = Weights(checkpoint.weight_gb * formulas.GB, 0, checkpoint.format)
-    split = _Split(known_shape(checkpoint), weights, Layout(1, (1,), 1, 1, whole_experts=False))
+    shape = complete(known_shape(checkpoint))
+    assert shape
+    split = _Split(shape, weights, Layout(1, (1,), 1, 1, whole_experts=False))
     assert split.expert == pytest.approx(experts, rel=0.01)
     assert split.linear == pytest.approx(others, rel=0.01)
 
@@ -166,15 +169,15 @@ def test_weights_of_all_ranks_add_up_to_the_checkpoint(name: str) -> None:
 @of_each(NAMES)
 def test_the_catalogs_cache_is_that_of_the_formulas(name: str) -> None:
     shape, facts = known_shape(found(name)), found(name).architecture.facts
-    given, layers = facts.get("kv_elements_per_token"), shape.attention_layers
-    if given is None or layers is None or shape.kv_heads is None:
+    given = facts.get("kv_elements_per_token")
+    if given is None:
         return
     if shape.mla:
         elements = formulas.latent_cache_elements(shape.mla.kv_rank, shape.mla.rope)
     else:
         assert shape.head_dim
         elements = formulas.grouped_cache_elements(shape.kv_heads, shape.head_dim, 1)
-    assert layers * elements == given
+    assert shape.attention_layers * elements == given
     if (recurrent := shape.recurrent) and "state_bytes" in facts["attention"]:
         assert recurrent.layers * recurrent.state * 4 == facts["attention"]["state_bytes"]
 
@@ -507,7 +510,9 @@ def test_what_may_not_fit_says_both_figures_and_what_to_do() -> None:
     ],
 )
 def test_graphs_are_those_that_are_asked_for(args: dict[str, Any], graphs: tuple[int, int]) -> None:
-    wanted = requested(a_model(name="gpt-oss-120b", max_sequences=256), an_engine(args=args), None)
+    wanted = requested(
+        a_model(name="gpt-oss-120b", max_sequences=256), an_engine(args=args), 8192, WIDE
+    )
     assert wanted.graphs == graphs
     assert wanted.eager == (graphs == (0, 0))
 
@@ -691,7 +696,7 @@ def test_another_model_is_not_taken_for_one_of_the_catalog(source: str) -> None:
 )
 def test_prefixes_and_checkpoints_of_states_by_release(name: str, states: dict[str, int]) -> None:
     for version, count in states.items():
-        kept = {pages.blocks for pages in cache_of(name, version).pages if pages.kind == "state"}
+        kept = {pages.blocks for pages in paged_cache(name, version).pages if pages.kind == "state"}
         assert kept == {count}, version
 
 
@@ -1115,10 +1120,10 @@ def test_stages_that_are_given_are_taken() -> None:
 
 def test_vllm_takes_a_spark_for_a_small_gpu_from_0_33_on() -> None:
     model = a_model(name="gpt-oss-120b")
-    old = requested(model, an_engine(version="0.19.0"), 131072)
-    new = requested(model, an_engine(), 131072)
+    old = requested(model, an_engine(version="0.19.0"), 131072, WIDE)
+    new = requested(model, an_engine(), 131072, WIDE)
     assert (old.step, old.running, new.step, new.running) == (8192, 1024, 2048, 256)
-    assert requested(model, an_engine(args={"max-num-batched-tokens": "16k"}), 1).step == 16000
+    assert step(an_engine(args={"max-num-batched-tokens": "16k"})) == 16000
 
 
 def test_experts_of_a_layer_go_to_ranks_whole_where_they_are_spread() -> None:
@@ -1291,7 +1296,7 @@ def test_states_of_sglang_have_room_of_their_own(
     args: dict[str, Any], model: dict[str, Any], slots: int, held: int | None
 ) -> None:
     engine = an_engine(name="sglang", version="0.5.23", args=args)
-    division = requested(a_model(**HYBRID, **model), engine, None).division
+    division = requested(a_model(**HYBRID, **model), engine, 8192, WIDE).division
     assert division
     assert (division.slots, division.held) == (slots, held)
 

@@ -34,10 +34,10 @@ class Architecture:
 
     name: str
     hf_id: str
-    layers: int | None
-    hidden_size: int | None
-    heads: int | None
-    kv_heads: int | None
+    layers: int
+    hidden_size: int
+    heads: int
+    kv_heads: int
     head_dim: int | None
     max_context: int | None
     experts: int | None
@@ -222,10 +222,10 @@ def _architecture(name: str, entry: Facts) -> Architecture:
     return Architecture(
         name=name,
         hf_id=entry["hf_id"],
-        layers=entry.get("layers"),
-        hidden_size=entry.get("hidden_size"),
-        heads=entry.get("heads"),
-        kv_heads=entry.get("kv_heads"),
+        layers=entry["layers"],
+        hidden_size=entry["hidden_size"],
+        heads=entry["heads"],
+        kv_heads=entry["kv_heads"],
         head_dim=entry.get("head_dim"),
         max_context=entry.get("max_context"),
         experts=entry.get("moe", {}).get("experts"),

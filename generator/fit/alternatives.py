@@ -6,7 +6,8 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath
 from generator.fit.assessment import Fit, assess
-from generator.fit.formulas import CACHED, WIDE
+from generator.fit.formulas import WIDE
+from generator.fit.requested import element_bytes
 from generator.models.architecture import Shape, shape, tensor_sizes
 from generator.records import record, replace
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
@@ -158,7 +159,7 @@ def holding(own: Group, count: int) -> Group | None:
 def splits(known: Shape, own: Group, count: int) -> Iterator[tuple[int, int]]:
     """Tensor and pipeline sizes of a number of nodes that the engine takes, pipeline first."""
     traits, drafts = ENGINE_TRAITS[own.engine.name], own.model.speculative
-    stages = known.layers or count
+    stages = known.layers
     if drafts and drafts.method not in traits.drafts_over_stages:
         stages = 1
     for tensor in tensor_sizes(known, count) if traits.splits_tensors else (1,):
@@ -178,7 +179,7 @@ def holds(group: Group) -> bool:
 
 
 def _is_wide(model: DeclaredModel) -> bool:
-    return CACHED.get((model.kv_cache_dtype or "auto").lower()) == WIDE
+    return element_bytes(model) == WIDE
 
 
 def _without_stages(engine: DeclaredEngine) -> dict[str, str]:

@@ -7,14 +7,20 @@ from typing import Literal
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import has_no_weights
+from generator.catalogs.versions import release
 from generator.fit import formulas
 from generator.fit.caches import Cache
-from generator.fit.demand import Demand, Layout, Weights, demands, lacking
+from generator.fit.complete import complete, lacking
+from generator.fit.demand import Demand, Layout, Weights, demands
 from generator.fit.doubt import doubt_bytes, excess_gib, reserve_is_unknown
 from generator.fit.formulas import GB, GIB, WIDE
 from generator.fit.requested import (
     Requested,
+    element_bytes,
+    given_stages,
+    needed,
     requested,
+    sequences,
     share_bytes,
 )
 from generator.hardware import NEWER_VISIBLE_GIB
@@ -141,14 +147,15 @@ def assess(
     known = shape(model)
     if known is None or engine.parallel.ranks != len(nodes):
         return None
-    wanted = requested(model, engine, known.max_context)
+    context, cached = model.context_length or known.max_context, element_bytes(model)
     weights, missing = _weights(model, engine, known)
-    missing += _lacking(model, engine, known, wanted)
-    layout = None if missing else _layout(known, engine, wanted)
-    if weights is None or layout is None or missing:
-        return _unknown(model, engine, wanted, missing)
+    missing += _lacking(model, engine, known, context, cached)
+    whole, layout = complete(known), _layout(known, engine)
+    if missing or not (whole and layout and context and cached):
+        return _unknown(model, engine, context, missing)
+    wanted = requested(model, engine, context, cached)
     excess = excess_gib(model, engine, known)
-    found = demands(known, weights, layout, wanted, (model.correction_gib or excess) * GIB)
+    found = demands(whole, weights, layout, wanted, (model.correction_gib or excess) * GIB)
     fit = _fit(nodes, model, engine, known, wanted, weights, found)
     if fit.has_margin or all(node.measured for node in nodes):
         return fit
@@ -187,7 +194,6 @@ def _fit(
     weights: Weights,
     found: list[Demand],
 ) -> Fit:
-    assert wanted.context
     doubts = [doubt_bytes(model, engine, demand) for demand in found]
     ranks = [_Rank(node, index, found, doubts, engine, wanted) for index, node in enumerate(nodes)]
     fits = all(rank.holds(wanted) for rank in ranks)
@@ -280,7 +286,6 @@ class _Rank:
 
     def holds(self, wanted: Requested, spared: float = 0.0) -> bool:
         """Whether what is needed has room where that is so much more than computed."""
-        assert wanted.context
         # A cache of a fixed size doesn't heed the share; then the system's need is the bound.
         most = self.visible if self.pool is None else self.visible - formulas.SYSTEM_BYTES
         is_within = self._left(spared) >= 0 and self._taken(spared) <= most
@@ -313,7 +318,6 @@ class _Rank:
 
     def memory(self, wanted: Requested) -> NodeMemory:
         """The node's memory in GiB."""
-        assert wanted.context
         demand, one = self.demand, self.demand.sequence(wanted.context)
         return NodeMemory(
             node=self.node.name,
@@ -366,11 +370,10 @@ def _ceiling(found: Sequence[Demand], tokens: int, drafted: int) -> float | None
     return round(formulas.ceiling_tokens_s(read) * (1 + drafted), 1)
 
 
-def _layout(known: Shape, engine: DeclaredEngine, wanted: Requested) -> Layout | None:
+def _layout(known: Shape, engine: DeclaredEngine) -> Layout | None:
     """The split, or None if the stages that are given are not of this model."""
     sizes, layers = engine.parallel, known.layers
-    assert layers
-    given = wanted.stages
+    given = given_stages(engine) or ()
     if given and (len(given) != sizes.pipeline or sum(given) != layers):
         return None
     traits = ENGINE_TRAITS[engine.name]
@@ -393,7 +396,7 @@ def _layout(known: Shape, engine: DeclaredEngine, wanted: Requested) -> Layout |
 
 def _weights(
     model: DeclaredModel, engine: DeclaredEngine, known: Shape
-) -> tuple[Weights | None, list[str]]:
+) -> tuple[Weights, list[str]]:
     """The bytes of the model and its draft, and what of them isn't known."""
     missing = []
     text = vision = 0.0
@@ -458,22 +461,26 @@ def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
 
 
 def _lacking(
-    model: DeclaredModel, engine: DeclaredEngine, known: Shape, wanted: Requested
+    model: DeclaredModel,
+    engine: DeclaredEngine,
+    known: Shape,
+    context: int | None,
+    cached: float | None,
 ) -> list[str]:
     checkpoint = known_checkpoint(model)
     where = f"the catalog's {checkpoint.name}: " if checkpoint else "model.architecture."
     names = [f"{where}{name}" for name in lacking(known)]
     if known.unlike:
         names.append(f"how much memory it takes: {known.unlike} is not modelled")
-    if not wanted.context:
+    if not context:
         names.append("model.context_length")
-    if wanted.cached is None:
+    if cached is None:
         names.append(f"what an element of KV cache type '{model.kv_cache_dtype}' takes")
-    return [*names, *_beyond(model, engine, known, wanted)]
+    return [*names, *_beyond(model, engine, known, cached)]
 
 
 def _beyond(
-    model: DeclaredModel, engine: DeclaredEngine, known: Shape, wanted: Requested
+    model: DeclaredModel, engine: DeclaredEngine, known: Shape, cached: float | None
 ) -> Iterator[str]:
     """What only custom builds have, whose memory is laid out by no release.
 
@@ -483,17 +490,17 @@ def _beyond(
     paging = ENGINE_TRAITS[engine.name].paging
     if paging is None:
         return
-    release = f"{ENGINE_TRAITS[engine.name].title} {engine.version}"
-    if known.compressed and wanted.version < paging.compresses:
-        yield f"how a build of {release} holds compressed attention, which that release has not"
-    least = 1 if wanted.version >= paging.caches_pooled else WIDE
-    if known.indexes_pools and wanted.cached is not None and wanted.cached < least:
+    name, version = f"{ENGINE_TRAITS[engine.name].title} {engine.version}", release(engine.version)
+    if known.compressed and version < paging.compresses:
+        yield f"how a build of {name} holds compressed attention, which that release has not"
+    least = 1 if version >= paging.caches_pooled else WIDE
+    if known.indexes_pools and cached is not None and cached < least:
         dtype = f"a KV cache in {model.kv_cache_dtype}"
-        yield f"how a build of {release} holds {dtype}, which that release has not for this model"
+        yield f"how a build of {name} holds {dtype}, which that release has not for this model"
 
 
 def _unknown(
-    model: DeclaredModel, engine: DeclaredEngine, wanted: Requested, missing: Sequence[str]
+    model: DeclaredModel, engine: DeclaredEngine, context: int | None, missing: Sequence[str]
 ) -> Fit:
     return Fit(
         state="unknown",
@@ -501,9 +508,9 @@ def _unknown(
         missing=tuple(missing),
         parallel=engine.parallel,
         kv_cache_dtype=model.kv_cache_dtype or "auto",
-        context=wanted.context,
-        sequences=wanted.sequences,
-        needed=wanted.needed,
+        context=context,
+        sequences=sequences(model),
+        needed=needed(model, engine),
         nodes=(),
         longest_context=None,
         one_context=None,

@@ -8,11 +8,19 @@ from math import ceil
 
 from generator.catalogs.engines.traits import Paging
 from generator.fit import formulas
+from generator.fit.complete import CacheBytes, CacheElements, CompleteShape, KeyValueHeads
 from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds
 from generator.fit.paging import Pages, Pool, pool
 from generator.fit.requested import Division, Requested
-from generator.models.architecture import GATED_DELTA, WIDE_STATE, Compressed, Recurrent, Shape
+from generator.models.architecture import (
+    GATED_DELTA,
+    WIDE_STATE,
+    Compressed,
+    Latent,
+    Recurrent,
+    Shape,
+)
 from generator.records import record, replace
 
 # Tokens of a block: the default, that of latent caches, and of DeepSeek-V4.
@@ -77,16 +85,17 @@ class Split:
     draft_elements: float
 
 
-def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | None) -> Cache:
+def cache(model: CompleteShape, split: Split, requested: Requested, paging: Paging | None) -> Cache:
     """The cache of a rank; without `paging` each kind of layers has a pool of its own.
 
     An encoder has none: vllm/v1/worker/gpu_model_runner.py, line 7063, leaves out attention of the
     kind ENCODER_ONLY.
     """
+    shape = model.shape
     if shape.encoder:
         return Cache((), (), 0)
     if paging is None:
-        kinds = tuple(_apart(shape, split, requested))
+        kinds = tuple(_apart(model, split, requested))
         if requested.division and not shape.compressed:
             divided = _divided(kinds, requested.division, requested.step)
             return divided if requested.context_ranks == 1 else replace(divided, token=None)
@@ -95,7 +104,7 @@ def cache(shape: Shape, split: Split, requested: Requested, paging: Paging | Non
     under_way = requested.step
     if requested.version >= paging.two_steps:
         under_way *= split.pipeline + 1 if split.pipeline > 1 else 2
-    kinds = tuple(_paged(shape, split, requested, paging))
+    kinds = tuple(_paged(model, split, requested, paging))
     packed = shape.compressed is not None or _is_pooled(shape)
     one = pool(kinds, packed, tuples=requested.version < paging.packs)
     return Cache(kinds, (one,), under_way)
@@ -144,17 +153,18 @@ def _is_pooled(shape: Shape) -> bool:
     return shape.indexer is not None and shape.indexer.pooled > 1
 
 
-def _apart(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
+def _apart(model: CompleteShape, split: Split, requested: Requested) -> Iterator[Pages]:
     """Kinds of layers where each is allocated for itself, by the token.
 
     Source: SGLang 0.5.23, mem_cache/swa_memory_pool.py, line 21, `SWAKVPool`, and memory_pool.py,
     line 4228, `HybridLinearKVPool`. llama.cpp, build 11434, src/llama-kv-cache-iswa.cpp, line 73:
     the window and a step, in cells of 256.
     """
+    shape = model.shape
     if shape.compressed:
         yield from _compressed(shape.compressed, split)
         return
-    token = _tokens_of_layers(shape, split, requested)
+    token = _tokens_of_layers(model, split, requested)
     for kind, (here, everywhere, size) in token.items():
         if not here:
             continue
@@ -173,19 +183,22 @@ def _apart(shape: Shape, split: Split, requested: Requested) -> Iterator[Pages]:
         copies = 1 + requested.drafted if requested.wide_states else 1
         yield Pages("state", split.here.recurrent, split.all.recurrent, 1, state, blocks=copies)
     if shape.convolution_window:
-        yield Pages("state", *_attending(split), 1, _inputs_bytes(shape, split.tensor))
+        yield Pages("state", *_attending(split), 1, _inputs_bytes(model, split.tensor))
 
 
-def _paged(shape: Shape, split: Split, requested: Requested, paging: Paging) -> Iterator[Pages]:
+def _paged(
+    model: CompleteShape, split: Split, requested: Requested, paging: Paging
+) -> Iterator[Pages]:
     """Kinds of layers as vLLM describes them to its pool.
 
     Source: vllm/platforms/interface.py, line 940, `_align_hybrid_block_size`: with states, the
     block is made as long as a state is large, and the state padded to it.
     """
+    shape = model.shape
     if shape.compressed:
         yield from _compressed(shape.compressed, split)
         return
-    token = _tokens_of_layers(shape, split, requested)
+    token = _tokens_of_layers(model, split, requested)
     ranks = requested.context_ranks
     latent = shape.mla is not None
     block = requested.block or (_LATENT_BLOCK if latent else _BLOCK)
@@ -214,7 +227,7 @@ def _paged(shape: Shape, split: Split, requested: Requested, paging: Paging) -> 
             # 880, `get_mamba_specs_from_config`.
             yield Pages("state", alone, alone, block, page, blocks=count, whole=True)
     if shape.convolution_window:
-        yield _inputs(shape, split)
+        yield _inputs(model, split)
 
 
 def _states(recurrent: Recurrent, requested: Requested, paging: Paging) -> int:
@@ -232,15 +245,14 @@ def _states(recurrent: Recurrent, requested: Requested, paging: Paging) -> int:
 
 
 def _tokens_of_layers(
-    shape: Shape, split: Split, requested: Requested
+    model: CompleteShape, split: Split, requested: Requested
 ) -> dict[str, tuple[int, int, float]]:
     """By kind: layers here, layers in all, and bytes a token and layer on a rank."""
-    assert requested.cached is not None
-    here, everywhere = split.here, split.all
-    full = _token_bytes(shape, split.tensor, requested)
+    shape, here, everywhere = model.shape, split.here, split.all
+    full = _token_bytes(model, split.tensor, requested)
     found = {
         "full": (here.attention + split.drafts, everywhere.attention + split.drafts, full),
-        "window": (here.sliding, everywhere.sliding, _window_bytes(shape, split.tensor, requested)),
+        "window": (here.sliding, everywhere.sliding, _window_bytes(model, split.tensor, requested)),
     }
     if shape.indexer:
         entry = formulas.indexer_cache_bytes(shape.indexer.head, shape.indexer.wide)
@@ -250,36 +262,33 @@ def _tokens_of_layers(
     return found
 
 
-def _token_bytes(shape: Shape, tensor: int, requested: Requested) -> float:
+def _token_bytes(model: CompleteShape, tensor: int, requested: Requested) -> float:
     """Bytes of KV cache a token and full layer on one rank.
 
     Source: `AttentionSpec.unpadded_page_size_bytes` (kv_cache_interface.py, line 593); of latent
     caches `MLAAttentionSpec` (line 729), and 656 bytes for `fp8_ds_mla`
     (attention/backends/mla/flashmla_sparse.py, line 79).
     """
-    each = requested.cached
-    assert each is not None
-    assert shape.layers
+    shape, each = model.shape, requested.cached
     layers = shape.attention_layers or shape.layers
-    if shape.cache_bytes:
-        return shape.cache_bytes / layers
-    if shape.cache_elements:
-        copies = 1.0 if shape.latent else max(1 / tensor, 1 / (shape.kv_heads or 1))
-        return shape.cache_elements / layers * copies * each
-    if shape.mla:
-        elements = formulas.latent_cache_elements(shape.mla.kv_rank, shape.mla.cached_rope)
-        sparse = shape.indexer is not None and each == CACHED["fp8"]
-        return elements * (CACHED["fp8_ds_mla"] if sparse else each)
-    heads, head = shape.global_kv_heads or shape.kv_heads, shape.global_head_dim or shape.head_dim
-    assert heads
-    assert head
-    return formulas.grouped_cache_elements(heads, head, tensor, shape.value_dim) * each
+    match model.cached:
+        case CacheBytes(count):
+            return count / layers
+        case CacheElements(count):
+            copies = 1.0 if shape.latent else max(1 / tensor, 1 / shape.kv_heads)
+            return count / layers * copies * each
+        case Latent(kv_rank=rank, cached_rope=rope):
+            elements = formulas.latent_cache_elements(rank, rope)
+            sparse = shape.indexer is not None and each == CACHED["fp8"]
+            return elements * (CACHED["fp8_ds_mla"] if sparse else each)
+        case KeyValueHeads(heads, head):
+            return formulas.grouped_cache_elements(heads, head, tensor, shape.value_dim) * each
 
 
-def _window_bytes(shape: Shape, tensor: int, requested: Requested) -> float:
-    if not shape.sliding_layers or not shape.kv_heads or not shape.head_dim:
-        return _token_bytes(shape, tensor, requested)
-    assert requested.cached is not None
+def _window_bytes(model: CompleteShape, tensor: int, requested: Requested) -> float:
+    shape = model.shape
+    if not shape.sliding_layers or not shape.head_dim:
+        return _token_bytes(model, tensor, requested)
     heads, head = shape.kv_heads, shape.head_dim
     elements = formulas.grouped_cache_elements(heads, head, tensor, shape.value_dim)
     return elements * requested.cached
@@ -301,15 +310,16 @@ def _state_bytes(recurrent: Recurrent, tensor: int, requested: Requested) -> int
     return ceil(formulas.state_bytes(recurrent.state * each, inputs * WIDE, tensor, drafted))
 
 
-def _inputs(shape: Shape, split: Split) -> Pages:
+def _inputs(model: CompleteShape, split: Split) -> Pages:
     """What the short convolutions of each layer keep in vLLM: a window that is one block long.
 
     Its inputs are keys, values, and what attention and the feed-forward part put out, for each head
     of keys in 16 bits and as wide as the next power of two.
     Source: vllm/models/inkling/nvidia/sconv_swa_attn.py, line 121, `InklingConvState`.
     """
-    window, heads = shape.convolution_window, shape.kv_heads or 1
-    wide = 2 * (shape.head_dim or 0) + 2 * (shape.hidden_size or 0) // heads
+    shape = model.shape
+    window, heads = shape.convolution_window, shape.kv_heads
+    wide = 2 * (shape.head_dim or 0) + 2 * model.hidden_size // heads
     page = window * max(1, heads // split.tensor) * (1 << (wide - 1).bit_length()) * int(WIDE)
     return Pages("window", *_attending(split), window, page, window)
 
@@ -320,14 +330,15 @@ def _attending(split: Split) -> tuple[int, int]:
     return here.attention + here.sliding, everywhere.attention + everywhere.sliding
 
 
-def _inputs_bytes(shape: Shape, tensor: int) -> int:
+def _inputs_bytes(model: CompleteShape, tensor: int) -> int:
     """The same a layer of a sequence in SGLang: of heads of both kinds in every layer.
 
     Source: SGLang 0.5.23, configs/inkling.py, line 218, `mamba2_cache_params`.
     """
-    heads = shape.kv_heads or 1, shape.global_kv_heads or shape.kv_heads or 1
+    shape = model.shape
+    heads = shape.kv_heads, shape.global_kv_heads or shape.kv_heads
     keys = sum(max(1, count // tensor) for count in heads) * (shape.head_dim or 0)
-    return (shape.convolution_window - 1) * 2 * (keys + (shape.hidden_size or 0)) * int(WIDE)
+    return (shape.convolution_window - 1) * 2 * (keys + model.hidden_size) * int(WIDE)
 
 
 def _tail(head: int, pooled: int, here: int, everywhere: int, requested: Requested) -> Pages:

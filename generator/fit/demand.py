@@ -6,6 +6,7 @@ from math import ceil
 from generator.catalogs.engines.traits import Paging
 from generator.fit import formulas
 from generator.fit.caches import Cache, Split, cache
+from generator.fit.complete import CompleteShape
 from generator.fit.formulas import WIDE
 from generator.fit.kinds import count_kinds
 from generator.fit.parts import parts
@@ -128,34 +129,18 @@ class Demand:
         return None if self.active is None else self.active + self.cache.read(tokens)
 
 
-def lacking(shape: Shape) -> list[str]:
-    """Sizes that must be known and aren't, by the names that a site file gives them."""
-    needed = {
-        "layers": shape.layers,
-        "hidden_size": shape.hidden_size,
-        "vocab_size": shape.vocab_size,
-        "head_dim": shape.head_dim or shape.mla or shape.cache_elements or shape.cache_bytes,
-        "kv_heads": shape.kv_heads,
-    }
-    names = [name for name, value in needed.items() if not value] + list(shape.lacks)
-    if not shape.lacks and not shape.adds_up:
-        names.append("kinds of layers that add up to 'layers'")
-    return names
-
-
 def demands(
-    shape: Shape,
+    model: CompleteShape,
     weights: Weights,
     layout: Layout,
     requested: Requested,
     correction: float = 0.0,
 ) -> list[Demand]:
-    """What a rank holds in each stage; nothing that `lacking` names may be lacking.
+    """What a rank holds in each stage.
 
     `correction` is what was measured of the reserve over what is computed.
     """
-    assert shape.layers
-    split = _Split(shape, weights, layout)
+    split = _Split(model, weights, layout)
     found, first = [], 0
     for stage, size in enumerate(layout.stages):
         found.append(_demand(split, stage, (first, first + size), requested, correction))
@@ -166,14 +151,12 @@ def demands(
 class _Split:
     """A model's bytes by part, and what of each a rank holds."""
 
-    def __init__(self, shape: Shape, weights: Weights, layout: Layout) -> None:
-        self.shape, self.weights, self.layout = shape, weights, layout
-        assert shape.vocab_size
-        assert shape.hidden_size
-        assert shape.layers
-        self.table = WIDE * shape.vocab_size * shape.hidden_size
+    def __init__(self, model: CompleteShape, weights: Weights, layout: Layout) -> None:
+        self.model, self.weights, self.layout = model, weights, layout
+        self.shape = shape = model.shape
+        self.table = WIDE * model.vocab_size * model.hidden_size
         self.tables = self.table * (1 if shape.tied_embeddings else 2)
-        self.parts = parts(shape)
+        self.parts = parts(model)
         self.each = max(0.0, weights.text - self.tables) / shape.layers
         if part := self.parts:
             kinds = count_kinds(shape, 0, shape.layers)
@@ -222,17 +205,16 @@ class _Split:
 
         Checkpoints packed to less than 8 bits have it in 16.
         """
-        part, shape = self.parts, self.shape
-        assert shape.hidden_size
+        part = self.parts
         form = formulas.PACKED.get(self.weights.form, WIDE)
         bytes_each = WIDE if form < 1 else form
         if part is None:
             return self.each * bytes_each / form / self.layout.tensor
         own = (
             part.attention.on_rank(self.layout.tensor)
-            + 2 * shape.hidden_size**2 / self.layout.tensor
+            + 2 * self.model.hidden_size**2 / self.layout.tensor
         )
-        feed_forward = part.shared if shape.experts else part.dense
+        feed_forward = part.shared if self.shape.experts else part.dense
         own += feed_forward / self.layout.tensor + part.experts * self._experts_share()
         return own * bytes_each
 
@@ -257,10 +239,6 @@ def _demand(
 ) -> Demand:
     shape, layout, weights = split.shape, split.layout, split.weights
     first_stage, last_stage = stage == 0, stage == layout.pipeline - 1
-    assert shape.hidden_size
-    assert shape.vocab_size
-    assert requested.cached is not None
-    assert requested.context
     table = split.table / layout.tensor
     own = split.layers(*layers)
     active = split.active(*layers)
@@ -278,16 +256,18 @@ def _demand(
     )
     shares = Split(
         here=count_kinds(shape, *layers),
-        all=count_kinds(shape, 0, shape.layers or 0),
+        all=count_kinds(shape, 0, shape.layers),
         tensor=layout.tensor,
         pipeline=layout.pipeline,
         drafts=1 if like_own else 0,
         draft_elements=weights.draft_elements if drafts else 0.0,
     )
-    step_bytes = _step_bytes(shape, layout, requested)
+    step_bytes = _step_bytes(split.model, layout, requested)
     if last_stage:
         rows = requested.running * (2 if requested.drafted else 1)
-        step_bytes = max(step_bytes, formulas.logits_bytes(rows, shape.vocab_size, requested.sorts))
+        step_bytes = max(
+            step_bytes, formulas.logits_bytes(rows, split.model.vocab_size, requested.sorts)
+        )
     if gathered := _gathered(shape, layout, requested):
         step_bytes += gathered.bytes(requested.context)
         step_bytes += formulas.SPARSE_WORKSPACE_BYTES if shape.compressed else 0
@@ -302,18 +282,18 @@ def _demand(
         runtime=formulas.system_context_bytes(own) if layout.paging else formulas.CONTEXT_BYTES,
         nccl=formulas.nccl_bytes(layout.communicators),
         correction=correction,
-        cache=cache(shape, shares, requested, layout.paging),
+        cache=cache(split.model, shares, requested, layout.paging),
         active=active,
         context=requested.context,
         gathered=gathered,
     )
 
 
-def _step_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
-    assert shape.hidden_size
-    hidden = shape.hidden_size * (_STREAMS if shape.compressed else 1)
-    step = formulas.activation_bytes(requested.step, hidden, _widest(shape, layout))
-    if layout.paging is None or not shape.indexes_latents:
+def _step_bytes(model: CompleteShape, layout: Layout, requested: Requested) -> float:
+    shape = model.shape
+    hidden = model.hidden_size * (_STREAMS if shape.compressed else 1)
+    step = formulas.activation_bytes(requested.step, hidden, _widest(model, layout))
+    if layout.paging is None or not (shape.compressed or shape.latent_index):
         return step
     # Scores are made while queries and their output are there.
     queries = _queries(shape, layout)
@@ -322,14 +302,15 @@ def _step_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
 
 
 def _gathered(shape: Shape, layout: Layout, requested: Requested) -> Gathered | None:
-    if layout.paging is None or not shape.indexes_latents:
+    if layout.paging is None:
         return None
     if shape.compressed:
         entry = formulas.indexer_cache_bytes(shape.compressed.index_head, wide=False)
         return Gathered(entry, _INDEXED_EVERY, requested.sized_gathers)
-    assert shape.indexer
-    entry = formulas.indexer_cache_bytes(shape.indexer.head, shape.indexer.wide)
-    return Gathered(entry, shape.indexer.pooled, requested.sized_gathers)
+    if index := shape.latent_index:
+        entry = formulas.indexer_cache_bytes(index.head, index.wide)
+        return Gathered(entry, index.pooled, requested.sized_gathers)
+    return None
 
 
 def _graph_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
@@ -344,23 +325,23 @@ def _graph_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
 
 def _queries(shape: Shape, layout: Layout) -> int:
     """Width of the queries of latent or compressed attention on a rank, in elements a token."""
-    heads, latent = (shape.heads or 0) // layout.tensor, shape.mla
+    heads, latent = shape.heads // layout.tensor, shape.mla
     if shape.compressed:
         return heads * shape.compressed.head
     return heads * (latent.kv_rank + latent.rope) if latent else 0
 
 
-def _widest(shape: Shape, layout: Layout) -> int:
+def _widest(model: CompleteShape, layout: Layout) -> int:
     """Width of the widest part of a layer on a rank, in elements a token."""
-    return max(_widths(shape, layout))
+    return max(_widths(model, layout))
 
 
-def _widths(shape: Shape, layout: Layout) -> Iterator[int]:
-    hidden, tensor = shape.hidden_size or 0, layout.tensor
-    yield 2 * (shape.intermediate_size or 4 * hidden) // tensor
-    if shape.heads and shape.kv_heads and shape.head_dim:
+def _widths(model: CompleteShape, layout: Layout) -> Iterator[int]:
+    shape, tensor = model.shape, layout.tensor
+    yield 2 * (shape.intermediate_size or 4 * model.hidden_size) // tensor
+    if shape.head_dim:
         yield (shape.heads + 2 * shape.kv_heads) * shape.head_dim // tensor
-    if shape.compressed and shape.heads:
+    if shape.compressed:
         # Queries, output and entries, some in 32 bits: about what builds for a GB10 with kernels of
         # their own took, 0.68 MB a token on one node, and more than the engine's own code shows
         # (MiaAI-Lab/DeepSeek-v4-Flash-One-DGX-Spark issue 4).

@@ -24,12 +24,11 @@ class Kinds:
 def count_kinds(shape: Shape, first: int, last: int) -> Kinds:
     """Layers of each kind from `first` to before `last`."""
     layers, recurrent, moe = shape.layers, shape.recurrent, shape.moe
-    assert layers
 
     def between(kind: int) -> int:
         return formulas.layers_between(kind, layers, first, last)
 
-    attention = between(shape.attention_layers or 0)
+    attention = between(shape.attention_layers)
     states = between(recurrent.layers) if recurrent else 0
     dense, experts = last - first, 0
     if alone := shape.layers_alone:

@@ -1,6 +1,7 @@
 """The parameters of a layer of each kind, and how tensor ranks hold them."""
 
 from generator.fit import formulas
+from generator.fit.complete import CompleteShape
 from generator.fit.kinds import count_kinds
 from generator.models.architecture import MAMBA, Compressed, Recurrent, Shape
 from generator.records import record
@@ -39,12 +40,11 @@ class Parts:
     experts: int
 
 
-def parts(shape: Shape) -> Parts | None:
+def parts(model: CompleteShape) -> Parts | None:
     """Parameters of each part of a layer, if all its sizes are known."""
-    hidden, moe = shape.hidden_size, shape.moe
-    assert hidden
-    window = _grouped(shape, shape.kv_heads, shape.head_dim, shared_values=False)
-    attention = _attention(shape)
+    shape, hidden, moe = model.shape, model.hidden_size, model.shape.moe
+    window = _grouped(model, shape.kv_heads, shape.head_dim, shared_values=False)
+    attention = _attention(model)
     # Nemotron's feed-forward parts have no gate, with experts or without.
     matrices = moe.matrices if moe else 2 if shape.layers_alone else 3
     dense = formulas.feed_forward_parameters(hidden, shape.intermediate_size or 0, matrices)
@@ -62,17 +62,17 @@ def parts(shape: Shape) -> Parts | None:
     return Parts(attention, window or attention, recurrent, dense, shared, router, experts)
 
 
-def _attention(shape: Shape) -> Heads | None:
+def _attention(model: CompleteShape) -> Heads | None:
     """Attention of a layer that attends to all tokens."""
-    hidden, heads, mla = shape.hidden_size, shape.heads, shape.mla
-    assert hidden
+    shape, hidden = model.shape, model.hidden_size
+    heads, mla = shape.heads, shape.mla
     if shape.compressed:
-        return _compressed(hidden, heads or 1, shape.compressed)
+        return _compressed(hidden, heads, shape.compressed)
     if mla is None:
         kv_heads = shape.global_kv_heads or shape.kv_heads
         head = shape.global_head_dim or shape.head_dim
-        return _grouped(shape, kv_heads, head, shape.shared_values)
-    if not (heads and mla.q_rank and mla.nope is not None and mla.value):
+        return _grouped(model, kv_heads, head, shape.shared_values)
+    if not (mla.q_rank and mla.nope is not None and mla.value):
         return None
     sizes = (mla.nope, mla.rope, mla.value)
     split, whole = formulas.latent_parameters(hidden, heads, (mla.q_rank, mla.kv_rank), sizes)
@@ -83,12 +83,13 @@ def _attention(shape: Shape) -> Heads | None:
 
 
 def _grouped(
-    shape: Shape, kv_heads: int | None, head: int | None, shared_values: bool
+    model: CompleteShape, kv_heads: int, head: int | None, shared_values: bool
 ) -> Heads | None:
-    if not (shape.heads and kv_heads and head and shape.hidden_size):
+    if not head:
         return None
+    shape = model.shape
     split, kv = formulas.attention_parameters(
-        shape.hidden_size,
+        model.hidden_size,
         (shape.heads, kv_heads),
         (head, shape.value_dim or head),
         shape.gated_attention,
@@ -115,5 +116,4 @@ def _recurrent(hidden: int, recurrent: Recurrent | None) -> int:
 
 def _needs_dense(shape: Shape) -> bool:
     """Whether some layers have a feed-forward part that is no experts."""
-    assert shape.layers
     return count_kinds(shape, 0, shape.layers).dense > 0

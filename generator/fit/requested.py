@@ -43,8 +43,7 @@ class Requested:
 
     `step` is the most tokens of one step, `running` the most sequences that the engine runs at
     once, `sequences` those that the site asks for, `needed` those that must have room from the
-    start. `pool` is a fixed size of the KV cache in bytes;
-    `stages` are the layers of each pipeline stage where they are given. `block` are the tokens of a
+    start. `pool` is a fixed size of the KV cache in bytes. `block` are the tokens of a
     block of the cache where they are given; `caches_prefixes` whether states of models with
     recurrent layers are kept for prefixes. `graphs` are how many are captured: of steps of any
     kind, and of decoding; None where that is not known. `window_cells` are what windows are rounded
@@ -54,17 +53,16 @@ class Requested:
     `sized_gathers` whether its entries are gathered in less for long contexts.
     """
 
-    context: int | None
+    context: int
     sequences: int
     needed: int
     running: int
     step: int
-    cached: float | None
+    cached: float
     drafted: int
     eager: bool
     text_only: bool
     pool: int | None
-    stages: tuple[int, ...]
     version: Release = ()
     block: int | None = None
     caches_prefixes: bool = False
@@ -80,25 +78,46 @@ class Requested:
     sized_gathers: bool = False
 
 
-def requested(model: DeclaredModel, engine: DeclaredEngine, longest: int | None) -> Requested:
-    """What a site asks for; `longest` is the model's own context, which is the default."""
+def element_bytes(model: DeclaredModel) -> float | None:
+    """Bytes of an element of KV cache; None where its type is not known."""
+    return CACHED.get((model.kv_cache_dtype or "auto").lower())
+
+
+def sequences(model: DeclaredModel) -> int:
+    """How many sequences a site asks for."""
+    return model.max_sequences or 1
+
+
+def needed(model: DeclaredModel, engine: DeclaredEngine) -> int:
+    """How many of them must have room from the start."""
+    return sequences(model) if ENGINE_TRAITS[engine.name].allocates_all else 1
+
+
+def step(engine: DeclaredEngine) -> int:
+    """The most tokens of one step."""
+    traits = ENGINE_TRAITS[engine.name]
+    return _number(engine.args, traits.step_flag) or traits.batch(engine.version).tokens
+
+
+def requested(
+    model: DeclaredModel, engine: DeclaredEngine, context: int, cached: float
+) -> Requested:
+    """What a site asks for, in contexts of so many tokens, and so many bytes an element."""
     traits, args = ENGINE_TRAITS[engine.name], engine.args
-    defaults = traits.batch(engine.version)
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
-    running = model.max_sequences or defaults.sequences
+    running = model.max_sequences or traits.batch(engine.version).sequences
     graphs = _graphs(engine, running, drafted) if traits.paging else None
     return Requested(
-        context=model.context_length or longest,
-        sequences=model.max_sequences or 1,
-        needed=(model.max_sequences or 1) if traits.allocates_all else 1,
+        context=context,
+        sequences=sequences(model),
+        needed=needed(model, engine),
         running=running,
-        step=_number(args, traits.step_flag) or defaults.tokens,
-        cached=CACHED.get((model.kv_cache_dtype or "auto").lower()),
+        step=step(engine),
+        cached=cached,
         drafted=drafted,
         eager=args.get(traits.eager_flag) is True or not traits.captures_graphs or graphs == (0, 0),
         text_only=args.get("language-model-only") is True,
         pool=_pool(model, args, traits.pool_flag),
-        stages=given_stages(engine) or (),
         version=release(engine.version),
         block=_number(args, "block-size") if traits.paging else None,
         caches_prefixes=_caches_prefixes(engine),

@@ -136,12 +136,13 @@ class Shape:
     text at once, and caches nothing.
     """
 
-    layers: int | None
-    heads: int | None
-    kv_heads: int | None
+    layers: int
+    heads: int
+    kv_heads: int
     max_context: int | None
-    experts: int | None
+    experts: int
     latent: bool
+    attention_layers: int
     max_context_yarn: int | None = None
     hidden_size: int | None = None
     head_dim: int | None = None
@@ -149,7 +150,6 @@ class Shape:
     tied_embeddings: bool = False
     gated_attention: bool = False
     intermediate_size: int | None = None
-    attention_layers: int | None = None
     sliding_layers: int = 0
     sliding_window: int | None = None
     cache_elements: int | None = None
@@ -174,18 +174,18 @@ class Shape:
     def mixers(self) -> int:
         """Layers that mix tokens, by kind; a layer that is of two kinds counts twice."""
         recurrent = self.recurrent.layers if self.recurrent else 0
-        return (self.attention_layers or 0) + self.sliding_layers + recurrent
+        return self.attention_layers + self.sliding_layers + recurrent
 
     @property
     def layers_alone(self) -> int:
         """Layers that are a feed-forward part and nothing else; only models with Mamba have any."""
         has_states = self.recurrent is not None and self.recurrent.kind == MAMBA
-        return max(0, (self.layers or 0) - self.mixers) if has_states else 0
+        return max(0, self.layers - self.mixers) if has_states else 0
 
     @property
     def has_both(self) -> bool:
         """Whether all layers are attention and Mamba at once (Falcon-H1)."""
-        attention = (self.attention_layers or 0) + self.sliding_layers
+        attention = self.attention_layers + self.sliding_layers
         recurrent = self.recurrent.layers if self.recurrent else 0
         return attention == recurrent == self.layers
 
@@ -195,9 +195,9 @@ class Shape:
         return self.recurrent is not None or self.convolution_window > 0
 
     @property
-    def indexes_latents(self) -> bool:
-        """Whether an index chooses what of a latent or compressed cache is attended to."""
-        return self.compressed is not None or (self.mla is not None and self.indexer is not None)
+    def latent_index(self) -> Indexer | None:
+        """The index that chooses what of a latent cache is attended to."""
+        return self.indexer if self.mla else None
 
     @property
     def indexes_pools(self) -> bool:
@@ -206,8 +206,8 @@ class Shape:
 
     @property
     def adds_up(self) -> bool:
-        """Whether the kinds of layers are as many as the layers; true where they aren't known."""
-        if not self.layers or self.attention_layers is None or self.has_both:
+        """Whether the kinds of layers are as many as the layers."""
+        if self.has_both:
             return True
         fewer_experts = self.moe is None or self.moe.layers <= (self.layers_alone or self.layers)
         return self.mixers + self.layers_alone == self.layers and fewer_experts
@@ -266,8 +266,7 @@ def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:
     return tuple(
         size
         for size in range(1, most + 1)
-        if not (heads and heads % size)
-        and (known.latent or not kv or not kv % size or not size % kv)
+        if not heads % size and (known.latent or not kv % size or not size % kv)
     )
 
 
@@ -295,7 +294,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         heads=known.heads,
         kv_heads=known.kv_heads,
         max_context=checkpoint.max_context,
-        experts=known.experts or (0 if known.layers else None),
+        experts=known.experts or 0,
         latent=attention.get("kv_replicated", False),
         max_context_yarn=facts.get("max_context_yarn"),
         hidden_size=known.hidden_size,
@@ -451,8 +450,8 @@ def _all(facts: Facts, *names: str) -> tuple[int, ...]:
     return found if len(found) == len(names) else ()
 
 
-def _indexer(facts: Facts, layers: int | None) -> Indexer | None:
-    if "index_head_dim" not in facts or layers is None:
+def _indexer(facts: Facts, layers: int) -> Indexer | None:
+    if "index_head_dim" not in facts:
         return None
     if "compress_ratio_counts" in facts or "layers_by_4" in facts:
         return None  # Its index is one of several tokens, and part of the compressed cache.
@@ -465,18 +464,16 @@ def _indexer(facts: Facts, layers: int | None) -> Indexer | None:
     )
 
 
-def _layers_of_their_own(layers: int | None, attention: Facts) -> int | None:
+def _layers_of_their_own(layers: int, attention: Facts) -> int | None:
     """Layers of experts alone: a model with Mamba layers has no other in them."""
-    if layers is None or "mamba_layers" not in attention:
+    if "mamba_layers" not in attention:
         return None
     own: int = attention["kv_layers"] + attention["mamba_layers"]
     return layers - own if own < layers else None
 
 
-def _experts(
-    facts: Facts, layers: int | None, width: int | None, own: int | None
-) -> Experts | None:
-    if not facts.get("experts") or layers is None:
+def _experts(facts: Facts, layers: int, width: int | None, own: int | None) -> Experts | None:
+    if not facts.get("experts"):
         return None
     shared, size = facts.get("shared") or 0, facts.get("intermediate")
     inside = facts.get("shared_intermediate") or (shared * size if size else 0)

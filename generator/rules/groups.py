@@ -128,7 +128,7 @@ def _listed_otherwise(message: str, order: Sequence[str]) -> Fault:
 def _shared_by_others(message: str, engine: DeclaredEngine, model: DeclaredModel) -> Fault:
     """A cache is shared by as many ranks at the most as hold copies of one KV head."""
     known = shape(model)
-    heads = 1 if known is None or known.latent else known.kv_heads or 1
+    heads = 1 if known is None or known.latent else known.kv_heads
     flags = ENGINE_TRAITS[engine.name].context_flags
     place = ("engine", "args", next(flag for flag in flags if flag in engine.args))
     tensor = engine.parallel.tensor

@@ -231,9 +231,9 @@ def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
           architecture: {layers: 80, heads: 64, kv_heads: 8}
     """
     known = shape(model) if model.architecture is not None else None
-    if known is None or known.latent or not known.heads:
+    if known is None or known.latent:
         return
-    if known.kv_heads and known.heads % known.kv_heads:
+    if known.heads % known.kv_heads:
         yield Fault(
             f"{known.heads} attention heads can't share {known.kv_heads} KV heads evenly",
             ("model", "architecture", "kv_heads"),
@@ -348,7 +348,7 @@ def _is_own_build(engine: DeclaredEngine) -> bool:
 
 def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     known, size = shape(model), engine.parallel.tensor
-    if known is None or not known.heads or size == 1:
+    if known is None or size == 1:
         return
     path = ("engine", "parallel")
     stages = size * engine.parallel.pipeline
@@ -360,7 +360,7 @@ def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
     if known.heads % size:
         message = f"{known.heads} attention heads do not divide by tensor size {size}"
         yield Fault(message, path, advice, proposals=proposals, unsafe=True)
-    elif known.kv_heads and not known.latent and known.kv_heads % size and size % known.kv_heads:
+    elif not known.latent and known.kv_heads % size and size % known.kv_heads:
         message = f"{known.kv_heads} KV heads do not divide by tensor size {size}"
         yield Fault(message, path, advice, proposals=proposals, unsafe=True)
 
@@ -386,7 +386,7 @@ def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
           parallel: {pipeline: 2}
     """
     known, stages = shape(model), engine.parallel.pipeline
-    if known and known.layers and stages > known.layers:
+    if known and stages > known.layers:
         yield Fault(
             f"{stages} pipeline stages for {known.layers} layers",
             ("engine", "parallel", "pipeline"),

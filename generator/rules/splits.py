@@ -40,9 +40,8 @@ def _is_legal(split: Split, known: Shape | None) -> bool:
     tensor, pipeline = split.get("tensor", 1), split.get("pipeline", 1)
     if known is None:
         return True
-    heads, kv_heads = known.heads or tensor, known.kv_heads or tensor
-    kv_fit = known.latent or not (kv_heads % tensor and tensor % kv_heads)
-    return heads % tensor == 0 and kv_fit and pipeline <= (known.layers or pipeline)
+    kv_fit = known.latent or not (known.kv_heads % tensor and tensor % known.kv_heads)
+    return known.heads % tensor == 0 and kv_fit and pipeline <= known.layers
 
 
 def _written(sizes: Parallel) -> Split:

@@ -19,7 +19,7 @@ from generator.diagnostics import (
     replacements,
 )
 from generator.engines.startup import Verdict
-from generator.fit.requested import requested
+from generator.fit import requested
 from generator.models.architecture import shape
 from generator.rules.images import with_added
 from generator.rules.registry import Fault, rule
@@ -402,7 +402,7 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
     section = engine.args.get(_CONFIG[-1])
     settings = {**(section if isinstance(section, dict) else {}), **engine.args}
     given = str(settings.get("max_num_tokens", ""))
-    step = int(given) if given.isdigit() else requested(model, engine, None).step
+    step = int(given) if given.isdigit() else requested.step(engine)
     if settings.get("enable_chunked_prefill") is True or step >= longest:
         return
     yield Fault(

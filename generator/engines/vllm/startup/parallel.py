@@ -43,8 +43,6 @@ def _context_of_heads(start: Start) -> Refusal | None:
     if size < 2 or tensor % size or known is None or known.latent:
         return None
     heads, kv_heads = known.heads, known.kv_heads
-    if not heads or not kv_heads:
-        return None
     if tensor <= kv_heads or size > tensor // kv_heads:
         return start.refuse(
             _DCP,
