@@ -1,4 +1,4 @@
-"""The rules: what a site must not say, each with its reason and its source."""
+"""The rules that a site must meet, each with its reason and its source."""
 
 from collections.abc import Sequence
 from functools import cache, cached_property
@@ -93,24 +93,24 @@ MODULES = (
     advice,
 )
 
-# What rules ask for that is no section of the site file.
+# Names that rules may ask for besides the sections of the site file.
 _OWN = frozenset(
     (
         *("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration"),
         *("joined", "takes_proxy", "gateway", "is_behind_proxy", "service_ports"),
     )
 )
-# What groups have in common that are set up alike: of these alone a rule says the same of each.
+# What groups with the same settings share: a rule that needs only these gives them the same result.
 _SETTINGS = frozenset(("model", "engine", "flags", "verdicts"))
 
 
 def check(
     declaration: Declaration, document: Document, beside: Beside, policy: Policy | None = None
 ) -> tuple[list[Finding], CompleteDeclaration | None]:
-    """All findings of the rules, and the declaration if all that a site takes is there."""
+    """All findings of the rules, and the declaration if every required section is valid."""
     measured = _calibration(declaration, beside)
     facts = _Facts(_settled(calibrated(declaration, measured)), document, beside, measured)
-    # What stands beside groups that are not valid is no model and engine of all nodes.
+    # While 'groups' is invalid, a top-level model or engine does not apply to all nodes.
     has_groups = declaration.groups or GROUPS in document.data
     for number in _in_order():
         if not (RULES[number].of_serving and has_groups):
@@ -122,7 +122,7 @@ def check(
 
 
 def _settled(declaration: Declaration) -> Declaration:
-    """The declaration with numbers for what its model leaves to be found."""
+    """The declaration with every 'auto' of its model replaced by a number."""
     if declaration.model is None or not declaration.model.automatic:
         return declaration
     from generator.fit import automatic
@@ -131,13 +131,13 @@ def _settled(declaration: Declaration) -> Declaration:
 
 
 def _calibration(declaration: Declaration, beside: Beside) -> Calibration | None:
-    """What was measured, if the site names a file with it."""
+    """The measurements, if the site names a file of them."""
     path = declaration.calibration
     return measurements.read(path, beside(path)) if path else None
 
 
 def _complete(facts: "_Facts", parts: Sequence["_Part"]) -> CompleteDeclaration | None:
-    """The declaration of the site, or that of its groups, if nothing is missing."""
+    """The declaration of the site or of its groups, if nothing is missing."""
     if facts.declaration.groups is None:
         return facts.complete()
     groups = [part.facts.complete(part.group) for part in parts]
@@ -147,20 +147,20 @@ def _complete(facts: "_Facts", parts: Sequence["_Part"]) -> CompleteDeclaration 
 
 @record
 class _Part:
-    """A group, and all that is known and said of it."""
+    """A group and everything known about it."""
 
     group: DeclaredGroup
     facts: "_Facts"
 
 
 def _parts(site: "_Facts") -> list[_Part]:
-    """The groups, each checked; what is about their settings alone once for those alike."""
+    """All groups, checked; rules about settings alone run once for groups with equal settings."""
     alike: dict[str, _Facts] = {}
     of_serving = [rule for rule in map(RULES.__getitem__, _in_order()) if rule.of_serving]
     parts = []
     for group in site.declaration.groups or ():
         facts = _facts_of(group, site)
-        # As text: 1 is no true, though it is equal to it.
+        # Compared as text, because 1 == True.
         first = alike.setdefault(repr((facts.declaration.model, facts.declaration.engine)), facts)
         if first is not facts:
             facts.share(first)
@@ -171,7 +171,7 @@ def _parts(site: "_Facts") -> list[_Part]:
 
 
 def _facts_of(group: DeclaredGroup, site: "_Facts") -> "_Facts":
-    """What rules are told of a group, as of a site of its own."""
+    """The facts of a group, as if it were a site of its own."""
     from generator.fabric.subsets import group_kind, of_nodes
     from generator.rules.placing import view
 
@@ -203,7 +203,7 @@ def _facts_of(group: DeclaredGroup, site: "_Facts") -> "_Facts":
 
 
 def _together(site: "_Facts", parts: Sequence[_Part]) -> tuple[list[Finding], set[str]]:
-    """All findings, each once: groups that are alike have the same model and engine."""
+    """All findings without duplicates: groups with the same settings report the same ones."""
     if not parts:
         return site.findings, site.checked
     from generator.rules.placing import placed
@@ -221,7 +221,7 @@ def _together(site: "_Facts", parts: Sequence[_Part]) -> tuple[list[Finding], se
 
 @cache
 def _in_order() -> tuple[str, ...]:
-    """The rules by stage and id, each after those that make it pointless."""
+    """The rule ids by stage and number, each after the rules that make it pointless."""
     ordered: dict[str, Rule] = {}
 
     def add(number: str) -> None:
@@ -236,7 +236,7 @@ def _in_order() -> tuple[str, ...]:
 
 
 class _Facts:
-    """The sections that rules ask for by name, None where they can't be had."""
+    """The sections that rules ask for by name; None if a section is not available."""
 
     def __init__(
         self,
@@ -249,22 +249,22 @@ class _Facts:
         self.calibration = calibration
         self.beside = beside
         self.document = document
-        # A proxy stands before one engine, and before none of several.
+        # A proxy serves one engine, so a site with several has none.
         self.takes_proxy = not declaration.groups and GATEWAY not in (declaration.services or ())
         self.findings: list[Finding] = []
         self.checked: set[str] = set()
-        # What rules say that are about the settings alone, None where they can't be asked.
+        # The faults of rules that depend on settings alone; None if the rule could not be checked.
         self.known: dict[str, Sequence[Fault] | None] = {}
 
     def share(self, other: "_Facts") -> None:
-        """Take over what is known of a group with the same settings."""
+        """Reuse the results of a group with the same settings."""
         self.flags, self.verdicts, self.known = other.flags, other.verdicts, other.known
         before, nodes = other.declaration.nodes, self.declaration.nodes
         if before and nodes and (fit := on_other_nodes(other.fit, before, nodes)):
             self.fit = fit
 
     def check(self, rule: Rule) -> None:
-        """Add what a rule has to say, unless it is pointless or a section can't be had."""
+        """Add a rule's faults, unless the rule is pointless or a section is not available."""
         if rule.unless and any(finding.rule in rule.unless for finding in self.findings):
             return
         faults = self._faults(rule)
@@ -276,7 +276,7 @@ class _Facts:
             self.findings += [rule.finding(fault) for fault in faults if fault.path not in said]
 
     def _faults(self, rule: Rule) -> Sequence[Fault] | None:
-        """What a rule has to say, None if a section can't be had."""
+        """The faults of a rule, or None if a section that it needs is not available."""
         if rule.id in self.known:
             return self.known[rule.id]
         sections = [self.get(name) for name in rule.needs]
@@ -293,12 +293,12 @@ class _Facts:
         return getattr(self if name in _OWN else self.declaration, name)
 
     def complete(self, group: DeclaredGroup | None = None) -> CompleteDeclaration | None:
-        """The declaration if nothing is missing, of a group if there are any."""
+        """The complete declaration of the site or of a group, if nothing is missing."""
         return complete(self.declaration, self.fabric, self.sources or {}, self.fit, group)
 
     @cached_property
     def fit(self) -> Fit | None:
-        """How the model fits the nodes, if the sections that decide it are valid."""
+        """How the model fits the nodes, if the sections that this depends on are valid."""
         declared = self.declaration
         if declared.nodes is None or declared.model is None or declared.engine is None:
             return None
@@ -306,7 +306,7 @@ class _Facts:
 
     @cached_property
     def front(self) -> DeclaredNode | None:
-        """The node of the services that are on one node alone."""
+        """The node that runs the services that exist only once."""
         declared = self.declaration
         if declared.services is None or not declared.nodes:
             return None
@@ -314,7 +314,7 @@ class _Facts:
 
     @cached_property
     def gateway(self) -> GatewayNode | None:
-        """The node of the gateway, if the site asks for one, and what it is joined to."""
+        """The gateway's node and the networks it is on, if the site has a gateway."""
         declared = self.declaration
         if self.front is None or GATEWAY not in (declared.services or ()):
             return None
@@ -323,7 +323,7 @@ class _Facts:
 
     @cached_property
     def service_ports(self) -> PortsOfNodes | None:
-        """What services take on each node."""
+        """The ports that services use on each node."""
         declared = self.declaration
         if self.front is None or declared.services is None or not declared.nodes:
             return None
@@ -331,7 +331,7 @@ class _Facts:
 
     @property
     def is_behind_proxy(self) -> bool | None:
-        """Whether clients meet the proxy on the node that the API is on."""
+        """Whether clients reach the API through a proxy on the API's own node."""
         declared = self.declaration
         if self.front is None or declared.services is None or not declared.nodes:
             return None
@@ -339,9 +339,9 @@ class _Facts:
 
     @cached_property
     def joined(self) -> tuple[DeclaredNode, ...] | None:
-        """The nodes that cables have to join; one that is alone in its group needs none.
+        """The nodes that must be cabled; a node that is alone in its group needs no cable.
 
-        Nobody knows which where the groups are not valid.
+        Unknown while the groups are invalid.
         """
         declared = self.declaration
         if declared.groups is None or declared.nodes is None:
@@ -353,7 +353,7 @@ class _Facts:
 
     @cached_property
     def fabric(self) -> Fabric | None:
-        """The addresses that would come out; first asked for when the shape has been checked."""
+        """The planned addresses, computed once the shape has been checked."""
         declared = self.declaration
         if declared.nodes is None or declared.cabling is None or declared.topology is None:
             return None
@@ -363,7 +363,7 @@ class _Facts:
 
     @cached_property
     def verdicts(self) -> list[Verdict] | None:
-        """What the engine would refuse or die of at its start."""
+        """The settings that the engine would refuse, fail on, or ignore at startup."""
         model, engine = self.declaration.model, self.declaration.engine
         if model is None or engine is None:
             return None
@@ -371,7 +371,7 @@ class _Facts:
 
     @cached_property
     def sources(self) -> dict[str, Source] | None:
-        """What the files beside the site file hold that it names."""
+        """The contents of the files that the site file names."""
         engine = self.declaration.engine
         if engine is None:
             return None
@@ -379,5 +379,5 @@ class _Facts:
 
     @cached_property
     def flags(self) -> CheckedFlags | None:
-        """What the engine's catalog says of its flags and variables."""
+        """What the engine's catalog says about its flags and variables."""
         return check_flags(self.declaration.engine) if self.declaration.engine else None

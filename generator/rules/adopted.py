@@ -1,4 +1,4 @@
-"""Rules about files that a site file has no words for. Documented here, checked by `audit`."""
+"""Rules about files without a counterpart in a site file. Documented here, checked by `audit`."""
 
 from generator.diagnostics import Severity
 from generator.rules.registry import documented
@@ -8,16 +8,16 @@ from generator.rules.registry import documented
 def bare_half() -> None:
     """Both halves of a cabled port have an address.
 
-    A QSFP port is two PCIe x4 halves of about 100 Gb/s, each with an interface and a RoCE device of
-    its own. One without an address carries nothing.
+    A QSFP port consists of two PCIe x4 halves of about 100 Gb/s, each with its own interface and
+    RoCE device. A half without an address carries no traffic.
     """
 
 
 @documented("SG842")
 def untrimmed_line() -> None:
-    """A line of nccl.conf is NAME=VALUE, without spaces, quotes and `export`.
+    """A line of nccl.conf is NAME=VALUE, without spaces, quotes or `export`.
 
-    NCCL takes all before the first `=` for the name and all behind it for the value.
+    NCCL takes everything before the first `=` as the name and everything after it as the value.
 
     Source: NCCL, src/misc/param.cc, `setEnvFile`.
     """
@@ -27,8 +27,8 @@ def untrimmed_line() -> None:
 def two_owners() -> None:
     """Either Docker or a unit restarts a container, not both.
 
-    With `restart: always` beside a unit both do, one kills what the other has started, and after
-    each reboot two start at once.
+    With `restart: always` in addition to a unit, both do: one kills what the other has started, and
+    after each reboot two containers start at once.
     """
 
 
@@ -36,7 +36,8 @@ def two_owners() -> None:
 def key_in_the_open() -> None:
     """No key is written in a command or in a shared file.
 
-    Whoever may list processes, or ask Docker, reads the one; whoever has the repository, the other.
+    Anyone who can list processes or query Docker can read the former; anyone with access to the
+    repository, the latter.
     """
 
 
@@ -44,8 +45,8 @@ def key_in_the_open() -> None:
 def bonded_halves() -> None:
     """Halves of QSFP ports are not part of a bond or a bridge.
 
-    NCCL spreads over RoCE devices by itself, each with an address in a subnet of its own. Of a bond
-    it sees one address, and what its second half could carry is lost.
+    NCCL spreads traffic over RoCE devices by itself, each with an address in its own subnet. On a
+    bond it sees only one address, and the bandwidth of the second half is lost.
     """
 
 
@@ -53,8 +54,9 @@ def bonded_halves() -> None:
 def set_up_twice() -> None:
     """Only one netplan file sets up an interface.
 
-    netplan reads all its files by their names: lists, such as addresses, add up, and of all else
-    the last file counts. NVIDIA's assistant writes a file of its own beside one that is there.
+    netplan reads all of its files in order of their names: lists, such as addresses, are merged,
+    and for all other keys the last file wins. NVIDIA's assistant writes a file of its own in
+    addition to existing ones.
 
     Source: netplan-generate(8).
     """

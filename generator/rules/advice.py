@@ -1,4 +1,4 @@
-"""Rules about what is advised for a model: a site that does without may well know why."""
+"""Rules about settings that are recommended for a model but that a site may have reason to omit."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,11 +18,11 @@ from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredMod
 def advice_not_taken(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The site has the flags that are advised for its model.
 
-    The flags are those that the model's publisher or a recipe starts it with, as far as the engine
-    does not choose them by itself. Parsers are asked for where the site names one of the model's:
-    without the other, reasoning or calls of tools reach clients as plain text. `sparkgen init`
-    writes both. `trust-remote-code` runs code that comes with the model; an engine that has the
-    model's class itself does without.
+    These are the flags that the model's publisher or a recipe starts it with, unless the engine
+    chooses them by itself. Parsers are expected only where the site already names one of the
+    model's: with only one of the two, either the reasoning or the tool calls reach clients as plain
+    text. `sparkgen init` writes both. `trust-remote-code` runs code that comes with the model; an
+    engine that implements the model's class itself does not need it.
 
     Source: schemas/models.yaml, `advised`, with the publisher's card or the engine's recipe.
 
@@ -39,7 +39,7 @@ def advice_not_taken(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
           args: {max-num-batched-tokens: 4096, trust-remote-code: true}
     """
     known = known_checkpoint(model)
-    # A repository that is only like the model may well be started otherwise.
+    # A repository that is merely like the model may well need other flags.
     if not known or model.like:
         return
     given = start_of(engine, model).flags
@@ -58,7 +58,7 @@ def advice_not_taken(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
             f"write {listed(written, 'and')} under 'args' of 'engine', or leave "
             f"{'it' if one else 'them'} out if everything works without",
             proposals=(_written(engine, missing),),
-            # Whose code runs is for a person to say.
+            # Whether to run the publisher's code is for a person to decide.
             unsafe=True,
         )
 

@@ -1,4 +1,4 @@
-"""Rules that report what `schemas/advisories.yaml` knows about a site."""
+"""Rules that report the advisories in `schemas/advisories.yaml` that apply to a site."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
 from generator.sitefile.source import Document
 
-# What the entries are about that each rule tells.
+# The subjects of the advisories that each rule reports.
 SUBJECTS = {"SG229": ("os",), "SG421": ("nccl",), "SG689": ("engine", "image")}
 
 
@@ -16,8 +16,9 @@ SUBJECTS = {"SG229": ("os",), "SG421": ("nccl",), "SG689": ("engine", "image")}
 def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
     """The nodes do not run a release of DGX OS that needs a workaround.
 
-    Said where the site says which release that is, in `defaults.os` or a node's `os`; verify.sh
-    looks at the kernel and the driver themselves. Once it is done, a waiver says so.
+    Checked only where the site states the release, in `defaults.os` or a node's `os`; verify.sh
+    looks at the kernel and the driver themselves. Once the workaround is in place, add a waiver
+    that says so.
 
     Source: `schemas/advisories.yaml`, entry by entry.
 
@@ -44,8 +45,8 @@ def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> I
 def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
     """The NCCL in the image has no known fault.
 
-    A deadlock that is reported for 2.30.7 (issue 2334) is not told: no release is known to be
-    without it, and a ring needs that one.
+    A deadlock that has been reported for 2.30.7 (issue 2334) is not included: no release is known
+    to be free of it, and a ring needs that one.
 
     Source: `schemas/advisories.yaml`, entry by entry.
 
@@ -68,7 +69,7 @@ def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
 def engine_with_a_fault(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """The engine and its image have no known fault.
 
-    A custom build is taken for the version that it was made from.
+    A custom build is treated as the version that it was built from.
 
     Source: `schemas/advisories.yaml`, entry by entry.
 
@@ -91,7 +92,7 @@ def engine_with_a_fault(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -
 
 
 def _has_engine(entry: Advisory, engine: DeclaredEngine) -> bool:
-    """Whether the engine is one that an entry is about, which may be any."""
+    """Whether an advisory applies to the engine, its version and its settings."""
     avoided = entry.unless and all(engine.args.get(f) == v for f, v in entry.unless.items())
     right = entry.engine in (None, engine.name) and within(entry.version, engine.version)
     return right and not avoided

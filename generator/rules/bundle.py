@@ -11,17 +11,17 @@ from generator.rules.registry import documented
 def missing_file() -> None:
     """No file of the bundle is missing.
 
-    `sparkgen check` lists the files that the site has and the folder has not; where there is none
-    of them, it says so once. `sparkgen build` writes them.
+    `sparkgen check` lists the files that the site calls for and the folder lacks; if the whole
+    bundle is missing, it says so once. `sparkgen build` writes them.
     """
 
 
 @documented("SG802")
 def stale_file() -> None:
-    """Every file of the bundle is what the site says now.
+    """Every file of the bundle matches the site.
 
-    `sparkgen check` lists the files that are as they were written, for a site that has changed
-    since, or by another version of sparkgen. `sparkgen build` writes them anew.
+    `sparkgen check` lists the files that are unchanged since they were written, but for a site that
+    has changed since, or by another version of sparkgen. `sparkgen build` rewrites them.
     """
 
 
@@ -29,8 +29,8 @@ def stale_file() -> None:
 def edited_file() -> None:
     """No file of the bundle was edited by hand.
 
-    Such a file is neither what the site says nor what the manifest has a checksum of. `sparkgen
-    build` writes nothing then: move the change to the site file, or let `--force` overwrite it.
+    Such a file matches neither the site nor its checksum in the manifest. `sparkgen build` then
+    writes nothing: move the change to the site file, or use `--force` to overwrite it.
     """
 
 
@@ -38,7 +38,7 @@ def edited_file() -> None:
 def left_over_file() -> None:
     """No file is left over from an earlier bundle.
 
-    The manifest lists it and the site no longer has it. `sparkgen build` removes it.
+    The manifest lists it, but the site no longer calls for it. `sparkgen build` removes it.
     """
 
 
@@ -46,8 +46,8 @@ def left_over_file() -> None:
 def foreign_file() -> None:
     """A file that is not part of the bundle is left alone.
 
-    Neither the manifest nor the site knows it, so it is somebody else's: sparkgen says that it is
-    there, and never removes it.
+    It is neither in the manifest nor generated from the site, so it belongs to someone else:
+    sparkgen reports it and never removes it.
     """
 
 
@@ -55,7 +55,7 @@ def foreign_file() -> None:
 def name_of_two_sites() -> None:
     """Sites that are built together have different names.
 
-    The name of a site is the name of its bundle's folder: one would overwrite the other.
+    A bundle's folder is named after its site, so one bundle would overwrite the other.
     """
 
 
@@ -63,9 +63,9 @@ def name_of_two_sites() -> None:
 def half_written() -> None:
     """A bundle is complete.
 
-    A `sparkgen build` was killed between two files: some are of the bundle before, some of the one
-    that it was writing. The next `sparkgen build` finishes it, and takes no file for one that was
-    edited by hand; until then the other commands that read the bundle go no further.
+    A `sparkgen build` was interrupted: some files are from the previous bundle and some from the
+    one being written. The next `sparkgen build` finishes the job and does not mistake any of these
+    files for edited ones; until then, the other commands that read the bundle stop here.
     """
 
 
@@ -73,9 +73,9 @@ def half_written() -> None:
 def left_over_bundle() -> None:
     """Every bundle has its site.
 
-    A site that is removed or renamed leaves its bundle behind, in the folder and on the nodes.
-    `sparkgen check` looks for the site file that the bundle's manifest names, beside the sites that
-    it is asked about; `sparkgen diff` says what the removal means on the nodes.
+    A site that is removed or renamed leaves its bundle behind, both in the folder and on the nodes.
+    `sparkgen check` looks for the site file that the bundle's manifest names, next to the sites
+    that it is given; `sparkgen diff` shows what removing the bundle means for the nodes.
     """
 
 
@@ -83,17 +83,17 @@ def left_over_bundle() -> None:
 def bundle_of_a_later_version() -> None:
     """A bundle is not rebuilt by an earlier version of sparkgen.
 
-    The manifest says that a later sparkgen made it, and this one would undo what has been mended
-    since. `sparkgen build` writes nothing then: upgrade sparkgen, or let `--force` build it as it
-    is.
+    According to the manifest, a later sparkgen built the bundle, and this one would undo fixes made
+    since. `sparkgen build` then writes nothing: upgrade sparkgen, or use `--force` to build it
+    anyway.
     """
 
 
 @documented("SG820")
 def malformed_policy() -> None:
-    """A policy names rules, what each becomes, and why.
+    """A policy names rules, the level of each, and the reason.
 
-    `policy.yaml` stands beside the folder of the sites, or is named by `--policy`:
+    `policy.yaml` lies next to the folder of the sites, or is passed with `--policy`:
 
         version: 1
         rules:
@@ -102,8 +102,8 @@ def malformed_policy() -> None:
         require:
           api_key: the office network is no friend
 
-    Levels are `error`, `warning`, `note` and `off`. What is an error stays one. `require` knows
-    `api_key`, `image_digests` and `model_revision`.
+    Levels are `error`, `warning`, `note` and `off`. An error cannot be downgraded. `require`
+    accepts `api_key`, `image_digests` and `model_revision`.
     """
 
 
@@ -111,17 +111,17 @@ def malformed_policy() -> None:
 def requirement_of_the_policy() -> None:
     """A site meets its repository's policy.
 
-    `policy.yaml` says why. No waiver of a site takes it back.
+    `policy.yaml` states the reason. A site can't waive a requirement.
     """
 
 
 @documented("SG830")
 def no_capture() -> None:
-    """A capture was written by capture.sh, and any other file is of a kind that sparkgen reads.
+    """A capture was written by capture.sh, and any other file is of a type that sparkgen reads.
 
-    An archive is read in memory and within limits. One with a link, a device, a path that leads
-    out of it, control characters, or more in it than a node has to say, is refused as a whole, and
-    nothing is written. `sparkgen capture` prints the script that makes one.
+    Archives are read in memory, within limits. An archive with a link, a device, a path that leads
+    outside it, control characters, or more data than a node would produce is rejected as a whole,
+    and nothing is written. `sparkgen capture` prints the script that creates one.
     """
 
 
@@ -129,6 +129,7 @@ def no_capture() -> None:
 def own_fault() -> None:
     """A fault in sparkgen itself.
 
-    No site file should bring it about. Nothing was written. Please report it with the line that was
-    printed, which has the place in sparkgen's code, and the site file if you can share it.
+    No site file should be able to trigger this. Nothing was written. Please report it with the line
+    that was printed, which has the location in sparkgen's code, and with the site file if you can
+    share it.
     """

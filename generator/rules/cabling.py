@@ -1,4 +1,4 @@
-"""Rules about cables: which ends exist, and whether the cables make the topology."""
+"""Rules about cables: whether their ends exist, and whether they form the topology."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ def _names(nodes: Nodes) -> set[str]:
 
 
 def _node_ends(nodes: Nodes, cabling: Cabling) -> Iterator[list[Endpoint]]:
-    """Of each cable the ends that are nodes."""
+    """The ends of each cable that are nodes."""
     names = _names(nodes)
     return ([end for end in cable.endpoints if end.name in names] for cable in cabling)
 
@@ -46,8 +46,8 @@ def _node_ends(nodes: Nodes, cabling: Cabling) -> Iterator[list[Endpoint]]:
 def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """A cable ends at port p0 or p1 of a node of the site, or at a switch.
 
-    p0 is the left port, beside the RJ45; p1 the right one. On a switch, one end of each cable is
-    the switch's own, SWITCH:PORT.
+    p0 is the left port, next to the RJ45; p1 is the right one. With a switch, one end of each cable
+    is the switch's own, SWITCH:PORT.
 
     Source: NVIDIA, "Connect three Sparks", step 2.
 
@@ -79,7 +79,7 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
     for name, ends in strangers.items():
         near = all_nearest(name, names)
         if len(near) != 1:
-            # Of names that are as near, or where none is, one that has no cable yet was meant.
+            # With several near names, or none, assume the one that has no cable yet.
             bare = sorted(names - cabled)
             near = [known for known in near if known in bare] or (bare if len(bare) == 1 else near)
         bare_near = [node for node in nodes if node.name in near and node.name not in cabled]
@@ -93,7 +93,7 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
                 *(Related(f"no cable ends at {n.name},", (*n.path, "name")) for n in suspects),
             ),
             proposals=_readings(name, ends, near, bare_near, names),
-            # A name of another kind may have been chosen, and the cables are of before.
+            # The node may have been renamed on purpose, and the cables may still have its old name.
             unsafe=bool(suspects) and name not in misspelt(suspects[0].name, [name]),
         )
     for node_ends in _node_ends(nodes, cabling):
@@ -110,13 +110,13 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 
 
 def _free(near: Sequence[str], nodes: Nodes, cabling: Cabling) -> str:
-    """The port that no cable ends at, where there is one and no name is near."""
+    """The only free port, if there is just one and no name is near."""
     free = [] if near else _free_ports((node.name for node in nodes), cabling)
     return f"; {free[0]} is free" if len(free) == 1 else ""
 
 
 def _advice(name: str, near: Sequence[str], bare: Nodes, names: set[str]) -> str:
-    """What to write at the cables or, where a node has none, in the list of nodes."""
+    """What to write at the cables or, for a node without one, in the list of nodes."""
     if not near:
         return _nodes_are(names)
     ends, at_node = _misspelt(name, bare, names)
@@ -129,7 +129,7 @@ def _advice(name: str, near: Sequence[str], bare: Nodes, names: set[str]) -> str
 def _readings(
     name: str, ends: Sequence[Endpoint], near: Sequence[str], bare: Nodes, names: set[str]
 ) -> tuple[Proposal, ...]:
-    """The ends of cables with a name that is known, or a node without a cable with this one."""
+    """Corrections: known names at the cables' ends, or this name for a node without a cable."""
     at_ends = tuple(
         tuple(Replace(end.path, f"{known}:{end.port}") for end in ends) for known in near
     )
@@ -139,10 +139,10 @@ def _readings(
 
 
 def _misspelt(name: str, bare: Nodes, names: set[str]) -> tuple[bool, bool]:
-    """Whether the ends of cables may be misspelt, and the name of a node without a cable.
+    """Whether the cables' ends may be misspelt, and whether a node's name may be.
 
-    Names of nodes are mostly alike but for a number: one that isn't like the others is the wrong
-    one, and none of those that are counted through is.
+    Node names usually differ only in a number, so one that differs otherwise is probably wrong;
+    names that count up without a gap are all right.
     """
     if len(bare) != 1 or _are_counted(names):
         return True, False
@@ -153,7 +153,7 @@ def _misspelt(name: str, bare: Nodes, names: set[str]) -> tuple[bool, bool]:
 
 
 def _are_counted(names: set[str]) -> bool:
-    """Whether names are spark1, spark2, ... without a gap."""
+    """Whether the names are spark1, spark2, ... without a gap."""
     stem = min(map(_stem, names), default="")
     return names == {f"{stem}{number}" for number in range(1, len(names) + 1)}
 
@@ -163,7 +163,7 @@ def _stem(name: str) -> str:
 
 
 def _meant_port(port: str) -> str:
-    """P0, 0, port0, enp1s0f0np0 and rocep1s0f0 are p0."""
+    """The port that is meant by P0, 0, port0, enp1s0f0np0 or rocep1s0f0."""
     for port_number in PORTS:
         halves = [Half(port_number, half) for half in HALVES]
         if port in [name for half in halves for name in (half.interface, half.hca)]:
@@ -173,7 +173,7 @@ def _meant_port(port: str) -> str:
 
 
 def _strangers(cable: DeclaredCable, names: set[str], topology: Topology) -> list[Endpoint]:
-    """The ends that should be nodes and are not; on a switch one end is the switch's own."""
+    """The ends that should be nodes and are not; with a switch, one end is the switch's own."""
     strangers = [end for end in cable.endpoints if end.name not in names]
     if not TOPOLOGIES[topology.kind].switched:
         return strangers
@@ -191,7 +191,7 @@ def _nodes_are(names: set[str]) -> str:
 def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
     """A QSFP port takes one cable.
 
-    A port that stands in two cables is a misreading of the rack: one of the two ends is elsewhere.
+    A port listed in two cables means that the rack was misread: one of the two ends is elsewhere.
 
     Bad:
         topology:
@@ -233,7 +233,7 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
                     end.path,
                     f"{free} is free" if free else "each port takes one cable",
                     related=(Related("first used", owner.path),),
-                    # Either of the two cables may end at the free one.
+                    # Either of the two cables may be the one that ends at the free port.
                     proposals=replacements(end.path, [free]) + replacements(owner.path, [free])
                     if free
                     else (),
@@ -246,7 +246,7 @@ def _free_port(end: Endpoint, nodes: Nodes, cabling: Cabling) -> str:
 
 
 def _free_ports(names: Iterable[str], cabling: Cabling) -> list[str]:
-    """The ports of nodes that no cable ends at."""
+    """The ports of these nodes that have no cable."""
     ends = {str(end) for cable in cabling for end in cable.endpoints}
     ports = [f"{name}:{port}" for name in names for port in _PORTS]
     return [port for port in ports if port not in ends]
@@ -256,7 +256,7 @@ def _free_ports(names: Iterable[str], cabling: Cabling) -> list[str]:
 def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
     """A cable joins two machines.
 
-    A cable between the two ports of one node reaches no peer.
+    A cable between the two ports of one node leads nowhere.
 
     Bad:
         cabling:
@@ -277,7 +277,7 @@ def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
 
 
 def _free_of_others(cable: DeclaredCable, nodes: Nodes, cabling: Cabling) -> str:
-    """The ports of other nodes that no cable ends at."""
+    """The ports of other nodes that have no cable, if there are one or two."""
     own = cable.endpoints[0].name
     free = _free_ports((node.name for node in nodes if node.name != own), cabling)
     return f"{listed(free)} {'is' if len(free) == 1 else 'are'} free" if 0 < len(free) <= 2 else ""
@@ -292,8 +292,8 @@ def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
 def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterator[Fault]:
     """One node is alone, two share a cable, three to eight form a ring, any number use a switch.
 
-    NVIDIA joins four by a switch. Rings of four and eight are in use elsewhere, with NCCL kept to
-    neighbors; of more nobody has told.
+    NVIDIA connects four through a switch. Rings of four and eight are in use elsewhere, with NCCL
+    confined to neighbors; nobody has reported larger ones.
 
     Source: NVIDIA, "Connect multiple Sparks" (ring for three, four need a switch).
 
@@ -350,7 +350,7 @@ def cables_of_a_single_node(
 ) -> Iterator[Fault]:
     """A single node has no cables.
 
-    It has no fabric; a cable without a peer would be configured for nothing.
+    It has no fabric, so a cable without a peer would be configured for nothing.
 
     Bad:
         topology:
@@ -377,7 +377,7 @@ def cables_of_a_single_node(
 def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """On a switch every cable ends at the switch.
 
-    Subnets there are for the whole fabric; a direct cable would need one of its own.
+    Subnets there span the whole fabric; a direct cable would need one of its own.
 
     Source: NVIDIA, "Connect multiple Sparks": do not mix direct and switch links.
 
@@ -430,9 +430,9 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
 
 @shape_rule("SG207", unless=_UNSOUND + " SG208")
 def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """Every node of a switch has a cable to it.
+    """Every node on a switch has a cable to it.
 
-    A node without one has no fabric, and the other ranks wait for it in vain.
+    A node without one is not on the fabric, and the other ranks wait for it forever.
 
     Bad:
         topology:
@@ -465,7 +465,7 @@ def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
     names = _names(joined)
     ends = [end for cable in cabling for end in cable.endpoints]
     cabled = {end.name for end in ends}
-    # As the others have it.
+    # The port and the switch that most of the other nodes use.
     ports = Counter(end.port for end in ends if end.name in names)
     switches = Counter(end.name for end in ends if end.name not in names)
     port, switch = (next(iter(c.most_common(1)), ("", 0))[0] for c in (ports, switches))
@@ -483,9 +483,9 @@ def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
 def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All nodes on a switch use the same ports.
 
-    p0 of one has no subnet with p1 of another.
+    p0 of one node shares no subnet with p1 of another.
 
-    Source: NVIDIA's cluster setup refuses nodes whose sets of ports differ.
+    Source: NVIDIA's cluster setup, which refuses nodes whose sets of ports differ.
 
     Bad:
         topology:
@@ -536,7 +536,7 @@ def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> 
 def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """The cables form the topology.
 
-    One joins two nodes, and three close a ring of three: each pair of nodes has one.
+    Two nodes are joined by one cable; in a ring of three, each pair of nodes has a cable.
 
     Bad:
         topology:
@@ -571,7 +571,7 @@ def _joined(cable: DeclaredCable) -> Pair:
 
 
 def _no_cables(pairs: Sequence[Pair], port: str) -> Fault:
-    """The fault of a site without cables; `port` is where one that begins at p0 ends."""
+    """The fault of a site without cables; `port` is the far end of a cable that starts at p0."""
     cables: Data = [{"endpoints": [f"{a}:p0", f"{b}:{port}"]} for a, b in pairs]
     (a, b), *others = pairs
     return Fault(
@@ -586,7 +586,7 @@ def _no_cables(pairs: Sequence[Pair], port: str) -> Fault:
 
 
 def _second_cable(cabling: Cabling) -> Fault | None:
-    """The fault of two nodes that two cables join, where one has to."""
+    """The fault of two cables between the same two nodes, where only one is allowed."""
     joined: dict[frozenset[str], DeclaredCable] = {}
     for cable in cabling:
         a, b = _joined(cable)
@@ -602,7 +602,7 @@ def _second_cable(cabling: Cabling) -> Fault | None:
 
 
 def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Iterator[Fault]:
-    """The faults of nodes that the cables do not join as they should."""
+    """The faults of nodes that the cables do not join as the topology requires."""
     joined = [_joined(cable) for cable in cabling]
     if closed := kind.closed_apart(names, joined):
         others = [name for name in names if name not in closed]
@@ -617,7 +617,7 @@ def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Iterat
 
 
 def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
-    """The faults of nodes that lack a cable, and one from and to a free port for each."""
+    """The faults of missing cables, each with two free ports for one."""
     used = {str(end) for cable in cabling for end in cable.endpoints}
     for number, (a, b) in enumerate(missing, len(cabling)):
         first = next(f"{a}:{port}" for port in _PORTS if f"{a}:{port}" not in used)
@@ -629,7 +629,7 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
             f"add '- endpoints: [{first}, {second}]' to cabling",
             at_key=True,
             proposals=((Add(("cabling", number), {"endpoints": [first, second]}),),),
-            # Where a cable is plugged is seen on the machines, and its subnets come by its place.
+            # Only the machines show where a cable is plugged in, and its place decides its subnets.
             unsafe=True,
         )
         used |= {first, second}
@@ -639,8 +639,8 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
 def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Each cable of a ring goes from p0 of one node to p1 of the next.
 
-    A ring of three closes in no other way that treats all nodes alike, and NVIDIA's setup takes no
-    other.
+    Only this closes a ring of three with all nodes wired alike, and it is the only wiring that
+    NVIDIA's setup accepts.
 
     Source: NVIDIA, "Connect three Sparks".
 
@@ -665,7 +665,7 @@ def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
     wrong = [cable for cable in cabling if len({end.port for end in cable.endpoints}) == 1]
     if not wrong:
         return
-    # Of three cables two are wrong at a time, for the node where they meet has its ports swapped.
+    # In a ring of three, two cables are wrong at once: the node they share has its ports swapped.
     first, second = wrong
     (node,) = {end.name for end in first.endpoints} & {end.name for end in second.endpoints}
     a, b = first.endpoints
@@ -690,8 +690,8 @@ def different_ports(
 ) -> Iterator[Fault]:
     """A direct cable joins the same port of both nodes.
 
-    One that joins p0 with p1 works, and trips tools that expect the same port. Under Ray it does
-    not work, which is a rule of its own.
+    A cable from p0 to p1 works, but confuses tools that expect the same port. It does not work
+    under Ray, which has a rule of its own.
 
     Source: NVIDIA, "Connect two Sparks": the same physical port on both, "to prevent issues with
     NCCL tests".
@@ -753,7 +753,7 @@ def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 def long_copper(cabling: Cabling) -> Iterator[Fault]:
     """A direct-attach copper cable of 200 Gb/s is at most five meters long.
 
-    A longer one is optical, or it does not come up.
+    A longer cable is either optical or does not come up.
 
     Bad:
         cabling:
@@ -776,8 +776,8 @@ def long_copper(cabling: Cabling) -> Iterator[Fault]:
 def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All cables of a port number end at the same switch.
 
-    They share a subnet, so the switches would have to be joined. More often one of the names is
-    misspelt: a switch's name is free text, and nothing else would notice.
+    They share a subnet, so the switches would have to be connected to each other. More often, one
+    of the names is misspelt: a switch's name is free text, and nothing else would notice.
 
     Bad:
         topology:

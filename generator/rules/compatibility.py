@@ -1,4 +1,4 @@
-"""Rules about what an engine makes of a model: its format, its layers, its stages, its license."""
+"""Rules about a model on an engine: its format, layers, stages and license."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _BLOCK = 128
 _TOKENS = {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}
 _LONGER = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"}
 _CONFIG_FLAGS = ("hf-overrides", "json-model-override-args", "override-kv", "rope-scaling")
-# Which keys of config.json, or of a GGUF's header, are the longest context. Source: vLLM,
+# Keys of config.json, or of a GGUF header, that hold the longest context. Source: vLLM,
 # vllm/transformers_utils/model_arch_config_convertor.py:396; SGLang, get_context_length.
 _LENGTH = re.compile(
     r"(?:max_position_embeddings|n_positions|max_seq_len|seq_length|model_max_length"
@@ -30,10 +30,11 @@ _LENGTH = re.compile(
 
 @rule("SG526", Severity.WARNING, unless="SG501 SG503")
 def context_made_longer(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A context beyond what the model supports is requested explicitly, and costs quality.
+    """A context is longer than the model supports only on request, since it costs quality.
 
-    The engine's override takes it, and answers to long prompts get worse. Of a context that YaRN
-    makes, or that the model's configuration is given, under the engine's flags, nothing is said.
+    The engine's override allows it, but answers to long prompts get worse. A context that is
+    extended by YaRN, or that the engine's flags write into the model's configuration, is not
+    reported.
 
     Source: Qwen's model cards, "Processing Long Texts"; vLLM, `VLLM_ALLOW_LONG_MAX_MODEL_LEN`.
 
@@ -66,7 +67,7 @@ def context_made_longer(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
 
 
 def is_longer(engine: DeclaredEngine, context: int) -> bool:
-    """Whether YaRN, or an override of the model's context that is as long, is asked for."""
+    """Whether YaRN or an override of the model's context to at least this length is set."""
     allowed = any(engine.env.get(name, "").lower() in ("1", "true") for name in _LONGER)
     is_scaled = any("rope" in said for said in _overrides(engine))
     return allowed or is_scaled or _has_length(engine, context)
@@ -77,13 +78,13 @@ def _has_yarn(engine: DeclaredEngine) -> bool:
 
 
 def _has_length(engine: DeclaredEngine, context: int) -> bool:
-    """Whether the model's configuration is told that it reads as much."""
+    """Whether the model's configuration is overridden to at least this length."""
     lengths = (length for said in _overrides(engine) for length in _LENGTH.findall(said))
     return any(int(length) >= context for length in lengths)
 
 
 def _overrides(engine: DeclaredEngine) -> Iterator[str]:
-    """What flags say of the model's configuration, as `FLAG VALUE`; keys may be in the flag."""
+    """The overrides of the model's configuration, as `FLAG VALUE`; keys may be part of the flag."""
     for flag, value in engine.args.items():
         if flag.partition(".")[0] in _CONFIG_FLAGS:
             yield f"{flag} {value}"
@@ -91,12 +92,12 @@ def _overrides(engine: DeclaredEngine) -> Iterator[str]:
 
 @rule("SG527", Severity.NOTE, unless="SG501 SG503")
 def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """The kernels for the model's format are known to be right on a GB10.
+    """The kernels for the model's format are known to be correct on a GB10.
 
-    CUTLASS's kernels for NVFP4 were not made for compute capability 12.1: with images of vLLM up to
-    0.19 some models in NVFP4 answered garbage without an error, or stopped with an illegal
-    instruction, while others were deployed with them. Marlin's kernels are right, and INT4 (AWQ,
-    GPTQ) uses them anyway.
+    CUTLASS's NVFP4 kernels were not written for compute capability 12.1: with vLLM images up to
+    0.19, some NVFP4 models silently answered garbage or stopped with an illegal instruction, while
+    others were deployed successfully. Marlin's kernels are correct, and INT4 (AWQ, GPTQ) uses them
+    anyway.
 
     Source: NVIDIA/cutlass issue 3096; vLLM issue 30163 and pull request 38423.
 
@@ -141,7 +142,7 @@ def _uses_marlin(engine: DeclaredEngine) -> bool:
 
 
 def _int4(model: DeclaredModel) -> Iterator[str]:
-    """Names of the same model's checkpoints in INT4."""
+    """The names of the same model's INT4 checkpoints."""
     known = known_checkpoint(model)
     siblings = catalogs.siblings(known) if known else ()
     return (other.name for other in siblings if "int4" in other.format)
@@ -151,8 +152,8 @@ def _int4(model: DeclaredModel) -> Iterator[str]:
 def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Pipeline stages differ by one layer at most.
 
-    The largest stage needs the most memory and time, and the others wait for it. It can be meant:
-    the first stage has the embedding, the last one the head.
+    The largest stage needs the most memory and time, and the others wait for it. It may be
+    intended: the first stage has the embedding and the last one the head.
 
     Source: vLLM, vllm/distributed/utils.py, `get_pp_indices`.
 
@@ -181,7 +182,7 @@ def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
 
 @rule("SG529", unless="SG501 SG503 SG603")
 def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Explicit layers of stages add up to the model's layers, with one number per stage.
+    """Explicit stage sizes add up to the model's layers, with one number per stage.
 
     The engine refuses to start otherwise.
 
@@ -218,11 +219,11 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
 
 @rule("SG530", Severity.WARNING, unless="SG501 SG503")
 def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A model that needs a token for its download has one among the secrets.
+    """A model that needs a token to download has one among the secrets.
 
-    Engines run offline; the model is downloaded before the first start, on the nodes, and its
-    publisher lets only those have it who accepted the license. The bundle's README reads the token
-    from where the secrets are.
+    Engines run offline; the model is downloaded to the nodes before the first start, and its
+    publisher releases it only to those who have accepted the license. The bundle's README reads the
+    token from the file of secrets.
 
     Source: huggingface.co, "Gated models".
 
@@ -237,7 +238,7 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
           secrets: [HF_TOKEN]
     """
     if model.name and model.file:
-        return  # The catalog's publisher is not the one of the GGUF file.
+        return  # The GGUF file comes from another publisher than the catalog's.
     checkpoint = known_checkpoint(model)
     gated = checkpoint.gated if checkpoint else (model.architecture or {}).get("gated", False)
     if gated and not _TOKENS & set(engine.secrets) and not (model.source or "").startswith("/"):
@@ -250,11 +251,11 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
 
 @rule("SG531", Severity.WARNING, unless="SG501 SG503")
 def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Gated delta layers have kernels of their own on a GB10.
+    """Gated delta layers have dedicated kernels on a GB10.
 
     Three of four layers of Qwen3-Next, 3.5 and 3.6 are of this kind. FlashInfer has kernels for
-    compute capability 12.x since 0.6.13, and vLLM uses them from 0.30 on; before, and under
-    TensorRT-LLM up to 1.3, prompts are read by slower ones, or the start fails.
+    compute capability 12.x since 0.6.13, and vLLM uses them since 0.30; earlier versions, and
+    TensorRT-LLM up to 1.3, read prompts with slower ones, or fail to start.
 
     Source: vLLM pull request 55715; NVIDIA/TensorRT-LLM issue 15634 and pull request 19376.
 
@@ -286,12 +287,12 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
 
 @rule("SG532", unless="SG501 SG503 SG510 SG603")
 def divided_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A slice of an expert in FP8 has whole blocks of scales.
+    """A slice of an FP8 expert consists of whole scale blocks.
 
-    A scale stands for 128 columns. Where a tensor size cuts through them the engine doesn't load
+    One scale covers 128 columns. If a tensor size cuts through a block, the engine does not load
     the model; experts that are spread over the ranks are not cut.
 
-    Source: vLLM issues 17569, 25292 and 54178; from 0.33 on vLLM divides blocks down to 32 columns
+    Source: vLLM issues 17569, 25292 and 54178; since 0.33 vLLM divides blocks down to 32 columns
     (`refine_fp8_moe_block_shape`).
 
     Bad:
@@ -329,7 +330,7 @@ def divided_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
 
 
 def _loads(engine: DeclaredEngine, inside: int, shards: int, hidden: int) -> bool:
-    """Whether the engine takes a slice of so many columns."""
+    """Whether the engine loads slices of this size."""
     if inside % shards == 0 and inside // shards % _BLOCK == 0:
         return True
     finest = ENGINE_TRAITS[engine.name].finest_block(engine.version)
@@ -339,7 +340,7 @@ def _loads(engine: DeclaredEngine, inside: int, shards: int, hidden: int) -> boo
 
 
 def _form(model: DeclaredModel) -> str:
-    """How the weights are packed."""
+    """The format of the weights."""
     checkpoint = known_checkpoint(model)
     given = (model.architecture or {}).get("format", "")
     return checkpoint.format if checkpoint else str(given)
@@ -355,13 +356,14 @@ def _counted(count: int, word: str) -> str:
 
 @rule("SG676", Severity.NOTE, unless="SG501 SG603")
 def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
-    """FlashInfer's tuning is kept over restarts.
+    """FlashInfer's tuning survives a restart.
 
-    In vLLM 0.27.1 up to 0.31 rank 0 alone writes the results of the tuning. At the next start it
-    reads them while the other nodes tune, and all wait for each other. So with several nodes they
-    are written to a folder that ends with the container, and each start tunes again, on all nodes.
+    From vLLM 0.27.1 up to 0.31, only rank 0 writes the results of the tuning. At the next start it
+    reads them while the other nodes tune, and all of them wait for each other. With several nodes,
+    the results are therefore written to a folder that is deleted with the container, and all nodes
+    tune again at each start.
 
-    Source: vllm-project/vllm issues 52291, 54618, 57423 and 57635; 0.32.0 has a file for each rank.
+    Source: vllm-project/vllm issues 52291, 54618, 57423 and 57635; 0.32.0 has one file per rank.
 
     Bad:
         nodes:

@@ -1,4 +1,4 @@
-"""Rules about what the engine's container is given."""
+"""Rules about the resources of the engine's container."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,10 +11,10 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Declar
 
 @rule("SG685")
 def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
-    """The memory that RDMA pins has no limit.
+    """The memory that RDMA pins is not limited.
 
-    Queues and buffers are registered with the network card, and a limit below what they take ends
-    the start of NCCL with `ibv_create_cq` or `ibv_reg_mr` out of memory.
+    Queues and buffers are registered with the network card. With a limit below what they take, NCCL
+    fails to start: `ibv_create_cq` or `ibv_reg_mr` runs out of memory.
 
     Source: ibv_reg_mr(3) of rdma-core, RLIMIT_MEMLOCK.
 
@@ -43,8 +43,8 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
 def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """A memory limit is below the node's memory.
 
-    A container may have all of the node's memory unless it is told otherwise, and the node freezes
-    before a bound above that is reached. What lies in /dev/shm is memory too.
+    By default, a container may use all of the node's memory; with a limit above that, the node
+    freezes before the limit is reached. Files in /dev/shm take memory, too.
 
     Source: Docker, "Resource constraints"; tmpfs(5).
 
@@ -69,10 +69,10 @@ def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) 
 
 @rule("SG684", unless="SG602")
 def limits_of_a_job(engine: DeclaredEngine) -> Iterator[Fault]:
-    """What pyxis starts, Slurm bounds.
+    """Containers that pyxis starts are limited by Slurm.
 
-    As a job of Slurm TensorRT-LLM runs in a container of pyxis, which is given mounts and devices.
-    Its memory, cores and limits are those of the job, and /dev/shm is the node's.
+    As a Slurm job, TensorRT-LLM runs in a pyxis container, which is given mounts and devices. Its
+    memory, cores and limits are those of the job, and /dev/shm is the node's.
 
     Source: NVIDIA/pyxis, README.
 
@@ -106,10 +106,10 @@ def limits_of_a_job(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG686", unless="SG602 SG603 SG651 SG652")
 def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Experts are spread over as many ranks as the engine can.
+    """Experts are spread over a number of ranks that the engine supports.
 
-    SGLang and TensorRT-LLM spread them over a divisor of the tensor size, vLLM over all ranks that
-    share a layer: tensor times data.
+    SGLang and TensorRT-LLM spread them over a divisor of the tensor size; vLLM spreads them over
+    all ranks that share a layer, tensor times data.
 
     Source: vLLM, FusedMoEParallelConfig; SGLang, --ep-size; TensorRT-LLM, moe_expert_parallel_size.
 
@@ -146,10 +146,10 @@ def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG687")
 def folder_of_one_node(model: DeclaredModel, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """A node's own path of the model replaces a folder named by `model.source`.
+    """A node's own model path replaces a folder given as `model.source`.
 
-    The container sees it there, so that all ranks are given one path. A model of the hub is read
-    from its cache, which `model.cache` and the node's login say.
+    It is mounted at the path of that folder, so that all ranks get the same path. A model from the
+    hub is read from its cache, which depends on `model.cache` and the node's login.
 
     Bad:
         nodes:

@@ -1,4 +1,4 @@
-"""What to write where the engines of a node take too much of its memory together."""
+"""What to write when the engines on a node take too much of its memory together."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,9 +17,9 @@ from generator.sitefile.source import Document, value_at
 
 @record
 class SharedMemory:
-    """What the engines of a node take of its memory together, and what is enough.
+    """How much of a node's memory its engines take together, and how much they may.
 
-    `shares` has of those that take turns the one that takes most.
+    `shares` has only the largest of the engines that take turns.
     """
 
     node: str
@@ -43,7 +43,7 @@ class SharedMemory:
 
 @record
 class Advice:
-    """What to write; `unsafe` where a share that is written would be another."""
+    """What to write; `unsafe` if it changes a share that the site states."""
 
     words: str
     proposals: tuple[Proposal, ...] = ()
@@ -52,9 +52,9 @@ class Advice:
 
 @record
 class _Member:
-    """A group that shares the node, and the least of it that it can do with.
+    """A group that shares the node, and the least memory that is enough for it.
 
-    `beside` is what its engine takes beside the share that it is told, which belongs at `path`.
+    `beside` is what its engine takes on top of its configured share, which belongs at `path`.
     """
 
     group: DeclaredGroup
@@ -66,9 +66,10 @@ class _Member:
 
 
 def division(shared: SharedMemory, nodes: Nodes, document: Document) -> Advice:
-    """Shares that hold the models and leave the system enough, if those are known.
+    """Shares that hold the models and leave the system enough, if the needs are known.
 
-    What is not written is found, or else the largest is less, if all have enough then.
+    Only shares that the site does not state are set, or else the largest is lowered, if that is
+    enough.
     """
     most = int(shared.most * 100) / 100
     members = list(_members(shared, nodes, document))
@@ -103,18 +104,18 @@ def division(shared: SharedMemory, nodes: Nodes, document: Document) -> Advice:
 
 
 def has_tokens(engine: DeclaredEngine) -> bool:
-    """Whether a bound in tokens keeps the engine from taking all that its share allows."""
+    """Whether a limit in tokens keeps the engine from taking all that its share allows."""
     return bool(tokens_key(engine))
 
 
 def tokens_key(engine: DeclaredEngine) -> str:
-    """The flag, or the setting of its options, that bounds what the engine caches."""
+    """The flag or the setting that limits the engine's cache in tokens."""
     traits = ENGINE_TRAITS[engine.name]
     return traits.tokens_flag or traits.tokens_setting
 
 
 def _members(shared: SharedMemory, nodes: Nodes, document: Document) -> Iterator[_Member]:
-    """Those of which it is known what they need."""
+    """The groups whose needs are known."""
     by_name = {node.name: node for node in nodes}
     for declared in shared.groups:
         model, engine = declared.model, declared.engine
@@ -139,7 +140,7 @@ def _largest(shares: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def _advice(found: Sequence[tuple[_Member, float]]) -> Advice | None:
-    """What to write for those that take more now."""
+    """The shares to lower."""
     shares = [(member, int((share - member.beside) * 100 + 1e-6) / 100) for member, share in found]
     changes = [each for each in shares if each[1] < each[0].engine.memory_utilization]
     if not changes:
@@ -149,7 +150,7 @@ def _advice(found: Sequence[tuple[_Member, float]]) -> Advice | None:
     words += [f"{share} for {member.group.name}" for member, share in others]
     return Advice(
         f"write {listed(words, 'and')}",
-        # In a group that others are like it would be theirs, too.
+        # Groups that are like this one would get the same share.
         (tuple(Replace(member.path, share) for member, share in changes),)
         if all(member.group.is_own for member, _ in changes)
         else (),

@@ -36,9 +36,9 @@ MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 @rule("SG602")
 def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The engine has the launcher.
+    """The launcher is one that the engine has.
 
-    Each engine joins its nodes in ways of its own.
+    Each engine has its own ways to join nodes.
 
     Bad:
         engine:
@@ -66,7 +66,7 @@ def parallel_product(
 ) -> Iterator[Fault]:
     """Tensor x pipeline x data is the number of nodes.
 
-    Each node has one GPU, and none is left over.
+    Each node has one GPU, and none is left unused.
 
     Bad:
         nodes:
@@ -110,7 +110,7 @@ def _nodes(count: int) -> str:
 def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """The image contains the engine and version that the site names.
 
-    The flags of a bundle are those of the version in the site file.
+    The flags in a bundle are those of the version in the site file.
 
     Bad:
         engine:
@@ -144,8 +144,8 @@ def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
 def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
     """The image contains the NCCL that the site names.
 
-    What a bundle sets for NCCL is for the version in the site file. In the example the image is
-    known to hold NCCL 2.30.7.
+    NCCL's settings in a bundle are those for the version in the site file. In the example, the
+    image is known to have NCCL 2.30.7.
 
     Bad:
         engine:
@@ -170,13 +170,13 @@ def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG607", unless="SG602")
 def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An image for the launcher Ray contains Ray.
+    """An image for the Ray launcher contains Ray.
 
-    vLLM itself does not need Ray, and its images have had none since 0.19: the container would end
-    at `ray start`.
+    vLLM itself does not need Ray, and its images have not had it since 0.19: the container would
+    fail at `ray start`.
 
     Source: vLLM 0.19.0 and later, requirements/cuda.txt; kubernetes-sigs/lws issue 835;
-    NVIDIA/dgx-spark-playbooks, nvidia/vllm/README.md, of the image 26.05.
+    NVIDIA/dgx-spark-playbooks, nvidia/vllm/README.md, on the image 26.05.
 
     Bad:
         engine:
@@ -204,10 +204,10 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG612", Severity.WARNING, unless="SG602")
 def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An image for the launcher Ray is known to contain Ray.
+    """An image for the Ray launcher is known to contain Ray.
 
-    This is SG607 where nobody has looked into the image: `docker run --rm --entrypoint ray IMAGE
-    --version` does.
+    This is SG607 for images that nobody has checked: `docker run --rm --entrypoint ray IMAGE
+    --version` shows it.
 
     Bad:
         engine:
@@ -237,7 +237,7 @@ def port_of_two_services(
 ) -> Iterator[Fault]:
     """No two services of a node use the same port.
 
-    The second one would not start. Ray's workers take ports 10002 to 19999 of every node.
+    The second one would fail to start. Ray's workers take ports 10002 to 19999 on every node.
 
     Source: Ray, ray/scripts/scripts.py.
 
@@ -255,7 +255,7 @@ def port_of_two_services(
     for node, own in ports_of_engine(engine, [node.name for node in nodes]).items():
         ports = {**own, **service_ports[node]}
         owners: dict[int, str] = {}
-        # A port that is written is the one to change, not the default that it meets.
+        # Report the port that the site states, not the default that it collides with.
         for name in sorted(ports, key=lambda name: ports[name].is_written):
             port = ports[name]
             owner = owners.setdefault(port.number, name)
@@ -281,9 +281,9 @@ def port_of_two_services(
 
 @rule("SG611", unless="SG602 SG603")
 def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Something opens every port that is written.
+    """Every port that the site states is opened by something.
 
-    The name is that of a service of another launcher or engine.
+    The name belongs to a service of another launcher or engine.
 
     Bad:
         engine:
@@ -323,8 +323,8 @@ _COMMIT = r"(^|[-_.])[0-9a-f]{40}$"
 def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
     """An image has a tag that does not move.
 
-    A tag that moves is another image tomorrow, and another one on a node that pulled later. One
-    that names the commit it was built from, as `nightly-` and 40 hexadecimal digits, does not.
+    A moving tag may be a different image tomorrow, or on a node that pulled it later. A tag with
+    the commit it was built from, such as `nightly-` and 40 hexadecimal digits, does not move.
 
     Bad:
         engine:
@@ -354,10 +354,10 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
 
 @rule("SG613", Severity.WARNING, suppressed_by="SG605 SG609")
 def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A version, or a tag that is one, is written as its engine writes it.
+    """A version, or a tag that contains one, is written the way the engine writes it.
 
-    Numbers of a release have no zero before them, and a tag that is known ends where it ends: one
-    with a character more is no image.
+    The numbers of a release have no leading zeros, and a known tag with one character too many is
+    not an image.
 
     Source: PEP 440, "Integer Normalization".
 
@@ -398,7 +398,7 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 def _dot_that_is_gone(engine: DeclaredEngine) -> Iterator[Fault]:
-    """No major version is skipped: where one would be, a release that is a slip away is meant."""
+    """No major version is skipped: where one would be, a release one typo away is meant."""
     known = versions(engine.name)
     if _major(engine.version) <= max(map(_major, known), default=0) + 1:
         return
@@ -418,9 +418,9 @@ def _major(version: str) -> int:
 
 @rule("SG620", unless="SG631 SG632 SG633 SG634")
 def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """Tool choice comes with the parser of the model's tool calls.
+    """Automatic tool choice comes with the parser for the model's tool calls.
 
-    Without one vLLM ends with a TypeError before it serves.
+    Without one, vLLM exits with a TypeError before it serves.
 
     Source: vLLM, vllm/entrypoints/openai/cli_args.py, `validate_parsed_serve_args`.
 
@@ -453,9 +453,9 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
 
 @rule("SG621", unless="SG631 SG632 SG633 SG634")
 def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A parser of tool calls comes with tool choice.
+    """A tool call parser comes with automatic tool choice.
 
-    Without it vLLM answers every request that leaves the choice of a tool to the model with error
+    Without it, vLLM answers every request that leaves the choice of a tool to the model with error
     400: "auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set.
 
     Source: vLLM, vllm/entrypoints/openai, chat completions.
@@ -473,7 +473,7 @@ def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     flags = _flags(engine)
     chosen = engine.args.get(flags.get(_TOOL_CHOICE, ""), False)
-    # Another word is wrong in itself, and SG639 says so.
+    # Any other value is wrong in itself; SG639 reports it.
     if _TOOL_PARSER in flags and chosen is False:
         yield Fault(
             f"'{flags[_TOOL_PARSER]}' without '{_TOOL_CHOICE}': vLLM refuses requests with tools",
@@ -499,9 +499,9 @@ _TOOL_PARSER = "tool-call-parser"
 
 
 def _flags(engine: DeclaredEngine) -> dict[str, str]:
-    """The flags of an engine that asks for a choice by their names, as they are written.
+    """The flags as written, by name, of an engine that has a flag for tool choice.
 
-    It takes '_' for '-'.
+    '_' is the same as '-'.
     """
     known = engine.args if ENGINE_TRAITS[engine.name].choice_flag else ()
     return {name.replace("_", "-"): name for name in known}

@@ -18,7 +18,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topolog
 from generator.sitefile.slips import before_comment
 from generator.sitefile.source import Document, Plain, value_at
 
-# From here on NCCL can pick a port by the peer's subnet.
+# Since this release, NCCL can choose a port by the peer's subnet.
 SUBNET_AWARE_NCCL = (2, 30, 7)
 
 
@@ -26,13 +26,12 @@ SUBNET_AWARE_NCCL = (2, 30, 7)
 def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     """A ring needs NCCL 2.30.7 or newer.
 
-    From there on it picks the port whose subnet the peer is on; older versions ignore that and hang
-    or fail at `ibv_modify_qp`. A patched build may know better: `nccl: {version: ..., patched:
-    true}`.
+    From that version on, it chooses the port whose subnet the peer is on; older versions do not,
+    and hang or fail at `ibv_modify_qp`. A patched build may handle this differently: `nccl:
+    {version: ..., patched: true}`.
 
-    The version is that of the library that the engine loads: ncclGetVersion of `libnccl.so.2`, for
-    which the runbook has a command. `torch.cuda.nccl.version()` is the one that PyTorch was built
-    with.
+    The version is that of the library the engine loads: ncclGetVersion of `libnccl.so.2`, for which
+    the runbook has a command. `torch.cuda.nccl.version()` is the one that PyTorch was built with.
 
     Source: NCCL, `NCCL_IB_SUBNET_AWARE_ROUTING` ("for DGX Spark multi-node ring connection").
 
@@ -70,7 +69,7 @@ def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Faul
 def derived_variables(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> dict[str, str]:
-    """What the head's environment would be without `env`."""
+    """The head's environment without `env`."""
     head = nodes[0]
     control = control_planes(nodes, fabric, topology)[0]
     groups = environment.derived(
@@ -95,8 +94,9 @@ def overridden_variable(
 ) -> Iterator[Fault]:
     """A variable that sparkgen derives from the cabling is not set by hand.
 
-    A value of `env` is the same on all nodes, and the right one differs between them. What a
-    patched build of NCCL on a ring is told of its memory is its maker's to say.
+    A value in `env` is the same on all nodes, but the right one differs between them. On a ring, a
+    patched build of NCCL may need other memory settings than sparkgen derives, so these are not
+    reported for one.
 
     Bad:
         engine:
@@ -130,8 +130,8 @@ def values_that_ray_copies(
     """Under Ray, NCCL's values are the same on all nodes.
 
     vLLM copies all variables that begin with NCCL_ or UCX_ from the driver to Ray's workers, so the
-    head's reach every rank. They differ where nodes are cabled at different ports, or call their
-    management interfaces differently.
+    head's values reach every rank. They differ if nodes are cabled at different ports, or if their
+    management interfaces have different names.
 
     Source: vLLM, vllm/ray/ray_env.py.
 
@@ -172,8 +172,8 @@ def values_that_ray_copies(
 def devices_that_are_not_there(engine: DeclaredEngine) -> Iterator[Fault]:
     """A node has one GPU, device 0.
 
-    `env` is the same on all nodes, and each sees its own GPU alone: a list of several, or another
-    number, leaves the engine without any.
+    `env` is the same on all nodes, and each sees only its own GPU: with a list of several devices,
+    or another number, the engine finds none.
 
     Source: NVIDIA, CUDA C++ Programming Guide, `CUDA_VISIBLE_DEVICES` (an index that does not exist
     hides itself and all that follow).
@@ -203,8 +203,8 @@ def devices_that_are_not_there(engine: DeclaredEngine) -> Iterator[Fault]:
 def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
     """No variable sets a rank.
 
-    `env` is the same on all nodes, so all of them would take themselves for one rank. sparkgen
-    gives each node its own, by the engine's flags.
+    `env` is the same on all nodes, so all of them would take the same rank. sparkgen gives each
+    node its own through the engine's flags.
 
     Source: PyTorch, "Distributed communication package" (environment variable initialization);
     vLLM, vllm/envs.py.
@@ -246,9 +246,10 @@ def _is_of_a_rank(name: str) -> bool:
 def nccl_that_never_was(engine: DeclaredEngine) -> Iterator[Fault]:
     """The version of NCCL is one that was released.
 
-    Rules go by it, and one that is a digit off lets settings pass that the library does not take.
+    Rules depend on it, and with one digit wrong, settings that the library does not know go
+    unnoticed.
 
-    Source: NVIDIA/nccl, its tags up to 2.30.7; of later minor versions any number is taken.
+    Source: NVIDIA/nccl, its tags up to 2.30.7; any number of a later minor version is accepted.
 
     Bad:
         engine:
@@ -269,7 +270,7 @@ def nccl_that_never_was(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 def _release_help(version: str, near: Sequence[str]) -> str:
-    """What to write for a release that never was."""
+    """What to write in place of a release that never existed."""
     known = listed(releases_of(version), "and")
     if known:
         return f"of {'.'.join(version.split('.')[:2])} there are {known}"
@@ -280,10 +281,10 @@ def _release_help(version: str, near: Sequence[str]) -> str:
 def comment_in_a_value(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], document: Document
 ) -> Iterator[Fault]:
-    """A variable's value does not end in what was meant as a comment.
+    """The value of a variable does not end in what was meant as a comment.
 
-    YAML takes a '#' for the start of a comment where a space stands before it, and '//' never. What
-    is written in quotes is meant as it stands.
+    In YAML, '#' starts a comment only after a space, and '//' never does. A value in quotes is
+    taken as it stands.
 
     Source: YAML 1.2.2, section 6.6.
 

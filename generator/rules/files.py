@@ -1,4 +1,4 @@
-"""Rules about files that the engine is given besides the model."""
+"""Rules about files that the engine needs besides the model."""
 
 import json
 import re
@@ -32,12 +32,12 @@ from generator.sitefile.declaration import (
 from generator.sitefile.text_types import FORMS
 
 _FILES: KeyPath = ("engine", "files")
-# What the kernel makes up, and what a container has of its own; the socket that makes whoever may
-# write to it root on the node.
+# Virtual file systems of the kernel and the container, and the sockets that make anyone who can
+# write to them root on the node.
 _SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock")
 _NO_FILES = ("/dev", "/proc", "/sys", *_SOCKETS)
 
-# What is wrong with the flag or the variable itself.
+# Rules about the flag or the variable itself.
 _SAID = "SG602 SG604 SG620 SG621 " + " ".join(f"SG{number}" for number in range(630, 649))
 
 
@@ -47,7 +47,7 @@ def _path(file: DeclaredFile, *keys: str) -> KeyPath:
 
 @rule("SG690")
 def entry_without_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An entry of `files` says where its file is: beside the site file, or on the nodes.
+    """An entry of `files` states where its file is: next to the site file, or on the nodes.
 
     Bad:
         engine:
@@ -73,11 +73,11 @@ def entry_without_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
 def source_that_cannot_be_read(
     engine: DeclaredEngine, sources: Mapping[str, Source]
 ) -> Iterator[Fault]:
-    """A source is a file, or a folder of files, in the folder of the site file or below it.
+    """A source is a file, or a folder of files, in or below the site file's folder.
 
-    It is carried in the bundle byte by byte, so a bundle is made of the site file and of these
-    files alone: links that lead out of the folder, devices and pipes are refused, and so is a file
-    of more than 1 MiB. What is larger is put on the nodes, and named by `path`.
+    They are copied into the bundle byte for byte, so a bundle depends only on the site file and
+    these files: links that lead out of the folder, devices and pipes are rejected, as are files of
+    more than 1 MiB. Put larger files on the nodes, and name them with `path`.
 
     Bad:
         engine:
@@ -133,9 +133,9 @@ def two_files_at_one_place(
 ) -> Iterator[Fault]:
     """No two files have the same path in the container.
 
-    Of two mounts at one place the later one hides the other. A place inside something that is
-    mounted read-only is refused by Docker: it would have to make the file to mount over there. What
-    sparkgen mounts itself lies below /etc/sparkgen, /opt/sparkgen and /var/cache/sparkgen.
+    Of two mounts at the same path, the later one hides the other. Docker refuses a path inside a
+    read-only mount, because it would have to create the mount point there. sparkgen's own mounts
+    are below /etc/sparkgen, /opt/sparkgen and /var/cache/sparkgen.
 
     Bad:
         engine:
@@ -164,12 +164,12 @@ def two_files_at_one_place(
                 yield _taken(file, f"{file.inside} would hide what sparkgen mounts in it")
 
 
-# What a container is given of a bundle: facts, scripts and secrets.
+# The parts of a bundle that the container sees: facts, scripts and secrets.
 _OWN = ("/etc/sparkgen", "/opt/sparkgen", "/run/sparkgen-engine")
 
 
 def _is_carried(file: DeclaredFile) -> bool:
-    """Whether it is where the bundle has it, or beside that."""
+    """Whether it is mounted among the bundle's own files."""
     return bool(_within(file.inside, [FILES])) and file.inside != FILES
 
 
@@ -215,7 +215,7 @@ def _share_nodes(one: DeclaredFile, other: DeclaredFile) -> bool:
 def file_of_an_unknown_node(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """The nodes that have a file are nodes of the site.
+    """The nodes of an entry are nodes of the site.
 
     Bad:
         engine:
@@ -242,7 +242,7 @@ def file_of_an_unknown_node(
 def no_file_at_all(engine: DeclaredEngine) -> Iterator[Fault]:
     """A file is a regular file or a folder, not a device, a socket or a file of the kernel.
 
-    Who may write to Docker's socket is root on the node, read-only mount or not.
+    Anyone who can write to Docker's socket is root on the node, even if the mount is read-only.
 
     Bad:
         engine:
@@ -271,7 +271,7 @@ def no_file_at_all(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @record
 class _Named:
-    """A path that an argument or variable names, and where it stands in the site file."""
+    """A path that an argument or variable names, and its place in the site file."""
 
     path: str
     key: KeyPath
@@ -284,13 +284,13 @@ def path_that_is_not_in_the_container(
 ) -> Iterator[Fault]:
     """A file that an argument or a variable names is in the container.
 
-    The engine sees its image, the model's cache or folder, and what `files` lists; of the node's
-    own folders it sees nothing. A chat template that isn't there ends the start, a library in
-    `LD_PRELOAD` is left out with a warning that nobody reads.
+    The engine sees its image, the model's cache or folder, and the entries of `files`, but none of
+    the node's other folders. A missing chat template makes the engine fail at startup; a missing
+    library in `LD_PRELOAD` is skipped with a warning that nobody reads.
 
-    Paths below /usr and the like are the image's. So may be those below the folders that images
-    work in, and below /opt: a published image has folders of makers of software there and no
-    others, of other images nothing is known, and nothing is said.
+    Paths below /usr and similar folders belong to the image. So may paths below /opt and the
+    folders that images work in: of a published image, the vendors' folders in /opt are known, and
+    others are reported; of any other image nothing is known, and nothing is reported.
 
     Bad:
         engine:
@@ -305,7 +305,7 @@ def path_that_is_not_in_the_container(
             - path: /srv/templates/chat.jinja
     """
     told: set[str] = set()
-    # Without a container all of the node's folders are there.
+    # Without a container, all of the node's folders are visible.
     for named in () if engine.venv else _named(engine):
         if named.path in told:
             continue
@@ -319,7 +319,7 @@ def path_that_is_not_in_the_container(
 def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
     """A file that an argument names has its full path.
 
-    A path that begins elsewhere than at / is looked for in the folder that the image works in.
+    A relative path is looked up in the image's working directory.
 
     Bad:
         engine:
@@ -333,7 +333,7 @@ def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
           files:
             - source: files/unsloth.jinja
     """
-    # A script or a mod may put it into the folder that the image works in.
+    # A script or a mod may put the file into the working directory.
     changed = engine.prepare or (engine.derived and (engine.derived.mods or engine.derived.run))
     for key, text in () if changed else _texts(engine.args, ("engine", "args")):
         name = str(key[2])
@@ -348,29 +348,30 @@ def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 def is_relative_file(name: str, text: str) -> bool:
-    """Whether the value of a flag is a file in the folder that the image works in."""
+    """Whether the value of a flag is a file in the image's working directory."""
     return "." in text and bool(re.fullmatch(_RELATIVE, text)) and _is_read(name)
 
 
-# The end of a name tells a file from a name, an id or a template as text.
+# The extension distinguishes a file from a name, an id or an inline template.
 _RELATIVE = (
     r"(\./|~/)?([A-Za-z0-9._@+-]+/)*[A-Za-z0-9._@+-]+"
     r"\.(jinja2?|json|ya?ml|toml|py|so(\.[0-9]+)*|pem|crt|key|txt|csv|model)"
 )
-# Words in names of what is written, of the path of an address, of a repository's file, or of what
-# is imported: vLLM takes `module.attribute` as middleware, `module:Class` as a logits processor.
+# Words in the names of settings that are not files to read: outputs, URL paths, files of a
+# repository, or imports. vLLM takes `module.attribute` as middleware and `module:Class` as a logits
+# processor.
 _NO_READER = (
     r"(?i)(^|[-_])(cache|tmp|tmpdir|temp|logs?|dumps?|profil\w*|traces?|output|out|save|records?|"
     r"storage|workspace|state|debug|crash|metrics|uds|sock(et)?|endpoints?|url|uri|routes?|prefix|"
     r"root[-_]path|hf[-_](file|repo)|middleware|logits[-_]processors?|cls)([-_]|$)"
 )
-# Where programs are looked for: a folder that is not there is passed over.
+# The search path of programs; folders that do not exist are skipped.
 _SEARCHED = "PATH"
 _OF_IMAGES = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl", "/etc/pki", "/etc/hosts"),
     *("/opt", "/app", "/workspace", "/vllm-workspace", "/sgl-workspace", *_NO_FILES),
 )
-# What the bases of published images put there.
+# Folders that the base images of published images put into /opt.
 _OF_MAKERS = tuple(
     f"/opt/{name}"
     for name in (
@@ -381,7 +382,7 @@ _OF_MAKERS = tuple(
 _TEMPORARY = ("/tmp", "/run", "/var/tmp")
 
 
-# What templates and sampling are given: words for the model, such as Qwen's /no_think.
+# Settings of templates and sampling: words for the model, such as Qwen's /no_think.
 _FOR_MODELS = (
     r"(default[-_])?chat[-_]template[-_]kwargs|override[-_]generation[-_]config|"
     r"(\w+[-_])*sampling[-_](params|defaults)|stop"
@@ -389,14 +390,14 @@ _FOR_MODELS = (
 
 
 def _is_read(name: str) -> bool:
-    """Whether a name is not one of something that is written, or no file."""
+    """Whether the setting may name a file that is read, rather than one that is written."""
     if re.fullmatch(_FOR_MODELS, name.partition(".")[0]):
         return False
     return re.search(_NO_READER, name) is None or "config" in name.lower()
 
 
 def _named(engine: DeclaredEngine) -> Iterator[_Named]:
-    """All whole paths that the engine is told to read."""
+    """All absolute paths that the engine is told to read."""
     values = (*_texts(engine.args, ("engine", "args")), *_texts(engine.env, ("engine", "env")))
     for key, text in values:
         if key[2] == _SEARCHED or "/" not in text or not _is_read(str(key[2])):
@@ -407,7 +408,7 @@ def _named(engine: DeclaredEngine) -> Iterator[_Named]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The words of a list as variables have it, behind a name of their own; or those of JSON."""
+    """The items of a list, as variables have it, without any `NAME=`; or the texts in JSON."""
     if text.startswith(("{", "[")):
         try:
             yield from (part for _, inner in _texts(json.loads(text), ()) for part in _parts(inner))
@@ -418,7 +419,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _texts(value: object, key: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """All texts in a value, by the place that a finding is about."""
+    """All texts in a value, each with the key that a finding would point at."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):
@@ -431,7 +432,7 @@ def _texts(value: object, key: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _is_of_the_image(path: str, engine: DeclaredEngine) -> bool:
-    """Whether an image may have it, or it is made while the engine runs."""
+    """Whether the image may have the path, or it is created while the engine runs."""
     is_made = bool(_within(path, _TEMPORARY)) and not PurePosixPath(path).suffix
     if not engine.prepare and catalogs.image(engine.image) and _within(path, ["/opt"]):
         return bool(_within(path, _OF_MAKERS))
@@ -445,7 +446,7 @@ def _is_there(path: str, engine: DeclaredEngine, model: DeclaredModel, node: Dec
 
 
 def _of_the_model(model: DeclaredModel, node: DeclaredNode) -> list[str]:
-    """What of the node is mounted for the model's sake."""
+    """The node's paths that are mounted for the model."""
     drafts = model.speculative.source if model.speculative else None
     cache = model.cache or f"{home(node.user)}/.cache/huggingface"
     return [
@@ -455,7 +456,7 @@ def _of_the_model(model: DeclaredModel, node: DeclaredNode) -> list[str]:
 
 
 def _within(path: str, folders: Sequence[str]) -> str:
-    """The folder that a path is or lies in, or nothing."""
+    """The folder that contains the path or equals it, or nothing."""
     return next((f for f in folders if path == f or path.startswith(f"{f}/")), "")
 
 
@@ -480,7 +481,7 @@ def _carry(engine: DeclaredEngine, key: KeyPath, source: str) -> tuple[Proposal,
 
 
 def _entry(engine: DeclaredEngine, entry: dict[str, str]) -> Add:
-    """One entry more of `files`."""
+    """An edit that adds an entry to `files`."""
     if not engine.files:
         return Add(_FILES, [dict(entry)])
     return Add((*_FILES, len(engine.files)), dict(entry))

@@ -1,4 +1,4 @@
-"""Rules about the gateway: where it is, what it can reach, and what it is."""
+"""Rules about the gateway: its node, the engines that it reaches, and its release."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ def node_of_the_gateway(services: Services, nodes: Nodes) -> Iterator[Fault]:
 
 @record
 class GatewayNode:
-    """The node of the gateway, and the subnets of the fabric that it is on."""
+    """The node of the gateway, and the fabric subnets that it is on."""
 
     node: DeclaredNode
     networks: tuple[IPv4Network, ...]
@@ -54,8 +54,8 @@ def engine_out_of_reach(
 ) -> Iterator[Fault]:
     """The gateway reaches every engine.
 
-    On its own node it asks the engine on the loopback. On another one the API has to listen on an
-    address that the gateway's node has a way to.
+    On its own node, it uses the loopback address. On another node, the API must listen on an
+    address that the gateway's node can reach.
 
     Bad:
         services:
@@ -99,10 +99,10 @@ def engine_out_of_reach(
 
 @rule("SG262")
 def compromised_gateway(services: Services) -> Iterator[Fault]:
-    """The release of LiteLLM is not reported as compromised.
+    """The release of LiteLLM has not been reported as compromised.
 
-    1.82.7 and 1.82.8 were published by a thief of credentials, and stole those of the machine.
-    1.107.0 is reported as compromised too.
+    1.82.7 and 1.82.8 were published by an attacker and stole the machine's credentials. 1.107.0 has
+    been reported as compromised, too.
 
     Source: BerriAI/litellm issues 24512 and 24518; OSV MAL-2026-2144.
 
@@ -130,16 +130,16 @@ def compromised_gateway(services: Services) -> Iterator[Fault]:
         )
 
 
-# The release in a tag, as in v1.106.2, 1.83.14-stable or main-v1.65.0, with or without a digest.
+# The release in a tag such as v1.106.2, 1.83.14-stable or main-v1.65.0, with or without a digest.
 _RELEASE = r":(?:main-)?v?(\d+\.\d+\.\d+)(?![\d])[^/]*$"
 
 
 @rule("SG263")
 def path_without_a_route(services: Services) -> Iterator[Fault]:
-    """The gateway serves paths of the OpenAI API alone.
+    """The gateway serves only paths of the OpenAI API.
 
-    It sends a request to an engine by the model that is asked. What else an engine serves is of
-    that engine, and is asked there.
+    It routes requests by the model that they name. Other paths belong to a single engine; send
+    requests for them to that engine directly.
 
     Bad:
         services:

@@ -1,4 +1,4 @@
-"""Rules about who talks to whom where most nodes are not neighbors: on a ring of four or more."""
+"""Rules about groups of ranks where not all nodes are neighbors: on a ring of four or more."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -20,7 +20,7 @@ from generator.sitefile.declaration import (
     Topology,
 )
 
-# Engine and sizes are in order.
+# Rules that the engine and its parallel sizes must meet first.
 _LAYOUT = "SG602 SG603"
 
 
@@ -29,13 +29,13 @@ def _names(nodes: Nodes) -> list[str]:
 
 
 def _has_strangers(nodes: Nodes, fabric: Fabric, topology: Topology) -> bool:
-    """Whether some of the nodes can't reach each other over the fabric."""
+    """Whether some nodes can't reach each other over the fabric."""
     pairs = len(nodes) * (len(nodes) - 1) // 2
     return not TOPOLOGIES[topology.kind].reaches_all and len(fabric.pairs) < pairs
 
 
 def _all_groups(engine: DeclaredEngine, model: DeclaredModel) -> list[Group]:
-    """The groups that the engine makes for its sizes."""
+    """The groups that the engine creates for its parallel sizes."""
     known = shape(model)
     has_experts = known is None or known.experts != 0
     shared = ENGINE_TRAITS[engine.name].shares_experts and has_experts
@@ -45,7 +45,7 @@ def _all_groups(engine: DeclaredEngine, model: DeclaredModel) -> list[Group]:
 def _broken(
     names: Sequence[str], found: Iterable[Group], joined: Sequence[Pair]
 ) -> tuple[Group, Pair] | None:
-    """The first group that cables alone do not join, and the two of it that none does."""
+    """The first group that the cables do not join, and two of its members without a cable."""
     for group in found:
         if missing := gap([names[rank] for rank in group.ranks], joined):
             return group, missing
@@ -60,13 +60,14 @@ def group_without_cables(
     fabric: Fabric,
     topology: Topology,
 ) -> Iterator[Fault]:
-    """Each group of ranks is the whole ring in the order of its cables, or one cable.
+    """Each group of ranks is the whole ring in cable order, or the two ends of one cable.
 
-    RDMA is not routed, so NCCL can join no others. It makes a ring of a group's ranks in their
-    order. An engine makes groups for its tensor, pipeline, data, expert and context sizes; vLLM
-    uses each at the start. Tensor parallel over all nodes works, and so does pipeline parallel. A
-    part of the ring does not, nor a product of sizes, but for tensor 2 by pipeline 2 on four nodes
-    that are listed in the order 1, 2, 4, 3 of the cables.
+    RDMA is not routed, so NCCL can connect no other groups: it makes a ring of a group's ranks, in
+    their order. An engine creates groups for its tensor, pipeline, data, expert and context sizes;
+    vLLM uses each of them at startup. Tensor parallelism over all nodes works, and so does pipeline
+    parallelism. A group that is only part of the ring does not work, nor does a product of sizes,
+    except for tensor 2 by pipeline 2 on four nodes that are listed in the order 1, 2, 4, 3 of the
+    cables.
 
     Source: NCCL, `connectRings` (src/graph/connect.cc); measured with NCCL 2.28.9 on four, six and
     eight nodes.
@@ -109,7 +110,7 @@ def group_without_cables(
 
 
 def _orders(along: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Other orders of the nodes with the same head: along the cables, and back and forth."""
+    """Other orders of the nodes with the same head: along the cables, and zigzag."""
     yield along
     if len(along) == 4:
         yield along[0], along[1], along[3], along[2]
@@ -126,7 +127,7 @@ def _listed_otherwise(message: str, order: Sequence[str]) -> Fault:
 
 
 def _shared_by_others(message: str, engine: DeclaredEngine, model: DeclaredModel) -> Fault:
-    """A cache is shared by as many ranks at the most as hold copies of one KV head."""
+    """At most as many ranks share a cache as hold copies of one KV head."""
     known = shape(model)
     heads = 1 if known is None or known.latent else known.kv_heads
     flags = ENGINE_TRAITS[engine.name].context_flags
@@ -154,7 +155,7 @@ def _split_otherwise(message: str, sizes: Parallel, found: Sequence[Mapping[str,
 
 
 def _whole_splits(count: int, model: DeclaredModel) -> list[Mapping[str, int]]:
-    """The splits of one kind over all nodes that the model can be cut into."""
+    """The splits by a single size over all nodes that the model allows."""
     sizes: list[Mapping[str, int]] = [{"tensor": count}, {"pipeline": count}]
     known = shape(model)
     legal = splits.legal_splits(Parallel(tensor=count), known) if known else sizes
@@ -169,10 +170,10 @@ def layout_nobody_reports(
     fabric: Fabric,
     topology: Topology,
 ) -> Iterator[Fault]:
-    """On a ring of four or more, the model is split by tensors, as in the reports of such rings.
+    """On a ring of four or more, the model is split by tensors, as in reports of such rings.
 
-    That is in use at a dozen places, with vLLM and SGLang. Other layouts that keep to the cables
-    should work, as NCCL's source has it, and nobody has said that they do.
+    That layout is in use at a dozen places, with vLLM and SGLang. Other layouts that keep to the
+    cables should work, judging by NCCL's source, but nobody has reported that they do.
 
     Bad:
         topology:
@@ -214,11 +215,11 @@ _ONCE_IT_RUNS = "waive this once it runs, and tell others"
 def ray_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more, Ray does not start the ranks.
+    """On a ring of four or more, the ranks are not started by Ray.
 
-    It numbers them as it likes, and there they have to follow the cables.
+    Ray numbers the ranks arbitrarily, but on such a ring they must follow the cables.
 
-    Source: eugr/spark-vllm-docker, docs/NETWORKING.md (meshes take no Ray).
+    Source: eugr/spark-vllm-docker, docs/NETWORKING.md (no Ray on meshes).
 
     Bad:
         topology:
@@ -252,10 +253,10 @@ def all_to_all_on_a_long_ring(
 ) -> Iterator[Fault]:
     """On a ring of four or more, no rank sends to all others.
 
-    An all-to-all, by which some back ends spread experts or share a KV cache, connects ranks that
-    no cable joins. Those that gather and reduce keep to neighbors.
+    An all-to-all, which some back ends use to spread experts or share a KV cache, connects ranks
+    that no cable joins. Back ends that gather and reduce keep to neighbors.
 
-    Source: NCCL, src/enqueue.cc (send and receive are no collectives); it ends with error 110 of
+    Source: NCCL, src/enqueue.cc (send and receive are not collectives); it fails with error 110 of
     `ibv_modify_qp`.
 
     Bad:

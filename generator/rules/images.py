@@ -1,4 +1,4 @@
-"""Rules about an image that is built here, and about what runs before the engine."""
+"""Rules about images that are built on site, and about scripts that run before the engine."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,8 +15,8 @@ from generator.sitefile.declaration import DeclaredEngine
 def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
     """A mod is a folder with a run.sh.
 
-    It is run in its own folder while the image is built. `WORKSPACE_DIR` is the folder that the
-    image works in, where the engine finds what it is told by a name alone.
+    The script runs in its own folder while the image is built. `WORKSPACE_DIR` is the image's
+    working directory, where the engine looks up relative paths.
 
     Source: spark-vllm-docker, mods/ and launch-cluster.sh.
 
@@ -49,8 +49,8 @@ def script_without_the_engine(
 ) -> Iterator[Fault]:
     """A script that prepares the container ends by starting the engine.
 
-    It is given the engine's command, and runs each time that the container starts. Without `exec`
-    the engine would not hear that it is to stop.
+    The script gets the engine's command as its arguments, and runs each time the container starts.
+    Without `exec`, the engine would not receive the signal to stop.
 
     Bad:
         engine:
@@ -77,8 +77,8 @@ def script_without_the_engine(
 def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
     """A script that prepares the container downloads nothing.
 
-    It runs at each start, on each node: what it fetches may have moved meanwhile, differ between
-    nodes, or be out of reach. An image that is built once has it for good.
+    It runs at each start on each node: what it fetches may have changed in the meantime, differ
+    between nodes, or be unreachable. An image that is built once contains it for good.
 
     Bad:
         engine:
@@ -105,10 +105,11 @@ def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source])
 
 @rule("SG616")
 def added_to_an_image(engine: DeclaredEngine) -> Iterator[Fault]:
-    """What is added to an image is what its engine needs for several nodes.
+    """An image gets only the additions that its engine needs for several nodes.
 
-    vLLM's images have no Ray since 0.19, NVIDIA's of TensorRT-LLM no SSH server, and llama.cpp's no
-    RPC, which is built in: from the commit of `engine.version`, a number of a build as in b10776.
+    vLLM's images have had no Ray since 0.19, NVIDIA's TensorRT-LLM images have no SSH server, and
+    llama.cpp's have no RPC, which has to be compiled in: from the commit of `engine.version`, which
+    is a build number such as b10776.
 
     Bad:
         engine:
@@ -144,7 +145,7 @@ _OF_ENGINES = {traits.addition: name for name, traits in ENGINE_TRAITS.items() i
 
 
 def with_added(engine: DeclaredEngine) -> tuple[str, Proposal]:
-    """What to write for an image with what it lacks, as a text and as an edit."""
+    """The image with the missing addition, as text to write and as an edit."""
     added = ENGINE_TRAITS[engine.name].addition
     name = f"{engine.name}-{added}:{engine.version.replace('+', '-')}"
     image: dict[str, Data] = {"name": name, "from": engine.image, "adds": [added]}
@@ -154,8 +155,8 @@ def with_added(engine: DeclaredEngine) -> tuple[str, Proposal]:
 
 _BECOMES_THE_ENGINE = r'(.*(&&|;)\s*)?exec\s+(.*\s)?"\$(@|\{@\})"(\s+#.*)?'
 _FETCHING = r"(.*/)?(pip3?|apt|apt-get|wget|curl|git|uv)"
-# What stands before the name of a command, and what is only text: a comment, or what is quoted and
-# has no command inside.
+# Words that may precede the name of a command, and pure text: comments, and quotes without a
+# command in them.
 _BEFORE_IT = (
     r"if|then|else|do|while|until|time|exec|sudo|env|command|nice|xargs|timeout|!|"
     r"\w+=\S*|-\S+|[0-9]+[smh]?"
@@ -173,7 +174,7 @@ def _commands(line: str) -> Iterator[str]:
 
 
 def _lines(engine: DeclaredEngine, sources: Mapping[str, Source]) -> list[str]:
-    """The lines of the script that are no comments."""
+    """The lines of the script that are not comments."""
     files = sources[engine.prepare].files if engine.prepare else ()
     text = files[0].data.decode(errors="replace") if files else ""
     lines = [line.strip() for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""Which ports engines and services ask for, and on which nodes."""
+"""Which ports engines and services use, and on which nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from generator.site import PORTS_OF_WORKERS
 from generator.site.service import RequestedPort
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Settings
 
-# By node, then by the name that findings call each.
+# By node, then by the name of the port in findings.
 PortsOfNodes = Mapping[str, Mapping[str, RequestedPort]]
 
 # Source: Ray, ray/scripts/scripts.py, `--min-worker-port` and `--max-worker-port`.
@@ -16,7 +16,7 @@ RAY_WORKERS = range(10002, 20000)
 
 
 def ports_of_engine(engine: DeclaredEngine, nodes: Sequence[str]) -> PortsOfNodes:
-    """What an engine takes on the nodes of its ranks."""
+    """The ports that an engine uses on the nodes of its ranks."""
     module = ENGINES[engine.name]
     api = engine.port or module.API_PORT
     head, *workers = nodes
@@ -33,19 +33,19 @@ def ports_of_engine(engine: DeclaredEngine, nodes: Sequence[str]) -> PortsOfNode
 
 
 def launcher(engine: DeclaredEngine) -> str:
-    """What starts the ranks, unless the site says so the engine's first."""
+    """The launcher that the site names, or else the engine's default."""
     return engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
 
 
 def has_ray_workers(engine: DeclaredEngine, number: int) -> bool:
-    """Whether a port is in the range that workers of the engine's launcher take, on every node."""
+    """Whether Ray's workers, if the engine uses Ray, take the port on every node."""
     return launcher(engine) == "ray" and number in RAY_WORKERS
 
 
 def ports_of_services(
     services: Mapping[str, Settings], nodes: Sequence[DeclaredNode], front: DeclaredNode
 ) -> PortsOfNodes:
-    """What services take on each node; `front` has those that are on one alone."""
+    """The ports that services use on each node; services that exist only once are on `front`."""
     return {node.name: dict(_on_node(services, node is front)) for node in nodes}
 
 

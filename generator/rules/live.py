@@ -1,4 +1,4 @@
-"""How nodes differ from their bundle. Documented here, found by `check --live`."""
+"""Rules about nodes that differ from their bundle. Documented here, checked by `check --live`."""
 
 from generator.diagnostics import Severity
 from generator.rules.registry import documented
@@ -6,9 +6,9 @@ from generator.rules.registry import documented
 
 @documented("SG860")
 def node_of_another_site() -> None:
-    """A capture is of a node of the site.
+    """A capture belongs to a node of the site.
 
-    Captures are told apart by the name of the node: sh capture.sh NODE gives it another.
+    A capture is matched to its node by name: `sh capture.sh NODE` sets another name.
     """
 
 
@@ -16,8 +16,8 @@ def node_of_another_site() -> None:
 def lost_link() -> None:
     """Every half of a cabled port exists and has a link.
 
-    A cable that was pulled, or one that has come loose, takes both halves with it. Without any
-    cable the system may take the ConnectX-7 away altogether.
+    A cable that is unplugged or loose takes down both halves. Without any cable, the system may
+    remove the ConnectX-7 altogether.
     """
 
 
@@ -25,7 +25,7 @@ def lost_link() -> None:
 def other_address() -> None:
     """Every half has the address and the MTU of the bundle, and no other.
 
-    netplan adds the addresses of all its files up. NVIDIA's assistant writes one of its own, and
+    netplan merges the addresses of all its files. NVIDIA's assistant writes a file of its own, and
     NetworkManager keeps profiles.
     """
 
@@ -34,7 +34,7 @@ def other_address() -> None:
 def other_image() -> None:
     """The engine runs the bundle's image, with the locked digest.
 
-    A tag that moved, or a node that pulled later, has another image under the same name.
+    If a tag has moved, or a node pulled it later, a different image has the same name.
     """
 
 
@@ -42,13 +42,13 @@ def other_image() -> None:
 def other_model() -> None:
     """The Hugging Face cache has the model at the locked commit.
 
-    Offline an engine takes what `refs/main` names, whatever that has come to be.
+    Offline, an engine uses whatever commit `refs/main` currently names.
     """
 
 
 @documented("SG865")
 def other_variable() -> None:
-    """The running engine's variables and the lines of nccl.conf are those of the bundle.
+    """The engine's environment and the lines of nccl.conf match the bundle.
 
     A container keeps the environment that it was started with.
     """
@@ -56,9 +56,10 @@ def other_variable() -> None:
 
 @documented("SG866")
 def unit_that_is_down() -> None:
-    """Units of the bundle are active, and start at boot.
+    """The bundle's units are active, and enabled at boot.
 
-    One that failed too often is not started again, and one that is disabled is gone after a reboot.
+    A unit that has failed too often is not restarted, and a disabled one does not return after a
+    reboot.
     """
 
 
@@ -66,15 +67,17 @@ def unit_that_is_down() -> None:
 def versions_that_differ() -> None:
     """All nodes have the same driver, kernel, firmware and release, and run the same engine.
 
-    An image's tag and a model's revision are names: each node has what they meant when it pulled.
+    An image tag or a model revision is only a name: each node has what it meant at the time of the
+    pull.
 
-    An update that reached one node is a common reason for a cluster that worked yesterday.
+    An update that reached only one node is a common reason why a cluster that worked yesterday no
+    longer does.
     """
 
 
 @documented("SG868")
 def other_command() -> None:
-    """The engine runs the command of the bundle.
+    """The engine runs with the bundle's command.
 
-    A container keeps the command that it was started with, until its unit is started anew.
+    A container keeps the command that it was started with until its unit is restarted.
     """

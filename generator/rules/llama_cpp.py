@@ -1,4 +1,4 @@
-"""Rules about what llama.cpp runs, and who reaches its workers."""
+"""Rules about llama.cpp's settings, and about who can reach its workers."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
@@ -19,10 +19,10 @@ _A_FOLDER = "move it to a folder, such as /srv/models"
 
 @rule("SG653")
 def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """llama.cpp, and no other engine, is given a GGUF file.
+    """llama.cpp, and no other engine, gets its model as a GGUF file.
 
-    `file` is its path on the head. Of a model in parts it is the first part; the others lie beside
-    it.
+    `file` is its path on the head. For a model in several parts, name the first one; the others lie
+    next to it.
 
     Source: llama.cpp, src/llama-model-loader.cpp: a split is loaded from its first file.
 
@@ -56,7 +56,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
 
 
 def _file(model: DeclaredModel) -> Iterator[Fault]:
-    """What is wrong with the path of the file."""
+    """Faults of the file's path."""
     from generator.engines.llama_cpp import is_no_part, part
 
     if not model.file:
@@ -88,8 +88,8 @@ def _file(model: DeclaredModel) -> Iterator[Fault]:
 def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """llama.cpp splits a model over nodes by its layers.
 
-    That is a pipeline. Its tensor split is for GPUs of one machine, and it knows neither replicas
-    nor expert parallelism.
+    That is pipeline parallelism. Its tensor split is for the GPUs of a single machine, and it
+    supports neither replicas nor expert parallelism.
 
     Source: llama.cpp, docs/multi-gpu.md and tools/rpc/README.md.
 
@@ -164,10 +164,10 @@ def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
 
 @rule("SG656", unless="SG551", engine=NAME)
 def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """llama.cpp is given the draft model as a GGUF file too.
+    """llama.cpp gets the draft model as a GGUF file, too.
 
-    An EAGLE-3 draft is converted with `convert_hf_to_gguf.py --target-model-dir`, which gives it
-    the tokenizer of the model.
+    Convert an EAGLE-3 draft with `convert_hf_to_gguf.py --target-model-dir`, which gives it the
+    model's tokenizer.
 
     Source: llama.cpp, docs/speculative.md.
 
@@ -206,9 +206,9 @@ def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
 def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     """Nobody else is on the switch that llama.cpp's workers are on.
 
-    A worker runs what it is handed in its GPU's memory, and knows no key. It listens on the fabric
-    alone: a cable ends at another node, but a switch may have more ports, or a way to the network
-    that people are on.
+    A worker executes whatever it receives on its GPU, without any authentication. It listens only
+    on the fabric, where a cable ends at another node; but a switch may have other ports in use, or
+    a link to the network that people use.
 
     Source: llama.cpp, tools/rpc/README.md ("Never run the RPC server on an open network").
 
@@ -247,7 +247,7 @@ def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG673", unless=FIRST, suppressed_by=SAID, engine=NAME)
 def refused_by_llama_cpp(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes llama.cpp fail at its start.
+    """No setting makes llama.cpp fail at startup.
 
     Source: llama.cpp, common/arg.cpp and src/llama-context.cpp; each condition names its line in
     generator/engines/llama_cpp/startup.py.

@@ -1,4 +1,4 @@
-"""What a lock and its site have to do with each other. Documented here, checked by the pipeline."""
+"""Rules about a site and its lock. Documented here, checked by the pipeline."""
 
 from collections.abc import Iterator
 
@@ -16,17 +16,17 @@ _IMAGE = ("engine", "image")
 def unreadable_lock() -> None:
     """The lock beside a site was written by `sparkgen lock`.
 
-    `sites/lab.lock.yaml` is the lock of `sites/lab.yaml`. It is not to be edited: write it anew, or
-    take it away.
+    `sites/lab.lock.yaml` is the lock of `sites/lab.yaml`. Do not edit it: regenerate it, or delete
+    it.
     """
 
 
 @documented("SG851", Severity.WARNING)
 def older_lock() -> None:
-    """A lock has the image and the model that its site names.
+    """A lock covers the image and the model that its site names.
 
-    The site has been given another image, model or revision since the lock was written, and what is
-    new is not locked. Capture the nodes once they have it, and run `sparkgen lock` again.
+    The site has been given another image, model or revision since the lock was written, and the new
+    one is not locked. Capture the nodes once they have it, then run `sparkgen lock` again.
     """
 
 
@@ -34,24 +34,24 @@ def older_lock() -> None:
 def nodes_that_differ() -> None:
     """All nodes have the same image and the same commit of the model.
 
-    A tag or a branch stood for one thing when one node fetched it and for another when the next
-    did. `sparkgen lock` writes nothing then: fetch it anew on the nodes that are behind.
+    A tag or a branch meant different things when the nodes fetched it. `sparkgen lock` then writes
+    nothing: fetch it again on the nodes that are behind.
     """
 
 
 def unreadable(why: str, name: str) -> Finding:
-    """The finding of a lock that can't be read."""
+    """The finding for a lock that can't be read."""
     advice = "run sparkgen lock again, or take the file away"
     return Finding("SG850", Severity.ERROR, f"the lock {name} can't be used: {why}", help=advice)
 
 
 def named_images(declared: CompleteDeclaration) -> tuple[tuple[str, KeyPath], ...]:
-    """The images of engines and services, and the path that names each."""
+    """The images of engines and services, each with the path that names it."""
     return (*declared.images, *images(declared.services, declared.nodes))
 
 
 def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
-    """What a site names and its lock does not know."""
+    """The images and models that a site names and its lock does not cover."""
     for image, path in named_images(declared):
         if lock.image(image) is None:
             yield _older(f"the image {image}", path)

@@ -18,7 +18,7 @@ _NAMES = (RJ45, WIFI, *(Half(port, half).interface for port in PORTS for half in
 def misspelt_interface_of_control(
     nodes: Nodes, topology: Topology, document: Document
 ) -> Iterator[Fault]:
-    """Where control traffic uses management, its interface is one that a Spark has.
+    """If control traffic uses management, the interface is one that a Spark has.
 
     Sockets are bound to the interface by name. Every Spark has the same six: enP7s7, wlP9s9 and
     those of the QSFP ports; a name that is one letter off is not one of them. Names are case
@@ -50,9 +50,10 @@ def misspelt_interface_of_control(
 
 @rule("SG321", Severity.WARNING, unless="SG320 SG201")
 def misspelt_interface(nodes: Nodes, document: Document) -> Iterator[Fault]:
-    """The management interface is not a misspelt name of one that a Spark has.
+    """The management interface is not a misspelling of one that a Spark has.
 
-    Every Spark has the same six; a name that is one letter off is hardly that of another card.
+    Every Spark has the same six; a name that is one letter off is unlikely to belong to another
+    card.
 
     Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX-7 interfaces.
 
@@ -72,7 +73,7 @@ def misspelt_interface(nodes: Nodes, document: Document) -> Iterator[Fault]:
 
 
 def _misspelt(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
-    """Each name once for each place that it is written at."""
+    """One fault for each place where a misspelt name is written."""
     said: set[KeyPath] = set()
     for node in nodes:
         name = node.management.interface if node.management else RJ45
@@ -91,7 +92,7 @@ def _misspelt(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fau
 
 
 def _written(node: DeclaredNode, document: Document) -> KeyPath:
-    """Where the name of the interface stands: with the node, or with what holds for all nodes."""
+    """Where the interface's name is written: at the node, or in the defaults for all nodes."""
     own = document.data["nodes"][node.index].get("management", {})
     above: KeyPath = node.path if "interface" in own else ("defaults",)
     return (*above, "management", "interface")
@@ -101,8 +102,8 @@ def _written(node: DeclaredNode, document: Document) -> KeyPath:
 def networks_without_gateway(nodes: Nodes) -> Iterator[Fault]:
     """Nodes that are managed in different networks have gateways.
 
-    Without one nobody who reaches the first node reaches the other, and a digit that is off looks
-    just like that.
+    Without a gateway, clients that reach the first node can't reach the other; and a mistyped digit
+    looks exactly like this.
 
     Bad:
         nodes:

@@ -1,4 +1,4 @@
-"""Rules about memory: whether the model fits, and what is left to the system."""
+"""Rules about memory: whether the model fits, and what is left for the system."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -28,14 +28,14 @@ def does_not_fit(
 ) -> Iterator[Fault]:
     """Each node has room for its part of the model and one sequence of full length.
 
-    Weights, what the engine needs beside them, and the KV cache of one sequence of
+    The weights, what the engine needs besides them, and the KV cache of one sequence of
     `context_length` stay within the share of visible memory that `memory_utilization` gives the
-    engine, even if it needs as little beside weights and cache as it may (SG538). Where a node does
-    not say what it sees, 121.6 GiB are taken, as the releases of DGX OS of 2026 show them.
-    'sparkgen fit' shows the arithmetic.
+    engine, even if the engine needs as little as possible besides weights and cache (SG538). If a
+    node does not state its visible memory, 121.6 GiB is assumed, which the 2026 releases of DGX OS
+    show. 'sparkgen fit' shows the arithmetic.
 
-    Source: vLLM refuses to start without KV cache for one sequence; what the weights alone exceed
-    ends in a node that hangs (community reports; NVIDIA/dgx-spark-playbooks issues 97 and 102).
+    Source: vLLM refuses to start without KV cache for one sequence; if the weights alone exceed the
+    memory, the node hangs (community reports; NVIDIA/dgx-spark-playbooks issues 97 and 102).
 
     Bad:
         model:
@@ -79,16 +79,16 @@ def does_not_fit(
 def may_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """The model fits by more than estimates are known to be off.
+    """The model fits by more than the known error of the estimates.
 
-    What an engine needs beside weights and KV cache is an estimate, and rooms for the cache that
-    others published are up to 3.2 GiB larger than the computed ones; of what is free on a node, of
-    which SGLang takes its share, up to 4 GiB more were seen than are counted. What lacks no more
-    than that is not refused: it may start. Of a custom build the reserve is not known at all,
-    and only what weights and KV cache alone exceed is refused. Where starts of a model hold more
-    than anybody can derive, as those of Qwen3.8-Flash-Next do under SGLang, the reserve has it,
-    and the message says so. What was measured of a site is in its calibration (SG535), and then a
-    GiB is left, by which two starts differ.
+    What an engine needs besides weights and KV cache is an estimate. Published cache sizes are up
+    to 3.2 GiB larger than the computed ones, and up to 4 GiB more free memory, of which SGLang
+    takes its share, has been seen on a node than is computed. A model that lacks no more than that
+    is not rejected: it may start. For a custom build, the reserve is not known at all, and the
+    model is rejected only if weights and KV cache alone exceed the memory. If starts of a model
+    have been seen to use more than can be derived, as with Qwen3.8-Flash-Next under SGLang, the
+    reserve includes that, and the message says so. Measurements of a site are in its calibration
+    (SG535); with them a margin of one GiB remains, by which two starts differ.
 
     Source: schemas/README.md, "room for the cache"; generator/fit/formulas.py.
 
@@ -146,11 +146,11 @@ def may_not_fit(
 def fits_newer_releases(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """The model fits whatever release of DGX OS the nodes have.
+    """The model fits whichever release of DGX OS the nodes have.
 
-    A Spark with an early release sees 119.7 GiB, one with a release of 2026 121.6. A model that
-    fits in the second alone is right or wrong by what the nodes have: `visible_gib` says it, and
-    then it is judged by that.
+    A Spark with an early release sees 119.7 GiB, one with a 2026 release 121.6. Whether a model
+    that fits only in the latter will run depends on the nodes: state their memory in `visible_gib`,
+    and that value is used instead.
 
     Source: generator/hardware.py.
 
@@ -190,7 +190,7 @@ def fits_newer_releases(
 
 
 def _sum(fit: Fit) -> str:
-    """What the node with the least left needs and has, and what for."""
+    """What the node with the least headroom needs, in detail, and the share that it has."""
     worst = fit.worst
     count = "one sequence" if fit.needed == 1 else f"{fit.needed} sequences"
     needed, given = _apart(_need(fit), worst.share_gib)
@@ -202,17 +202,17 @@ def _sum(fit: Fit) -> str:
 
 
 def _need(fit: Fit) -> float:
-    """What the node with the least left needs, in GiB."""
+    """What the node with the least headroom needs, in GiB."""
     return _held(fit.worst) + fit.worst.kv_one_gib * fit.needed
 
 
 def _held(node: NodeMemory) -> float:
-    """What a node holds beside the KV cache, in GiB."""
+    """What a node holds besides the KV cache, in GiB."""
     return node.weights_gib + node.draft_gib + node.reserve_gib
 
 
 def _beside(node: NodeMemory) -> str:
-    """How a KV cache of a fixed size is too large for a node."""
+    """Why a KV cache of a fixed size is too large for a node."""
     return (
         f"a KV cache of {node.kv_room_gib:.1f} GiB does not fit beside weights and reserve of "
         f"{_held(node):.1f} GiB and the {_SYSTEM_GIB:.0f} that the system needs"
@@ -220,7 +220,7 @@ def _beside(node: NodeMemory) -> str:
 
 
 def _too_much(node: NodeMemory) -> str:
-    """What a KV cache of a fixed size, all beside it and the system need of a node."""
+    """What a KV cache of a fixed size, everything besides it and the system need on a node."""
     held = _held(node)
     return (
         f"a KV cache of {node.kv_room_gib:.1f} GiB, weights and reserve of {held:.1f} and the "
@@ -230,7 +230,7 @@ def _too_much(node: NodeMemory) -> str:
 
 
 def _apart(need: float, share: float) -> tuple[str, str]:
-    """Two figures in as many decimals as tell them apart."""
+    """Two figures with just enough decimals to tell them apart."""
     for decimals in range(1, 4):
         texts = f"{need:.{decimals}f}", f"{share:.{decimals}f}"
         if texts[0] != texts[1]:
@@ -239,14 +239,14 @@ def _apart(need: float, share: float) -> tuple[str, str]:
 
 
 def _proposals(changes: Sequence["Change"]) -> tuple[Proposal, ...]:
-    """The changes as edits, where all of them are: further nodes are a person's to add."""
+    """The changes as edits, if all can be edited: adding nodes is up to a person."""
     if not all(change.path for change in changes):
         return ()
     return tuple((Replace(change.path, change.value),) for change in changes)
 
 
 def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
-    """A KV cache of a fixed size is too small for one sequence, or too large for the node."""
+    """The KV cache's fixed size is too small for one sequence, or too large for the node."""
     held = _held(worst)
     most = max(0, int(worst.visible_gib - _SYSTEM_GIB - held))
     path = ("engine", "args", _POOL)
@@ -268,10 +268,10 @@ def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
 def nothing_is_found(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
-    """What is left to be found can be: enough is known of the model.
+    """Enough is known about the model to compute each `auto`.
 
-    `auto` is computed from the model's memory, here and before anything is copied, and written as
-    a number into the bundle.
+    `auto` is computed from the model's memory needs when sparkgen runs, before anything is copied,
+    and the bundle contains the resulting number.
 
     Bad:
         model:
@@ -297,10 +297,10 @@ def nothing_is_found(
 
 @rule("SG535")
 def calibration_that_is_none(calibration: Calibration) -> Iterator[Fault]:
-    """The file that `fit.calibration` names has what 'sparkgen fit --measured' printed.
+    """The file that `fit.calibration` names has the output of 'sparkgen fit --measured'.
 
-    It lies beside the site file, or below its folder, and is a list with an entry for each model
-    and release of an engine: by how many GiB the reserve of a rank is more than computed.
+    It lies in or below the site file's folder, and has one entry for each model and engine release:
+    by how many GiB a rank's reserve exceeds the computed one.
 
     Bad:
         fit:
@@ -326,10 +326,10 @@ def calibration_that_is_none(calibration: Calibration) -> Iterator[Fault]:
 def calibration_of_others(
     calibration: Calibration, model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
-    """What was measured is of this model, in this release of the engine.
+    """The measurements are for this model, on this release of the engine.
 
-    What an engine needs beside weights and cache changes with its releases: a measurement of
-    another one corrects nothing.
+    What an engine needs besides weights and cache changes between releases, so a measurement for
+    another one is not applied.
 
     Bad:
         model:
@@ -356,12 +356,13 @@ def calibration_of_others(
 
 @rule("SG521", Severity.NOTE, unless="SG222 SG504 SG507 SG520 SG537 SG538")
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
-    """The KV cache holds as many sequences of full length as may run at once.
+    """The KV cache holds as many full-length sequences as may run at once.
 
-    With fewer, sequences wait, or are computed anew, once those that run grow long. That is often
-    meant: few sequences are of full length.
+    If it holds fewer, sequences wait or are recomputed once the running ones grow long. That is
+    often intended, because few sequences reach full length.
 
-    It is said where they wait even if the engine needs as little as it may (SG538).
+    Reported only if they would wait even with the smallest reserve that the engine may need
+    (SG538).
 
     Source: vLLM, "Preemption"; arithmetic.
 
@@ -393,14 +394,14 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """A model that fits has room to spare.
+    """A model that fits has headroom.
 
-    Sizes of weights and of what an engine needs beside them are known to a few percent, and an
-    engine that runs out of memory on a Spark takes the whole node with it. Room for one sequence
-    and less than a twentieth of the engine's share besides is tight; where a node does not say what
-    it sees, that is of the 121.6 GiB of newer releases.
+    The sizes of weights and of what an engine needs besides them are known to within a few percent,
+    and an engine that runs out of memory on a Spark takes the whole node down. Headroom of less
+    than a twentieth of the engine's share, beyond one sequence, is tight; if a node does not state
+    its visible memory, the 121.6 GiB of newer releases is assumed.
 
-    Source: pytorch issue 174358; community reports of nodes that had to be switched off.
+    Source: pytorch issue 174358; community reports of nodes that had to be power-cycled.
 
     Bad:
         model:
@@ -429,14 +430,14 @@ def tight(
 
 @rule("SG523")
 def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The engine does not take so much memory that the system cannot live.
+    """The engine does not take so much memory that the system can't run.
 
-    Memory is unified: what the engine takes, the system, its page cache and the desktop don't have.
-    Nodes freeze at about 113 GiB used, which is 0.94 of what is visible, the system's own included;
-    0.92 and more is refused.
+    Memory is unified: what the engine takes is not available to the system, its page cache and the
+    desktop. Nodes freeze at about 113 GiB used, which is 0.94 of the visible memory, including the
+    system's own; 0.92 and above is rejected.
 
     Source: community reports (guardkit: frozen at 113 GiB, safe at 107; `NV_ERR_NO_MEMORY` from
-    0.89 on).
+    0.89).
 
     Bad:
         engine:
@@ -459,12 +460,12 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG524", Severity.WARNING)
 def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The engine leaves the system what it needs: it takes 0.85 of the memory at most.
+    """The engine takes at most 0.85 of the memory, and leaves the rest for the system.
 
-    Nodes freeze at about 113 GiB used, the system's own memory and its page cache included.
+    Nodes freeze at about 113 GiB used, including the system's own memory and its page cache.
 
-    Source: community reports (swapping from 0.84 on, `NV_ERR_NO_MEMORY` from 0.89 on; no more than
-    102 GiB free after boot).
+    Source: community reports (swapping from 0.84, `NV_ERR_NO_MEMORY` from 0.89; no more than 102
+    GiB free after boot).
 
     Bad:
         engine:
@@ -489,12 +490,13 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
 def little_for_the_system(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """16 GiB of each node are left to the system.
+    """16 GiB of each node are left for the system.
 
-    The system, its page cache, Docker and whatever else runs need that much, whatever the size of
-    the node: of 64 GB a smaller share remains for the engine.
+    The system, its page cache, Docker and other programs need that much, whatever the size of the
+    node, so on a node with 64 GB the engine's share is smaller.
 
-    Source: community reports of what keeps a node alive; NVIDIA runs the engine at 0.8 of 128 GB.
+    Source: community reports about what keeps a node responsive; NVIDIA runs the engine at 0.8 of
+    128 GB.
 
     Bad:
         defaults:
@@ -517,7 +519,7 @@ def little_for_the_system(
     if not fit.nodes:
         return
     least = min(fit.nodes, key=lambda node: node.system_gib)
-    # Figures are rounded to two places.
+    # The figures are rounded to two decimals.
     if least.system_gib < _SYSTEM_GIB - 0.01:
         kept = 1 - (_SYSTEM_GIB - least.system_gib) / least.share_gib
         enough = int(engine.memory_utilization * kept * 100) / 100

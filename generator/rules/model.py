@@ -25,9 +25,9 @@ _KINDS = ("attention_layers", "sliding_layers", "linear_layers", "mamba_layers",
 
 @rule("SG501")
 def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
-    """The catalog knows the model by its name.
+    """The catalog has a model of this name.
 
-    The name is the last part of its Hugging Face id, in lower case, or the whole id where several
+    The name is the last part of its Hugging Face id, in lower case, or the whole id if several
     owners have a model of that name. A model outside the catalog is given by `source` and
     `architecture`.
 
@@ -59,11 +59,11 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG508")
 def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """What a model is like, and its size, go together with a source; a fixed cache is vLLM's.
+    """`like`, `weight_gb` and `format` go with a `source`; a cache of fixed size is for vLLM.
 
-    `like` names a model of the catalog whose shape a `source` has; `weight_gb` and `format` are
-    then the source's own. The catalog lacks the size of some of its checkpoints: of these
-    `weight_gb` says it. Other engines have no flag for the size of the KV cache in bytes.
+    `like` names a model of the catalog that has the same shape as the `source`; `weight_gb` and
+    `format` are then those of the source itself. The catalog lacks the sizes of some checkpoints:
+    state these in `weight_gb`. Other engines have no flag for the size of the KV cache in bytes.
 
     Source: vLLM, `--kv-cache-memory-bytes`.
 
@@ -117,7 +117,7 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
 
 
 def _lacks_size(model: DeclaredModel) -> bool:
-    """Whether it is one of the catalog whose size the catalog doesn't have."""
+    """Whether the catalog has the model but not its size."""
     known = catalogs.checkpoint(model.name) if model.name else None
     return known is not None and known.weight_gb is None
 
@@ -126,7 +126,7 @@ def _lacks_size(model: DeclaredModel) -> bool:
 def no_model(model: DeclaredModel) -> Iterator[Fault]:
     """A site names its model.
 
-    By a `name` of the catalog, or a `source`.
+    Either by a `name` from the catalog or by a `source`.
 
     Bad:
         model:
@@ -148,9 +148,9 @@ def no_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG503")
 def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
-    """The architecture of a model in the catalog is not written again.
+    """The architecture of a model in the catalog is not repeated.
 
-    The catalog knows the shape of its models; `architecture` is for a `source`.
+    The catalog has the shapes of its models; `architecture` is for a `source`.
 
     Bad:
         model:
@@ -175,12 +175,12 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
 def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
     """The layers of each kind add up to the model's layers.
 
-    Each layer mixes tokens in one way: attention over all of them or over a window, linear
-    attention, or Mamba. Layers that are attention and Mamba at once are counted as both, and then
-    all of them are (Falcon-H1). A model with Mamba layers may have further layers that are a
-    feed-forward part alone; others may not.
+    Each layer mixes tokens in one way: with attention over all of them or over a window, with
+    linear attention, or with Mamba. If layers combine attention and Mamba, all of them do
+    (Falcon-H1), and each is counted as both. A model with Mamba layers may also have layers that
+    are only a feed-forward network; others may not.
 
-    Source: arithmetic; memory computed from kinds that don't add up is wrong without a sign of it.
+    Source: arithmetic; with kinds that don't add up, the computed memory is silently wrong.
 
     Bad:
         model:
@@ -214,9 +214,9 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
 def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
     """The shape of a model is possible.
 
-    KV heads are shared by as many attention heads each, and a layer without a size of its heads is
-    as wide as all of them; with one it is at least in rows of 64, as in every model of the catalog.
-    Memory and splits are computed from these figures.
+    Each KV head is shared by the same number of attention heads. A layer without a stated head size
+    is as wide as all its heads together; with one, its width is at least a multiple of 64, as in
+    every model of the catalog. Memory and splits are computed from these figures.
 
     Source: Hugging Face transformers, `repeat_kv` and `hidden_size // num_attention_heads`.
 
@@ -253,17 +253,18 @@ def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-# Where the size of heads is said, a width need not be theirs, but is in rows of so many.
+# If the head size is given, the width need not match it, but is a multiple of this.
 _ROW = 64
 
 
 @rule("SG504", unless="SG501 SG503")
 def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A context is no longer than the model supports.
+    """The context is no longer than the model supports.
 
-    Engines refuse to start with a longer one, unless YaRN or their own override is asked for.
+    Engines refuse to start with a longer one, unless YaRN or their own override is set.
 
-    Source: vLLM, `--max-model-len` above the derived length raises unless it is allowed by hand.
+    Source: vLLM, `--max-model-len` above the derived length raises an error unless explicitly
+    allowed.
 
     Bad:
         model:
@@ -291,9 +292,9 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
 
 @rule("SG510", unless="SG501 SG503 SG603")
 def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Tensor parallelism divides attention heads, and divides or copies KV heads, evenly.
+    """Tensor parallelism splits attention heads, and splits or replicates KV heads, evenly.
 
-    Almost no model's heads divide by three: three nodes take pipeline stages.
+    Hardly any model's head count is divisible by three: use pipeline stages on three nodes.
 
     Source: vLLM, `verify_with_parallel_config` and `QKVParallelLinear`; SGLang likewise.
 
@@ -315,12 +316,12 @@ def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
 
 @rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603")
 def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A custom build divides heads as the engine does, unless a patch pads them.
+    """A custom build splits heads like the engine does, unless a patch pads them.
 
-    This is SG510 for a version with a local part. Patches that fill up the heads of a model make
-    three tensor ranks possible; without one the engine stops at its start.
+    This is SG510 for a version with a local part. Patches that pad a model's heads make three
+    tensor ranks possible; without one, the engine fails at startup.
 
-    Source: vLLM, `verify_with_parallel_config`; patches of it for three DGX Sparks.
+    Source: vLLM, `verify_with_parallel_config`; patches to it for three DGX Sparks.
 
     Bad:
         topology:
@@ -369,7 +370,7 @@ def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
 def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A pipeline stage has at least one layer.
 
-    There are no more stages than layers.
+    There can't be more stages than layers.
 
     Bad:
         model:
@@ -399,10 +400,11 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     """A dense model has no data parallel ranks that span several nodes.
 
     Replicas of a dense model that each span several nodes are separate services, not ranks: vLLM
-    resets a dense model's data parallel size to 1, and followers of the other replicas never join.
+    resets a dense model's data parallel size to 1, and the followers in the other replicas never
+    join.
 
-    Source: vLLM, vllm/v1/engine/core.py, `run_engine_core`; pull request 39405 has the table of
-    what runs.
+    Source: vLLM, vllm/v1/engine/core.py, `run_engine_core`; pull request 39405 has a table of the
+    layouts that run.
 
     Bad:
         topology:
@@ -435,9 +437,9 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Expert parallelism needs experts.
 
-    A dense model has none to spread.
+    A dense model has none.
 
-    Source: vLLM refuses `--enable-expert-parallel` without.
+    Source: vLLM refuses `--enable-expert-parallel` without experts.
 
     Bad:
         model:
@@ -464,11 +466,11 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
 
 @rule("SG552", Severity.WARNING)
 def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """EAGLE-3 over pipeline stages wants vLLM 0.30 or later.
+    """EAGLE-3 over pipeline stages needs vLLM 0.30 or later.
 
-    The draft model reads hidden states of layers that lie on other stages. Older versions do not
-    carry them to the last stage: they refuse to start, or fail at the first request. 0.30 does, for
-    some models.
+    The draft model reads hidden states from layers on other stages. Older versions do not pass them
+    to the last stage: they refuse to start, or fail at the first request. 0.30 does, for some
+    models.
 
     Source: vLLM, vllm/v1/worker/gpu/model_runner.py of 0.19.0 and pull request 50514.
 
@@ -506,13 +508,13 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
 
 @rule("SG505", Severity.NOTE, unless="SG502")
 def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
-    """A model outside of the catalog comes with its architecture.
+    """A model outside the catalog comes with its architecture.
 
-    A `source` that the catalog knows is checked as its `name` is.
+    A `source` that is in the catalog is checked as if it were given by `name`.
 
-    Without it nobody can say whether heads and layers divide by the parallel sizes, whether the
-    context is one that the model was made for, and whether it fits: the engine says so on the
-    nodes, when it has loaded for half an hour.
+    Without the architecture, nothing can say whether heads and layers divide by the parallel sizes,
+    whether the model supports the context, or whether it fits. The engine reports that on the
+    nodes, after loading for half an hour.
 
     Bad:
         model:

@@ -31,9 +31,9 @@ _SPECIAL = {
 
 @record
 class Use:
-    """A subnet, the cable and half that it is for, and where in the site file it comes from.
+    """A subnet, the cable and half that it belongs to, and its place in the site file.
 
-    On a switch the halves of all cables of a port share it, so `cable` is the first of them.
+    On a switch, the halves of all cables of a port share it, so `cable` is the first of them.
     """
 
     subnet: IPv4Network
@@ -43,7 +43,7 @@ class Use:
 
 
 def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
-    """Every half of the fabric once, by cable; the place is the pool where no cable gives it."""
+    """Each half in the fabric once, by cable; the place is the pool unless a cable states it."""
     uses: dict[tuple[int, int], Use] = {}
     for cable, pair, declared in zip(fabric.cables, fabric.pool_pairs, cabling, strict=True):
         for half, subnet in enumerate(cable.subnets):
@@ -60,7 +60,7 @@ def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
 def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """A cable with explicit subnets has one for each half.
 
-    A QSFP port is two halves with an interface each, and each needs a subnet of its own.
+    A QSFP port consists of two halves, each with its own interface and subnet.
 
     Bad:
         cabling:
@@ -89,7 +89,7 @@ def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
     """On a switch, a port number has the same two subnets on every node.
 
-    Otherwise the nodes are on one wire and do not meet.
+    Otherwise, nodes on the same wire can't reach each other.
 
     Bad:
         topology:
@@ -129,10 +129,10 @@ def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 
 @rule("SG303", unless="SG305")
 def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """The pool has room for all cables.
+    """The pool is large enough for all cables.
 
-    It holds a /24 for every half of every cable, or on a switch of every cabled port. They are
-    counted by the cable's place in the list, or the port's number.
+    It needs a /24 for every half of every cable or, with a switch, of every cabled port. They are
+    numbered by the cable's place in the list, or by the port's number.
 
     Bad:
         topology:
@@ -168,9 +168,9 @@ def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iter
 
 @rule("SG301", unless="SG303 SG305 SG311 SG316")
 def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
-    """No two halves share a subnet, on one node or another cable.
+    """No two halves of a node, or of different cables, share a subnet.
 
-    Two interfaces in one subnet make routes and ARP ambiguous, and NCCL's connections fail.
+    Two interfaces in one subnet make routes and ARP ambiguous, so NCCL's connections fail.
 
     Source: NVIDIA, "Multiple Sparks through a switch", step 4.2 ("this is required").
 
@@ -189,7 +189,7 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
     for use in _uses(fabric, cabling):
         clash = next((other for other in seen if other.subnet.overlaps(use.subnet)), None)
         seen.append(use)
-        # A line that was copied is one mistake, though both of its subnets clash.
+        # A copied line is a single mistake, even though both of its subnets clash.
         if clash is None or use.cable in said:
             continue
         said.add(use.cable)
@@ -207,7 +207,7 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
     """Fabric and management networks do not overlap.
 
-    Where they overlap, a node reaches its peers by the wrong one.
+    If they overlap, a node may reach its peers over the wrong one.
 
     Source: NVIDIA, "Connect multiple Sparks": "keep them separate from your management LAN".
 
@@ -247,7 +247,7 @@ def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -
 
 @rule("SG304", unless="SG303 SG305 SG311 SG316")
 def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
-    """A node's host number fits every subnet that the node is on.
+    """A node's host number exists in every subnet that the node is on.
 
     A /25 has hosts 1 to 126; host 200 would be in the next subnet.
 
@@ -296,8 +296,8 @@ def common_ranges(
     """The fabric avoids ranges that something else on the node is likely to use.
 
     These are 192.168.0.0/24 and 192.168.1.0/24 of home routers, Docker's 172.17.0.0/16 and
-    Tailscale's 100.64.0.0/10. A home router's range is free where the site says which other network
-    every node is managed by.
+    Tailscale's 100.64.0.0/10. A home router's range is not reported if the site states a different
+    management network for every node.
 
     Bad:
         topology:
@@ -323,10 +323,10 @@ def common_ranges(
 
 @rule("SG323", Severity.WARNING, unless="SG302 SG303 SG305")
 def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
-    """The fabric's addresses are private ones.
+    """The fabric's addresses are private.
 
-    What a node has on an interface it looks for there: of a public range whoever owns it on the
-    Internet can't be reached any more.
+    A node sends packets for a subnet to the interface that is on it: with a public range, the hosts
+    on the Internet that own it become unreachable.
 
     Source: RFC 1918; IANA, "IPv4 Special-Purpose Address Registry".
 
@@ -353,7 +353,8 @@ def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All subnets of a ring have the same prefix length.
 
-    NCCL finds the port to a peer by comparing addresses, by a single prefix length for all of them.
+    NCCL finds the port to a peer by comparing addresses, with a single prefix length for all of
+    them.
 
     Source: NCCL 2.30.7, `NCCL_IB_SUBNET_PREFIX_LEN`.
 
@@ -396,7 +397,7 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
 def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Control traffic uses a network that every node is on.
 
-    On a ring no fabric interface reaches all peers, so only management is left.
+    On a ring, no fabric interface reaches all peers, so only management is left.
 
     Bad:
         topology:
@@ -439,9 +440,9 @@ def managed_control(nodes: Nodes, topology: Topology) -> bool:
 
 @rule("SG309", unless="SG201 SG202 SG208 SG307", of_serving=True)
 def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Where control traffic uses management, all nodes are in one network.
+    """If control traffic uses management, all nodes are in one network.
 
-    Control traffic is not routed: a node of another network is not found.
+    Control traffic is not routed, so a node in another network is not found.
 
     Bad:
         topology:
@@ -483,8 +484,8 @@ def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fau
 def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Management is not on a QSFP port of the fabric.
 
-    sparkgen writes the netplan of QSFP interfaces itself, but of those that `topology.uplinks`
-    names. enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi.
+    sparkgen writes netplan for the QSFP interfaces itself, except for those in `topology.uplinks`.
+    enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi.
 
     Bad:
         nodes:
@@ -520,7 +521,7 @@ def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
 def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Control traffic stays off Wi-Fi.
 
-    It stalls with the first lost beacon, and serving stalls with it.
+    On Wi-Fi it stalls at the first lost beacon, and serving stalls with it.
 
     Bad:
         topology:
@@ -553,10 +554,10 @@ def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG313", unless="SG201 SG202")
 def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
-    """A node's gateway is another machine of the management network.
+    """A node's gateway is another machine on the management network.
 
-    The fabric has none: its subnets lead from one port to the next and no further, and a default
-    route into one would take the node off the Internet.
+    The fabric has none: its subnets only join one port to the next, and a default route into one
+    would cut the node off from the Internet.
 
     Bad:
         nodes:
@@ -604,8 +605,8 @@ def port_of_the_system(
 ) -> Iterator[Fault]:
     """No service uses a port of DGX OS.
 
-    SSH has 22 and the DGX Dashboard 11000 on every Spark; containers share the host's network, so
-    nothing of the site could bind them.
+    SSH uses 22 and the DGX Dashboard 11000 on every Spark. Containers share the host's network, so
+    nothing in the site could bind these ports.
 
     Source: NVIDIA/dgx-spark-playbooks, nvidia/dgx-dashboard.
 
@@ -638,8 +639,8 @@ _SYSTEM = {22: "SSH", 11000: "the DGX Dashboard"}
 def management_inside_the_machine(nodes: Nodes) -> Iterator[Fault]:
     """The management network reaches other machines.
 
-    Behind lo, docker0, Docker's other bridges, virbr* and veth* is the machine itself, or its
-    containers. A bridge that a network card is part of is fine.
+    lo, docker0, Docker's other bridges, virbr* and veth* lead only to the machine itself or its
+    containers. A bridge with a network card in it is fine.
 
     Bad:
         nodes:

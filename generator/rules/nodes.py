@@ -14,7 +14,7 @@ _MOST_NAMES = 8
 
 
 def named(names: Sequence[str]) -> str:
-    """Names in a sentence, and how many more there are: `a, b and 3 more`."""
+    """Names in a sentence, with the number of those left out: `a, b and 3 more`."""
     more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
     return listed([*names[:_MOST_NAMES], *more], "and")
 
@@ -22,7 +22,7 @@ def named(names: Sequence[str]) -> str:
 def _repeated(
     nodes: Nodes, key: Callable[[DeclaredNode], Hashable]
 ) -> Iterator[tuple[Any, DeclaredNode, DeclaredNode]]:
-    """Values that a second node has again: the value, the first node and the second one."""
+    """Values that occur more than once, each with the first node that has it and a later one."""
     first: dict[Hashable, DeclaredNode] = {}
     for node in nodes:
         value = key(node)
@@ -38,7 +38,7 @@ def _repeated(
 def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
     """No two nodes have the same name.
 
-    It names a host, a folder of the bundle and cable ends.
+    The name identifies a host, a folder of the bundle and ends of cables.
 
     Bad:
         nodes:
@@ -63,7 +63,7 @@ def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
 def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
     """No two nodes have the same management address.
 
-    Two nodes with one address answer for each other, now one, now the other.
+    If two nodes share an address, now one and now the other answers.
 
     Bad:
         nodes:
@@ -96,8 +96,8 @@ def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
 def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
     """No two nodes have the same host number.
 
-    It is the node's address on every fabric subnet: host 11 is 10.100.0.11 on 10.100.0.0/24. Nodes
-    without `host` count from 11 in the order of the list.
+    The host number decides the node's address on every fabric subnet: host 11 is 10.100.0.11 on
+    10.100.0.0/24. Nodes without `host` are numbered from 11, in list order.
 
     Bad:
         nodes:
@@ -116,7 +116,7 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
     taken = {node.host for node in nodes}
     free = next(n for n in (*range(FIRST_HOST, 255), *range(1, FIRST_HOST)) if n not in taken)
     for host, first, second in _repeated(nodes, lambda node: node.host):
-        # One of the two is written; the other may have been counted.
+        # At least one of the numbers is written; the other may come from the list order.
         if second.host == FIRST_HOST + second.index:
             first, second = second, first
         counted = first.host == FIRST_HOST + first.index
@@ -129,7 +129,7 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
                 if counted
                 else Related("first used", (*first.path, "host")),
             ),
-            # Of two that are written either may be the wrong one, and any free number will do.
+            # If both are written, either may be wrong, and any free number will do.
             unsafe=True,
             proposals=replacements((*second.path, "host"), [free])
             + (() if counted else replacements((*first.path, "host"), [free])),
@@ -138,9 +138,9 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG222", unless="SG201", of_serving=True)
 def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
-    """Nodes that serve one model have the same memory.
+    """Nodes that serve one model have the same amount of memory.
 
-    Ranks take equal shares of a model, so the smallest node decides; pair equal memory sizes.
+    Ranks take equal shares of a model, so the smallest node sets the limit.
 
     Source: NVIDIA, "vLLM on multiple Sparks" ("two 64 GB or two 128 GB").
 
@@ -174,10 +174,10 @@ def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
 
 @shape_rule("SG216", unless="SG201")
 def users_differ(nodes: Nodes) -> Iterator[Fault]:
-    """One user logs in to all nodes.
+    """The same user logs in to all nodes.
 
-    MPI starts its ranks by SSH, under the name of the user who starts it on the head: nccl-test.sh
-    and whatever takes the hostfile would ask for a login that a node does not have.
+    MPI starts its ranks over SSH, under the name of the user who runs it on the head: nccl-test.sh
+    and anything else that uses the hostfile would try a login that another node does not have.
 
     Source: Open MPI, "Launching with SSH"; NVIDIA, "Connect multiple Sparks" (the same user name on
     all nodes).
@@ -201,7 +201,7 @@ def users_differ(nodes: Nodes) -> Iterator[Fault]:
     usual, count = users.most_common(1)[0]
     node = next(node for node in nodes if node.user != usual)
     other = next(node for node in nodes if node.user == usual)
-    # Where as many say one as the other, either may be right.
+    # If two names are equally common, either may be right.
     either = sorted(users) if list(users.values()).count(count) > 1 else [usual]
     yield Fault(
         f"the user on {node.name} is '{node.user}', and on {other.name} '{usual}'",

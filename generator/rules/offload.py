@@ -1,4 +1,4 @@
-"""Rules about a KV cache that lasts on disk."""
+"""Rules about a KV cache that is kept on disk."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,13 +16,13 @@ _PATH = ("model", "kv_offload")
 
 @rule("SG678")
 def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """The engine can keep its KV cache on disk, over as many nodes as it serves on.
+    """The engine can keep its KV cache on disk, across as many nodes as it serves on.
 
-    SGLang's HiCache has files since 0.5.19, each rank its own. vLLM's native connector has them
-    since 0.22, for ranks of one machine: over several nodes it hands out blocks of others without a
-    word, and LMCache finds none. A custom build may have mended that. LMCache keeps blocks of
-    attention alone: with it vLLM does not start for a model with layers of Mamba or of linear
-    attention.
+    SGLang's HiCache has stored files since 0.5.19, separately for each rank. vLLM's native
+    connector has done so since 0.22, but only for ranks on one machine: across nodes it silently
+    returns the wrong blocks, and LMCache finds none. A custom build may have fixed that. LMCache
+    keeps only attention blocks: with it, vLLM does not start for a model with Mamba or linear
+    attention layers.
 
     Source: vLLM, docs/features/kv_offloading_usage.md; SGLang, hicache_hook.py; community report
     (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57: corrupted on two nodes); LMCache issues
@@ -100,10 +100,10 @@ def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 
 @rule("SG679", unless="SG678", suppressed_by="SG632")
 def cache_said_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A KV cache on disk is set up by one key.
+    """A KV cache on disk is configured in one place.
 
-    `model.kv_offload` writes the engine's flags for it; others would replace them, or take away
-    what they need.
+    `model.kv_offload` sets the engine's flags for it; other flags would override them, or disable
+    what they rely on.
 
     Bad:
         topology:
@@ -151,10 +151,10 @@ def cache_said_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
 def buffer_beside_the_engine(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
-    """The buffer of a KV cache on disk leaves the system what it needs.
+    """The buffer of a KV cache on disk leaves the system enough memory.
 
-    Blocks pass through host memory on their way, which on a Spark is the same memory: the buffer
-    comes on top of the engine's share. 8 GiB have to be left, below which nodes freeze.
+    Blocks pass through host memory, which on a Spark is the same memory: the buffer comes on top of
+    the engine's share. Nodes freeze with less than 8 GiB left.
 
     Source: community reports (guardkit: frozen at 113 GiB used).
 
@@ -191,5 +191,5 @@ def buffer_beside_the_engine(
         )
 
 
-# Half of what the default share leaves: the engine is not to take all of its share.
+# Half of what the default share leaves, since the engine need not use all of its share.
 _LEFT_GIB = SYSTEM_BYTES / GIB / 2

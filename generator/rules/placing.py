@@ -1,4 +1,4 @@
-"""Puts what rules say of a group's model, engine and nodes where these stand in the site file."""
+"""Moves findings about a group's model, engine and nodes to their places in the site file."""
 
 from generator.diagnostics import Edit, Finding, KeyPath, Related, Rewrite
 from generator.records import replace
@@ -7,7 +7,7 @@ from generator.sitefile.source import Document, value_at
 
 
 def placed(finding: Finding, group: DeclaredGroup) -> Finding:
-    """The finding with all of its places in the group, or in the one that it is like."""
+    """The finding with all of its places in the group, or in the group that it is like."""
     return replace(
         finding,
         path=_placed(finding.path, group),
@@ -19,7 +19,7 @@ def placed(finding: Finding, group: DeclaredGroup) -> Finding:
 
 
 def view(document: Document, group: DeclaredGroup) -> Document:
-    """The document as the rules read it that are about the group's model and engine."""
+    """The document as seen by the rules about the group's model and engine."""
     if group.source is None:
         return document
     written = value_at(document.data, group.source)
@@ -34,5 +34,5 @@ def _edit(edit: Edit, group: DeclaredGroup) -> Edit:
 def _placed(path: KeyPath, group: DeclaredGroup) -> KeyPath:
     if path[:1] in (("model",), ("engine",)):
         return (*group.written, *path)
-    # All nodes are those of the group; one of them stands in the list of the site.
+    # All nodes means those of the group; a single one is in the site's list.
     return (*group.entry, "nodes") if path == ("nodes",) else path

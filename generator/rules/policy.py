@@ -1,7 +1,7 @@
-"""A repository's policy: what it makes an error, what does not interest it, and what it asks for.
+"""A repository's policy: the findings that it makes errors or ignores, and its requirements.
 
-It is checked like a site file, with places and help; what it makes of a site's findings comes after
-the rules and before the waivers, so that a site can't waive what its repository asks for.
+A policy is checked like a site file, with places and help. It is applied to a site's findings after
+the rules and before the waivers, so a site can't waive what its repository requires.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ _LEVELS: Mapping[str, Severity | None] = {
 
 @record
 class Level:
-    """What a policy makes of a rule: a severity, None for nothing at all; and why."""
+    """The level that a policy gives a rule: a severity, or None to ignore it, and the reason."""
 
     severity: Severity | None
     reason: str
@@ -36,18 +36,18 @@ class Level:
 
 @record
 class Policy:
-    """What a repository asks for, by rule and by the name of a requirement, each with a reason."""
+    """A repository's levels by rule and its requirements by name, each with a reason."""
 
     name: str
     levels: Mapping[str, Level]
     required: Mapping[str, str]
 
     def applied(self, findings: Iterable[Finding]) -> list[Finding]:
-        """The findings as this repository takes them."""
+        """The findings with this policy's levels."""
         return [taken for finding in findings if (taken := self._taken(finding)) is not None]
 
     def lacking(self, site: Site) -> Iterator[Finding]:
-        """What it asks for and a site does not do."""
+        """The requirements that a site does not meet."""
         for name, reason in self.required.items():
             for message, path, help_text in REQUIREMENTS[name](site):
                 why = f"{message}, and {self.name} asks for one ({reason})"
@@ -67,7 +67,7 @@ Lack = tuple[str, KeyPath, str]
 
 
 def _parts(site: Site) -> Iterator[tuple[Site, KeyPath]]:
-    """What serves a model each, and where that is written."""
+    """The parts of a site that serve a model each, with their places."""
     for place, part in {part.written: part for part in reversed(site.parts)}.items():
         yield part, place
 
@@ -101,7 +101,7 @@ def _model_revision(site: Site) -> Iterator[Lack]:
             yield "the model has no revision", (*place, "model"), way
 
 
-# Each by the name that a policy asks for it by.
+# The requirements by the name that a policy uses.
 REQUIREMENTS: Mapping[str, Callable[[Site], Iterator[Lack]]] = {
     "api_key": _api_key,
     "image_digests": _image_digests,
@@ -110,7 +110,7 @@ REQUIREMENTS: Mapping[str, Callable[[Site], Iterator[Lack]]] = {
 
 
 def read_policy(name: str, raw: bytes) -> tuple[Document, list[Finding], Policy | None]:
-    """What a policy says, or else all that is wrong with it."""
+    """The policy, or else all of its faults."""
     document = source.read(name, raw)
     findings = list(document.findings)
     if document.data is None:
@@ -173,7 +173,7 @@ def _of_a_requirement(name: str, reason: Any, path: KeyPath) -> Iterator[Finding
 
 
 def _severity(rule: str) -> Severity | None:
-    """The severity of a rule about sites; what is about bundles is not a policy's."""
+    """The severity of a rule about sites; a policy has no say in rules about bundles."""
     if rule in RULES:
         return RULES[rule].severity
     return DOCUMENTED[rule][0] if rule in DOCUMENTED and rule < "SG8" else None

@@ -1,4 +1,4 @@
-"""Rules about ports that are not part of the fabric, and about addresses beyond its plan."""
+"""Rules about ports outside the fabric, routes, and addresses that are given explicitly."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Interface
@@ -20,7 +20,7 @@ _PORTS = tuple(f"p{port}" for port in PORTS)
 def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """An uplink is a QSFP port of a node that no cable of the fabric ends at.
 
-    sparkgen writes nothing about it: neither addresses, nor RDMA devices, nor routes.
+    sparkgen configures nothing for it: no addresses, RDMA devices or routes.
 
     Bad:
         cabling:
@@ -71,7 +71,7 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
 def addresses_of_a_cable(nodes: Nodes, cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
     """A cable with explicit addresses has one for each end at a node, in one subnet per half.
 
-    The first list is of half 0, the second of half 1; in each the ends stand in the order of
+    The first list is for half 0, the second for half 1; in each, the ends are in the order of
     `endpoints`. The end at a switch has none.
 
     Bad:
@@ -111,7 +111,7 @@ def _ends(ends: int) -> str:
 
 
 def _unlike(addresses: Sequence[IPv4Interface], place: KeyPath) -> Iterator[Fault]:
-    """The fault of two ends of a half that do not meet."""
+    """The fault of two ends of a half in different subnets."""
     first, *others = addresses
     for index, other in enumerate(others, 1):
         if other.network != first.network:
@@ -124,7 +124,7 @@ def _unlike(addresses: Sequence[IPv4Interface], place: KeyPath) -> Iterator[Faul
 
 
 def _taken_twice(cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
-    """The faults of addresses that two interfaces would have."""
+    """The faults of addresses that two interfaces would share."""
     said: set[int] = set()
     for members in fabric.members.values():
         first: dict[str, Peer] = {}
@@ -142,7 +142,7 @@ def _taken_twice(cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
 
 
 def _last_place(cable: DeclaredCable, peer: Peer) -> KeyPath:
-    """Where a cable says an address, the last time if it does so twice."""
+    """The place of an address in a cable, the last one if it occurs twice."""
     texts = [str(address.ip) for address in cable.addresses[peer.half.half]]
     index = max(index for index, text in enumerate(texts) if text == peer.address)
     return (*cable.path, "addresses", peer.half.half, index)
@@ -152,7 +152,7 @@ def _last_place(cable: DeclaredCable, peer: Peer) -> KeyPath:
 def needless_routes(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Routes lead across a ring of four nodes or more.
 
-    In all other topologies each node reaches the others' addresses by itself.
+    In all other topologies, each node reaches the others' addresses without routes.
 
     Bad:
         topology:

@@ -1,8 +1,8 @@
 """Rules about YAML, schema and waivers. Documented here, checked elsewhere.
 
 SG00x comes from `generator.sitefile.source`, SG011 from `generator.sitefile.lint`, SG013 from
-`generator.sitefile.extending`, SG10x from
-`generator.sitefile.schema`, SG190 from `generator.rules.waivers`.
+`generator.sitefile.extending`, SG10x from `generator.sitefile.schema`, SG190 from
+`generator.rules.waivers`.
 """
 
 from generator.diagnostics import Severity
@@ -13,7 +13,7 @@ from generator.rules.registry import documented
 def yaml() -> None:
     """A site file is YAML.
 
-    What else is wrong with a file shows once it can be read.
+    Other faults can be found only once the file can be read.
 
     Bad:
         cabling:
@@ -29,7 +29,7 @@ def yaml() -> None:
 def tabs() -> None:
     """Indentation is made of spaces.
 
-    YAML takes no tab for one, since nobody can see how many columns a tab is.
+    YAML does not allow tabs for indentation, because their width is not defined.
 
     Source: YAML 1.2.2, section 6.1.
     """
@@ -39,7 +39,7 @@ def tabs() -> None:
 def key_twice() -> None:
     """A key is written once.
 
-    YAML readers differ in which of the two they take, most of them without a word.
+    YAML readers differ in which of the two they use, and most of them do not complain.
 
     Source: YAML 1.2.2, section 3.2.1.1 (keys of a mapping are unique).
 
@@ -60,8 +60,8 @@ def key_twice() -> None:
 def merge_keys() -> None:
     """Merge keys, `<<`, are not read.
 
-    YAML 1.2 has none, so a file that uses them means another thing to another reader. Values of all
-    nodes stand in `defaults`.
+    YAML 1.2 has none, so a file that uses them means different things to different readers. Put
+    values for all nodes into `defaults`.
 
     Bad:
         nodes:
@@ -82,9 +82,9 @@ def merge_keys() -> None:
 
 @documented("SG005")
 def one_document() -> None:
-    """A site file holds one document.
+    """A site file is a single document.
 
-    A line `---` below the first key starts another one.
+    A `---` line after the first key starts another one.
 
     Bad:
         name: lab
@@ -99,9 +99,9 @@ def one_document() -> None:
 def encoding() -> None:
     """A site file is UTF-8 text without control characters.
 
-    A byte order mark and any line ends are fine. UTF-16, Latin-1, terminal escapes, NUL, and
-    characters that only some readers take for the end of a line are not: they would show one thing
-    and mean another.
+    A byte order mark and any line endings are fine. UTF-16, Latin-1, terminal escapes, NUL, and
+    characters that only some readers treat as line breaks are not: what a person sees would differ
+    from what the file means.
     """
 
 
@@ -109,8 +109,8 @@ def encoding() -> None:
 def too_much() -> None:
     """A site file is no larger than a site can be.
 
-    That is 4 MiB, 500,000 values with aliases written out, and 40 levels. A site of 244 nodes takes
-    some 60 KiB; what is larger is another file, or one made to stop its reader.
+    The limits are 4 MiB, 500,000 values with aliases expanded, and 40 levels. A site of 244 nodes
+    takes some 60 KiB; a larger file is something else, or was made to exhaust its reader.
     """
 
 
@@ -118,7 +118,7 @@ def too_much() -> None:
 def endless_alias() -> None:
     """An alias is not inside the node that it repeats.
 
-    Written out, the value would have no end.
+    Expanded, the value would be infinite.
 
     Bad:
         engine:
@@ -136,7 +136,7 @@ def endless_alias() -> None:
 def text_keys() -> None:
     """A key is text.
 
-    YAML lets lists and mappings be keys; nothing in a site file is named by one.
+    YAML allows lists and mappings as keys; a site file has no use for them.
 
     Bad:
         engine:
@@ -155,7 +155,7 @@ def text_keys() -> None:
 def tags() -> None:
     """A site file has no tags.
 
-    The schema says what a value is to be; a tag could only say otherwise.
+    The schema defines the type of each value; a tag could only contradict it.
 
     Bad:
         version: !!int 1
@@ -167,10 +167,10 @@ def tags() -> None:
 
 @documented("SG011", Severity.WARNING)
 def style() -> None:
-    """A site file has the style that yamllint asks for by default.
+    """A site file follows yamllint's default style.
 
-    The finding ends with the name of yamllint's rule. Comments, line length, `---` and `yes` are
-    left to the author. Only `sparkgen validate` looks at style.
+    The finding ends with the name of yamllint's rule. Comments, line length, `---` and `yes` are up
+    to the author. Only `sparkgen validate` checks the style.
 
     Source: yamllint, "Rules".
 
@@ -186,9 +186,8 @@ def style() -> None:
 def odd_blanks() -> None:
     """Keys, colons and dashes have plain spaces around them.
 
-    A page on the web or a word processor writes spaces that do not break, or that have no width.
-    They look like spaces, and to YAML they are letters. In a text such as `description` they may
-    stand.
+    Web pages and word processors produce no-break and zero-width spaces. They look like spaces, but
+    YAML treats them as letters. They are allowed in texts such as `description`.
 
     Source: YAML 1.2.2, section 6.1 (indentation is made of spaces, U+0020).
     """
@@ -198,9 +197,9 @@ def odd_blanks() -> None:
 def base() -> None:
     """The base of a site is a file below the site's folder, and extends no other.
 
-    Mappings are merged by key; lists and all else that the site says take the place of what the
-    base says. Findings name the file that they are about. A second level would hide from a reader
-    where a value comes from, and a file elsewhere is not in the repository that is reviewed.
+    Mappings are merged by key; lists and all other values of the site replace those of the base.
+    Findings name the file that they are about. A second level would hide where a value comes from,
+    and a file elsewhere is not in the repository that is reviewed.
 
     Bad:
         extends: ../../rack.yaml
@@ -247,8 +246,8 @@ def required_keys() -> None:
 def kinds_of_values() -> None:
     """A value has the type that its key takes.
 
-    Kinds are text, numbers, true or false, lists and mappings. Values are read with YAML 1.2's
-    meanings, so `yes` is a text, and so is `011`: some readers take it for octal.
+    Types are text, number, true or false, list and mapping. Values are read by the rules of YAML
+    1.2, so `yes` is text, and so is `011`, which some readers take for octal.
 
     Bad:
         topology:
@@ -296,8 +295,8 @@ def ranges() -> None:
 def forms() -> None:
     """A text has the form that its key requires.
 
-    Names become hosts, folders and units, addresses become netplan, and flags and variables become
-    command lines: each takes only what is safe and sound there.
+    Names become hosts, folders and units, addresses go into netplan, and flags and variables become
+    command lines: each accepts only what is valid and safe there.
 
     Bad:
         nodes:
@@ -329,7 +328,7 @@ def lengths() -> None:
 def empty_values() -> None:
     """A key that is written has a value.
 
-    One without is left out; `null` and `~` are no values.
+    Leave out a key that has no value; `null` and `~` are not values.
 
     Bad:
         engine:
@@ -360,8 +359,9 @@ def exclusive_keys() -> None:
 def useless_waiver() -> None:
     """A waiver names a warning that the site has.
 
-    One that doesn't was left behind, or was never right: no such rule, an error, another place. A
-    waiver names the rule and the place as the finding prints them, and says why.
+    Any other waiver is left over or was never right: there is no such rule, the finding is an
+    error, or it is at another place. A waiver names the rule and the place as the finding prints
+    them, and gives a reason.
 
     Bad:
         waivers:

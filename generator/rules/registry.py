@@ -1,16 +1,17 @@
-"""Rules: each has an id, a severity, and a check that receives the sections it names.
+"""Rules: each has an id, a severity, and a check that receives the sections that it names.
 
-A check is a generator of faults. Its parameters say which sections of the declaration it needs
-(`nodes`, `cabling`, `topology`, `model`, `engine`, ..., `fabric`, the addresses that would come
-out, `sources`, the files beside the site that it names, `fit`, what the nodes would hold, `flags`,
-what the engine's catalog says, `verdicts`, what would end its start, `groups`, `joined`, the
-nodes that cables have to join, `takes_proxy`, whether a proxy may stand before the engine,
-`is_behind_proxy`, whether one does on its node, `gateway`, the node of the gateway,
-`service_ports`, what services take on each node, `document`, the file itself, and `calibration`,
-what was measured); it is skipped where one of them is invalid.
+A check is a generator of faults. Its parameters name the sections of the declaration that it needs
+(`nodes`, `cabling`, `topology`, `model`, `engine`, ...) or one of these: `fabric`, the planned
+addresses; `sources`, the files that the site file names; `fit`, the memory each node would use;
+`flags`, what the engine's catalog says about its flags; `verdicts`, what would fail at the engine's
+startup; `groups`; `joined`, the nodes that must be cabled; `takes_proxy`, whether the engine may
+have a proxy; `is_behind_proxy`, whether it has one on its own node; `gateway`, the gateway's node;
+`service_ports`, the ports that services use on each node; `document`, the file itself; and
+`calibration`, the measurements. A check is skipped if one of them is invalid.
 
-A rule's docstring is its documentation: the first line says the rule, the rest why and, after
-`Source:`, who says so; `Bad:` and `Good:` are pieces of site files. `sparkgen explain` prints it.
+A rule's docstring is its documentation: the first line states the rule, the rest explains why and,
+after `Source:`, names the evidence; `Bad:` and `Good:` are excerpts of site files. `sparkgen
+explain` prints it.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from generator.records import record
 
 @record
 class Fault:
-    """What a check has to say: a finding without the rule that says it."""
+    """A fault that a check found: a finding that does not yet name its rule."""
 
     message: str
     path: KeyPath
@@ -38,11 +39,11 @@ Check = Callable[..., Iterator[Fault]]
 
 @record
 class Rule:
-    """One rule; `unless` names rules that make this one pointless once they have spoken.
+    """One rule; `unless` names rules whose findings make this one pointless.
 
-    Those in `suppressed_by` do so only at the place that they have spoken of. `of_serving`: where
-    there are groups it is checked once for each, of the nodes, model and engine of that. A rule of
-    one `engine` holds for no other.
+    Those in `suppressed_by` suppress it only at the same place. If `of_serving` is set, the rule is
+    checked once for each group, with that group's nodes, model and engine. A rule with an `engine`
+    applies to that engine alone.
     """
 
     id: str
@@ -56,7 +57,7 @@ class Rule:
     engine: str = ""
 
     def finding(self, fault: Fault) -> Finding:
-        """The fault as the report shows it."""
+        """The finding for a fault of this rule."""
         return Finding(
             self.id,
             self.severity,
@@ -71,11 +72,11 @@ class Rule:
         )
 
 
-# What each group has of its own.
+# Sections that each group has for itself.
 _OF_SERVING = frozenset(("model", "engine", "fit", "flags", "verdicts", "sources"))
 
 RULES: dict[str, Rule] = {}
-# Rules that are no check of a declaration: a severity and a docstring.
+# Rules that are not checks of a declaration: their severity and docstring.
 DOCUMENTED: dict[str, tuple[Severity, str]] = {}
 
 
@@ -88,11 +89,11 @@ def rule(
     of_serving: bool = False,
     engine: str = "",
 ) -> Callable[[Check], Check]:
-    """Register a check under an id that is never used for another rule."""
+    """Register a check under an id that is never reused."""
 
     def register(check: Check) -> Check:
         assert number not in RULES, number
-        # Every parameter is annotated, and `inspect.signature` of all rules takes milliseconds.
+        # Every parameter is annotated; `inspect.signature` on all rules would take milliseconds.
         needs = tuple(name for name in check.__annotations__ if name != "return")
         RULES[number] = Rule(
             number,
@@ -110,14 +111,14 @@ def rule(
     return register
 
 
-# A rule about whether nodes and cables have a shape that addresses can be given to.
+# A rule about whether nodes and cables form a shape that can be given addresses.
 shape_rule = partial(rule, stage=Stage.SHAPE)
 
 
 def documented(
     number: str, severity: Severity = Severity.ERROR
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Register the docstring of a rule whose findings come from elsewhere."""
+    """Register the docstring of a rule whose findings are made elsewhere."""
 
     def register(entry: Callable[[], None]) -> Callable[[], None]:
         assert number not in DOCUMENTED, number

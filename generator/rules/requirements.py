@@ -1,4 +1,4 @@
-"""Rules about the sparkgen that a site needs."""
+"""Rules about the version of sparkgen that a site requires."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from generator.sitefile.declaration import Identity
 def version_of_sparkgen(identity: Identity) -> Iterator[Fault]:
     """The sparkgen that reads a site is at least as new as the site requires.
 
-    An earlier one would call a later bundle stale, and take back what has been mended since.
+    An earlier one would report a newer bundle as stale, and undo fixes made since.
 
     Bad:
         requires: ">=999.0"

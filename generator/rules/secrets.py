@@ -1,4 +1,4 @@
-"""Rules about secrets: a site file is read by many and kept for ever, so none may stand in it."""
+"""Rules about secrets: a site file is read by many and kept forever, so it must not contain any."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,8 +19,8 @@ from generator.sitefile.text_types import form_fault
 def text_like_a_secret(document: Document) -> Iterator[Fault]:
     """No text or key looks like a token, a private key or an address with a password.
 
-    A site file lives in a repository and its bundle on every node. Values of secrets live in
-    /etc/sparkgen/secrets.env on the nodes; the site file has their names alone.
+    A site file lives in a repository, and its bundle on every node. The values of secrets live in
+    /etc/sparkgen/secrets.env on the nodes; the site file has only their names.
 
     Bad:
         engine:
@@ -45,7 +45,8 @@ def text_like_a_secret(document: Document) -> Iterator[Fault]:
 def value_of_a_secret(document: Document) -> Iterator[Fault]:
     """No key that is named like a password, a token or an API key has a value.
 
-    Values of secrets live in /etc/sparkgen/secrets.env on the nodes; the site file has their names.
+    The values of secrets live in /etc/sparkgen/secrets.env on the nodes; the site file has only
+    their names.
 
     Bad:
         engine:
@@ -67,10 +68,10 @@ def name_that_is_taken(
 ) -> Iterator[Fault]:
     """A secret's name is not used for anything else.
 
-    The file of secrets is read last: a secret with the name of a variable that sparkgen derives, or
-    that `env` sets, would take its place, and no review would see it.
+    The file of secrets is read last: a secret with the same name as a variable that sparkgen
+    derives, or that `env` sets, would override it, and no review would notice.
 
-    Source: Docker, "Set environment variables": of several `env_file` the last one wins.
+    Source: Docker, "Set environment variables": with several `env_file` entries, the last one wins.
 
     Bad:
         engine:
@@ -114,7 +115,7 @@ def name_that_is_taken(
 
 
 def _help(document: Document, path: KeyPath, at_key: bool = False) -> str:
-    """What to write in its place: the name of the variable, where it is one."""
+    """What to write instead: the name of the variable, if there is one."""
     name = _variable(document, path) if not at_key else ""
     instead = f"write 'secrets: [{name}]' under 'engine'" if name else "take it out"
     where = "values belong in /etc/sparkgen/secrets.env on the nodes"
@@ -122,7 +123,7 @@ def _help(document: Document, path: KeyPath, at_key: bool = False) -> str:
 
 
 def _variable(document: Document, path: KeyPath) -> str:
-    """The environment variable that a secret of the engine is handed over in."""
+    """The environment variable that passes a secret to the engine."""
     key = next((part for part in reversed(path) if isinstance(part, str)), "")
     own = path_in_group(path)
     if own[:2] == ("engine", "args"):
@@ -133,12 +134,12 @@ def _variable(document: Document, path: KeyPath) -> str:
 
 
 def _engine(document: Document, path: KeyPath) -> Mapping[str, Any]:
-    """The engine that a key of it is written in."""
+    """The engine section that contains a path."""
     own: Mapping[str, Any] = value_at(document.data, path[: path.index("engine") + 1])
     return own
 
 
 def _api_key(engine: Mapping[str, Any]) -> str:
-    """The variable with the API's key, of an engine that may be written anyhow."""
+    """The variable with the API's key; the engine section may be invalid."""
     module = ENGINES.get(str(engine.get("name")))
     return (module.API_KEY if module else None) or ""

@@ -1,4 +1,4 @@
-"""Rules about what others can reach and read."""
+"""Rules about what others can reach or read."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +10,9 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
 
 @rule("SG701", Severity.WARNING, unless="SG683")
 def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Iterator[Fault]:
-    """An API on all interfaces asks for a key.
+    """An API on all interfaces requires a key.
 
-    Without one it serves everyone who reaches the node.
+    Without one, it serves everyone who can reach the node.
 
     Bad:
         engine:
@@ -40,10 +40,10 @@ def public_api(
     is_behind_proxy: bool,
     takes_proxy: bool,
 ) -> Iterator[Fault]:
-    """An API on a public management network asks for a key.
+    """An API on a public management network requires a key.
 
-    By default it listens on the head's management address. Where that is a public one, and no
-    private one as in RFC 1918, all the world may reach it.
+    By default, the API listens on the head's management address. If that is a public one, and not a
+    private one as in RFC 1918, the whole Internet may be able to reach it.
 
     Source: IANA, IPv4 Special-Purpose Address Registry.
 
@@ -83,12 +83,12 @@ def key_of_some_paths(
     is_behind_proxy: bool,
     takes_proxy: bool,
 ) -> Iterator[Fault]:
-    """A key of vLLM protects only some of its paths; the proxy protects all.
+    """A key of vLLM protects only some of its paths; the proxy protects all of them.
 
-    It asks for the key below `/v1`, and since 0.22 below `/v2` and `/inference`. `/invocations`
-    answers like the chat does, `/scale_elastic_ep` changes the engine, and
-    `VLLM_SERVER_DEV_MODE=1` opens `/pause`, `/sleep` and more. Said where the API is open to others
-    than the head, for the releases that it was read in.
+    vLLM checks the key below `/v1` and, since 0.22, below `/v2` and `/inference`. `/invocations`
+    answers like chat completions, `/scale_elastic_ep` reconfigures the engine, and
+    `VLLM_SERVER_DEV_MODE=1` opens `/pause`, `/sleep` and more. Reported if other machines than the
+    head can reach the API, for the releases whose code has been read.
 
     Source: vLLM 0.19 to 0.33, AuthenticationMiddleware and the routers of vllm/entrypoints.
 
@@ -120,7 +120,7 @@ def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
     """A hardened container is run by Docker, and nobody logs in to it.
 
     The ranks of an MPI world log in to each other's containers, and sshd needs capabilities for
-    that. Under Slurm it is pyxis that starts the containers.
+    that. Under Slurm, pyxis starts the containers.
 
     Bad:
         engine:
@@ -149,8 +149,8 @@ def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
 def privileged_container() -> None:
     """No container is privileged.
 
-    RDMA asks for /dev/infiniband, an unlimited memlock and IPC_LOCK, and the bundle gives it those
-    alone. A privileged container can do all that root can do on the node.
+    RDMA needs /dev/infiniband, an unlimited memlock and IPC_LOCK, and the bundle grants only those.
+    A privileged container can do anything that root can do on the node.
 
     Source: NVIDIA/dgx-spark-playbooks (device, ulimits); Docker, "Runtime privilege and Linux
     capabilities".

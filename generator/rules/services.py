@@ -1,4 +1,4 @@
-"""Rules about the services beside the engine."""
+"""Rules about services other than the engine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,10 +19,10 @@ from generator.sitefile.declaration import (
 def flow_control_without_a_switch(
     services: Mapping[str, Settings], topology: Topology
 ) -> Iterator[Fault]:
-    """Priority flow control is for a switch.
+    """Priority flow control requires a switch.
 
-    It pauses a sender when a port of the switch is full. On a cable between two nodes there is
-    nothing to fill, and nobody to pause for.
+    It pauses a sender when a port of the switch is congested. A cable between two nodes has no such
+    port.
 
     Bad:
         services:
@@ -45,9 +45,9 @@ def flow_control_without_a_switch(
 def models_that_one_node_reads(
     services: Mapping[str, Settings], model: DeclaredModel
 ) -> Iterator[Fault]:
-    """A GGUF file is not copied: the head alone reads it.
+    """A GGUF file is not copied: only the head reads it.
 
-    llama.cpp's head hands each worker its layers.
+    llama.cpp's head sends each worker its layers.
 
     Source: llama.cpp, tools/rpc/README.md.
 
@@ -79,9 +79,9 @@ def models_that_one_node_reads(
 def proxy_without_a_network(
     services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """The proxy listens on the management address of its node: the head, or the gateway's.
+    """The proxy listens on its node's management address: that of the head, or of the gateway.
 
-    Clients find it there. On a node without one it would serve nobody.
+    Clients reach it there. On a node without a management address, nobody could.
 
     Bad:
         nodes:
@@ -102,7 +102,7 @@ def proxy_without_a_network(
     """
     node = host(services, nodes)
     if "proxy" in services and not node.management:
-        # The gateway brings the proxy with it.
+        # The gateway includes the proxy.
         name = "gateway" if "gateway" in services else "proxy"
         which = "the first node" if node is nodes[0] else node.name
         yield Fault(
@@ -115,9 +115,9 @@ def proxy_without_a_network(
 
 @rule("SG683")
 def way_around_the_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Behind a proxy on its own node the API listens for that node alone.
+    """Behind a proxy on its own node, the API listens only on the loopback.
 
-    On any other address it would answer whoever does not come through the proxy.
+    On any other address, clients could bypass the proxy.
 
     Bad:
         engine:

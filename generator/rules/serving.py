@@ -34,7 +34,7 @@ Groups = Sequence[DeclaredGroup]
 
 
 def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
-    """Those that name their nodes: an alternative has the nodes of its group."""
+    """The groups with a list of nodes: an alternative has the nodes of its group."""
     return (group for group in groups if not group.is_alternative)
 
 
@@ -42,7 +42,7 @@ def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
 def group_twice(groups: Groups) -> Iterator[Fault]:
     """No two groups have the same name.
 
-    It names a unit, a container and folders of each node.
+    The name identifies a unit, a container and folders on each node.
 
     Bad:
         groups:
@@ -110,7 +110,7 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """Every node serves in a group.
 
-    A bundle sets up what serves; a node without an engine needs none of it.
+    A bundle sets up nodes for serving; a node without an engine needs none of it.
 
     Bad:
         nodes:
@@ -141,7 +141,7 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 def like_another_group(groups: Groups) -> Iterator[Fault]:
     """`like` names a group of the same size with a model and an engine of its own.
 
-    Its engine is split over the nodes as that one's is.
+    Its engine is split over the nodes like the other group's.
 
     Bad:
         groups:
@@ -205,9 +205,9 @@ def _count(group: DeclaredGroup) -> str:
 def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) -> Iterator[Fault]:
     """Cables join the nodes of a group.
 
-    Two nodes need a cable between them, or a switch; of a ring a group is the whole, two
-    neighbors, or one node. A longer part of a ring is an open chain, whose ends NCCL can't connect.
-    A node alone in its group needs no cable.
+    Two nodes need a cable between them, or a switch. On a ring, a group is the whole ring, two
+    neighbors, or one node. A longer part of a ring is an open chain, and NCCL can't connect its
+    ends. A node that is alone in its group needs no cable.
 
     Source: NCCL, `connectRings` (src/graph/connect.cc).
 
@@ -259,10 +259,10 @@ def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool
 
 @rule("SG248", unless="SG201 SG241")
 def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """With groups, a service for one address needs the gateway.
+    """With groups, a service that needs a single address requires the gateway.
 
-    The proxy and the chat page ask one address, and the engines of groups have several: the gateway
-    makes them one.
+    The proxy and the chat page talk to one address, but the engines of groups have several; the
+    gateway provides a single one for all of them.
 
     Bad:
         services: {proxy: true}
@@ -327,7 +327,8 @@ def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
 def turns_of_a_job(groups: Groups) -> Iterator[Fault]:
     """Alternatives are started by systemd units.
 
-    A job of Slurm has no unit that could stop the others; the queue decides when it starts.
+    Alternatives take turns by stopping each other's systemd units. A Slurm job has no unit; the
+    queue decides when it starts.
 
     Bad:
         groups:
@@ -363,7 +364,7 @@ def turns_of_a_job(groups: Groups) -> Iterator[Fault]:
 def name_of_two_models(groups: Groups) -> Iterator[Fault]:
     """Groups that serve the same name serve the same model.
 
-    Clients ask for a name, and take what answers for the same.
+    Clients ask for a name, and expect every engine with that name to be equivalent.
 
     Bad:
         groups:
@@ -397,7 +398,7 @@ def name_of_two_models(groups: Groups) -> Iterator[Fault]:
 
 
 def _served(groups: Groups) -> Iterator[tuple[DeclaredGroup, DeclaredModel, str, KeyPath]]:
-    """Each group with its model, what clients may ask it for, and the place that says so."""
+    """Each group with its model, a name that clients may use, and the place that states it."""
     for group in groups:
         model = group.model
         source = source_of(model) if model else None
@@ -414,8 +415,8 @@ def _served(groups: Groups) -> Iterator[tuple[DeclaredGroup, DeclaredModel, str,
 def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
     """Replicas behind the gateway have the same context length.
 
-    The gateway sends a request to whichever has least to do. A prompt that is too long for one of
-    them is refused half of the time.
+    The gateway sends each request to the least busy replica. A prompt that is too long for one of
+    them would be refused half of the time.
 
     Bad:
         services:
@@ -458,7 +459,7 @@ def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Iterato
 
 
 def _context_length(model: DeclaredModel) -> int | None:
-    """How long a prompt may be, where that is known."""
+    """How long a prompt may be, if known."""
     if "context_length" in model.automatic:
         return None
     known = shape(model)

@@ -1,4 +1,4 @@
-"""Rules about what SGLang runs."""
+"""Rules about SGLang's settings."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,9 +12,9 @@ from generator.rules.startup import FIRST, SAID, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 from generator.sitefile.defaults import default
 
-# With data parallel attention SGLang takes the ports that follow the rendezvous.
+# With data parallel attention, SGLang takes this many ports after the rendezvous port.
 _DERIVED_PORTS = 6
-# Methods that run over stages where SGLang is told to try it.
+# Methods that run over pipeline stages if SGLang is told to try them.
 _OVER_STAGES = ("eagle", "mtp")
 
 
@@ -22,9 +22,9 @@ _OVER_STAGES = ("eagle", "mtp")
 def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
     """SGLang has no data parallel replicas on several nodes.
 
-    It refuses to start. The nodes share a model by tensor or pipeline ranks, or each replica is a
-    site of its own. What large models with latent attention gain from data parallelism is in
-    `attn-dp-size`, which splits the tensor ranks' attention.
+    It refuses to start. Split the model over the nodes by tensor or pipeline ranks, or make each
+    replica a site of its own. What large models with latent attention gain from data parallelism is
+    available as `attn-dp-size`, which splits the tensor ranks' attention.
 
     Source: SGLang, sglang/srt/arg_groups/validation_hook.py, `check_server_args`.
 
@@ -56,10 +56,10 @@ def replicas_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG651", unless="SG603", engine=NAME)
 def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """SGLang drafts on tensor ranks alone.
+    """SGLang drafts only on tensor ranks.
 
-    With pipeline stages it refuses speculative decoding, but for prefill nodes of a disaggregated
-    service, and for EAGLE where `SGLANG_ENABLE_PP_SPEC` asks for it, from 0.5.21 on.
+    With pipeline stages it refuses speculative decoding, except for prefill nodes of a
+    disaggregated service, and, since 0.5.21, for EAGLE with `SGLANG_ENABLE_PP_SPEC`.
 
     Source: SGLang, sglang/srt/arg_groups/validation_hook.py, `check_pipeline_parallel_compat`.
 
@@ -98,9 +98,9 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
 
 @rule("SG652", unless="SG602 SG603", engine=NAME)
 def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
-    """With data parallel attention the six ports above the rendezvous are SGLang's own.
+    """With data parallel attention, the six ports above the rendezvous port belong to SGLang.
 
-    Its processes on the head talk to each other there.
+    Its processes on the head use them to communicate.
 
     Source: SGLang, sglang/srt/server_args.py, `PortArgs.init_new`.
 
@@ -143,9 +143,9 @@ _ATTENTION = {"attn-dp-size", "attention-data-parallel-size"}
 
 @rule("SG671", unless=FIRST, suppressed_by=SAID, engine=NAME)
 def refused_by_sglang(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes SGLang fail at its start.
+    """No setting makes SGLang fail at startup.
 
-    It checks its settings against each other, against the model and against the GPU.
+    SGLang checks its settings against each other, against the model and against the GPU.
 
     Source: SGLang 0.5.23, sglang/srt/arg_groups; each condition names its line in
     generator/engines/sglang/startup.

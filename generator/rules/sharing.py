@@ -1,4 +1,4 @@
-"""Rules about engines that share a node: its ports, its memory, its folders, and who goes first."""
+"""Rules about engines that share a node: ports, memory, folders and the guard's order."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
@@ -41,7 +41,8 @@ from generator.sitefile.source import Document, value_at
 def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[Fault]:
     """Engines on one node do not share ports.
 
-    The second one would not start. Alternatives may have the same, for one of them runs at a time.
+    The second one would fail to start. Alternatives may share ports, since only one of them runs at
+    a time.
 
     Bad:
         groups:
@@ -88,24 +89,24 @@ def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[
 
 
 def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
-    """The node, name and number of each port that the engine takes."""
+    """The node, name and number of each port that the engine uses."""
     if group.engine is None:
         return
     for node, ports in ports_of_engine(group.engine, group.nodes).items():
         for name, port in ports.items():
-            # What is written in the group that it is like stands there.
+            # Ports of a group that is like another are written in the other group.
             yield node, name, replace(port, is_written=group.is_own and port.is_written)
 
 
 @rule("SG246", unless="SG201 SG241")
 def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
-    """The engines of a node leave the system the memory that it needs to run.
+    """The engines on a node leave the system the memory that it needs.
 
-    Each of them takes its `memory_utilization` of all that is visible, and looks at its start
-    whether so much is free: what the others hold already is not. Together 0.92 and more is refused,
-    as of one alone. Of alternatives the one that takes most counts. SGLang has its reserve beside
-    its share, which counts too. What is proposed is enough for each model, and 0.85 together; what
-    is written stays where the others have enough beside it.
+    Each engine takes its `memory_utilization` of all visible memory, and checks at startup whether
+    that much is free: memory that the others already hold is not. Together, 0.92 and above is
+    rejected, as it is for a single engine. Among alternatives, only the largest counts. SGLang has
+    its reserve on top of its share, and that counts, too. The proposal is enough for each model,
+    and 0.85 together; shares that the site states are kept if that leaves the others enough.
 
     Source: vLLM, vllm/v1/worker/utils.py, `request_memory`; NVIDIA/dgx-spark-playbooks issue 101
     (0.35 and 0.35); community reports (guardkit: frozen at 113 GiB).
@@ -136,13 +137,13 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> It
 
 @rule("SG254", Severity.WARNING, unless="SG201 SG241 SG246")
 def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
-    """The engines of a node take at most 0.85 of its memory together, and leave 16 GiB.
+    """The engines on a node take at most 0.85 of its memory together, and leave 16 GiB.
 
-    The system, its page cache, Docker and whatever else runs live on the rest. The engine that
-    starts last finds too little free where they hold more than that.
+    The system, its page cache, Docker and other programs need the rest. If the engines hold more
+    than that, the one that starts last finds too little memory free.
 
-    Source: as of SG524 and SG246. Some run 0.87 to 0.9 together (jdaln/dgx-spark-inference-stack:
-    0.82 and 0.05).
+    Source: see SG524 and SG246. Some sites use 0.87 to 0.9 together
+    (jdaln/dgx-spark-inference-stack: 0.82 and 0.05).
 
     Bad:
         groups:
@@ -169,7 +170,7 @@ def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) 
 
 
 def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
-    """A node of each set of engines that share some; the others of that set are alike."""
+    """One node for each distinct set of engines that share one."""
     said: set[tuple[object, ...]] = set()
     fits: dict[str, Fit | None] = {}
     groups_of: dict[str, list[DeclaredGroup]] = {}
@@ -193,7 +194,7 @@ def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
 
 
 def _shown(shares: Mapping[str, float], groups: Groups) -> Iterator[str]:
-    """Each share as the site says it, or with what the engine has beside it."""
+    """Each share as the site states it, or including the engine's reserve."""
     said = {g.name: g.engine.memory_utilization for g in groups if g.engine}
     for name, share in shares.items():
         more = " with its reserve" if share > said.get(name, 0.0) else ""
@@ -203,7 +204,7 @@ def _shown(shares: Mapping[str, float], groups: Groups) -> Iterator[str]:
 def _shares(
     groups: Iterable[DeclaredGroup], fits: Mapping[str, Fit | None], node: str
 ) -> dict[str, float]:
-    """The share of a node's memory that each takes; of alternatives the largest."""
+    """The share of a node's memory that each engine takes; only the largest among alternatives."""
     largest: dict[int, tuple[str, float]] = {}
     for group in groups:
         engine = group.engine
@@ -217,7 +218,7 @@ def _shares(
 
 
 def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
-    """How a group's model fits, where what its engine takes beside others depends on that."""
+    """How a group's model fits, if the memory that its engine takes depends on it."""
     if not group.model or not group.engine or not has_tokens(group.engine):
         return None
     by_name = {node.name: node for node in nodes}
@@ -225,13 +226,13 @@ def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
 
 
 def _within(engine: DeclaredEngine) -> str:
-    """Where in the arguments the bound stands, if it is no flag."""
+    """Where the limit belongs in the arguments, if it is not a flag."""
     traits = ENGINE_TRAITS[engine.name]
     return f", under '{traits.settings_flag}'" if traits.tokens_setting else ""
 
 
 def _says_tokens(engine: DeclaredEngine) -> bool:
-    """Whether the site bounds what the engine caches."""
+    """Whether the site limits the engine's cache in tokens."""
     traits = ENGINE_TRAITS[engine.name]
     if traits.tokens_flag:
         return traits.tokens_flag in engine.args
@@ -242,13 +243,13 @@ def _says_tokens(engine: DeclaredEngine) -> bool:
 
 @rule("SG247", unless="SG201 SG241")
 def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """Each of several engines on a node can be told how much memory to take.
+    """When engines share a node, each can be told how much memory to take.
 
-    vLLM takes its share of all that is visible, llama.cpp what its model needs. SGLang and
-    TensorRT-LLM take a share of what is free: the bundle has the one that is enough beside all
-    others, and bounds the cache. Where it can't be computed how much there is room for, as of a
-    model with states, which take a part of what is free, the site says it. TensorRT-LLM before
-    1.2.1 has no such bound. A Slurm job has its nodes to itself.
+    vLLM takes its share of all visible memory; llama.cpp takes what its model needs. SGLang and
+    TensorRT-LLM take a share of the free memory: the bundle sets the share that leaves enough for
+    all the others, and limits the cache. If the size of the cache can't be computed, as for a model
+    with recurrent states, which take part of the free memory, the site has to state it.
+    TensorRT-LLM before 1.2.1 has no such limit. A Slurm job has its nodes to itself.
 
     Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, `_profile_available_bytes`;
     TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`, and
@@ -310,7 +311,7 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 
 def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
-    """The flags that bound what an engine caches, where neither the site nor `fit` knows them."""
+    """The flags that limit an engine's cache, if neither the site nor `fit` determines them."""
     if not group.engine or not group.model or not has_tokens(group.engine):
         return
     fit, known = _fit(group, nodes), shape(group.model)
@@ -322,7 +323,7 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
     has_free_states = bool(slots_flag) and slots_flag not in args
     if has_free_states:
         yield slots_flag
-    # Beside states of a known number the tokens can be computed.
+    # With a known number of states, the tokens can be computed.
     if not _says_tokens(group.engine) and not (has_free_states and fit and fit.nodes):
         yield tokens_key(group.engine)
 
@@ -331,8 +332,8 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
 def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
     """No two groups keep their KV cache in the same folder.
 
-    The engines would count each other's blocks as their own, and each folder has one size.
-    Alternatives keep theirs while others run.
+    The engines would count each other's blocks as their own, and each folder has one size limit.
+    Alternatives keep their folders while others run.
 
     Bad:
         groups:
@@ -372,7 +373,7 @@ def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
 
 @rule("SG256", unless="SG240")
 def order_of_the_guard(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """The guard's order names groups, each once.
+    """The guard's order lists groups, each once.
 
     Bad:
         services:
@@ -416,9 +417,9 @@ _GUARD_ORDER = ("services", Guard.NAME, "order")
 
 @rule("SG257")
 def order_of_one_engine(document: Document, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """With groups, the guard has an order.
+    """The guard has an order only if there are groups.
 
-    Of one engine for all nodes there is nothing to choose.
+    With a single engine there is nothing to choose.
 
     Bad:
         services:

@@ -1,4 +1,4 @@
-"""Rules about speculative decoding: its method, and what that takes."""
+"""Rules about speculative decoding: its method, and the settings of each method."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,9 +27,9 @@ _PATH: KeyPath = ("model", "speculative")
 
 @rule("SG553")
 def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A method of speculative decoding is one that the engine has in this version.
+    """A method of speculative decoding is one that this version of the engine has.
 
-    The engines' own spellings are taken as well: NEXTN is `mtp`, STANDALONE and draft_model are
+    The engines' own spellings are accepted as well: NEXTN is `mtp`, STANDALONE and draft_model are
     `draft`.
 
     Source: vLLM, vllm/config/speculative.py; SGLang, --speculative-algorithm; TensorRT-LLM,
@@ -63,10 +63,10 @@ def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
 
 @rule("SG551", unless="SG553")
 def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A method that drafts with another model names it, and others name none.
+    """A method that needs a draft model names one, and no other method does.
 
     The draft model is downloaded like the model itself. A prediction head is part of the model, and
-    n-grams are found in the text.
+    n-grams come from the text.
 
     Bad:
         model:
@@ -114,12 +114,12 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
 
 @rule("SG554", unless="SG553")
 def numbers_of_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """The numbers of drafts are those that the method has, and fit together.
+    """The numbers for drafting are ones that the method has, and are consistent.
 
-    `tokens` are drafted at a time. SGLang's drafts can be a tree of `steps` levels with `topk`
-    branches at each: there `tokens` are the ones that it verifies, its
-    `--speculative-num-draft-tokens`, and no more than the tree has: topk + (steps - 1) x topk x
-    topk, and the one before them. Without branches it verifies one token more than it drafts.
+    `tokens` is how many are drafted at a time. SGLang can draft a tree of `steps` levels with
+    `topk` branches each; `tokens` is then how many it verifies, its
+    `--speculative-num-draft-tokens`, and at most the size of the tree, topk + (steps - 1) x topk x
+    topk, plus the token before it. Without branches it verifies one token more than it drafts.
 
     Source: SGLang, sglang/srt/arg_groups/speculative_hook.py and speculative/eagle_utils.py.
 
@@ -183,10 +183,11 @@ def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Iterato
 def settings_of_drafts(
     model: DeclaredModel, engine: DeclaredEngine, flags: CheckedFlags
 ) -> Iterator[Fault]:
-    """The keys of `config` are those that the engine has for speculative decoding.
+    """The keys of `config` are ones that the engine has for speculative decoding.
 
-    vLLM's are the keys of `--speculative-config`, TensorRT-LLM's those of `speculative_config`;
-    SGLang's and llama.cpp's are their flags without `speculative-` and `spec-` in front.
+    For vLLM they are the keys of `--speculative-config`, for TensorRT-LLM those of
+    `speculative_config`; for SGLang and llama.cpp they are flags without the prefix `speculative-`
+    or `spec-`.
 
     Source: the engine's own parser (schemas/engines); vLLM, vllm/config/speculative.py.
 
@@ -215,7 +216,7 @@ def settings_of_drafts(
 def _setting(
     key: str, value: Any, drafts: Speculative, engine: DeclaredEngine, parser: Parser
 ) -> Fault | None:
-    """What is wrong with a key by one catalog of the engine."""
+    """The fault of a key, if any, according to one catalog of the engine."""
     path = (*_PATH, "config", key)
     if key in _OWNED:
         help_text = f"use the key model.speculative.{_OWNED[key]}"
@@ -255,7 +256,7 @@ _OWNED = {
 
 
 def setting_flag(engine: str, key: str) -> str:
-    """The flag behind a key of `config`."""
+    """The flag that a key of `config` stands for."""
     plain, prefix = key.replace("_", "-"), ENGINE_TRAITS[engine].drafts_prefix
     return plain if plain.startswith(prefix) else f"{prefix}{plain}"
 
@@ -277,7 +278,7 @@ def _json_key(key: str, value: Any, path: KeyPath, parser: Parser, flag: str) ->
     return None
 
 
-# Keys that the engine fills in itself, or always refuses.
+# Keys that the engine fills in itself or always refuses.
 _REFUSED = (
     *("tensor_parallel_size", "target_model_config", "target_parallel_config"),
     *("draft_model_config", "draft_parallel_config"),
@@ -285,7 +286,7 @@ _REFUSED = (
 
 
 def _number(value: Any) -> float | None:
-    """A number, as vLLM's classes read one: from a text too."""
+    """A number as vLLM's classes parse it, which includes text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -317,7 +318,7 @@ _EXAMPLE = {
     "a text": "write it in quotes",
 }
 
-# Patterns of names, and what such keys take.
+# Patterns of key names, and the values that these keys take.
 _KINDS = (
     (
         r"enforce_eager|disable_\w+|use_\w+|parallel_drafting|enable_\w+|index_share\w+",
@@ -355,7 +356,7 @@ _KINDS = (
 
 
 def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fault]:
-    """Keys of JSON that do not go with one another, or with the split of the model."""
+    """JSON keys that contradict each other or the split of the model."""
     low, high = _whole(config.get("prompt_lookup_min")), _whole(config.get("prompt_lookup_max"))
     if low is not None and high is not None and low > high:
         yield Fault(
@@ -375,7 +376,7 @@ def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fau
 def _option(
     key: str, value: Any, drafts: Speculative, path: KeyPath, engine: DeclaredEngine
 ) -> Fault | None:
-    # Nobody else needs what an options file takes.
+    # Imported here because only an options file needs it.
     from generator.engines.tensorrt_llm import decoding_type
     from generator.engines.tensorrt_llm.startup.keys import speculative_keys
     from generator.engines.tensorrt_llm.startup.options import wanted_instead

@@ -1,4 +1,4 @@
-"""The ways to split a model over nodes, as the rules about parallel sizes propose them."""
+"""The ways to split a model over nodes that rules about parallel sizes propose."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,7 +12,7 @@ Split = Mapping[str, int]
 
 
 def readings(count: int, sizes: Parallel, known: Shape | None) -> list[Split]:
-    """What sizes for so many nodes can be meant to be: where one is written, it is that one."""
+    """Plausible sizes for this many nodes; if only one size is written, that one is meant."""
     written = _written(sizes)
     if len(written) == 1:
         (name,) = written
@@ -23,7 +23,7 @@ def readings(count: int, sizes: Parallel, known: Shape | None) -> list[Split]:
 
 
 def legal_splits(sizes: Parallel, known: Shape) -> list[Split]:
-    """The tensor and pipeline sizes that take as many ranks as those that are written."""
+    """Tensor and pipeline sizes for as many ranks as those that are written."""
     replicas = {"data": sizes.data} if sizes.data > 1 else {}
     splits = _over_one_replica(sizes.tensor * sizes.pipeline, known)
     return [{**split, **replicas} for split in splits]
@@ -50,12 +50,12 @@ def _written(sizes: Parallel) -> Split:
 
 
 def shown(split: Split) -> str:
-    """Sizes as they are written: `parallel: {pipeline: 3}`."""
+    """The sizes as YAML: `parallel: {pipeline: 3}`."""
     return f"parallel: {{{', '.join(f'{name}: {size}' for name, size in split.items())}}}"
 
 
 def proposals(sizes: Parallel, splits: Sequence[Split]) -> tuple[Proposal, ...]:
-    """The proposals to write one of these in place of the sizes that are there."""
+    """A proposal for each split, to write it in place of the current sizes."""
     return tuple(tuple(_edits(_written(sizes), split)) for split in splits)
 
 

@@ -1,7 +1,7 @@
-"""Rules about what an engine would refuse or die of at its start.
+"""Rules about settings with which an engine would fail at startup.
 
-The conditions are in each engine's own module, `generator/engines/ENGINE/startup`, and the rule
-that reports those that are certain in `generator/rules/ENGINE.py`.
+The conditions are in each engine's own module, `generator/engines/ENGINE/startup`; the rule that
+reports the certain ones is in `generator/rules/ENGINE.py`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from generator.diagnostics import Severity, renamings
 from generator.engines.startup import Effect, Verdict
 from generator.rules.registry import Fault, rule
 
-# Without these a condition would be applied to sizes, a model or a flag that are wrong already.
+# Otherwise a condition would be applied to sizes, a model or a flag that is already wrong.
 FIRST = "SG501 SG503 SG510 SG511 SG512 SG551 SG602 SG603 SG647 SG648"
 SAID = (
     "SG604 SG632 SG633 SG634 SG635 SG636 SG637 SG638 SG639 SG640 SG641 SG643 SG644 SG645 SG647 "
@@ -20,10 +20,10 @@ SAID = (
 
 @rule("SG674", Severity.WARNING, unless=FIRST, suppressed_by=SAID)
 def refused_perhaps(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting may make the engine fail at its start.
+    """No setting could make the engine fail at startup.
 
-    This is SG670 to SG673 where it is not certain: the condition is not to be found at one place of
-    the engine's code, or the engine is a custom build, which may have a patch.
+    This is SG670 to SG673 for cases that are not certain: the condition has no single place in the
+    engine's code, or the engine is a custom build, which may be patched.
 
     Bad:
         engine:
@@ -45,9 +45,10 @@ def refused_perhaps(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
 def without_effect(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """Every setting takes effect.
 
-    The engine starts with it, and does something else than it was asked to, often without a word.
+    The engine starts with such a setting, but does something else than it asks for, often without
+    any message.
 
-    Source: the lines in generator/engines.
+    Source: the lines of code named in generator/engines.
 
     Bad:
         engine:
@@ -66,7 +67,7 @@ def without_effect(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
 
 
 def certain(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """What the engine would certainly refuse or die of."""
+    """The faults that would certainly keep the engine from starting."""
     for verdict in verdicts:
         if verdict.effect is Effect.FAILS and verdict.is_certain:
             yield _fault(verdict)

@@ -23,7 +23,7 @@ def _ends(nodes: Nodes, cabling: Cabling) -> list[Endpoint]:
 def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Cables end at every switch that is described.
 
-    Its name is what stands before the colon in `endpoints`.
+    A switch's name is what stands before the colon in `endpoints`.
 
     Bad:
         topology:
@@ -68,8 +68,8 @@ def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) ->
 def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """A cable ends at a 200 Gb/s port of the switch.
 
-    Of switches whose set-up is known the ports' names are too. A 400G cage is two ports of 200
-    Gb/s, at its first and its fifth lane.
+    The port names of supported switches are known. A 400G cage is two 200 Gb/s ports, at its first
+    and its fifth lane.
 
     Source: MikroTik, "MikroTik wired interface compatibility", QSFP56-DD.
 
@@ -118,9 +118,9 @@ def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 
 @rule("SG228", unless="SG226")
 def lossless_switch(topology: Topology, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """With `qos`, a switch that sparkgen writes commands for states its system's release.
+    """With `qos`, a switch that sparkgen writes commands for has the release of its OS stated.
 
-    RouterOS has lossless queues for RoCE from 7.17 on, and from 7.23 on it maps DSCP by itself.
+    RouterOS has lossless queues for RoCE since 7.17, and maps DSCP by itself since 7.23.
 
     Source: MikroTik, "Quality of Service (QoS)".
 

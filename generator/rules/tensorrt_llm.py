@@ -1,4 +1,4 @@
-"""Rules about what TensorRT-LLM runs, and how MPI and Slurm start it."""
+"""Rules about TensorRT-LLM's settings, and about MPI and Slurm, which start it."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,8 +40,8 @@ _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
     """TensorRT-LLM serves one copy of a model.
 
-    All ranks of its MPI world hold parts of the same copy, and one server answers for them. Copies
-    are sites of their own, behind something that spreads requests.
+    All ranks of its MPI world hold parts of the same copy, behind one server. Give each copy a site
+    of its own, behind a load balancer.
 
     Source: TensorRT-LLM, tensorrt_llm/commands/serve.py: tensor, pipeline and context parallel.
 
@@ -71,10 +71,10 @@ def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG661", engine=NAME)
 def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A setting under `config` is made nowhere else.
+    """A setting under `config` is made only there.
 
-    TensorRT-LLM reads a file of settings besides its command line. Where both speak, 1.2.1 takes
-    the file's word and 1.3 the command line's, so each thing is said in one of them.
+    TensorRT-LLM reads an options file in addition to its command line. If both set something, 1.2.1
+    follows the file and 1.3 the command line, so each setting belongs in only one of them.
 
     Source: TensorRT-LLM, tensorrt_llm/commands/serve.py, `update_llm_args_with_extra_dict`.
 
@@ -120,7 +120,7 @@ def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 def _paths(settings: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """The settings, and those of each section."""
+    """The settings, and those inside each section."""
     for name, value in settings.items():
         yield (name,)
         yield from ((name, key) for key in (value if isinstance(value, dict) else ()))
@@ -140,7 +140,7 @@ def _full(name: str, known: FlagCatalog | None) -> str:
 def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An argument that MPI or Slurm passes on has no space.
 
-    `trtllm-llmapi-launch` takes its command apart at spaces, whatever held them together.
+    `trtllm-llmapi-launch` splits its command at spaces, even quoted ones.
 
     Source: TensorRT-LLM, tensorrt_llm/llmapi/trtllm-llmapi-launch, `$task_with_command`.
 
@@ -184,8 +184,8 @@ def _text(value: Argument) -> str:
 def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """A served name needs TensorRT-LLM 1.3.
 
-    Earlier versions list the model by its Hugging Face id, or by the name of its folder. They
-    answer whatever name a client asks for.
+    Earlier versions list the model under its Hugging Face id, or the name of its folder. They
+    accept any name from a client.
 
     Source: TensorRT-LLM, tensorrt_llm/serve/openai_server.py; the flag is in 1.3.0rc29.
 
@@ -224,7 +224,7 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
 def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """TensorRT-LLM takes the quantization from the checkpoint.
 
-    Its server has no flag for it: it reads hf_quant_config.json or config.json in the model's
+    Its server has no flag for it, but reads hf_quant_config.json or config.json in the model's
     folder.
 
     Source: TensorRT-LLM, tensorrt_llm/commands/serve.py.
@@ -261,8 +261,8 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
 def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An image for MPI contains an SSH server.
 
-    NVIDIA's comes without one. Guides install it at each start, from the internet; a bundle
-    installs nothing, and its runbook shows how an image with one is made.
+    NVIDIA's images come without one. Guides install it from the internet at each start; a bundle
+    installs nothing, and its runbook shows how to build an image with an SSH server.
 
     Source: NVIDIA/dgx-spark-playbooks, nvidia/trt-llm/assets/trtllm-mn-entrypoint.sh; TensorRT-LLM,
     docker/common/install_base.sh.
@@ -297,8 +297,8 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
 def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
     """The guard needs a Docker container to watch.
 
-    It stops the unit and kills the container, and a Slurm job has neither. Slurm can bound the
-    memory of a job itself, but not what CUDA takes on unified memory.
+    It stops the unit and kills the container, and a Slurm job has neither. Slurm can limit the
+    memory of a job, but not what CUDA takes from unified memory.
 
     Bad:
         engine:
@@ -331,7 +331,7 @@ def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> 
 def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """A type of TensorRT-LLM's KV cache is `auto`, `fp8` or `nvfp4`.
 
-    Versions without a flag for it take it from their file of settings.
+    Versions without a flag for it read it from their options file.
 
     Source: TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py, `KvCacheConfig`.
 
@@ -368,11 +368,11 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG669", Severity.WARNING, unless="SG603 SG632 SG633 SG636 SG639", engine=NAME)
 def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """A prompt as long as the context is answered.
+    """A prompt as long as the context is accepted.
 
-    TensorRT-LLM reads a prompt in one step of at most `max_num_tokens`, 8192 unless the site says
-    more, and refuses a longer one with HTTP 400. With `enable_chunked_prefill` it reads a prompt in
-    parts; a larger step takes memory from the KV cache.
+    TensorRT-LLM reads a prompt in one step of at most `max_num_tokens`, by default 8192, and
+    refuses a longer one with HTTP 400. With `enable_chunked_prefill` it reads a prompt in chunks; a
+    larger step takes memory from the KV cache.
 
     Source: TensorRT-LLM, tensorrt_llm/llmapi/llm.py, `_check_arguments`.
 
@@ -416,10 +416,9 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
 
 @rule("SG672", unless=FIRST, suppressed_by=SAID, engine=NAME)
 def refused_by_tensorrt_llm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes TensorRT-LLM fail at its start.
+    """No setting makes TensorRT-LLM fail at startup.
 
-    It reads the file of settings strictly: a key or a value that its classes do not have ends the
-    start.
+    It reads the options file strictly: a key or value that its classes do not have makes it fail.
 
     Source: TensorRT-LLM 1.2.1 and 1.3, tensorrt_llm/llmapi/llm_args.py; each condition names its
     class in generator/engines/tensorrt_llm/startup.

@@ -1,4 +1,4 @@
-"""Rules about variables that are neither NCCL's nor the engine's by their first word."""
+"""Rules about variables whose prefix is neither NCCL's nor the engine's."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -14,10 +14,10 @@ from generator.sitefile.declaration import DeclaredEngine
 
 @rule("SG428", Severity.WARNING)
 def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A variable is not a near miss of one that a program reads.
+    """A variable's name is not a near miss of one that a program reads.
 
-    Nothing reads a variable whose name is misspelt, and nothing says so: what it was to set keeps
-    its default.
+    Nothing reads a variable with a misspelt name, and nothing reports it: the setting that was
+    meant keeps its default.
 
     Source: NCCL's parameters, the engine's own variables, and those that PyTorch, CUDA, OpenMP,
     Hugging Face, Triton, UCX, Ray and TensorRT-LLM document or read (schemas,
@@ -56,7 +56,7 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 def _of_programs(name: str, engine: DeclaredEngine) -> frozenset[str]:
-    """What the engine and its launcher read, beside what its catalog has."""
+    """The variables that the engine and its launcher read in addition to the catalog's."""
     file = ENGINE_TRAITS[engine.name].variables_file
     of_engine = of_file(file) if file else frozenset[str]()
     return of_engine | of_ray() if name.startswith(RAY) or engine.launcher == "ray" else of_engine

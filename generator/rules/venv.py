@@ -14,7 +14,8 @@ _VENV: KeyPath = ("engine", "venv")
 def engine_of_a_container(engine: DeclaredEngine) -> Iterator[Fault]:
     """An engine in a virtual environment is a Python package, and has no image.
 
-    vLLM and SGLang are. TensorRT-LLM is joined over SSH between containers, llama.cpp is no Python.
+    vLLM and SGLang are Python packages. TensorRT-LLM joins its containers over SSH, and llama.cpp
+    is not written in Python.
 
     Bad:
         engine:
@@ -50,8 +51,8 @@ def what_only_a_container_has(
 ) -> Iterator[Fault]:
     """Without a container, nothing is mounted and no option of Docker is set.
 
-    Files and models are read where they lie on the node. Of `engine.container` the bound of the
-    memory and the limits hold for the unit.
+    Files and models are read from their paths on the node. Of `engine.container`, the memory limit
+    and the ulimits apply to the unit.
 
     Bad:
         engine:

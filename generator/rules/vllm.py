@@ -1,4 +1,4 @@
-"""Rules about what vLLM runs."""
+"""Rules about vLLM's settings."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,10 +10,10 @@ from generator.rules.startup import FIRST, SAID, certain
 
 @rule("SG670", unless=FIRST, suppressed_by=SAID, engine=NAME)
 def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes vLLM fail at its start.
+    """No setting makes vLLM fail at startup.
 
-    It checks its settings against each other, against the model and against the GPU, some of them
-    only once the weights are loaded. What it would refuse or die of is refused here.
+    vLLM checks its settings against each other, against the model and against the GPU, some of them
+    only after loading the weights. This rule reports what it would refuse or fail on.
 
     Source: vLLM 0.19.0 and 0.33.0, vllm/config and vllm/engine/arg_utils.py; each condition names
     its line in generator/engines/vllm/startup.

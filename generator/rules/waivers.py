@@ -1,4 +1,4 @@
-"""Waivers: warnings that a site accepts in the open, with a reason."""
+"""Waivers: warnings that a site openly accepts, with a reason."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -20,17 +20,17 @@ from generator.sitefile.declaration import Waiver
 def waived(
     findings: Sequence[Finding], waivers: Sequence[Waiver] | None, checked: Collection[str]
 ) -> list[Finding]:
-    """The findings without the waived warnings, and a warning for every waiver without use.
+    """The findings without the waived warnings, plus a warning for every unused waiver.
 
-    Whether a waiver has a use is not known where its rule was not checked; and where the waivers
-    can't be read, not what they were to silence.
+    Whether a waiver is used is unknown if its rule was not checked; and if the waivers can't be
+    read, so is which warnings they were to silence.
     """
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if waivers is None:
         return errors
     warnings = [finding for finding in findings if finding.severity is not Severity.ERROR]
     kept = [finding for finding in warnings if not any(_covers(w, finding) for w in waivers)]
-    # An error of the policy's says itself that a waiver does not help.
+    # An error made by the policy already says that a waiver does not help.
     told = [*warnings, *(f for f in errors if f.rule in RULES and not _is_error(RULES[f.rule]))]
     unused = []
     for index, waiver in enumerate(waivers):
@@ -43,7 +43,7 @@ def waived(
         ]
         missed = next((i for i, f in enumerate(kept) if f.rule == waiver.rule), None)
         if idle and missed is not None and not waiver.is_list:
-            # The warning stands, and says that a waiver misses it: one mistake, one finding.
+            # The warning stays, and mentions the waiver that misses it: one mistake, one finding.
             note = Related("a waiver names another place", ("waivers", index, "path"))
             kept[missed] = replace(kept[missed], related=(*kept[missed].related, note))
         elif len(idle) == len(waiver.paths):
@@ -62,7 +62,7 @@ def _covers(waiver: Waiver, finding: Finding) -> bool:
 
 
 def _matches(rule: str, path: str, finding: Finding) -> bool:
-    """Whether a finding is of that rule, and at that place; `*` is any text."""
+    """Whether a finding is of that rule and at that place; `*` matches any text."""
     pattern = ".*".join(map(re.escape, path.split("*")))
     return finding.rule == rule and re.fullmatch(pattern, path_text(finding.path)) is not None
 
@@ -94,6 +94,6 @@ def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
         (*path, key),
         help="take the waiver out",
         proposals=removal(path),
-        # What it was for may be hidden by a slip at another place.
+        # A mistake elsewhere may be hiding what the waiver was for.
         unsafe=True,
     )

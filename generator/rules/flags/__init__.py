@@ -1,4 +1,4 @@
-"""Rules about what `engine.args` and `engine.env` tell the engine, by its catalog."""
+"""Rules about flags and variables of the engine, checked against its catalog."""
 
 from generator.rules.flags import model, names, values, variables, versions
 

@@ -1,7 +1,8 @@
-"""What the catalogs of the engine's version say of `engine.args` and `engine.env`.
+"""Checks `engine.args` and `engine.env` against the catalogs of the engine's version.
 
-An entry breaks one rule at most: of the flag's name, else of the shape of its value, else of the
-value itself. Between two versions with catalogs it breaks a rule if it does so by both.
+An entry breaks one rule at most: about the flag's name, else about the shape of its value, else
+about the value itself. For a version between two with catalogs, it breaks a rule only if it does so
+according to both.
 """
 
 import re
@@ -21,9 +22,10 @@ from generator.sitefile.declaration import Argument, DeclaredEngine
 
 @record
 class CheckedFlags:
-    """The faults of flags and variables by the rule that they break.
+    """The faults of flags and variables, by the rule that they break.
 
-    `parsers` are those of the engine's version, or of its neighbours with a catalog, newest first.
+    `parsers` are those of the engine's version, or of the nearest versions with a catalog, newest
+    first.
     """
 
     engine: DeclaredEngine
@@ -50,16 +52,16 @@ class CheckedFlags:
         return iter(self.faults.get(rule, ()))
 
     def errors(self, rule: str) -> Iterator[Fault]:
-        """The same, where the catalog is sure of them."""
+        """The faults that break a rule, if the catalog covers the version."""
         return self.of(rule) if self.is_covered else iter(())
 
     def warnings(self, rule: str) -> Iterator[Fault]:
-        """The same, where the catalogs know enough of the version to doubt them."""
+        """The faults that break a rule, if the catalogs are close enough to the version."""
         return self.of(rule) if self.is_covered or self.is_between else iter(())
 
 
 def check_flags(engine: DeclaredEngine) -> CheckedFlags | None:
-    """What is wrong with an engine's flags and variables; None where nothing is known of it."""
+    """The faults of an engine's flags and variables; None if the engine has no catalog."""
     known = parsers(engine.name, engine.version)
     if not known:
         return None
@@ -74,7 +76,7 @@ def check_flags(engine: DeclaredEngine) -> CheckedFlags | None:
 
 
 def agreed(said: Sequence[Iterable[Verdict]]) -> Iterator[Verdict]:
-    """What the first says of entries that no other takes; what is deprecated is taken still."""
+    """Verdicts of the first catalog that all others share; deprecated entries count as accepted."""
     first, *others = ({_entry(verdict): verdict for verdict in verdicts} for verdicts in said)
     for entry, verdict in first.items():
         rules = [other[entry][0] if entry in other else "" for other in others]
@@ -87,7 +89,7 @@ def _entry(verdict: Verdict) -> KeyPath:
 
 
 def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Verdict]:
-    """What is wrong with the variables, but for those that the build is said to have."""
+    """The faults of the variables, except for those that the build is declared to have."""
     own = {name: value for name, value in engine.env.items() if name not in engine.own.env}
     if not own:
         return ()
@@ -99,7 +101,7 @@ def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Verdict]
 def _flags(engine: DeclaredEngine, known: Parser) -> Iterator[Verdict]:
     first: dict[tuple[str, str], str] = {}
     for name, value in engine.args.items():
-        # Settings of a file that the flag names, which sparkgen writes.
+        # The flag names an options file, which sparkgen writes from these settings.
         if isinstance(value, dict) and name == ENGINE_TRAITS[known.engine].settings_flag:
             continue
         found = known.catalog.find(name)
@@ -129,8 +131,8 @@ def _flag(name: str, value: Argument, known: Parser, engine: DeclaredEngine) -> 
 
 
 def _name_fault(name: str, value: Argument, known: Parser, key: str | None = None) -> Verdict:
-    """What is wrong with a name: `key` sets the flag, there is none, or it is deprecated."""
-    # Most names are right, and what to say of the others takes long to import.
+    """The fault of a name: it is set by `key`, unknown, short or deprecated."""
+    # Most names are right, and the code for the others takes long to import.
     from generator.rules.flags import name_faults
 
     if key is not None:
@@ -146,13 +148,13 @@ def _name_fault(name: str, value: Argument, known: Parser, key: str | None = Non
 
 
 _SPECULATION = "model.speculative"
-# Where flags name the method, and the methods that the key of the site file has.
+# Flags that name the method, and the methods that the key in the site file supports.
 _METHODS = ("spec-method", "speculative-algorithm", "speculative-config.method")
 _SAYABLE = r"(?i)eagle3|draft_model|standalone|nextn|(\w+_)?mtp"
 
 
 def _speculates_otherwise(engine: DeclaredEngine) -> bool:
-    """Whether flags ask for a method of speculation that the key has no word for."""
+    """Whether flags ask for a method of speculation that the key does not support."""
     args = {name.replace("_", "-"): value for name, value in engine.args.items()}
     config = args.get("speculative-config")
     named = [config.get("method")] if isinstance(config, dict) else []
@@ -161,14 +163,14 @@ def _speculates_otherwise(engine: DeclaredEngine) -> bool:
 
 
 def _is_own_parser(name: str, value: Argument, engine: DeclaredEngine) -> bool:
-    """Whether a value names a parser that the build or a plugin beside it brings along."""
+    """Whether a value names a parser that the build, or a plugin next to it, provides."""
     kind = name.replace("_", "-").partition("-")[0]
     plugins = (f"{kind}-parser-plugin", f"{kind}_parser_plugin")
     return value in engine.own.parsers or any(plugin in engine.args for plugin in plugins)
 
 
 def _bad_value(name: str, value: Argument, known: Parser) -> Verdict | None:
-    """A flag that sparkgen sets, with a value that no engine takes: to move it is not enough."""
+    """A flag that sparkgen sets, with a value that no engine accepts: moving it is not enough."""
     found = known.catalog.find(name)
     instead = found and replacement(known.engine, f"{found.flag.names[0]}={value}")
     if not instead:

@@ -1,4 +1,4 @@
-"""Rules about keys of the model that become flags with values of the engine's own."""
+"""Rules about keys of the model that become flags with engine-specific values."""
 
 from collections.abc import Iterator
 
@@ -18,12 +18,12 @@ _KEYS = ("kv_cache_dtype", "quantization")
 
 @rule("SG647")
 def model_value_that_is_not_taken(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Fault]:
-    """A quantization or a type of the KV cache is spelt as the engine spells it.
+    """A quantization or a KV cache type is spelled the way the engine spells it.
 
-    vLLM 0.19 has no `nvfp4` for its cache, and no engine the quantization `fp4` that guides write:
-    an NVFP4 checkpoint says itself how it is quantized. Of NVIDIA's own checkpoints vLLM takes that
-    word in place of any other, and nothing is said. A plain `fp8` of the cache is any engine's, and
-    becomes `fp8_e4m3` where it is called that.
+    vLLM 0.19 has no `nvfp4` for its cache, and no engine has the quantization `fp4` that guides
+    use: an NVFP4 checkpoint states its quantization itself. For NVIDIA's own checkpoints, vLLM
+    accepts that word in place of any other, so it is not reported. A plain `fp8` cache works with
+    any engine, and becomes `fp8_e4m3` where it has that name.
 
     Source: the engine's own parser (schemas/engines); vLLM, `_verify_quantization` of
     vllm/config/model.py, and `override_quantization_method` of its modelopt.py.
@@ -43,9 +43,9 @@ def model_value_that_is_not_taken(flags: CheckedFlags, model: DeclaredModel) -> 
 
 @rule("SG648", Severity.WARNING)
 def model_value_that_is_not_known(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Fault]:
-    """A quantization or a type of the KV cache is one that the engine is known to have.
+    """A quantization or a KV cache type is one that the engine is known to have.
 
-    A plugin may bring others. This is SG647, too, for a version between two that have a catalog.
+    A plugin may add others. For a version between two with a catalog, this also covers SG647.
 
     Source: the engine's own registries (schemas/engines).
 
@@ -65,12 +65,12 @@ def model_value_that_is_not_known(flags: CheckedFlags, model: DeclaredModel) -> 
 
 
 def _verdicts(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Verdict]:
-    """What every neighbour of the engine's version finds wrong."""
+    """The faults that the catalogs on both sides of the engine's version agree on."""
     yield from agreed([_verdicts_of(known, model) for known in flags.parsers])
 
 
 def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Verdict]:
-    """Of each key the first thing that is wrong with it; engine modules spell a plain fp8."""
+    """The first fault of each key; a plain fp8 is left to the engine modules, which spell it."""
     reads_modelopt = ENGINE_TRAITS[known.engine].reads_modelopt
     for key in _KEYS:
         value = getattr(model, key)
@@ -87,13 +87,13 @@ def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Verdict]:
 
 
 def _with_default(choices: tuple[str, ...]) -> tuple[str, ...]:
-    """The choices of a flag, and the key's own words for leaving it out and for 8 bits."""
+    """The choices of a flag, plus the key's own words for leaving it out and for 8 bits."""
     own = ("auto", "fp8") if any(word.startswith("fp8_") for word in choices) else ("auto",)
     return tuple(dict.fromkeys((*own, *choices))) if choices else ()
 
 
 def _is_spelled(key: str, value: str, flag: Flag) -> bool:
-    """Whether the engine has the type under a name of its own; `auto` is every engine's default."""
+    """Whether the engine has the type under its own name; `auto` is every engine's default."""
     if key != "kv_cache_dtype":
         return False
     own = any(word.startswith("fp8_") for word in (*flag.choices, *flag.known))

@@ -1,4 +1,4 @@
-"""What can be wrong with the name of a flag: each with the rule that says so."""
+"""The faults of a flag's name, each with the rule that it breaks."""
 
 import re
 from typing import Any
@@ -34,7 +34,7 @@ def owned(name: str, key: str, value: Argument) -> Verdict:
     return "SG604", _fault(name, message, _key(key), _moved(name, key, value))
 
 
-# What a flag says in other words than the key.
+# Values that a flag and its key spell differently.
 _SAID = {
     "engine.launcher": {"ray": "ray", "mp": "native"},
     "engine.bind": {"0.0.0.0": "all", "127.0.0.1": "local", "localhost": "local"},
@@ -42,7 +42,7 @@ _SAID = {
 
 
 def _moved(name: str, key: str, value: Argument) -> tuple[Proposal, ...]:
-    """The proposal to say a flag's value at its key; `placed` looks for what the key says."""
+    """The proposal to move a flag's value to its key; `placed` then looks at what the key has."""
     out = Remove(("engine", "args", name))
     if not key:
         return ((out,),)
@@ -56,7 +56,7 @@ def _moved(name: str, key: str, value: Argument) -> tuple[Proposal, ...]:
 
 
 def placed(fault: Fault, document: Document) -> Fault:
-    """A fault with its value's place in the document; a key that has one already is not renamed."""
+    """The fault with a proposal that fits the document; a key that exists is not written again."""
     match fault.proposals:
         case ((Remove() as out, Add() as new),):
             *parents, last = new.path
@@ -101,14 +101,14 @@ def _at(document: Document, path: KeyPath) -> Any:
 
 
 def short(name: str, found: Found) -> Verdict:
-    """The name is a short one, with a single dash on a command line."""
+    """The name is a short one, which has a single dash on a command line."""
     message = f"'{name}' is short for '{found.flag.name}'"
     proposals = renamings(_path(name), [found.flag.name])
     return "SG634", _fault(name, message, f"write '{found.flag.name}'", proposals)
 
 
 def deprecated(name: str, found: Found, parser: Parser) -> Verdict:
-    """The flag is still there, and will not be for long."""
+    """The flag still exists, but will not for long."""
     known = replacement(parser.engine, found.flag.names[0])
     reason = found.flag.deprecated or "the engine will drop it"
     message = f"'{name}' is deprecated in {parser.name}"
@@ -118,7 +118,7 @@ def deprecated(name: str, found: Found, parser: Parser) -> Verdict:
 
 
 def unknown(name: str, parser: Parser) -> Verdict:
-    """The parser has no flag of that name: it has another one, had one, or never had."""
+    """The parser has no flag of this name: it is another's, has been removed, or never existed."""
     exact = parser.catalog.nearest(name)
     if exact and _folded(exact) == _folded(name):
         near = renamings(_path(name), [exact])
@@ -141,14 +141,14 @@ def unknown(name: str, parser: Parser) -> Verdict:
 
 
 def _is_option(name: str, version: str) -> bool:
-    """Whether an options file has it."""
+    """Whether it is a key of an options file."""
     from generator.engines.tensorrt_llm.startup.keys import keys
 
     return name in keys(version)
 
 
 def _renamed(name: str, near: str) -> tuple[Proposal, ...]:
-    """The proposal to write the nearest name, if it is sure to be meant."""
+    """The proposal to write the nearest name, if that is certainly meant."""
     begun = _folded(near).startswith(_folded(name))
     return renamings(_path(name), [near] if begun else misspelt(name, [near]))
 
@@ -175,7 +175,7 @@ def _replaced(name: str, gone: Replacement, parser: Parser) -> Verdict:
 
 
 def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
-    """Versions with a catalog that have the flag: one before this one, or else one after it."""
+    """The flag exists in other versions with a catalog: an earlier one, or else a later one."""
     order = versions(parser.engine)
     earlier = [v for v in holding if order.index(v) < order.index(parser.catalog.version)]
     if not earlier:

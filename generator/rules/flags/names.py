@@ -12,8 +12,8 @@ from generator.sitefile.source import Document
 def flag_of_the_generator(flags: CheckedFlags, document: Document) -> Iterator[Fault]:
     """A flag that sparkgen sets is not given in `args`.
 
-    A setting that the site file has a key for, or that follows from the nodes, is said once. Other
-    names of the same flag count, and beginnings that the engine would complete.
+    A setting that has a key in the site file, or that follows from the nodes, is stated only once.
+    This includes other names of the same flag, and prefixes that the engine would complete.
 
     Bad:
         engine:
@@ -34,7 +34,7 @@ def flag_of_the_generator(flags: CheckedFlags, document: Document) -> Iterator[F
 def unknown_flag(flags: CheckedFlags) -> Iterator[Fault]:
     """A flag of `args` is one that the engine has.
 
-    An engine ends at once over a flag that it does not know.
+    An engine exits immediately on an unknown flag.
 
     Source: the engine's own parser (schemas/engines).
 
@@ -53,9 +53,10 @@ def unknown_flag(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG633")
 def flag_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
-    """A flag of `args` is one of the engine's version, not of an earlier or later one.
+    """A flag of `args` is one of this version of the engine, not of an earlier or later one.
 
-    Guides keep flags that engines gave up; what took the place of one is said where it is known.
+    Guides still list flags that engines have removed; if the replacement is known, the finding
+    names it.
 
     Source: the engine's own parser (schemas/engines, schemas/replaced.tsv).
 
@@ -76,8 +77,8 @@ def flag_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
 def abbreviated_flag(flags: CheckedFlags) -> Iterator[Fault]:
     """A flag of `args` is written out in full.
 
-    A parser that completes a beginning today takes it for two flags once a new one begins with it;
-    and short names say nothing to a reader.
+    A prefix that a parser completes today is ambiguous once a new flag begins with it, and short
+    names tell a reader nothing.
 
     Source: Python, argparse, `allow_abbrev`.
 
@@ -96,9 +97,9 @@ def abbreviated_flag(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG635")
 def flag_under_two_names(flags: CheckedFlags) -> Iterator[Fault]:
-    """A flag is given once.
+    """A flag is given only once.
 
-    Of two values of one flag the engine takes the last, and says nothing.
+    If a flag is given twice, the engine silently takes the last value.
 
     Bad:
         engine:
@@ -116,9 +117,9 @@ def flag_under_two_names(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG642", Severity.WARNING)
 def deprecated_flag(flags: CheckedFlags) -> Iterator[Fault]:
-    """A flag of `args` is not one that the engine will drop.
+    """A flag of `args` is not deprecated.
 
-    It works still, and ends the engine after an update.
+    It still works, but the engine will fail to start after an update.
 
     Source: the engine's own parser (schemas/engines, schemas/replaced.tsv).
 

@@ -1,4 +1,4 @@
-"""An engine's parser, as the rules ask it: its catalog, its name, and the flags sparkgen sets."""
+"""An engine's parser as the rules see it: its catalog, name, and the flags that sparkgen sets."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from generator.records import record
 
 @record
 class Parser:
-    """The parser of a version; `owned` has the site file's key of each flag sparkgen sets."""
+    """The parser of a version; `owned` maps each flag that sparkgen sets to its key."""
 
     engine: str
     title: str
@@ -20,13 +20,14 @@ class Parser:
 
     @property
     def name(self) -> str:
-        """The engine and the version, as a finding names them."""
+        """The engine and version, as findings name them."""
         return f"{self.title} {self.catalog.version}"
 
     def owning_key(self, name: str) -> str | None:
-        """The key that sets a flag, empty where it follows from the nodes; None if none does.
+        """The key that sets a flag, empty if it follows from the nodes; None if no key does.
 
-        By any name of the flag, or a beginning that the parser completes to flags of one key.
+        `name` may be any name of the flag, or a prefix that the parser completes to flags of a
+        single key.
         """
         found = self.catalog.find(name)
         if found:
@@ -41,7 +42,7 @@ class Parser:
 
 
 def parsers(engine: str, version: str) -> tuple[Parser, ...]:
-    """The parsers of an engine's version, or of its neighbours with a catalog, newest first."""
+    """The parsers of an engine's version, or of the nearest ones with a catalog, newest first."""
     if engine not in ENGINES:
         return ()
     return tuple(_parser(engine, known) for known in catalogs(engine, version))
@@ -59,13 +60,13 @@ def others(engine: str) -> list[Parser]:
 
 
 def of_other_versions(known: FlagCatalog) -> list[FlagCatalog]:
-    """The catalogs of the same program's other versions, oldest first."""
+    """The catalogs of the program's other versions, oldest first."""
     others = (version for version in versions(known.program) if version != known.version)
     return [other for version in others if (other := catalog(known.program, version))]
 
 
 def _canonical(owned: Mapping[str, str], known: FlagCatalog) -> Mapping[str, str]:
-    """The flags' full names; one that this version does not have keeps its own, with dashes."""
+    """The full names of the flags; a flag that this version lacks keeps its name, with dashes."""
     names: dict[str, str] = {}
     for name, key in owned.items():
         found: Found | None = known.find(name)

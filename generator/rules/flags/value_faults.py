@@ -1,6 +1,7 @@
-"""What can be wrong with the value of a flag: each with the rule that says so.
+"""The faults of a flag's value, each with the rule that it breaks.
 
-A value is checked by its shape, then by its type, then by the values that the engine takes.
+A value is checked for its shape, then for its type, then against the values that the engine
+accepts.
 """
 
 import json
@@ -27,16 +28,16 @@ from generator.sitefile.slips import before_comment
 from generator.sitefile.source import Plain
 
 Verdict = tuple[str, Fault]
-# A word of a value, and where it stands.
+# A word in a value, and its place.
 Item = tuple[str, KeyPath]
 
 _YES, _NO = ("1", "yes", "on", "y", "enable", "enabled"), ("0", "no", "off", "n", "disabled")
 _INTEGER = r"[+-]?\d+"
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf"
 _SUFFIXED = r"\d+(\.\d+)?[kKmMgGtT]"
-# What argparse takes for a flag where a value is expected.
+# Words that argparse takes as a flag where it expects a value.
 _LIKE_A_FLAG = r"-(?!\d*\.?\d+$)[^ ]+"
-# Characters of help that are still read.
+# The longest help text, in characters, that people still read.
 _READABLE = 240
 _WANTED = {"int": "a whole number", "float": "a number"}
 _SHOWN = {"int": "NUMBER", "float": "NUMBER", "json": "{KEY: VALUE}"}
@@ -45,9 +46,9 @@ _SHOWN = {"int": "NUMBER", "float": "NUMBER", "json": "{KEY: VALUE}"}
 def value_fault(
     name: str, value: Argument, found: Found, parser: Parser, is_any_choice: bool = False
 ) -> Verdict | None:
-    """The first thing that is wrong with an entry of `engine.args`, or nothing.
+    """The first fault of an entry of `engine.args`, or None.
 
-    Where any choice is one, the values that the catalog knows are not all there are.
+    With `is_any_choice`, the catalog does not know all values of the flag.
     """
     path: KeyPath = ("engine", "args", name)
     flag = replace(found.flag, also=(ANY,)) if is_any_choice else found.flag
@@ -88,7 +89,7 @@ def _faults(
 
 
 def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator[Verdict]:
-    """True and false alone; false only where the engine has a negation of the flag."""
+    """True or false only, and false only if the engine has a negation of the flag."""
     plain = found.flag.name
     if value is False and found.is_off:
         yield "SG639", Fault(f"'{name}' is off twice", path, f"write '{plain}: true'")
@@ -110,14 +111,14 @@ def _is_no(value: str) -> bool:
 
 
 def _is_truth(value: str) -> bool:
-    """Whether a word is true or false, in another language's words or with letters turned."""
+    """Whether a word means true or false, in other common words or with letters transposed."""
     word = value.lower()
     words = ("true", "false")
     return word in (*_NO, "yes", "on", "1") or sorted(word) in [sorted(known) for known in words]
 
 
 def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
-    """True and false in place of a value, which few flags have a word for."""
+    """True or false instead of a value, which few flags accept."""
     said = json.dumps(value)
     if flag.words or (flag.optional and value):
         return
@@ -127,7 +128,7 @@ def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterato
 
 
 def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
-    """Text that is JSON, or a mapping or a list that becomes some."""
+    """JSON as text, or a mapping or list that becomes JSON."""
     read: Any = value
     if isinstance(value, str):
         if ANY in flag.also or value in flag.also:
@@ -148,7 +149,7 @@ def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Ver
 def _keys(
     name: str, keys: Iterable[str], path: KeyPath, flag: Flag, in_mapping: bool = False
 ) -> Iterator[Verdict]:
-    """The keys of a JSON flag are those of the engine's own record."""
+    """The keys of a JSON flag are those of the engine's own class."""
     for key in keys if flag.fields else ():
         if key not in flag.fields:
             place = (*path, key) if in_mapping else path
@@ -158,7 +159,7 @@ def _keys(
 
 
 def _shape(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
-    """One value, a list of the right length, or a mapping where the engine may read one."""
+    """A single value, a list of the right length, or a mapping if the engine may read one."""
     if isinstance(value, dict):
         if flag.type != "text" or flag.choices or flag.known or flag.many:
             yield "SG640", Fault(f"'{name}' takes no mapping", path, _instead(name, flag))
@@ -219,7 +220,7 @@ def _fits(item: str, flag: Flag) -> bool:
 
 
 def choice_faults(flag: Flag, items: Iterable[Item], parser: Parser) -> Iterator[Verdict]:
-    """Values that the engine does not take, or is not known to take."""
+    """Values that the engine does not accept, or is not known to accept."""
     known = flag.choices or flag.known
     for item, place in items:
         if known and not _is_taken(item, flag):
@@ -241,7 +242,7 @@ def _choice(
     own = next((word for word in known if _folded(word) == _folded(item)), None)
     alike = _nearest(item, known, flag)
     near = [instead.word] if instead else [own] if own else misspelt(item, alike)
-    # Of a text that is a list the place is that of the whole.
+    # In a list written as text, each item has the place of the whole text.
     whole = flag.many != "comma"
     proposals = replacements(place, filter(None, near)) if whole else ()
     owners = [other.title for other in others(parser.engine) if _has_parser(other, flag, item)]
@@ -261,23 +262,23 @@ def _choice(
 
 
 def _nearest(item: str, known: tuple[str, ...], flag: Flag) -> list[str]:
-    """The nearest words, in whatever case they are written where none is near as it stands."""
+    """The nearest words, ignoring case if none is near in the case as written."""
     if near := all_nearest(item, known):
         return near
     lower = {word.lower(): word for word in known}
     near = all_nearest(item.lower(), lower)
-    # One that is taken as it would be written here stays in that case.
+    # If case does not matter, keep the lower case that the user wrote.
     return near if item.islower() and flag.folded else [lower[word] for word in near]
 
 
 def _one_of(known: tuple[str, ...]) -> str:
-    """As many of the words as a person reads."""
+    """As many of the words as people read."""
     text = f"write {listed(known)}"
     return text if len(text) <= _READABLE else f"{text[:_READABLE].rpartition(',')[0]}, ..."
 
 
 def _has_parser(other: Parser, flag: Flag, item: str) -> bool:
-    """Whether another engine has a parser of that name, of tool calls or of reasoning alike."""
+    """Whether another engine has a parser of that name for the same purpose."""
     kind = _kind(flag)
     return kind != "" and any(
         item in (*its.choices, *its.known) for its in other.catalog.flags() if _kind(its) == kind

@@ -49,8 +49,8 @@ def value_that_is_not_taken(flags: CheckedFlags) -> Iterator[Fault]:
 def value_that_is_not_known(flags: CheckedFlags) -> Iterator[Fault]:
     """The value of a flag is one that the engine is known to have.
 
-    The parser takes any text here, for a plugin may bring values of its own; without one the engine
-    ends over it while it loads.
+    The parser accepts any text here, because a plugin may add values; without such a plugin, the
+    engine fails while it loads.
 
     Source: the engine's own registries (schemas/engines).
 
@@ -71,8 +71,9 @@ def value_that_is_not_known(flags: CheckedFlags) -> Iterator[Fault]:
 def switch_with_a_value(flags: CheckedFlags) -> Iterator[Fault]:
     """A switch is true or false, and a flag that takes a value has one.
 
-    A switch with a value, as in `--enable-chunked-prefill true`, ends the engine: the word is one
-    argument too many. False is for flags that have a negation; others are off unless given.
+    A switch with a value, as in `--enable-chunked-prefill true`, makes the engine exit, because the
+    word is an extra argument. False is for flags that have a negation; all others are off unless
+    given.
 
     Source: the engine's own parser (schemas/engines).
 
@@ -91,10 +92,10 @@ def switch_with_a_value(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG640")
 def value_of_another_shape(flags: CheckedFlags) -> Iterator[Fault]:
-    """A flag has a list where the engine takes several values, and a mapping where it takes JSON.
+    """A flag has a list if it takes several values, and a mapping if it takes JSON.
 
-    A list is written by the flag's own arity: as words, as one word with commas, or as the flag
-    again for each.
+    A list is written the way the flag takes it: as several words, as one word with commas, or by
+    repeating the flag.
 
     Source: the engine's own parser (schemas/engines).
 
@@ -115,7 +116,7 @@ def value_of_another_shape(flags: CheckedFlags) -> Iterator[Fault]:
 def key_of_no_record(flags: CheckedFlags) -> Iterator[Fault]:
     """The keys of a JSON flag are those that the engine reads.
 
-    Source: vLLM, the records of vllm/config.
+    Source: vLLM, the classes of vllm/config.
 
     Bad:
         engine:
@@ -132,9 +133,9 @@ def key_of_no_record(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG643")
 def parser_of_another_engine(flags: CheckedFlags) -> Iterator[Fault]:
-    """A parser of tool calls or reasoning has this engine's name for it.
+    """A parser for tool calls or reasoning has the name that this engine gives it.
 
-    The engines have parsers for the same models under names of their own.
+    Engines have parsers for the same models under different names.
 
     Source: the engines' own registries (schemas/engines, schemas/replaced.tsv).
 

@@ -1,4 +1,4 @@
-"""What can be wrong with the name of a variable that begins as the engine's own do."""
+"""The faults of a variable's name that begins with the engine's own prefix."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ from generator.rules.registry import Fault
 
 
 def faults(env: Mapping[str, str], parser: Parser) -> Iterator[Verdict]:
-    """The variables of `engine.env` that the engine does not read, or is not known to read."""
+    """The variables in `engine.env` that the engine does not read, or is not known to read."""
     known = parser.catalog
     for name in env if known.prefix else ():
         if name.upper().startswith(known.prefix) and name not in known.variables:
@@ -39,7 +39,7 @@ def _fault(name: str, parser: Parser) -> Verdict:
     proposals = diagnostics.renamings(path, sure) if near else diagnostics.removal(path)
     if parser.catalog.has_all_variables:
         return _of("SG644", name, f"{parser.name} has no variable {name}", help_text, proposals)
-    # Not known is not the same as not read: without a nearer name a person decides.
+    # Not known is not the same as not read: unless a similar name is known, a person decides.
     proposals = proposals if near else ()
     return _of("SG646", name, f"{parser.name} is not known to read {name}", help_text, proposals)
 

@@ -11,7 +11,7 @@ from generator.rules.registry import Fault, rule
 def unknown_variable(flags: CheckedFlags) -> Iterator[Fault]:
     """The engine reads every variable with one of its own prefixes.
 
-    vLLM only warns of one that it does not know, and starts without what was meant.
+    vLLM merely warns about an unknown variable, and starts without the intended setting.
 
     Source: vLLM, vllm/envs.py; llama.cpp, common/arg.cpp (schemas/engines).
 
@@ -30,10 +30,10 @@ def unknown_variable(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG645", Severity.WARNING)
 def variable_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
-    """No variable is read by an earlier or later version of the engine alone.
+    """No variable is one that only an earlier or later version of the engine reads.
 
-    The engine starts all the same and does not do what the variable says. What took the place of
-    one is said where it is known.
+    The engine starts anyway, without the setting. If the replacement is known, the finding names
+    it.
 
     Source: the engines' own code (schemas/engines, schemas/replaced.tsv).
 
@@ -52,10 +52,10 @@ def variable_of_another_version(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG646", Severity.WARNING)
 def variable_that_is_not_known(flags: CheckedFlags) -> Iterator[Fault]:
-    """SGLang is known to read each of its variables.
+    """Variables of SGLang are ones that it is known to read.
 
-    SGLang reads its variables all over its code and in packages of their own, so that not all of
-    them are known.
+    SGLang reads its variables all over its code and in separate packages, so not all of them are
+    known.
 
     Source: the names in SGLang's own code (schemas/engines).
 

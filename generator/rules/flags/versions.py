@@ -7,7 +7,7 @@ from generator.diagnostics import Related, Severity, listed
 from generator.rules.flags.checking import CheckedFlags
 from generator.rules.registry import Fault, rule
 
-# Errors that speak of flags which a version is known to have, and those of what it may have.
+# Errors about flags that a version is known to have, and errors about those that it may have.
 _OF_KNOWN_FLAGS = ("SG634", "SG635")
 _OF_OTHERS = (
     *("SG632", "SG633", "SG636", "SG637", "SG639"),
@@ -18,12 +18,12 @@ _WARNINGS = ("SG638", "SG646")
 
 @rule("SG630", Severity.NOTE)
 def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
-    """What only a custom build or a newer engine can have is reported once.
+    """Settings that only a custom build or a newer engine can have are reported once.
 
-    The flags of each release of vLLM from 0.19 and of SGLang from 0.5.5 are known. A version newer
-    than all of these, an older one, or one with a local part, as `0.33.0+own`, may have more: what
-    the nearest known version lacks is taken for its own. What a build has is said under
-    `engine.own`, and then no more spoken of.
+    The flags of each release of vLLM since 0.19 and of SGLang since 0.5.5 are known. A newer
+    version, an older one, or one with a local part, such as `0.33.0+own`, may have more: whatever
+    the nearest known version lacks is assumed to be specific to it. Flags that a build is declared
+    to have, under `engine.own`, are not reported.
 
     Bad:
         engine:
@@ -56,10 +56,11 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
 
 @rule("SG631", Severity.WARNING)
 def fault_by_both_neighbours(flags: CheckedFlags) -> Iterator[Fault]:
-    """A flag or a variable of a version without a catalog is in the one before or after it.
+    """A flag or variable of a version without a catalog exists in the version before or after it.
 
-    This is SG632 to SG645 for a version between two that have a catalog: what either of them takes
-    is right. A flag that is shortened or given twice is so in every other version too.
+    This covers SG632 to SG645 for a version between two with a catalog: whatever either of them
+    accepts is right. A flag that is abbreviated or given twice is reported for every version
+    without a catalog.
 
     Bad:
         engine:

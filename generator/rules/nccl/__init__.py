@@ -1,4 +1,4 @@
-"""Rules about what `engine.env` tells NCCL, and the programs that share its interfaces."""
+"""Rules about NCCL's settings in `engine.env`, and about programs that use the same interfaces."""
 
 from generator.rules.nccl import addresses, interfaces, names, rings, settings, values
 

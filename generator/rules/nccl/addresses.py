@@ -1,4 +1,4 @@
-"""Rules about how NCCL finds an address: by range, family and prefix length."""
+"""Rules about how NCCL finds addresses: by range, family and prefix length."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
@@ -20,8 +20,8 @@ def addresses_out_of_range(
 ) -> Iterator[Fault]:
     """`NCCL_IB_ADDR_RANGE` covers all addresses of the fabric.
 
-    It is one range for all ports that RDMA uses. On a port without an address in it NCCL finds no
-    GID, and the connection fails.
+    It is a single range for all ports that RDMA uses. On a port without an address in it, NCCL
+    finds no GID, and the connection fails.
 
     Source: NCCL, `ncclIbGetGidIndex` (src/transport/net_ib/connect.cc).
 
@@ -67,10 +67,10 @@ def addresses_out_of_range(
 def prefix_of_another_length(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring, `NCCL_IB_SUBNET_PREFIX_LEN` is the length of the ring's prefixes.
+    """On a ring, `NCCL_IB_SUBNET_PREFIX_LEN` is the prefix length of the ring's subnets.
 
-    NCCL tells its ports apart by it: a shorter one makes one subnet of several, and it takes a port
-    that leads to somebody else.
+    NCCL uses it to tell its ports apart: with a shorter one, several subnets become one, and it may
+    choose a port that leads to another node.
 
     Source: NCCL 2.30.7, src/transport/net_ib/connect.cc.
 
@@ -109,8 +109,8 @@ def prefix_of_another_length(
 def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     """On a ring, NCCL picks the port by the peer's subnet.
 
-    Without `NCCL_IB_SUBNET_AWARE_ROUTING` it takes any port, and of a ring's two only one leads to
-    the peer. A patched build may have a way of its own.
+    Without `NCCL_IB_SUBNET_AWARE_ROUTING` it picks any port, but only one of the two leads to the
+    peer. A patched build may choose ports in its own way.
 
     Source: NCCL 2.30.7, src/transport/net_ib/connect.cc.
 
@@ -145,10 +145,10 @@ def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterato
 def no_such_family(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """The fabric speaks IPv4.
+    """The fabric uses IPv4.
 
     Its interfaces have no IPv6 address, not even a link-local one, so NCCL would find no GID of
-    that family, and its sockets no address.
+    that family, and no address for its sockets.
 
     Source: NCCL, "Environment Variables" (`NCCL_IB_ADDR_FAMILY`, `NCCL_SOCKET_FAMILY`).
 

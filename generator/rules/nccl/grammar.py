@@ -1,4 +1,4 @@
-"""NCCL's grammar for lists of interfaces and RoCE devices, and what its rules share."""
+"""NCCL's grammar for lists of interfaces and RoCE devices, and functions that its rules share."""
 
 import re
 from ipaddress import ip_network
@@ -7,7 +7,7 @@ from generator.catalogs.versions import Release, release
 from generator.hardware import Half
 from generator.sitefile.declaration import DeclaredEngine
 
-# What is wrong, what to write, and the value that is meant, if it is known.
+# The fault, what to write, and the intended value if it is known.
 Said = tuple[str, str, str]
 
 HCAS = "NCCL_IB_HCA"
@@ -22,12 +22,12 @@ INTERFACES = (HCAS, *SOCKETS)
 
 
 def path_of(name: str) -> tuple[str, ...]:
-    """Where a variable stands in the site file."""
+    """The place of a variable in the site file."""
     return ("engine", "env", name)
 
 
 def release_of(engine: DeclaredEngine) -> Release:
-    """The release in the image as numbers that compare; empty where it is not said."""
+    """The NCCL release in the image, as numbers to compare; empty if unknown."""
     return release(engine.nccl or "")
 
 
@@ -41,7 +41,7 @@ def is_subnet(text: str) -> bool:
 
 
 def uses(engine: DeclaredEngine, half: Half) -> bool:
-    """Whether RDMA uses a half: all of them, unless the site's own list says otherwise."""
+    """Whether RDMA uses a half: all are used unless the site's own list says otherwise."""
     mark, names = marks(HCAS, engine.env.get(HCAS, ""))
     listed = [item.partition(":")[0] for item in names.split(",") if item]
     named = any(half.hca == n if "=" in mark else half.hca.startswith(n) for n in listed)
@@ -49,7 +49,7 @@ def uses(engine: DeclaredEngine, half: Half) -> bool:
 
 
 def names_fault(name: str, value: str) -> Said | None:
-    """The grammar: `^` (all but) and `=` (exactly) stand first, for the whole list, in NCCL's."""
+    """The fault of a list: `^` (all but) and `=` (exactly) are NCCL's own, and come first."""
     _, names = marks(name, value)
     if "=" in names or "^" in names:
         if name.startswith("NCCL_"):
@@ -75,7 +75,7 @@ def names_fault(name: str, value: str) -> Said | None:
 
 
 def marks(name: str, value: str) -> tuple[str, str]:
-    """What stands before a list of names, and the names."""
+    """The marks that precede a list of names, and the names."""
     if name == "UCX_NET_DEVICES" and value.startswith("^"):
         return "^", value[1:]
     if not name.startswith("NCCL_"):

@@ -20,7 +20,7 @@ _OTHER_KIND = {half.interface: half.hca for half in _HARDWARE} | {
 
 
 def _listed_names(engine: DeclaredEngine, names: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
-    """Variable, name, and whether it is a prefix; lists of what not to take are left alone."""
+    """Each variable, name, and whether it is a prefix; lists of exclusions are skipped."""
     for variable in names:
         first, items = marks(variable, engine.env.get(variable, ""))
         if not first.startswith("^"):
@@ -44,13 +44,13 @@ class _Names:
         self.addresses += [management.address.ip] if management else []
 
     def of(self, variable: str) -> set[str]:
-        """What a variable may name."""
+        """The names that a variable may contain."""
         if variable == "UCX_NET_DEVICES":
             return self.interfaces | self.hcas | {"all"}
         return self.hcas if variable == HCAS else self.interfaces
 
     def has(self, variable: str, name: str, prefix: bool) -> bool:
-        """Whether a name, or a subnet in place of one, is the node's."""
+        """Whether the node has an interface or device of that name, or an address in a subnet."""
         if "/" in name:
             return is_subnet(name) and any(
                 address in ip_network(name, strict=False) for address in self.addresses
@@ -81,9 +81,9 @@ def name_without_address(
 ) -> Iterator[Fault]:
     """A named interface or RoCE device has an address on every node.
 
-    Else NCCL finds none, or one with a link-local GID, and hangs or fails at `ibv_modify_qp`. DGX
-    OS names devices after their place: rocep1s0f0, never mlx5_0, and enP2p1s0f0np0 with a capital
-    P.
+    Otherwise NCCL finds no device, or one with only a link-local GID, and hangs or fails at
+    `ibv_modify_qp`. DGX OS names devices after their location: rocep1s0f0, never mlx5_0, and
+    enP2p1s0f0np0 with a capital P.
 
     Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering"; NCCL, src/transport/net_ib/init.cc.
 
@@ -162,7 +162,7 @@ def _missing_name(
 
 
 def _who(lacking: Sequence[str], count: int) -> str:
-    """`spark1 and spark3 do not have`; many nodes are counted."""
+    """As in `spark1 and spark3 do not have`; with many nodes, only their number."""
     if len(lacking) == count > 1:
         return "no node has"
     shown = listed(lacking, "and")
@@ -175,9 +175,9 @@ def _who(lacking: Sequence[str], count: int) -> str:
 def name_that_is_a_prefix(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
-    """A name for NCCL is exact, or the beginning of only one name.
+    """A name for NCCL is exact, or the prefix of only one name.
 
-    Without a leading `=` NCCL takes every interface or device whose name begins like that.
+    Without a leading `=`, NCCL takes every interface or device whose name begins with it.
 
     Source: NCCL, `matchIfList` (src/misc/utils.cc).
 
@@ -206,11 +206,11 @@ def name_that_is_a_prefix(
 
 @rule("SG416", suppressed_by="SG413")
 def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
-    """Where there are cables, NCCL uses them.
+    """NCCL uses the fabric if there is one.
 
-    Kept off RoCE it takes sockets: about 2 GB/s in place of about 24 were measured. DGX OS ships an
-    /etc/nccl.conf that does so; sparkgen's takes its place. A separate network plugin, which
-    `NCCL_NET` names, has no use for NCCL's RoCE.
+    Without RoCE it uses sockets: about 2 GB/s instead of about 24 were measured. DGX OS ships an
+    /etc/nccl.conf that has this effect; sparkgen replaces it. A separate network plugin, which
+    `NCCL_NET` names, does not use NCCL's RoCE.
 
     Source: NCCL, src/transport/net_ib/init.cc (`NCCL_IB_DISABLE`) and src/plugin/net.cc
     (`NCCL_NET`).
@@ -246,7 +246,7 @@ def fabric_socket_on_a_ring(
 ) -> Iterator[Fault]:
     """On a ring, sockets use the management network.
 
-    Each fabric interface of a ring reaches one peer, and bootstrap has to reach all of them.
+    Each fabric interface of a ring reaches only one peer, but bootstrap must reach all of them.
 
     Source: NVIDIA, dgx-spark-playbooks, connect-three-sparks.
 

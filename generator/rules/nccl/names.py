@@ -24,7 +24,7 @@ from generator.sitefile.declaration import DeclaredEngine
 def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     """The NCCL in the image reads each of its variables.
 
-    NCCL ignores a variable that it does not know, without a word.
+    NCCL silently ignores unknown variables.
 
     Source: the names that NCCL's own code reads (schemas/nccl-parameters.tsv).
 
@@ -48,9 +48,9 @@ def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
 def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """Some release of NCCL is known to read each of its variables.
 
-    This is SG410 where the NCCL in the image is not said, patched, or newer than 2.32.3. A patched
-    build has names of its own: there only what looks misspelt is told. NCCL_TIMEOUT, which guides
-    carry on from one another and nothing reads, is one everywhere.
+    This is SG410 for an image whose NCCL is unknown, patched, or newer than 2.32.3. A patched build
+    has names of its own, so for one only apparent misspellings are reported. NCCL_TIMEOUT, which
+    guides copy from each other and nothing reads, is reported in any case.
 
     Bad:
         engine:
@@ -75,7 +75,7 @@ def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG412", unless="SG401")
 def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
-    """No variable is read by an earlier or later release of NCCL alone.
+    """No variable is one that only an earlier or later release of NCCL reads.
 
     Source: the names that NCCL's own code reads (schemas/nccl-parameters.tsv).
 
@@ -108,7 +108,7 @@ def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 def _is_covered(engine: DeclaredEngine) -> bool:
-    """Whether the catalog says which variables the image's NCCL reads."""
+    """Whether the catalog lists the variables that the image's NCCL reads."""
     return bool(engine.nccl) and not engine.nccl_patched and release_of(engine) <= LATEST
 
 
@@ -136,7 +136,7 @@ def _unknown(engine: DeclaredEngine, which: str, names: Collection[str]) -> Iter
 
 
 def _instead(name: str, otherwise: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
-    """The proposal of another name, if it takes the same values."""
+    """The proposal to rename the variable, if its replacement takes the same values."""
     return renamings(path_of(name), [SAME[name]]) if name in SAME else otherwise
 
 

@@ -1,4 +1,4 @@
-"""Rules about settings of NCCL that a ring does not work with."""
+"""Rules about NCCL settings that do not work on a ring."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,12 @@ _TRIANGLE = 3
 def connections_across_a_ring(
     engine: DeclaredEngine, nodes: Nodes, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more, NCCL connects neighbors alone.
+    """On a ring of four or more, NCCL connects only neighbors.
 
-    Trees lead across the ring, and NCCL connects them at the start, whatever `NCCL_ALGO` says,
-    unless it manages memory by cuMem and connects at run time. PAT leads across too: `^Tree` leaves
-    it to NCCL's choice, `^Tree,PAT` does not. A patched build that connects no trees may do without
-    cuMem and connections at run time.
+    Trees lead across the ring, and NCCL connects them at startup, whatever `NCCL_ALGO` says, unless
+    it manages memory through cuMem and connects at run time. PAT leads across the ring, too:
+    `^Tree` still allows it, `^Tree,PAT` does not. A patched build that connects no trees may not
+    need cuMem and connections at run time.
 
     Source: NCCL 2.30.7, src/init.cc (`runtimeConn`) and src/graph/tuning.cc; measured with 2.28.9.
 
@@ -66,7 +66,7 @@ def _leads_across(name: str, value: str, engine: DeclaredEngine) -> bool:
 
 
 def _is_ring_alone(value: str, env: Mapping[str, str]) -> bool:
-    """Whether no other algorithm is left; for CollNet and NVLS no Spark has the switch."""
+    """Whether no other algorithm is left; CollNet and NVLS need a switch that no Spark has."""
     if not value.startswith("^"):
         return bool(re.fullmatch(r"((\w+:)?ring;?)+", value, re.IGNORECASE))
     left_out = set(value[1:].lower().split(","))
@@ -78,13 +78,13 @@ def _is_ring_alone(value: str, env: Mapping[str, str]) -> bool:
 def unmerged_ports_of_a_ring(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring, ports that are not merged have cables of one kind, and `NCCL_CROSS_NIC` fits them.
+    """On a ring, ports that are not merged have uniform cables and a matching `NCCL_CROSS_NIC`.
 
-    Unmerged, NCCL does not pick a port by the peer's subnet. It sends by the port that it receives
-    on, which is right where each cable joins p0 and p1; with `NCCL_CROSS_NIC: 1` by the other one,
-    which is right where each joins the same port of both nodes. Merged, any cabling is right. On
-    three nodes, all of them neighbours, cables from p0 to p1 are right with either. A patched build
-    may have a way of its own.
+    With unmerged ports, NCCL does not pick a port by the peer's subnet. It sends through the port
+    on which it receives, which is right if each cable joins p0 and p1; with `NCCL_CROSS_NIC: 1` it
+    sends through the other one, which is right if each cable joins the same port of both nodes.
+    With merged ports, any cabling is right. On three nodes, which are all neighbors, cables from p0
+    to p1 are right either way. A patched build may choose ports in its own way.
 
     Source: NCCL 2.30.7, src/transport/net_ib/connect.cc and src/graph/search.cc; three nodes with
     `NCCL_CROSS_NIC: 1` run in mfellner/sparkrun-recipes and are sparkrun's default.
@@ -127,10 +127,10 @@ def unmerged_ports_of_a_ring(
 
 @rule("SG433", Severity.WARNING, suppressed_by=_FAULTY)
 def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
-    """NCCL is not told to manage the host's memory by cuMem in a container.
+    """In a container, NCCL is not set to manage host memory through cuMem.
 
-    That asks for NUMA, which Docker keeps from a container without the capability SYS_NICE, and
-    sparkgen's has none. Nothing is lost: one rank per node shares no memory.
+    That requires NUMA, which Docker denies to a container without the capability SYS_NICE, and
+    sparkgen's has none. Nothing is lost: with one rank per node, no memory is shared.
 
     Source: NCCL, "Runtime and MPI issues" (cuMem host allocations).
 
@@ -160,10 +160,10 @@ def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
 def files_that_steer_nccl(
     engine: DeclaredEngine, nodes: Nodes, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more, no file or plugin tells NCCL what to connect.
+    """On a ring of four or more, no file or plugin controls what NCCL connects.
 
-    A tuner may choose trees, and a file of a graph or a topology another order of ports: both lead
-    to nodes that no cable reaches. Rings in use elsewhere have none of them.
+    A tuner may choose trees, and a graph or topology file another order of ports: both lead to
+    nodes that no cable reaches. Rings in use elsewhere have none of these.
 
     Source: NCCL, `NCCL_TUNER_PLUGIN`, `NCCL_GRAPH_FILE` and `NCCL_TOPO_FILE`.
 

@@ -1,4 +1,4 @@
-"""Rules about settings of NCCL that do no good on a Spark."""
+"""Rules about NCCL settings that are useless or harmful on a Spark."""
 
 import re
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine
 
 _GPU_DIRECT = r"NCCL_(NET_GDR_\w+|GDRCOPY_\w+|GDR_FLUSH_DISABLE|DMABUF_ENABLE|IB_DATA_DIRECT)"
-# From here on NCCL finds the GID itself.
+# Since this release, NCCL finds the GID itself.
 _FINDS_GIDS = (2, 21)
 
 
 @rule("SG418", Severity.WARNING, suppressed_by="SG410 SG411 SG412 SG413")
 def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Nothing is set for GPUDirect RDMA, which GB10 does not have.
+    """Nothing is set for GPUDirect RDMA, which GB10 does not support.
 
-    Neither nvidia-peermem nor dma-buf nor GDRCopy work: memory of the GPU can't be reached
-    coherently by PCIe devices. NCCL logs "GPU Direct RDMA Disabled" and goes on, as it should.
+    None of nvidia-peermem, dma-buf and GDRCopy works: PCIe devices can't access GPU memory
+    coherently. NCCL logs "GPU Direct RDMA Disabled" and continues, as it should.
 
     Source: NVIDIA, forums.developer.nvidia.com/t/348787.
 
@@ -50,9 +50,9 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
 def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     """The GID index is left to NCCL.
 
-    The place of an address in a device's GID table differs between devices and nodes, and moves
-    when netplan is applied again. From 2.21 on NCCL finds the right one by family and RoCE version.
-    An index beside the range of the fabric's addresses was chosen with care.
+    The index of an address in a device's GID table differs between devices and nodes, and changes
+    when netplan is applied again. Since 2.21, NCCL finds the right one by family and RoCE version.
+    An index next to the range of the fabric's addresses is taken to be deliberate.
 
     Source: NCCL, `ncclIbGetGidIndex` (src/transport/net_ib/connect.cc).
 
@@ -82,7 +82,7 @@ def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
 
 
 def _address_range(engine: DeclaredEngine, fabric: Fabric) -> IPv4Network | None:
-    """The smallest network that all subnets of RDMA are in; None without a fabric."""
+    """The smallest network that contains all RDMA subnets; None without a fabric."""
     subnets = {
         interface.address.network
         for interfaces in fabric.interfaces.values()
@@ -106,11 +106,12 @@ def _holds(text: str, addresses: IPv4Network | None) -> bool:
 
 @rule("SG420", Severity.NOTE, suppressed_by="SG413 SG432")
 def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
-    """From NCCL 2.30.7 on, ports stay merged.
+    """Since NCCL 2.30.7, ports stay merged.
 
-    The listener offers the GIDs of merged ports, and a peer picks by subnet. Unmerged, it offers
-    one, which may be that of the port that leads to somebody else: SG432 knows where it is. Where
-    it works, merged ports do too. Older forks for rings needed it, as some patched builds do.
+    The listener offers the GIDs of merged ports, and a peer picks one by subnet. Unmerged, it
+    offers only one, which may belong to the port that leads to another node; SG432 reports where it
+    does. Wherever unmerged ports work, merged ones do too. Older forks for rings needed them
+    unmerged, as some patched builds still do.
 
     Source: NCCL, src/transport/net_ib/connect.cc.
 

@@ -54,7 +54,7 @@ _RANGES = {
     "NCCL_SHM_DISABLE": (0, 1),
 }
 _FAMILIES = "AF_INET AF_INET6"
-# Words, where a value is one of them, or a list.
+# Values that are one of these words, or a list of them.
 _WORDS = {
     "NCCL_ALGO": "Tree Ring CollNet CollNetDirect CollNetChain NVLS NVLSTree PAT",
     "NCCL_DEBUG": "VERSION WARN INFO ABORT TRACE",
@@ -67,7 +67,7 @@ _WORDS = {
     "NCCL_SOCKET_FAMILY": _FAMILIES,
 }
 _LISTS = ("NCCL_ALGO", "NCCL_DEBUG_SUBSYS", "NCCL_PROTO")
-# An algorithm or protocol may be for one function: `allreduce:ring`.
+# An algorithm or protocol may be limited to one function: `allreduce:ring`.
 _FUNCTIONS = "AllGather AllReduce Broadcast Reduce ReduceScatter"
 _INTEGER = r"[+-]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)"
 _FLAG_WORDS = {"true": 1, "yes": 1, "on": 1, "false": 0, "no": 0, "off": 0}
@@ -77,14 +77,13 @@ _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @rule("SG413", suppressed_by="SG410 SG411 SG412")
 def value_of_a_variable(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """A variable of NCCL has a value that NCCL can take.
+    """An NCCL variable has a value that NCCL accepts.
 
-    Others are cut, read as something else, or make it fail when nodes connect. Whole numbers are
-    read with `strtoll` and base 0: `010` is 8, `4M` is 4, and `true` is 0.
+    Other values are truncated, read as something else, or cause a failure when nodes connect. Whole
+    numbers are read with `strtoll` and base 0: `010` is 8, `4M` is 4, and `true` is 0.
 
     Source: NCCL, src/misc/param.cc, src/misc/utils.cc and src/transport/net_ib; a queue pair has 5
-    bits
-    for the timeout and 3 for retries.
+    bits for the timeout and 3 for retries.
 
     Bad:
         engine:
@@ -118,7 +117,7 @@ _BOUNDS = (
 def bounds_that_cross(engine: DeclaredEngine) -> Iterator[Fault]:
     """A minimum is no larger than its maximum.
 
-    NCCL takes both one after the other and says nothing; what comes out is neither.
+    NCCL silently applies one after the other, and the result is neither.
 
     Source: NCCL, src/graph/connect.cc, `ncclMinNchannels` and `ncclMaxNchannels`.
 
@@ -164,7 +163,7 @@ def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
 
 
 def _raw_fault(name: str, value: str) -> Said | None:
-    """An empty variable, or one with what only a shell would take away."""
+    """The fault of an empty value, or of characters that only a shell would remove."""
     if not value:
         message = f"{name} is empty, and hides what /etc/nccl.conf says"
         return message, "take it out: NCCL has a default for what is not set", ""
@@ -195,12 +194,12 @@ def _integer_fault(name: str, value: str) -> Said | None:
     return None
 
 
-# Threads of a warp: NCCL takes the most that it can in place of what is no multiple.
+# Threads of a warp: NCCL uses its maximum in place of a value that is not a multiple.
 _WARP = 32
 
 
 def _strtoll(text: str) -> int:
-    """A whole number as C reads it where the base is 0."""
+    """A whole number as C reads it with base 0."""
     sign, digits = (-1 if text[0] == "-" else 1), text.lstrip("+-").lower()
     base = 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10
     return sign * int(digits, base)
@@ -231,7 +230,7 @@ def _words_fault(name: str, value: str) -> Said | None:
 
 
 def _network_fault(value: str, engine: DeclaredEngine) -> Said | None:
-    """A network of NCCL's own, unless a plugin may bring another."""
+    """The fault of a network that NCCL does not have, unless a plugin may provide it."""
     plugin = engine.env.get("NCCL_NET_PLUGIN", "none") != "none" or engine.nccl_patched
     if plugin or value.lower() in ("ib", "socket") or value.lower().startswith("ibext"):
         return None
