@@ -1,7 +1,7 @@
 """sparkgen: one site file in, one reviewable configuration bundle out.
 
 `read` and `parse` are for programs: they return a site file with its findings, its derived site and
-the files of its bundle. They are loaded when they are asked for.
+the files of its bundle. They are loaded on first use.
 """
 
 __version__ = "0.2.0"

@@ -1,17 +1,17 @@
-"""The command `sparkgen`, which is `python -m generator` too."""
+"""The `sparkgen` command, which `python -m generator` runs too."""
 
 import atexit
 import gc
 
-# Of which one command on a small site makes less, so that only large ones collect garbage.
+# One command on a small site creates fewer objects than this, so only large ones collect garbage.
 _OBJECTS = 200_000
 
 
 def main() -> None:
-    """Run the command, and spare its process, which ends soon, the search for cycles.
+    """Run the command without searching for reference cycles in a process that soon ends.
 
-    To look for them in all that is imported is of no use: what a command makes is free of them, and
-    the end of the process frees all.
+    Scanning everything that was imported would be of no use: commands create no cycles, and the end
+    of the process frees all memory.
     """
     gc.set_threshold(_OBJECTS)
     atexit.register(gc.freeze)

@@ -1,4 +1,4 @@
-"""What applies a changed file on its node, and how much of the node notices."""
+"""How a changed file is applied on its node, and how much of the node that affects."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ from generator.records import record
 
 
 class Effect(IntEnum):
-    """How much a node notices, from nothing to all; a greater one has the lesser ones in it."""
+    """How much of a node is affected; each level includes the ones below it."""
 
     NOTHING = 0
     FILES = 1
@@ -18,11 +18,11 @@ class Effect(IntEnum):
 
 @record
 class Activation:
-    """What a change of a file needs on the node, as the manifest says it.
+    """What has to be done on the node when a file changes, as the manifest lists it.
 
-    `step` is what is left to do there once install.sh is through, `first` the same where the file
-    is new, and `gone` where it is no more; `before` is done ahead of an installation that removes
-    it. All are empty where nothing is to do. `notice` is what clients meet meanwhile.
+    `step` is what remains to be done once install.sh has run, `first` the same for a new file, and
+    `gone` for one that was removed; `before` is done ahead of an installation that removes the
+    file. They are empty if nothing has to be done. `notice` is what clients experience meanwhile.
     """
 
     text: str
@@ -40,13 +40,13 @@ LOGIN = Activation("next login", Effect.FILES)
 SYSCTL = Activation("sysctl --system", Effect.FILES)
 NETPLAN = Activation("netplan apply, links drop; then restart the engine", Effect.LINKS)
 RESTART = Activation("restart the engine", Effect.RESTART)
-# The engine that runs is left alone: what a unit says counts from its next start.
+# The running engine is left alone: changes to its unit take effect at its next start.
 UNIT = Activation("systemctl daemon-reload; counts from the next start", Effect.RELOAD)
 DROP_IN = Activation("systemctl daemon-reload", Effect.RELOAD)
 
 
 def service_restart(unit: str, title: str, notice: str = "") -> Activation:
-    """The restart of a unit beside the engine, which people call `title`."""
+    """Restart a unit other than the engine's, which people know as `title`."""
     return Activation(
         f"systemctl daemon-reload, then restart {title}",
         Effect.SERVICE,

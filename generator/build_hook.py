@@ -1,4 +1,4 @@
-"""Adds to a wheel what `generator.precompiled` reads; an editable install goes without."""
+"""Adds what `generator.precompiled` reads to a wheel; an editable install goes without it."""
 
 import sys
 from pathlib import Path
@@ -9,12 +9,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Precompiled(BuildHookInterface[Any]):
-    """Precompiles into a folder that lasts as long as the build does."""
+    """Precompiles into a temporary folder that lasts until the wheel is built."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Precompile, and say where it belongs in the wheel."""
+        """Precompile, and register the folder's place in the wheel."""
         if version == "editable":
             return
         sys.path.insert(0, self.root)
@@ -26,6 +26,6 @@ class Precompiled(BuildHookInterface[Any]):
         build_data["force_include"][self._folder.name] = "generator/precompiled"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove what the wheel holds now."""
+        """Remove the temporary folder, now that the wheel contains its files."""
         if version != "editable":
             self._folder.cleanup()

@@ -34,7 +34,7 @@ COMMANDS = (
 
 
 class _Commands(click.Group):
-    """Commands whose own faults end in one line, like everybody else's."""
+    """Commands whose internal errors are reported in one line, as other errors are."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -42,7 +42,7 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        # A module can't be called like a word of Python.
+        # `import` is a keyword of Python, so no module can have that name.
         module = "import_" if name == "import" else name
         found: click.Command = import_module(f"generator.commands.{module}").command
         found.name = name
@@ -61,7 +61,7 @@ class _Commands(click.Group):
 
     def invoke(self, context: click.Context) -> object:
         if os.environ.get("FORCE_COLOR"):
-            # Else Click takes colors out of what goes to a file.
+            # Otherwise Click strips colors from output to a file.
             context.color = True
         try:
             return super().invoke(context)
@@ -72,7 +72,7 @@ class _Commands(click.Group):
 
 
 def _own_fault(error: BaseException) -> NoReturn:
-    """End in one line with the exception and the place in the package that raised it."""
+    """Exit with one line: the exception, and where in the package it was raised."""
     import sys
     import traceback
 

@@ -1,4 +1,4 @@
-"""Tables of text for a terminal."""
+"""Text tables for a terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -6,10 +6,10 @@ from textwrap import wrap
 
 
 def columns(head: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None) -> str:
-    """Rows under a head, each column as wide as it must be.
+    """Format rows under a header, each column as wide as it needs to be.
 
-    Where that is more than `width`, the widest columns are wrapped between words, and where words
-    are too wide as well, each row becomes a list of its cells.
+    If that is wider than `width`, the widest columns are wrapped between words; if single words are
+    too wide as well, each row becomes a list of its cells.
     """
     lines = [tuple(head), *map(tuple, rows)]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
@@ -25,7 +25,7 @@ def columns(head: Sequence[str], rows: Iterable[Sequence[str]], width: int | Non
 
 
 def _narrow(widths: list[int], least: Sequence[int], width: int) -> None:
-    """Take from the widest column that can spare some until all fit."""
+    """Narrow the widest column that can still shrink, until all fit."""
     while sum(widths) > width:
         spare = [index for index, size in enumerate(widths) if size > least[index]]
         widths[max(spare, key=lambda index: widths[index])] -= 1

@@ -15,7 +15,7 @@ Data = str | int | float | bool | list["Data"] | dict[str, "Data"]
 
 
 class Severity(StrEnum):
-    """How much a finding weighs: an error stops the build."""
+    """How severe a finding is; an error stops the build."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -23,10 +23,10 @@ class Severity(StrEnum):
 
 
 class Stage(IntEnum):
-    """When a mistake shows: one of an early stage can hide those of the later ones.
+    """When a mistake is found; one of an early stage can hide those of later stages.
 
-    A section that can't be read or is not of the schema is not checked by the rules. A site whose
-    cabling has no shape has no addresses.
+    The rules skip a section that can't be read or that doesn't match the schema. A site without
+    valid cabling has no addresses to check.
     """
 
     READING = 1
@@ -36,9 +36,9 @@ class Stage(IntEnum):
 
 @record
 class Span:
-    """A stretch of text; lines and columns count from zero, columns in characters.
+    """A range of text; lines and columns count from zero, columns in characters.
 
-    `file` is empty for the site file itself, and else the name of the base that it extends.
+    `file` is empty for the site file itself, otherwise the name of the base that it extends.
     """
 
     line: int
@@ -57,7 +57,7 @@ def _ends(span: Span) -> tuple[str, int, int, int, int]:
 
 @record
 class Related:
-    """The second place of a conflict, and what it has to do with the first."""
+    """The second place of a conflict, and how it relates to the first."""
 
     text: str
     path: KeyPath
@@ -65,7 +65,7 @@ class Related:
 
 @record
 class Replace:
-    """Write another value at a path, or the first one of a key that is not there."""
+    """Replace the value at a path, or the first value of a key that is missing there."""
 
     path: KeyPath
     value: Data
@@ -73,7 +73,7 @@ class Replace:
 
 @record
 class Rename:
-    """Write another key at a path, and leave its value."""
+    """Rename the key at a path and keep its value."""
 
     path: KeyPath
     key: str
@@ -81,7 +81,7 @@ class Rename:
 
 @record
 class Remove:
-    """Take a key with its value, or an entry of a list, out; `again` the second one of a key."""
+    """Remove a key with its value, or a list entry; `again` removes a key's second occurrence."""
 
     path: KeyPath
     again: bool = False
@@ -89,9 +89,9 @@ class Remove:
 
 @record
 class Add:
-    """Write a key that is not there, or an entry at the end of a list.
+    """Add a missing key, or an entry at the end of a list.
 
-    A key comes behind the key `after`, or else last.
+    A key goes after the key `after`, or last if that is empty.
     """
 
     path: KeyPath
@@ -101,7 +101,7 @@ class Add:
 
 @record
 class Rewrite:
-    """Write other text in place of a stretch of the file, whether or not that is YAML."""
+    """Replace a range of the file's text, whether or not that is YAML."""
 
     span: Span
     text: str
@@ -113,12 +113,12 @@ Proposal = tuple[Edit, ...]
 
 @record
 class Finding:
-    """One mistake, said once.
+    """One mistake, reported once.
 
-    `at_key` points at the key of `path` in place of its value. `span` is for text that is no YAML
-    and so has no path. `proposals` are what `help` says as edits: one, or one for each reading
-    where there are several, between which a person has to choose. An `unsafe` one is for a person
-    too: it would give up something that was asked for.
+    `at_key` points at the key of `path` instead of its value. `span` is for text that is not YAML
+    and so has no path. `proposals` are the edits that `help` describes: one, or one for each
+    possible meaning, among which a person has to choose. `unsafe` edits need a person too: they
+    would give up something that the site asks for.
     """
 
     rule: str
@@ -135,7 +135,7 @@ class Finding:
 
     @property
     def correction(self) -> Proposal | None:
-        """The edits that can't but be meant, if there are any."""
+        """The edits, if there is only one thing that can have been meant."""
         return self.proposals[0] if len(self.proposals) == 1 and not self.unsafe else None
 
 
@@ -145,7 +145,7 @@ def has_errors(findings: Iterable[Finding]) -> bool:
 
 
 def weight(findings: Iterable[Finding]) -> tuple[int, ...]:
-    """How many findings there are by severity, the heaviest first."""
+    """The number of findings by severity, the most severe first."""
     totals = dict.fromkeys(Severity, 0)
     for finding in findings:
         totals[finding.severity] += 1
@@ -153,7 +153,7 @@ def weight(findings: Iterable[Finding]) -> tuple[int, ...]:
 
 
 def path_text(path: KeyPath) -> str:
-    """`("cabling", 1, "endpoints")` as a person writes it: `cabling[1].endpoints`."""
+    """`("cabling", 1, "endpoints")` as a person would write it: `cabling[1].endpoints`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -164,14 +164,15 @@ def path_text(path: KeyPath) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that a misspelt one is likely to be."""
+    """The known word that a misspelled one most likely stands for."""
     return next(iter(all_nearest(word, known)), None)
 
 
 def all_nearest(word: str, known: Iterable[str]) -> list[str]:
-    """The known words that a misspelt one is likely to be: several where they are as near.
+    """The known words that a misspelled one most likely stands for; several if equally close.
 
-    A slip or two tell more than how much is alike, and figures more than letters.
+    The edit distance, if it is small, counts for more than overall similarity, and digits for more
+    than letters.
     """
     from difflib import get_close_matches
 
@@ -195,10 +196,10 @@ def _likeness(one: str, other: str) -> float:
 
 
 def misspelt(word: str, near: Iterable[str]) -> list[str]:
-    """The nearest words as proposals: a single one has to be so near that it can't but be meant.
+    """The nearest words as proposals; a single one only if it is close enough to be beyond doubt.
 
-    Words at the beginning that both have, as of `enable-this` and `enable-that`, do not count. With
-    other figures it is another thing: fp4 is no misspelt fp8.
+    A shared prefix, as in `enable-this` and `enable-that`, does not count. Different digits make a
+    different word: fp4 is not a misspelled fp8.
     """
     found = list(near)
     return found if len(found) > 1 or all(_is_misspelt(word, known) for known in found) else []
@@ -218,7 +219,7 @@ def _is_misspelt(word: str, known: str) -> bool:
     if long.startswith(short) and "-" not in long[len(short) :]:
         return True
     if len(short) < 3:
-        # Of so short a word no more than a letter is lost, unless what stands before it tells it.
+        # A word this short may have lost only one letter, unless its other letters identify it.
         return len(short) == 2 and slips(one, other) == 1 and (len(long) > 2 or one != word.lower())
     most = 1 if len(short) < 5 else 2
     return slips(one, other) <= most or _likeness(one, other) >= _ALIKE
@@ -229,10 +230,7 @@ def _figures(word: str) -> list[str]:
 
 
 def slips(word: str, known: str) -> int:
-    """Letters lost, added, changed, or turned with the next one, that make a word of another.
-
-    Source: optimal string alignment, the restricted Damerau-Levenshtein distance.
-    """
+    """How many letters are missing, added, changed or swapped with the next one."""
     before: list[int] = []
     above = list(range(len(known) + 1))
     for i, letter in enumerate(word, 1):
@@ -253,17 +251,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def replacements(path: KeyPath, values: Iterable[Data]) -> tuple[Proposal, ...]:
-    """The proposals to write one of these values."""
+    """Proposals to write one of these values."""
     return tuple((Replace(path, value),) for value in values)
 
 
 def renamings(path: KeyPath, keys: Iterable[str]) -> tuple[Proposal, ...]:
-    """The proposals to give a key one of these names."""
+    """Proposals to rename a key to one of these names."""
     return tuple((Rename(path, key),) for key in keys)
 
 
 def removal(*paths: KeyPath) -> tuple[Proposal, ...]:
-    """The proposal to take all of these out."""
+    """The proposal to remove all of these."""
     return (tuple(Remove(path) for path in paths),)
 
 

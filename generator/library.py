@@ -1,4 +1,4 @@
-"""What a program that builds on sparkgen may use: `import generator`.
+"""What programs that build on sparkgen may use: `import generator`.
 
     site_file = generator.read("sites/lab.yaml")
     for finding in site_file.findings:
@@ -6,8 +6,8 @@
     for path, file in site_file.tree().items():
         print(path, len(file.data))
 
-Nothing here writes, prints or ends the process. What this module names stays; all else in the
-package may change with any version.
+Nothing here writes, prints or ends the process. The names in this module are stable; everything
+else in the package may change with any version.
 """
 
 import os
@@ -41,13 +41,13 @@ Finding = Remark
 
 @record
 class SiteFile:
-    """A site file that was read; `reading` is sparkgen's own view of it, which may change."""
+    """A site file that has been read; `reading` is sparkgen's internal view, which may change."""
 
     reading: Reading
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All that is to be said of it, in the order of its lines."""
+        """All findings, in the order of the file's lines."""
         return tuple(remarks(self.reading.document, self.reading.findings))
 
     @property
@@ -57,7 +57,7 @@ class SiteFile:
 
     @property
     def site(self) -> Site | None:
-        """The derived site: ranks, addresses, environments, commands; None with an error."""
+        """The derived site: ranks, addresses, environments, commands; None if there are errors."""
         return self.reading.site
 
     def report(self) -> str:
@@ -72,7 +72,7 @@ class SiteFile:
 
 
 def read(path: str | os.PathLike[str]) -> SiteFile:
-    """Read a site file and what it names beside it; raises OSError if it can't be read."""
+    """Read a site file and the files it names beside it; raises OSError if it can't be read."""
     file = Path(path)
     return SiteFile(read_site(str(file), contents(file), beside(file)))
 
@@ -80,6 +80,6 @@ def read(path: str | os.PathLike[str]) -> SiteFile:
 def parse(
     content: str | bytes, name: str = "site.yaml", files: Beside = nothing_beside
 ) -> SiteFile:
-    """Read the content of a site file; `name` is what findings call it."""
+    """Read the content of a site file; findings refer to it as `name`."""
     raw = content.encode() if isinstance(content, str) else content
     return SiteFile(read_site(name, raw, files))

@@ -1,7 +1,7 @@
-"""Mappings whose values are made when they are first asked for.
+"""Mappings whose values are created on first access.
 
-Of the engines, services and topologies a site has one or a few; the modules of the others need not
-be imported.
+A site has only one or a few of the engines, services and topologies; the modules of the others need
+not be imported.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 class OnDemand(Mapping[str, _T]):
-    """Values by name, in the order of the names; to go through the names makes none."""
+    """Values by name, in the order of the names; iterating over the names creates no value."""
 
     def __init__(self, names: Callable[[], Sequence[str]], make: Callable[[str], _T]) -> None:
         self._list = names

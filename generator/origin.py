@@ -1,9 +1,9 @@
-"""Where a value of a derived site comes from, as the record that holds it declares.
+"""Where a value of a derived site comes from, as declared by the record that holds it.
 
-A record has an `ORIGIN`, which holds for all of its fields, and in `ORIGINS` those that differ by
-field. Keys are written as in a site file. `{node}` and `{cable}` stand for the entry of the node or
-cable that the value belongs to; of `a|b` the first that is written counts, and where none is, the
-last has its default.
+A record's `ORIGIN` holds for all of its fields, except for those listed in `ORIGINS`. Keys are
+written as in a site file. `{node}` and `{cable}` stand for the entry of the node or cable that the
+value belongs to. Of `a|b`, the first key that the site file has counts; if it has none of them, the
+value is the last one's default.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from generator.records import record
 
 @record
 class Origin:
-    """Patterns of keys, and how the value follows from what they hold."""
+    """Patterns of keys, and how the value follows from their values."""
 
     keys: str
     how: str = "as it is written"
 
 
 def origins(**by_field: Origin) -> Mapping[str, Origin]:
-    """Origins by the field, property or variable that each is of."""
+    """Origins by the name of a field, property or variable."""
     return by_field
 
 
 def origin_of(kind: type, field: str) -> Origin | None:
-    """What a class says of a field or property; None if it says nothing."""
+    """The origin that a class declares for a field or property; None if it declares none."""
     own: Mapping[str, Origin] = getattr(kind, "ORIGINS", {})
     return own.get(field) or getattr(kind, "ORIGIN", None)

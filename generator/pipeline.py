@@ -23,10 +23,10 @@ from generator.sitefile.source import Document
 
 @record
 class Reading:
-    """What a site file says: its document, all findings, and its site unless there are errors.
+    """The result of reading a site file: document, findings, and its site if there are no errors.
 
-    `declaration` is there as soon as no section is missing, whatever the rules say of it. `raw` has
-    the bytes of the site file under no name, and those of the base that it extends.
+    `declaration` is present as soon as no section is missing, whatever the rules found. `raw` has
+    the bytes of the site file under an empty name, and those of the base that it extends.
     """
 
     document: Document
@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def sha256(self) -> str:
-        """The checksum of the site file; with a base or a lock, of the checksums of all."""
+        """The checksum of the site file; with a base or a lock, a checksum over all of them."""
         parts = [*self.raw.values(), *([self.lock.raw] if self.lock else ())]
         sums = [sha256(raw).hexdigest() for raw in parts]
         return sums[0] if len(sums) == 1 else sha256("".join(sums).encode()).hexdigest()
@@ -49,7 +49,8 @@ def read_site(
 ) -> Reading:
     """Read, check and derive a site; `name` is the file's name as the user gave it.
 
-    `beside` reads the files that it names; `policy` is what its repository makes of findings.
+    `beside` reads the files that the site names; `policy` is the repository's own severity for
+    findings.
     """
     document, base = _document(name, raw, beside)
     lock, unread = _lock(name, beside)
@@ -57,13 +58,13 @@ def read_site(
     if unread:
         findings, site = [*findings, unread], None
     told = redaction.concealed(document, findings) if findings else []
-    # Cerberus asks for keys that are missing in an order that differs from run to run.
+    # Cerberus reports missing keys in an order that differs from run to run.
     ordered = tuple(in_order(document, told))
     return Reading(document, ordered, declaration, site, {"": raw, **base}, lock)
 
 
 def _lock(name: str, beside: Beside) -> tuple[Lock | None, Finding | None]:
-    """The lock beside a site file, or what keeps it from being read."""
+    """The lock beside a site file, or the finding that says why it can't be read."""
     try:
         return locks.read(name, beside), None
     except locks.LockError as error:
@@ -73,7 +74,7 @@ def _lock(name: str, beside: Beside) -> tuple[Lock | None, Finding | None]:
 
 
 def _document(name: str, raw: bytes, beside: Beside) -> tuple[Document, Mapping[str, bytes]]:
-    """A site file, laid over the base that it extends, and the bytes of that by its name."""
+    """A site file merged with the base that it extends, and the base's bytes by its name."""
     document = source.read(name, raw)
     if not isinstance(document.data, dict) or "extends" not in document.data:
         return document, {}
@@ -85,9 +86,9 @@ def _document(name: str, raw: bytes, beside: Beside) -> tuple[Document, Mapping[
 def _site(
     document: Document, beside: Beside, policy: Policy | None, lock: Lock | None
 ) -> tuple[list[Finding], CompleteDeclaration | None, Site | None]:
-    """All findings of a document, its sections, and its site unless there are errors."""
+    """All findings of a document, its declaration, and its site unless there are errors."""
     if document.data is None:
-        # Only a text that YAML cannot read needs them.
+        # Needed only for text that is not valid YAML.
         from generator.sitefile import corrections
 
         return list(corrections.corrected(document)), None, None
@@ -107,7 +108,7 @@ def _site(
 
 
 def _held(findings: list[Finding], declaration: CompleteDeclaration, lock: Lock) -> list[Finding]:
-    """The findings with what the lock lacks, and without those of a tag that it pins."""
+    """The findings, plus what the lock lacks, minus those about tags that the lock pins."""
     from generator.rules.locks import named_images, older
 
     known = ((lock.image(name), path) for name, path in named_images(declaration))
@@ -117,5 +118,5 @@ def _held(findings: list[Finding], declaration: CompleteDeclaration, lock: Lock)
 
 
 def file_name(name: str) -> str:
-    """The site file's name alone, safe in every comment that it is printed in."""
+    """The site file's name without its folder, safe in every comment that it is printed in."""
     return re.sub(r"[^A-Za-z0-9._ -]", "_", PurePath(name).name)

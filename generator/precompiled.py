@@ -1,4 +1,4 @@
-"""What a wheel holds beside its sources, so that no start parses schemas or compiles templates.
+"""Schemas and templates that a wheel contains in compiled form, to make every start faster.
 
 A checkout has none of it: what a developer edits is read as it is.
 """
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 FOLDER = PACKAGE / "precompiled"
 _SCHEMAS = "schemas.json"
-# Parsed in part, and with a parser of its own.
+# Has a parser of its own, which reads only the part that is needed.
 _MODELS = "models"
 
 
 def schema(name: str) -> Any:
-    """What `schemas/NAME.yaml` holds."""
+    """The content of `schemas/NAME.yaml`."""
     return _schemas()[name] if FOLDER.is_dir() else _parsed(name)
 
 
 def templates(folder: Path = FOLDER) -> Path:
-    """Where the templates are that this version of Jinja compiled: to Python, for any version."""
+    """The folder of the templates that this version of Jinja compiled, to Python of any version."""
     import jinja2
 
-    # From some version on, the package doesn't know its version, and to look it up takes longer.
+    # Newer versions have no `__version__`, and looking it up in the metadata takes longer.
     jinja = getattr(jinja2, "__version__", None) or _version("jinja2")
     return folder / f"templates-jinja-{jinja}"
 
@@ -59,16 +59,16 @@ def write(folder: Path, environment: "Environment") -> None:
 
 
 def module_of(template: str) -> str:
-    """The file of the module that has a template, with all others of its folder.
+    """The file name of the module that contains a template and all others of its folder.
 
-    One module for each template would take Python as long to find as to read.
+    With one module per template, Python would spend as long finding modules as reading them.
     """
     return f"{template.rpartition('/')[0].replace('/', '-') or 'top'}.py"
 
 
 @cache
 def of_folder(folder: Path, module: str) -> Mapping[str, Callable[["Environment"], dict[str, Any]]]:
-    """The templates of a module, each a function that makes what Jinja takes for one."""
+    """The templates of a module, each a function that returns the namespace that Jinja expects."""
     path = folder / module
     spec = spec_from_file_location(f"generator.templates.{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -86,7 +86,7 @@ def _compiled(name: str, environment: "Environment") -> str:
 
 
 def _module(compiled: Iterable[tuple[str, str]]) -> str:
-    """A module of templates, of which Jinja makes a module each: an import, and the rest."""
+    """One module for several templates; Jinja would compile each to a module of its own."""
     from textwrap import indent
 
     imports, functions, names = "", [], []

@@ -1,7 +1,7 @@
-"""Immutable records: classes whose annotated names are what their instances hold.
+"""Immutable records: classes whose annotations name the fields of their instances.
 
-`@record` gives what `@dataclass(frozen=True, slots=True)` does. A dataclass compiles its methods
-anew for every class, which takes longer than all else that an import does; those of a record are
+`@record` does what `@dataclass(frozen=True, slots=True)` does. A dataclass compiles its methods
+anew for every class, which takes longer than the rest of an import; the methods of a record are
 written once, below. Only a class with many instances gets a faster `__init__` of its own.
 """
 
@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Never, TypeVar, cast, dataclass_transform
 
 _T = TypeVar("_T")
 _NOT_COPIED = ("__dict__", "__weakref__")
-# So many instances by position take as long as to compile a method; one by name, as four of them.
+# Creating this many instances by position takes as long as compiling a method; an instance by name
+# counts as four.
 _MANY = 400
 _BY_NAME = 4
 
 
 class Record:
-    """What every record does; the class variables are its own."""
+    """Methods common to all records; the class variables are set for each class."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]]
@@ -64,7 +65,7 @@ class Record:
 
 
 def _compile_init(cls: type[Record]) -> None:
-    """Give a class an `__init__` whose parameters are its names."""
+    """Give a class an `__init__` whose parameters are its fields."""
     names, defaults = cls.__match_args__, cls._defaults
     parameters = (f"{name}=defaults[{name!r}]" if name in defaults else name for name in names)
     scope = {f"set_{name}": setter for name, setter in zip(names, cls._setters, strict=True)}
@@ -78,9 +79,9 @@ def _compile_init(cls: type[Record]) -> None:
 
 @dataclass_transform(frozen_default=True)
 def record(cls: type[_T]) -> type[_T]:
-    """The class as an immutable record with slots; what it defines itself stays as it is.
+    """Turn a class into an immutable record with slots, keeping everything that it defines itself.
 
-    It extends no record, and no record extends it; a base class without fields is kept.
+    A record can't extend another record; base classes without fields are kept.
     """
     names = tuple(cls.__annotations__)
     body = {name: value for name, value in vars(cls).items() if name not in _NOT_COPIED}
@@ -101,11 +102,11 @@ def _no_values(record: object) -> tuple[()]:
 
 
 def values(record: object) -> dict[str, Any]:
-    """What a record holds, by name."""
+    """The fields of a record, by name."""
     assert isinstance(record, Record)
     return {name: getattr(record, name) for name in record.__match_args__}
 
 
 def replace(record: _T, /, **changes: Any) -> _T:
-    """The record with other values under these names."""
+    """A copy of the record with other values for these fields."""
     return type(record)(**{**values(record), **changes})

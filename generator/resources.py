@@ -1,4 +1,4 @@
-"""Where the schemas, catalogs and templates are, in an installed package as in a checkout."""
+"""The folders of the schemas, catalogs and templates, in an installed package or a checkout."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""The bundle of a site: what is in it, how it is printed, and how it is brought to disk."""
+"""The bundle of a site: what it contains, how it is rendered, and how it is written to disk."""

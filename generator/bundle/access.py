@@ -1,6 +1,6 @@
-"""How the operator's machine reaches a site: logins to its nodes, and tunnels to what they serve.
+"""How the operator's machine reaches a site: logins to its nodes, and tunnels to their services.
 
-All of it goes over ssh, so that nothing need listen on more than its own address.
+Everything goes over ssh, so that nothing has to listen on more than its own address.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,7 @@ from generator.services import GATEWAY, PROXY
 from generator.site import Node, Site
 from generator.site.control_plane import LOOPBACK
 
-# DGX OS serves its dashboard to the node itself alone.
-# Source: NVIDIA/dgx-spark-playbooks, nvidia/connect-to-your-spark, "Connect with Manual SSH".
+# DGX OS serves its dashboard only to the node itself.
 DGX_DASHBOARD = 11000
 
 _FIRST_PORT_FOR_ALL = 1024
@@ -22,7 +21,7 @@ _LAST_PORT = 65535
 
 @record
 class Login:
-    """What ssh is to know of a node; `jump` is the node that it is reached through, if any."""
+    """What ssh needs for a node; `jump` is the node through which it is reached, if any."""
 
     ORIGIN = Origin("nodes", "how each node is reached, through the head where it must be")
 
@@ -33,7 +32,7 @@ class Login:
 
 @record
 class Forward:
-    """A port of the operator's own machine that is something of a node: `local` is that port."""
+    """A port on the operator's machine, `local`, that is forwarded to one of a node."""
 
     ORIGIN = Origin(
         "engine.bind engine.port engine.ports services",
@@ -50,8 +49,8 @@ class Forward:
 def logins(site: Site) -> tuple[Login, ...]:
     """A login for each node, by rank.
 
-    A node without a management network is reached through a head that has one, if they share a
-    subnet of the fabric; else its name must resolve where the operator is.
+    A node without a management network is reached through the head, if that has one and they share
+    a subnet of the fabric; otherwise its name must resolve on the operator's machine.
     """
     return tuple(_login(site, node) for node in site.nodes)
 
@@ -67,12 +66,12 @@ def _login(site: Site, node: Node) -> Login:
 
 
 def forwards(site: Site) -> tuple[Forward, ...]:
-    """What the nodes serve to people, each on a local port that nothing else here has."""
+    """What the nodes serve to people, each on a local port of its own."""
     free: dict[int, Iterator[int]] = {}
     taken: set[int] = set()
     made = []
     for node, title, address, port in _served(site):
-        # All nodes have the dashboard: none looks anew at the ports that others took.
+        # All nodes have the dashboard: the search goes on after the ports that are taken.
         ports = free.setdefault(port, _local(port))
         local = next(candidate for candidate in ports if candidate not in taken)
         taken.add(local)
@@ -81,7 +80,7 @@ def forwards(site: Site) -> tuple[Forward, ...]:
 
 
 def images(site: Site) -> tuple[str, ...]:
-    """All container images that some node runs."""
+    """All container images that any node runs."""
     of_services = (
         image
         for node in site.nodes
@@ -93,7 +92,7 @@ def images(site: Site) -> tuple[str, ...]:
 
 
 def fetched(site: Site) -> tuple[str, ...]:
-    """Facts of what nodes fetch: models with their revisions, vocabularies, and folders of each."""
+    """What nodes download, as lines of facts: models, revisions, vocabularies, their folders."""
     return tuple(dict.fromkeys(fact for part in site.parts for fact in _fetched(part)))
 
 
@@ -112,7 +111,7 @@ def _fetched(site: Site) -> Iterator[str]:
 
 
 def _served(site: Site) -> Iterator[tuple[str, str, str, int]]:
-    """Node, title, address and port of each thing that is served, what matters most first."""
+    """The node, title, address and port of everything that is served, the most important first."""
     is_behind = GATEWAY in site.services and PROXY in site.services
     if is_behind:
         yield from _proxied(site)
@@ -132,7 +131,7 @@ def _proxied(site: Site) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _of_engines(site: Site, with_api: bool) -> Iterator[tuple[str, str, str, int]]:
-    """The same of engines; what takes turns at a port is there once."""
+    """The same for engines; those that take turns on a port are listed once."""
     for part in site.parts:
         head, api, of = part.head.name, part.engine.api, f" of {part.slot}" if part.group else ""
         if with_api:
@@ -142,11 +141,11 @@ def _of_engines(site: Site, with_api: bool) -> Iterator[tuple[str, str, str, int
 
 
 def _reached(listen: str) -> str:
-    """Where a node itself finds what listens there."""
+    """The address at which a node itself reaches what listens on `listen`."""
     return str(LOOPBACK) if listen == "0.0.0.0" else listen
 
 
 def _local(port: int) -> Iterator[int]:
-    """The same port, then the next ones, of those that a user may open."""
+    """The same port, then the following ones, among those that an unprivileged user may open."""
     wanted = port if port >= _FIRST_PORT_FOR_ALL else port + 10000
     return chain(range(wanted, _LAST_PORT + 1), range(_FIRST_PORT_FOR_ALL, wanted))

@@ -1,4 +1,4 @@
-"""The sheet to print and take to the rack: a line for each cable, with boxes to tick off."""
+"""A sheet to print and take to the rack: one line per cable, with boxes to tick."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ _OPTIONAL = ("Label", "Kind")
 
 
 def _cell(cable: Cable, name: str) -> str:
-    """What stands in a column that few sites have something for."""
+    """The content of a column that most sites leave empty."""
     if name == "Label":
         return cable.label or ""
     length = f"{cable.length_m:g} m" if cable.length_m else ""
@@ -46,7 +46,7 @@ def _cell(cable: Cable, name: str) -> str:
 
 
 def _checks(site: Site) -> Iterator[str]:
-    """A command for each port that a cable ends at."""
+    """A command for each port with a cable."""
     used = {interface.half.port for node in site.nodes for interface in node.interfaces}
     for port in PORTS:
         if port in used:

@@ -1,4 +1,4 @@
-"""A bundle as it was written before, with what its manifest says of it."""
+"""A bundle as it was written before, with what its manifest records."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from generator.bundle.plan import MANIFEST, activations
 from generator.bundle.tree import File, Tree, decoded
 from generator.records import record
 
-# The bytes of a file, and whether it can be run: all that git keeps of it.
+# The bytes of a file, and whether it is executable: all of a mode that git keeps.
 Content = tuple[bytes, bool]
 
 
@@ -17,9 +17,9 @@ Content = tuple[bytes, bool]
 class Committed:
     """A bundle: its files, its nodes by rank, the two ends of each cable, its site file's name.
 
-    `nodes` are in any order where that is not known. `sha256` is that of the site file and its
-    base, and `generator` the version of sparkgen that made the bundle; both are empty where not
-    known.
+    `nodes` have no particular order if their ranks are not known. `sha256` is the checksum of the
+    site file and its base, and `generator` the version of sparkgen that built the bundle; both are
+    empty if not known.
     """
 
     tree: Tree
@@ -34,7 +34,7 @@ NONE = Committed({}, ())
 
 
 def bundle_of(files: Mapping[str, Content], tree: Tree) -> Committed:
-    """The bundle among these files; what neither its manifest nor the tree has is not of it."""
+    """The bundle among these files: those that its manifest or the tree has."""
     manifest = parsed(files[MANIFEST][0]) if MANIFEST in files else {}
     listed = entries(manifest)
     kept = {
@@ -63,14 +63,14 @@ def _cables(listed: object) -> tuple[tuple[str, str], ...]:
 
 
 def _nodes(tree: Tree) -> set[str]:
-    """Folders with a root tree in them."""
+    """Folders that contain a root tree."""
     return {p.partition("/")[0] for p in tree if p.endswith("/SHA256SUMS") and p.count("/") == 1}
 
 
 def _file(path: str, content: Content, entry: Mapping[str, Any]) -> File:
     data, executable = content
     change = entry.get("change")
-    # What another version says in words of its own is taken for a restart, the safe side.
+    # An activation that this version doesn't have counts as a restart, to be safe.
     unknown = RESTART if change else NOTHING
     known = activations().get(str(change), unknown)
     return File(path, decoded(data), _mode(entry, executable), known)
@@ -87,7 +87,7 @@ def _mode(entry: Mapping[str, Any], executable: bool) -> int:
 
 
 def parsed(manifest: bytes) -> Mapping[str, Any]:
-    """What a manifest holds; nothing if it can't be read."""
+    """The content of a manifest; empty if it can't be read."""
     try:
         content = json.loads(manifest)
     except (ValueError, RecursionError):
@@ -96,7 +96,7 @@ def parsed(manifest: bytes) -> Mapping[str, Any]:
 
 
 def entries(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What a manifest says of each file."""
+    """The entry of each file in a manifest."""
     files = manifest.get("files")
     if not isinstance(files, dict):
         return {}

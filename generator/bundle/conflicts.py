@@ -1,4 +1,4 @@
-"""What git leaves in a file where two branches changed the same lines."""
+"""Conflict markers that git leaves in a file where two branches changed the same lines."""
 
 import re
 
@@ -9,12 +9,12 @@ _CONFLICT = (
 
 
 def is_conflicted(data: bytes) -> bool:
-    """Whether a conflict is left in a file."""
+    """Whether a file has an unresolved conflict."""
     return re.search(_CONFLICT, data, re.MULTILINE | re.DOTALL) is not None
 
 
 def sides(data: bytes) -> tuple[bytes, bytes]:
-    """The file as each of the two branches has it; twice the same where there is no conflict."""
+    """The file as each of the two branches has it; twice the same if there is no conflict."""
     flags = re.MULTILINE | re.DOTALL
     return (
         re.sub(_CONFLICT, rb"\g<ours>", data, flags=flags),

@@ -1,9 +1,10 @@
-"""The folder beside a bundle that a build works in, and the journal of what it is replacing.
+"""The staging folder beside a bundle, and the journal of the files that a build is replacing.
 
-A process can be killed between any two renames. The journal is there before the first of them and
-gone after the last. It has the checksums of all that the bundle's files can be in between: those of
-both bundles, and those of edits that the user let be overwritten. Whoever finds a journal knows
-that the bundle may be half old and half new, and the next build takes no file of it for an edit.
+A process can be killed between any two renames. The journal is written before the first of them and
+removed after the last. It has every checksum that the bundle's files may have meanwhile: those of
+the old and the new bundle, and those of edits that the user chose to overwrite. If there is a
+journal, the bundle may be half old and half new, and the next build takes none of these files for
+an edit.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-# The checksums that each file of the bundle may have, by its path.
+# The checksums that each file of the bundle may have, by path.
 Journal = Mapping[str, frozenset[str]]
 _JOURNAL = "journal.json"
 
@@ -23,7 +24,7 @@ class BusyError(Exception):
 
 
 class Stage:
-    """The folders for what comes and what goes, and the journal of what is between them."""
+    """The folders for new and for replaced files, and the journal."""
 
     def __init__(self, root: Path, earlier: Journal | None) -> None:
         self.new, self.old = root / "new", root / "old"
@@ -31,26 +32,26 @@ class Stage:
         self._earlier = earlier
 
     def begin(self, journal: Journal) -> None:
-        """From here on the bundle may be half old and half new."""
+        """Write the journal: from now on the bundle may be half old and half new."""
         content = {path: sorted(checksums) for path, checksums in journal.items()}
         draft = self._file.with_suffix(".draft")
         draft.write_text(json.dumps(content))
         draft.replace(self._file)
 
     def undone(self) -> None:
-        """The bundle is as it was found, which may be half written already."""
+        """The bundle is as it was found, which may have been half written."""
         if self._earlier is None:
             self.done()
         else:
             self.begin(self._earlier)
 
     def done(self) -> None:
-        """The bundle is whole."""
+        """The bundle is complete: remove the journal."""
         self._file.unlink(missing_ok=True)
 
 
 def interrupted(folder: Path) -> Journal | None:
-    """The journal of a build of this folder that did not come to its end."""
+    """The journal of an unfinished build of this folder."""
     try:
         content = json.loads((_root(folder) / _JOURNAL).read_bytes())
     except (OSError, ValueError):
@@ -71,7 +72,7 @@ def merged(journal: Journal, *more: Mapping[str, str]) -> Journal:
 def stage(folder: Path) -> Iterator[Stage]:
     """A stage for one process at a time, without the files of an interrupted build.
 
-    At the end it is gone, unless the bundle is still half written. Raises BusyError and OSError.
+    It is removed at the end, unless the bundle is still half written. Raises BusyError and OSError.
     """
     root = _root(folder)
     with _locked(root):
@@ -86,7 +87,7 @@ def stage(folder: Path) -> Iterator[Stage]:
 
 
 def _root(folder: Path) -> Path:
-    """Beside the bundle, and so on the same file system."""
+    """Beside the bundle, and so in the same file system."""
     folder = folder.absolute()
     return folder.with_name(f".{folder.name}.build")
 
@@ -97,7 +98,7 @@ def _empty(work: Stage) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder, as far as that can be done; most are missing or empty."""
+    """Remove a folder if possible; most are missing or empty."""
     try:
         path.rmdir()
     except FileNotFoundError:
@@ -110,7 +111,7 @@ def _remove(path: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(root: Path) -> Iterator[None]:
-    """The folder, made where it is missing, and held by this process until it ends."""
+    """Create the folder if it is missing, and lock it until the end of the block."""
     while True:
         root.mkdir(mode=0o755, exist_ok=True)
         handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
@@ -124,7 +125,7 @@ def _locked(root: Path) -> Iterator[None]:
 
 
 def _lock(handle: int) -> None:
-    """Some file systems, as NFS, can't lock a folder: no second build is noticed there."""
+    """Some file systems, such as NFS, can't lock a folder; a second build goes unnoticed there."""
     with contextlib.suppress(OSError):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,7 +134,7 @@ def _lock(handle: int) -> None:
 
 
 def _is(root: Path, handle: int) -> bool:
-    """Whether the folder is still the one that was opened, which its last holder has removed."""
+    """Whether the folder is still the one that was opened: its last owner may have removed it."""
     try:
         return os.path.samestat(os.fstat(handle), root.stat())
     except FileNotFoundError:

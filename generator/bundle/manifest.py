@@ -10,7 +10,7 @@ from generator.site import Site
 
 
 def checksums(files: Iterable[File]) -> str:
-    """What `sha256sum --check` reads in the node's folder."""
+    """The checksums for `sha256sum --check` in the node's folder."""
     return "".join([f"{file.sha256}  {file.path.partition('/')[2]}\n" for file in files])
 
 
@@ -23,7 +23,7 @@ def manifest(site: Site, source_sha256: str, bundle: Tree) -> str:
         "nodes": [node.name for node in site.nodes],
         "cables": [[str(cable.a), str(cable.b)] for cable in site.cables],
     }
-    # Indented JSON takes json's slow encoder, and a large site has thousands of files.
+    # Indentation takes json's slow encoder, and a large site has thousands of files.
     files = ",\n".join([_entry(path, file) for path, file in bundle.items()])
     start = json.dumps(content, indent=2).removesuffix("\n}")
     return f'{start},\n  "files": {{\n{files}\n  }}\n}}\n'

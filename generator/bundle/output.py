@@ -17,21 +17,20 @@ from generator.records import record
 
 
 class OutputError(Exception):
-    """The folder can't be read or written as it is; the text says why, in one line."""
+    """The folder can't be read or written; the text says why, in one line."""
 
 
 @record
 class Comparison:
-    """How a folder differs from a tree; paths relative to the folder, sorted.
+    """How a folder differs from a tree; paths are relative to the folder, and sorted.
 
-    `edited` files are neither what the tree nor what the folder's manifest says: somebody changed
-    them by hand; one in which git left a conflict is only stale. `foreign` files stand in no
-    manifest and in no tree. `manifest_only` says that the manifest differs in nothing but the
-    generator's version or the site file's checksum. `modes` has the mode on disk and that of the
-    tree, of stale or edited files that differ in nothing else. `built` says that a file of the tree
-    is there, `interrupted` that a build did not come to its end. `known` are the checksums by which
-    a file is one that sparkgen wrote, and `made_by` is the version of sparkgen that wrote the
-    folder, empty where it is not known.
+    `edited` files match neither the tree nor the folder's manifest: somebody changed them by hand;
+    a file with an unresolved git conflict is only stale. `foreign` files are in no manifest and not
+    in the tree. `manifest_only` means that the manifest differs only in the generator's version or
+    the site file's checksum. `modes` has the modes on disk and in the tree, for stale or edited
+    files that differ in nothing else. `built` means that a file of the tree exists, `interrupted`
+    that a build did not finish. `known` has the checksums of files that sparkgen wrote, and
+    `made_by` is the version of sparkgen that wrote the folder, empty if not known.
     """
 
     missing: tuple[str, ...]
@@ -49,12 +48,12 @@ class Comparison:
 
     @property
     def is_newer(self) -> bool:
-        """Whether a later sparkgen than this one wrote the folder."""
+        """Whether a later version of sparkgen than this one wrote the folder."""
         return bool(self.made_by) and version(self.made_by) > version(__version__)
 
     @property
     def drifted(self) -> bool:
-        """Whether the folder is not what the tree says."""
+        """Whether the folder differs from the tree."""
         found = self.missing or self.stale or self.edited or self.left_over
         return bool(found) or self.interrupted
 
@@ -108,7 +107,7 @@ def compare(tree: Tree, folder: Path) -> Comparison:
 
 
 def contents(folder: Path) -> dict[str, Content]:
-    """The files in a folder, which may not be there: their bytes, and whether each can be run.
+    """The files in a folder, if it exists: their bytes, and whether each is executable.
 
     Raises OutputError.
     """
@@ -116,7 +115,7 @@ def contents(folder: Path) -> dict[str, Content]:
 
 
 def _files(folder: Path, root: Path) -> Iterator[tuple[str, Path]]:
-    """Every file below a folder; a link is refused, for what is behind it isn't the bundle's."""
+    """Every file below a folder; links are rejected, since their targets are outside the bundle."""
     if folder.is_symlink():
         raise OutputError(f"{folder} is a symbolic link; a bundle is a folder of plain files")
     if not folder.exists():
@@ -136,7 +135,7 @@ def _files(folder: Path, root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _refuse_what_is_in_the_way(tree: Tree, folder: Path, found: Mapping[str, Path]) -> None:
-    """A folder where the tree has a file, or the reverse, is not ours to remove."""
+    """Refuse to replace a folder with a file or the reverse: it is not ours to remove."""
     if not folder.exists():
         return
     for path in tree:
@@ -155,14 +154,14 @@ def _read(path: Path) -> bytes:
 
 
 def _same(file: File, path: Path) -> bool:
-    """The same bytes, and a script where the tree has one; git keeps no more of a mode."""
+    """Whether bytes and executable bit are the same; git keeps no more of a mode."""
     return _read(path) == file.data and os.access(path, os.X_OK) == file.executable
 
 
 def _listed(manifest: Path | None) -> list[dict[str, str]]:
-    """Checksums by path, as the folder's own manifest has them; none if it can't be read.
+    """Checksums by path, from the folder's own manifest; none if it can't be read.
 
-    A manifest in which git left a conflict has those of both branches.
+    A manifest with an unresolved git conflict has those of both branches.
     """
     if manifest is None:
         return []
@@ -172,13 +171,13 @@ def _listed(manifest: Path | None) -> list[dict[str, str]]:
 
 
 def _made_by(manifest: Path | None) -> str:
-    """The version of sparkgen that wrote the folder; empty where it can't be read."""
+    """The version of sparkgen that wrote the folder; empty if it can't be read."""
     generator = str(parsed(_read(manifest)).get("generator", "")) if manifest else ""
     return generator.removeprefix("sparkgen ")
 
 
 def same_but_origin(ours: bytes, theirs: bytes) -> bool:
-    """Whether two manifests differ, and only in the generator's version or the site's checksum."""
+    """Whether two manifests differ only in the generator's version or the site's checksum."""
     if ours == theirs:
         return False
     a, b = dict(parsed(ours)), dict(parsed(theirs))
@@ -189,6 +188,6 @@ def same_but_origin(ours: bytes, theirs: bytes) -> bool:
 
 
 def parents(path: str) -> Iterator[str]:
-    """`a/b/c` is in `a` and `a/b`."""
+    """The parents of a path: for `a/b/c`, `a` and `a/b`."""
     parts = path.split("/")[:-1]
     return ("/".join(parts[:end]) for end in range(1, len(parts) + 1))

@@ -1,4 +1,4 @@
-"""The payload: what is the same on every node of every site, and copied as it is."""
+"""The payload: files that are the same on every node of every site, copied as they are."""
 
 from functools import cache
 
@@ -15,13 +15,13 @@ def copied(path: str) -> str:
 
 
 def original(path: str) -> str:
-    """Where the original of a file of a bundle would be, if that is a copy."""
+    """The original of a bundle's file, if it is a copy of the payload."""
     folder, _, rest = path.partition("/")
     if path.endswith("/image/build.sh") and not is_context(path):
-        # There is a copy beside the image of each group.
+        # Each group's image has a copy of its own.
         return "operator/image/build.sh"
     return path if folder == "operator" else f"node/{_AGAIN.get(rest, rest)}"
 
 
-# What is installed besides, and where it is in a node's folder.
+# Files that are also installed, and their place in a node's folder.
 _AGAIN = {"opt/sparkgen/verify.sh": "verify.sh"}

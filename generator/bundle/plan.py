@@ -1,7 +1,7 @@
-"""What is in a bundle: every file, with its mode, what a change of it needs, and who has it.
+"""What a bundle contains: every file, its mode, how a change of it is applied, and who has it.
 
-The path of a template is the path of its file; what is the same on every node of every site is no
-template but payload, and copied.
+The path of a template is the path of its file. What is the same on every node of every site is not
+a template but payload, which is copied.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -98,7 +98,7 @@ def _secrets(site: Site, node: Node) -> bool:
 
 
 def _script(name: str) -> Callable[[Site, Node], bool]:
-    """Nodes whose container is given that script."""
+    """Nodes whose container uses that script."""
     inside = f"/opt/sparkgen/{name}"
     return lambda site, node: any(
         mount.inside == inside
@@ -108,7 +108,7 @@ def _script(name: str) -> Callable[[Site, Node], bool]:
 
 
 _OF_EVERY_SITE = (
-    # netplan refuses to be read by others: it may hold passwords.
+    # netplan wants no other user to read it: it may contain passwords.
     Entry("etc/netplan/40-cx7.yaml", NETPLAN, 0o600, _fabric),
     Entry("etc/nccl.conf", RESTART, alike=_nccl),
     Entry("etc/profile.d/sparkgen.sh", LOGIN),
@@ -145,7 +145,7 @@ _OF_EVERY_SITE = (
     Entry("opt/sparkgen/sshd_config", RESTART, 0o644, _script("sshd_config"), of_engine=True),
     Entry("opt/sparkgen/wait-engines.sh", NOTHING, 0o755, _one_after_another, payload=True),
     Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _fabric, payload=True),
-    # These stay in the folder that was copied: only etc and opt are installed.
+    # These remain in the copied folder: only etc and opt are installed.
     Entry("install.sh", NOTHING, 0o755, payload=True),
     Entry("owners.py", NOTHING, 0o755, _fabric, payload=True),
     Entry("verify.sh", NOTHING, 0o755, payload=True),
@@ -163,17 +163,17 @@ _OPERATOR_OF_EVERY_SITE = (
 )
 
 README = "README.md"
-# What the page of each group is printed by.
+# The template of each group's page.
 GROUP_PAGE = "readme/group.md"
 CABLING = "cabling.svg"
 MEMORY = "memory.svg"
 MANIFEST = "MANIFEST.json"
 CHECKSUMS = "SHA256SUMS"
-# What an image is built with; that of a group is in a folder of its own.
+# The build file of an image; a group's is in a folder of its own.
 DOCKERFILE = "operator/image/Dockerfile"
 IMAGE_FACTS = "operator/image/image.env"
 BUILD_IMAGE = "operator/image/build.sh"
-# Where the files of people are that a node's folder carries.
+# The folder for the user's own files in a node's folder.
 CARRIED = f"{FILES[1:]}/"
 
 
@@ -183,18 +183,18 @@ def group_page(group: Site) -> str:
 
 
 def group_picture(group: Site) -> str:
-    """What each of its nodes holds, beside its page."""
+    """The memory picture of its nodes, beside its page."""
     return f"operator/groups/{group.group}.svg"
 
 
 def node_entries(site: Site) -> list[Entry]:
-    """The files of the nodes' folders, with those of the services that the site asks for."""
+    """The files of the nodes' folders, including those of the requested services."""
     own = (entry for service in site.services.values() for entry in service.ENTRIES)
     return sorted([*_OF_EVERY_SITE, *own], key=lambda entry: entry.path)
 
 
 def switch_template(setup: SwitchSetup) -> str:
-    """The template that prints the set-up of a switch."""
+    """The template of a switch's setup."""
     return "switches/routeros.rsc" if setup.title else "switches/checklist.md"
 
 
@@ -206,7 +206,7 @@ def operator_entries(site: Site) -> list[OperatorEntry]:
 
 @cache
 def payload() -> frozenset[str]:
-    """All files of the payload: as in `node/verify.sh` and `operator/tunnels.sh`."""
+    """All files of the payload, such as `node/verify.sh` and `operator/tunnels.sh`."""
     services = SERVICES.values()
     own = (*_OF_EVERY_SITE, *(entry for service in services for entry in service.ENTRIES))
     operators = (
@@ -221,7 +221,7 @@ def payload() -> frozenset[str]:
 
 @cache
 def activations() -> Mapping[str, Activation]:
-    """What a manifest can say of a file, by its words; in the order that it is done in."""
+    """All activations by their words in a manifest, in the order in which they are carried out."""
     of_services = (entry for service in SERVICES.values() for entry in service.ENTRIES)
     entries = (*_OF_EVERY_SITE, *of_services)
     return {entry.activation.text: entry.activation for entry in entries}

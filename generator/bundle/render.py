@@ -1,4 +1,4 @@
-"""Prints a site through the templates: from a site to the tree of its bundle."""
+"""Renders a site's templates: from a site to the tree of its bundle."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
@@ -33,14 +33,14 @@ from generator.site import CarriedFile, Node, Site
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.switch_setup import SwitchSetup
 
-# What an image is built by.
+# The files that build an image.
 _IMAGE = (DOCKERFILE, IMAGE_FACTS)
 
 
 def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
-    """The whole bundle; `source_sha256` is that of the site file, for the manifest.
+    """Render the whole bundle; `source_sha256` is that of the site file, for the manifest.
 
-    `nodes` may hand over the site's nodes one by one, for a caller that shows progress.
+    `nodes` may supply the site's nodes one by one, for a caller that shows progress.
     """
     files = [File(README, printed(README, **_values(site, README)), 0o644, NOTHING)]
     files += [
@@ -69,7 +69,7 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
 
 
 def _image(site: Site, part: Site) -> Iterator[File]:
-    """What the image of a part is built with, and from."""
+    """The build files of a part's image, and its context."""
     if build := part.image_build:
         folder = part.image_folder
         for template in _IMAGE:
@@ -82,12 +82,12 @@ def _image(site: Site, part: Site) -> Iterator[File]:
 
 
 def cabling(site: Site) -> str:
-    """The picture of the cabling, as SVG."""
+    """Render the picture of the cabling as SVG."""
     return printed(CABLING, **_values(site, CABLING))
 
 
 def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
-    """The template that prints a file, and what it is given; None if no template does."""
+    """The template of a file and its values; None if the file has no template."""
     printed_paths = {
         entry.path for entry in operator_entries(site) if not (entry.made or entry.payload)
     }
@@ -110,13 +110,13 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _part_image(site: Site, part: Site) -> dict[str, Any]:
-    """The other nodes of a part are logged in to as in nodes.env, by addresses of the site."""
+    """Other nodes of a part are reached at their addresses in the site, as in nodes.env."""
     names = {node.name for node in part.workers}
     return {"site": part, "others": [node for node in site.nodes if node.name in names]}
 
 
 def _of_image(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
-    """What an image is built by; that of a group is in a folder of its own."""
+    """The template of a file that builds an image; a group's is in a folder of its own."""
     folder, _, name = path.rpartition("/")
     template = next((each for each in _IMAGE if each.endswith(f"/{name}")), None)
     for part in site.parts:
@@ -126,7 +126,7 @@ def _of_image(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _of_group(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
-    """The same of a file about one group."""
+    """The same for a file about one group."""
     for part in site.groups:
         if path == group_page(part):
             return GROUP_PAGE, _values(part, README)
@@ -136,7 +136,7 @@ def _of_group(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _values(site: Site, path: str) -> dict[str, Any]:
-    """What the template of a file of no node is given."""
+    """The values of the template of a file that belongs to no node."""
     if path == CABLING:
         return {"site": site, "drawing": layout(site), "light": LIGHT, "dark": DARK}
     if path == MEMORY and site.memory:
@@ -146,7 +146,7 @@ def _values(site: Site, path: str) -> dict[str, Any]:
     return {"site": site, **own, **(runbook(site) if path == README else {})}
 
 
-# What these templates print of how a site is reached.
+# How to reach a site, as these templates print it.
 _ASKED: Mapping[str, tuple[Callable[[Site], Any], ...]] = {
     README: (logins, forwards),
     "operator/site.env": (images, fetched, forwards),
@@ -196,7 +196,7 @@ def _operator_text(entry: OperatorEntry, site: Site) -> str:
 
 
 def _text(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> str:
-    """The text of a node's file; what a node has in common with others is printed once."""
+    """The text of a node's file; text that nodes have in common is rendered once."""
     if entry.payload:
         return copied(original(f"node/{entry.path}"))
     template = f"node/{entry.path}"

@@ -1,7 +1,7 @@
-"""What the runbook of a site is printed with, and whose parts it is made of.
+"""The values that the runbook is rendered with, and the folders of its parts.
 
-Below `templates/readme` each topology, launcher, engine and service has a folder of its own. The
-runbook takes the same part, such as `trouble.md.j2`, out of each folder that has it.
+Below `templates/readme`, each topology, launcher, engine and service has a folder of its own. The
+runbook takes the same part, such as `trouble.md.j2`, from each folder that has it.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from generator.site import Node, Site
 
 _GIGABITS_A_SECOND = 1
 
-# Ports whose owners say who must reach them.
+# Ports described by their owners, who know which machines must reach them.
 _DESCRIBED_PORTS = ("dashboard", "ray", "rpc", "ssh")
 
 
@@ -33,8 +33,8 @@ class Download:
 
 
 def runbook(site: Site) -> dict[str, Any]:
-    """What the templates of the runbook are given beside the site; groups have their own pages."""
-    # The page of a group leaves the cabling to the whole site's.
+    """The values for the runbook's templates besides the site; groups have their own pages."""
+    # A group's page leaves the cabling to the page of the whole site.
     graph = {} if site.group else {"graph": readable_graph(site)}
     if site.groups:
         return {"owners": owners(site), **graph, "shared": tuple(shared_memory(site))}
@@ -50,7 +50,7 @@ def runbook(site: Site) -> dict[str, Any]:
 
 @record
 class SharedMemory:
-    """A node with several engines: what each takes of its memory as text, and all together."""
+    """A node with several engines: how much memory each takes, as text, and the total."""
 
     ORIGIN = Origin("groups engine", "shares and reserves, generator/bundle/runbook.py")
 
@@ -60,7 +60,7 @@ class SharedMemory:
 
 
 def shared_memory(site: Site) -> Iterator[SharedMemory]:
-    """The nodes that several engines share; of those that take turns the largest counts."""
+    """The nodes that several engines share; of engines that take turns, the largest counts."""
     for node in site.nodes:
         slots = site.slots_of(node.name)
         if len(slots) > 1:
@@ -81,7 +81,7 @@ def _taken(part: Site, node: Node) -> str:
 
 
 def owners(site: Site) -> tuple[str, ...]:
-    """The folders of what the site is made of, in the order of their parts in a section."""
+    """The template folders of the site's parts, in the order in which they appear in a section."""
     engine = (f"launchers/{site.engine.launcher}", f"engines/{site.engine.name}")
     return (
         f"topologies/{site.kind}",
@@ -91,7 +91,7 @@ def owners(site: Site) -> tuple[str, ...]:
 
 
 def download(site: Site) -> Download | None:
-    """What the files of the model and its draft have, None if that is not known."""
+    """The size of the files of the model and its draft model, None if not known."""
     if not site.memory or not site.memory.files_gb:
         return None
     gigabytes = ceil(site.memory.files_gb)

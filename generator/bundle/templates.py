@@ -1,4 +1,4 @@
-"""Prints templates: the environment that they are compiled and printed with."""
+"""Renders templates: the environment that compiles and renders them."""
 
 import contextlib
 import json
@@ -28,15 +28,15 @@ from generator.resources import PACKAGE, TEMPLATES
 
 
 def printed(template: str, **values: Any) -> str:
-    """What a template makes of these values."""
+    """Render a template with these values."""
     return str(_template(template).render(values))
 
 
 class _Code(CodeGenerator):
-    """Code that gets attributes and items, and calls methods, as Python does.
+    """Generates code that accesses attributes and items, and calls methods, as Python does.
 
-    Jinja tries an item where there is no attribute, and looks up what else a function wants to be
-    passed: that takes longer than all else that a template does.
+    Jinja falls back to an item if there is no attribute, and checks which extra arguments a
+    function wants: that takes longer than everything else a template does.
     """
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:  # noqa: N802 (Jinja's name)
@@ -65,7 +65,7 @@ class _Code(CodeGenerator):
 
 
 class _Environment(Environment):
-    """An environment whose templates know nothing but what each is given."""
+    """An environment whose templates see only the values that they are given."""
 
     code_generator_class = _Code
 
@@ -79,7 +79,7 @@ class _Environment(Environment):
         parent: str | None = None,
         globals: MutableMapping[str, Any] | None = None,  # noqa: A002
     ) -> Template:
-        """A template; of parts that nobody has, which runbooks try, it is known too."""
+        """Load a template, and remember which parts don't exist, since runbooks try all of them."""
         if name not in self._known:
             try:
                 self._known[name] = super().get_template(name, parent, globals)
@@ -90,14 +90,14 @@ class _Environment(Environment):
         return template
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        """The globals of a template: Jinja would chain them to its own, which none uses."""
+        """The globals of a template, without Jinja's own, which none uses."""
         return {} if d is None else d
 
 
 class _WithFragments(FileSystemLoader):
     """Loads templates with the fragments that they include already in place.
 
-    Jinja makes a context for every include. A fragment lies beside the folders, and sets no name.
+    Jinja creates a context for every include. A fragment is outside the folders, and sets no names.
     """
 
     _INCLUDE = r'(?m)^\{% include "([a-z]+\.j2)" %\}\n'
@@ -113,7 +113,7 @@ class _WithFragments(FileSystemLoader):
 
 
 class _CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates, kept where Python keeps compiled modules, and only if Python may too."""
+    """A cache of compiled templates beside Python's compiled modules, if Python may write those."""
 
     def load_bytecode(self, bucket: Bucket) -> None:
         if not sys.dont_write_bytecode:
@@ -126,7 +126,7 @@ class _CompiledTemplates(FileSystemBytecodeCache):
 
 
 class _PrecompiledTemplates(BaseLoader):
-    """Templates that a wheel has compiled: a module for those of each folder."""
+    """Loads the templates compiled into a wheel, one module per folder."""
 
     has_source_access = False
 
@@ -162,7 +162,7 @@ def _environment() -> Environment:
 def environment(
     kind: type[Environment] = _Environment, loader: BaseLoader | None = None, **more: Any
 ) -> Environment:
-    """What templates are printed with."""
+    """The environment that templates are rendered with."""
     made = kind(
         loader=loader or _WithFragments(TEMPLATES, encoding="utf-8"),
         undefined=StrictUndefined,

@@ -1,4 +1,4 @@
-"""A bundle in memory: every file's text, its mode, and what a change of it needs on the node."""
+"""A bundle in memory: every file's text, its mode, and how its changes are applied on the node."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -13,7 +13,7 @@ from generator.records import record
 class File:
     """One file of a bundle; `path` is relative to the bundle, with slashes.
 
-    A file that is carried may hold any bytes: those that are no UTF-8 are surrogates in its text.
+    A carried file may have any bytes: those that are not UTF-8 are surrogates in its text.
     """
 
     path: str
@@ -28,30 +28,30 @@ class File:
 
     @property
     def sha256(self) -> str:
-        """The checksum of the bytes, in hexadecimal."""
+        """The SHA-256 of the bytes, in hexadecimal."""
         return _sha256(self.text)
 
     @property
     def executable(self) -> bool:
-        """Whether the file is a script to run: all of a mode that git keeps."""
+        """Whether the file is executable, which is all of a mode that git keeps."""
         return bool(self.mode & 0o100)
 
 
 def encoded(text: str) -> bytes:
-    """The bytes of a text as they were read by `decoded`."""
+    """Encode text, restoring the bytes that `decoded` read."""
     return text.encode(errors="surrogateescape")
 
 
 def decoded(data: bytes) -> str:
-    """Any bytes as text, of which `encoded` makes the same bytes again."""
+    """Decode any bytes as text, which `encoded` turns into the same bytes again."""
     return data.decode(errors="surrogateescape")
 
 
-# Most texts are alike on all nodes, and a node has fewer files than that.
+# Most texts are the same on all nodes, and a node has fewer files than this.
 _encoded = lru_cache(maxsize=128)(encoded)
 
 
-# Of each text it is asked twice: a few hundred nodes after the first time in the manifest.
+# Each checksum is needed twice, in the node's list and, a few hundred nodes later, in the manifest.
 @lru_cache(maxsize=4096)
 def _sha256(text: str) -> str:
     return sha256(_encoded(text)).hexdigest()

@@ -1,4 +1,4 @@
-"""Writes a tree into a folder: all of it or nothing, and only what differs."""
+"""Writes a tree to a folder: all of it or nothing, and only the differences."""
 
 import contextlib
 import os
@@ -14,10 +14,10 @@ from generator.bundle.tree import File, Tree
 
 
 def write(tree: Tree, folder: Path, comparison: Comparison) -> None:
-    """Make the folder what the tree says, or leave it as it was; foreign files stay.
+    """Make the folder match the tree, or leave it as it was; foreign files are kept.
 
-    Everything is staged beside the folder first. A failure in the middle, an interrupt too, is
-    undone; what a kill leaves half written, the next call finishes. Raises OutputError.
+    Everything is staged beside the folder first. A failure or an interrupt halfway is rolled back;
+    what a kill leaves half written, the next call completes. Raises OutputError.
     """
     paths = [*comparison.changed, *(path for path in comparison.edited if path in tree)]
     if comparison.manifest_only:
@@ -45,7 +45,7 @@ def write(tree: Tree, folder: Path, comparison: Comparison) -> None:
 
 
 def _journal(tree: Tree, folder: Path, comparison: Comparison) -> Journal:
-    """The checksums that files may have until the folder is what the tree says."""
+    """The checksums that files may have until the folder matches the tree."""
     coming = {path: sha256(file.data).hexdigest() for path, file in tree.items()}
     edits = {path: sha256((folder / path).read_bytes()).hexdigest() for path in comparison.edited}
     return merged(comparison.known, coming, edits)
@@ -61,7 +61,7 @@ def _replace(moves: "_Moves", work: Stage, folder: Path, paths: list[str], gone:
 
 @contextlib.contextmanager
 def _exact_modes() -> Iterator[None]:
-    """The umask is the user's, the modes of a bundle are not."""
+    """Set a fixed umask: the user's own must not change the modes of a bundle."""
     mask = os.umask(0o022)
     try:
         yield
@@ -74,7 +74,8 @@ def _write_files(root: Path, files: list[File]) -> None:
     made: set[str] = set()
     for file in files:
         folder, _, _ = file.path.rpartition("/")
-        # A large bundle is thousands of small files and folders: a Path and a stream are dear.
+        # A large bundle has thousands of small files and folders: a Path and a stream each cost too
+        # much.
         for parent in () if folder in made else parents(file.path):
             if parent not in made:
                 os.mkdir(f"{root}/{parent}", mode=0o755)  # noqa: PTH102
@@ -89,7 +90,7 @@ def _write_files(root: Path, files: list[File]) -> None:
 
 
 class _Moves:
-    """Renames, and the folders made for them, that can be taken back."""
+    """Renames, and the folders created for them, that can be undone."""
 
     def __init__(self) -> None:
         self._back: list[Callable[[], object]] = []
@@ -109,7 +110,7 @@ class _Moves:
 
 @contextlib.contextmanager
 def _replacing(work: Stage, journal: Journal) -> Iterator[_Moves]:
-    """Moves that are taken back, all of them, where one fails; a journal speaks of them before."""
+    """Moves that are all undone if one fails; the journal is written before the first."""
     work.begin(journal)
     moves = _Moves()
     try:

@@ -1,4 +1,4 @@
-"""What the commands share that read captures and other people's files."""
+"""Shared by the commands that read captures and other people's files."""
 
 import re
 import sys
@@ -34,7 +34,7 @@ _NO_CAPTURE = "SG830"
 
 
 def found(inputs: Iterable[str], form: str) -> Found:
-    """All that the files say; ends the command at one that says nothing."""
+    """What all the files say; exits at the first one that has nothing to say."""
     given = []
     for one in inputs:
         node, equals, name = one.partition("=")
@@ -42,7 +42,7 @@ def found(inputs: Iterable[str], form: str) -> Found:
             node, name = "", one
         given.append(Input(node, name, _bytes(Path(name))))
     for file in given:
-        # Each alone first, so that a refusal names its file.
+        # Read one by one first, so that a refusal names its file.
         try:
             check(file)
         except CaptureError as error:
@@ -55,7 +55,7 @@ def found(inputs: Iterable[str], form: str) -> Found:
 
 
 def captures_of(paths: Iterable[Path], form: str) -> list[Capture]:
-    """The captures; ends the command at a file that is none."""
+    """The captures; exits at a file that isn't one."""
     taken: dict[str, Capture] = {}
     for path in paths:
         try:
@@ -68,7 +68,7 @@ def captures_of(paths: Iterable[Path], form: str) -> list[Capture]:
 
 
 def site_name(said: str | None, file: Path | None) -> str:
-    """The name of the site: as somebody says, or that of the file."""
+    """The name of the site: the one given, or else the file's."""
     name = said or (file.name.partition(".")[0] if file else "mine")
     if not re.fullmatch(LABEL, name):
         why = "can't be the name of a site: lower-case letters, digits and '-'"
@@ -86,7 +86,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _refuse(name: str, error: CaptureError, form: str) -> None:
-    """End the command with the finding."""
+    """Exit with the finding."""
     remark = Remark(_NO_CAPTURE, Severity.ERROR, error.why, error.advice, Place(name))
     if form in TEXTUAL:
         more = f"run 'sparkgen explain {_NO_CAPTURE}'"

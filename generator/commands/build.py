@@ -71,7 +71,7 @@ def command(
 
 
 def _refusals(plans: list[_Plan], force: bool, telling: bool) -> bool:
-    """Report what only `force` overwrites; return whether anything stands against writing."""
+    """Report what only `force` overwrites; return whether anything prevents writing."""
     newer = [drift.downgrade(p.found, p.folder, force) for p in plans if p.found.is_newer]
     if newer and not force:
         why = "--force builds them with this version"
@@ -122,7 +122,7 @@ def _summary(plan: _Plan) -> str:
 
 
 def _data(plans: list[_Plan], written: bool) -> dict[str, Any]:
-    """What a script is told: `written` is whether anything was; else it is what would have been."""
+    """The result for scripts; if `written` is false, it lists what would have been written."""
     return {"written": written, "sites": [_bundle(plan) for plan in plans]}
 
 

@@ -1,4 +1,4 @@
-"""How a command makes bundles and compares them with folders."""
+"""How commands render bundles and compare them with folders."""
 
 import contextlib
 import sys
@@ -22,7 +22,7 @@ MANY_NODES = 100
 
 
 def rendered(readings: Iterable[Reading]) -> list[tuple[Site, Tree]]:
-    """The bundles of the sites that are valid."""
+    """The bundles of the valid sites."""
     bundles = []
     for reading in readings:
         site = reading.site
@@ -33,13 +33,13 @@ def rendered(readings: Iterable[Reading]) -> list[tuple[Site, Tree]]:
 
 
 def compared(tree: Tree, folder: Path) -> Comparison:
-    """How a folder differs from its bundle; ends the command if it can't be read."""
+    """How a folder differs from its bundle; exits if it can't be read."""
     with disk():
         return compare(tree, folder)
 
 
 def refuse_interrupted(folders: Iterable[Path]) -> None:
-    """End the command if a build was interrupted in one of the folders."""
+    """Exit if a build was interrupted in one of the folders."""
     found = [folder for folder in folders if interrupted(folder) is not None]
     for folder in found:
         click.echo(drift.interrupted(folder), err=True)
@@ -49,7 +49,7 @@ def refuse_interrupted(folders: Iterable[Path]) -> None:
 
 @contextlib.contextmanager
 def disk() -> Iterator[None]:
-    """A folder that can't be read or written ends the command in one line."""
+    """Exit with one line if a folder can't be read or written."""
     try:
         yield
     except OutputError as error:
@@ -57,7 +57,7 @@ def disk() -> Iterator[None]:
 
 
 def _progress(site: Site) -> AbstractContextManager[Iterable[Node]]:
-    """The site's nodes, with a bar on a terminal where there are many."""
+    """The site's nodes, with a progress bar if there are many and this is a terminal."""
     if len(site.nodes) <= MANY_NODES or not sys.stderr.isatty():
         return contextlib.nullcontext(site.nodes)
     return click.progressbar(site.nodes, label=site.name, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a shell is offered when somebody presses Tab: sites, nodes, files of a bundle, rules."""
+"""Shell completion of sites, nodes, files of a bundle and rules."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,14 +23,14 @@ def sites(context: click.Context, parameter: click.Parameter, incomplete: str) -
 
 
 def outputs(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """Any file, behind the name of its node too; then folders."""
+    """Any file, also after `NODE=`; then folders."""
     node, equals, start = incomplete.rpartition("=")
     found = sorted(_entries(start, ("",)), key=lambda path: path.endswith("/"))
     return _items(f"{node}{equals}{path}" for path in found)
 
 
 def refs(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """Branches and tags of the repository that the shell is in."""
+    """Branches and tags of the repository in the current folder."""
     import subprocess
 
     words = ("git", "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags")
@@ -42,7 +42,7 @@ def refs(context: click.Context, parameter: click.Parameter, incomplete: str) ->
 
 
 def bundles(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """Folders with a manifest in them, and the folders on the way there."""
+    """Folders that contain a manifest, and the folders that lead to them."""
     return _items(
         path.rstrip("/") if Path(path, "MANIFEST.json").exists() else path
         for path in _entries(incomplete, ())
@@ -50,14 +50,14 @@ def bundles(context: click.Context, parameter: click.Parameter, incomplete: str)
 
 
 def nodes(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """The nodes of the site, if it is named before; nothing of a site that can't be read."""
+    """The nodes of the site named earlier on the line; none if it can't be read."""
     site = _named_site(context)
     names = [node.name for node in site.nodes] if site else []
     return _items(name for name in names if name.startswith(incomplete))
 
 
 def bundle_files(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """The files of the site's bundle, by themselves or below a folder of the bundle's name."""
+    """The files of the site's bundle, with or without the folder of the bundle before them."""
     from generator.bundle.render import render
 
     site = _named_site(context)
@@ -71,7 +71,7 @@ def bundle_files(context: click.Context, parameter: click.Parameter, incomplete:
 
 
 def rules(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """The ids of rules, each with what it says."""
+    """The ids of rules, each with its summary."""
     from click.shell_completion import CompletionItem
 
     from generator.reports.explain import explanations
@@ -97,7 +97,7 @@ def _items(values: Iterable[str]) -> Items:
 
 
 def _named_site(context: click.Context) -> "Site | None":
-    """The valid site that is named before: an option that wants its value leaves it in `args`."""
+    """The valid site named earlier; an option that lacks its value leaves the site in `args`."""
     from generator.pipeline import read_site
     from generator.sitefile.disk import beside, contents
 
@@ -111,7 +111,7 @@ def _named_site(context: click.Context) -> "Site | None":
 
 
 def _entries(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[str]:
-    """Folders, with a slash, and files that end so, whose path begins like the word."""
+    """Folders, with a slash, and files with these suffixes whose path begins with the word."""
     folder, _, start = incomplete.rpartition("/")
     prefix = incomplete[: len(incomplete) - len(start)]
     try:

@@ -84,7 +84,7 @@ def command(
 
 
 def _with_bundles(readings: list[Reading], out: Path, ref: str | None) -> list[Review]:
-    """The reviews of sites, and of the bundles that have lost theirs."""
+    """The reviews of sites, and of bundles whose sites are gone."""
     files = {reading.site.name: Path(reading.document.name) for reading in readings if reading.site}
     if ref is None:
         refuse_interrupted(out / name for name in files)
@@ -113,7 +113,7 @@ def _left_over(out: Path, name: str | None) -> str:
 
 
 def _bundle(reading: Reading, tree: Tree, end: End, name: str | None, ref: str | None) -> Before:
-    """The bundle of that name, and its site as far as git has it."""
+    """The bundle of that name, and its site if git has it."""
     assert reading.site
     folder = name or reading.site.name
     bundle = bundle_of(end.files(folder), tree)
@@ -123,7 +123,7 @@ def _bundle(reading: Reading, tree: Tree, end: End, name: str | None, ref: str |
 
 
 def _as_it_was(file: Path, bundle: Committed, ref: str | None) -> Reading | None:
-    """The site file that a bundle was built from, as git has it; None if it has another one."""
+    """The site file that a bundle was built from, according to git; None if git has another one."""
     try:
         _, raw = at_commit(file, ref or "HEAD")
     except HistoryError:
@@ -135,7 +135,7 @@ def _as_it_was(file: Path, bundle: Committed, ref: str | None) -> Reading | None
 
 
 def _facts(old: Reading | None, new: Reading) -> tuple[Site | None, tuple[str, ...]]:
-    """The site that there was, and what was changed in its file, as far as either is known."""
+    """The previous site, and what was changed in its file, as far as either is known."""
     if old is None or not isinstance(old.document.data, dict):
         return None, ()
     names = renamed_nodes(new.site, old.site) if new.site else {}
@@ -143,7 +143,7 @@ def _facts(old: Reading | None, new: Reading) -> tuple[Site | None, tuple[str, .
 
 
 def _built(reading: Reading, end: End, ref: str) -> Before:
-    """What the site file at the commit builds now, where no bundle of it was committed."""
+    """What the site file of the commit builds today, if no bundle of it was committed."""
     assert reading.site
     title, file = end.title(reading.site.name), Path(reading.document.name)
     _, raw = at_commit(file, ref)
@@ -161,7 +161,7 @@ def _with_site(reading: Reading, old: Reading, title: str) -> Review:
 
 
 def _as_built(reading: Reading, old: Reading, title: str) -> Before:
-    """A bundle names its site: that it is another one is not a difference."""
+    """The bundle of the other site under this site's name, which is not a difference to report."""
     assert reading.site
     assert old.site
     tree = render(replace(old.site, name=reading.site.name, file=reading.site.file), old.sha256)
@@ -171,7 +171,7 @@ def _as_built(reading: Reading, old: Reading, title: str) -> Before:
 
 @contextlib.contextmanager
 def _history() -> Iterator[None]:
-    """A commit that can't be had ends the command in one line."""
+    """Exit with one line if a commit can't be read."""
     try:
         yield
     except HistoryError as error:

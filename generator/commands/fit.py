@@ -26,9 +26,9 @@ from generator.records import record
 from generator.site.show import as_data
 
 _CHECKPOINTS = ("OTHER CHECKPOINT", "FORMAT", *FIGURES)
-# Errors that are about memory: the figures say more than they do.
+# Errors about memory: the printed figures say more than they do.
 _ABOUT_MEMORY = {"SG246", "SG520", "SG523"}
-# Counts of a node's memory differ by that much from start to start.
+# The memory that a node reports varies by this much from start to start.
 _SAME_GIB = 0.2
 _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibration: FILE}' names:"
 
@@ -79,7 +79,7 @@ def command(site: Path, compare: bool, form: str, log: Path | None, group: str |
 
 
 def _beside(log: Path, group: Group) -> None:
-    """Print what a log says beside a prediction, and what corrects it; exits 1 if far apart."""
+    """Print a log's figures next to the prediction, and the correction; exits 1 if far apart."""
     fit = group.assess()
     try:
         seen = measured(log.read_text(encoding="utf-8", errors="replace"))
@@ -109,7 +109,7 @@ def _beside(log: Path, group: Group) -> None:
 
 @record
 class _Assessed:
-    """How a group fits, and what else would; its name is empty where there are no groups."""
+    """How a group fits, and what else would; its name is empty on a site without groups."""
 
     group: str
     fit: Fit | None

@@ -33,7 +33,7 @@ def command(site: Path, write: bool) -> None:
 
 
 def _write(site: Path, done: Repair) -> None:
-    """Write the files that differ: the base first, of which the site file is made."""
+    """Write the files that differ, the base first, since the site file depends on it."""
     before = done.before.raw
     for file, raw in reversed([*done.after.raw.items()]):
         if raw != before[file]:
@@ -44,12 +44,12 @@ def _write(site: Path, done: Repair) -> None:
 
 
 def _applied(done: Repair) -> list[str]:
-    """A line for each finding that was settled, in the order of rounds."""
+    """One line for each finding that was fixed, in the order of the rounds."""
     return [f"applied: {_told(finding)}" for finding in done.fixed]
 
 
 def _left(done: Repair) -> list[str]:
-    """A line for each finding that stays: its readings are in its help."""
+    """One line for each finding that remains; its help has the possible meanings."""
     requested = [f"choose one: {_told(finding)}" for finding in done.requested]
     stuck = [f"to be changed by hand: {_told(finding)}" for finding in done.stuck]
     other = [f for f in done.after.findings if not f.proposals]

@@ -1,4 +1,4 @@
-"""The option of commands that are about one group of a site, and what it chooses."""
+"""The option of commands that deal with one group of a site, and the group it selects."""
 
 import click
 
@@ -13,7 +13,7 @@ GROUP = click.option(
 
 
 def chosen(declared: CompleteDeclaration, name: str | None) -> dict[str, Group]:
-    """The groups by name, or the one that is asked for; the one of a site without has no name."""
+    """The groups by name, or the requested one; on a site without groups the name is empty."""
     parts = declared.groups or (declared,)
     groups = {part.group: Group(part.nodes, part.model, part.engine) for part in parts}
     if name is None:

@@ -19,7 +19,7 @@ from generator.sitefile.disk import beside
 
 
 def _cables(context: click.Context, option: click.Parameter, said: tuple[str, ...]) -> list[Edge]:
-    """Both ends of each cable, written NODE:PORT=NODE:PORT."""
+    """Parse both ends of each cable, written NODE:PORT=NODE:PORT."""
     cables: list[Edge] = []
     for text in said:
         ends = re.fullmatch(r"([a-z0-9-]+):p([01])=([a-z0-9-]+):p([01])", text)

@@ -24,7 +24,7 @@ from generator.sitefile.json_schema import json_schema
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PORTS = {**{f"p{port}": (port,) for port in PORTS}, "both": PORTS}
-# As in the examples, or else beside the site file.
+# Relative to the site file: as in the examples, otherwise in the same folder.
 _SCHEMAS = ("../schemas/site.schema.json", "site.schema.json")
 
 
@@ -97,7 +97,7 @@ def command(
 
 
 def _request(said: dict[str, Any], surveys: dict[str, Survey], file: Path | None) -> Request:
-    """All that is to be known; what is said is no guess."""
+    """Everything needed to write the site file; what was given is not marked as a guess."""
     groups = _sizes(said["groups"])
     kind, nodes = said["kind"] or _kind_of(groups), said["nodes"] or sum(groups) or None
     if kind is None and nodes is None and not surveys:
@@ -123,7 +123,7 @@ def _request(said: dict[str, Any], surveys: dict[str, Survey], file: Path | None
 
 
 def _sizes(said: str | None) -> tuple[int, ...]:
-    """The sizes of the groups, none where nobody asks for groups."""
+    """The sizes of the groups; empty if no groups are requested."""
     words = said.split(",") if said is not None else []
     if not all(re.fullmatch(r" *[1-9][0-9]{0,2} *", word) for word in words):
         raise click.BadParameter(f"'{said}' is not a list of sizes: 2,2,1", param_hint="--groups")
@@ -131,14 +131,14 @@ def _sizes(said: str | None) -> tuple[int, ...]:
 
 
 def _kind_of(groups: tuple[int, ...]) -> str | None:
-    """What joins groups of these sizes, where nobody says so."""
+    """The topology that joins groups of these sizes, if none was given."""
     if not groups:
         return None
     return PAIRS if max(groups) == 2 else SWITCH
 
 
 def _grouped(groups: tuple[int, ...], kind: str, count: int) -> tuple[int, ...]:
-    """The groups of so many nodes; none where all serve together."""
+    """The groups of `count` nodes; empty if all serve together."""
     if not groups and TOPOLOGIES[kind].groups_alone:
         return (*(2 for _ in range(count // 2)), *(1 for _ in range(count % 2)))
     if groups and kind not in (PAIRS, SWITCH):
@@ -151,7 +151,7 @@ def _grouped(groups: tuple[int, ...], kind: str, count: int) -> tuple[int, ...]:
 
 
 def _tell(made: Starter, file: Path | None, refused: bool, quiet: bool) -> None:
-    """What came of it: the file, what fits, what was guessed, and what comes next."""
+    """Report the result: the file, what fits, what was guessed, and the next step."""
     tell(made.reading, made.reading.findings, strict=False)
     if refused:
         click.echo("nothing was written", err=True)
@@ -191,7 +191,7 @@ def _data(made: Starter, file: Path | None, refused: bool) -> dict[str, Any]:
 
 
 def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
-    """What the files say of each node, in the order in which the nodes are named first."""
+    """What the files say about each node, in the order in which the nodes are first named."""
     found: dict[str, Survey] = {}
     for output in outputs:
         name, equals, file = output.partition("=")
@@ -212,7 +212,7 @@ def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
 
 
 def _all(surveys: dict[str, Survey], kind: str | None, nodes: int | None) -> dict[str, Survey]:
-    """The nodes that were asked, and as many more as there are to be."""
+    """The surveyed nodes, and as many more as the site is to have."""
     count = nodes or max(len(surveys), TOPOLOGIES[kind].fewest if kind else 1)
     if len(surveys) > count:
         raise click.BadParameter(f"--from names {len(surveys)} nodes", param_hint="--nodes")
@@ -232,7 +232,7 @@ def _fitting(kind: str, count: int) -> None:
 
 
 def _ask(said: dict[str, Any], surveys: dict[str, Survey], name: str) -> None:
-    """Ask for all that is not said, offering what would be taken, on standard error."""
+    """Ask on standard error for everything that was not given, offering the defaults."""
     if said["kind"] is None:
         for kind, topology in TOPOLOGIES.items():
             click.echo(f"  {kind:<7} {topology.meaning}", err=True)
@@ -257,7 +257,7 @@ def _ask(said: dict[str, Any], surveys: dict[str, Survey], name: str) -> None:
 
 
 def _asks_port(topology: TopologyKind, surveys: dict[str, Survey]) -> bool:
-    """Whether a port is to be chosen, and no node told which of its own has a link."""
+    """Whether to ask for a port: the topology needs one, and no survey shows which has a link."""
     return topology.plugged_alike and not any(found.linked for found in surveys.values())
 
 
@@ -266,7 +266,7 @@ def _answer(question: str, usual: str | None, choice: Any) -> Any:
 
 
 def _checked(name: str | None, file: Path | None) -> str:
-    """The name that is said, or else that of the file, if a site can be called so."""
+    """The given name, or else the file's, if that is a valid name for a site."""
     found = name or _name(file)
     if _LABEL.fullmatch(found):
         return found
@@ -281,13 +281,13 @@ def _name(file: Path | None) -> str:
 
 
 def _schema(file: Path | None) -> str:
-    """Where the JSON Schema lies: as for the examples if it is there, or else beside the file."""
+    """The path of the JSON Schema: as in the examples if it exists, otherwise beside the file."""
     beside = file.parent if file else Path("sites")
     return next((path for path in _SCHEMAS if (beside / path).exists()), _SCHEMAS[-1])
 
 
 def _write(file: Path, made: Starter) -> None:
-    """Write the file, and beside it the schema that editors complete and check by."""
+    """Write the file, and beside it the schema with which editors complete and validate it."""
     schema = file.parent / _SCHEMAS[-1]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

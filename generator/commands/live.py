@@ -1,4 +1,4 @@
-"""What `check --live` does: captured nodes beside the bundle of their site."""
+"""The implementation of `check --live`: captured nodes compared with the bundle of their site."""
 
 import sys
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _ARCHIVES = (".tar.gz", ".tgz")
 
 
 def divided(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Sites and captures, which are told apart by their names."""
+    """Sites and captures, told apart by their names."""
     captures = [path for path in paths if path.name.endswith(_ARCHIVES)]
     sites = [path for path in paths if path not in captures]
     if not captures:
@@ -30,7 +30,7 @@ def divided(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
-    """Report how nodes differ from what their site says, and end with that."""
+    """Report how nodes differ from their site, and exit with the status for that."""
     sites, archives = divided(paths)
     (reading,) = read_valid(sites, form=form)
     captures = captures_of(archives, form)

@@ -48,7 +48,7 @@ def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> N
 
 
 def _as_written(declared: CompleteDeclaration, lock: Lock | None) -> CompleteDeclaration:
-    """The site without what the lock before makes of it."""
+    """The declared site without the effects of its previous lock."""
     groups = tuple(_as_written(group, lock) for group in declared.groups)
     image = declared.engine.image.partition("@")[0]
     known = lock.image(image) if lock else None

@@ -63,7 +63,7 @@ def _total_size(path: Path) -> object:
 
 
 def _source(path: Path, config: object) -> str:
-    """The model's id, by its folder in a Hugging Face cache or by the file itself."""
+    """The model's id, from its folder in a Hugging Face cache or from the file itself."""
     for part in reversed(path.absolute().parts):
         if cached := re.fullmatch(r"models--([^-].*?)--(.+)", part):
             return f"{cached[1]}/{cached[2]}"

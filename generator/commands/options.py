@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, and the exit statuses."""
+"""Arguments and options that several commands share, and the exit statuses."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import click
 from generator.commands import completion
 
 DRIFT, INVALID, ENVIRONMENT = 1, 3, 4
-# As a word of the command line, and as what it says stands in a finding.
+# The argument on the command line, and how findings refer to its content.
 STDIN, STDIN_NAME = Path("-"), "<stdin>"
 
 FOLDER, OUT_FOLDER = Path("sites"), Path("out")
@@ -20,7 +20,7 @@ NO_SITE = "name a site, or run it where there are sites/*.yaml"
 
 
 def _stored(context: click.Context, parameter: click.Parameter, sites: Any) -> Any:
-    """The sites that are named, none of which is standard input."""
+    """The given sites, none of which may be standard input."""
     if STDIN in (sites if isinstance(sites, tuple) else (sites,)):
         raise click.UsageError(
             "name a file: only validate, fit, show and diagram read standard input"
@@ -31,7 +31,7 @@ def _stored(context: click.Context, parameter: click.Parameter, sites: Any) -> A
 def _or_what_is_left(
     context: click.Context, parameter: click.Parameter, sites: tuple[Path, ...]
 ) -> Any:
-    """The same, or none where there are but bundles, whose sites are gone."""
+    """The same, or an empty list if there are only bundles left, whose sites are gone."""
     _stored(context, parameter, sites)
     is_any = sites or any(FOLDER.glob("*.yaml"))
     out = Path(context.params.get("out") or OUT_FOLDER)
@@ -39,7 +39,7 @@ def _or_what_is_left(
 
 
 def _or_all(context: click.Context, parameter: click.Parameter, sites: tuple[Path, ...]) -> Any:
-    """The sites that are named, or else all there are; a lock or base is no site of its own."""
+    """The given sites, or else all in `sites/`; locks and bases are not sites of their own."""
     if context.resilient_parsing:
         return sites
     stored = (path for path in sorted(FOLDER.glob("*.yaml")) if not path.name.startswith("."))
@@ -52,7 +52,7 @@ def _or_all(context: click.Context, parameter: click.Parameter, sites: tuple[Pat
 
 
 def _bases(site: Path) -> Iterator[str]:
-    """The base that a site file names in a line of its own; none where it can't be read."""
+    """The base that a site file names on a line of its own; none if it can't be read."""
     try:
         text = site.read_bytes() if site.is_file() else b""
     except OSError:
@@ -84,10 +84,10 @@ def _site(callback: Callable[..., Any] | None) -> Callable[..., Any]:
     )
 
 
-# Without any, sites/*.yaml. Where nothing is written beside a site, '-' is standard input.
+# Defaults to sites/*.yaml. Commands that write nothing beside a site accept '-' for standard input.
 SITES = _sites(_stored_or_all)
 SITES_OR_STDIN = _sites(_or_all)
-# For what speaks of bundles too that have lost their sites.
+# For commands that also deal with bundles whose sites are gone.
 SITES_OR_BUNDLES = _sites(_or_what_is_left)
 SITE = _site(_stored)
 SITE_OR_STDIN = _site(None)
@@ -99,7 +99,7 @@ FORM = click.option(
     show_default=True,
     help="Text goes to standard error, findings in other formats to standard output.",
 )
-# For commands whose result is no list of findings.
+# For commands whose result is not a list of findings.
 DATA_FORM = click.option(
     "--format",
     "form",

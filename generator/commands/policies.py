@@ -1,4 +1,4 @@
-"""How a command finds the policy of a repository."""
+"""How commands find the policy of a repository."""
 
 import sys
 from pathlib import Path
@@ -20,16 +20,16 @@ POLICY = click.option(
 
 
 def policy_of(site: Path, given: Path | None, form: str) -> Policy | None:
-    """The policy that is named, or that of the site's repository, if it has one.
+    """The given policy, or that of the site's repository, if it has one.
 
-    Ends the command if it can't be read, or is none.
+    Exits if it can't be read or is not a valid policy.
     """
     found = given or beside(site)
     return _read(found, form) if found else None
 
 
 def beside(site: Path) -> Path | None:
-    """The policy beside the folder `sites` that a site file is in, or else beside the file."""
+    """The policy beside the folder `sites` that contains a site file, or else beside the file."""
     folder = Path() if site == STDIN else site.parent
     if folder.absolute().name == FOLDER.name:
         folder = folder.parent if folder.name == FOLDER.name else folder / ".."
@@ -38,7 +38,7 @@ def beside(site: Path) -> Path | None:
 
 
 def sound_policy_of(site: Path) -> Policy | None:
-    """The policy of the site's repository, for a program that goes on where that can't be read."""
+    """The policy of the site's repository, for a program that continues if it can't be read."""
     found = beside(site)
     try:
         return read_policy(str(found), found.read_bytes())[2] if found else None

@@ -82,13 +82,13 @@ def _why(reading: Reading, site: Site, place: str, form: str) -> None:
 
 
 def _place(text: str) -> tuple[str, int | None]:
-    """A file, and the number of a line if one is given."""
+    """A file, and a line number if one is given."""
     name, colon, number = text.rpartition(":")
     return (name, int(number)) if colon and number.isdecimal() else (text, None)
 
 
 def _path(site: Site, bundle: Tree, name: str) -> str:
-    """The path in the bundle, of which the folder of the bundle may be a part."""
+    """The path in the bundle, given with or without the bundle's folder."""
     parts = PurePosixPath(name).parts
     for start in range(len(parts)):
         path = "/".join(parts[start:])

@@ -1,4 +1,4 @@
-"""How a command reads sites, reports findings, and exits where it cannot go on."""
+"""How commands read sites, report findings, and exit if they cannot continue."""
 
 import os
 import sys
@@ -20,23 +20,23 @@ from generator.site import Site
 from generator.sitefile.disk import beside, contents
 from generator.sitefile.source import MAX_BYTES
 
-# GitHub shows no more than ten annotations per step: the rest is to be read in the log.
+# GitHub shows at most ten annotations per step; the log has the rest as text.
 TEXTUAL = ("text", "github")
 
 
 def no_policy(path: Path) -> Policy | None:
-    """What commands go by that only look."""
+    """The policy of commands that only look."""
     return None
 
 
 def read(path: Path, policy: Policy | None = None) -> Reading:
-    """What a site file says; ends the command if it can't be read."""
+    """Read a site file; exits if it can't be read."""
     name = STDIN_NAME if path == STDIN else str(path)
     return read_site(name, content(path), beside(path), policy)
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a site file; ends the command if it can't be read."""
+    """The bytes of a site file; exits if it can't be read."""
     if path == STDIN:
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     try:
@@ -52,11 +52,11 @@ def read_valid(
     rest: Mapping[str, Any] = MappingProxyType({}),
     policy: Callable[[Path], Policy | None] = no_policy,
 ) -> list[Reading]:
-    """The readings of sites without errors; ends the command if one has any.
+    """Read sites that have no errors; exits if one has any.
 
-    A file that is named twice is read once. `strict` takes warnings for errors too, before bundles
-    are written. `rest` is what JSON has beside the findings if the command ends here, and `policy`
-    finds that of a site's repository.
+    A file that is named twice is read once. `strict` treats warnings as errors, so that no bundle
+    is written. `rest` is what the JSON output has besides the findings if the command exits here,
+    and `policy` finds the policy of a site's repository.
     """
     readings = [read(path, policy(path)) for path in distinct(paths)]
     faulty = [tell(reading, reading.findings, strict, form) for reading in readings]
@@ -81,7 +81,7 @@ def read_valid(
 
 
 def distinct(paths: Iterable[Path]) -> list[Path]:
-    """Each file once, by the name that it was given first."""
+    """Each file once, under the name that was given first."""
     once: dict[str, Path] = {}
     for path in paths:
         once.setdefault(os.path.realpath(path), path)
@@ -89,20 +89,20 @@ def distinct(paths: Iterable[Path]) -> list[Path]:
 
 
 def one_valid(path: Path) -> Site:
-    """The site of a file without errors; ends the command if it has any."""
+    """The site of a file without errors; exits if it has any."""
     (reading,) = read_valid([path])
     assert reading.site
     return reading.site
 
 
 def refuse(reading: Reading) -> NoReturn:
-    """End the command with all that is wrong with a site."""
+    """Exit after reporting all findings about a site."""
     tell(reading, reading.findings, strict=False)
     sys.exit(INVALID)
 
 
 def tell(reading: Reading, findings: Sequence[Finding], strict: bool, form: str = "text") -> bool:
-    """Print findings on standard error, and say whether they stop the command."""
+    """Print findings on standard error, and return whether they stop the command."""
     if form in TEXTUAL:
         shown = text(reading.document, findings, color_of(sys.stderr), strict)
         click.echo(shown, nl=False, err=True)
@@ -116,9 +116,9 @@ def publish(
     more: Iterable[Remark] = (),
     rest: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Print all findings on standard output, unless they were printed as text alone.
+    """Print all findings on standard output, unless text alone was printed.
 
-    `rest` is what JSON has beside them.
+    `rest` is what the JSON output has besides the findings.
     """
     if form == "text":
         return
@@ -131,7 +131,7 @@ def publish(
 
 
 def _remarks(reading: Reading, findings: Sequence[Finding], form: str) -> list[Remark]:
-    """The findings with their places and, where the form has room for them, changes of text."""
+    """The findings with their places and, if the format has room for them, text edits."""
     found = remarks(reading.document, findings)
     if form != "sarif":
         return found
@@ -146,16 +146,16 @@ def _remarks(reading: Reading, findings: Sequence[Finding], form: str) -> list[R
 
 
 def color_of(stream: TextIO) -> bool:
-    """Whether a stream is a terminal, or colors are forced, and nobody has ruled them out.
+    """Whether to color a stream: it is a terminal or colors are forced, and nothing disables them.
 
-    Source: no-color.org and force-color.org, where any value counts that is not empty.
+    Source: no-color.org and force-color.org, where any non-empty value counts.
     """
     wanted = stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
     return wanted and not os.environ.get("NO_COLOR")
 
 
 def width_of(stream: TextIO) -> int | None:
-    """The columns of a terminal; None for a file or a pipe, which take any width."""
+    """The width of a terminal in columns; None for a file or a pipe, which have no limit."""
     if not stream.isatty():
         return None
     from shutil import get_terminal_size
@@ -164,7 +164,7 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def fail(message: str) -> NoReturn:
-    """End the command in one line: a file or folder can't be had."""
+    """Exit with one line: a file or folder can't be used."""
     click.echo(f"sparkgen: {message}", err=True)
     sys.exit(ENVIRONMENT)
 

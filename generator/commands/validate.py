@@ -27,7 +27,7 @@ def command(
     found = []
     faulty = False
     paths = distinct(sites)
-    # All are read before the first is told of: one that can't be read ends the command.
+    # All are read before the first is reported: one that can't be read ends the command.
     policies = [policy_of(path, policy_file, form) for path in paths]
     readings = [read(path, own) for path, own in zip(paths, policies, strict=True)]
     for reading, policy in zip(readings, policies, strict=True):

@@ -25,7 +25,7 @@ _STATUSES = {"ok": "ok", "FAIL": "failed", "missing": "missing", "-": "nothing"}
 
 @record
 class _Result:
-    """How a check went: the word that its line begins with, and what there is to say."""
+    """How a check went: the word that its line begins with, and the details."""
 
     check: str
     status: str
@@ -96,7 +96,7 @@ def _lines(result: _Result, quiet: bool) -> Iterator[str]:
 
 
 def _data(results: Mapping[str, list[_Result]], valid: bool) -> dict[str, Any]:
-    """The same for a script; the format is stable: keys are added, never renamed or removed."""
+    """The same for scripts; the format is stable: keys are added, never renamed or removed."""
     bundles = [
         {"bundle": path, "checks": [_plain(result) for result in found]}
         for path, found in results.items()

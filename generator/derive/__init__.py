@@ -34,10 +34,10 @@ from generator.sitefile.declaration import (
     Topology,
 )
 
-# NVIDIA's own threshold for a healthy cable.
+# NVIDIA's threshold for a healthy cable.
 LINK_GBIT_S = 184
-# Of a half both ways at once: a healthy one has 213, a degraded one 119 or 26, and no error counts
-# it (measured by a fleet of eight in a ring).
+# One half, both ways at once: a healthy one has 213, a degraded one 119 or 26, and no error counter
+# shows it (measured on a ring of eight).
 HALF_GBIT_S = 190
 TEST_NCCL = "2.30.7"
 
@@ -48,9 +48,9 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
     if not declared.groups:
         return _site(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)
-    # Of those that take turns one is on a node at a time.
+    # Of groups that take turns, one at a time is on a node.
     serving = Counter(n.name for group in declared.groups if group.is_active for n in group.nodes)
-    # What each group has of its own.
+    # Services that each group has for itself.
     own = {name: service for name, service in beside.items() if service.IS_OF_GROUPS}
     groups = tuple(
         _site(group, file, own, beside, _Place(group.group, earlier, configured, shares, held))
@@ -63,9 +63,9 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
 
 @record
 class _Place:
-    """A group among others: its name, those before it on its nodes, whose nccl.conf is where.
+    """A group among others: its name, the groups before it on its nodes, and the nccl.conf of each.
 
-    `held` is the largest share of one of its nodes that the others and the system may hold.
+    `held` is the largest share that the other groups and the system may hold on any of its nodes.
     """
 
     group: str = ""
@@ -75,17 +75,17 @@ class _Place:
     held: float = 0.0
 
     def has_nccl_conf(self, node: str) -> bool:
-        """Whether the node's nccl.conf is about this group."""
+        """Whether the node's nccl.conf is for this group."""
         return self.configured.get(node, self.group) == self.group
 
 
 def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
-    """The size of the KV cache for an engine that is not alone on its node.
+    """The size of the KV cache for an engine that shares its node.
 
-    By its share alone an engine sizes it by what the others hold at that moment. The share is
-    written all the same: the engine does not start unless so much is free (vLLM,
-    vllm/v1/worker/utils.py, `request_memory`). SGLang's cache is bounded in tokens, as many as
-    there is room for by its share.
+    With a share alone, an engine sizes its cache by what the others hold at that moment. The share
+    is written anyway: the engine doesn't start unless that much is free (vLLM,
+    vllm/v1/worker/utils.py, `request_memory`). SGLang's cache is limited in tokens, to as many as
+    its share has room for.
     """
     traits, memory = ENGINE_TRAITS[declared.engine.name], declared.memory
     if traits.tokens_flag and memory and memory.pool_tokens:
@@ -102,10 +102,10 @@ _MIB_IN_GIB = 1024
 
 
 def _held_by_others(group: CompleteDeclaration, groups: Sequence[CompleteDeclaration]) -> float:
-    """The largest share of one of its nodes that others and the system may hold; 0 if it is alone.
+    """The largest share of any of its nodes that others and the system may hold; 0 if it is alone.
 
-    All others count, whichever was started first, and of those that take turns the one that holds
-    most.
+    All others count, in whatever order they were started; of those that take turns, the one that
+    holds the most.
     """
     names = {node.name for node in group.nodes}
     most: dict[str, dict[str, float]] = {name: {} for name in names}
@@ -126,7 +126,7 @@ def _held_by_others(group: CompleteDeclaration, groups: Sequence[CompleteDeclara
 
 
 def _configured(groups: Sequence[CompleteDeclaration]) -> Mapping[str, str]:
-    """The group of each node that its nccl.conf is about: of several the one of most nodes."""
+    """The group that each node's nccl.conf is for: of several, the one with the most nodes."""
     found: dict[str, CompleteDeclaration] = {}
     for group in groups:
         for node in group.nodes:
@@ -139,7 +139,7 @@ def _configured(groups: Sequence[CompleteDeclaration]) -> Mapping[str, str]:
 def _with_earlier(
     groups: Sequence[CompleteDeclaration],
 ) -> Iterator[tuple[CompleteDeclaration, Mapping[str, Words]]]:
-    """Each group, and those before it in the list on each of its nodes that may run beside it."""
+    """Each group, with the earlier groups in the list that may run beside it on each node."""
     known: dict[str, Words] = {}
     for group in groups:
         turns = group.alternatives
@@ -158,7 +158,7 @@ def _with_earlier(
 def _whole(
     declared: CompleteDeclaration, groups: Sequence[Site], beside: Mapping[str, Service]
 ) -> Site:
-    """A site of groups: its machines with all of their ports."""
+    """A site of groups: its machines, with all of their ports."""
     fabric, topology = declared.fabric, declared.topology
     hosts = _hosts(declared.nodes, fabric)
     ways = _routes(topology, declared.nodes, fabric)
@@ -207,7 +207,7 @@ def _site(
     beside: Mapping[str, Service],
     place: _Place,
 ) -> Site:
-    """A site of one engine, or what is one: a group, which leaves most services to the whole."""
+    """A site of one engine, or a group in that form; most services belong to the whole site."""
     identity, topology, fabric = declared.identity, declared.topology, declared.fabric
     return Site(
         name=identity.name,
@@ -240,9 +240,9 @@ def _uplinks(topology: Topology) -> tuple[Port, ...]:
 
 
 def _test_nccl(engine: DeclaredEngine) -> str:
-    """The release that the bandwidth test is built with; a patched build is in no repository.
+    """The release that the bandwidth test is built with; no repository has a patched build.
 
-    NCCL's tags have the number of the package behind the version: v2.30.7-1.
+    NCCL's tags append the package revision to the version: v2.30.7-1.
     """
     release = TEST_NCCL if engine.nccl_patched else engine.nccl or TEST_NCCL
     return release if "-" in release else f"{release}-1"
@@ -334,7 +334,7 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
 
 
 def _is_behind_proxy(beside: Mapping[str, Service], head: DeclaredNode) -> bool:
-    """Whether clients meet the proxy, or the gateway, on the node that the API is on."""
+    """Whether the proxy or the gateway is between clients and the API, on the API's node."""
     if PROXY not in beside:
         return False
     from generator.services.proxy import Proxy
@@ -346,7 +346,7 @@ def _is_behind_proxy(beside: Mapping[str, Service], head: DeclaredNode) -> bool:
 def _routes(
     topology: Topology, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Mapping[str, tuple[Route, ...]]:
-    """The routes of each node, none where the site asks for none."""
+    """The routes of each node, empty if the site requests none."""
     if not topology.routes:
         return {}
     cabled = {name for pair in fabric.pairs for name in pair}
@@ -357,7 +357,7 @@ def _routes(
 def _hosts(
     nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Callable[[Sequence[FabricInterface], Sequence[Route]], tuple[HostEntry, ...]]:
-    """Names and addresses that a node can reach; nodes on the same subnets share one list."""
+    """The names and addresses that a node can reach; nodes on the same subnets share one list."""
     management = tuple(
         (str(node.management.address.ip), node.name) for node in nodes if node.management
     )

@@ -1,4 +1,4 @@
-"""What Docker is told on a node: the same for the Compose file and for a start by hand."""
+"""The options of Docker on a node, shared by the Compose file and a manual start."""
 
 from collections.abc import Iterator, Mapping
 
@@ -27,23 +27,23 @@ CONTAINER_ENV = "/etc/sparkgen/container.env"
 # A cap, not a reservation; shared memory of 64 GB has been reported to wedge unified-memory hosts.
 SHM_GIB = 16
 
-# RDMA pins the memory that it works on, which takes the capability and has no bound.
+# RDMA pins the memory that it uses, which takes the capability and no memlock limit.
 _RDMA = ("/dev/infiniband",)
 CAPABILITIES = ("IPC_LOCK",)
 SECURITY_OPTIONS = ("no-new-privileges:true",)
 ULIMITS = {"memlock": -1, "stack": 64 << 20, "nofile": 1 << 20}
 LOG_SIZE, LOG_FILES = "50m", 5
 
-# A large model takes up to fifteen minutes to load. A node waits ten for cables and peers, which
-# covers the boot of the others, and five starts that all fail late end within their interval.
+# A large model takes up to fifteen minutes to load. A node waits ten minutes for cables and peers,
+# enough for the others to boot, and five starts that all fail late end within their interval.
 _TIMES = Times(fabric=600, join=900, load=1200, start=780, step=300, stop=120, restart=30, burst=5)
-# How long vLLM's head waits for a step of the ranks before it ends itself (vllm/envs.py).
+# How long vLLM's head waits for a step of the ranks before it exits (vllm/envs.py).
 _STEP = "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"
 STOP_SECONDS = 60
 
 
 def times(env: Mapping[str, str]) -> Times:
-    """How long things take, with what a site says of it."""
+    """The time limits, including those that the site sets itself."""
     own = env.get(_STEP, "")
     return replace(_TIMES, step=int(own)) if own.isdecimal() and own.isascii() else _TIMES
 
@@ -63,9 +63,9 @@ def container(
     group: str = "",
     has_nccl_conf: bool = True,
 ) -> Container:
-    """The container of a rank; `hub` is the node's Hugging Face cache, `files` what it reads.
+    """The container of a rank; `hub` is the node's Hugging Face cache, `files` are the engine's.
 
-    `has_nccl_conf`: the node's nccl.conf is for this engine, and not for another one on it.
+    `has_nccl_conf`: the node's nccl.conf is for this engine, not for another one on the node.
     """
     module = ENGINES[engine.name]
     first = (*_handed_over(rank, engine), *(("bash", prepare) if prepare else ()))
@@ -94,7 +94,7 @@ def container(
 
 
 def _shared_gib(model: Model) -> int:
-    """VLLM's buffer of a KV cache on disk is a file there."""
+    """Shared memory also holds the file that buffers vLLM's KV cache on disk."""
     return SHM_GIB + (model.kv_offload.buffer_gib if model.kv_offload else 0)
 
 
@@ -108,7 +108,7 @@ def _mounts(
     has_nccl_conf: bool,
 ) -> Iterator[Mount]:
     for path in ENGINES[engine.name].reads(rank, model, hub):
-        # Where nothing is downloaded there may be no cache.
+        # If nothing is downloaded, the cache may not exist.
         is_spare = path == hub and not model.downloads
         own = model_path if model_path and path == model.source else path
         yield Mount(own, read_only=True, inside=path, may_be_made=is_spare)
@@ -125,7 +125,7 @@ def _mounts(
     if _handed_over(rank, engine):
         yield _generated(SECRETS_SCRIPT)
     if engine.secrets and engine.is_slurm_job:
-        # Slurm's user has the file of secrets for the job, and nothing of it shows.
+        # The Slurm job has the user's file of secrets, and nothing shows its values.
         yield _generated(SECRETS_ENV)
     elif engine.secrets:
         prepared = given_secrets(group)
@@ -135,7 +135,7 @@ def _mounts(
 
 
 def _handed_over(rank: Rank, engine: Engine) -> Words:
-    """What hands the engine its secrets, where no script of its own does."""
+    """What passes secrets to the engine, if no script of its own does."""
     own = ENGINES[engine.name].scripts(rank, engine)
     return ("bash", SECRETS_SCRIPT) if engine.secrets and SECRETS_SCRIPT not in own else ()
 
@@ -145,7 +145,7 @@ def _generated(path: str) -> Mount:
 
 
 def _is_asked(rank: Rank, engine: Engine) -> bool:
-    """Whether Docker asks the rank if it serves: the head, unless another runs the container."""
+    """Whether Docker checks the rank's health: the head's, unless Slurm runs the container."""
     return rank.is_head and not engine.is_slurm_job
 
 
@@ -158,8 +158,8 @@ def _health(engine: Engine) -> Health:
         generates=module.HEALTH_GENERATES,
         test=("CMD", *(("bash", SECRETS_SCRIPT) if asks_with_key else ()), *module.HEALTH),
         start_seconds=_TIMES.load,
-        # A dead rank shows within a minute: one pause and one question that gets no answer. That
-        # leaves a busy engine as long as possible for the one token.
+        # A dead rank is noticed within a minute: one interval and one probe without an answer. That
+        # gives a busy engine as long as possible to return a single token.
         interval_seconds=15,
         answer_seconds=40,
         timeout_seconds=44,

@@ -1,6 +1,6 @@
-"""The environment of a node: which interface, address and RoCE device each program is told.
+"""The environment of a node: the interface, address and RoCE device that each program gets.
 
-Every value is the node's own, from the same fabric that netplan is written from.
+Every value is the node's own, from the same fabric as its netplan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from generator.sitefile.text_types import PLAIN_VALUE
 
 CONTROL_PLANE = "control plane"
 
-# What the engine writes, kept over restarts; outside the container each user has folders of
+# What the engine writes is kept across restarts; outside the container each user has folders of
 # their own.
 ENGINE_CACHE = "/var/cache/sparkgen"
 NCCL_CONF = "/etc/nccl.conf"
@@ -34,7 +34,7 @@ _CONTROL = Origin(
     "control traffic takes the management network on a ring, else the fabric's first half",
 )
 _CACHED = Origin("", "caches are kept over restarts")
-# Of the variables that are derived here; what a topology, a service or an engine adds it declares.
+# For the variables derived here; topologies, services and engines declare those that they add.
 ORIGINS: Mapping[str, Origin] = {
     "NCCL_NET": Origin("cabling", "fail, rather than fall back to sockets in silence"),
     "NCCL_IB_DISABLE": Origin("cabling", "RDMA is on where there is a fabric"),
@@ -62,7 +62,7 @@ ORIGINS: Mapping[str, Origin] = {
 
 
 def engine_origins(engine: str) -> Mapping[str, Origin]:
-    """The same of the caches of an engine, and of its KV cache on disk."""
+    """The same for an engine's caches, and for its KV cache on disk."""
     module = ENGINES[engine]
     stores = (KvOffload("/srv/kv", 1, 1, connector) for connector in module.OFFLOAD)
     return {
@@ -84,8 +84,8 @@ def derived(
 ) -> list[Variables]:
     """A rank's environment before the site file's own values.
 
-    `hub` is the Hugging Face cache, None where the engine is given a file in place of it;
-    `of_services` are the NCCL variables of the services beside the engine.
+    `hub` is the Hugging Face cache, None if the engine reads a file instead; `of_services` are the
+    NCCL variables of the site's services.
     """
     own = ENGINES[engine.name].environment(rank, engine)
     groups = [
@@ -110,7 +110,7 @@ def derived(
 
 
 def _folders(hub: str | None, engine: Engine, has_vocabularies: bool) -> Mapping[str, str]:
-    """The cache of models is mounted read-only and nothing is fetched; all else has its own."""
+    """The models' cache is mounted read-only and nothing is downloaded; others are separate."""
     models = {} if hub is None else {"HF_HUB_CACHE": f"{hub}/hub"}
     if hub is not None and has_vocabularies:
         models[VARIABLE] = f"{hub}/tiktoken"
@@ -118,7 +118,7 @@ def _folders(hub: str | None, engine: Engine, has_vocabularies: bool) -> Mapping
 
 
 def caches(engine: Engine) -> dict[str, str]:
-    """Folders of what the engine keeps over restarts, by the variable that names each."""
+    """The folders that the engine keeps across restarts, by the variable that names each."""
     names = {**CACHES, **ENGINES[engine.name].CACHES}
     return {variable: f"{ENGINE_CACHE}/{name}" for variable, name in names.items()}
 
@@ -130,11 +130,11 @@ def nccl(
     control: ControlPlane,
     of_services: Mapping[str, str] = {},
 ) -> dict[str, str]:
-    """NCCL's settings on a node, for nccl.conf and the container alike.
+    """NCCL's settings on a node, both for nccl.conf and the container.
 
-    `NCCL_NET=IB` makes NCCL fail where it would fall back to sockets in silence. A leading `=`
+    `NCCL_NET=IB` makes NCCL fail where it would silently fall back to sockets. A leading `=`
     matches names exactly; without it they are prefixes (NCCL, src/misc/socket.cc and
-    src/transport/net_ib). The GID index is left alone: it differs between nodes and moves.
+    src/transport/net_ib). The GID index is left alone: it differs between nodes and changes.
     """
     if not interfaces:
         return {"NCCL_IB_DISABLE": "1"}
@@ -150,7 +150,7 @@ def nccl(
 
 
 def control_plane(control: ControlPlane, head: IPv4Address) -> dict[str, str]:
-    """The same interface for Gloo, PyTorch, UCX and Open MPI; only NCCL knows the leading `=`."""
+    """The same interface for Gloo, PyTorch, UCX and Open MPI; only NCCL has the leading `=`."""
     return {
         "GLOO_SOCKET_IFNAME": control.interface,
         "TP_SOCKET_IFNAME": control.interface,
@@ -161,12 +161,12 @@ def control_plane(control: ControlPlane, head: IPv4Address) -> dict[str, str]:
 
 
 def login_part(groups: Sequence[Variables]) -> dict[str, str]:
-    """What of an environment jobs are told that a person starts by hand: the control plane."""
+    """The part of an environment for jobs that a person starts by hand: the control plane."""
     return next((dict(group.values) for group in groups if group.title == CONTROL_PLANE), {})
 
 
 def nccl_part(groups: Sequence[Variables]) -> dict[str, str]:
-    """What of an environment NCCL reads, which is what nccl.conf says."""
+    """The part of an environment that NCCL reads, which is the content of nccl.conf."""
     return {
         name: value
         for group in groups
@@ -176,7 +176,7 @@ def nccl_part(groups: Sequence[Variables]) -> dict[str, str]:
 
 
 def with_overrides(groups: Sequence[Variables], own: Mapping[str, str]) -> tuple[Variables, ...]:
-    """The groups with the site's own values: in place where a name is derived, else at the end."""
+    """The groups with the site's own values: in place of derived ones, otherwise at the end."""
     if not own:
         return tuple(groups)
     derived = {name for group in groups for name in group.values}
@@ -188,20 +188,20 @@ def with_overrides(groups: Sequence[Variables], own: Mapping[str, str]) -> tuple
     return tuple(merged) + ((Variables("set in the site file", rest),) if rest else ())
 
 
-# Most values are the same on all nodes.
+# Most values are the same on all nodes. on all nodes.
 @lru_cache(maxsize=1024)
 def is_raw(value: str) -> bool:
-    """Whether Compose would read another value in an environment file than Docker does.
+    """Whether Compose would read a value in an environment file differently from Docker.
 
-    Compose takes quotes, `$`, `#` and backslashes in such a file for syntax, and trims spaces
-    (compose-go, dotenv); Docker takes all behind the first `=` as it stands (docker/cli,
+    Compose treats quotes, `$`, `#` and backslashes in such a file as syntax, and trims spaces
+    (compose-go, dotenv); Docker takes everything after the first `=` literally (docker/cli,
     pkg/kvfile).
     """
     return not PLAIN_VALUE.fits(value)
 
 
 def plain_part(groups: Sequence[Variables]) -> tuple[Variables, ...]:
-    """The groups with those values alone that every reader of an environment file reads alike."""
+    """The groups with only those values that every reader of such files reads the same way."""
     plain = map(_plain, groups)
     return tuple(group for group in plain if group.values)
 
@@ -215,7 +215,7 @@ def _plain(group: Variables) -> Variables:
 
 
 def raw_part(groups: Sequence[Variables]) -> dict[str, str]:
-    """The values that are left out there."""
+    """The values that are omitted there."""
     return {
         name: value for group in groups for name, value in group.values.items() if is_raw(value)
     }

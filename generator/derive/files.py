@@ -1,4 +1,4 @@
-"""Files that the engine reads besides the model: carried in the bundle, or put there by people."""
+"""Files that the engine reads besides the model: carried in the bundle, or put there by users."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -8,7 +8,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredFile
 
 
 def mounts(files: Iterable[DeclaredFile], node: str) -> Iterator[Mount]:
-    """How a node's container gets them."""
+    """The mounts that give them to a node's container."""
     for file in files:
         if file.is_on(node):
             yield Mount(file.place, read_only=not file.writable, inside=file.inside)
@@ -29,7 +29,7 @@ def carried(
 
 
 def placed(files: Iterable[DeclaredFile], node: str) -> tuple[PlacedFile, ...]:
-    """What must lie on a node already."""
+    """The files that must exist on the node already."""
     return tuple(
         PlacedFile(file.path, file.sha256, file.writable)
         for file in files
@@ -38,10 +38,10 @@ def placed(files: Iterable[DeclaredFile], node: str) -> tuple[PlacedFile, ...]:
 
 
 def script(engine: DeclaredEngine) -> str | None:
-    """The script that prepares the container, where it lies in there."""
+    """The path inside the container of the script that prepares it."""
     return engine.given_files[-1].inside if engine.prepare else None
 
 
 def home(user: str) -> str:
-    """The folder of a login."""
+    """The home folder of a user."""
     return "/root" if user == "root" else f"/home/{user}"

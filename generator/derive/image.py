@@ -1,4 +1,4 @@
-"""An image that is built on a node: its context, and the checksum of all that it is made of."""
+"""An image that is built on a node: its build context, and the checksum of all its inputs."""
 
 import json
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from generator.site import CarriedFile, ImageBuild
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import DeclaredEngine
 
-# Where mods look for their own files, as spark-vllm-docker has them. What the engine is to find by
-# its name alone they put into WORKSPACE_DIR, the folder that the image works in.
+# Where mods look for their own files, as spark-vllm-docker does. What the engine has to find by
+# name alone, they put into WORKSPACE_DIR, the working folder of the image.
 MODS = "/workspace/mods"
-# What the engines of several nodes need, and their images lack.
+# What engines on several nodes need and their images lack.
 _ADDED = {
     "ray": "pip install --no-cache-dir 'ray[default]==2.60.0'",
     "ssh": "apt-get update && apt-get install --yes --no-install-recommends openssh-server "
@@ -23,7 +23,7 @@ _SHELL = ("/bin/bash", "-euo", "pipefail", "-c")
 
 
 def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageBuild | None:
-    """What the image is built from, unless it comes from elsewhere."""
+    """The inputs of the image, unless it is built elsewhere."""
     image = engine.derived
     if image is None:
         return None

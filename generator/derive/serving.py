@@ -20,7 +20,7 @@ from generator.sitefile.defaults import default
 def model_of(
     declared: DeclaredModel, source: str, commits: Mapping[str, str] = MappingProxyType({})
 ) -> Model:
-    """The model by the name that the engine downloads and serves it under, its `source`."""
+    """The model under the name by which the engine downloads and serves it, its `source`."""
     checkpoint = known_checkpoint(declared)
     architecture = declared.architecture or {}
     return Model(
@@ -89,7 +89,7 @@ def engine_of(
 
 
 def _has_tls(declared: DeclaredEngine, flags: Sequence[str]) -> bool:
-    """Whether the engine is given all that it needs for it."""
+    """Whether the engine has all flags that TLS needs."""
     given = {name.replace("_", "-") for name in declared.args}
     return bool(flags) and given.issuperset(flags)
 
@@ -97,7 +97,7 @@ def _has_tls(declared: DeclaredEngine, flags: Sequence[str]) -> bool:
 def _env_files(
     declared: DeclaredEngine, nodes: Sequence[DeclaredNode], group: str
 ) -> Iterator[str]:
-    """The later ones win."""
+    """Environment files, in which later values override earlier ones."""
     yield place(ENGINE_ENV, group)
     own = (value for node in nodes for value in node.env.values())
     if any(map(is_raw, (*declared.env.values(), *own))):
@@ -110,9 +110,9 @@ def _listen(
     control: ControlPlane,
     interfaces: Sequence[FabricInterface],
 ) -> tuple[str, str]:
-    """Where the API listens, and where clients find it: on management unless told otherwise.
+    """The address that the API listens on, and the one for clients: by default on management.
 
-    On a node without management it is not open to anybody else.
+    On a node without management it is not open to other machines.
     """
     management = str(head.management.address.ip) if head.management else ""
     fabric = str(interfaces[0].address.ip) if interfaces else ""

@@ -1,4 +1,4 @@
-"""The set-up of each switch that a site describes."""
+"""The setup of each switch that a site describes."""
 
 from collections.abc import Collection, Iterator
 
@@ -9,9 +9,10 @@ from generator.services import QOS
 from generator.site.switch_setup import LosslessQueue, SwitchLine, SwitchSetup
 from generator.sitefile.declaration import DeclaredSwitch, Topology
 
-# What every port carries before it is set up.
+# The MTU of every port before it is set up.
 _COMMON_MTU = 1500
-# RouterOS tells copper from fiber by the word; both ends are set by hand, for neither negotiates.
+# RouterOS has different modes for copper and fiber; both ends are set by hand, as neither
+# negotiates.
 _MODES = {"aoc": "200G-baseSR4-LR4"}
 _COPPER = "200G-baseCR4"
 
@@ -19,7 +20,7 @@ _COPPER = "200G-baseCR4"
 def switch_setups(
     topology: Topology, fabric: Fabric, services: Collection[str]
 ) -> tuple[SwitchSetup, ...]:
-    """In the order of the site file."""
+    """The setups in the order of the site file."""
     return tuple(_setup(switch, fabric, QOS in services) for switch in topology.switches)
 
 

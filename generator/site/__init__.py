@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 Words = tuple[str, ...]
 
-# The environment of the engine: what all readers read alike, and what only Docker does; secrets.
+# The environment of the engine: what all readers read the same way, what only Docker does; secrets.
 ENGINE_ENV = "/etc/sparkgen/engine.env"
 RAW_ENV = "/etc/sparkgen/engine.raw.env"
 SECRETS_ENV = "/etc/sparkgen/secrets.env"
-# What of that the engine's container is given, as a file: `docker inspect` shows its variables.
+# The part that the engine's container gets, as a file: `docker inspect` shows variables.
 GIVEN_SECRETS = "/run/sparkgen-engine/secrets"
 SECRETS_SCRIPT = "/opt/sparkgen/secrets.sh"
 HostEntry = tuple[str, str]
-# What of a head is watched, and the address and port at which that is seen.
+# What is watched on a head, and the address and port that show it.
 Watched = tuple[Literal["rank", "replicas", "machine"], IPv4Address, int]
 
 _RANK = Origin("nodes", "ranks follow the order of the list; the first node is the head")
@@ -48,7 +48,7 @@ _MOUNTS = Origin(
     "model.cache|{node}.user|defaults.user|user model engine",
     "what the engine reads and writes, generator/derive/container.py",
 )
-# Ports of an engine that its workers listen on.
+# The ports that an engine's workers listen on.
 PORTS_OF_WORKERS = ("rpc", "ssh")
 
 _PART = r"-(\d{5})-of-(\d{5})\.gguf$"
@@ -56,7 +56,7 @@ _PART = r"-(\d{5})-of-(\d{5})\.gguf$"
 
 @record
 class ControlPlane:
-    """Where bootstrap and control traffic of a node goes; local is a single node's loopback."""
+    """Where a node's bootstrap and control traffic goes; a single node uses the loopback."""
 
     ORIGIN = Origin(
         "topology.control_plane|topology.kind {node}.management",
@@ -71,7 +71,7 @@ class ControlPlane:
 
 @record
 class Variables:
-    """A group of environment variables and what they are for."""
+    """A group of environment variables, and its purpose."""
 
     ORIGIN = _SETTINGS
 
@@ -81,10 +81,10 @@ class Variables:
 
 @record
 class Mount:
-    """A folder or file of the node, at `inside` in the container.
+    """A folder or file of the node, mounted at `inside` in the container.
 
-    What `may_be_made` is a folder that Docker makes where it is missing; all else must be there.
-    What `is_secret` is made at each start, of what the engine may know of the node's secrets.
+    If it `may_be_made`, Docker creates a missing folder; all else must exist. If it `is_secret`, it
+    is prepared at each start, with those of the node's secrets that the engine may know.
     """
 
     ORIGIN = _MOUNTS
@@ -98,7 +98,7 @@ class Mount:
 
 @record
 class CarriedFile:
-    """A file that the bundle carries, as it lies beside the site file; `path` is on the node."""
+    """A file that the bundle carries from beside the site file; `path` is its path on the node."""
 
     ORIGIN = Origin("engine.files", "carried from beside the site file")
 
@@ -109,11 +109,11 @@ class CarriedFile:
 
 @record
 class ImageBuild:
-    """An image that is built on a node, from the files of a folder of its own.
+    """An image that is built on a node, from the files of its own folder.
 
-    `copies` are paths in that folder and in the image, `mods` folders in both with a run.sh.
-    `llama_cpp` is the commit that llama.cpp is built from in a stage of its own, if it is. `inputs`
-    is the checksum of all that it is made of, which the image has as a label.
+    `copies` are paths in that folder and in the image, `mods` folders in both that contain a
+    run.sh. `llama_cpp` is the commit of llama.cpp that is built in a stage of its own, if any.
+    `inputs` is the checksum of everything it is built from, which the image has as a label.
     """
 
     ORIGIN = Origin("engine.image")
@@ -130,9 +130,9 @@ class ImageBuild:
 
 @record
 class PlacedFile:
-    """A file or folder that people put on the node, and its checksum where that is known.
+    """A file or folder that users put on the node, and its checksum if that is known.
 
-    What is `writable` the engine may change.
+    The engine may change it if it is `writable`.
     """
 
     ORIGIN = Origin("engine.files")
@@ -146,10 +146,11 @@ class PlacedFile:
 class Container:
     """What Docker runs on a node, by Compose or by hand.
 
-    `command` is grouped as it is printed: one flag with its values a line. `options` are settings
+    `command` is grouped as it is printed: one flag with its values per line. `options` are settings
     that the engine reads from a file. `cache_variables` name the folders that only the container
-    has. `env_files` are in Docker's own form, `compose_env_files` those of them that Compose reads
-    alike. `ulimits` are both soft and hard; `log_size` is of each of the `log_files`.
+    has. `env_files` are in Docker's own format; Compose reads its own subset, `compose_env_files`,
+    the same way. `ulimits` are both soft and hard; `log_size` is the size of each of the
+    `log_files`.
     """
 
     ORIGIN = Origin("engine", "what Docker is told, generator/derive/container.py")
@@ -191,12 +192,12 @@ class Container:
 
     @property
     def compose_env_files(self) -> Words:
-        """The files that Compose reads as Docker does."""
+        """The files that Compose reads in the same way as Docker."""
         return tuple(file for file in self.env_files if file != RAW_ENV)
 
     @property
     def keys(self) -> Words:
-        """Files that a person makes on the node for the SSH of MPI."""
+        """Files that a person creates on the node for MPI's SSH."""
         names = {"ssh_config": "known_hosts", "sshd_config": "authorized_keys"}
         mounted = {mount.path.rpartition("/")[2] for mount in self.mounts}
         own = [names[name] for name in names if name in mounted]
@@ -204,7 +205,7 @@ class Container:
 
     @property
     def pyxis_mounts(self) -> str:
-        """Mounts and devices as pyxis, Slurm's plugin for containers, takes them."""
+        """Mounts and devices in the syntax of pyxis, Slurm's container plugin."""
         mounts = [
             f"{mount.path}:{mount.inside}{':ro' if mount.read_only else ''}"
             for mount in self.mounts
@@ -214,10 +215,10 @@ class Container:
 
 @record
 class Health:
-    """How the head's container is checked for health; times in seconds.
+    """The health check of the head's container; times in seconds.
 
-    `key` names the variable with the API's key, None where the engine knows none. `generates` is
-    the engine's own endpoint that proves a token, None where the check asks for one itself.
+    `key` names the variable with the API's key, None if the engine has none. `generates` is the
+    engine's own endpoint that generates a token, None if the check requests one itself.
     """
 
     ORIGIN = _TIMES
@@ -239,9 +240,9 @@ class Health:
 
 @record
 class Times:
-    """How long things may take, in seconds, and how often a start may fail.
+    """Time limits in seconds, and how often a start may fail.
 
-    A `step` is what ranks compute together; an engine that waits longer for one ends itself.
+    A `step` is one that ranks compute together; an engine that waits longer for it exits.
     """
 
     ORIGIN = _TIMES
@@ -258,13 +259,13 @@ class Times:
 
     @property
     def burst_interval(self) -> int:
-        """Long enough that starts which fail late count too: else they would go on for ever."""
+        """Long enough to count starts that fail late, which would otherwise be repeated forever."""
         return self.burst * (self.start + self.load + self.step + self.restart + self.stop)
 
 
 @record
 class Link:
-    """A subnet of the fabric that a worker shares with rank 0: the address of each on it."""
+    """A subnet of the fabric that a worker shares with rank 0, and the address of each on it."""
 
     ORIGIN = Origin("topology.kind|nodes", "two nodes of a ring, and the cable between them")
 
@@ -274,9 +275,9 @@ class Link:
 
 @record
 class Node:
-    """One machine of the site, with all that its folder of the bundle says.
+    """One machine of the site, with everything that its folder of the bundle contains.
 
-    `starts_after` are the groups on it whose engines start before this one.
+    `starts_after` are the groups on it whose engines start before this one's.
     """
 
     ORIGIN = Origin("{node}")
@@ -334,21 +335,21 @@ class Node:
 
     @property
     def address(self) -> IPv4Address:
-        """Where a person reaches the node."""
+        """The address at which a person reaches the node."""
         return self.management.address.ip if self.management else self.control.address
 
     @property
     def ssh(self) -> str:
-        """What `ssh` is told: without a management network the node's name must resolve."""
+        """The host for `ssh`; without a management network the node's name must resolve."""
         return f"{self.user}@{self.management.address.ip if self.management else self.name}"
 
     def routes_from(self, interface: FabricInterface) -> tuple[Route, ...]:
-        """The routes that begin at an interface."""
+        """The routes that leave through an interface."""
         return tuple(route for route in self.routes if route.interface == interface.name)
 
     @property
     def forwards(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of interfaces, in and out, between which the routes of others lead."""
+        """Pairs of interfaces, in and out, between which the node forwards other nodes' traffic."""
         if not self.routes:
             return ()
         return tuple(
@@ -367,7 +368,7 @@ class Node:
 
 @record
 class Model:
-    """The model as the engine is to serve it; lengths in tokens, None is the engine's default."""
+    """The model as the engine serves it; lengths in tokens, None is the engine's default."""
 
     ORIGIN = Origin("model")
     ORIGINS = origins(
@@ -402,19 +403,19 @@ class Model:
 
     @property
     def folders(self) -> Words:
-        """Folders of the nodes that the model, and the draft model, are read from."""
+        """Folders on the nodes from which the model and the draft model are read."""
         return tuple(source for source in self._sources if source.startswith("/"))
 
     @property
     def downloads(self) -> Words:
-        """What of the two is in the Hugging Face cache, by its id."""
+        """Those of the two that are in the Hugging Face cache, by id."""
         return tuple(source for source in self._sources if not source.startswith("/"))
 
     @property
     def files(self) -> Words:
-        """The GGUF files that are read in place of those: of the model, all parts, and the draft's.
+        """The GGUF files that are read instead: all parts of the model, and the draft model.
 
-        A part is called `NAME-00001-of-00003.gguf`.
+        A part is named `NAME-00001-of-00003.gguf`.
         """
         if not self.file:
             return ()
@@ -423,17 +424,17 @@ class Model:
 
     @property
     def file_folder(self) -> str:
-        """The folder that the GGUF file is in."""
+        """The folder of the GGUF file."""
         return str(PurePosixPath(self.file or "").parent)
 
     @property
     def file_pattern(self) -> str:
-        """What the names of the GGUF file's parts have in common, or its own name."""
+        """The common pattern of the names of the GGUF file's parts, or its own name."""
         return re.sub(_PART, r"-*-of-\2.gguf", PurePosixPath(self.file or "").name)
 
     @property
     def repository(self) -> str | None:
-        """The Hugging Face id that a GGUF file is from; the catalog knows none of those."""
+        """The Hugging Face id of a GGUF file's repository; the catalog has none of those."""
         return None if self.format or self.source.startswith("/") else self.source
 
     @property
@@ -445,12 +446,12 @@ class Model:
 
 
 def first_part(file: str) -> str:
-    """The part of a GGUF file that stands for all of them where an engine is given it."""
+    """The part of a GGUF file that an engine is given for the whole."""
     return re.sub(_PART, r"-00001-of-\2.gguf", file)
 
 
 def _parts(file: str) -> Words:
-    """All files of a model, of which this is the first or the only one."""
+    """All files of a model, given its first or only one."""
     found = re.search(_PART, file)
     if not found:
         return (file,)
@@ -460,7 +461,7 @@ def _parts(file: str) -> Words:
 
 @record
 class Api:
-    """Where the engine answers: the address it listens on, and the one that clients use."""
+    """Where the engine's API is: the address it listens on, and the one that clients use."""
 
     ORIGIN = Origin(
         "services.gateway|services.proxy|engine.bind|nodes[0].management",
@@ -482,32 +483,32 @@ class Api:
 
     @property
     def scheme(self) -> str:
-        """How it is spoken to."""
+        """The scheme of its URLs."""
         return "https" if self.has_tls else "http"
 
     @property
     def url(self) -> str:
-        """The base address for clients."""
+        """The base URL for clients."""
         return f"{self.scheme}://{self.host}:{self.port}"
 
     @property
     def own_url(self) -> str:
-        """The base address for programs on the head itself."""
+        """The base URL for programs on the head itself."""
         host = "127.0.0.1" if self.listen == "0.0.0.0" else self.listen
         return f"{self.scheme}://{host}:{self.port}"
 
     @property
     def is_local(self) -> bool:
-        """Whether only programs on the head itself reach it."""
+        """Whether only programs on the head itself can reach it."""
         return IPv4Address(self.listen).is_loopback
 
 
 @record
 class Engine:
-    """The engine with all its choices made.
+    """The engine with all its settings determined.
 
-    `key` names the secret with the API's key, None where the site has none. `held_by_others` is
-    the largest share of one of its nodes that other engines and the system may hold, if any do.
+    `key` names the secret with the API's key, None if the site has none. `held_by_others` is the
+    largest share that other engines and the system may hold on any of its nodes, if any.
     """
 
     ORIGIN = Origin("engine")
@@ -552,7 +553,7 @@ class Engine:
 
     @property
     def rendezvous(self) -> int | None:
-        """The port of the head at which ranks meet, open for as long as rank 0 lives."""
+        """The head's port at which ranks meet, open for as long as rank 0 lives."""
         return self.ports.get("master") or self.ports.get("dist_init")
 
     @property
@@ -567,30 +568,30 @@ class Engine:
 
     @property
     def traits(self) -> EngineTraits:
-        """What the engine is like, whatever the site says."""
+        """The traits of the engine, independent of the site."""
         return ENGINE_TRAITS[self.name]
 
     @property
     def squashfs(self) -> str:
-        """Where nodes keep the image for pyxis."""
+        """The path at which nodes keep the image for pyxis."""
         return f"/var/lib/sparkgen/{self.name}-{self.version}.sqsh"
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the image is named by its digest, which cannot move."""
+        """Whether the image is named by its digest, which always means the same image."""
         return "@" in self.image
 
     @property
     def is_built_here(self) -> bool:
-        """Whether no registry is known to have the image: it is built on a node, and copied."""
+        """Whether no registry is known to have the image: it is built on a node and copied."""
         return self.is_derived or (bool(self.image) and "/" not in self.image)
 
 
 @record
 class Bandwidth:
-    """What a healthy fabric gives: GB/s of NCCL bus bandwidth, Gb/s of one cable.
+    """The bandwidth of a healthy fabric: NCCL bus bandwidth in GB/s, that of one cable in Gb/s.
 
-    `half_gbit_s` is of one half, both ways at once.
+    `half_gbit_s` is that of one half, both ways at once.
     """
 
     ORIGIN = Origin(
@@ -607,14 +608,14 @@ class Site:
     """A whole site; nodes by rank, cables by number.
 
     `test_nccl` is the NCCL release, 2.30.7-1, that the bandwidth test is built with on the nodes.
-    `advisories` are those that only a node itself can tell whether they are about it.
+    `advisories` are those that only a node itself can check.
 
-    A site of several engines has a site of each in its `groups`: its name as `group`, its nodes by
-    their ranks there, the cables between them, and its model and engine. What the whole one has of
-    those is of its first group, and of memory it has nothing. Of groups that take turns on the same
-    nodes each names the others as its `alternatives`, and one is active; the `slot` of all has the
-    name of the group whose nodes these are. `written` is where a group's model and engine stand in
-    the site file.
+    A site of several engines has a site for each in its `groups`: its name as `group`, its nodes by
+    rank in the group, the cables between them, and its model and engine. The model and engine of
+    the whole site are those of its first group, and it has no `memory`. Groups that take turns on
+    the same nodes each list the others as `alternatives`, and one is active; the `slot` of all of
+    them is the name of the group that owns the nodes. `written` is the place of a group's model and
+    engine in the site file.
     """
 
     ORIGIN = Origin("")
@@ -687,12 +688,12 @@ class Site:
 
     @property
     def parts(self) -> "tuple[Site, ...]":
-        """What serves a model each: its groups, or else the site itself."""
+        """The sites that serve a model each: the groups, or else the site itself."""
         return self.groups or (self,)
 
     @cached_property
     def slots(self) -> "tuple[tuple[Site, ...], ...]":
-        """Its parts, those together that take turns; the active one first."""
+        """Its parts, grouped by those that take turns; the active one first."""
         found: dict[str, list[Site]] = {}
         for part in self.parts:
             found.setdefault(part.slot, []).append(part)
@@ -701,11 +702,11 @@ class Site:
         )
 
     def parts_of(self, name: str) -> "tuple[tuple[Site, Node], ...]":
-        """The parts that a node serves in, with what it is there."""
+        """The parts that a node serves in, with the node as it is in each."""
         return self._places.get(name, ())
 
     def slots_of(self, name: str) -> "tuple[tuple[Site, ...], ...]":
-        """What serves on a node, those together that take turns; the active one first."""
+        """The parts that serve on a node, those that take turns together; the active one first."""
         return self._slots_by_node.get(name, ())
 
     @cached_property
@@ -726,49 +727,50 @@ class Site:
 
     @property
     def unit(self) -> str:
-        """The unit of its engine, and the name of its container."""
+        """The name of its engine's unit and container."""
         return unit(self.group)
 
     @staticmethod
     def unit_of(group: str) -> str:
-        """The unit of another group's engine."""
+        """The name of the unit of another group's engine."""
         return unit(group)
 
     @property
     def after(self) -> Words:
-        """Those it takes turns with whose units its own is ordered after.
+        """The groups that it takes turns with whose units its own is ordered after.
 
-        Of two one is enough: what stops comes before what starts, whichever way they are ordered.
+        One order for each pair is enough: stopping comes before starting, whichever way they are
+        ordered.
         """
         names = sorted((self.group, *self.alternatives))
         return tuple(names[: names.index(self.group)])
 
     def units(self, node: Node) -> str:
-        """The units of the engines of a node, as systemd lists them."""
+        """The units of a node's engines, as systemd lists them."""
         return " ".join(f"{part.unit}.service" for part, _ in self.parts_of(node.name))
 
     @property
     def project(self) -> str:
-        """The project of Compose that the container is in."""
+        """The Compose project of the container."""
         return project(self.group)
 
     def place(self, path: str) -> str:
-        """Where a file of its engine lies."""
+        """The path of a file of its engine."""
         return place(path, self.group)
 
     @property
     def image_folder(self) -> str:
-        """What its image is built with, if it is built here."""
+        """The folder of its image's build files, if it is built here."""
         return image_folder(self.group)
 
     @property
     def title(self) -> str:
-        """What its engine serves, in a sentence: the site, or a group of it."""
+        """What its engine serves, for use in a sentence: the site, or a group of it."""
         return f"{self.group} of {self.name}" if self.group else self.name
 
     @property
     def job(self) -> str:
-        """The job of Slurm."""
+        """The name of the Slurm job."""
         return f"{self.name}-{self.group}" if self.group else self.name
 
     @property
@@ -778,16 +780,16 @@ class Site:
 
     @property
     def address(self) -> str:
-        """Where clients find all models, empty where each engine is asked itself."""
+        """The address at which clients find all models, empty if each engine has its own."""
         return next(filter(None, (service.address for service in self.services.values())), "")
 
     def node(self, name: str) -> Node:
-        """The node of that name."""
+        """The node with this name."""
         return next(node for node in self.nodes if node.name == name)
 
     @property
     def cabled(self) -> Node:
-        """The first node that has a cable, whose interfaces stand for those of all."""
+        """The first node with a cable, whose interfaces are representative of all."""
         return next((node for node in self.nodes if node.interfaces), self.head)
 
     @property
@@ -797,18 +799,18 @@ class Site:
 
     @property
     def start_order(self) -> tuple[Node, ...]:
-        """Workers before the head, which waits for them the shortest time that way."""
+        """Workers before the head, which then waits for them for the shortest time."""
         return (*self.workers, self.head)
 
     @property
     def image_is_built(self) -> bool:
-        """Whether the nodes build their image, for no registry has one that does."""
+        """Whether the nodes build their image, because no registry has a suitable one."""
         built = self.engine.traits.is_built_for_ranks and bool(self.workers)
         return self.engine.is_built_here or built
 
     @property
     def hubs(self) -> dict[str, Words]:
-        """Names of nodes by the folder that their engine reads models from, in order of ranks."""
+        """Names of nodes, in rank order, by the folder that their engine reads models from."""
         folders = dict.fromkeys(node.env["HF_HUB_CACHE"] for node in self.nodes)
         return {
             folder: tuple(node.name for node in self.nodes if node.env["HF_HUB_CACHE"] == folder)
@@ -817,11 +819,11 @@ class Site:
 
     @staticmethod
     def is_roots(folder: str) -> bool:
-        """Whether root must make a folder for who downloads: it lies in nobody's home."""
+        """Whether root must create a folder for downloads: it is in nobody's home."""
         return not folder.startswith(("/home/", "/root/"))
 
     def watched(self, node: Node) -> tuple[Watched, ...]:
-        """What tells a worker that its head is gone, where it watches anything of it."""
+        """What tells a worker that its head is gone; empty if it watches nothing."""
         head, engine = self.head.control.address, self.engine
         if port := engine.rendezvous:
             return (("rank", head, port),)
@@ -832,9 +834,9 @@ class Site:
         return ()
 
     def listeners(self, node: Node) -> dict[str, int]:
-        """Ports that programs of the bundle take on a node, by name; those of groups are their own.
+        """Ports that programs of the bundle use on a node, by name; a group's ports are its own.
 
-        llama.cpp's workers listen for the head, MPI's too; all else is on the head alone.
+        llama.cpp's workers listen for the head, and so do MPI's; all other ports are the head's.
         """
         services = (service.listeners(node) for service in self.services.values())
         beside = {name: port for ports in services for name, port in ports.items()}
@@ -842,17 +844,17 @@ class Site:
 
     @property
     def engine_secrets(self) -> Words:
-        """The secrets of its engines."""
+        """The names of its engines' secrets."""
         return tuple(dict.fromkeys(name for part in self.parts for name in part.engine.secrets))
 
     def runs_containers(self, node: "Node") -> bool:
-        """Whether the engine or a service does so on a node."""
+        """Whether a node runs containers, for the engine or for a service."""
         return any(not part.engine.venv for part, _ in self.parts_of(node.name)) or any(
             image for service in self.services.values() for image in service.images(node)
         )
 
     def kv_offloads(self, node: Node) -> tuple[KvOffload, ...]:
-        """The KV caches on the disk of a node."""
+        """The KV caches on a node's disk."""
         kept = (part.model.kv_offload for part, _ in self.parts_of(node.name))
         return tuple(one for one in kept if one)
 
@@ -873,7 +875,7 @@ class Site:
 
     @property
     def placed(self) -> dict[PlacedFile, Words]:
-        """The files that people put on nodes, and the names of these."""
+        """The files that users put on nodes, and the names of these nodes."""
         found: dict[PlacedFile, dict[str, None]] = {}
         for node in (node for part in self.parts for node in part.nodes):
             for file in node.placed:
@@ -882,22 +884,22 @@ class Site:
 
     @property
     def topology(self) -> TopologyKind:
-        """What its kind of topology says of itself."""
+        """The kind of its topology."""
         return TOPOLOGIES[self.kind]
 
     @cached_property
     def switches(self) -> Words:
-        """The names of the switches that cables end at."""
+        """The names of the switches that cables connect to."""
         return tuple(sorted({c.b.switch for c in self.cables if isinstance(c.b, SwitchPort)}))
 
     @property
     def has_fabric(self) -> bool:
-        """Whether nodes are joined by QSFP cables."""
+        """Whether nodes are connected by QSFP cables."""
         return bool(self.cables)
 
     @property
     def both_halves(self) -> bool:
-        """Whether every cable carries both halves: one alone gives about 100 Gb/s."""
+        """Whether every cable uses both halves: one alone gives about 100 Gb/s."""
         return all(len(cable.subnets) == 2 for cable in self.cables)
 
 
@@ -905,8 +907,8 @@ class Site:
 class Rank:
     """One rank of a serving group; `head` is the address at which the others find rank 0.
 
-    `links` are those of all workers, in the order of their ranks; `visible_gib` is what the GPU
-    sees, in GiB.
+    `links` are those of all workers, in rank order; `visible_gib` is the memory that the GPU sees,
+    in GiB.
     """
 
     index: int

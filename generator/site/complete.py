@@ -1,4 +1,4 @@
-"""A site file whose sections are all there, with the fabric that its cables make."""
+"""A site file with all its sections, and the fabric that its cables form."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,15 +24,15 @@ from generator.sitefile.lock import Lock
 
 @record
 class CompleteDeclaration:
-    """The sections of a site file; rules may have found fault with what they say.
+    """The sections of a site file; rules may still have found faults in them.
 
     `source` is the model's Hugging Face id, or its folder on the nodes; `commits` are those that a
-    lock has for repositories, and `pins` its images by their names. `sources` are the files beside
-    the site file that it names, `memory` is how the model fits the nodes.
+    lock has for repositories, and `pins` its images by name. `sources` are the files that the site
+    file names beside it, and `memory` is how the model fits the nodes.
 
-    A site of `groups` has what the first of them serves; one of these has a name of its own, and a
-    `place` in the site file that its model and engine stand in. `alternatives` are those that take
-    turns with it in one `slot`, and `is_active` is the one of them that runs.
+    A site of `groups` has the model and engine of the first one; each group has a name, and a
+    `place` in the site file where its model and engine are written. `alternatives` are those that
+    take turns with it in one `slot`, and `is_active` marks the one that runs.
     """
 
     identity: Identity
@@ -56,12 +56,12 @@ class CompleteDeclaration:
 
     @property
     def parts(self) -> "tuple[CompleteDeclaration, ...]":
-        """What serves a model each: its groups, or else the site itself."""
+        """The declarations that serve a model each: the groups, or else the site itself."""
         return self.groups or (self,)
 
     @property
     def images(self) -> tuple[tuple[str, KeyPath], ...]:
-        """The images of its engines that a registry has, and the path that names each."""
+        """The images of its engines that come from a registry, with the path that names each."""
         found = {
             part.engine.image: (*part.place, "engine", "image")
             for part in reversed(self.parts)
@@ -71,7 +71,7 @@ class CompleteDeclaration:
 
     @property
     def downloads(self) -> tuple[tuple[str, str, KeyPath], ...]:
-        """What engines read of the hub: repository, revision, and the path that names it."""
+        """What engines need from the hub: repository, revision, and the path that names it."""
         if self.groups:
             return tuple({e[:2]: e for g in reversed(self.groups) for e in g.downloads}.values())
         if self.model.file:
@@ -85,7 +85,7 @@ class CompleteDeclaration:
         return tuple(entry for entry in found if not entry[0].startswith("/"))
 
     def locked(self, lock: Lock) -> "CompleteDeclaration":
-        """The same with the image and the commits that a lock has for its names."""
+        """The declaration with the lock's images and commits in place of names."""
         image = lock.image(self.engine.image)
         engine = replace(self.engine, image=image.pinned) if image else self.engine
         commits = {name: lock.commit(name, revision) for name, revision, _ in self.downloads}
@@ -95,14 +95,14 @@ class CompleteDeclaration:
         return replace(self, engine=engine, commits=known, pins=pins, groups=groups)
 
 
-# The branch that is fetched where a site names none.
+# The branch that is downloaded if a site names none.
 DEFAULT_REVISION = "main"
 
 
 def of_groups(
     declared: Declaration, fabric: Fabric | None, groups: Sequence[CompleteDeclaration]
 ) -> CompleteDeclaration | None:
-    """The declaration of a site of groups, which are complete."""
+    """The declaration of a site of groups, whose own declarations are complete."""
     if not groups or declared.nodes is None or declared.topology is None or fabric is None:
         return None
     return replace(
@@ -127,7 +127,7 @@ def complete(
     memory: Fit | None,
     group: DeclaredGroup | None = None,
 ) -> CompleteDeclaration | None:
-    """The declaration if nothing is missing; `fabric` is None where the cabling has no shape."""
+    """The declaration if nothing is missing; `fabric` is None if the cabling is not valid."""
     if declared.identity is None or declared.topology is None or fabric is None:
         return None
     if declared.nodes is None or declared.model is None or declared.engine is None:
@@ -151,7 +151,7 @@ def complete(
 
 
 def _of(group: DeclaredGroup) -> dict[str, Any]:
-    """What a declaration has of the group that it is of."""
+    """The fields of a declaration that its group determines."""
     return {
         "group": group.name,
         "place": group.written,

@@ -1,4 +1,4 @@
-"""Chooses the network of bootstrap and control traffic, and each node's address on it."""
+"""Chooses the network for bootstrap and control traffic, and each node's address on it."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network
@@ -14,7 +14,7 @@ LOOPBACK = IPv4Address("127.0.0.1")
 def control_planes(
     nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> tuple[ControlPlane, ...]:
-    """Each node's control plane, all on the same network: the fabric's is the head's first half."""
+    """Each node's control plane, all on the same network; on the fabric, the head's first half."""
     plane = chosen_plane(nodes, topology)
     first = fabric.interfaces[nodes[0].name][:1]
     return tuple(_control(node, fabric.interfaces[node.name], plane, first) for node in nodes)
@@ -23,9 +23,9 @@ def control_planes(
 def links(
     nodes: Sequence[DeclaredNode], fabric: Fabric, controls: Sequence[ControlPlane]
 ) -> tuple[Link, ...]:
-    """Of each worker the first subnet that it shares with the head.
+    """The first subnet that each worker shares with the head.
 
-    One that is no neighbor of the head shares none, and is on the control plane with it.
+    A worker that is not next to the head shares none, and is reached over the control plane.
     """
     head = {i.address.network: i.address.ip for i in fabric.interfaces[nodes[0].name]}
     found = []
@@ -37,9 +37,9 @@ def links(
 
 
 def chosen_plane(nodes: Sequence[DeclaredNode], topology: Topology) -> Plane:
-    """What the site says, or else its kind of topology.
+    """The site's choice, or else that of its kind of topology.
 
-    Where a node has no management network, only the fabric is left.
+    If a node has no management network, only the fabric is left.
     """
     if topology.control_plane:
         return topology.control_plane
@@ -48,7 +48,7 @@ def chosen_plane(nodes: Sequence[DeclaredNode], topology: Topology) -> Plane:
 
 
 def on_management(management: Management) -> ControlPlane:
-    """A node's place there."""
+    """The control plane of a node on its management network."""
     address = management.address
     return ControlPlane("management", management.interface, address.ip, address.network)
 

@@ -1,4 +1,4 @@
-"""Entries of a bundle's plan: a file before it is printed."""
+"""Entries of a bundle's plan: files before they are rendered."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from generator.site import Node, Site
 
 @record
 class Entry:
-    """A file of each node's folder; nodes of which `alike` says the same have the same text.
+    """A file in the nodes' folders; nodes with the same value of `alike` have the same text.
 
-    One that is `of_engine` is there for each engine of a node, and is asked with the group's site
-    and node; its path is that of a site without groups.
+    If it is `of_engine`, there is one for each engine of a node, and its functions get the group's
+    site and node; its path is that on a site without groups.
 
-    `values` are what its template prints beside the site and the node. `payload` has no template:
-    it is the same on every node of every site.
+    `values` are passed to its template besides the site and the node. `payload` has no template: it
+    is the same on every node of every site.
     """
 
     path: str
@@ -29,22 +29,22 @@ class Entry:
     of_engine: bool = False
 
     def instances(self, site: Site, node: Node) -> Sequence[tuple[Site, Node]]:
-        """What the file is printed for on a node: the node, or each of its engines."""
+        """What the file is rendered for on a node: the node, or each of its engines."""
         places = site.parts_of(node.name) if self.of_engine else ((site, node),)
         wanted = self.wanted
         return [place for place in places if wanted(*place)] if wanted else places
 
     def given(self, site: Site, node: Node) -> dict[str, Any]:
-        """What the template is given."""
+        """The values for the template."""
         more = self.values(site, node) if self.values else {}
         return {"site": site, "node": node, **more}
 
 
 @record
 class OperatorEntry:
-    """A file for the operator's machine; `made` writes it where no template does.
+    """A file for the operator's machine; `made` writes it if no template does.
 
-    `payload` is the same for every site, and `wanted` says which sites have the file.
+    `payload` is the same for every site, and `wanted` tells which sites have the file.
     """
 
     path: str
@@ -59,7 +59,7 @@ class OperatorEntry:
 
 
 def everywhere(site: Site, node: Node) -> Hashable:
-    """The same for all nodes of a site."""
+    """An `alike` for files that are the same on all nodes of a site."""
     return None
 
 

@@ -1,11 +1,11 @@
-"""What a dashboard shows of an engine, a node or a service."""
+"""The panels that a dashboard has for an engine, a node or a service."""
 
 from generator.records import record
 
 
 @record
 class Panel:
-    """One graph: its title, the unit as Grafana calls it, and each query with its legend."""
+    """One graph: its title, Grafana's name for the unit, and each query with its legend."""
 
     title: str
     unit: str

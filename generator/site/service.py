@@ -1,8 +1,8 @@
 """The interface of a service beside the engine.
 
-Each module of `generator.services` has a subclass, which is at the same time the record that a
-site has of the service, with every default filled in. Whatever a service does not have it leaves
-to the answers here, which are empty.
+Each module of `generator.services` has a subclass, which is also the record of the service in a
+site, with every default filled in. The methods here are the defaults for services that have nothing
+to add: their results are empty.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ from generator.sitefile.declaration import DeclaredNode, Settings
 
 @record
 class Page:
-    """Something that people open in a browser: the node that serves it, and where it listens."""
+    """A page that people open in a browser: the node that serves it, and where it listens."""
 
     node: str
     title: str
@@ -37,14 +37,14 @@ class RequestedPort:
 
 
 class Service:
-    """A service that a site asks for.
+    """A service that a site requests.
 
     `NAME` is its key under `services`. `ENTRIES` are its files on the nodes, `OPERATOR_ENTRIES`
-    those on the operator's machine. `NCCL_ORIGINS` says of each variable that `nccl` sets why.
-    `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it runs on
-    the head alone, or where the gateway does. `IS_OF_GROUPS`: each engine of several has it for
-    itself. `IMAGES` are the fields that hold its container images. `KEPT` is what it keeps on its
-    node, where it is on one, and no bundle has.
+    those on the operator's machine. `NCCL_ORIGINS` gives the reason for each variable that `nccl`
+    sets. `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it
+    runs only on the head, or where the gateway does. `IS_OF_GROUPS`: each of several engines has
+    one of its own. `IMAGES` are the fields with its container images. `KEPT` is what it stores on
+    its node, if it is on one, that no bundle contains.
     """
 
     __slots__ = ()
@@ -61,17 +61,17 @@ class Service:
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
-        """The service with these settings, and defaults; `host` is its node if it is on one."""
+        """The service with these settings and defaults; `host` is its node if it is on one."""
         return cls()
 
     @classmethod
     def requested_ports(cls, settings: Settings) -> Mapping[str, RequestedPort]:
-        """The ports that it takes on the head, by the name that findings call each."""
+        """The ports that it uses on the head, by the name that findings use for each."""
         return {}
 
     @classmethod
     def of(cls, site: Site) -> Self | None:
-        """The site's record of this service, None if the site does not ask for it."""
+        """The site's record of this service, None if the site doesn't request it."""
         found = site.services.get(cls.NAME)
         return found if isinstance(found, cls) else None
 
@@ -81,24 +81,24 @@ class Service:
         return tuple(getattr(self, field) for field in self.IMAGES)
 
     def pinned(self, pins: Mapping[str, str]) -> Self:
-        """The same with the images that a lock has for their names."""
+        """The service with the images that a lock has for their names."""
         return replace(self, **{f: pins.get(i, i) for f in self.IMAGES for i in [getattr(self, f)]})
 
     @property
     def address(self) -> str:
-        """Where clients find all models, if it makes one address of several."""
+        """The address at which clients find all models, if the service combines several engines."""
         return ""
 
     def nccl(self) -> Mapping[str, str]:
-        """Variables of NCCL that it sets where there is a fabric."""
+        """NCCL variables that it sets if there is a fabric."""
         return {}
 
     def listeners(self, node: Node) -> Mapping[str, int]:
-        """The ports on a node that nobody else may have, by name."""
+        """The ports that it occupies on a node, by name."""
         return {}
 
     def secrets(self, site: Site, node: Node) -> Iterable[str]:
-        """The names of what it reads from the node's secrets.env."""
+        """The names of the values that it reads from the node's secrets.env."""
         return ()
 
     def images(self, node: Node) -> Iterable[str]:
@@ -110,16 +110,16 @@ class Service:
         return ()
 
     def pages(self, site: Site) -> Iterable[Page]:
-        """What people open in a browser."""
+        """The pages that people open in a browser."""
         return ()
 
     def panels(self, site: Site) -> Iterable[Panel]:
-        """What the dashboard shows of it."""
+        """Its panels on the dashboard."""
         return ()
 
 
 def on_its_node(name: str) -> Callable[[Site, Node], bool]:
-    """Whether a node is the one that a service is on, which has a `node`."""
+    """Whether a node is the one that a service runs on; for services with a `node`."""
 
     def is_there(site: Site, node: Node) -> bool:
         return bool(getattr(site.services[name], "node", None) == node.name)

@@ -1,4 +1,4 @@
-"""The derived site for people and programs: a table, or plain data for JSON and YAML."""
+"""The derived site for people and programs: tables, or plain data for JSON and YAML."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def plain(site: Site, node: str | None = None) -> dict[str, Any]:
 
 
 def as_data(value: Any) -> Any:
-    """A record as what JSON and YAML have: dicts, lists and scalars."""
+    """A record in the types of JSON and YAML: dicts, lists and scalars."""
     if isinstance(value, Record):
         return {name: as_data(held) for name, held in values(value).items()}
     if isinstance(value, Mapping):
@@ -33,7 +33,7 @@ def as_data(value: Any) -> Any:
 
 
 def table(site: Site, node: str | None = None, width: int | None = None) -> str:
-    """Nodes, addresses and cables of the site, or all of one node."""
+    """The nodes, addresses and cables of a site, or everything about one node."""
     if node:
         return "\n".join(_node(member, width, part) for part, member in site.parts_of(node))
     count = len(site.nodes)
@@ -68,7 +68,7 @@ def _served(site: Site) -> str:
 
 
 def _address(site: Site) -> str:
-    """The one address for all, where there is a gateway."""
+    """The single address for all models, if there is a gateway."""
     return f"; all at {site.address}" if site.address else ""
 
 
@@ -88,7 +88,7 @@ def groups(found: Iterable[Site], width: int | None = None) -> str:
 
 
 def _named(part: Site) -> str:
-    """Its name, and whether it waits for its turn."""
+    """Its name, and whether it is waiting for its turn."""
     return part.group if part.is_active else f"{part.group} (in turn)"
 
 
@@ -125,7 +125,7 @@ def _interfaces(nodes: Iterable[Node], width: int | None) -> str:
 
 
 def cables(found: Iterable[Cable], width: int | None = None) -> str:
-    """The cables with all that is known of them."""
+    """A table of the cables and everything known about them."""
     rows = [
         (
             str(cable.number),

@@ -1,4 +1,4 @@
-"""How a switch is set up for the cables that end at it."""
+"""The setup of a switch for the cables that connect to it."""
 
 from generator.origin import Origin, origins
 from generator.records import record
@@ -6,7 +6,7 @@ from generator.records import record
 
 @record
 class SwitchLine:
-    """A port of a switch: the cable that ends at it, and the node's port at the other end."""
+    """A port of a switch, its cable, and the node's port at the other end."""
 
     ORIGIN = Origin("{cable}.endpoints", "each cable to a switch ends at one of its ports")
     ORIGINS = origins(
@@ -21,7 +21,7 @@ class SwitchLine:
 
 @record
 class LosslessQueue:
-    """What RoCE is marked with, the priority that it has, and whether the marks are mapped."""
+    """The mark of RoCE packets, their priority, and whether marks are mapped to it."""
 
     ORIGIN = Origin("services.qos topology.switches", "as the nodes mark and pause it")
 
@@ -32,9 +32,9 @@ class LosslessQueue:
 
 @record
 class SwitchSetup:
-    """A described switch. `model` is as written, `title` None where its commands are not known.
+    """A described switch. `model` is as written, `title` None if its commands are not known.
 
-    `mtu` in bytes is None where every port carries it as it comes, and `l2mtu` is that of a frame
+    `mtu` in bytes is None if every port carries it by default, and `l2mtu` is that of a frame
     without its header.
     """
 
@@ -58,5 +58,5 @@ class SwitchSetup:
 
     @property
     def path(self) -> str:
-        """The file that sets it up, or says in words what is to be set."""
+        """The file that sets it up, or describes the settings in words."""
         return f"switches/{self.name}.{'rsc' if self.title else 'md'}"

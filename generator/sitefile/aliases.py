@@ -1,6 +1,6 @@
-"""Words that people bring along from Compose, netplan, engines or launchers.
+"""Words that people know from Compose, netplan, engines or launchers.
 
-Some mean what the site format calls otherwise; others are for what nobody has to say here.
+Some have another name in the site format; others stand for things that nobody has to configure.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,9 +10,9 @@ from generator.records import record, replace
 
 @record
 class OtherWord:
-    """A key that is known from elsewhere: the rule that speaks of it, and what to write.
+    """A key known from elsewhere: the rule that reports it, and what to write instead.
 
-    `is_needless` says that the site is fine without it.
+    `is_needless` means that the site needs nothing in its place.
     """
 
     rule: str
@@ -40,7 +40,7 @@ _SCRIPT = OtherWord(
     "SG101", "take it out: use 'args' for the engine's flags, and 'env' for variables"
 )
 
-# By key, in lower case and with '_' for '-'.
+# By key, in lower case and with '_' in place of '-'.
 _KEYS: Mapping[str, OtherWord] = {
     "privileged": _PRIVILEGED,
     **dict.fromkeys(("cap_add", "devices", "security_opt"), replace(_PRIVILEGED, rule="SG101")),
@@ -54,7 +54,7 @@ _KEYS: Mapping[str, OtherWord] = {
 }
 
 
-# By what the site format calls it, in the same section.
+# By name in the site format, in the same section.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "args": ("arguments", "extra_args", "flags", "options"),
     "cabling": ("cables", "connections", "links"),
@@ -71,7 +71,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "context_length": ("context", "ctx_size", "max_context", "max_model_len"),
     "max_sequences": ("concurrency", "max_num_seqs", "max_seqs"),
 }
-# In another section, and how it is written there.
+# In another section; the value is how to write it there.
 _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "management: {address: ADDRESS/LENGTH}": ("address", "ip", "ip_address", "ipv4"),
     "parallel: {tensor: N}": _NAMES["tensor"],
@@ -83,24 +83,24 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 
 
 def meant(word: str, known: Collection[str]) -> str:
-    """The key among those that are known which has another name elsewhere, or nothing."""
+    """The known key for which a word is another program's name, or nothing."""
     plain = word.lower().replace("-", "_")
     names = (name for name in known if plain in _NAMES.get(name, ()))
     return next(names, "") or choice(word, known, {})
 
 
 def choice(word: str, known: Iterable[str], also: Mapping[str, Collection[str]]) -> str:
-    """The choice that is called so, in whatever case, or `also`; or nothing."""
+    """The choice with this name, in whatever case, or with an alias from `also`; or nothing."""
     return next((name for name in known if word.lower() in (name, *also.get(name, ()))), "")
 
 
 def elsewhere(key: str) -> str:
-    """How to write what has its place in another section, or nothing."""
+    """How to write what belongs in another section, or nothing."""
     plain = key.lower().replace("-", "_")
     found = next((text for text, keys in _ELSEWHERE.items() if plain in keys), "")
     return f"write '{found}'" if found else ""
 
 
 def said(key: str) -> OtherWord | None:
-    """What is to be said of a key that is known from elsewhere."""
+    """What to report about a key that is known from elsewhere."""
     return _KEYS.get(key.lower().replace("-", "_"))

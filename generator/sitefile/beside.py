@@ -1,7 +1,7 @@
-"""Files beside a site file that it names: what is read of them, and what keeps one from it.
+"""Files that a site file names beside it: their content, or why they can't be read.
 
-Whoever reads a site hands over how they are read, from a disk or from a commit, so that what is
-made of a site stays a function of its text and of these files.
+The caller supplies the function that reads them, from a disk or from a commit, so that everything
+derived from a site remains a function of its text and these files.
 """
 
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from collections.abc import Callable
 from generator.records import record
 
 MAX_FILE_BYTES = 1 << 20
-# Of the 255 that a file system takes: install.sh writes a file under a longer name first.
+# File systems allow 255 characters; install.sh writes a file under a longer name first.
 MAX_NAME = 240
 MAX_BYTES = 16 << 20
 MAX_FILES = 500
 
-# A part of a path that needs no quoting anywhere.
+# A component of a path that needs no quoting anywhere.
 NAME = r"(?!\.\.?(/|$))[A-Za-z0-9._@+][A-Za-z0-9._@+-]*"
 
 
 @record
 class SourceFile:
-    """One file: its path below the source, empty where that is the file itself."""
+    """One file: its path below the source, empty if the source is the file itself."""
 
     path: str
     data: bytes
@@ -29,7 +29,7 @@ class SourceFile:
 
 @record
 class Source:
-    """A file, or all files of a folder, by path; or the fault that keeps them from being read."""
+    """A file, or all files of a folder by path; or the reason why they can't be read."""
 
     files: tuple[SourceFile, ...] = ()
     is_folder: bool = False
@@ -41,19 +41,19 @@ Beside = Callable[[str], Source]
 
 
 def nothing_beside(path: str) -> Source:
-    """What there is beside a text that comes from no folder."""
+    """Reads nothing: a text that comes from no folder has no files beside it."""
     return Source(fault=f"there is no {path} beside the site file")
 
 
 class Limits:
-    """Counts the files of a source, and says when they become too many or too large."""
+    """Counts the files of a source, and reports when they become too many or too large."""
 
     def __init__(self) -> None:
         self._files = 0
         self._bytes = 0
 
     def fault(self, path: str, size: int) -> Source | None:
-        """What is wrong with one file more of that size, if anything is."""
+        """What would be wrong with one more file of that size, if anything."""
         self._files += 1
         self._bytes += size
         if size > MAX_FILE_BYTES:

@@ -1,8 +1,8 @@
-"""Tells whether data has what a schema asks for, by the rules that our schemas have.
+"""Checks whether data matches a schema, for the rules that our schemas use.
 
-Cerberus says what is wrong with a site. Most have nothing wrong, and to import it takes an eighth
-of a small build, so it is asked only about those that this does not find valid. That both agree is
-tested.
+Cerberus reports what is wrong with a site. Most sites have nothing wrong, and importing it takes an
+eighth of a small build, so it is called only for those that this check does not find valid. Tests
+hold both to the same answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sized
@@ -24,7 +24,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def conforms(data: Mapping[Any, Any], schema: Mapping[str, Rules]) -> bool:
-    """Whether a mapping has the keys that a schema wants, and values that its rules allow."""
+    """Whether a mapping has the keys that a schema requires, and values that its rules allow."""
     if any(key not in schema or not _is_valid(value, schema[key]) for key, value in data.items()):
         return False
     needless: set[str] = set()
@@ -40,7 +40,7 @@ def conforms(data: Mapping[Any, Any], schema: Mapping[str, Rules]) -> bool:
 
 
 def _is_valid(value: Any, rules: Rules) -> bool:
-    """Whether a value is all that its rules ask for; no null is."""
+    """Whether a value satisfies its rules; null never does."""
     if value is None or not _has_type(rules.get("type", ()), value):
         return False
     return all(name in _CHECKS and _CHECKS[name](rule, value) for name, rule in rules.items())
@@ -60,14 +60,14 @@ def _is_allowed(allowed: Iterable[Any], value: Any) -> bool:
 
 
 def _is_between(least: Any, value: Any, most: Any) -> bool:
-    # What is no number has no bounds.
+    # Bounds do not apply to what is not a number.
     with suppress(TypeError):
         return bool(least <= value <= most)
     return True
 
 
 def _has_schema(schema: Mapping[str, Any], value: Any) -> bool:
-    """The schema of a list is the rules of its entries."""
+    """The schema of a list has the rules of its entries."""
     if isinstance(value, list):
         return all(_is_valid(entry, schema) for entry in value)
     return not isinstance(value, dict) or conforms(value, schema)

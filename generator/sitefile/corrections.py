@@ -1,8 +1,8 @@
-"""Find the one slip that keeps a text from being YAML, and the edit that mends it.
+"""Find the one slip that makes a text invalid YAML, and the edit that fixes it.
 
-libyaml says where it gave up, which is often below the slip. Everything that may be wrong there is
-tried, and rated by what the schema says of the text that comes out: what leaves least to say was
-meant. Where two such texts mean different things, a person has to choose.
+libyaml reports where it gave up, which is often below the slip. Everything that may be wrong near
+there is tried, and each resulting text is rated by the schema: the one with the fewest remaining
+faults was meant. If two such texts mean different things, a person has to choose.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ from generator.sitefile import indentation, punctuation, schema, source
 from generator.sitefile.slips import Slip, edited
 from generator.sitefile.source import Document
 
-# Each is read and held against the schema, which takes the longer the larger the file is.
+# Each candidate is parsed and checked against the schema, which takes longer for larger files.
 _MOST_LINES = 8000
 
 
 @record
 class _Mended:
-    """A slip, and what its edit leaves: how much there is to say, and the data."""
+    """A slip, and the result of its edit: how many faults remain, and the data."""
 
     slip: Slip
     faults: int
@@ -29,15 +29,15 @@ class _Mended:
 
 
 def corrected(document: Document) -> tuple[Finding, ...]:
-    """The findings of a text that is no YAML, at the slip itself where one edit mends it."""
+    """The findings of a text that is not YAML, at the slip itself if one edit fixes it."""
     finding = document.findings[-1] if document.findings else None
     if finding is None or finding.rule not in _MENDED or finding.span is None:
         return document.findings
-    # Which side of a conflict, or which of two anchors is right is no question of punctuation.
+    # Which side of a conflict or which of two anchors is right is not a question of punctuation.
     if source.conflict(document.text) or finding.message == source.TWO_ANCHORS:
         return document.findings
     if finding.span.file:
-        # It was looked for in the base already.
+        # The base's own slip has been looked for already.
         return document.findings
     mended = list(_mended(document, finding.span.line))
     if not mended:
@@ -52,7 +52,7 @@ _MENDED = ("SG001", "SG002")
 
 
 def _told(finding: Finding, slips: list[Slip]) -> Finding:
-    """The finding at the first slip, with the readings that there are."""
+    """The finding at the first slip, with all possible meanings."""
     first = slips[0]
     return replace(
         finding,
@@ -77,28 +77,28 @@ def _mended(document: Document, at: int) -> Iterator[_Mended]:
 
 
 def _slips(lines: list[str], at: int) -> Iterator[Slip]:
-    """What may be wrong, the likeliest first; `at` is where libyaml gave up."""
+    """What may be wrong, the most likely first; `at` is the line at which libyaml gave up."""
     return chain(punctuation.slips(lines, at), indentation.slips(lines, at))
 
 
 def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
-    """How much is left to say once the slip is mended; None where that was not it."""
+    """How many faults remain once the slip is fixed; None if that was not the slip."""
     document = source.read(name, text.encode())
     if document.data is None:
         return _next_slip(document, slip, at)
-    # A key that takes up the next ones is readable, and not what was meant.
+    # Text can be valid YAML with the next keys swallowed by a value, which was not meant.
     if not isinstance(document.data, dict):
         return None
     data, findings = schema.check(document)
     return _Mended(slip, len(findings), data)
 
 
-# More than any readable text has.
+# More faults than any readable text has.
 _UNREADABLE = 1_000_000
 
 
 def _next_slip(document: Document, slip: Slip, at: int) -> _Mended | None:
-    """A text that can be read further than before has another slip: the further, the better."""
+    """A text that now can be read further has another slip; the further, the better."""
     finding = document.findings[-1]
     added = sum(edit.text.count("\n") for edit in slip.edits)
     line = finding.span.line - added if finding.span else 0

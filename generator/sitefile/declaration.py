@@ -1,6 +1,6 @@
-"""A site file as typed records with the defaults filled in, and nothing derived yet.
+"""A site file as typed records with defaults filled in, but nothing derived yet.
 
-A section that the schema found fault with is None, and a rule that needs it is skipped.
+A section in which the schema found errors is None, and rules that need it are skipped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ Settings = Mapping[str, Any]
 
 @record
 class Identity:
-    """The name of the site, what it is for, and which sparkgen may build it: `>=0.3`, or empty."""
+    """The name of the site, its purpose, and the required sparkgen version: `>=0.3`, or empty."""
 
     name: str
     description: str
@@ -37,7 +37,7 @@ class Identity:
 
 @record
 class Management:
-    """A node's place on the network that people use; sparkgen never configures it."""
+    """A node's address on the network for users; sparkgen never configures it."""
 
     ORIGIN = Origin("{node}.management")
     ORIGINS = origins(
@@ -54,9 +54,10 @@ class Management:
 
 @record
 class DeclaredNode:
-    """One node; `host` is its host number on every fabric subnet, `visible_gib` in GiB.
+    """One node; `host` is its host number in every fabric subnet, `visible_gib` in GiB.
 
-    `measured`: what is visible is written, and not taken to be the lower of two counts.
+    `measured` is true if the site file states the visible memory; otherwise the lower of two known
+    counts is assumed.
     """
 
     index: int
@@ -73,13 +74,13 @@ class DeclaredNode:
 
     @property
     def path(self) -> KeyPath:
-        """Where the node stands in the site file."""
+        """The node's place in the site file."""
         return ("nodes", self.index)
 
 
 @record
 class Endpoint:
-    """One end of a cable as written, `NAME:PORT`: a node's port, or one of a switch."""
+    """One end of a cable as written, `NAME:PORT`: the port of a node or a switch."""
 
     name: str
     port: str
@@ -93,7 +94,8 @@ class Endpoint:
 class DeclaredCable:
     """One cable as written; `length_m` in meters.
 
-    `addresses` are of each half those of the ends that are nodes; `subnets` are then theirs.
+    `addresses` lists, for each half, the addresses of the ends that are nodes; `subnets` then has
+    their subnets.
     """
 
     index: int
@@ -106,18 +108,18 @@ class DeclaredCable:
 
     @property
     def path(self) -> KeyPath:
-        """Where the cable stands in the site file."""
+        """The cable's place in the site file."""
         return ("cabling", self.index)
 
     @property
     def subnets_path(self) -> KeyPath:
-        """Where its subnets are given, if they are."""
+        """The place of its subnets, if they are given."""
         return (*self.path, "addresses" if self.addresses else "subnets")
 
 
 @record
 class DeclaredSwitch:
-    """A switch that cables end at: its model, and the release of its system."""
+    """A switch that cables connect to: its model, and the release of its operating system."""
 
     name: str
     model: str
@@ -125,13 +127,13 @@ class DeclaredSwitch:
 
     @property
     def path(self) -> KeyPath:
-        """Where it stands in the site file."""
+        """The switch's place in the site file."""
         return ("topology", "switches", self.name)
 
 
 @record
 class Topology:
-    """How the nodes are joined; `mtu` and `control_plane` are None where the kind decides."""
+    """How the nodes are connected; `mtu` and `control_plane` are None if the kind decides."""
 
     kind: str
     subnet_pool: IPv4Network
@@ -147,11 +149,11 @@ class Topology:
 
 @record
 class Speculative:
-    """Speculative decoding: `tokens` drafted at a time, by a `source` or without one.
+    """Speculative decoding: `tokens` are drafted at a time, by a `source` or without one.
 
-    `topk` and `steps` are those of a tree of drafts, `config` what else the engine has.
-    `weight_gb` is the size of the source's checkpoint in GB, and `kv_elements_per_token` what it
-    caches.
+    `topk` and `steps` describe a tree of drafts; `config` has the engine's other settings.
+    `weight_gb` is the size of the source's checkpoint in GB, and `kv_elements_per_token` how much
+    it caches.
     """
 
     ORIGIN = Origin("model.speculative")
@@ -167,13 +169,13 @@ class Speculative:
 
     @property
     def checkpoint(self) -> str | None:
-        """The draft model; a class has a dotted path for a name, and comes with the image."""
+        """The draft model; empty for the dotted path of a class, which comes with the image."""
         return self.source if self.source and "/" in self.source else None
 
 
 @record
 class KvOffload:
-    """Where blocks of the KV cache last on each node, how much, and what moves them there."""
+    """Where each node keeps KV cache blocks on disk, the size in GiB, and what moves them there."""
 
     ORIGIN = Origin("model.kv_offload")
 
@@ -185,12 +187,12 @@ class KvOffload:
 
 @record
 class DeclaredModel:
-    """The model section; a `name` of the catalog or a `source` of its own.
+    """The model section: a `name` of the catalog, or a `source`.
 
-    A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` in GiB.
-    `tables` says whether tables beside the layers are in memory or on disk.
-    `automatic` names what is to be found out of the context's length and the number of sequences,
-    `correction_gib` is what was measured of the reserve over what is computed, None if nothing was.
+    A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` is in
+    GiB. `tables` says whether tables beside the layers are in memory or on disk. `automatic` names
+    what is to be determined of context length and number of sequences. `correction_gib` is how much
+    the measured reserve exceeds the computed one, None if it was not measured.
     """
 
     name: str | None
@@ -218,9 +220,9 @@ class DeclaredModel:
 
 @record
 class Parallel:
-    """How the model is split over ranks; `expert` adds nothing to the product.
+    """How the model is split over ranks; `expert` does not multiply their number.
 
-    Experts are spread `experts_over` so many ranks, where that is not all that share a layer.
+    Experts are spread over `experts_over` ranks, if that is not all that share a layer.
     """
 
     ORIGIN = Origin("engine.parallel", "how the model is split over the ranks")
@@ -233,27 +235,27 @@ class Parallel:
 
     @property
     def ranks(self) -> int:
-        """Ranks that the split needs: one GPU, so one node, each."""
+        """The number of ranks, each with a GPU and so a node of its own."""
         return self.tensor * self.pipeline * self.data
 
 
 @record
 class OwnBuild:
-    """What only a custom build has: flags without dashes, variables, and parsers."""
+    """What only a custom build has: flags without their dashes, variables and parsers."""
 
     flags: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     parsers: tuple[str, ...] = ()
 
     def has_flag(self, name: str) -> bool:
-        """Whether it has the flag, or the one whose key of JSON a dotted name is."""
+        """Whether it has the flag, also if a dotted name is a key of the flag's JSON."""
         spelled = (name.replace("_", "-"), name.partition(".")[0].replace("_", "-"))
         return any(flag.replace("_", "-") in spelled for flag in self.flags)
 
 
 @record
 class DerivedImage:
-    """An image that is built on a node: `copies` are sources and their places in it."""
+    """An image that is built on a node; `copies` are pairs of a source and its destination."""
 
     base: str
     copies: tuple[tuple[str, str], ...] = ()
@@ -264,7 +266,7 @@ class DerivedImage:
 
 @record
 class DeclaredContainer:
-    """What the container is given beside what is derived; sizes in GiB, None where not written."""
+    """What the container gets beyond what is derived; sizes in GiB, None if not written."""
 
     memory_gib: int | None = None
     cpus: str | None = None
@@ -274,16 +276,16 @@ class DeclaredContainer:
     hardened: bool = False
 
 
-# Where a node has the files that a bundle carries.
+# Where the files that a bundle carries are on a node.
 FILES = "/opt/sparkgen/files"
 
 
 @record
 class DeclaredFile:
-    """A file, or a folder of files, that the engine reads.
+    """A file or a folder that the engine reads.
 
-    Either `source`, a path beside the site file, or `path`, one on the nodes. `nodes` is empty
-    where all have it. What is `writable` the engine may change.
+    It has either `source`, a path beside the site file, or `path`, one on the nodes. `nodes` is
+    empty if all nodes have it. The engine may change it if it is `writable`.
     """
 
     index: int
@@ -296,12 +298,12 @@ class DeclaredFile:
 
     @property
     def place(self) -> str:
-        """Where it lies on a node."""
+        """Its path on a node."""
         return self.path or f"{FILES}/{(self.source or '').removeprefix('files/')}"
 
     @property
     def inside(self) -> str:
-        """Where it lies in the container."""
+        """Its path in the container."""
         return self.target or self.place
 
     def is_on(self, node: str) -> bool:
@@ -311,7 +313,7 @@ class DeclaredFile:
 
 @record
 class DeclaredEngine:
-    """The engine section; None where the engine's own default holds."""
+    """The engine section; None stands for the engine's own default."""
 
     name: str
     version: str
@@ -336,7 +338,7 @@ class DeclaredEngine:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The paths beside the site file that it names."""
+        """The paths that it names beside the site file."""
         own = [file.source for file in self.files if file.source]
         own += [self.prepare] if self.prepare else []
         if image := self.derived:
@@ -345,7 +347,7 @@ class DeclaredEngine:
 
     @property
     def given_files(self) -> tuple[DeclaredFile, ...]:
-        """Its files, and the script that prepares its container."""
+        """Its files, including the script that prepares its container."""
         if not self.prepare:
             return self.files
         return (*self.files, DeclaredFile(len(self.files), self.prepare, None, None, (), None))
@@ -353,14 +355,15 @@ class DeclaredEngine:
 
 @record
 class DeclaredGroup:
-    """Nodes that serve a model together, by their names in rank order.
+    """Nodes that serve a model together, by name in rank order.
 
-    One of several that take turns on the same nodes is such a group each; `slot` is the name of the
-    group whose nodes these are, `alternatives` are the names of the others, and of all of them the
-    site has one running, which `is_active`.
+    If several take turns on the same nodes, each is such a group: `slot` is the name of the group
+    that owns the nodes, and `alternatives` are the names of the others. One of them runs, the one
+    that `is_active`.
 
-    `source` is where its model and engine are written: in itself, at its `path`, or in the one that
-    it is like; None where there is no such group. `index` is that of the entry in the list.
+    `source` is where its model and engine are written: in the group itself, at its `path`, or in
+    the one that it is `like`; None if there is no such group. `index` is that of the entry in the
+    list.
     """
 
     index: int
@@ -377,32 +380,32 @@ class DeclaredGroup:
 
     @property
     def entry(self) -> KeyPath:
-        """Where the nodes stand that it has."""
+        """The place of the entry that lists its nodes."""
         return (GROUPS, self.index)
 
     @property
     def written(self) -> KeyPath:
-        """Where what is said of its model and engine belongs."""
+        """The place that a message about its model and engine belongs to."""
         return self.path if self.source is None else self.source
 
     @property
     def is_alternative(self) -> bool:
-        """Whether it stands below the group whose nodes it has."""
+        """Whether it is an alternative of the group that owns its nodes."""
         return len(self.path) > 2
 
     @property
     def is_own(self) -> bool:
-        """Whether its model and engine are written in itself."""
+        """Whether its model and engine are written in the group itself."""
         return self.source == self.path
 
     def runs_beside(self, other: "DeclaredGroup") -> bool:
-        """Whether both can be on a node at the same time."""
+        """Whether both can run on a node at the same time."""
         return other is not self and other.name not in self.alternatives
 
 
 @record
 class Waiver:
-    """A warning that is accepted at these places, or patterns of places."""
+    """A warning that is accepted at these places; they may be patterns."""
 
     rule: str
     paths: tuple[str, ...]
@@ -412,10 +415,10 @@ class Waiver:
 
 @record
 class Declaration:
-    """The sections of a site file; None for one that the schema found fault with.
+    """The sections of a site file; one in which the schema found errors is None.
 
-    `services` has those that are requested, with the settings of each. `calibration` is the path
-    of a file with what was measured, empty where there is none.
+    `services` has the requested services, with the settings of each. `calibration` is the path of a
+    file of measurements, empty if there is none.
     """
 
     identity: Identity | None
@@ -430,7 +433,7 @@ class Declaration:
     groups: tuple[DeclaredGroup, ...] | None = None
 
     def of_group(self, group: DeclaredGroup) -> "Declaration":
-        """What a group has of all sections; its nodes and cables stay where they are."""
+        """The sections as the group sees them; nodes and cables keep their places."""
         by_name = self._nodes_by_name
         members = tuple(by_name[name] for name in group.nodes if name in by_name)
         is_whole = self.nodes is not None and len({node.name for node in members}) == len(
@@ -469,7 +472,7 @@ _OPTIONAL = {
 
 
 def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration:
-    """The typed records of checked data; `findings` are what reading and the schema said of it."""
+    """The typed records of checked data; `findings` are those of reading and of the schema."""
     invalid = _invalid(findings)
 
     def valid(*keys: str) -> bool:
@@ -492,14 +495,14 @@ def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration
 def serving(
     data: Mapping[str, Any],
 ) -> tuple[tuple[DeclaredNode, ...], DeclaredModel, DeclaredEngine]:
-    """The nodes, the model and the engine of data that is known to have all three."""
+    """The nodes, model and engine of data that is known to have all three."""
     return _nodes(data), _model(data["model"]), _engine(data["engine"])
 
 
 def _invalid(findings: Iterable[Finding]) -> set[str | int | None]:
-    """The sections that something is wrong with, or that lack a key which stands elsewhere.
+    """The sections that contain an error, or lack a key that is written in another place.
 
-    One under a misspelt name is not a missing one.
+    A section under a misspelled name is not missing.
     """
     found = [finding for finding in findings if finding.path]
     edits = (edit for f in found for proposal in f.proposals for edit in proposal)
@@ -515,7 +518,7 @@ def _waiver(item: Mapping[str, Any]) -> Waiver:
 
 
 def _services(items: Mapping[str, Any]) -> dict[str, Settings]:
-    """The requested services, each with its settings; the gateway's clients come by the proxy."""
+    """The requested services and their settings; a gateway reaches the engine through the proxy."""
     found: dict[str, Settings] = {
         name: own if isinstance(own, dict) else {} for name, own in items.items() if own
     }
@@ -616,7 +619,7 @@ def _groups(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredGroup, ...]:
     places = {path: item for index, item in enumerate(items) for path, item in _turns(index, item)}
     models = {path: _model(item["model"]) for path, item in places.items() if "model" in item}
     engines = {path: _engine(item["engine"]) for path, item in places.items() if "engine" in item}
-    # Of two with one name, which a rule speaks of, the first is meant.
+    # If two have the same name, which a rule reports, the first is used.
     own = reversed([(path, item) for path, item in places.items() if "like" not in item])
     written = {item["name"]: path for path, item in own}
     found = []
@@ -643,7 +646,7 @@ def _groups(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredGroup, ...]:
 
 
 def _turns(index: int, item: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
-    """A group and its alternatives, with the place of each."""
+    """A group and its alternatives, each with its place."""
     yield (GROUPS, index), item
     for other, each in enumerate(item.get(ALTERNATIVES, ())):
         yield (GROUPS, index, ALTERNATIVES, other), each
@@ -737,5 +740,5 @@ def _parallel(sizes: Mapping[str, Any]) -> Parallel:
         for key in ("tensor", "pipeline", "data", "expert")
     )
     over = None if isinstance(expert, bool) else expert
-    # Spread over one rank is not spread at all.
+    # Experts on one rank are not spread at all.
     return Parallel(tensor, pipeline, data, expert is True or (over or 1) > 1, over)

@@ -1,4 +1,4 @@
-"""What holds where a site file is silent: the defaults that the schemas state."""
+"""The values that the schemas declare for keys that a site file omits."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reads site files and what they name from disk: regular files only, and of a bounded size."""
+"""Reads site files, and the files they name, from disk: only regular files of a limited size."""
 
 import errno
 import os
@@ -23,18 +23,18 @@ from generator.sitefile.source import MAX_BYTES
 def contents(path: Path) -> bytes:
     """The bytes of a site file, at most one more than a site file may have.
 
-    Raises OSError, for what is no regular file too: a FIFO would wait for its writer.
+    Raises OSError, also for anything but a regular file: opening a FIFO would wait for its writer.
     """
     return _read(path, MAX_BYTES)[0]
 
 
 def bounded(path: Path, most: int) -> bytes:
-    """The bytes of any regular file, at most one more than `most`; raises OSError like that."""
+    """The bytes of any regular file, at most one more than `most`; raises OSError likewise."""
     return _read(path, most)[0]
 
 
 def beside(site: Path) -> Beside:
-    """Reads what lies in the folder of a site file, or below it."""
+    """A function that reads files in the folder of a site file or below it."""
     return lambda path: _source(site.absolute().parent, path)
 
 
@@ -62,7 +62,7 @@ def _source(folder: Path, path: str) -> Source:
 
 
 def _below(folder: Path, home: Path, shown: str, limits: Limits) -> Iterator[SourceFile]:
-    """All files in a folder and in those in it, by path."""
+    """All files in a folder and its subfolders, by path."""
     for path in sorted(_walk(folder, shown)):
         yield _file(folder / path, home, f"{shown}/{path}", path, limits)
 
@@ -90,7 +90,7 @@ def _file(file: Path, home: Path, shown: str, path: str, limits: Limits) -> Sour
     try:
         data, mode = _read(file, MAX_FILE_BYTES)
     except OSError as error:
-        # A socket is not opened at all.
+        # A socket cannot be opened at all.
         if error.errno in (errno.EINVAL, errno.ENXIO):
             raise _Refusal(Source(fault=f"{shown} is not a regular file")) from error
         raise
@@ -107,7 +107,7 @@ def _refuse_links_out(file: Path, home: Path, shown: str) -> None:
 
 
 def _read(path: Path, most: int) -> tuple[bytes, int]:
-    """The bytes of a regular file, at most one more than it may have, and its mode."""
+    """The bytes of a regular file, at most one more than allowed, and its mode."""
     with open(path, "rb", opener=_opened) as stream:
         mode = os.fstat(stream.fileno()).st_mode
         if not stat.S_ISREG(mode):

@@ -1,6 +1,6 @@
-"""Lays a site file over the base that it extends: one document, whose places know their file.
+"""Merges a site file with the base that it extends; every place knows its file.
 
-Mappings are merged by key. Whatever else the site file says takes the place of what the base says.
+Mappings are merged by key. Any other value of the site file replaces the base's.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ _KEY = "extends"
 
 
 def wanted(document: Document) -> str:
-    """The base that a site file names; nothing where that is no path."""
+    """The base that a site file names; empty if that is not a path."""
     path = document.data[_KEY]
     return path if isinstance(path, str) and path and not form_fault("source_path", path) else ""
 
 
 def base_name(name: str, path: str) -> str:
-    """What findings call a base, as they call the site file."""
+    """The name of a base in findings, given as the site file's is."""
     return str(PurePath(name).parent / path)
 
 
 def extended(document: Document, beside: Beside) -> tuple[Document, Mapping[str, bytes]]:
-    """A site file together with its base, and the base's bytes by its name.
+    """A site file merged with its base, and the base's bytes by its name.
 
-    The data is None where there is no such base, or none that can be read.
+    The data is None if the base doesn't exist or can't be read.
     """
     path = wanted(document)
     if not path:
@@ -56,7 +56,7 @@ def _without_base(document: Document, fault: str, help_text: str) -> Document:
 
 
 def _over(document: Document, base: Document) -> Document:
-    """The document of both; without data where the base has none, or a base of its own."""
+    """The merged document; without data if the base has none, or extends a base itself."""
     told = tuple(_placed(base, finding) for finding in corrections.corrected(base))
     made = replace(
         document, data=None, findings=(*document.findings, *told), parts=(document, base)
@@ -84,7 +84,7 @@ def _no_base(base: Document, words: tuple[str, str]) -> Finding:
 
 
 def _placed(base: Document, finding: Finding) -> Finding:
-    """A finding of the base's own text, with its place there."""
+    """A finding of the base's own text, with its place in that file."""
     span = finding.span or base.locate(finding.path, finding.at_key) or Span(0, 0, 0, 0)
     return replace(
         finding,
@@ -112,11 +112,11 @@ def _data(own: Any, base: Any) -> Any:
 
 
 def _nodes(own: yaml.Node, base: yaml.Node) -> yaml.Node:
-    """The node of both; where they meet it is the site file's."""
+    """The merged node; at a place that both have, the site file's."""
     if not isinstance(own, yaml.MappingNode) or not isinstance(base, yaml.MappingNode):
         return own
     below, above = _pairs(base), _pairs(own)
-    # The first pair is where the mapping is said to be.
+    # A mapping's place is that of its first pair, which has to be the site file's.
     pairs = {**above, **{name: pair for name, pair in below.items() if name not in above}}
     for name in below.keys() & above.keys():
         key, value = above[name]
@@ -127,7 +127,7 @@ def _nodes(own: yaml.Node, base: yaml.Node) -> yaml.Node:
 
 
 def _pairs(node: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-    """Of a key that is written twice the first one counts, as in the data."""
+    """If a key is written twice, the first one counts, as in the data."""
     return {
         key.value: (key, value)
         for key, value in reversed(node.value)

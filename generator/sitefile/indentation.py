@@ -1,4 +1,4 @@
-"""Slips in what stands before the first key of a line: spaces, tabs, dashes, or a section's key."""
+"""Slips before the first key of a line: spaces, tabs, dashes, or the key of the section."""
 
 import re
 from collections import Counter
@@ -17,14 +17,15 @@ from generator.sitefile.slips import (
 )
 
 _KEY = re.compile(r"([A-Za-z_][\w.-]*):(?: |$)")
-# A key and what may have been meant for its value.
+# A key and what may have been meant as its value.
 _PAIR = re.compile(r" *[\w.-]+( *[:=] *| +)\S")
-# How far above where libyaml gave up a line is looked for that does not fit, or has no dash.
+# How many lines above the one at which libyaml gave up to look for wrong indentation, and for a
+# missing dash.
 _FAR, _NEAR = 12, 5
 
 
 def slips(lines: list[str], at: int) -> Iterator[Slip]:
-    """What may be wrong near a line, the likeliest first."""
+    """What may be wrong near a line, the most likely first."""
     yield from _tabs(lines)
     content = [n for n in range(at, -1, -1) if n == at or is_content(lines[n])][:_FAR]
     for number in content[:_NEAR]:
@@ -36,7 +37,7 @@ def slips(lines: list[str], at: int) -> Iterator[Slip]:
 
 
 def _tabs(lines: list[str]) -> Iterator[Slip]:
-    """Tabs that indent: each is two spaces, or four or eight, or as many as the line above has."""
+    """Tabs as indentation: each is two, four or eight spaces, or as many as the line above has."""
     tabbed = {
         number: re.match(r"[ \t]*", line)
         for number, line in enumerate(lines)
@@ -58,7 +59,7 @@ def _tabs(lines: list[str]) -> Iterator[Slip]:
 
 
 def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
-    """An entry of a list whose dash has no space behind it, or is not there."""
+    """A list entry whose dash has no space after it, or is missing."""
     line = lines[number]
     if found := re.match(r" *(-)(?=[^\s-])", line):
         column = found.end(1)
@@ -80,7 +81,7 @@ def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
 
 
 def _list_lines(lines: list[str], number: int) -> Iterator[int]:
-    """The nearest lines above and below that begin an entry of a list."""
+    """The nearest lines above and below that begin a list entry."""
     for numbers in (range(number - 1, -1, -1), range(number + 1, len(lines))):
         found = next((n for n in numbers if _begins_entry(lines[n])), None)
         if found is not None:
@@ -92,7 +93,7 @@ def _begins_entry(line: str) -> bool:
 
 
 def _missing_section(lines: list[str], at: int) -> Iterator[Slip]:
-    """Lines of a section that is not there: its key stood above them."""
+    """Lines of a missing section: its key should be above them."""
     there = {line.split(":")[0] for line in lines if line[:1].isalpha()}
     start = at
     while start and lines[start - 1].startswith((" ", "-", "#")):
@@ -118,7 +119,7 @@ def _block(lines: list[str], first: int) -> Iterator[str]:
 
 
 def _likeliest(names: set[str], there: set[str]) -> list[str]:
-    """Sections that are not there and have such keys, those with most of them first."""
+    """Missing sections that have these keys, those with the most of them first."""
     shared = {
         section: len(names & keys)
         for section, keys in section_keys().items()
@@ -128,7 +129,7 @@ def _likeliest(names: set[str], there: set[str]) -> list[str]:
 
 
 def _widths(lines: list[str], number: int) -> Iterator[Slip]:
-    """A line that begins in another column than the lines around it."""
+    """A line that begins in a different column from the lines around it."""
     line = lines[number]
     own = width(line)
     around = neighbours(lines, number)
@@ -136,7 +137,7 @@ def _widths(lines: list[str], number: int) -> Iterator[Slip]:
     above = content_above(lines, number)
     is_pair = _PAIR.match(line) is not None or line.strip() in all_keys()
     for wide in dict.fromkeys((*known, *(_behind_dash(lines[n]) for n in around), 0)):
-        # Deeper than a key that has its value, a line would go on with that value.
+        # A line that is deeper than a key with a value would continue that value.
         goes_on = is_pair and above is not None and wide > _column(lines[above])
         if wide != own and not (goes_on and _has_value(lines[above or 0])):
             help_text = f"indent the line by {wide} space{'' if wide == 1 else 's'}"
@@ -150,18 +151,18 @@ def _widths(lines: list[str], number: int) -> Iterator[Slip]:
 
 
 def _column(line: str) -> int:
-    """The column that a line's key stands in, behind the dashes of lists."""
+    """The column of a line's key, after the dashes of lists."""
     found = re.match(r" *(- +)*", line)
     return len(found[0]) if found else 0
 
 
 def _has_value(line: str) -> bool:
-    """Whether a line has a key and a value of one word, which nothing goes on with."""
+    """Whether a line has a key and a value of one word, which cannot be continued."""
     return re.fullmatch(r" *(- +)*[\w.-]+: +[^\s|>#&]+", code(line)) is not None
 
 
 def _behind_dash(line: str) -> int:
-    """The column that keys of a list's entry stand in, or of a section's."""
+    """The column of the keys in a list's entry or in a section."""
     inner = _column(line)
     return inner if inner != width(line) else inner + 2
 

@@ -1,11 +1,11 @@
-"""The site format for editors and readers: a JSON Schema and a reference page, from the schemas.
+"""The site format for editors and readers: a JSON Schema and a reference page.
 
-What the JSON Schema refuses, sparkgen refuses. What it can't say, such as host bits in a subnet, it
-lets pass and leaves to `sparkgen validate`.
+What the JSON Schema rejects, sparkgen rejects too. What it can't express, such as host bits in a
+subnet, it accepts and leaves to `sparkgen validate`.
 
-An editor gets values as YAML reads them, sparkgen texts as they are written: the version 0.20 is a
-number to an editor. So where a text may look like a number, or like true, the JSON Schema takes
-those as well.
+An editor sees values as YAML reads them, sparkgen sees text as written: to an editor, the version
+0.20 is a number. So where text may look like a number, or like true, the JSON Schema accepts those
+as well.
 """
 
 import json
@@ -40,7 +40,7 @@ _NUMBERS = ("1", "1.5")
 def json_schema() -> JsonSchema:
     """The JSON Schema (2020-12) of a site file.
 
-    What a site that extends a base lacks may stand there.
+    A site that extends a base may lack required keys, which the base may have.
     """
     site = _value({"type": "dict", "schema": site_schema()})
     whole = {**_needs(site), "allOf": list(_needs_of_sections())}
@@ -61,7 +61,7 @@ def json_schema() -> JsonSchema:
 
 
 def _suggestions() -> Mapping[str, Sequence[str]]:
-    """What editors propose beside any text: models, images and parsers that are known."""
+    """What editors suggest where any text is allowed: known models, images and parsers."""
     return {
         "models": catalogs.checkpoint_names(),
         "images": catalogs.image_names(),
@@ -71,7 +71,7 @@ def _suggestions() -> Mapping[str, Sequence[str]]:
 
 
 def _choices(*flags: str) -> list[str]:
-    """The words of a flag in the newest version of each engine that has it."""
+    """The values of a flag in the newest version of each engine that has it."""
     found: set[str] = set()
     for engine in ENGINE_TRAITS:
         known = versions(engine)
@@ -82,7 +82,7 @@ def _choices(*flags: str) -> list[str]:
     return sorted(found)
 
 
-# By the form of the text.
+# By text type.
 _SUGGESTED = {"model_name": "models", "image": "images"}
 _SUGGESTED_FLAGS = {
     "tool-call-parser": "tool-parsers",
@@ -94,12 +94,12 @@ _SUGGESTED_FLAGS = {
 
 
 def _suggested(name: str, free: JsonSchema) -> JsonSchema:
-    """A value that editors have words for, and that may be another one."""
+    """A value for which editors have suggestions, but which may be something else."""
     return {"anyOf": [{"$ref": f"#/$defs/{name}"}, free]}
 
 
 def _conditions() -> Iterator[JsonSchema]:
-    """What one section asks of another, as far as a schema can say it."""
+    """What one section requires of another, as far as a schema can express it."""
     node_port = {"pattern": f":({'|'.join(f'p{port}' for port in PORTS)})$"}
     ends = {"items": {"properties": {"endpoints": {"items": node_port}}}}
     kinds = _topology_kinds()
@@ -116,7 +116,7 @@ def _conditions() -> Iterator[JsonSchema]:
 
 
 def _needs_of_sections() -> Iterator[JsonSchema]:
-    """What one section needs of another."""
+    """Keys that one section needs in another."""
     for kind in _topology_kinds()["groups_alone"]:
         yield _when("topology", "kind", {"const": kind}, {"required": [GROUPS]})
     yield _either(GROUPS)
@@ -126,19 +126,19 @@ def _needs_of_sections() -> Iterator[JsonSchema]:
 
 
 def _of_groups(conditions: Sequence[JsonSchema]) -> JsonSchema:
-    """What holds for each group, and for each of its alternatives."""
+    """Conditions that hold for each group, and for each of its alternatives."""
     entry: JsonSchema = {"allOf": [*conditions]}
     inner = {ALTERNATIVES: {"items": entry}}
     return {"properties": {GROUPS: {"items": {**entry, "properties": inner}}}}
 
 
 def _either(other: str) -> JsonSchema:
-    """A model and an engine, or what may stand in their place."""
+    """A model and an engine, or what may replace them."""
     return {"anyOf": [{"required": ["model", "engine"]}, {"required": [other]}]}
 
 
 def _needs_of_serving() -> Iterator[JsonSchema]:
-    """What a model and an engine need of each other."""
+    """What a model and an engine require of each other."""
     named = {"anyOf": [{"required": ["name"]}, {"required": ["source"]}]}
     yield {"properties": {"model": {"if": {"type": "object"}, "then": named}}}
     run = {"anyOf": [{"required": ["image"]}, {"required": ["venv"]}]}
@@ -153,7 +153,7 @@ def _readers() -> list[str]:
 
 
 def _needs(value: JsonSchema) -> JsonSchema:
-    """The keys that a mapping, and those in it, can't be without; entries of lists aside."""
+    """The required keys of a mapping and of those inside it, except in entries of lists."""
     inner = {key: _needs(own) for key, own in value.get("properties", {}).items()}
     needed = {key: own for key, own in inner.items() if own}
     return {
@@ -163,7 +163,7 @@ def _needs(value: JsonSchema) -> JsonSchema:
 
 
 def _without_needs(value: JsonSchema) -> JsonSchema:
-    """The same mapping with no key that has to be there."""
+    """The same mapping without required keys."""
     kept = {key: own for key, own in value.items() if key != "required"}
     if "properties" in value:
         inner = value["properties"]
@@ -172,13 +172,13 @@ def _without_needs(value: JsonSchema) -> JsonSchema:
 
 
 def _topology_kinds() -> Mapping[str, Any]:
-    """What the schema says of the kinds of topology: their nodes, switches and groups."""
+    """The schema's kinds of topology: their nodes, switches and groups."""
     facts: Mapping[str, Any] = rules_at(("topology", "kind"))["meta"]
     return facts
 
 
 def _when(section: str, key: str, value: JsonSchema, then: JsonSchema) -> JsonSchema:
-    """What holds where a key of a section is there and has such a value."""
+    """What holds if a section has a key with such a value."""
     inner = {"properties": {key: value}, "required": [key]}
     return {"if": {"properties": {section: inner}, "required": [section]}, "then": then}
 
@@ -207,7 +207,7 @@ def _value(rules: Rules) -> JsonSchema:
 
 
 def _annotations(meta: Mapping[str, Any]) -> JsonSchema:
-    """What an editor shows and proposes: description with unit, default, example."""
+    """What an editor shows and suggests: description with unit, default, example."""
     unit = f" Unit: {meta['unit']}." if "unit" in meta else ""
     return {
         **({"description": meta["description"] + unit} if "description" in meta else {}),
@@ -222,7 +222,7 @@ def _kinds(rules: Rules) -> list[str]:
 
 
 def _types(kinds: Iterable[str], rules: Rules) -> list[str]:
-    """The types that an editor may see, a text without quotes read as YAML reads it."""
+    """The types that an editor may see, since YAML may read unquoted text as another type."""
     types = [_TYPES[kind] for kind in kinds]
     form = FORMS.get(rules.get("check_with", ""))
     if form and any(form.fits(number) for number in _NUMBERS):
@@ -246,12 +246,12 @@ def _limits(kinds: Iterable[str], rules: Rules) -> JsonSchema:
 
 
 def _pattern(form: Form) -> JsonSchema:
-    # The second is what the YAML language server says in place of the pattern.
+    # The YAML language server shows the second in place of the pattern.
     return {"pattern": f"^({form.pattern})$", "patternErrorMessage": f"must be {form.wanted}"}
 
 
 def _members(rules: Rules) -> JsonSchema:
-    """The keys of a mapping: those that it has, or any of a form."""
+    """The keys of a mapping: fixed ones, or any that match a text type."""
     if "schema" not in rules:
         free = _value(rules["valuesrules"])
         is_of_flags = rules["valuesrules"].get("check_with") == "argument"
@@ -263,7 +263,7 @@ def _members(rules: Rules) -> JsonSchema:
         }
     members: Mapping[str, Rules] = rules["schema"]
     needed = {key: own for key, own in members.items() if own.get("required")}
-    # One of several that exclude each other is asked for in a condition.
+    # If keys exclude each other, a condition requires one of them.
     required = [
         key
         for key, own in needed.items()
@@ -279,7 +279,7 @@ def _members(rules: Rules) -> JsonSchema:
 
 
 def _member(rules: Rules) -> JsonSchema:
-    """The value of a key, with what editors propose for it."""
+    """The value of a key, with suggestions for editors."""
     made = _value(rules)
     if words := _SUGGESTED.get(rules.get("check_with", "")):
         kept: JsonSchema = {
@@ -290,7 +290,7 @@ def _member(rules: Rules) -> JsonSchema:
 
 
 def _without(excluded: Mapping[str, str | list[str]]) -> JsonSchema:
-    """For each key, that those which it excludes are not there."""
+    """For each key, that the keys it excludes are absent."""
     return {
         key: {"properties": dict.fromkeys([others] if isinstance(others, str) else others, False)}
         for key, others in excluded.items()
@@ -298,7 +298,7 @@ def _without(excluded: Mapping[str, str | list[str]]) -> JsonSchema:
 
 
 def _argument() -> JsonSchema:
-    """A value of `engine.args`, as `forms.argument_fault` has it."""
+    """A value of `engine.args`, as `text_types.argument_fault` accepts it."""
     word = {"type": _SCALARS, **_pattern(ARGUMENT_TEXT)}
     return {**_json(), "type": [*_SCALARS, "array", "object"], "items": word}
 
@@ -357,7 +357,7 @@ def reference() -> str:
 
 
 def _section(name: str, rules: Rules) -> str:
-    """One section of a site file: what it is, and a table of its keys."""
+    """One section of a site file: its description, and a table of its keys."""
     entry = rules["schema"] if rules["type"] == "list" else rules
     need = _need(rules).replace("`", "").capitalize() or "Optional"
     intro = f"{rules['meta']['description']} {need}: {_wanted(rules)} with these keys."
@@ -369,7 +369,7 @@ def _table(rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _rows(members: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, ...]]:
-    """A row for every key, and for the keys inside of it."""
+    """A row for every key, and for the keys inside it."""
     for key, rules in members.items():
         yield _row(f"`{path}{key}`", rules)
         if "dict" in _kinds(rules) and "same_as" not in rules["meta"]:
@@ -388,7 +388,7 @@ def _row(key: str, rules: Rules) -> tuple[str, ...]:
 
 
 def _need(rules: Rules) -> str:
-    """Whether a key is required, and without which others."""
+    """Whether a key is required, or required unless other keys are present."""
     if not rules.get("required"):
         return ""
     others = rules.get("excludes", ())
@@ -397,7 +397,7 @@ def _need(rules: Rules) -> str:
 
 
 def _code(meta: Mapping[str, Any], key: str) -> str:
-    """A value as it can be written on one line of a site file."""
+    """A value as written on one line of a site file."""
     if key not in meta:
         return ""
     value = meta[key]

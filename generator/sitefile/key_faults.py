@@ -78,14 +78,14 @@ def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
 
 
 def fault(rule: str, message: str, path: KeyPath, **more: Any) -> Finding:
-    """An error of a stage before all rules."""
+    """An error of a stage before the rules."""
     return Finding(rule, Severity.ERROR, message, path, stage=Stage.READING, **more)
 
 
 def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Finding:
     every = keys_at(path[:-1])
     key = str(path[-1])
-    # What is there already can't be meant, unless nothing else is.
+    # A key that is already present can't be meant, unless nothing else is close.
     known = [name for name in every if name not in siblings]
     is_known = bool(aliases.meant(key, known) or misspelt(key, all_nearest(key, known)))
     if (said := aliases.said(key)) and not is_known:
@@ -102,7 +102,8 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     near = [meant] if meant else all_nearest(key, known)
     near = [name for name in near if len(near) > 1 and name.startswith(key)] or near
     sure = [meant] if meant else misspelt(key, near)
-    # What another section calls exactly so, and takes, is no misspelt key that would not take it.
+    # If another section has exactly this key and accepts the value, it isn't a misspelled key that
+    # would not accept it.
     home = "" if meant else section_of(key, path[:-1])
     is_here = any(is_valid((*path[:-1], name), error.value) for name in sure)
     home = "" if is_here or (near and not is_valid((home, key), error.value)) else home
@@ -140,7 +141,7 @@ _TOPOLOGY = ("topology",)
 
 
 def _topology_text(data: Any) -> str:
-    """The topology as the cables say it."""
+    """The topology that the cables form."""
     return f"'topology: {{kind: {possible_kinds(data)[0]}}}'"
 
 
@@ -152,7 +153,7 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
     rules = rules_at(path)
     help_text = f"write '{key}: {flow_text(smallest_value(rules))}'"
     if path[:2] == ("model", "architecture"):
-        # Any number would be a guess.
+        # Any number here would be a guess.
         help_text = f"write '{key}: N' from the model's config.json, as 'sparkgen model' reads it"
     elif path == _TOPOLOGY:
         help_text = f"write {_topology_text(data)}"
@@ -186,7 +187,7 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
         )
     )
     proposals = () if meant is None else replacements(path, [meant])
-    # Before a zero another figure may be missing.
+    # Another digit may be missing before the zero.
     unsafe = isinstance(error.value, str) and bool(re.match("[+-]?0[0-9]", error.value))
     return fault("SG103", message, path, help=help_text, proposals=proposals, unsafe=unsafe)
 
@@ -287,7 +288,7 @@ def _form_fault(error: Any, path: KeyPath) -> Finding:
 
 
 def _of_a_node(made: Finding, value: str, data: Any) -> Finding:
-    """Of what names a node the help has one that is there, and no other."""
+    """If the value should name a node, suggest one that exists, and nothing else."""
     nodes = value_at(data, ("nodes",))
     if made.path[0] == "nodes" or not isinstance(nodes, list):
         return made

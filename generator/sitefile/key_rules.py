@@ -1,4 +1,4 @@
-"""The schema at a place of a site file, and how that place is called in a message."""
+"""The schema at a place of a site file, and the name of that place in messages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,13 +25,13 @@ def types_of(rules: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def rules_of_key(rules: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The rules of a key of a mapping."""
+    """The rules of a key in a mapping."""
     known: Mapping[str, Any] = rules.get("schema", {}).get(key) or rules.get("valuesrules", {})
     return known
 
 
 def section_of(key: str, place: KeyPath) -> str:
-    """The section that a key has its place in, where one alone has it."""
+    """The section that a key belongs to, if there is exactly one."""
     homes = [
         section
         for section, rules in site_schema().items()
@@ -41,13 +41,13 @@ def section_of(key: str, place: KeyPath) -> str:
 
 
 def group_around(place: KeyPath, section: str) -> KeyPath:
-    """The group that a place is in, if a group has such a section."""
+    """The group around a place, if groups have such a section."""
     ends = (end for end in range(len(place), 0, -1) if isinstance(place[end - 1], int))
     return next((place[:end] for end in ends if section in keys_at(place[:end])), ())
 
 
 def list_around(key: str, place: KeyPath) -> str:
-    """What to do with a key of the list's entry that the place is in, or nothing."""
+    """How to correct a key that belongs to the list entry around the place, or nothing."""
     for end in range(len(place) - 2, 1, -1):
         if isinstance(place[end - 1], int) and key in keys_at(place[:end]):
             return f"take it out, or write it into the entry of '{place[end - 2]}' around it"
@@ -55,7 +55,7 @@ def list_around(key: str, place: KeyPath) -> str:
 
 
 def smallest_value(rules: Mapping[str, Any]) -> Any:
-    """The example of a key, or one made of what its section can't be without."""
+    """The example of a key, or one made of its required keys."""
     if "example" in rules.get("meta", {}):
         return rules["meta"]["example"]
     inner = rules["schema"]
@@ -71,14 +71,14 @@ def smallest_value(rules: Mapping[str, Any]) -> Any:
 
 
 def flow_text(value: Any) -> str:
-    """A value as it is written on one line."""
+    """A value written on one line."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {flow_text(item)}' for key, item in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(flow_text, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
-    # YAML takes such a text for the start of a block, unless it is quoted.
+    # YAML reads such text as the start of a block, unless it is quoted.
     return f'"{value}"' if str(value).startswith(">") else str(value)
 
 
@@ -92,7 +92,7 @@ LONGEST = 60
 
 
 def quoted(path: KeyPath, value: Any) -> str:
-    """The value as it was written, with the key that it is for."""
+    """The value as it was written, with the key that it belongs to."""
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     if isinstance(value, list | dict) or len(shown) > LONGEST or not shown.isprintable():
         return place_name(path) if path else "'site'"
@@ -105,7 +105,7 @@ def key_name(path: KeyPath) -> str:
 
 
 def place_name(path: KeyPath) -> str:
-    """A place as a message calls it."""
+    """The name of a place in a message."""
     if isinstance(path[-1], int):
         return f"entry {path[-1] + 1} of '{key_name(path)}'"
     return f"'{path[-1]}'"
@@ -120,7 +120,7 @@ def rules_at(path: KeyPath) -> Mapping[str, Any]:
 
 
 def keys_at(path: KeyPath) -> list[str]:
-    """The keys that the schema has at a place."""
+    """The keys that the schema defines at a place."""
     return list(rules_at(path).get("schema", {}))
 
 

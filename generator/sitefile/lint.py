@@ -1,4 +1,4 @@
-"""yamllint over a site file: matters of style, as warnings."""
+"""Runs yamllint on a site file: matters of style, as warnings."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,8 @@ from generator.sitefile.source import Document
 
 MAX_LINES = 5000
 
-# Off: what a site file is free to do, and duplicate keys, which are an error of their own. Lists
-# may stand under their keys without a step, as PyYAML writes them.
+# Disabled are matters of taste, and duplicate keys, which are an error anyway. Lists may be
+# unindented under their keys, as PyYAML writes them.
 _CONFIG = """
 extends: default
 rules:
@@ -27,9 +27,9 @@ rules:
 
 
 def lint(document: Document) -> Iterator[Finding]:
-    """A warning for each of yamllint's problems; syntax errors are the reader's to report.
+    """A warning for each of yamllint's problems; syntax errors are reported by the reader.
 
-    yamllint takes a second for some five thousand lines: a longer file is left alone.
+    yamllint takes a second for about five thousand lines, so longer files are skipped.
     """
     if document.text.count("\n") > MAX_LINES:
         return

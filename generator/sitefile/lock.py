@@ -33,7 +33,7 @@ _HEAD = """\
 
 @record
 class LockedImage:
-    """One image: the digest that registries know it by, or the checksum of its layers."""
+    """One image: its digest in registries, or the checksum of its layers."""
 
     image: str
     digest: str = ""
@@ -42,13 +42,13 @@ class LockedImage:
 
     @property
     def pinned(self) -> str:
-        """The image by its digest, if it has one."""
+        """The image with its digest, if it has one."""
         return f"{self.image}@{self.digest}" if self.digest else self.image
 
 
 @record
 class LockedModel:
-    """One model: its commit under the name of a branch, a tag, or itself."""
+    """One model: its commit, by the name of a branch or tag or by the commit itself."""
 
     source: str
     revision: str
@@ -57,14 +57,14 @@ class LockedModel:
 
 @record
 class Lock:
-    """What is locked; `raw` is the file."""
+    """What is locked; `raw` is the file's content."""
 
     images: tuple[LockedImage, ...]
     models: tuple[LockedModel, ...]
     raw: bytes = b""
 
     def image(self, name: str) -> LockedImage | None:
-        """What an image's name stands for."""
+        """The locked image for a name."""
         return next((image for image in self.images if image.image == name), None)
 
     def commit(self, name: str, revision: str) -> str:
@@ -73,7 +73,7 @@ class Lock:
         return next(found, "")
 
     def text(self) -> str:
-        """The file."""
+        """The text of the file."""
         return _HEAD + "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -94,11 +94,11 @@ class Lock:
 
 
 class LockError(Exception):
-    """A lock that can't be read: why, in one line."""
+    """A lock can't be read; the message says why, in one line."""
 
 
 def lock_name(site: str) -> str:
-    """What the lock of a site file is called, beside it; empty for a text that is no file."""
+    """The name of a site file's lock, which is beside it; empty for text that is from no file."""
     name = PurePath(site).name
     return name.removesuffix(".yaml") + SUFFIX if name.endswith(".yaml") else ""
 
@@ -113,7 +113,7 @@ def read(site: str, beside: Beside) -> Lock | None:
 
 
 def parse(name: str, raw: bytes) -> Lock:
-    """The lock that a text is; raises LockError if it is none."""
+    """Parse a lock; raises LockError if the text is not one."""
     document = source.read(name, raw)
     data = document.data
     if document.findings or not isinstance(data, dict):

@@ -1,4 +1,4 @@
-"""Sections whose own key is gone, so that their keys stand at the end of the section above."""
+"""Sections whose own key is missing, so that their keys end up in the section above."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
@@ -19,7 +19,7 @@ class LostSection:
 
     @property
     def finding(self) -> Finding:
-        """The one mistake behind all that is wrong with the keys."""
+        """The one mistake behind all errors about these keys."""
         return Finding(
             "SG102",
             Severity.ERROR,
@@ -33,12 +33,12 @@ class LostSection:
         )
 
     def explains(self, path: KeyPath) -> bool:
-        """Whether what is wrong there is only that the section's key is gone."""
+        """Whether the missing section key is the only thing wrong there."""
         if path == (self.name,):
             return True
         if path[:1] != self.path[:1]:
             return False
-        # Of a list all entries from the first one on are the section's.
+        # In a list, all entries from the first one on belong to the section.
         first, entry = self.path[1], path[1] if len(path) > 1 else None
         if isinstance(first, int) and isinstance(entry, int):
             return entry >= first
@@ -46,30 +46,30 @@ class LostSection:
 
 
 class Explanation(Protocol):
-    """A mistake behind which others are none."""
+    """A mistake that is the cause of others."""
 
     def explains(self, path: KeyPath) -> bool:
-        """Whether it is all that is wrong there."""
+        """Whether it is the only thing wrong there."""
 
 
 def is_explained(found: Iterable[Explanation], path: KeyPath) -> bool:
-    """Whether one of these is all that is wrong there."""
+    """Whether one of these is the only thing wrong there."""
     return any(one.explains(path) for one in found)
 
 
 def lost_sections(
     missing: Collection[str], unknown: Iterable[KeyPath], document: Document
 ) -> Iterator[LostSection]:
-    """Those of the missing sections whose keys are unknown, or written twice, in another one."""
+    """Missing sections whose keys are unknown, or written twice, in another section."""
     unknown = list(unknown)
     twice = {finding.path: finding.span for finding in document.findings if finding.rule == "SG003"}
     strays = [path for path in (*unknown, *twice) if len(path) in (2, 3)]
-    # What a site can be without is not missed.
+    # Optional sections are not missed.
     lost = [name for name in missing if site_schema()[name].get("required")] or [*missing]
     for section in missing:
         keys = section_keys().get(section, frozenset())
         own = [path for path in strays if path[-1] in keys]
-        # One key may be a slip; a section brings all that it can't be without, or several.
+        # A single key may be a slip; a section brings all of its required keys, or several keys.
         needed = _needed(section)
         alone = not needed and lost == [section] and any(path in unknown for path in own)
         if own and (needed <= {path[-1] for path in own} if needed else alone or len(own) > 1):

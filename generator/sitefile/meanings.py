@@ -1,4 +1,4 @@
-"""What was meant by a value of another kind, and what to write for it."""
+"""What was meant by a value of the wrong type, and what to write instead."""
 
 import json
 import re
@@ -28,7 +28,7 @@ from generator.sitefile.validation import is_valid
 
 _YES = ("yes", "y", "on", "ok", "enable", "enabled")
 _NO = ("no", "n", "off", "none", "disable", "disabled")
-# What a word processor writes for quotes and dashes.
+# Quotes and dashes as a word processor writes them.
 _TYPOGRAPHIC = str.maketrans(
     dict.fromkeys("\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u2033", "")
     | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
@@ -37,7 +37,7 @@ _TYPOGRAPHIC = str.maketrans(
 
 
 def in_plain_characters(finding: Finding, value: Any) -> Finding:
-    """A value with characters of a word processor: they are named, and the plain ones proposed."""
+    """If a value has a word processor's characters, name them and propose the plain ones."""
     if isinstance(value, dict | list):
         inner = _first_odd(value)
         return (
@@ -62,7 +62,7 @@ def in_plain_characters(finding: Finding, value: Any) -> Finding:
 
 
 def _first_odd(value: Any) -> tuple[KeyPath, str] | None:
-    """The first text in a mapping or a list with characters of a word processor, and its path."""
+    """The first text in a mapping or list with a word processor's characters, and its path."""
     if isinstance(value, str):
         return ((), value) if value.translate(_TYPOGRAPHIC) != value else None
     if not isinstance(value, dict | list):
@@ -74,7 +74,7 @@ def _first_odd(value: Any) -> tuple[KeyPath, str] | None:
 
 
 def json_text(path: KeyPath, value: Any) -> tuple[str, Data] | None:
-    """JSON that is meant for a variable: to YAML it is a mapping, or a list."""
+    """JSON for a variable, which YAML reads as a mapping or a list."""
     is_variable = rules_at(path).get("check_with") == "environment_value"
     if not is_variable or not isinstance(value, dict | list):
         return None
@@ -85,7 +85,7 @@ def json_text(path: KeyPath, value: Any) -> tuple[str, Data] | None:
 
 
 def unwrapped(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
-    """The only entry of a list, where its key takes a value of that kind."""
+    """The only entry of a list, if its key takes a value of that type."""
     if not isinstance(value, list) or len(value) != 1 or "list" in types:
         return None
     (entry,) = value
@@ -98,7 +98,7 @@ def unwrapped(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
 
 
 def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
-    """A mapping of the one key that it can't be without, where its value alone is written."""
+    """A mapping with its only required key, if just that key's value is written."""
     rules = rules_at(path)
     inner = rules.get("schema", {})
     pair = re.fullmatch(r"([\w.-]+)(:| *= *| +)(\S.*)", value) if isinstance(value, str) else None
@@ -122,13 +122,13 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
 
 
 def one_of_several(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, None] | None:
-    """What to write in place of a list, of what a site has once."""
+    """What to write in place of a list, for something that a site has once."""
     said = several_meant(path, value) if "list" not in types else ""
     return (said, None) if said else None
 
 
 def several_meant(path: KeyPath, value: Any) -> str:
-    """What to write for a list or a mapping of several, under the name of what a site has once."""
+    """What to write for several values, in a list or mapping, under the name of a single one."""
     entries = list(value.values()) if isinstance(value, dict) else value
     are_several = isinstance(entries, list) and len(entries) > 1
     if isinstance(value, dict):
@@ -148,7 +148,7 @@ _EACH_IN_A_GROUP = (
 
 
 def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:
-    """A list of one entry, where that is written alone."""
+    """A list of one entry, if the entry is written on its own."""
     if types != ("list",) or not isinstance(value, str) or not is_valid(path, [value]):
         return None
     return f"write '{key_name(path)}: {flow_text([value])}'", [str(value)]
@@ -166,7 +166,7 @@ def _number(text: str) -> int | float | None:
 
 
 def meant_value(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
-    """What to write for a text that should be something else, and its value."""
+    """What to write for text that should be another type, and its value."""
     if not isinstance(value, str):
         return None
     if "boolean" in types and value.lower() in (*_YES, *_NO):
@@ -174,7 +174,7 @@ def meant_value(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
         return f"write {'true' if flag else 'false'}", flag
     if {"integer", "float"} & set(types) and (number := _number(value)) is not None:
         return f"write {number}", number
-    # Without quotes it would be no text by now.
+    # Unquoted, it would not have been read as text.
     meaning = Plain(value).meaning()
     if meaning is not None and is_of_type(types, meaning) and len(value) < LONGEST:
         return f"write {value} without quotes", meaning
@@ -185,7 +185,7 @@ def meant_value(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
 
 
 def meant_key(path: KeyPath) -> str:
-    """The name as it was meant: a flag without its dashes, a variable with '_'."""
+    """The intended name: a flag without its dashes, a variable with '_'."""
     form, key = rules_at(path[:-1])["keysrules"]["check_with"], str(path[-1])
     meant = (key.lstrip("-"), key.replace("-", "_"), key.rstrip(":"))
     return next((name for name in meant if not form_fault(form, name)), "")

@@ -1,4 +1,4 @@
-"""Keys at another place than their own: under another section, at no section, without a dash."""
+"""Keys in the wrong place: in another section, in no section, or without a dash."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -26,18 +26,18 @@ Fits = Callable[[KeyPath, Any], bool]
 
 @record
 class Misplaced:
-    """A key at another place than its own, and what is wrong only because of that."""
+    """A key in the wrong place, and the errors that follow from it."""
 
     finding: Finding
     explained: frozenset[KeyPath]
 
     def explains(self, path: KeyPath) -> bool:
-        """Whether what is wrong there is only that the key is at another place."""
+        """Whether the misplaced key is the only thing wrong there."""
         return any(path[: len(own)] == own for own in self.explained)
 
 
 def misplaced(document: Document, unknown: Iterable[KeyPath], fits: Fits) -> Iterator[Misplaced]:
-    """What is written twice because one of the two belongs elsewhere, and what lost its section."""
+    """Keys written twice because one belongs elsewhere, and keys that lost their section."""
     twice = [finding for finding in document.findings if finding.rule == "SG003"]
     yield from _entries_without_dash(document, twice)
     for finding in twice:
@@ -64,7 +64,7 @@ def _said(
 
 
 def _moved(document: Document, twice: Finding, fits: Fits) -> Iterator[Misplaced]:
-    """A key that one section has twice, and another that can't be without it not at all."""
+    """A key that one section has twice, while another section that requires it has none."""
     if len(twice.path) != 2:
         return
     section, key = str(twice.path[0]), str(twice.path[1])
@@ -99,7 +99,7 @@ def _moved(document: Document, twice: Finding, fits: Fits) -> Iterator[Misplaced
 
 
 def _beside_another(document: Document, fits: Fits) -> Iterator[Misplaced]:
-    """A key beside one that excludes it, where another section can't be without it."""
+    """A key beside one that excludes it, while another section requires it."""
     for section in SECTIONS:
         own = document.data.get(section)
         rules = entry_keys(section)
@@ -127,7 +127,7 @@ def _beside_another(document: Document, fits: Fits) -> Iterator[Misplaced]:
 
 
 def _values(root: Any, section: str, key: str) -> list[Any]:
-    """What a section has under a key that it has twice."""
+    """The values of a key that a section has twice."""
     found = [value for name, value in root.value if name.value == section]
     pairs = found[0].value if found and isinstance(found[0], yaml.MappingNode) else ()
     nodes = [value for name, value in pairs if name.value == key]
@@ -135,7 +135,7 @@ def _values(root: Any, section: str, key: str) -> list[Any]:
 
 
 def _entries_without_dash(document: Document, twice: list[Finding]) -> Iterator[Misplaced]:
-    """An entry of a list that has all keys of the next one too: the dash before that is gone."""
+    """A list entry that has all keys of the next entry too: the dash between them is missing."""
     lines = document.text.split("\n")
     entries = dict.fromkeys(f.path[:2] for f in twice if len(f.path) == 3)
     for entry in entries:
@@ -163,7 +163,7 @@ def _entries_without_dash(document: Document, twice: list[Finding]) -> Iterator[
 
 
 def _dash_without_blank(document: Document) -> Iterator[Misplaced]:
-    """The only entry of a list, or one at the margin, whose dash is a part of its first key."""
+    """The only entry of a list, or one at the margin, whose dash became part of its first key."""
     for section in SECTIONS:
         own = document.data.get(section)
         first = str(next(iter(own), "")) if isinstance(own, dict) else ""
@@ -189,16 +189,16 @@ def _dash_without_blank(document: Document) -> Iterator[Misplaced]:
 
 
 def _is_line_twice(lines: list[str], span: Span) -> bool:
-    """Whether the line stands there already, so that it was copied by mistake."""
+    """Whether the same line appears above, so that it was copied by mistake."""
     text = lines[span.line].strip()
-    # The head of a block is alike in every entry.
+    # The first line of a block is the same in every entry.
     return not text.endswith(":") and any(
         line.strip().removeprefix("- ") == text for line in lines[: span.line]
     )
 
 
 def _outdented(document: Document, unknown: Iterable[KeyPath]) -> Iterator[Misplaced]:
-    """Keys of a section that has none, at the margin below it."""
+    """Keys of an empty section, at the margin below it."""
     lines = document.text.split("\n")
     keys = list(document.data)
     for section in SECTIONS:
@@ -226,24 +226,24 @@ def _outdented(document: Document, unknown: Iterable[KeyPath]) -> Iterator[Mispl
 
 
 def _words(section: str, key: str) -> tuple[str, str]:
-    """What is wrong and what to write."""
+    """The message, and what to write."""
     if key.startswith("-"):
         return "a '-' without a space after it", "write '- ' before every entry"
     return f"'{key}' is beside '{section}', not under it", "indent the line by 2 spaces"
 
 
 def _plain(path: KeyPath) -> str:
-    """The key, without a dash that has no space behind it."""
+    """The key, without a dash that has no space after it."""
     return str(path[0]).removeprefix("-")
 
 
 def _indented(lines: list[str], number: int) -> Rewrite:
-    """A line under its section: by two spaces, or behind its dash by one."""
+    """A line indented under its section: by two spaces, or after its dash by one."""
     is_entry = re.match(r"-\S", lines[number]) is not None
     return Rewrite(Span(number, int(is_entry), number, int(is_entry)), " " if is_entry else "  ")
 
 
 def _end(lines: list[str], first: int) -> int:
-    """The line after a key at the margin and what stands under it."""
+    """The line after a key at the margin and its content."""
     below = range(first + 1, len(lines))
     return next((n for n in below if lines[n][:1].strip()), first + 1)

@@ -18,7 +18,7 @@ _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 
 
 def slips(lines: list[str], at: int) -> Iterator[Slip]:
-    """What may be wrong near a line, the likeliest first."""
+    """What may be wrong near a line, the most likely first."""
     above = content_above(lines, at)
     near = [at] if above is None else [at, above]
     yield from _quotes(lines, at)
@@ -32,7 +32,7 @@ def slips(lines: list[str], at: int) -> Iterator[Slip]:
 
 
 def _quotes(lines: list[str], at: int) -> Iterator[Slip]:
-    """A value whose quote is not closed on its line: the end of the value closes it."""
+    """A value whose quote is not closed on its line: close it at the end of the value."""
     for number in range(at + 1):
         line = lines[number]
         for found in _QUOTE.finditer(line) if is_content(line) else ():
@@ -64,21 +64,21 @@ def _quotes(lines: list[str], at: int) -> Iterator[Slip]:
 
 
 def _without_quotes(opened: Span, value: str, *more: Rewrite) -> Iterator[Slip]:
-    """What is a number, or true or false, without the quote may have been meant as such."""
+    """What would be a number or true or false without the quote may have been meant as such."""
     if not isinstance(Plain(value).meaning(), str):
         edits = (Rewrite(opened, ""), *more)
         yield Slip(opened, "a quote is not closed", f"write {value} without quotes", edits)
 
 
 def _length(line: str, start: int) -> int:
-    """How far a value goes that begins at a column: to a comma or bracket, or to a comment."""
+    """Where a value that begins at a column ends: at a comma or bracket, or at a comment."""
     in_flow = re.search(r"[\[{]", line[:start])
     end = re.search(r"[,\]}]|\s#|$" if in_flow else r"\s+#|\s*$", line[start:])
     return end.start() if end else 0
 
 
 def _colons(lines: list[str], number: int) -> Iterator[Slip]:
-    """A key without its colon, or with something else between it and its value."""
+    """A key without its colon, or with something other than a colon before its value."""
     line = lines[number]
     pair, head = _PAIR.match(line), _HEAD.fullmatch(line)
     if pair and pair[2].strip(" ") != ":":
@@ -99,7 +99,7 @@ def _has_keys_below(lines: list[str], number: int) -> bool:
 
 
 def _texts(lines: list[str], number: int) -> Iterator[Slip]:
-    """A text without quotes that has a colon and a space in it."""
+    """Unquoted text that contains a colon and a space."""
     line = code(lines[number])
     found = re.fullmatch(rf" *(?:- +)*{_KEY}: +([^'\"\[{{|>&*!%@`\s-][^\"]*)", line)
     if found and ": " in f"{found[1]} ":
@@ -120,7 +120,7 @@ def _colon(number: int, pair: re.Match[str], help_text: str) -> Slip:
 
 
 def _brackets(lines: list[str], number: int) -> Iterator[Slip]:
-    """A bracket or brace that is not closed on its line, wherever its end may be."""
+    """A bracket or brace that is not closed on its line, with every place where it could be."""
     line = code(lines[number])
     opened = _unclosed(line)
     if opened is None:
@@ -138,7 +138,7 @@ def _brackets(lines: list[str], number: int) -> Iterator[Slip]:
 
 
 def _unclosed(line: str) -> int | None:
-    """The column of the only bracket that is not closed by its own kind."""
+    """The column of the only bracket that is not closed by a matching one."""
     stack: list[int] = []
     left: list[int] = []
     for column, letter in enumerate(line):
@@ -159,7 +159,7 @@ def _before(line: str, column: int) -> str:
 
 
 def _commas(lines: list[str], number: int) -> Iterator[Slip]:
-    """A comma that is missing between two entries in brackets or braces."""
+    """A missing comma between two entries in brackets or braces."""
     line = code(lines[number])
     start = re.search(r"[\[{]", line)
     for blank in _BETWEEN.finditer(line, start.end()) if start else ():

@@ -1,6 +1,6 @@
-"""What in a site file looks like a secret, and how a report keeps it to itself.
+"""Finds what looks like a secret in a site file, and keeps it out of reports.
 
-A secret that was written into a site file must not also stand in a terminal, a log or a report.
+A secret in a site file must not also appear in a terminal, a log or a report.
 """
 
 import re
@@ -15,7 +15,7 @@ from generator.sitefile.source import Document, Plain
 
 MASK = "********"
 
-# What the makers of tokens and keys begin them with: what each has in it, and all of its shape.
+# How providers begin their tokens and keys: what each contains, and its whole shape.
 _SHAPES = {
     "a Hugging Face token": (("hf_",), r"\bhf_[A-Za-z0-9]{20,}"),
     "an NVIDIA API key": (("nvapi-",), r"\bnvapi-[A-Za-z0-9_-]{16,}"),
@@ -40,24 +40,24 @@ _SHAPES = {
     ),
 }
 _ANY_SHAPE = "|".join(pattern for _, pattern in _SHAPES.values())
-# Most texts have none of these, and to compile the patterns takes longer than to read a site.
+# Most texts have none of these, and compiling the patterns takes longer than reading a site.
 _SIGNS = tuple(sign for signs, _ in _SHAPES.values() for sign in signs)
 
-# Keys whose values are secrets. Many a number is counted per token, and a file may hold a secret.
+# Keys whose values are secrets. Numbers are often counted in tokens, and some values name a file.
 _SECRET_KEY = r"(?i)PASSWORD|PASSWD|PASSPHRASE|(^|_)SECRET(_|$)|API_?KEY|ACCESS_KEY|PRIVATE_KEY"
 _SECRET_WORDS = ("pass", "secret", "key", "token")
 _TOKEN_KEY = r"(?i)(^|_)TOKEN$"
 _REFERENCE_KEY = r"(?i)_(FILE|PATH|DIR|NAME|ID|LENGTH|COUNT)$"
-# In a JSON flag of the engine a token is one of the model's vocabulary, but for these.
+# In a JSON flag of the engine, a token is one of the model's vocabulary, except for these.
 _CREDENTIAL_KEY = r"(?i)(^|_)(HF|AUTH|ACCESS|API|BEARER|REFRESH|SESSION)_TOKEN$|^TOKEN$"
 _JSON_FLAG = ("engine", "args")
-# A key and its value in a file that is no YAML.
+# A key and its value in a file that is not YAML.
 _LINE = r"""(?<![A-Za-z0-9_-])([A-Za-z0-9_-]+)["']?[ \t]*[:=][ \t]*(\S[^\n]*)"""
 
 
 @record
 class Secret:
-    """A text that looks like a secret: what it looks like, and where it stands."""
+    """A text that looks like a secret: what it looks like, and its place."""
 
     looks: str
     path: KeyPath
@@ -66,20 +66,20 @@ class Secret:
 
 
 def secrets(document: Document) -> Iterator[Secret]:
-    """All texts of a site file that look like secrets, keys too; a repeated alias counts once."""
+    """All texts of a site file that look like secrets, keys too; repeated aliases count once."""
     search = _Search(shapes=any(is_secret_text(part.text) for part in document.files))
     return search.walk(document.root, (), named=False) if document.root else iter(())
 
 
 class _Search:
-    """A walk through a document; most have no text of a secret's shape, and only keys count."""
+    """A walk through a document; most have no text of a secret's shape, so that only keys count."""
 
     def __init__(self, shapes: bool) -> None:
         self._shapes = shapes
         self._seen: set[tuple[int, bool]] = set()
 
     def walk(self, node: yaml.Node, path: KeyPath, named: bool) -> Iterator[Secret]:
-        """The secrets in a node; one that is `named` is the value of a secret's key."""
+        """The secrets in a node; `named` means that it is the value of a secret's key."""
         if (id(node), named) in self._seen:
             return
         self._seen.add((id(node), named))
@@ -88,7 +88,7 @@ class _Search:
                 yield from self._pair(key, value, path)
         elif isinstance(node, yaml.SequenceNode):
             for index, item in enumerate(node.value):
-                # Of a list of secrets it is the list that is wrong.
+                # For a list of secrets, the list itself is reported.
                 yield from self.walk(item, path if named else (*path, index), named)
         elif isinstance(node, yaml.ScalarNode):
             looks = self._shape(node.value)
@@ -110,7 +110,7 @@ class _Search:
 
 
 def _names(node: yaml.Node) -> bool:
-    """Whether a list has but names of variables: what is called so, and not what it is."""
+    """Whether a list has only names of variables: what secrets are called, not secrets."""
     items = node.value if isinstance(node, yaml.SequenceNode) else []
     return bool(items) and all(
         isinstance(item, yaml.ScalarNode) and re.fullmatch(r"[A-Z]+(_[A-Z]+)+", item.value)
@@ -124,12 +124,12 @@ def is_secret_text(text: str) -> bool:
 
 
 def blanked(text: str) -> str:
-    """A text with asterisks in place of what has the shape of a secret."""
+    """A text with asterisks in place of everything that has the shape of a secret."""
     return re.sub(_ANY_SHAPE, _blank, text)
 
 
 def shown(document: Document) -> str:
-    """The text of one file as a report may quote it: asterisks in place of every secret."""
+    """The text of one file for quoting in a report, with asterisks in place of every secret."""
     text = re.sub(_ANY_SHAPE, _blank, document.text)
     if document.root is None:
         return re.sub(_LINE, _blank_line, text)
@@ -151,10 +151,10 @@ def shown(document: Document) -> str:
 
 
 def concealed(document: Document, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings without a secret in their words.
+    """The findings without secrets in their text.
 
-    Where one tells of a secret, the others at that place are silent: what is to be done with it is
-    to take it out.
+    Where one reports a secret, other findings at that place are dropped: the secret has to be
+    removed anyway.
     """
     found = list(secrets(document))
     places = {secret.path for secret in found}
@@ -168,7 +168,7 @@ def concealed(document: Document, findings: Iterable[Finding]) -> list[Finding]:
 
 
 _TELLING = ("SG710", "SG711")
-# What is without a shape of its own is looked for word by word; nobody has this many passwords.
+# Secrets without a shape are searched for word by word; nobody has this many passwords.
 _MOST_WORDS = 100
 
 
@@ -185,7 +185,7 @@ def _concealed(document: Document, finding: Finding, words: Iterable[str]) -> Fi
         return re.sub(_ANY_SHAPE, MASK, text)
 
     path = _plain_path(finding.path)
-    # A key that is a secret can't be looked up by another name.
+    # The place of a key that is a secret can't be looked up by its redacted name.
     span = finding.span if path == finding.path else document.locate(finding.path, finding.at_key)
     worded = repr(finding.proposals)
     return replace(
@@ -204,7 +204,7 @@ def _plain_path(path: KeyPath) -> KeyPath:
 
 
 def is_secret_key(name: str) -> bool:
-    """Whether a value under this name is a secret."""
+    """Whether the value of a key with this name is a secret."""
     folded = name.casefold()
     if not any(word in folded for word in _SECRET_WORDS):
         return False
@@ -214,7 +214,7 @@ def is_secret_key(name: str) -> bool:
 
 
 def _is_vocabulary(path: KeyPath, name: str) -> bool:
-    """Whether a key is of a JSON flag, dotted or not, and names a token of a vocabulary."""
+    """Whether a key belongs to a JSON flag, dotted or not, and names a token of a vocabulary."""
     path = path_in_group(path)
     *flags, key = name.replace("-", "_").split(".") if path == _JSON_FLAG else (*path[2:], name)
     is_token = bool(re.search(_TOKEN_KEY, str(key))) and not re.search(_CREDENTIAL_KEY, str(key))
@@ -222,7 +222,7 @@ def _is_vocabulary(path: KeyPath, name: str) -> bool:
 
 
 def _is_value(path: KeyPath, node: yaml.ScalarNode) -> bool:
-    """Whether there is a secret at all: not a flag, nothing, or a number that a token takes."""
+    """Whether there is a secret at all: not a flag, empty, or a number of tokens."""
     meaning = Plain(node.value).meaning() if not node.style else node.value
     if meaning is None or meaning == "" or isinstance(meaning, bool):
         return False

@@ -1,6 +1,6 @@
 """Validates a document against the Cerberus schemas; returns typed data and findings SG1xx.
 
-The schemas are data in `schemas/`, one file per section; `schema_findings.py` says what is wrong.
+The schemas are data in `schemas/`, one file per section; `schema_findings.py` words the findings.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,9 +14,9 @@ from generator.sitefile.typed_values import as_typed
 
 
 def check(document: Document) -> tuple[Any, list[Finding]]:
-    """The document's data with every scalar as its schema wants it, and what is wrong with it.
+    """The document's data with each scalar as its schema's type, and all findings.
 
-    That is what reading found, unless the schema knows the mistake behind it.
+    The findings include those of reading, unless the schema knows the mistake behind one.
     """
     data = document.data
     if not isinstance(data, dict):

@@ -1,6 +1,6 @@
-"""What the schema's errors mean, as findings: each mistake once, at its place.
+"""Turns the schema's errors into findings: each mistake once, at its place.
 
-`key_faults.py` words an error; here is what several of them have behind them.
+`key_faults.py` words single errors; this module finds the mistake that several have in common.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,17 +22,17 @@ from generator.sitefile.values import near_misses
 
 
 def no_mapping() -> Finding:
-    """The file holds a list or a text."""
+    """The file contains a list or text."""
     message = "a site file is a mapping of keys to values"
     return fault("SG103", message, (), help="start with 'version: 1'")
 
 
 def findings(document: Document, typed: Any, errors: Sequence[Any]) -> list[Finding]:
-    """What is wrong with a document, with its data as the schema wants it and all its errors."""
+    """The findings about a document, from its typed data and all errors of the schema."""
     unknown = [tuple(error.document_path) for error in errors if error.code == UNKNOWN]
     lost: list[LostSection | Misplaced] = []
     if not document.parts:
-        # What was meant shows in the order of lines, and two files have none.
+        # The order of lines shows what was meant, and a site of two files has no such order.
         lost += _lost_sections(errors, unknown, document)
         lost += misplaced(document, unknown, is_valid)
     said = [f for f in document.findings if not is_explained(lost, f.path)]
@@ -52,7 +52,7 @@ def findings(document: Document, typed: Any, errors: Sequence[Any]) -> list[Find
 def _lost_sections(
     errors: Iterable[Any], unknown: list[KeyPath], document: Document
 ) -> Iterator[LostSection]:
-    """Sections that are not there, whose keys stand in another one, which can't take them."""
+    """Missing sections whose keys appear in another section, which doesn't have such keys."""
     in_groups = ("model", "engine") if GROUPS in document.data else ()
     missing = [s for s in SECTIONS if s not in document.data and s not in in_groups]
     if not missing:
@@ -70,7 +70,7 @@ def _lost_sections(
 
 
 def _rival(error: Any) -> KeyPath:
-    """The key that is excluded by the one which an error is about."""
+    """The key excluded by the one that an error is about."""
     if error.rule != "excludes":
         return ()
     return (*error.document_path[:-1], types_of({"type": error.constraint})[0])
@@ -79,10 +79,10 @@ def _rival(error: Any) -> KeyPath:
 def _without_cascades(
     errors: Iterable[Any], said: Iterable[Finding], data: Any
 ) -> Iterator[tuple[KeyPath, Finding]]:
-    """One finding per mistake, with its place: a misspelt key is not also a missing one.
+    """One finding per mistake, with its place: a misspelled key is not also a missing one.
 
-    `said` is what reading has found: a key that was not read may be the one that is missing, and a
-    value with a tag is not also one of the wrong form.
+    `said` has the findings of reading: a key that was not read may be the one that is missing, and
+    a value with a tag is not also one of the wrong type.
     """
     flat = list(errors)
     unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in said if f.rule in _UNREAD}
@@ -118,7 +118,7 @@ def _meant(key: str, value: Any) -> tuple[str, ...]:
 
 
 def _is_called_otherwise(path: KeyPath, siblings: Collection[str]) -> bool:
-    """Whether an unknown key beside it means the key that is missing, or one in its place."""
+    """Whether an unknown sibling stands for the missing key, or for one that may replace it."""
     wanted = str(path[-1])
     in_place = _IN_PLACE_OF_BOTH if wanted in _OF_BOTH else ()
     return any(aliases.meant(sibling, [wanted]) for sibling in siblings) or any(
@@ -127,13 +127,13 @@ def _is_called_otherwise(path: KeyPath, siblings: Collection[str]) -> bool:
 
 
 def _is_replaced(path: KeyPath, data: Any) -> bool:
-    """Whether another key takes the place of one that is missing."""
+    """Whether another key replaces a missing one."""
     other = rules_at(path).get("meta", {}).get("unless")
     return other is not None and other in value_at(data, path[:-1])
 
 
 def _is_other_form(error: Any, path: KeyPath, data: Any) -> bool:
-    """Whether it is said at the model and the engine, or at what may stand in their place."""
+    """Whether the error is already reported at the model and engine, or at what replaces them."""
     if error.code == REQUIRED:
         is_said = any(key in value_at(data, path[:-1]) for key in _IN_PLACE_OF_BOTH)
         of_both = path[-1] in _OF_BOTH and is_said
@@ -141,7 +141,7 @@ def _is_other_form(error: Any, path: KeyPath, data: Any) -> bool:
     return error.rule == "excludes" and error.constraint in _IN_PLACE_OF_BOTH
 
 
-# Of a model and an engine.
+# What may replace both a model and an engine.
 _IN_PLACE_OF_BOTH = (GROUPS, "like")
 _OF_BOTH = ("model", "engine")
 _UNREAD = ("SG004", "SG009")
@@ -150,7 +150,7 @@ _VERSION: KeyPath = ("engine", "version")
 
 
 def _with_version_of_the_image(finding: Finding, data: Mapping[str, Any]) -> Finding:
-    """A missing version is the one that the image holds, where that is known."""
+    """For a missing version, propose the one that the image contains, if that is known."""
     if finding.rule != "SG102":
         return finding
     section = data.get("engine")

@@ -20,22 +20,22 @@ SECTIONS = (
 )
 
 
-# What a site has in place of one model and one engine for all of its nodes.
+# Replaces one model and one engine for all of a site's nodes.
 GROUPS = "groups"
-# What else the nodes of a group can serve, one at a time.
+# What the nodes of a group can serve instead, one at a time.
 ALTERNATIVES = "alternatives"
 
 
 @cache
 def site_schema() -> dict[str, Any]:
-    """The rules of a whole site file, section files joined."""
+    """The rules of a whole site file, joined from those of its sections."""
     rules: dict[str, Any] = precompiled.schema("site")
     sections = {section: precompiled.schema(section) for section in SECTIONS}
     return rules | sections | {GROUPS: _groups(sections)}
 
 
 def _groups(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """The rules of groups, whose models and engines are those of a whole site."""
+    """The rules of groups, whose models and engines have the same keys as a site's."""
     return _entries(precompiled.schema(GROUPS), sections)
 
 
@@ -54,7 +54,7 @@ def _member(rules: Mapping[str, Any], sections: Mapping[str, Any]) -> Mapping[st
 
 
 def path_in_group(path: KeyPath) -> KeyPath:
-    """A path inside of a group's model or engine, as it would be without groups."""
+    """A path inside a group's model or engine, as it would be without groups."""
     if path[:1] != (GROUPS,):
         return path
     inside = path[4:] if path[2:3] == (ALTERNATIVES,) else path[2:]
@@ -63,12 +63,12 @@ def path_in_group(path: KeyPath) -> KeyPath:
 
 @cache
 def section_keys() -> dict[str, frozenset[str]]:
-    """The keys of each section, or of the entries of one that is a list."""
+    """The keys of each section, or of its entries if it is a list."""
     return {name: frozenset(entry_keys(name)) for name in SECTIONS}
 
 
 def entry_keys(section: str) -> Mapping[str, Any]:
-    """The rules of a section's keys, or of those of its entries where it is a list."""
+    """The rules of a section's keys, or of its entries' keys if it is a list."""
     rules = site_schema().get(section, {})
     inner: Mapping[str, Any] = rules.get("schema", {})
     return inner.get("schema", {}) if rules.get("type") == "list" else inner
@@ -76,7 +76,7 @@ def entry_keys(section: str) -> Mapping[str, Any]:
 
 @cache
 def all_keys() -> frozenset[str]:
-    """The keys of the site format, wherever they stand."""
+    """All keys of the site format, in any section."""
     return frozenset(_keys(site_schema()))
 
 
@@ -89,7 +89,7 @@ def _keys(rules: Mapping[str, Any]) -> Iterator[str]:
 
 
 def choices_at(path: Sequence[str | int]) -> tuple[Any, ...]:
-    """The values that a key takes; none where there are too many to name."""
+    """The values that a key takes; empty if there is no fixed list."""
     rules: Mapping[str, Any] = {"schema": site_schema()}
     for part in path:
         rules = rules.get("schema", {}).get(part, {})

@@ -11,7 +11,7 @@ from generator.records import record
 class Slip:
     """What may be wrong at a place, what to do, and the edits that do it.
 
-    Without a message, what libyaml says of the place is said.
+    If the message is empty, libyaml's own is used.
     """
 
     span: Span
@@ -31,37 +31,37 @@ def edited(lines: list[str], edits: Iterable[Rewrite]) -> str:
 
 
 def stretch(line: int, start: int, end: int) -> Span:
-    """A stretch of one line."""
+    """A range within one line."""
     return Span(line, start, line, end)
 
 
 def is_content(line: str) -> bool:
-    """Whether a line has more than spaces and a comment."""
+    """Whether a line has anything besides spaces and a comment."""
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def code(line: str) -> str:
-    """A line without its comment and the spaces at its end."""
+    """A line without its comment and trailing spaces."""
     return re.sub(r"(^|\s)#.*", "", line).rstrip()
 
 
 def before_comment(value: str) -> str:
-    """What stands before a comment whose sign is not the one that YAML knows."""
+    """The part before a comment, whose sign may be one that YAML doesn't have."""
     return re.sub(r"\s*(#|//)(?=\s).*$", "", value)
 
 
 def content_above(lines: list[str], number: int) -> int | None:
-    """The number of the next line above that has content."""
+    """The number of the nearest line above that has content."""
     return next((n for n in range(number - 1, -1, -1) if is_content(lines[n])), None)
 
 
 def neighbours(lines: list[str], number: int) -> list[int]:
-    """The numbers of the next lines above and below that have content."""
+    """The numbers of the nearest lines above and below that have content."""
     above = content_above(lines, number)
     below = next((n for n in range(number + 1, len(lines)) if is_content(lines[n])), None)
     return [n for n in (above, below) if n is not None]
 
 
 def width(line: str) -> int:
-    """By how many spaces a line is indented."""
+    """The number of spaces by which a line is indented."""
     return len(line) - len(line.lstrip(" "))

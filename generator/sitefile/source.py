@@ -1,7 +1,7 @@
 """Parses the text of a site file into data that knows the place of every key and value.
 
-Scalars keep the text that was written until a schema says what they are to be, so that `no`,
-`22:22`, `0755`, `26.10` and a MAC address never turn into something else on the way.
+Scalars remain text as written until a schema gives them a type, so that `no`, `22:22`, `0755`,
+`26.10` and a MAC address never turn into something else on the way.
 """
 
 import re
@@ -33,14 +33,15 @@ MAX_VALUES = 500_000
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
 _FALSE = frozenset({"false", "False", "FALSE"})
-# A number with a leading zero is octal to YAML 1.1 and decimal to 1.2: it stays text, and a schema
-# that wants a number says so. Eighteen digits fit every integer that a site file can mean.
+# A number with a leading zero is octal in YAML 1.1 and decimal in 1.2: it remains text, and a
+# schema that expects a number reports it. Eighteen digits fit every integer that makes sense in a
+# site file.
 _INTEGER = r"[-+]?(0|[1-9][0-9]{0,17})"
 _RADIX = r"0o[0-7]{1,18}|0x[0-9a-fA-F]{1,15}"
 _FLOAT = r"[-+]?([0-9]{1,18}\.[0-9]*|\.[0-9]+|[0-9]{1,18}(?=[eE]))([eE][-+]?[0-9]{1,3})?"
-# What YAML refuses, and what only some readers take for the end of a line.
+# What YAML rejects, and what only some readers treat as the end of a line.
 _FORBIDDEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
-# libyaml's words, and ours: what is wrong, and what to do.
+# libyaml's messages, and ours: what is wrong, and what to do.
 TWO_ANCHORS = "two anchors have one name"
 _PROBLEMS = {
     "mapping values are not allowed in this context": (
@@ -95,12 +96,12 @@ _PROBLEMS = {
         "put quotes around a text that starts with '*'",
     ),
 }
-# Messages about what began before the place where libyaml gave up.
+# Messages about something that began before the place where libyaml gave up.
 _OPENED = ("a key without", "a '[' is", "a '{' is", "a quote is", "'*' starts")
 
 
 class Plain(str):
-    """A scalar without quotes: text as written, with the meaning of YAML 1.2's core schema."""
+    """A scalar without quotes: the text as written, to be read by YAML 1.2's core schema."""
 
     __slots__ = ()
 
@@ -110,7 +111,7 @@ class Plain(str):
         return self in _NULL
 
     def meaning(self) -> str | int | float | bool | None:
-        """The value in YAML 1.2: null, a boolean, a number, or the text itself."""
+        """The value in YAML 1.2: null, a boolean, a number, or the text."""
         if self.is_null:
             return None
         if self in _TRUE or self in _FALSE:
@@ -130,11 +131,11 @@ _Pairs = dict[str, _Pair]
 
 @record
 class Document:
-    """A site file that was read: its name as given, its text, its data and what was wrong with it.
+    """A site file that was read: its name as given, its text, its data and the findings.
 
-    `data` holds dicts, lists, `str` for quoted and `Plain` for other scalars; it is None when the
-    text is no YAML. Of a site that extends a base, `root` and `data` are those of both, and `parts`
-    are the two as they were read.
+    `data` has dicts, lists, `str` for quoted and `Plain` for other scalars; it is None if the text
+    is not YAML. If the site extends a base, `root` and `data` are the merged ones, and `parts` are
+    the two documents as they were read.
     """
 
     name: str
@@ -146,11 +147,11 @@ class Document:
 
     @property
     def files(self) -> tuple["Document", ...]:
-        """The documents of the files that it is made of, the site file first."""
+        """The documents of the files that it consists of, the site file first."""
         return self.parts or (self,)
 
     def file(self, span: Span) -> "Document":
-        """The document of the file that a place is in."""
+        """The document of the file that a place belongs to."""
         return next((part for part in self.parts if part.name == span.file), self.files[0])
 
     @cached_property
@@ -159,11 +160,11 @@ class Document:
 
     @cached_property
     def _files(self) -> dict[int, str]:
-        """The file of each node that is not of the site file itself."""
+        """The file of each node that is not in the site file itself."""
         return {id(node): base.name for base in self.parts[1:] for node in _nodes(base.root)}
 
     def locate(self, path: KeyPath, at_key: bool = False) -> Span | None:
-        """The place of the value (or the key) at `path`, or the key of the nearest parent."""
+        """The place of the value (or key) at `path`, or of its nearest parent's key."""
         node, key = self.root, None
         for part in path:
             child = self._child(node, part)
@@ -184,7 +185,7 @@ class Document:
             return None, node.value[part]
         if isinstance(node, yaml.MappingNode) and isinstance(part, str):
             if id(node) not in self._keys:
-                # Of a key that is written twice the first one counts.
+                # If a key is written twice, the first one counts.
                 self._keys[id(node)] = {
                     pair[0].value: pair
                     for pair in reversed(node.value)
@@ -211,13 +212,13 @@ def _nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
 
 
 class NodeLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
-    """Composes nodes without guessing types, so that an explicit tag can be told from a guess."""
+    """Composes nodes without resolving types, to tell explicit tags from implicit ones."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own class attribute)
 
 
 def read(name: str, raw: bytes) -> Document:
-    """Read the bytes of a site file; everything that is wrong with them is in its findings."""
+    """Read the bytes of a site file; its findings have everything that is wrong with them."""
     text, root, builder = "", None, _Builder()
     try:
         text = _lines(raw)
@@ -238,7 +239,7 @@ def read(name: str, raw: bytes) -> Document:
 
 
 class _UnreadableError(Exception):
-    """The one finding after which nothing more can be said, and the text as far as it was read."""
+    """A fault that prevents all further checks, and the text as far as it was read."""
 
     def __init__(self, rule: str, message: str, text: str = "", **more: Any) -> None:
         super().__init__(message)
@@ -251,7 +252,7 @@ def _error(rule: str, message: str, path: KeyPath = (), **more: Any) -> Finding:
 
 
 def _lines(raw: bytes) -> str:
-    """UTF-8 text with unix line ends; raises for anything that is not."""
+    """UTF-8 text with Unix line endings; raises for anything else."""
     if len(raw) > MAX_BYTES:
         limit = MAX_BYTES // 1024 // 1024
         raise _UnreadableError("SG007", f"the file is larger than {limit} MiB", help=_TOO_MUCH)
@@ -274,7 +275,7 @@ def _lines(raw: bytes) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text is of ASCII's printable characters and whitespace, as most are."""
+    """Whether a text has only printable ASCII characters and whitespace, as most do."""
     return text.isascii() and text.translate(_BLANKS).isprintable()
 
 
@@ -283,9 +284,9 @@ _UTF_8 = "save it as UTF-8"
 _TOO_MUCH = "a site of 244 nodes takes some 60 KiB; is this a site file?"
 
 
-# Spaces that YAML takes for letters: a web page or a word processor put them there.
+# Spaces that YAML treats as letters, pasted from a web page or a word processor.
 _ODD_BLANK = "[\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]"
-# What of a line is syntax: its indentation, dashes, a key with its colon, and keys in braces.
+# The syntax of a line: its indentation, dashes, a key with its colon, and keys in braces.
 _SYNTAX = (
     r"^[ {0}]*(?:-[ {0}]+)*(?:[\w.-]+:(?=[ {0}]))?[ {0}]*"
     r"|[{{,\[][ {0}]*(?:[\w.-]+:(?=[ {0}]))?[ {0}]*".format(_ODD_BLANK[1:-1])
@@ -293,7 +294,7 @@ _SYNTAX = (
 
 
 def _odd_blanks(text: str) -> Iterator[Finding]:
-    """Spaces in the syntax of a line that are no spaces to YAML; in a text they may stand."""
+    """Odd spaces in a line's syntax, which are not spaces to YAML; in values they are allowed."""
     if text.isascii():
         return
     blank, any_syntax = re.compile(_ODD_BLANK), re.compile(_SYNTAX)
@@ -315,15 +316,15 @@ _NO_WIDTH = "\u200b\u2060\ufeff"
 
 
 def _character(before: str) -> Span:
-    """The place of the character after a text."""
+    """The place of the character that follows a text."""
     line, column = before.count("\n"), len(before) - before.rfind("\n") - 1
     return Span(line, column, line, column + 1)
 
 
 def _measure(text: str) -> None:
-    """Refuse what is too deep or too long before anything recursive touches it.
+    """Reject what is too deep or too long before anything recursive processes it.
 
-    libyaml's composer recurses in C and takes the interpreter down at some ten thousand levels.
+    libyaml's composer recurses in C and crashes the interpreter at about ten thousand levels.
     """
     depth = 0
     for values, event in enumerate(yaml.parse(text, Loader=NodeLoader), start=1):
@@ -345,7 +346,7 @@ _TOO_DEEP = f"the file is nested deeper than {MAX_DEPTH} levels"
 
 
 def conflict(text: str) -> re.Match[str] | None:
-    """The mark at which a conflict begins that git left in a text."""
+    """The first conflict marker that git left in a text."""
     return re.search(r"^<<<<<<< .*", text, re.MULTILINE)
 
 
@@ -385,7 +386,7 @@ def _point(mark: Any) -> Span | None:
 
 
 def _within(span: Span | None, text: str) -> Span | None:
-    """The place itself, or for one past the end of the text its last character."""
+    """The place itself, or the last character of the text if it is past the end."""
     lines = text.split("\n")
     if span is None or span.line < len(lines):
         return span
@@ -402,7 +403,7 @@ def _tab_at(text: str, span: Span | None) -> bool:
 
 
 class _Builder:
-    """Turns nodes into plain data, and collects what YAML allows and a site file does not."""
+    """Turns nodes into plain data, and collects what YAML allows but a site file doesn't."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -426,7 +427,7 @@ class _Builder:
             )
         if node.tag not in _TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-            # What a tag of somebody's own makes of a text is not known.
+            # What a custom tag makes of a text is not known.
             known = node.tag.startswith("tag:yaml.org,2002:") and isinstance(node, yaml.ScalarNode)
             self.findings.append(
                 _error(
@@ -486,7 +487,7 @@ class _Builder:
 
 
 def _removal_of_either(place: KeyPath, first: yaml.Node, second: yaml.Node) -> tuple[Proposal, ...]:
-    """What to take out of a key that is written twice: either, unless one of them says nothing."""
+    """What to remove if a key is written twice: either one, unless one of them is empty."""
     if isinstance(first, yaml.ScalarNode) and not first.style and first.value in _NULL:
         return ((Remove(place),),)
     same = yaml.serialize(first) == yaml.serialize(second)
@@ -501,7 +502,7 @@ def _removal_of_either(place: KeyPath, first: yaml.Node, second: yaml.Node) -> t
 
 
 def _written(text: str) -> str | int | float | bool:
-    """What a scalar without quotes means."""
+    """The meaning of a scalar without quotes."""
     meaning = Plain(text).meaning()
     return "" if meaning is None else meaning
 
@@ -512,7 +513,7 @@ _TAGS = frozenset(
 
 
 def _span(node: yaml.Node, levels: int = 4) -> Span:
-    """The place of a node; of a block its first entry alone, for the block ends lines below."""
+    """The place of a node; for a block only its first entry, since it ends many lines below."""
     start, end = node.start_mark, node.end_mark
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value and levels:
         first = node.value[0]
@@ -524,7 +525,7 @@ def _span(node: yaml.Node, levels: int = 4) -> Span:
 
 
 def value_at(data: Any, path: KeyPath) -> Any:
-    """What stands at a path, None where nothing does."""
+    """The value at a path, None if there is none."""
     for part in path:
         try:
             data = data[part]

@@ -1,6 +1,6 @@
-"""The forms of text in a site file: what a host name, a subnet, an image looks like.
+"""The text types of a site file: what a host name, a subnet or an image looks like.
 
-Every text that reaches a generated file has a form here, so that no value can become syntax of a
+Every text that ends up in a generated file has a type here, so that no value can become syntax of a
 shell, a unit, YAML or a template.
 """
 
@@ -17,9 +17,9 @@ Test = Callable[[str], bool]
 
 @record
 class Form:
-    """A form of text: what it must be, in words, its pattern, and what no pattern can say.
+    """A text type: what it must be, in words, its pattern, and a check that no pattern can express.
 
-    The pattern is for the whole text, and for editors too: Python and JavaScript read it alike.
+    The pattern matches the whole text, and editors use it too: Python and JavaScript agree on it.
     """
 
     wanted: str
@@ -27,7 +27,7 @@ class Form:
     test: Test | None = None
 
     def fits(self, text: str) -> bool:
-        """Whether a text has this form."""
+        """Whether a text is of this type."""
         matches = re.fullmatch(self.pattern, text) is not None
         return matches and (self.test is None or self.test(text))
 
@@ -69,7 +69,7 @@ def _cores(text: str) -> bool:
 
 _OCTET = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
-# The prefix length, 8 to 30: no network is larger than those that were once given out whole.
+# The prefix length, 8 to 30: no network is larger than the class A networks of old.
 _WITH_PREFIX = rf"{_ADDRESS}/([89]|[12][0-9]|30)"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _MODEL_ID = rf"{_NAME}/{_NAME}"
@@ -86,13 +86,13 @@ FORMS = {
         "a host name: lower-case letters, digits and '-', at most 63",
         r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     ),
-    # A node's folder stands beside those of the bundle's own, and names its machine.
+    # A node's folder is beside those of the bundle itself, and its name is the machine's.
     "node_name": Form(
         "a host name, not localhost, operator or switches: lower-case letters, digits, '-', "
         "at most 63",
         r"(?!(localhost|operator|switches)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     ),
-    # It ends the name of a unit and of a container, which have a length too.
+    # It is the end of the names of a unit and a container, whose length is limited.
     "group_name": Form(
         "the name of a group: lower-case letters, digits and '-', at most 32",
         r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?",
@@ -148,7 +148,7 @@ FORMS = {
         rf"{NAME}(/{NAME})*",
     ),
     "sha256": Form("a SHA-256 checksum of 64 digits and letters a to f", r"[0-9a-f]{64}"),
-    # Nothing that a URL escapes, and nothing that is syntax in nginx's patterns.
+    # Nothing that has to be escaped in a URL, and nothing that is syntax in nginx's patterns.
     "url_path": Form(
         "a path such as /tokenize, of letters, digits, '_' and '-'", r"(/[A-Za-z0-9_-]+)+"
     ),
@@ -165,7 +165,7 @@ FORMS = {
         r"[A-Za-z0-9][A-Za-z0-9_.-]*",
     ),
     "variable": Form("a variable's name: letters, digits and '_'", r"[A-Za-z_][A-Za-z0-9_]*"),
-    # A line of an environment file, as long as Docker reads one.
+    # A line of an environment file, of a length that Docker accepts.
     "environment_value": Form(
         "one line of printable ASCII, at most 32,768 characters", r"[ -~]{0,32768}"
     ),
@@ -181,17 +181,18 @@ FORMS = {
     "rule": Form("a rule such as SG310", r"SG[0-9]{3}"),
 }
 
-# What Compose, Docker, systemd and a shell read alike in a file of NAME=VALUE lines, unquoted.
+# What Compose, Docker, systemd and a shell read the same way in a file of NAME=VALUE lines,
+# unquoted.
 PLAIN_VALUE = Form(
     "printable ASCII without quotes, '$', backslash, '#', '`' and spaces, and not empty",
     r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+",
 )
 
-# All text in a value of `engine.args`, keys too.
+# All text in a value of `engine.args`, including keys.
 ARGUMENT_TEXT = Form("printable ASCII", r"[ -~]*")
 
 
-# What to do about texts that no example helps with.
+# What to do if an example doesn't help.
 FORM_HELP = {
     "environment_value": "write it on one line, in ASCII: JSON has \\u00e9 for other letters",
     "argument": "write a text, a list of texts, or a mapping for JSON, in ASCII",
@@ -200,7 +201,7 @@ FORM_HELP = {
 
 
 def form_fault(name: str, value: object) -> str:
-    """What is wrong with a text that must have the form of that name, or nothing."""
+    """What is wrong with a text that must be of the named type, or nothing."""
     form = FORMS[name]
     if not isinstance(value, str) or form.fits(value):
         return ""
@@ -210,7 +211,7 @@ def form_fault(name: str, value: object) -> str:
 
 
 def _edge(value: str) -> str:
-    """What an address with its prefix length is, where it is of no node but of the network."""
+    """How to describe an address with a prefix length that is the network's, not a node's."""
     if not re.fullmatch(_WITH_PREFIX, value):
         return ""
     interface = ipaddress.IPv4Interface(value)
@@ -229,12 +230,12 @@ def _host(text: str) -> str:
 
 
 def _without_v(text: str) -> str:
-    """Tags begin with it; llama.cpp's, which count builds, with a b."""
+    """Tags begin with a v; those of llama.cpp, which are build numbers, with a b."""
     return text.strip().lower().removeprefix("v").removeprefix("b")
 
 
 def _gib(text: str) -> str:
-    """112G, 112 GiB and 112gb for 112g."""
+    """112g for 112G, 112 GiB and 112gb."""
     found = re.fullmatch(r"([0-9]+) ?[gG]([iI]?[bB])?", text)
     return f"{found[1]}g" if found else ""
 
@@ -244,7 +245,7 @@ def _without_dot(text: str) -> str:
 
 
 def _port(text: str) -> str:
-    """SPARK2-P0, `spark2 p0` or spark2p0 for spark2:p0."""
+    """spark2:p0 for SPARK2-P0, `spark2 p0` or spark2p0."""
     found = re.fullmatch(r"(.+?)[-./_: ]*([pP][01])", text)
     return f"{found[1]}:{found[2].lower()}" if found else ""
 
@@ -254,7 +255,7 @@ def _with_prefix(text: str) -> str:
 
 
 def _network(text: str) -> str:
-    """The subnet that an address is in; without a length, its trailing zeros tell it."""
+    """The subnet of an address; without a prefix length, trailing zeros determine it."""
     zeros = re.search(r"(\.0)*$", text)
     length = "" if "/" in text else f"/{32 - 8 * len(zeros[0].split('.')[1:])}" if zeros else ""
     try:
@@ -287,7 +288,7 @@ _MEANT: dict[str, Callable[[str], str]] = {
 
 
 def valid_text(name: str, value: object) -> str:
-    """The text of the form of that name that was meant by one which is almost of it, or nothing."""
+    """The text of the named type that a near miss was meant to be, or nothing."""
     if name not in _MEANT or not isinstance(value, str) or before_comment(value) != value:
         return ""
     meant = _MEANT[name](value)
@@ -295,9 +296,9 @@ def valid_text(name: str, value: object) -> str:
 
 
 def argument_fault(value: object) -> str:
-    """What keeps a value of `engine.args` from being an argument, or nothing.
+    """Why a value of `engine.args` can't be an argument, or nothing.
 
-    A list holds words; a mapping becomes JSON, so it may nest. All text is printable ASCII.
+    A list has words; a mapping becomes JSON, so it may be nested. All text is printable ASCII.
     """
     if isinstance(value, list) and not all(isinstance(item, str | bool) for item in value):
         return "must be a list of words; a mapping makes JSON"
@@ -305,24 +306,24 @@ def argument_fault(value: object) -> str:
 
 
 def setting_fault(value: object) -> str:
-    """What keeps a value from being a part of JSON in printable ASCII, or nothing."""
+    """Why a value can't be part of JSON in printable ASCII, or nothing."""
     valid = all(ARGUMENT_TEXT.fits(text) for text in _texts(value))
     return "" if valid else f"must be {ARGUMENT_TEXT.wanted}"
 
 
 _FAULTS = {"argument": argument_fault, "setting": setting_fault}
-# What `check_with` names in a schema.
+# The names that `check_with` may have in a schema.
 TEXT_TYPES = (*FORMS, *_FAULTS)
 
 
 def fault(name: str, value: object) -> str:
-    """What is wrong with a value that a schema checks with that name, or nothing."""
+    """What is wrong with a value according to a named check of a schema, or nothing."""
     own = _FAULTS.get(name)
     return own(value) if own else form_fault(name, value)
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All text in a value, keys too."""
+    """All text in a value, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Values with their scalars as the schema's types say: YAML leaves open what a plain one is."""
+"""Gives scalars the types that the schema expects, since YAML leaves plain ones open."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,14 +9,14 @@ from generator.sitefile.source import Plain
 
 
 def as_typed(value: Any, rules: Mapping[str, Any]) -> Any:
-    """A value with its scalars as the schema's types say."""
+    """A value whose scalars have the types that the schema expects."""
     if (found := automatic(value, rules)) is not None:
         return found
     if isinstance(value, Plain):
         return _scalar(value, types_of(rules))
     if isinstance(value, list):
-        # Of a list without a schema the entries are what an argument is made of: words or flags.
-        # That of a setting, and of a variable, is JSON.
+        # The entries of a list without a schema are parts of an argument: words or flags. In a
+        # setting or a variable they are JSON.
         is_json = not rules or rules.get("check_with") in ("setting", "environment_value")
         entries = rules.get("schema") or ({} if is_json else {"type": ["string", "boolean"]})
         return [as_typed(item, entries) for item in value]
@@ -32,8 +32,8 @@ def _scalar(value: Plain, types: tuple[str, ...]) -> Any:
     if not types:
         return meaning
     if isinstance(meaning, bool):
-        # Cerberus would take true for the number 1.
+        # Cerberus would accept true as the number 1.
         return meaning if "boolean" in types else str(value)
-    # Where numbers are taken beside texts, a number is one.
+    # Where both numbers and text are allowed, a number is a number.
     is_text = "string" in types and not {"integer", "float"} & set(types)
     return str(value) if is_text else meaning

@@ -1,6 +1,6 @@
-"""Checks values against the rules of the schema, in Cerberus's terms.
+"""Checks values against the schema's rules, with Cerberus.
 
-That a site is valid is told without it: `conformity.py`.
+Valid sites are recognized without it, by `conformity.py`.
 """
 
 from collections.abc import Callable, Sized
@@ -18,7 +18,7 @@ from generator.sitefile.typed_values import as_typed
 
 
 def is_valid(path: KeyPath, value: Any) -> bool:
-    """Whether a value that is read from a file is right at a path."""
+    """Whether a value from a file is valid at a path."""
     rules = rules_at(path)
     if not rules:
         return False
@@ -29,14 +29,14 @@ def is_valid(path: KeyPath, value: Any) -> bool:
 
 @cache
 def site_validator() -> Any:
-    """What checks a whole site file against its schema."""
-    # Cerberus would check the schema against its own schema first, which takes longer than all the
-    # rest of reading a site; the tests do that once.
+    """The validator of a whole site file."""
+    # Cerberus would check the schema against its own schema first, which takes longer than the rest
+    # of reading a site; the tests do that instead.
     return _Validator(UnvalidatedSchema(site_schema()))
 
 
 def _checker(name: str) -> Callable[[Any, str, Any], None]:
-    """What Cerberus calls for `check_with: NAME`."""
+    """The method that Cerberus calls for `check_with: NAME`."""
 
     def check_with(validator: Any, field: str, value: Any) -> None:
         if said := fault(name, value):
@@ -54,23 +54,23 @@ _Inspected: Any = type(cerberus.Validator)
 
 
 class _Uninspected(_Inspected):  # type: ignore[misc]
-    """Cerberus reads a schema for schemas out of docstrings; at a start none is checked."""
+    """Keeps Cerberus from parsing docstrings for a schema of schemas that nothing here uses."""
 
     def __init__(self, *definition: Any) -> None:
         type.__init__(self, *definition)
 
 
 class _Validator(_CHECKERS, cerberus.Validator, metaclass=_Uninspected):  # type: ignore[misc]
-    """Made for files of any size, and any number of errors in them.
+    """A validator that copes with files of any size and any number of errors.
 
-    Lengths come first: of a list that is too long the entries are not looked at.
+    Length is checked first: the entries of a list that is too long are not examined.
     """
 
     priority_validations = (*cerberus.Validator.priority_validations, "minlength", "maxlength")
 
     def _error(self, *args: Any) -> None:
         if len(args) == 1:
-            # Cerberus sorts all errors anew for each that is added, and files them in two trees.
+            # Cerberus would sort all errors anew for each one added, and file them in two trees.
             self._errors.extend(args[0])
         else:
             super()._error(*args)

@@ -1,6 +1,6 @@
-"""Values that would be right but for one slip: the sign of a comment, a quote, a look-alike.
+"""Values that would be right except for one slip: a comment sign, a quote, a look-alike.
 
-Each slip is undone, and counts if the schema takes what is left.
+Each possible slip is undone, and counts if the schema accepts the result.
 """
 
 import re
@@ -24,20 +24,20 @@ from generator.records import record, replace
 from generator.sitefile.slips import is_content, width
 from generator.sitefile.source import Document, Plain, value_at
 
-# Whether the schema takes a text at a path.
+# Whether the schema accepts a text at a path.
 Fits = Callable[[KeyPath, Any], bool]
 
 _VALUE_RULES = ("SG103", "SG104", "SG105", "SG106", "SG107")
-# Letters that look like figures, as far as they are written for each other.
+# Letters that look like digits and are typed in place of them.
 _FIGURES = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1"})
 _SWAPPED_AMONG = 6
 
 
 @record
 class _Slip:
-    """What the text was to be, what to do, and the piece of it that is replaced.
+    """What the text was meant to be, what to do, and the part of it that is replaced.
 
-    One that is a guess is left to people.
+    A guess is left to a person.
     """
 
     meant: str
@@ -51,7 +51,7 @@ class _Slip:
 def near_misses(
     document: Document, findings: Iterable[Finding], data: Mapping[str, Any], fits: Fits
 ) -> list[Finding]:
-    """The findings, with the one slip named that keeps a value from being right."""
+    """The findings, naming the one slip that keeps a value from being valid."""
     found = list(findings)
     found = _cut_by_comma(document, found, data, fits)
     found = _entries_run_together(document, found, data, fits)
@@ -62,7 +62,7 @@ def near_misses(
 
 
 def _behind_a_sign(document: Document, finding: Finding, fits: Fits) -> Finding:
-    """An empty key beside a comment: the comment is the value, or must not go with the key."""
+    """An empty key beside a comment: the comment is its value, or must be kept with the key."""
     span = document.locate(finding.path, at_key=True) if finding.rule == "SG108" else None
     line = _line(document, span) if span else ""
     hidden = re.match(r": *(#+ *)(\S.*)", line[span.end_column :]) if span else None
@@ -78,7 +78,7 @@ def _behind_a_sign(document: Document, finding: Finding, fits: Fits) -> Finding:
         message=f"the value of '{finding.path[-1]}' is a comment",
         help=f"write '{finding.path[-1]}: {value}', or take the line out",
         proposals=((Rewrite(sign, ""),),),
-        # Whoever wrote the sign may have meant to take the value out.
+        # The value may have been commented out on purpose.
         unsafe=True,
     )
 
@@ -86,7 +86,7 @@ def _behind_a_sign(document: Document, finding: Finding, fits: Fits) -> Finding:
 def _entry_without_dash(
     document: Document, finding: Finding, data: Mapping[str, Any], fits: Fits
 ) -> Finding:
-    """A mapping in place of a list: the only entry has lost its dash."""
+    """A mapping in place of a list: its only entry has lost its dash."""
     value = value_at(data, finding.path)
     is_mapping = finding.rule == "SG103" and isinstance(value, dict) and bool(value)
     if not is_mapping or not fits(finding.path, [value]):
@@ -113,7 +113,7 @@ def _is_first(document: Document, span: Span) -> bool:
 
 
 def _line(document: Document, span: Span) -> str:
-    """The line of text in which a place begins."""
+    """The line in which a place begins."""
     return document.file(span).text.split("\n")[span.line]
 
 
@@ -140,7 +140,7 @@ def _with_slip(
 
 
 def _own_span(document: Document, path: KeyPath, value: str) -> Span | None:
-    """Where a text stands that is written without quotes, on one line, for nobody else."""
+    """The place of a text that is unquoted, on one line, and not shared by an alias."""
     span = document.locate(path)
     if span is None or span.line != span.end_line:
         return None
@@ -166,7 +166,7 @@ def _slips(value: str) -> Iterator[_Slip]:
     if figures != value and re.fullmatch(r"[0-9.,/:]+", figures):
         letter = next(a for a, b in zip(value, figures, strict=True) if a != b)
         text = f"write {figures}: the '{letter}' is a letter"
-        # Nothing tells whether the node at 10.0.0.1l has 11, or another figure was missed there.
+        # In 10.0.0.1l the l may stand for a 1 or for any other mistyped digit.
         yield _Slip(figures, text, 0, len(value), figures, is_guess="/" in figures)
     if re.fullmatch(r"[0-9][\w.,/+-]*", value) and "," in value:
         dotted = value.replace(",", ".")
@@ -216,7 +216,7 @@ def _cut_by_comma(
 def _entries_run_together(
     document: Document, findings: list[Finding], data: Mapping[str, Any], fits: Fits
 ) -> list[Finding]:
-    """A list of which one entry is two: a comma between them is gone, or the second one's dash."""
+    """A list in which one entry is really two: the comma or the second one's dash is missing."""
     made: dict[KeyPath, Finding] = {}
     for finding in findings:
         path = finding.path[:-1] if finding.rule == "SG106" else finding.path
@@ -237,7 +237,7 @@ def _entries_run_together(
 
 
 def _comma(document: Document, path: KeyPath, value: str) -> Finding | None:
-    """Two words of one line with a space between them, where a comma was meant too."""
+    """Two words on one line with a space between them, where a comma was meant too."""
     span = _own_span(document, path, value)
     if span is None:
         return None
@@ -253,7 +253,7 @@ def _comma(document: Document, path: KeyPath, value: str) -> Finding | None:
 
 
 def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
-    """Two words on two lines, of which the second was an entry of its own."""
+    """Two words on two lines, the second of which should have been an entry of its own."""
     span = document.locate(path)
     lines = document.file(span).text.split("\n") if span else []
     if span is None or lines[span.line][: span.column].strip() != "-":
@@ -277,14 +277,14 @@ def _parted(path: KeyPath, message: str, help_text: str, edit: Rewrite) -> Findi
 
 
 def _swapped(findings: list[Finding], data: Mapping[str, Any], fits: Fits) -> list[Finding]:
-    """Two values of one mapping, each of which is right in the place of the other."""
+    """Two values of one mapping, each of which would be valid in place of the other."""
     wrong: dict[KeyPath, list[Finding]] = {}
     for finding in findings:
         if _is_of_value(finding) and isinstance(value_at(data, finding.path), str):
             wrong.setdefault(finding.path[:-1], []).append(finding)
     for of_one_mapping in wrong.values():
-        # Where more is wrong than a slip or two, no pair of them is the mistake, and trying all
-        # pairs grows with the square.
+        # If more is wrong than a slip or two, no swapped pair is the cause, and trying all pairs
+        # takes quadratic time.
         if len(of_one_mapping) > _SWAPPED_AMONG:
             continue
         for one, other in combinations(sorted(of_one_mapping, key=lambda f: f.path), 2):

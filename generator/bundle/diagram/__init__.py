@@ -1,1 +1,1 @@
-"""The cabling as pictures: positions are computed here, templates and terminals show them."""
+"""Diagrams of the cabling: positions are computed here; templates and terminals show them."""

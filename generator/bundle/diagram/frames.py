@@ -1,4 +1,4 @@
-"""Frames around the nodes of each group, where nodes stand in a row or in a column."""
+"""Frames around the nodes of each group, for nodes in a row or a column."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,14 +7,14 @@ from generator.origin import Origin
 from generator.records import record
 from generator.site import Node, Site
 
-# What a frame takes above its nodes, where its label is; to both sides; and below, for the badges.
+# The margins of a frame: above its nodes, for its label; at both sides; and below, for the badges.
 STRIP, RIM, BADGES = 20, 6, 28
 _BASELINE = 6
 
 
 @record
 class Span:
-    """Nodes of a group that stand side by side; `level` counts the frames inside this one."""
+    """Nodes of a group that are next to each other; `level` counts the frames inside this one."""
 
     ORIGIN = Origin("groups", "nodes of a group side by side, generator/bundle/diagram/frames.py")
 
@@ -32,9 +32,9 @@ class Span:
 
 
 def spans(site: Site, nodes: Sequence[Node]) -> tuple[Span, ...]:
-    """The frames of the groups around nodes in this order; no two of a level have a node in common.
+    """The frames of the groups around nodes in this order; frames of one level share no node.
 
-    The short ones come first: what lies within another is so drawn within it.
+    The short ones come first, so that a frame within another is drawn within it.
     """
     found: list[Span] = []
     for first, last, said in sorted(_runs(site, nodes), key=lambda run: run[1] - run[0]):
@@ -45,12 +45,12 @@ def spans(site: Site, nodes: Sequence[Node]) -> tuple[Span, ...]:
 
 
 def levels(spans: Sequence[Span]) -> int:
-    """How many frames lie within each other at most."""
+    """The largest number of nested frames."""
     return max((span.level + 1 for span in spans), default=0)
 
 
 def frames(spans: Sequence[Span], nodes: Sequence[Box]) -> Iterator[tuple[Box, Text]]:
-    """Each frame, and its label: from its first node to where the next frame has an edge."""
+    """Each frame and its label, which extends from its first node to the edge of the next frame."""
     boxes = [span.around(nodes) for span in spans]
     edges = sorted(edge for box in boxes for edge in (box.x, box.right))
     for span, box in zip(spans, boxes, strict=True):
@@ -60,13 +60,13 @@ def frames(spans: Sequence[Span], nodes: Sequence[Box]) -> Iterator[tuple[Box, T
 
 
 def label(parts: Sequence[Site]) -> str:
-    """The name of a group, and the models of which it serves one at a time."""
+    """The name of a group, and the models that it serves, one at a time."""
     names = dict.fromkeys(part.model.served_name for part in parts)
     return f"{parts[0].slot}: {' or '.join(names)}"
 
 
 def _runs(site: Site, nodes: Sequence[Node]) -> Iterator[tuple[int, int, str]]:
-    """The first and the last place of each row of nodes of a group that nothing else is within."""
+    """The first and last place of each uninterrupted row of a group's nodes."""
     place = {node.name: index for index, node in enumerate(nodes)}
     for parts in site.slots if site.groups else ():
         own = sorted(place[node.name] for node in parts[0].nodes if node.name in place)

@@ -1,4 +1,4 @@
-"""The gateway as pictures have it: where it is, and what it sends where."""
+"""The gateway in diagrams: where it is, and where it sends requests."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from generator.site import Node, Site, Words
 
 
 def serving(site: Site) -> Mapping[str, Sequence[Site]]:
-    """Those that serve each name that the gateway has, in the order of the groups."""
+    """The groups that serve each of the gateway's model names, in the order of the site file."""
     found: dict[str, list[Site]] = {}
     for part in site.parts if Gateway.of(site) else ():
         found.setdefault(part.model.served_name, []).append(part)
@@ -15,13 +15,13 @@ def serving(site: Site) -> Mapping[str, Sequence[Site]]:
 
 
 def is_here(site: Site, node: Node) -> bool:
-    """Whether it is on this node."""
+    """Whether the gateway is on this node."""
     gateway = Gateway.of(site)
     return gateway is not None and gateway.node == node.name
 
 
 def told(site: Site) -> Words:
-    """A line for its address, and one for each name."""
+    """A line for its address, and one for each model name."""
     gateway = Gateway.of(site)
     if gateway is None:
         return ()

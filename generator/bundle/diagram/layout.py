@@ -1,8 +1,8 @@
-"""Draws the cabling of a site: a picture with a place for everything.
+"""Lays out the cabling of a site as a picture.
 
-Nodes that are joined directly stand in a row, and each cable has a lane of its own below them.
-Nodes on a switch stand to its left and right. Each is seen from the back, where the ports are.
-Groups are frames around their nodes.
+Nodes that are connected directly are in a row, and each cable has a lane of its own below them.
+Nodes on a switch are to its left and right. Each is seen from the back, where the ports are. Groups
+are frames around their nodes.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _ZONE = 260
 _SWITCH = 210
 _SWITCH_HEAD = 30
 _SWITCH_PORT = (8, 16)
-# Between the frame of a group and the label of the cable below it.
+# The gap between the frame of a group and the label of the cable below it.
 _CLEAR = 4
 
 _NOTE = "Seen from the back: p0 is the left QSFP port, beside the RJ45; p1 is the right one."
@@ -44,12 +44,12 @@ def layout(site: Site) -> Drawing:
 
 
 def lanes(cables: Sequence[Cable], column: dict[Port, int]) -> list[Cable]:
-    """Cables between nodes in a row by their lanes: the shorter, the closer to the nodes."""
+    """The cables of a row of nodes in the order of their lanes, the shortest first."""
     return sorted(cables, key=lambda cable: (_length(cable, column), cable.number))
 
 
 def said(cable: Cable) -> str:
-    """What is known of a cable, its number first."""
+    """A cable's properties, its number first."""
     length = f"{cable.length_m:g} m" if cable.length_m else ""
     kind = (cable.kind or "").upper()
     parts = (f"cable {cable.number}", f"{kind} {length}".strip(), cable.label or "")
@@ -57,7 +57,7 @@ def said(cable: Cable) -> str:
 
 
 def role(site: Site, node: Node) -> str:
-    """What a node is: its rank, or its groups, and whether the gateway is there."""
+    """A node's role: its rank or its groups, and whether the gateway is on it."""
     also = ", gateway" if gateway.is_here(site, node) else ""
     if site.groups:
         slots = dict.fromkeys(part.slot for part, _ in site.parts_of(node.name))
@@ -66,7 +66,7 @@ def role(site: Site, node: Node) -> str:
 
 
 def subnets(cable: Cable) -> str:
-    """A subnet for each half."""
+    """The subnets of a cable, one for each half."""
     return " \u00b7 ".join(map(str, cable.subnets))
 
 
@@ -80,13 +80,13 @@ def _color(number: int) -> int:
 
 
 class _Picture:
-    """What both kinds of picture have in common: nodes in rows or columns, and their cables."""
+    """What both kinds of picture share: nodes in rows or columns, and their cables."""
 
     def __init__(self, site: Site, *lines: Sequence[Node]) -> None:
         self.site = site
         self.spans = [spans(site, nodes) for nodes in lines]
         deepest = max(map(levels, self.spans))
-        # The room that the frames of groups take around a node.
+        # The space that the frames of groups need around a node.
         self.above, self.aside = STRIP * deepest, RIM * deepest
         self.below = self.aside + _CLEAR if deepest else 0
         self.groups: list[Box] = []
@@ -129,7 +129,7 @@ class _Picture:
         box = Box(x, y, *_NODE)
         room = _NODE[0] - 28
         said = [role(self.site, node), str(node.address)]
-        # Groups may be more than there is room for, and are frames besides.
+        # There may be more groups than fit, and their frames show them anyway.
         about = ", ".join(reversed(said) if self.site.groups else said)
         self.frames.append(box)
         self.texts += [
@@ -143,7 +143,7 @@ class _Picture:
         return box
 
     def frame(self, spans: Sequence[Span], nodes: Sequence[Box]) -> None:
-        """The groups of nodes that stand in one row or column."""
+        """Draw the frames of the groups in one row or column."""
         for box, text in frames(spans, nodes):
             self.groups.append(box)
             self.texts.append(text)
@@ -154,7 +154,7 @@ class _Picture:
         self.badges.append(Badge(box, text, _color(cable.number)))
 
     def label(self, cable: Cable, center: int, y: int, room: int) -> None:
-        """What is known of a cable above its line, and its subnets below."""
+        """Write a cable's properties above its line, and its subnets below."""
         for text, baseline in ((said(cable), y - _ABOVE), (subnets(cable), y + _BELOW)):
             shown = fitted(text, "small", room)
             self.texts.append(Text(shown, center, baseline, "small", "middle", baseline > y))
@@ -203,7 +203,7 @@ class _Row(_Picture):
         return self.finished(width, self.first_lane + len(ordered) * _LANE + _FOOT)
 
     def _cable(self, cable: Cable, ends: Sequence[int], y: int, deeper: Sequence[int]) -> None:
-        """Out of one port, along a lane, into the other; the label where no other cable passes."""
+        """Draw a cable from port to port along a lane, with a label where nothing crosses."""
         left, right = min(ends), max(ends)
         port, bottom = self.top + _PANEL + _SOCKET[1], self.top + _NODE[1]
         points = ((left, port), (left, y), (right, y), (right, port))
@@ -216,7 +216,7 @@ class _Row(_Picture):
 
 
 class _Switch(_Picture):
-    """The switch in the middle, one half of the nodes on each side of it."""
+    """The switch in the middle, half of the nodes on either side."""
 
     def __init__(self, site: Site) -> None:
         half = (len(site.nodes) + 1) // 2
@@ -250,7 +250,7 @@ class _Switch(_Picture):
         return [cable for cable in self.site.cables if cable.a.node == node.name]
 
     def _wire(self, cables: Sequence[Cable], box: Box, switch: Box) -> None:
-        """The port that is nearer to the switch takes the upper lane, so that no two cross."""
+        """The port that is closer to the switch takes the upper lane, so that lines don't cross."""
         on_left = box.x < switch.x
         near = box.right + self.aside if on_left else box.x - self.aside
         side = switch.x if on_left else switch.right

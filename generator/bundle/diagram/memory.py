@@ -1,4 +1,4 @@
-"""Draws what each node's memory holds: one bar per node, and one for nodes that are alike."""
+"""Draws each node's memory: one bar per node, and one bar for nodes that are alike."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ _WIDTH = 860
 _NAMES = 200
 _TOTAL = 90
 _SCALE = _WIDTH - 2 * _MARGIN - _NAMES - _TOTAL
-# Below this no figure has room inside its part.
+# Narrower parts have no room for a figure.
 _LABELLED = 44
 _MOST_NAMES = 2
 
@@ -37,7 +37,7 @@ class Part:
 
 @record
 class MemoryPicture:
-    """Bars, the legend's marks and all texts; `edges` are where each node's memory ends."""
+    """Bars, the legend's marks and all texts; `edges` mark the end of each node's memory."""
 
     ORIGIN = _DRAWN
 

@@ -1,4 +1,4 @@
-"""The cabling as a Mermaid graph, which forges draw where they show Markdown."""
+"""The cabling as a Mermaid graph, which GitHub and others render in Markdown."""
 
 import re
 from collections.abc import Generator, Iterator, Sequence
@@ -11,17 +11,17 @@ from generator.site import Site
 
 Slot = tuple[Site, ...]
 
-# With more of them a graph that nobody has laid out by hand is no help.
+# With more cables, an automatic layout is of no help.
 READABLE_CABLES = 32
 
 
 def readable_graph(site: Site) -> str:
-    """The text of a graph; empty where there is too much to see anything."""
+    """The text of a graph; empty if it would be too dense to read."""
     return graph(site) if len(site.cables) <= READABLE_CABLES else ""
 
 
 def graph(site: Site) -> str:
-    """The text of a graph. Mermaid draws 500 edges, and a site has fewer cables."""
+    """The text of a graph. Mermaid draws up to 500 edges, and a site has fewer cables."""
     return "\n".join(["graph LR", *_nodes(site), *_edges(site), *_ways(site)]) + "\n"
 
 
@@ -34,7 +34,7 @@ def _nodes(site: Site) -> Iterator[str]:
 
 
 def _groups(site: Site) -> Iterator[str]:
-    """A frame around the nodes of each group; Mermaid has a node in one of two that cross."""
+    """A frame around the nodes of each group; where two overlap, Mermaid puts a node into one."""
     slots = sorted(site.slots if site.groups else (), key=lambda parts: -len(parts[0].nodes))
     ids = {node.name: f"n{node.rank}" for node in site.nodes}
     crossing: list[str] = []
@@ -45,7 +45,7 @@ def _groups(site: Site) -> Iterator[str]:
 def _frames(
     slots: Sequence[tuple[int, Slot]], ids: dict[str, str], crossing: list[str], indent: str
 ) -> Generator[str, None, dict[str, str]]:
-    """Frames, the largest first, and within each those that it holds; the nodes in none of them."""
+    """Frames, the largest first, with those nested in them; returns the nodes outside of all."""
     free, framed = dict(ids), set[int]()
     for place, (index, parts) in enumerate(slots):
         own = {node.name: ids[node.name] for node in parts[0].nodes if node.name in ids}
@@ -97,10 +97,10 @@ def _label(cable: Cable, a: str, b: str) -> Iterator[str]:
 
 
 def _end(end: Port | SwitchPort) -> tuple[str, str]:
-    """What a cable ends at, and where on it."""
+    """What a cable is connected to: the node or switch, and the port."""
     return (end.node, f"p{end.port}") if isinstance(end, Port) else (end.switch, end.port)
 
 
 def _text(value: str) -> str:
-    """A text in quotes; all that could be markup is named by its code point."""
+    """A quoted text; everything that could be markup is written as a character reference."""
     return re.sub(r"[^\w .:,/()\u00b7-]", lambda found: f"#{ord(found[0])};", value)

@@ -1,4 +1,4 @@
-"""The cabling as plain text: nodes in a row with a lane per cable, or tables on a switch."""
+"""The cabling as plain text: nodes in a row with one lane per cable, or tables for a switch."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -16,7 +16,7 @@ _PORT_X = (9, 15)
 
 
 def drawing(site: Site) -> str:
-    """The picture, and a table of the cables."""
+    """The picture, followed by a table of the cables."""
     parts = [] if site.switches else [_row(site)]
     if site.switches and site.groups:
         parts.append(groups(site.groups))
@@ -28,9 +28,9 @@ def drawing(site: Site) -> str:
 
 
 def _row(site: Site) -> str:
-    """Nodes from the back, and a lane a cable below: `+` is a corner, where cables cross is `|`.
+    """Nodes from the back, with one lane per cable below: `+` is a corner, `|` a crossing.
 
-    What a group's nodes have above them is its frame.
+    The frames of groups are drawn above their nodes.
     """
     left = {node.name: index * _PITCH for index, node in enumerate(site.nodes)}
     column = {Port(name, port): x + _PORT_X[port] for name, x in left.items() for port in PORTS}
@@ -44,7 +44,7 @@ def _row(site: Site) -> str:
 
 
 def _groups(site: Site) -> list[str]:
-    """The upper sides of the frames around groups, the outermost first."""
+    """The upper edges of the frames around groups, the outermost first."""
     found = spans(site, site.nodes)
     lines = [[" "] * (_PITCH * len(site.nodes)) for _ in range(levels(found))]
     for span in found:
@@ -63,7 +63,7 @@ def _beside(cells: Iterable[str]) -> str:
 
 
 def _lanes(ordered: Sequence[Cable], column: dict[Port, int]) -> list[str]:
-    """Two lines a cable: the cables that go on down, then the lane itself with the number."""
+    """Two lines per cable: the cables that continue downwards, then the lane with its number."""
     lines = []
     for index, cable in enumerate(ordered):
         below = {column[port] for other in ordered[index:] for port in other.ports}
@@ -76,7 +76,7 @@ def _lanes(ordered: Sequence[Cable], column: dict[Port, int]) -> list[str]:
 
 
 def _middle(start: int, end: int, below: Iterable[int]) -> int:
-    """The middle of the widest piece of a lane that no other cable crosses."""
+    """The middle of the widest part of a lane that no other cable crosses."""
     stops = sorted({start, end, *(x for x in below if start < x < end)})
     a, b = max(pairwise(stops), key=lambda gap: gap[1] - gap[0])
     return (a + b) // 2

@@ -1,7 +1,7 @@
-"""What a picture of the cabling is made of; all figures in pixels, y from the top.
+"""The elements of a picture of the cabling; all measures in pixels, y from the top.
 
-Text is set in a monospaced font, so that its width is known without asking a font: a character is
-about 0.6 em wide in all of the common ones, a wide one of East Asia a whole em.
+Text is set in a monospaced font, so that its width is known without font metrics: a character is
+about 0.6 em wide in all common ones, an East Asian wide character a whole em.
 """
 
 import unicodedata
@@ -19,7 +19,7 @@ DARK = ("#58a6ff", "#f0883e", "#3fb950", "#bc8cff", "#f778ba", "#d29922")
 
 SIZES: dict[Style, int] = {"title": 16, "name": 14, "small": 11, "port": 11, "badge": 10}
 _CHARACTER_EM, _WIDE_EM = 0.61, 1.05
-# Of the size: how far letters reach above and below the line that they stand on.
+# Relative to the font size: how far letters extend above and below the baseline.
 _ASCENT, _DESCENT = 0.8, 0.25
 
 
@@ -39,21 +39,21 @@ class Box:
 
     @property
     def right(self) -> int:
-        """The x of its right side."""
+        """The x coordinate of its right edge."""
         return self.x + self.width
 
     @property
     def bottom(self) -> int:
-        """The y of its lower side."""
+        """The y coordinate of its lower edge."""
         return self.y + self.height
 
     @property
     def center(self) -> int:
-        """The x of its middle."""
+        """The x coordinate of its center."""
         return self.x + self.width // 2
 
     def overlaps(self, other: "Box") -> bool:
-        """Whether the two have an area in common."""
+        """Whether the two overlap in more than an edge."""
         return (
             self.x < other.right
             and other.x < self.right
@@ -62,7 +62,7 @@ class Box:
         )
 
     def holds(self, other: "Box") -> bool:
-        """Whether all of the other is inside."""
+        """Whether the other is completely inside."""
         return (
             self.x <= other.x
             and self.y <= other.y
@@ -86,7 +86,7 @@ class Text:
 
     @property
     def box(self) -> Box:
-        """The room that it takes."""
+        """The area that it covers."""
         size, width = SIZES[self.style], width_of(self.text, self.style)
         left = {"start": self.x, "middle": self.x - width // 2, "end": self.x - width}[self.anchor]
         top = self.y - round(size * _ASCENT)
@@ -105,7 +105,7 @@ class Socket:
 
 @record
 class Line:
-    """A cable, along these points, each of which is above, below or beside the one before."""
+    """A cable along these points, each directly above, below or beside the previous one."""
 
     ORIGIN = _DRAWN
 
@@ -114,7 +114,7 @@ class Line:
 
     @property
     def segments(self) -> tuple[Box, ...]:
-        """The straight pieces, as boxes without an area."""
+        """Its straight segments, as boxes without an area."""
         return tuple(
             Box(min(ax, bx), min(ay, by), abs(ax - bx), abs(ay - by))
             for (ax, ay), (bx, by) in zip(self.points, self.points[1:], strict=False)
@@ -139,7 +139,7 @@ class Badge:
 
 @record
 class Drawing:
-    """The whole picture; `groups` lie around `frames`, which are the nodes and the switch."""
+    """The whole picture; `groups` surround `frames`, which are the nodes and the switch."""
 
     ORIGIN = _DRAWN
 
@@ -156,7 +156,7 @@ class Drawing:
 
 
 def width_of(text: str, style: Style) -> int:
-    """How wide a text is."""
+    """The width of a text."""
     em = sum(
         _WIDE_EM if unicodedata.east_asian_width(character) in "WF" else _CHARACTER_EM
         for character in text
@@ -165,7 +165,7 @@ def width_of(text: str, style: Style) -> int:
 
 
 def fitted(text: str, style: Style, room: int) -> str:
-    """The text, or as much of its beginning as there is room for."""
+    """The text, truncated if there is not enough room."""
     if width_of(text, style) <= room:
         return text
     while text and width_of(text + "\u2026", style) > room:
