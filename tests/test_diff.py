@@ -199,7 +199,7 @@ def test_one_rank_restarts_and_the_others_with_it(
     ("path", "old", "new", "effect"),
     [
         ("etc/systemd/system/sparkgen-engine.service", "RestartSec=30", "RestartSec=5", "reload"),
-        ("etc/systemd/system/sparkgen-engine.service", "# The only owner", "# One", "files"),
+        ("etc/systemd/system/sparkgen-engine.service", "# Nothing else", "# Systemd", "files"),
         ("etc/nccl.conf", "# Replaces", "# Supersedes", "files"),
         ("etc/nccl.conf", "NCCL_NET=IB", "NCCL_NET=Socket", "restart"),
         ("etc/netplan/40-cx7.yaml", "mtu: 1500", "mtu: 9000", "links"),
