@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from generator import rules
 from generator.derive import derive
@@ -42,6 +42,27 @@ class Reading:
         parts = [*self.raw.values(), *([self.lock.raw] if self.lock else ())]
         sums = [sha256(raw).hexdigest() for raw in parts]
         return sums[0] if len(sums) == 1 else sha256("".join(sums).encode()).hexdigest()
+
+    @property
+    def valid(self) -> "ValidReading | None":
+        """The same with the site that it describes; None if errors leave it without."""
+        if self.site is None or self.declaration is None:
+            return None
+        return ValidReading(self, self.declaration, self.site)
+
+
+@record
+class ValidReading:
+    """What a site file without errors says."""
+
+    reading: Reading
+    declaration: CompleteDeclaration
+    site: Site
+
+    @property
+    def file(self) -> Path:
+        """The site file, as the user named it."""
+        return Path(self.reading.document.name)
 
 
 def read_site(

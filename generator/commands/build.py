@@ -64,7 +64,7 @@ def command(
             write(plan.tree, plan.folder, plan.found)
         if form == "text":
             _tell(plan, quiet)
-    found = [(reading, reading.findings) for reading in readings]
+    found = [(valid.reading, valid.reading.findings) for valid in readings]
     publish(form, found, rest=_data(plans, written=not refused))
     if refused:
         sys.exit(DRIFT)

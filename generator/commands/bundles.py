@@ -14,21 +14,20 @@ from generator.bundle.render import render
 from generator.bundle.tree import Tree
 from generator.commands.options import DRIFT
 from generator.commands.sites import fail
-from generator.pipeline import Reading
+from generator.pipeline import ValidReading
 from generator.reports import drift
 from generator.site import Node, Site
 
 MANY_NODES = 100
 
 
-def rendered(readings: Iterable[Reading]) -> list[tuple[Site, Tree]]:
+def rendered(readings: Iterable[ValidReading]) -> list[tuple[Site, Tree]]:
     """The bundles of the valid sites."""
     bundles = []
-    for reading in readings:
-        site = reading.site
-        assert site
-        with _progress(site) as nodes:
-            bundles.append((site, render(site, reading.sha256, nodes)))
+    for valid in readings:
+        with _progress(valid.site) as nodes:
+            tree = render(valid.site, valid.reading.sha256, nodes)
+        bundles.append((valid.site, tree))
     return bundles
 
 

@@ -46,7 +46,7 @@ def command(sites: tuple[Path, ...], out: Path, live: bool, quiet: bool, form: s
                 click.echo(line, err=form != "text")
         if form == "text" and not quiet and not comparison.drifted:
             click.echo(f"{site.name}: {folder} is what the site says")
-    files = {reading.site.name: Path(reading.document.name) for reading in readings if reading.site}
+    files = {valid.site.name: valid.file for valid in readings}
     with disk():
         lost = abandoned(Folder(out), files)
     for name, bundle in lost.items():
@@ -54,6 +54,6 @@ def command(sites: tuple[Path, ...], out: Path, live: bool, quiet: bool, form: s
         differences.append(drift.abandoned_remark(out / name, why))
         if form in TEXTUAL:
             click.echo(drift.abandoned(out / name, why), err=form != "text")
-    publish(form, [(reading, reading.findings) for reading in readings], differences)
+    publish(form, [(valid.reading, valid.reading.findings) for valid in readings], differences)
     if drifted:
         sys.exit(DRIFT)

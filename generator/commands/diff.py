@@ -14,7 +14,7 @@ from generator.commands import completion
 from generator.commands.bundles import disk, refuse_interrupted, rendered
 from generator.commands.options import DRIFT, NO_SITE, OUT, SITES_OR_BUNDLES
 from generator.commands.sites import color_of, fail, read_valid, refuse, width_of
-from generator.pipeline import Reading, read_site
+from generator.pipeline import Reading, ValidReading, read_site
 from generator.records import replace
 from generator.review.data import document
 from generator.review.edits import edits
@@ -83,21 +83,21 @@ def command(
         sys.exit(DRIFT)
 
 
-def _with_bundles(readings: list[Reading], out: Path, ref: str | None) -> list[Review]:
+def _with_bundles(readings: list[ValidReading], out: Path, ref: str | None) -> list[Review]:
     """The reviews of sites, and of bundles whose sites are gone."""
-    files = {reading.site.name: Path(reading.document.name) for reading in readings if reading.site}
+    files = {valid.site.name: valid.file for valid in readings}
     if ref is None:
         refuse_interrupted(out / name for name in files)
     with disk(), _history():
         end = Folder(out) if ref is None else Commit(ref, snapshot(out, ref))
         spare = abandoned(end, files)
         reviews = []
-        for reading, (site, tree) in zip(readings, rendered(readings), strict=True):
-            name = origin(site, Path(reading.document.name), end, spare)
+        for valid, (site, tree) in zip(readings, rendered(readings), strict=True):
+            name = origin(site, valid.file, end, spare)
             if name is None and ref is not None:
-                before = _built(reading, end, ref)
+                before = _built(valid, end, ref)
             else:
-                before = _bundle(reading, tree, end, name, ref)
+                before = _bundle(valid, tree, end, name, ref)
             left = _left_over(out, name) if name in spare else ""
             reviews.append(review(site, tree, replace(before, left_over=left)))
             spare.pop(name or "", None)
@@ -112,14 +112,12 @@ def _left_over(out: Path, name: str | None) -> str:
     return str(out / name) if name and (out / name).exists() else ""
 
 
-def _bundle(reading: Reading, tree: Tree, end: End, name: str | None, ref: str | None) -> Before:
+def _bundle(new: ValidReading, tree: Tree, end: End, name: str | None, ref: str | None) -> Before:
     """The bundle of that name, and its site if git has it."""
-    assert reading.site
-    folder = name or reading.site.name
+    folder = name or new.site.name
     bundle = bundle_of(end.files(folder), tree)
-    file = Path(reading.document.name)
-    old = _as_it_was(file.with_name(bundle.site_file or file.name), bundle, ref)
-    return Before(end.title(folder), name or "", bundle, *_facts(old, reading))
+    old = _as_it_was(new.file.with_name(bundle.site_file or new.file.name), bundle, ref)
+    return Before(end.title(folder), name or "", bundle, *_facts(old, new))
 
 
 def _as_it_was(file: Path, bundle: Committed, ref: str | None) -> Reading | None:
@@ -134,39 +132,36 @@ def _as_it_was(file: Path, bundle: Committed, ref: str | None) -> Reading | None
     return reading if ref is not None or reading.sha256 == bundle.sha256 else None
 
 
-def _facts(old: Reading | None, new: Reading) -> tuple[Site | None, tuple[str, ...]]:
+def _facts(old: Reading | None, new: ValidReading) -> tuple[Site | None, tuple[str, ...]]:
     """The previous site, and what was changed in its file, as far as either is known."""
     if old is None or not isinstance(old.document.data, dict):
         return None, ()
-    names = renamed_nodes(new.site, old.site) if new.site else {}
-    return old.site, edits(old.document.data, new.document.data, names)
+    names = renamed_nodes(new.site, old.site)
+    return old.site, edits(old.document.data, new.reading.document.data, names)
 
 
-def _built(reading: Reading, end: End, ref: str) -> Before:
+def _built(new: ValidReading, end: End, ref: str) -> Before:
     """What the site file of the commit builds today, if no bundle of it was committed."""
-    assert reading.site
-    title, file = end.title(reading.site.name), Path(reading.document.name)
-    _, raw = at_commit(file, ref)
+    title = end.title(new.site.name)
+    _, raw = at_commit(new.file, ref)
     if raw is None:
-        return Before(f"{title}, which does not have {file}", "", NONE)
-    old = read_site(f"{ref}:{file}", raw, beside_at_commit(file, ref))
-    if old.site is None:
-        refuse(old)
-    return _as_built(reading, old, f"{title}, built anew for want of a committed bundle")
+        return Before(f"{title}, which does not have {new.file}", "", NONE)
+    reading = read_site(f"{ref}:{new.file}", raw, beside_at_commit(new.file, ref))
+    old = reading.valid or refuse(reading)
+    return _as_built(new, old, f"{title}, built anew for want of a committed bundle")
 
 
-def _with_site(reading: Reading, old: Reading, title: str) -> Review:
-    ((site, tree),) = rendered([reading])
-    return review(site, tree, _as_built(reading, old, title))
+def _with_site(new: ValidReading, old: ValidReading, title: str) -> Review:
+    ((site, tree),) = rendered([new])
+    return review(site, tree, _as_built(new, old, title))
 
 
-def _as_built(reading: Reading, old: Reading, title: str) -> Before:
+def _as_built(new: ValidReading, old: ValidReading, title: str) -> Before:
     """The bundle of the other site under this site's name, which is not a difference to report."""
-    assert reading.site
-    assert old.site
-    tree = render(replace(old.site, name=reading.site.name, file=reading.site.file), old.sha256)
+    renamed = replace(old.site, name=new.site.name, file=new.site.file)
+    tree = render(renamed, old.reading.sha256)
     bundle = Committed(tree, tuple(node.name for node in old.site.nodes))
-    return Before(title, old.site.name, bundle, *_facts(old, reading))
+    return Before(title, old.site.name, bundle, *_facts(old.reading, new))
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from generator.diagnostics import Severity
 from generator.fit import together
 from generator.fit.alternatives import Alternative, Group, alternatives
 from generator.fit.assessment import Fit
-from generator.fit.choices import Choice, siblings
+from generator.fit.choices import Fitting, siblings
 from generator.fit.measured import HEAD, correction, is_off, measured, rows
 from generator.fit.table import FIGURES, UNKNOWN, compared, figures, table, verdict
 from generator.fit.together import Part, SharedNode, shared_nodes
@@ -114,7 +114,7 @@ class _Assessed:
     group: str
     fit: Fit | None
     others: list[Alternative]
-    same: list[Choice]
+    same: list[Fitting]
 
 
 def _assessed(name: str, group: Group, compare: bool) -> _Assessed:
@@ -160,7 +160,7 @@ def _data(found: _Assessed) -> dict[str, Any]:
     return data
 
 
-def _text(name: str, fit: Fit | None, others: list[Alternative], same: list[Choice]) -> str:
+def _text(name: str, fit: Fit | None, others: list[Alternative], same: list[Fitting]) -> str:
     if fit is None:
         return f"{name}: {UNKNOWN}\n"
     encoding = (sys.stdout.encoding or "").lower()
@@ -170,10 +170,6 @@ def _text(name: str, fit: Fit | None, others: list[Alternative], same: list[Choi
     return "\n".join(filter(None, parts))
 
 
-def _checkpoints(same: list[Choice], width: int | None) -> str:
-    rows = [
-        (item.checkpoint.name, item.checkpoint.format, *figures(item.fit))
-        for item in same
-        if item.fit
-    ]
+def _checkpoints(same: list[Fitting], width: int | None) -> str:
+    rows = [(item.checkpoint.name, item.checkpoint.format, *figures(item.fit)) for item in same]
     return columns(_CHECKPOINTS, rows, width) + "\n" if rows else ""

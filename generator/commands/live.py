@@ -32,18 +32,18 @@ def divided(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
     """Report how nodes differ from their site, and exit with the status for that."""
     sites, archives = divided(paths)
-    (reading,) = read_valid(sites, form=form)
+    (valid,) = read_valid(sites, form=form)
+    site, reading = valid.site, valid.reading
     captures = captures_of(archives, form)
-    assert reading.site
-    found = drift(reading.site, captures, reading.lock)
-    absent = missing(reading.site, captures)
+    found = drift(site, captures, reading.lock)
+    absent = missing(site, captures)
     if form in TEXTUAL:
         for line in _lines(found):
             click.echo(line, err=form != "text")
         for name in absent:
             click.echo(f"{name} is not captured", err=True)
     if form == "text" and not quiet and not found:
-        click.echo(f"{reading.site.name}: the nodes are what the site says")
+        click.echo(f"{site.name}: the nodes are what the site says")
     publish(form, [(reading, reading.findings)], found, {"missing": absent})
     if found:
         sys.exit(DRIFT)

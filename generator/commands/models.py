@@ -15,7 +15,7 @@ from generator.commands.options import DATA_FORM
 from generator.commands.sites import fail, read_valid, width_of
 from generator.diagnostics import did_you_mean
 from generator.fit.alternatives import Group
-from generator.fit.choices import COUNTS, Choice, choices, fitting
+from generator.fit.choices import COUNTS, Choice, Fitting, choices, fitting
 
 Row = tuple[str, ...]
 _HEAD: Row = ("MODEL", "FORMAT", "GB", "CONTEXT", "NODES", "ENGINES", "PARSERS")
@@ -37,14 +37,17 @@ _FITTING: Row = ("MODEL", "FORMAT", "GB", "PARALLEL", "LEFT", "LONGEST CONTEXT",
 def command(word: str, site: Path | None, form: str, group: str | None) -> None:
     """List the models of the catalog that a WORD is about, and on how many nodes each fits."""
     if site is None:
-        found, head, row = list(choices(word)), _HEAD, _row
+        found = list(choices(word))
+        head, rows = _HEAD, [_row(choice) for choice in found]
     else:
-        found, head, row = list(fitting(_group(site, group), word)), _FITTING, _fitting_row
+        held = list(fitting(_group(site, group), word))
+        found = [Choice(one.checkpoint, one.fit) for one in held]
+        head, rows = _FITTING, [_fitting_row(one) for one in held]
     if form == "json":
         document = {"version": 1, "models": [_data(choice) for choice in found]}
         click.echo(json.dumps(document, indent=2))
     elif found:
-        click.echo(columns(head, [row(choice) for choice in found], width_of(sys.stdout)))
+        click.echo(columns(head, rows, width_of(sys.stdout)))
         click.echo(f"\n{_legend(site)}", err=True)
     else:
         near = did_you_mean(word, catalogs.checkpoint_names())
@@ -55,9 +58,8 @@ def command(word: str, site: Path | None, form: str, group: str | None) -> None:
 
 
 def _group(site: Path, name: str | None) -> Group:
-    (reading,) = read_valid([site])
-    assert reading.declaration
-    first, *others = chosen(reading.declaration, name).values()
+    (valid,) = read_valid([site])
+    first, *others = chosen(valid.declaration, name).values()
     if others:
         fail(f"{site} has several groups: name one with --group")
     return first
@@ -82,9 +84,8 @@ def _nodes(choice: Choice) -> str:
     return "?" if choice.unknown else f"over {COUNTS[-1]}"
 
 
-def _fitting_row(choice: Choice) -> Row:
-    known, fit = choice.checkpoint, choice.fit
-    assert fit
+def _fitting_row(one: Fitting) -> Row:
+    known, fit = one.checkpoint, one.fit
     sizes = {"tensor": fit.parallel.tensor, "pipeline": fit.parallel.pipeline}
     return (
         known.name,

@@ -13,7 +13,7 @@ from generator.commands.bundles import rendered
 from generator.commands.options import SITE_OR_STDIN
 from generator.commands.sites import read_valid, width_of
 from generator.diagnostics import did_you_mean
-from generator.pipeline import Reading
+from generator.pipeline import ValidReading
 from generator.site import Site
 from generator.site.show import plain, table
 
@@ -38,11 +38,10 @@ def command(site: Path, node: str | None, why: str | None, form: str) -> None:
     """Print what is derived from a site: ranks, addresses, cables, environment, commands."""
     if node is not None and why is not None:
         raise click.UsageError("use --node or --why, not both")
-    (reading,) = read_valid([site])
-    derived = reading.site
-    assert derived
+    (valid,) = read_valid([site])
+    derived = valid.site
     if why is not None:
-        _why(reading, derived, why, form)
+        _why(valid, why, form)
         return
     names = [member.name for member in derived.nodes]
     if node and node not in names:
@@ -62,13 +61,14 @@ def _data(data: dict[str, Any], form: str) -> None:
     click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
 
 
-def _why(reading: Reading, site: Site, place: str, form: str) -> None:
+def _why(valid: ValidReading, place: str, form: str) -> None:
     from generator.why import text, why
 
-    ((_, bundle),) = rendered([reading])
+    ((site, bundle),) = rendered([valid])
+    document = valid.reading.document
     name, number = _place(place)
     path = _path(site, bundle, name)
-    lines = why(site, reading.document, bundle, path)
+    lines = why(site, document, bundle, path)
     if number is not None:
         if not 0 < number <= len(lines):
             raise click.BadParameter(f"{path} has {len(lines)} lines", param_hint="--why")
@@ -78,7 +78,7 @@ def _why(reading: Reading, site: Site, place: str, form: str) -> None:
     elif number is None:
         click.echo(text.file(lines), nl=False)
     else:
-        click.echo(text.line(lines[0], reading.document), nl=False)
+        click.echo(text.line(lines[0], document), nl=False)
 
 
 def _place(text: str) -> tuple[str, int | None]:

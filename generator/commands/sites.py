@@ -11,7 +11,7 @@ import click
 
 from generator.commands.options import ENVIRONMENT, INVALID, STDIN, STDIN_NAME
 from generator.diagnostics import Finding, Severity
-from generator.pipeline import Reading, read_site
+from generator.pipeline import Reading, ValidReading, read_site
 from generator.records import replace
 from generator.reports.remarks import Remark, remarks
 from generator.reports.text import in_order, text
@@ -51,7 +51,7 @@ def read_valid(
     form: str = "text",
     rest: Mapping[str, Any] = MappingProxyType({}),
     policy: Callable[[Path], Policy | None] = no_policy,
-) -> list[Reading]:
+) -> list[ValidReading]:
     """Read sites that have no errors; exits if one has any.
 
     A file that is named twice is read once. `strict` treats warnings as errors, so that no bundle
@@ -67,17 +67,17 @@ def read_valid(
         publish(form, found, rest=rest)
         sys.exit(INVALID)
     owners: dict[str, str] = {}
-    for reading in readings:
-        assert reading.site
-        name, file = reading.site.name, reading.document.name
+    valid = [one for reading in readings if (one := reading.valid)]
+    for one in valid:
+        name, file = one.site.name, one.reading.document.name
         if name in owners:
             namesake = _namesake(name, owners[name], file)
             if form in TEXTUAL:
                 click.echo(f"{namesake.rule}: {namesake.message}", err=True)
-            publish(form, [*found, (reading, (namesake,))], rest=rest)
+            publish(form, [*found, (one.reading, (namesake,))], rest=rest)
             sys.exit(INVALID)
         owners[name] = file
-    return readings
+    return valid
 
 
 def distinct(paths: Iterable[Path]) -> list[Path]:
@@ -90,9 +90,8 @@ def distinct(paths: Iterable[Path]) -> list[Path]:
 
 def one_valid(path: Path) -> Site:
     """The site of a file without errors; exits if it has any."""
-    (reading,) = read_valid([path])
-    assert reading.site
-    return reading.site
+    (valid,) = read_valid([path])
+    return valid.site
 
 
 def refuse(reading: Reading) -> NoReturn:

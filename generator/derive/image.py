@@ -7,7 +7,7 @@ from hashlib import sha256
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.site import CarriedFile, ImageBuild
 from generator.sitefile.beside import Source
-from generator.sitefile.declaration import DeclaredEngine
+from generator.sitefile.declaration import DeclaredEngine, DerivedImage
 
 # Where mods look for their own files, as spark-vllm-docker does. What the engine has to find by
 # name alone, they put into WORKSPACE_DIR, the working folder of the image.
@@ -45,7 +45,7 @@ def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageB
         mods=image.mods,
         run=tuple((*_SHELL, command) for command in (*commands, *image.run)),
         llama_cpp=traits.commit(engine.version) if traits.addition in image.adds else None,
-        inputs=_checksum(engine, files),
+        inputs=_checksum(engine, image, files),
     )
 
 
@@ -57,9 +57,7 @@ def _command(mod: str) -> str:
     return f"export WORKSPACE_DIR=$PWD; cd {_place(mod)} && bash ./run.sh"
 
 
-def _checksum(engine: DeclaredEngine, files: tuple[CarriedFile, ...]) -> str:
-    image = engine.derived
-    assert image
+def _checksum(engine: DeclaredEngine, image: DerivedImage, files: tuple[CarriedFile, ...]) -> str:
     told: list[object] = [image.base, image.copies, image.mods, image.run]
     told += [(name, engine.version, _ADDED.get(name)) for name in image.adds]
     told += [_command(mod) for mod in image.mods]

@@ -149,11 +149,11 @@ def _more_nodes(own: Group) -> Iterator[Change]:
                 yield Change(f"{count} nodes{joined} with 'parallel: {{{words}}}'")
 
 
-def holding(own: Group, count: int) -> Group | None:
-    """The group on so many nodes with the first split that holds the model, if any does."""
+def holding(own: Group, count: int) -> Fit | None:
+    """How the model fits on so many nodes in the first split that holds it, if any does."""
     known = shape(own.model)
-    split = (own.split(*sizes) for sizes in splits(known, own, count)) if known else ()
-    return next((group for group in split if holds(group)), None)
+    fits = (own.split(*sizes).assess() for sizes in splits(known, own, count)) if known else ()
+    return next((fit for fit in fits if fit and fit.has_margin), None)
 
 
 def splits(known: Shape, own: Group, count: int) -> Iterator[tuple[int, int]]:

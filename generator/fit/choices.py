@@ -17,16 +17,28 @@ CONTEXT_LENGTH = 32768
 
 
 @record
+class Fitting:
+    """A checkpoint, and how it fits."""
+
+    checkpoint: Checkpoint
+    fit: Fit
+
+
+@record
 class Choice:
-    """A checkpoint, and how it fits on the nodes that hold it; None where none of them do.
+    """A checkpoint, and how it fits on the fewest nodes that hold it; None where none do.
 
     `unknown` says that too little is known of it.
     """
 
     checkpoint: Checkpoint
-    nodes: int | None
     fit: Fit | None
     unknown: bool = False
+
+    @property
+    def nodes(self) -> int | None:
+        """How many nodes hold it."""
+        return len(self.fit.nodes) if self.fit else None
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -52,35 +64,30 @@ def choices(word: str = "") -> Iterator[Choice]:
         group = _usual(known)
         held = (holding(group, count) for count in COUNTS)
         if found := next(filter(None, held), None):
-            yield _choice(known, found)
+            yield Choice(known, found)
         else:
             fit = group.assess()
-            yield Choice(known, None, None, unknown=fit is None or fit.state == "unknown")
+            yield Choice(known, None, unknown=fit is None or fit.state == "unknown")
 
 
-def fitting(own: Group, word: str = "") -> Iterator[Choice]:
+def fitting(own: Group, word: str = "") -> Iterator[Fitting]:
     """The checkpoints that a site's nodes hold, with its own split or else another one."""
     for known in _named(word):
         longest = known.max_context or CONTEXT_LENGTH
         group = own.named(known.name)
         context = min(own.model.context_length or longest, longest)
         model = replace(group.model, speculative=None, context_length=context)
-        held = holding(replace(group, model=model), len(own.nodes))
-        if held:
-            yield _choice(known, held)
+        if fit := holding(replace(group, model=model), len(own.nodes)):
+            yield Fitting(known, fit)
 
 
-def siblings(own: Group) -> Iterator[Choice]:
+def siblings(own: Group) -> Iterator[Fitting]:
     """Other checkpoints of a site's model, in its own split."""
     known = known_checkpoint(own.model)
     for other in catalogs.siblings(known) if known else ():
         group = own.named(other.name)
         if other != known and (fit := group.assess()):
-            yield Choice(other, len(own.nodes), fit, unknown=fit.state == "unknown")
-
-
-def _choice(known: Checkpoint, held: Group) -> Choice:
-    return Choice(known, len(held.nodes), held.assess())
+            yield Fitting(other, fit)
 
 
 def _named(word: str) -> Iterator[Checkpoint]:
