@@ -1,4 +1,4 @@
-"""The engines: each module has its engine's ports, environment and command lines.
+"""The engines: each module defines its engine's ports, environment and command lines.
 
 A module is found by the engine's name in a site file.
 """
@@ -19,16 +19,15 @@ from generator.sitefile.declaration import Argument, KvOffload, Parallel
 
 
 class EngineModule(Protocol):
-    """What a module of this package has.
+    """The interface of a module in this package.
 
-    The first launcher is the default. `API_KEY` names the
-    variable that the engine reads its API's key from, `CACHES` has its own cache folders by
-    variable, and `OWNED_FLAGS` the key of the site file that each flag is set by. `HEALTH` is the
-    program and the generated script that ask the head whether it serves, and `HEALTH_GENERATES` the
-    engine's own endpoint for that, if it has one that proves a token. With `TLS_FLAGS` the API
-    speaks TLS. `OFFLOAD` has what can keep the KV cache on disk. `VARIABLE_ORIGINS` says
-    where those variables come from that hold what a site file says. `PANELS` is what a dashboard
-    shows of the engine.
+    The first launcher is the default. `API_KEY` names the variable from which the engine reads its
+    API's key, `CACHES` has its own cache folders by variable, and `OWNED_FLAGS` the key of the site
+    file that sets each flag. `HEALTH` is the program and the generated script that check whether
+    the head serves, and `HEALTH_GENERATES` the engine's own endpoint for that, if it has one that
+    generates a token. With `TLS_FLAGS` the API uses TLS. `OFFLOAD` has the connectors that can keep
+    the KV cache on disk. `VARIABLE_ORIGINS` has the origins of those variables whose values come
+    from the site file. `PANELS` are the engine's panels on a dashboard.
     """
 
     LAUNCHERS: tuple[str, ...]
@@ -44,22 +43,22 @@ class EngineModule(Protocol):
     OFFLOAD: Connectors
 
     def conditions(self) -> tuple[Condition, ...]:
-        """What the engine refuses or dies of at its start."""
+        """What the engine rejects or fails on at startup."""
 
     def default_ports(self, launcher: str, parallel: Parallel) -> Mapping[str, int]:
-        """Ports that the engine opens on the head beside its API, by name."""
+        """Ports that the engine opens on the head besides its API, by name."""
 
     def environment(self, rank: Rank, engine: Engine) -> Mapping[str, str]:
         """The engine's own variables on a rank."""
 
     def entrypoint(self, rank: Rank, engine: Engine) -> Words:
-        """The program that the container starts, and the arguments that are not flags."""
+        """The program that the container starts, and its arguments that are not flags."""
 
     def scripts(self, rank: Rank, engine: Engine) -> Words:
-        """Files of the node, most of them generated, that the entrypoint needs in the container."""
+        """Files of the node, mostly generated, that the entrypoint needs in the container."""
 
     def reads(self, rank: Rank, model: Model, hub: str) -> Words:
-        """Files and folders of the node that a rank reads; `hub` is its Hugging Face cache."""
+        """Files and folders on the node that a rank reads; `hub` is its Hugging Face cache."""
 
     def flags(
         self, rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
@@ -69,7 +68,7 @@ class EngineModule(Protocol):
     def open_paths(
         self, version: str, env: Mapping[str, str], args: Mapping[str, Argument]
     ) -> Words:
-        """Paths of the API that do what a key should protect and ask for none, as far as known."""
+        """Known paths of the API that a key should protect but that don't require one."""
 
     def offload_variables(self, offload: KvOffload) -> Mapping[str, str]:
         """Variables of a KV cache on disk."""
@@ -77,7 +76,7 @@ class EngineModule(Protocol):
     def options(
         self, engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
     ) -> Mapping[str, Any]:
-        """Settings that the engine reads from a file; `memory` is what is known of each node's."""
+        """Settings that the engine reads from a file; `memory` is what is known about each node."""
 
 
 def _module(engine: str) -> EngineModule:

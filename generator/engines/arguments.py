@@ -1,4 +1,4 @@
-"""Entries of `engine.args` as words of a command line, by what the engine's own parser takes."""
+"""Entries of `engine.args` as words of a command line, as the engine's own parser accepts them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from generator.sitefile.declaration import Argument, Speculative
 
 
 def arguments(program: str, version: str, args: Mapping[str, Argument]) -> Iterator[Words]:
-    """The words of all entries, by their names; the catalog is read only where there are some."""
+    """The words of all entries, by name; the catalog is read only if there are any."""
     known = catalogs(program, version) if args else ()
     for name in sorted(args):
         having = (each for each in known if each.find(name))
@@ -18,7 +18,7 @@ def arguments(program: str, version: str, args: Mapping[str, Argument]) -> Itera
 
 
 def settings(prefix: str, drafts: Speculative) -> dict[str, Argument]:
-    """The flags of speculative decoding that a site file names without their prefix."""
+    """The flags of speculative decoding, which a site file names without their prefix."""
     named = ((name.replace("_", "-"), value) for name, value in drafts.config.items())
     return {
         name if name.startswith(prefix) else f"{prefix}{name}": value
@@ -29,10 +29,10 @@ def settings(prefix: str, drafts: Speculative) -> dict[str, Argument]:
 
 
 def words(name: str, value: Argument, known: FlagCatalog | None = None) -> Iterator[Words]:
-    """One entry: a flag and its values, or several times the flag where it is repeated.
+    """One entry: a flag and its values, repeated if the flag is.
 
-    A flag that no catalog knows is taken for one of the common kind: a switch that `--no-` turns
-    off, a list as words of its own.
+    A flag that no catalog has is treated like most: `--no-` turns a switch off, and a list becomes
+    separate words.
     """
     found = known.find(name) if known else None
     option = f"--{name}"
@@ -48,7 +48,7 @@ def words(name: str, value: Argument, known: FlagCatalog | None = None) -> Itera
 
 
 def _values(value: Argument, found: Found | None) -> Iterator[str | list[str] | None]:
-    """What stands behind the flag, each time that it stands there: nothing, a word or several."""
+    """What follows each occurrence of the flag: nothing, one word or several."""
     if found and (found.key or found.flag.type == "json") and not isinstance(value, str):
         yield _json(value)
     elif isinstance(value, bool):
@@ -71,7 +71,7 @@ def _listed(items: list[str], many: str) -> Iterator[str | list[str]]:
 
 
 def _negation(option: str, found: Found | None) -> str:
-    """The flag's own negation; the common one keeps the name as it is written."""
+    """The flag's own negation; the usual one keeps the name as written."""
     common = f"--no-{option.removeprefix('--')}"
     negations = found.flag.off if found else ()
     return common if not negations or common.replace("_", "-") in negations else negations[0]

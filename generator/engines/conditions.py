@@ -1,6 +1,6 @@
-"""Conditions that many settings share: one needs another, two don't go together, and the like.
+"""Conditions that many settings share: one requires another, two exclude each other, and so on.
 
-Each function makes a check for a `Condition` of generator/engines/startup.py.
+Each function creates a check for a `Condition` of generator/engines/startup.py.
 """
 
 from collections.abc import Callable, Collection
@@ -11,7 +11,7 @@ Check = Callable[[Start], Refusal | None]
 
 
 def needs(name: str, other: str, example: str = "true") -> Check:
-    """A setting is nothing without another one."""
+    """A setting requires another one."""
 
     def check(start: Start) -> Refusal | None:
         if not start.is_given(name) or start.is_given(other):
@@ -24,7 +24,7 @@ def needs(name: str, other: str, example: str = "true") -> Check:
 
 
 def excludes(name: str, *others: str) -> Check:
-    """A setting does not go with others."""
+    """A setting can't be combined with others."""
 
     def check(start: Start) -> Refusal | None:
         found = next((other for other in others if start.is_given(other)), "")
@@ -36,7 +36,7 @@ def excludes(name: str, *others: str) -> Check:
 
 
 def without_stages(name: str) -> Check:
-    """A setting does not go with pipeline stages."""
+    """A setting can't be combined with pipeline stages."""
 
     def check(start: Start) -> Refusal | None:
         if not start.is_given(name) or start.sizes.pipeline == 1:
@@ -51,7 +51,7 @@ def without_stages(name: str) -> Check:
 
 
 def without_drafts(name: str, methods: Collection[str] = ("eagle3", "mtp", "draft")) -> Check:
-    """A setting does not go with some methods of speculative decoding."""
+    """A setting can't be combined with some methods of speculative decoding."""
 
     def check(start: Start) -> Refusal | None:
         if not start.is_given(name) or start.method not in methods:
@@ -66,7 +66,7 @@ def without_drafts(name: str, methods: Collection[str] = ("eagle3", "mtp", "draf
 
 
 def within(name: str, least: float, most: float | None = None, *keys: str) -> Check:
-    """A number has bounds."""
+    """A number has to be within bounds."""
 
     def check(start: Start) -> Refusal | None:
         number = start.number(name, *keys)
@@ -80,7 +80,7 @@ def within(name: str, least: float, most: float | None = None, *keys: str) -> Ch
 
 
 def one_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str) -> Check:
-    """A value is one of some; `why` goes after it in the message."""
+    """A value has to be one of these words; `why` follows it in the message."""
 
     def check(start: Start) -> Refusal | None:
         word = start.word(name, *keys)
@@ -92,7 +92,7 @@ def one_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str)
 
 
 def none_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str) -> Check:
-    """A value is none of some; `why` goes after it in the message."""
+    """A value must not be one of these words; `why` follows it in the message."""
 
     def check(start: Start) -> Refusal | None:
         word = start.word(name, *keys)

@@ -1,4 +1,4 @@
-"""What an engine can do with a KV cache on disk."""
+"""What an engine supports of a KV cache on disk."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ ORIGIN = Origin("model.kv_offload", "where the KV cache lasts, and how much of i
 
 @record
 class OffloadTraits:
-    """The first release that can, and the flags of a person's own that would contradict it.
+    """The first release with support, and the user's own flags that would contradict it.
 
-    With `spans_nodes` each rank keeps its part on its own node; else all ranks of a model have to
-    be on one. With `keeps_states` models may have layers of Mamba or linear attention.
+    With `spans_nodes` each rank keeps its part on its own node; otherwise all ranks of a model have
+    to be on one node. With `keeps_states` models may have layers with Mamba or linear attention.
     """
 
     since: Release
@@ -23,5 +23,5 @@ class OffloadTraits:
     keeps_states: bool = True
 
 
-# By the name of the connector, as the site file has it.
+# By the connector's name in the site file.
 Connectors = Mapping[str, OffloadTraits]

@@ -1,7 +1,7 @@
-"""What an engine refuses or dies of at its start, as conditions on what a site asks of it.
+"""What an engine rejects or fails on at startup, as conditions on what a site requests.
 
-The conditions of an engine stand with the engine. Each has the line of the engine's code that it
-comes from and the versions where it holds; rules turn them into findings.
+The conditions of an engine are in its own module. Each has the line of the engine's code that it
+comes from and the versions for which it holds; rules turn them into findings.
 """
 
 import json
@@ -26,7 +26,7 @@ _POWERS = {"": 1, "k": 1000, "m": 1000**2, "K": 1024, "M": 1024**2}
 
 @record
 class Given:
-    """An entry of `engine.args`: its name as it is written, and its value."""
+    """An entry of `engine.args`: its name as written, and its value."""
 
     written: str
     value: Any
@@ -34,7 +34,7 @@ class Given:
 
 @record
 class Refusal:
-    """What is wrong, where, and what to write; `renamed` is the key that a misspelt one is."""
+    """What is wrong, where, and what to write; `renamed` is the right name of a misspelled key."""
 
     message: str
     path: KeyPath
@@ -43,21 +43,21 @@ class Refusal:
 
 
 class Effect(Enum):
-    """What comes of it: the engine doesn't serve, or serves otherwise than it was asked to."""
+    """The consequence: the engine doesn't serve, or doesn't serve as requested."""
 
     FAILS = "fails"
     DIFFERS = "differs"
 
 
-# What a check finds: nothing, one thing, or several.
+# The result of a check: nothing, one refusal or several.
 Found = Refusal | Iterable[Refusal] | None
 
 
 @record
 class Condition:
-    """A check, the line that it comes from (none where it was inferred), and where it holds.
+    """A check, the line of code it comes from (empty if inferred), and the versions it holds for.
 
-    It holds from the release `since` on, up to and without `until`.
+    It holds from the release `since` on, up to but excluding `until`.
     """
 
     check: "Callable[[Start], Found]"
@@ -67,7 +67,7 @@ class Condition:
     effect: Effect = Effect.FAILS
 
     def holds(self, text: str) -> bool:
-        """Whether a version has it."""
+        """Whether it holds for a version."""
         return self.since <= release(text) and (self.until is None or release(text) < self.until)
 
 
@@ -75,8 +75,8 @@ class Condition:
 class Start:
     """What an engine is started with; `flags` by their full names, without dashes.
 
-    `model_type` is what the model's config.json calls its kind and `form` how the weights are
-    packed, empty where that is not known.
+    `model_type` is the model's kind in its config.json and `form` how the weights are packed, empty
+    if not known.
     """
 
     engine: DeclaredEngine
@@ -103,18 +103,18 @@ class Start:
 
     @property
     def batch(self) -> BatchDefaults:
-        """The engine's defaults of a step."""
+        """The engine's default batch sizes."""
         return ENGINE_TRAITS[self.engine.name].batch(self.engine.version)
 
     @property
     def is_stock(self) -> bool:
-        """Whether the image is known to be a publisher's own, without additions."""
+        """Whether the image is known to be a publisher's own, with nothing added."""
         return (
             catalogs.image(self.engine.image) is not None and not version(self.engine.version).local
         )
 
     def value(self, name: str, *keys: str) -> Any:
-        """The value of a flag, or of a key of its JSON; None where it is not given."""
+        """The value of a flag, or of a key of its JSON; None if it is not given."""
         value = self.flags[name].value if name in self.flags else None
         for key in keys:
             dotted = self.flags.get(f"{name}.{key}")
@@ -123,17 +123,17 @@ class Start:
         return value
 
     def word(self, name: str, *keys: str) -> str:
-        """The same as text, empty where it is not given."""
+        """The value as text, empty if it is not given."""
         value = self.value(name, *keys)
         return "" if value is None or isinstance(value, (bool, list, dict)) else str(value)
 
     def number(self, name: str, *keys: str) -> float | None:
-        """The same as a number, with the suffixes that engines read."""
+        """The value as a number, with the suffixes that engines accept."""
         found = _NUMBER.fullmatch(self.word(name, *keys))
         return float(found[1]) * _POWERS[found[2]] if found else None
 
     def numbers(self, name: str, *keys: str) -> tuple[float, ...]:
-        """A list of numbers, empty where it is none."""
+        """The value as a list of numbers, empty if it isn't one."""
         value = self.value(name, *keys)
         words = value.replace(",", " ").split() if isinstance(value, str) else value
         found = [
@@ -142,7 +142,7 @@ class Start:
         return tuple(float(each[1]) * _POWERS[each[2]] for each in found if each)
 
     def count(self, name: str, otherwise: int = 1) -> int:
-        """A flag's number as a whole one."""
+        """A flag's value as an integer."""
         number = self.number(name)
         return otherwise if number is None else int(number)
 
@@ -155,11 +155,11 @@ class Start:
         return self.value(name, *keys) in (False, "false", "False")
 
     def is_given(self, name: str) -> bool:
-        """Whether a setting is there, and not off or nothing."""
+        """Whether a setting is given, and is neither off nor empty."""
         return self.value(name) not in (None, False, "false", "False", "none", "0", 0)
 
     def variable(self, name: str) -> bool | None:
-        """A variable that is a switch; None where it is not given."""
+        """A variable that is a switch; None if it is not given."""
         value = self.engine.env.get(name)
         return None if value is None else value.strip().lower() in ("1", "true")
 
@@ -206,7 +206,7 @@ def _flags(engine: DeclaredEngine) -> dict[str, Given]:
 
 
 def _of_json(text: str) -> Any:
-    """What a text of JSON says; other text as it is."""
+    """Text parsed as JSON; other text as it is."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -215,7 +215,7 @@ def _of_json(text: str) -> Any:
 
 @record
 class Verdict:
-    """A refusal, and how sure it is: whether this version's own code says so."""
+    """A refusal, and whether it is certain, because this version's own code says so."""
 
     refusal: Refusal
     effect: Effect
@@ -223,10 +223,10 @@ class Verdict:
 
 
 def verdicts(conditions: Sequence[Condition], start: Start) -> list[Verdict]:
-    """What the conditions that hold for the engine's version have to say.
+    """The refusals by those conditions that hold for the engine's version.
 
-    Nothing is certain of a version that is older than those that were read, nor of a build of one's
-    own, which may have a patch.
+    Nothing is certain for versions older than those that were read, nor for custom builds, which
+    may be patched.
     """
     text = start.engine.version
     read = ENGINE_TRAITS[start.engine.name].startup_since <= release(text)

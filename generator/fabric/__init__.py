@@ -1,1 +1,1 @@
-"""The fabric: which address every half of a cabled port has."""
+"""The fabric: the address of each half of every cabled port."""

@@ -1,7 +1,7 @@
 """Assigns an address to each half of every cabled port.
 
-The plan is total: it is made for faulty sites too, so that the rules can check the addresses that
-would come out. Only every endpoint must resolve and no port be used twice.
+Faulty sites get a plan too, so that the rules can check the addresses that would result. The only
+requirements are that every endpoint resolves and that no port is used twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ _HOSTS_IN_SUBNET = 1 << (32 - FABRIC_PREFIX)
 
 @record
 class Peer:
-    """A node that answers on an interface: its half of a port there, the address, its cable.
+    """A node reachable on an interface: its half of a port there, the address, its cable.
 
-    A large switch has a hundred thousand peers, so the address is the text that is printed.
+    A large switch has a hundred thousand peers, so the address is stored as the text to print.
     """
 
     ORIGIN = Origin("{cable} {peer}.host", "a neighbor's half on the same subnet")
@@ -38,7 +38,7 @@ class Peer:
 class FabricInterface:
     """One addressed half of a cabled port of a node; `mtu` in bytes.
 
-    `members` is everybody on its subnet, the node too: all interfaces there share the one list.
+    `members` are all nodes on its subnet, including its own: the interfaces there share one list.
     """
 
     ORIGIN = Origin("{cable}.endpoints", "each port that a cable ends at has two halves")
@@ -78,7 +78,7 @@ class FabricInterface:
 
     @property
     def ping_size(self) -> int:
-        """Payload of a ping that fills a frame: MTU less 20 bytes of IPv4 and 8 of ICMP header."""
+        """Payload of a ping that fills a frame: MTU less 20 bytes of IPv4 and 8 of ICMP headers."""
         return self.mtu - 28
 
 
@@ -97,7 +97,7 @@ class Port:
 
 @record
 class SwitchPort:
-    """A port of a switch, in the switch's own words."""
+    """A port of a switch, as the switch names it."""
 
     ORIGIN = Origin("{cable}.endpoints")
 
@@ -112,8 +112,8 @@ class SwitchPort:
 class Cable:
     """A cable with both ends resolved.
 
-    `subnets` holds one subnet per addressed half, `addresses` for each of the `ports` one address
-    per half. `number` counts from 1, as on the cable's label.
+    `subnets` has one subnet per addressed half, `addresses` one address per half for each of the
+    `ports`. `number` counts from 1, as on the cable's label.
     """
 
     ORIGIN = Origin("{cable}", "cables are numbered in the order of the list")
@@ -141,10 +141,10 @@ class Cable:
 
 @record
 class Fabric:
-    """Cables by number, each node's interfaces by port and half, and who is on each subnet.
+    """Cables by number, each node's interfaces by port and half, and the members of each subnet.
 
-    `pool_pairs` says of each cable which pair of the pool's subnets it takes; cables of one pair
-    share their subnets. `mtu` is in bytes.
+    `pool_pairs` has, for each cable, the pair of the pool's subnets that it uses; cables with the
+    same pair share their subnets. `mtu` is in bytes.
     """
 
     cables: tuple[Cable, ...]
@@ -155,18 +155,18 @@ class Fabric:
 
     @cached_property
     def numbered(self) -> Mapping[int, tuple[Cable, int]]:
-        """Cables by their numbers, with the pair of the pool's subnets that each takes."""
+        """Cables by number, with the pair of the pool's subnets that each uses."""
         placed = zip(self.cables, self.pool_pairs, strict=True)
         return {cable.number: (cable, pair) for cable, pair in placed}
 
     @cached_property
     def cabled(self) -> frozenset[str]:
-        """The nodes that have a cable."""
+        """The nodes with a cable."""
         return frozenset(port.node for cable in self.cables for port in cable.ports)
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The nodes that a cable joins each."""
+        """The two nodes of each cable between nodes."""
         return tuple((c.a.node, c.b.node) for c in self.cables if isinstance(c.b, Port))
 
 
@@ -178,7 +178,7 @@ def plan(
     kind = TOPOLOGIES[topology.kind]
     mtu = topology.mtu or kind.mtu
     pairs = tuple(kind.pool_pair(cable.index, _node_end(cable, names).port) for cable in cabling)
-    # Of a pair that several cables give subnets, those of the first one count.
+    # If several cables of a pair specify subnets, those of the first one count.
     placed = [*zip(pairs, cabling, strict=True)]
     given = {pair: cable.subnets for pair, cable in reversed(placed) if cable.subnets}
     hosts = {node.name: node.host for node in nodes}
@@ -199,12 +199,12 @@ def plan(
 
 
 def pool_subnets(pool: IPv4Network) -> int:
-    """How many fabric subnets a pool holds."""
+    """The number of fabric subnets in a pool."""
     return 1 << max(0, FABRIC_PREFIX - pool.prefixlen)
 
 
 def pool_subnet(pool: IPv4Network, index: int) -> IPv4Network:
-    """The /24 of that index; past the end of the pool it is the next one all the same."""
+    """The /24 with that index, even past the end of the pool."""
     base = int(pool.network_address) + index * _HOSTS_IN_SUBNET
     return IPv4Network((base % (1 << 32), FABRIC_PREFIX), strict=False)
 
@@ -222,7 +222,7 @@ def _node_end(cable: DeclaredCable, names: set[str]) -> Port:
 def _cable(
     cable: DeclaredCable, hosts: Mapping[str, int], subnets: tuple[IPv4Network, ...]
 ) -> Cable:
-    """Both ends in an order of their own: the order of the two endpoints means nothing."""
+    """A cable with its ends in a fixed order: the order of the two endpoints has no meaning."""
     ends = [end for end in cable.endpoints if end.name in hosts]
     own = dict(zip(ends, zip(*cable.addresses, strict=False), strict=False))
     ends.sort(key=lambda end: (end.port, end.name))
@@ -244,7 +244,7 @@ def _cable(
 
 
 def _members(cables: Iterable[Cable]) -> dict[IPv4Network, tuple[Peer, ...]]:
-    """Who is on each subnet, by cable and port."""
+    """The members of each subnet, by cable and port."""
     members: dict[IPv4Network, list[Peer]] = {}
     for cable in cables:
         for half, subnet in zip(HALVES, cable.subnets, strict=False):

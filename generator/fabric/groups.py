@@ -1,6 +1,6 @@
-"""The groups of ranks that an engine makes, and whether cables alone join each of them.
+"""The groups of ranks that an engine forms, and whether cables alone connect each of them.
 
-Ranks are numbered with the tensor sizes innermost, then the stages, then the replicas: so do vLLM
+Ranks are numbered with tensor ranks innermost, then stages, then replicas, as in vLLM
 (`initialize_model_parallel`), SGLang and TensorRT-LLM.
 """
 
@@ -13,7 +13,7 @@ from generator.sitefile.declaration import Parallel
 
 @record
 class Group:
-    """Ranks that a communicator of NCCL joins, in its order."""
+    """The ranks of an NCCL communicator, in its order."""
 
     kind: str
     ranks: tuple[int, ...]
@@ -22,8 +22,8 @@ class Group:
 def groups(sizes: Parallel, context: int, shared_experts: bool) -> Iterator[Group]:
     """Every group of more than one rank.
 
-    `context` ranks share the KV cache of a sequence, and all replicas the experts if these are
-    shared.
+    `context` ranks share the KV cache of a sequence, and all replicas share the experts if
+    `shared_experts`.
     """
     tensor, stages, replicas = sizes.tensor, sizes.pipeline, sizes.data
     of_replica = tensor * stages
@@ -43,9 +43,9 @@ def groups(sizes: Parallel, context: int, shared_experts: bool) -> Iterator[Grou
 
 
 def gap(members: Sequence[str], joined: Collection[Pair]) -> Pair | None:
-    """The first two of a group that NCCL would connect and no cable joins, if there are any.
+    """The first two members that NCCL would connect but no cable does, if any.
 
-    NCCL makes a ring of a communicator's ranks in their order (src/graph/connect.cc): each is
+    NCCL arranges a communicator's ranks as a ring in their order (src/graph/connect.cc): each is
     connected to the next one, and the last one to the first.
     """
     known = {frozenset(pair) for pair in joined}

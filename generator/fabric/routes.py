@@ -1,6 +1,6 @@
-"""Routes through the nodes of a ring, for TCP between those that are not neighbors.
+"""Routes through the nodes of a ring, for TCP between nodes that are not neighbors.
 
-RDMA follows no route: a queue pair needs both ends on one cable.
+RDMA can't be routed: a queue pair needs both ends on one cable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,15 +12,15 @@ from generator.hardware import Half
 from generator.origin import Origin
 from generator.records import record
 
-# In a ring of three all are neighbors.
+# In a ring of three, all nodes are neighbors.
 _FEWEST = 4
 
 
 @record
 class Route:
-    """The way to a half of another node, on a cable of others.
+    """A route to a half of another node that is not on a cable of this one's.
 
-    It begins at an interface, and leads `via` a neighbor's address.
+    It leaves through an interface, `via` a neighbor's address.
     """
 
     ORIGIN = Origin("topology.routes cabling", "TCP reaches nodes across the ring through others")
@@ -33,15 +33,15 @@ class Route:
 
 
 def is_routed(kind: str, nodes: int) -> bool:
-    """Whether so many nodes of a kind of topology have some that are not neighbors."""
+    """Whether this many nodes of a topology include some that are not neighbors."""
     return not TOPOLOGIES[kind].reaches_all and nodes >= _FEWEST
 
 
 def routes(fabric: Fabric, order: Sequence[str]) -> Mapping[str, tuple[Route, ...]]:
-    """The routes of each node of a ring, whose nodes stand in the order of the cables.
+    """The routes of each node of a ring, with the nodes in the order of the cables.
 
-    Each address is reached by the shorter way around; one opposite, by the side that its cable is
-    on. So the answer takes the same way back, as strict reverse-path filters ask for.
+    Each address is reached by the shorter way around; if both are equally long, by the side that
+    its cable is on. Replies then take the same way back, as strict reverse-path filtering requires.
     """
     return {name: tuple(_routes(fabric, order, name)) for name in order}
 
@@ -63,7 +63,7 @@ def _routes(fabric: Fabric, order: Sequence[str], name: str) -> Iterator[Route]:
 
 
 def _halves_to(fabric: Fabric, name: str, neighbor: str) -> dict[int, tuple[str, str]]:
-    """By half, the interface that faces a neighbor, and the neighbor's address there."""
+    """For each half, the interface that faces a neighbor, and the neighbor's address there."""
     return {
         interface.half.half: (interface.name, peer.address)
         for interface in fabric.interfaces[name]

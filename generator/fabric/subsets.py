@@ -1,4 +1,4 @@
-"""What a group of a site's nodes has of the fabric: its own cables, and what shape they make."""
+"""The part of the fabric that belongs to a group of nodes: its cables, and the shape they form."""
 
 from collections.abc import Collection, Sequence
 
@@ -9,7 +9,7 @@ from generator.sitefile.declaration import Topology
 
 
 def group_kind(topology: Topology, fabric: Fabric, names: Sequence[str]) -> str | None:
-    """The kind of topology that the nodes have among themselves; None if cables don't join them."""
+    """The kind of topology that the nodes form on their own; None if cables don't connect them."""
     if len(names) == 1:
         return SINGLE
     joined = [(c.a.node, c.b.node) for c in _cables(fabric, names) if isinstance(c.b, Port)]
@@ -17,7 +17,7 @@ def group_kind(topology: Topology, fabric: Fabric, names: Sequence[str]) -> str 
 
 
 def of_nodes(fabric: Fabric, names: Collection[str]) -> Fabric:
-    """The part of a fabric that lies between these nodes; one alone has none."""
+    """The part of a fabric between these nodes; empty for a single node."""
     cables = {cable.number: cable for cable in _cables(fabric, names)}
     members = {
         subnet: tuple(peer for peer in fabric.members[subnet] if peer.node in names)

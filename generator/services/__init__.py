@@ -1,6 +1,6 @@
-"""The services beside the engine: one module has everything about one service.
+"""The services beside the engine: one module contains everything about one service.
 
-A module is called as the service is in a site file.
+A module has the name that its service has in a site file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from generator.sitefile.declaration import DeclaredNode, Settings
 GATEWAY, PROXY, QOS = "gateway", "proxy", "qos"
 
 
-# What is left to do on a node after an installation is done in this order.
+# After an installation, what remains to be done on a node is done in this order.
 _NAMES = (
     "power",
     GATEWAY,
@@ -40,7 +40,7 @@ SERVICES: Mapping[str, type[Service]] = OnDemand(lambda: _NAMES, _service)
 
 
 def host(services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]) -> DeclaredNode:
-    """The node of what is on one node alone: the head, unless the gateway is on another."""
+    """The node of a service that runs on one node: the head, or wherever the gateway is."""
     wanted = services.get(GATEWAY, {}).get("node")
     return next((node for node in nodes if node.name == wanted), nodes[0])
 
@@ -48,7 +48,7 @@ def host(services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]) -> Dec
 def requested(
     services: Mapping[str, Settings], nodes: Sequence[DeclaredNode], pins: Mapping[str, str] = {}
 ) -> dict[str, Service]:
-    """The services that a site asks for, by name; `pins` are what a lock has for their images."""
+    """The requested services by name; `pins` has the images that a lock has for theirs."""
     own = host(services, nodes)
     found = {name: SERVICES[name].requested(services[name], own) for name in sorted(services)}
     if PROXY in found and GATEWAY in found:

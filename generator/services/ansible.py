@@ -1,4 +1,4 @@
-"""The roll-out as an Ansible inventory and playbook, beside deploy.sh."""
+"""Deployment by an Ansible inventory and playbook, as an alternative to deploy.sh."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from generator.site.service import Service
 
 @record
 class Ansible(Service):
-    """What `ansible-playbook` is given; nodes need what Ansible itself does, which DGX OS has."""
+    """The input of `ansible-playbook`; nodes need only what Ansible requires, which DGX OS has."""
 
     ORIGIN = Origin("groups nodes", "what is started on each node, generator/services/")
 
@@ -23,7 +23,7 @@ class Ansible(Service):
 
     @staticmethod
     def started(site: Site) -> Mapping[str, tuple[Site, ...]]:
-        """The groups that are started on each node; of those that take turns the active one."""
+        """The groups that are started on each node; of those that take turns, the active one."""
         return {
             node.name: tuple(
                 part

@@ -14,15 +14,15 @@ _WIDTH, _HEIGHT = 8, 8
 
 
 def panels(site: Site) -> tuple[Panel, ...]:
-    """What is shown, the engine first."""
+    """All panels, the engine's first."""
     services = (panel for service in site.services.values() for panel in service.panels(site))
     of_engines = (panel for part in site.parts for panel in _of_engine(part))
-    # Alternatives of one engine count the same.
+    # Alternatives with the same engine have the same panels.
     return (*dict.fromkeys(of_engines), *services)
 
 
 def _of_engine(site: Site) -> Iterator[Panel]:
-    """The engine's own; of several, each shows what its group counts alone."""
+    """The engine's panels; with several engines, each counts only its own group."""
     for panel in ENGINES[site.engine.name].PANELS:
         if not site.group:
             yield panel
@@ -32,7 +32,7 @@ def _of_engine(site: Site) -> Iterator[Panel]:
 
 
 def _of_group(query: str, group: str) -> str:
-    """A query with the label that its group's target has."""
+    """A query restricted to the label of a group's target."""
     return re.sub(r"\b[a-z]+:[a-z_]+", rf'\g<0>{{group="{group}"}}', query)
 
 

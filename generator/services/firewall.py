@@ -1,4 +1,4 @@
-"""What a node's firewall lets in: the fabric, other nodes, and people on the management network."""
+"""What a node's firewall allows: the fabric, other nodes, and users on the management network."""
 
 from collections.abc import Iterator
 
@@ -14,8 +14,8 @@ SSH_PORT = 22
 def rules(site: Site, node: Node) -> tuple[str, ...]:
     """The rules of a node, each as `ufw show added` prints it, without the comment.
 
-    All of a half is open to its subnet: NCCL and Gloo take free ports. RoCE is not asked, it
-    passes by the kernel.
+    Each half is entirely open to its subnet: NCCL and Gloo choose free ports. RoCE bypasses the
+    kernel, and so the firewall.
     """
     return tuple(dict.fromkeys(_rules(site, node)))
 
@@ -48,7 +48,7 @@ def _engine_pages(site: Site, node: Node) -> Iterator[int]:
 
 
 def _gateway(site: Site, port: int) -> str:
-    """Where there is a gateway, nobody else asks an engine on another node."""
+    """With a gateway, no other machine may reach an engine that is on another node."""
     from generator.services.gateway import Gateway
 
     gateway = Gateway.of(site)
@@ -57,7 +57,7 @@ def _gateway(site: Site, port: int) -> str:
 
 
 def _people(node: Node, port: int) -> str:
-    """From the management network; from everywhere where there is none."""
+    """From the management network; from anywhere if there is none."""
     if node.management:
         return f"allow from {node.management.address.network} to any port {port} proto tcp"
     return f"allow {port}/tcp"
@@ -78,7 +78,7 @@ _ACTIVATION = Activation(
 
 @record
 class Firewall(Service):
-    """A script that has ufw let in what belongs, and nothing else."""
+    """A script that makes ufw allow what is needed, and nothing else."""
 
     NAME = "firewall"
     ENTRIES = (

@@ -1,8 +1,8 @@
 """One address for all models: LiteLLM behind the proxy, on its node's loopback.
 
-It has a route for each name that is served, which leads to every engine that serves it. There is no
-database: the master key opens its administration too, is made on the node and stays there. Clients
-have keys of the proxy.
+It has a route for each served name, which leads to every engine that serves it. There is no
+database: the master key, which also opens its administration, is made on the node and stays there.
+Clients have keys of the proxy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,18 +20,19 @@ from generator.site.service import RequestedPort, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
 from generator.sitefile.defaults import default
 
-# A replica that fails is left alone for so long. What has none is not: clients would only wait.
+# How long a failed replica is left alone. An engine without replicas is not: clients would only
+# wait.
 COOLDOWN_SECONDS = 10
 HEALTH_SECONDS = 60
 
-# An answer that is not streamed comes as a whole, after the last of its tokens.
+# A response that is not streamed arrives as a whole, after its last token.
 ANSWER_SECONDS = 3600
-# Before the first token a prompt is read, which no model is slower at than this, and others' are.
+# The prompt is read before the first token, by every model at this rate or faster, and other
+# prompts may be ahead of it.
 SLOWEST_PROMPT_TOKENS_A_SECOND = 100
 QUEUE_SECONDS = 300
 
-# Releases that were published by somebody else, with a thief of credentials, or are said to be.
-# Source: BerriAI/litellm issues 24512 and 24518, and OSV MAL-2026-2144, for the first two.
+# Releases that others published with a credential stealer, or that are reported as such.
 COMPROMISED = ("1.82.7", "1.82.8", "1.107.0")
 
 _RESTART = service_restart(
@@ -44,11 +45,11 @@ _HERE = on_its_node("gateway")
 
 @record
 class Route:
-    """An engine that answers to a name; `key` names its secret in secrets.env.
+    """An engine that serves a name; `key` names its secret in secrets.env.
 
-    `first_seconds` is how long the first token may take, and `retries` how often a request is asked
-    again that failed: once for each replica of the engine. One that `takes_turns` may have nothing
-    loaded of that name.
+    `first_seconds` is how long the first token may take, and `retries` how often a failed request
+    is repeated: once for each further replica of the engine. If it `takes_turns`, nothing may be
+    loaded under that name.
     """
 
     ORIGIN = Origin("groups|model engine", "a route for each engine, generator/services/gateway.py")
@@ -64,13 +65,13 @@ class Route:
 
     @property
     def cooldown_seconds(self) -> int:
-        """How long it is left alone after it has failed."""
+        """How long it is left alone after a failure."""
         return COOLDOWN_SECONDS if self.retries else 0
 
 
 def routes(site: Site) -> tuple[Route, ...]:
-    """The way to each engine, in the order of the groups."""
-    # Of those that take turns one serves at a time.
+    """A route to each engine, in the order of the groups."""
+    # Of groups that take turns, one serves at a time.
     names = [name for slot in site.slots for name in {part.model.served_name for part in slot}]
     return tuple(
         Route(
@@ -89,7 +90,7 @@ def routes(site: Site) -> tuple[Route, ...]:
 
 
 def _url(site: Site, part: Site) -> str:
-    """Where the gateway's node finds an engine: on loopback, if that is where it listens."""
+    """The engine's URL for the gateway's node: on loopback if the engine is on that node."""
     gateway = Gateway.of(site)
     is_here = gateway is not None and part.head.name == gateway.node
     return part.engine.api.own_url if is_here else part.engine.api.url
@@ -104,7 +105,7 @@ def first_seconds(context_length: int | None) -> int:
 
 
 def keys(site: Site) -> Words:
-    """The secrets of the engines that it asks."""
+    """The secrets of the engines that it sends requests to."""
     return tuple(dict.fromkeys(route.key for route in routes(site) if route.key))
 
 
@@ -131,7 +132,7 @@ def _values(site: Site, node: Node) -> dict[str, object]:
 
 @record
 class Gateway(Service):
-    """The gateway: its node, its image, and the port of the loopback that it listens on."""
+    """The gateway: its node, its image, and its port on the loopback."""
 
     ORIGIN = Origin("services.gateway", "the gateway's own, generator/services/")
 
@@ -152,17 +153,17 @@ class Gateway(Service):
 
     @property
     def listen(self) -> IPv4Address:
-        """Its node alone reaches it."""
+        """The loopback: only its own node reaches it."""
         return LOOPBACK
 
     @property
     def own_url(self) -> str:
-        """The base address for the proxy."""
+        """The base URL for the proxy."""
         return f"http://{LOOPBACK}:{self.port}"
 
     @property
     def key_file(self) -> str:
-        """Where its node keeps the master key, for root alone."""
+        """The file in which its node keeps the master key, readable only by root."""
         return "/var/lib/sparkgen-gateway/key"
 
     @classmethod
@@ -188,11 +189,11 @@ class Gateway(Service):
 
     @staticmethod
     def names(site: Site) -> Words:
-        """The names that clients can ask for."""
+        """The model names that clients can request."""
         return tuple(dict.fromkeys(route.name for route in routes(site)))
 
     def secrets(self, site: Site, node: Node) -> Words:
-        """The keys that engines ask for."""
+        """The API keys of the engines."""
         return keys(site) if node.name == self.node else ()
 
 

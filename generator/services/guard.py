@@ -1,4 +1,4 @@
-"""The watch over each node's memory, which ends the engine before the node freezes."""
+"""The watch over each node's memory, which stops the engine before the node freezes."""
 
 from typing import Self
 
@@ -10,7 +10,7 @@ from generator.site.entry import Entry
 from generator.site.service import Service
 from generator.sitefile.declaration import DeclaredNode, Settings
 
-# Enough for Docker, systemd and a login to act in; an engine below it has nothing to gain.
+# Enough for Docker, systemd and a login to work; an engine has nothing to gain below it.
 FLOOR_GIB = 2
 
 _RESTART = service_restart("sparkgen-guard", "the guard")
@@ -18,7 +18,7 @@ _RESTART = service_restart("sparkgen-guard", "the guard")
 
 @record
 class Guard(Service):
-    """What of a node's memory must be left: below it the engine is killed."""
+    """How much of a node's memory must stay free: below that the engine is killed."""
 
     ORIGIN = Origin("services.guard", "when memory counts as short, generator/services/")
 
@@ -35,13 +35,13 @@ class Guard(Service):
 
     @property
     def floor_kib(self) -> int:
-        """The floor in the unit of /proc/meminfo."""
+        """The floor in KiB, the unit of /proc/meminfo."""
         return self.floor_gib << 20
 
     def killed(self, site: Site, node: Node) -> Words:
-        """The containers that are killed, in the site's order, else what started last first.
+        """The containers to kill, in the site's order, otherwise the last one started first.
 
-        None are named where there is one engine.
+        Empty if there is only one engine.
         """
         if not site.groups:
             return ()

@@ -1,4 +1,4 @@
-"""Models that the head fetches once and copies to the other nodes."""
+"""Models that the head downloads once and copies to the other nodes."""
 
 from generator.activation import NOTHING
 from generator.origin import Origin
@@ -9,7 +9,7 @@ from generator.site.service import Service
 
 
 def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
-    """The login and the hub of each other node, at the first address of the fabric that it has."""
+    """The login and hub of each other node, at its first fabric address that the node can reach."""
     near = {peer.node: peer.address for i in reversed(node.interfaces) for peer in i.peers}
     return tuple(
         (f"{other.user}@{near.get(other.name, other.address)}", other.env["HF_HUB_CACHE"])
@@ -19,7 +19,7 @@ def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
 
 
 def _is_head(site: Site, node: Node) -> bool:
-    """Whether a node is the head of something that serves a model of the hub."""
+    """Whether a node is the head of an engine that serves a model of the hub."""
     return any(own.is_head and not part.model.file for part, own in site.parts_of(node.name))
 
 
@@ -35,7 +35,7 @@ class Models(Service):
 
     @staticmethod
     def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
-        """Where the models of the node are copied to, which is nowhere but from the head."""
+        """Where the node's models are copied to; empty for any node but the head."""
         return copies(site, node) if not site.groups and _is_head(site, node) else ()
 
 

@@ -1,4 +1,4 @@
-"""Exporters on each node, and the configuration of a Prometheus and a Grafana elsewhere."""
+"""Exporters on each node, and configuration for a Prometheus and a Grafana elsewhere."""
 
 from collections.abc import Iterator, Mapping
 from typing import Self
@@ -16,7 +16,7 @@ from generator.sitefile.declaration import DeclaredNode, Settings
 NODE_IMAGE = "quay.io/prometheus/node-exporter:v1.9.1"
 GPU_IMAGE = "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"
 
-# The ports are those that the exporters have everywhere.
+# The exporters' well-known ports.
 NODE_PORT = 9100
 GPU_PORT = 9400
 
@@ -37,12 +37,12 @@ _CHECKS = Panel(
     "Checks that fail", "short", (("sum by (node) (sparkgen_check_failed)", "{{node}}"),)
 )
 _TARGETS = Panel("Targets", "short", (("up", "{{job}} {{node}}"),))
-# Of those that take turns on ports of their own all are down but one.
+# Of groups that take turns on ports of their own, all but one are down.
 _TARGETS_OF_GROUPS = Panel(
     "Targets", "short", (("max by (job, node, group) (up)", "{{job}} {{node}} {{group}}"),)
 )
 
-# RDMA passes by the kernel: interfaces do not count it, HCAs do.
+# RDMA bypasses the kernel: interfaces do not count it, but HCAs do.
 _FABRIC = (
     Panel(
         "RoCE received",
@@ -111,11 +111,11 @@ class Monitoring(Service):
         yield from (self.node_image, self.gpu_image)
 
     def opened(self, node: Node) -> Iterator[int]:
-        """Prometheus reads both from the management network."""
+        """Prometheus scrapes both over the management network."""
         yield from (self.node_port, self.gpu_port)
 
     def panels(self, site: Site) -> Iterator[Panel]:
-        """The nodes, and their fabric where they have one."""
+        """The nodes, and their fabric if they have one."""
         yield from _NODES
         yield _TARGETS_OF_GROUPS if site.groups else _TARGETS
         yield _CHECKS

@@ -1,4 +1,4 @@
-"""A limit of the GPU's clock, and so of the power that it draws."""
+"""A limit on the GPU's clock, and so on its power draw."""
 
 from typing import Self
 
@@ -28,7 +28,7 @@ class Power(Service):
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
-        """The same bound everywhere: the slowest node decides how fast all are."""
+        """The same limit everywhere: the slowest node determines the speed of all."""
         return cls(settings["clock_mhz"])
 
 

@@ -1,7 +1,7 @@
-"""nginx before the API or the gateway: a list of paths that are open, and a key for each client.
+"""nginx in front of the API or the gateway: a list of open paths, and a key for each client.
 
-The key of an engine is one for all, and protects some of its paths alone. Behind the proxy the
-engine listens for its own node.
+An engine has a single key for all clients, and protects only some of its paths with it. Behind the
+proxy, the engine listens only on its own node.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,8 +18,8 @@ from generator.site.service import RequestedPort, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
 from generator.sitefile.defaults import default
 
-# The paths of the OpenAI API that ask a model, and those of other APIs that engines serve beside
-# it. Whatever loads adapters, sleeps or tells of the server is none of them.
+# The paths of the OpenAI API that send requests to a model, and those of other APIs that engines
+# serve as well. Nothing that loads adapters, puts the server to sleep or describes it is included.
 ASKED = (
     "/v1/chat/completions",
     "/v1/completions",
@@ -33,11 +33,11 @@ ASKED = (
     "/v1/audio/translations",
 )
 READ = ("/v1/models",)
-# Without a key, as an engine itself answers them: for a load balancer, and for Prometheus.
+# Open without a key, as on the engine itself: for a load balancer, and for Prometheus.
 HEALTH, METRICS = "/health", "/metrics"
 PUBLIC = (HEALTH, METRICS)
 
-# The user nginx of the image, who is nobody special on the node.
+# The user nginx in the image, who has no rights on the node.
 USER = 101
 
 _RESTART = service_restart("sparkgen-proxy", "the proxy")
@@ -50,7 +50,7 @@ def _port(settings: Settings) -> int:
 
 @record
 class Direct:
-    """A path that needs no key, and who answers it; `key` names a file with that one's own."""
+    """A path that needs no key, and the server behind it; `key` names a file with its key."""
 
     ORIGIN = Origin("services.gateway groups|model", "who is asked, generator/services/proxy.py")
 
@@ -89,7 +89,7 @@ def _direct(site: Site, gateway: Gateway) -> Iterator[Direct]:
 class Proxy(Service):
     """The proxy: where it listens, its image, and the paths that clients may post to.
 
-    `is_for_all`: the gateway is behind it, and not an engine.
+    `is_for_all`: the gateway is behind it, not an engine.
     """
 
     ORIGIN = Origin("services.proxy", "what clients may ask for, generator/services/")
@@ -114,22 +114,22 @@ class Proxy(Service):
 
     @property
     def address(self) -> str:
-        """Its own, where it stands before the gateway."""
+        """Its own URL if it is in front of the gateway."""
         return self.url if self.is_for_all else ""
 
     @property
     def user(self) -> int:
-        """The user and the group that nginx is in its container."""
+        """The user and group of nginx in its container."""
         return USER
 
     @property
     def url(self) -> str:
-        """The base address for clients."""
+        """The base URL for clients."""
         return f"http://{self.listen}:{self.port}"
 
     @staticmethod
     def locked_metrics(site: Site) -> tuple[tuple[str, str], ...]:
-        """The engines behind the gateway whose metrics need a key, each with the name of that."""
+        """The engines behind the gateway whose metrics need a key, with the name of each key."""
         return tuple(
             (route.engine, part.engine.key)
             for part, route in zip(site.parts, routes(site), strict=True)
@@ -138,7 +138,7 @@ class Proxy(Service):
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
-        """On the management network; a rule sees to it that there is one."""
+        """On the management network; a rule ensures that there is one."""
         listen = host.management.address.ip if host.management else LOOPBACK
         image = settings.get("image", default("services.proxy.image"))
         asked = dict.fromkeys([*ASKED, *settings.get("paths", ())])
@@ -151,7 +151,7 @@ class Proxy(Service):
         return {cls.NAME: RequestedPort(_port(settings), path, "port" in settings)}
 
     def listeners(self, node: Node) -> Mapping[str, int]:
-        """It is on the head alone."""
+        """On the head alone."""
         return {self.NAME: self.port} if node.name == self.node else {}
 
     def images(self, node: Node) -> Iterator[str]:

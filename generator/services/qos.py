@@ -9,8 +9,8 @@ from generator.site import Node, Site
 from generator.site.entry import Entry
 from generator.site.service import Service
 
-# RoCE as switches take it: DSCP 26 is priority 3, which may be paused. The traffic class that NCCL
-# is told has the two bits of ECN below it, here "capable" (RFC 3168).
+# Switches treat DSCP 26 as priority 3, which may be paused. NCCL's traffic class also has the two
+# ECN bits below it, here "capable" (RFC 3168).
 DSCP = 26
 PRIORITY = 3
 ECT_0 = 2
@@ -43,7 +43,7 @@ class Qos(Service):
     )
 
     def nccl(self) -> Mapping[str, str]:
-        """The mark on NCCL's packets."""
+        """The traffic class of NCCL's packets."""
         return {"NCCL_IB_TC": str(DSCP << 2 | ECT_0)}
 
 

@@ -1,4 +1,4 @@
-"""SSH between the nodes: their names and keys, and from where passwords are accepted."""
+"""SSH between the nodes: names, keys, and the networks from which passwords are accepted."""
 
 from ipaddress import IPv4Network
 
@@ -21,7 +21,7 @@ Peer = tuple[str, str, Words]
 
 
 def peers(site: Site, node: Node) -> tuple[Peer, ...]:
-    """Each other node: its name, its user, and the addresses and names of it that the node has."""
+    """Each other node: its name, its user, and its addresses and names that the node can reach."""
     return tuple(
         (other.name, other.user, _aliases(node, other)) for other in site.nodes if other is not node
     )
@@ -34,13 +34,13 @@ def _aliases(node: Node, other: Node) -> Words:
 
 
 def networks(node: Node) -> tuple[IPv4Network, ...]:
-    """Where the node's people and the other nodes are."""
+    """The networks of the node's users and of the other nodes."""
     management = [node.management.address.network] if node.management else []
     return tuple(dict.fromkeys([*management, *(i.address.network for i in node.interfaces)]))
 
 
 def trusted(site: Site, node: Node) -> Words:
-    """Addresses that are the other nodes', or of the fabric, where there is nobody else."""
+    """The addresses of the other nodes, or of the fabric, where nobody else is."""
     fabric = [str(interface.address.network) for interface in node.interfaces]
     others = [str(other.management.address.ip) for other in site.nodes if other.management]
     return tuple(dict.fromkeys([*fabric, *others]))

@@ -44,17 +44,17 @@ class WebUi(Service):
 
     @property
     def client(self) -> str:
-        """Its name among the clients of the proxy, if it goes by the gateway."""
+        """Its name as a client of the proxy, if it uses the gateway."""
         return "web-ui"
 
     @property
     def url(self) -> str:
-        """Where people open it."""
+        """The URL that people open."""
         return f"http://{self.listen}:{self.port}"
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
-        """On the management network, or for the head alone where there is none."""
+        """On the management network, or for the head alone if there is none."""
         listen = host.management.address.ip if host.management else LOOPBACK
         image = settings.get("image", default("services.web_ui.image"))
         return cls(host.name, image, str(listen), _port(settings))
@@ -66,11 +66,11 @@ class WebUi(Service):
         return {cls.NAME: RequestedPort(_port(settings), path, "port" in settings)}
 
     def listeners(self, node: Node) -> Mapping[str, int]:
-        """The page is on the head alone."""
+        """On the head alone."""
         return {self.NAME: self.port} if node.name == self.node else {}
 
     def secrets(self, site: Site, node: Node) -> Iterator[str]:
-        """The administrator's account, which Open WebUI makes at its first start."""
+        """The administrator's account, which Open WebUI creates at its first start."""
         if node.name == self.node:
             yield from ("WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD")
 
@@ -80,7 +80,7 @@ class WebUi(Service):
             yield self.image
 
     def opened(self, node: Node) -> Iterator[int]:
-        """People reach the page where the head has a management network."""
+        """People reach the page if the head has a management network."""
         if node.name == self.node and node.management:
             yield self.port
 

@@ -1,7 +1,7 @@
 """llama.cpp: `llama-server` on the head, which hands layers to `ggml-rpc-server` on the workers.
 
 Flags and environment names are those of llama.cpp 0.5.0-dev, commit 0c1e57098 (common/arg.cpp,
-tools/rpc/rpc-server.cpp, ggml/src/ggml-rpc). Its parsers take a flag and its value as two words.
+tools/rpc/rpc-server.cpp, ggml/src/ggml-rpc). Its parsers expect a flag and its value as two words.
 """
 
 import re
@@ -24,7 +24,7 @@ from generator.sitefile.defaults import default
 if TYPE_CHECKING:
     from generator.engines import EngineModule, llama_cpp
 
-    # It is imported by its name, which says nothing of its type.
+    # The module is imported by name, so its type is checked here.
     _: EngineModule = llama_cpp
 
 LAUNCHERS: tuple[str, ...] = ("native",)
@@ -33,13 +33,13 @@ API_KEY: str | None = "LLAMA_API_KEY"
 CACHES: Mapping[str, str] = {"LLAMA_CACHE": "llama.cpp"}
 HEALTH: Words = ("bash", "/opt/sparkgen/health.sh")
 HEALTH_GENERATES: str | None = None
-# With these the API speaks TLS.
+# With these flags the API uses TLS.
 TLS_FLAGS: tuple[str, ...] = ("ssl-cert-file", "ssl-key-file")
 
 LLAMA_SCRIPT = "/opt/sparkgen/llama.sh"
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 
-# Flags that the site file has a key for, or that only the generator can know.
+# Flags that the site file has a key for, or that only the generator can determine.
 VARIABLE_ORIGINS: Mapping[str, Origin] = {}
 OWNED_FLAGS: Mapping[str, str] = {
     "model": "model.file",
@@ -67,14 +67,14 @@ OWNED_FLAGS: Mapping[str, str] = {
 }
 
 _PART = r"-(\d{5})-of-(\d{5})\.gguf$"
-# What was to be such a name: a figure more or less, another word.
+# A failed attempt at such a name: too many or too few digits, another word.
 _NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"
 _MIB = 1024
 OFFLOAD: Connectors = {}
 
 
 def conditions() -> tuple[Condition, ...]:
-    """What the engine refuses or dies of at its start; imported where that is asked for."""
+    """What the engine rejects or fails on at startup; imported only when needed."""
     from generator.engines.llama_cpp.startup import CONDITIONS
 
     return CONDITIONS
@@ -86,12 +86,12 @@ def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
 
 
 def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
-    """Nothing: what llama.cpp is told stands in its command."""
+    """None: llama.cpp is configured by its command line."""
     return {}
 
 
 def entrypoint(rank: Rank, engine: Engine) -> Words:
-    """A script finds the programs, and the workers; one more ends a worker whose head is gone."""
+    """A script that finds the programs and workers; another ends a worker whose head is gone."""
     if rank.is_head:
         return ("bash", LLAMA_SCRIPT, "llama-server")
     return ("bash", FOLLOW_SCRIPT, "bash", LLAMA_SCRIPT, "ggml-rpc-server")
@@ -103,13 +103,13 @@ def scripts(rank: Rank, engine: Engine) -> Words:
 
 
 def part(file: str) -> int:
-    """Which part of a model a GGUF file is, from 1 on; 0 for a whole one."""
+    """The number of a GGUF file among the parts of a model, from 1; 0 for a single file."""
     found = re.search(_PART, file)
     return int(found[1]) if found else 0
 
 
 def is_no_part(file: str) -> bool:
-    """Whether a file has nearly the name of a part, or that of one which can't be."""
+    """Whether a file is named almost like a part, or like one that can't exist."""
     found = re.search(_PART, file)
     if found:
         return not 1 <= int(found[1]) <= int(found[2])
@@ -117,10 +117,10 @@ def is_no_part(file: str) -> bool:
 
 
 def reads(rank: Rank, model: Model, hub: str) -> Words:
-    """The head alone opens files: it hands the workers their layers.
+    """Only the head opens files: it hands the workers their layers.
 
-    Whole folders: a model may have several parts, and a file that is missing would be made a folder
-    by Docker. In the cache of Hugging Face there are links, so that is read whole.
+    Whole folders are listed, since a model may have several parts, and Docker would create a folder
+    in place of a missing file. The Hugging Face cache contains links, so it is needed as a whole.
     """
     draft = model.speculative.source if model.speculative else None
     files = [PurePosixPath(file) for file in (model.file, draft) if file and rank.is_head]
@@ -131,9 +131,9 @@ def reads(rank: Rank, model: Model, hub: str) -> Words:
 def flags(
     rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
 ) -> tuple[Words, ...]:
-    """All is said to the head; a worker listens where the head reaches it over a cable or switch.
+    """The head gets all flags; a worker listens where the head reaches it over a cable or switch.
 
-    `ggml-rpc-server` asks nobody for a key.
+    `ggml-rpc-server` requires no key.
     """
     if rank.is_head:
         return tuple(_serve(rank, engine, model, args))
@@ -142,19 +142,19 @@ def flags(
 
 
 def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
-    """None is known."""
+    """None are known."""
     return ()
 
 
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:
-    """It has none."""
+    """llama.cpp has none."""
     return {}
 
 
 def options(
     engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
 ) -> Mapping[str, Any]:
-    """All is said on the command line."""
+    """None: everything is on the command line."""
     return {}
 
 
@@ -174,7 +174,7 @@ def _serve(
     yield from _memory(rank, engine, model)
     if model.speculative:
         yield from _speculative(model.speculative, engine.version)
-    # Direct reads: what mmap leaves in the page cache would count as used memory.
+    # Direct I/O: what mmap leaves in the page cache would count as used memory.
     if "load-mode" not in args:
         yield ("--load-mode", "dio")
     if "metrics" not in args:
@@ -183,11 +183,12 @@ def _serve(
 
 
 def _memory(rank: Rank, engine: Engine, model: Model) -> Iterator[Words]:
-    """What stays free on each node, and a KV cache for all sequences at their full length.
+    """The memory that stays free on each node, and a KV cache for all sequences at full length.
 
-    What other engines hold is not free: were it asked for, layers would be kept from the GPU.
+    Memory that other engines hold is not free: if it were requested, layers would not be put on the
+    GPU.
 
-    `--ctx-size` is the sum over the slots (`--parallel`), which share it evenly.
+    `--ctx-size` is the total of the slots (`--parallel`), which share it evenly.
     """
     free = max(0.0, 1 - engine.memory_utilization - engine.held_by_others) * rank.visible_gib
     yield ("--fit-target", str(round(free * _MIB)))
@@ -211,7 +212,7 @@ def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
     yield from arguments(NAME, release, settings("spec-", drafts))
 
 
-# How many tokens drafts from the text itself have.
+# The length in tokens of drafts that are taken from the text itself.
 _LENGTHS = {
     "ngram-simple": "--spec-ngram-simple-size-m",
     "ngram-map-k": "--spec-ngram-map-k-size-m",

@@ -1,4 +1,4 @@
-"""What a dashboard shows of llama.cpp, by its own metrics."""
+"""The dashboard's panels of llama.cpp, from its own metrics."""
 
 from generator.site.panel import Panel
 

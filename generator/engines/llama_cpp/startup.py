@@ -1,4 +1,4 @@
-"""What llama.cpp refuses or dies of at its start. Source: b11434, and commit 0c1e57098."""
+"""What llama.cpp rejects or fails on at startup. Source: b11434, and commit 0c1e57098."""
 
 import re
 from collections.abc import Collection
@@ -12,9 +12,9 @@ _WIDE = ("", "auto", "f32", "f16", "bf16")
 _BLOCK = 32
 _MOST_SLOTS, _MOST_DEVICES = 256, 16
 _FLASH = "flash-attn"
-# What is read as off, besides the switch itself.
+# Values that mean off, besides the switch itself.
 _OFF = ("off", "false", "disabled", "0")
-# What values are made of, and an example.
+# The syntax of values, and an example.
 _KEY = r"[^=]+=(?:int:-?\d.*|float:.+|bool:(?:true|false)|str:.*)"
 _FORMS = {
     "override-kv": (_KEY, "KEY=int:VALUE"),
@@ -101,7 +101,7 @@ def _lowered_batch(start: Start) -> Refusal | None:
 
 
 def _split(start: Start) -> list[str]:
-    """The parts of each device."""
+    """The share of each device."""
     given = start.value("tensor-split")
     if isinstance(given, list):
         return [str(part) for part in given]

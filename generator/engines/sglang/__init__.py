@@ -1,4 +1,4 @@
-"""SGLang: `sglang serve` on every rank, all of them in one torch world that rank 0 answers for.
+"""SGLang: `sglang serve` on every rank, all in one torch world with its API on rank 0.
 
 Flags and environment names are those of SGLang 0.5.23 (sglang/srt/arg_groups/fields,
 sglang/srt/arg_groups/validation_hook.py, sglang/srt/environ.py).
@@ -24,37 +24,37 @@ from generator.sitefile.defaults import default
 if TYPE_CHECKING:
     from generator.engines import EngineModule, sglang
 
-    # It is imported by its name, which says nothing of its type.
+    # The module is imported by name, so its type is checked here.
     _: EngineModule = sglang
 
 LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 30000
 API_KEY: str | None = "SGLANG_API_KEY"
-# SGLang points Inductor, TileLang and the CUDA driver below its own folder itself.
+# SGLang itself sets the folders of Inductor, TileLang and the CUDA driver, below its own.
 CACHES: Mapping[str, str] = {
     "SGLANG_CACHE_DIR": "sglang",
     "SGLANG_JIT_CACHE_DIR": "sglang/jit",
     "TVM_FFI_CACHE_DIR": "tvm-ffi",
 }
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
-# Any answer of the scheduler within 20 s will do, so a busy engine is not asked for more; a token
-# of its own is generated only where it is idle. It wants no key.
+# Any response from the scheduler within 20 s is enough, so a busy engine does no more work; only an
+# idle one generates a token for it. It needs no key.
 HEALTH_GENERATES: str | None = "/health_generate"
-# With these the API speaks TLS.
+# With these flags the API uses TLS.
 TLS_FLAGS: tuple[str, ...] = ("ssl-certfile",)
 
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 SERVE_SCRIPT = "/opt/sparkgen/serve.py"
 
-# Flags that the site file has a key for, or that only the generator can know.
+# Flags that the site file has a key for, or that only the generator can determine.
 VARIABLE_ORIGINS: Mapping[str, Origin] = {
     "SGLANG_HOST_IP": Origin(
         "topology.control_plane|topology.kind {node}.management",
         "the node's address on the control plane",
     ),
 }
-# HiCache on files, with host memory as a mere buffer: else it would hold as much as the GPU's part,
-# out of the same memory.
+# HiCache on files, with host memory only as a buffer: otherwise it would hold as much as the GPU's
+# part, in the same memory.
 OFFLOAD: Connectors = {
     "native": OffloadTraits(
         since=(0, 5, 19),
@@ -92,30 +92,30 @@ OWNED_FLAGS: Mapping[str, str] = {
     "node-rank": "",
 }
 
-# A share of what is free is less than all of it, and of more than nothing.
+# A share of free memory has to be less than all of it and more than nothing.
 _LEAST_FREE, _MOST_FRACTION = 0.01, 0.99
 
-# The names of the same things; what is not here is spelt alike.
+# SGLang's names where they differ from the site file's.
 _KV_CACHE_DTYPES = {"fp8": "fp8_e4m3"}
 
 
 def conditions() -> tuple[Condition, ...]:
-    """What the engine refuses or dies of at its start; imported where that is asked for."""
+    """What the engine rejects or fails on at startup; imported only when needed."""
     from generator.engines.sglang.startup import CONDITIONS
 
     return CONDITIONS
 
 
 def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
-    """The port of the head at which all ranks meet."""
+    """The port of the head where all ranks meet."""
     return {"dist_init": default("engine.ports.dist_init")} if parallel.ranks > 1 else {}
 
 
 def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
-    """The node's own address, which SGLang would guess: it binds its message queues there.
+    """The node's own address, which SGLang would guess: its message queues listen there.
 
-    Nodes whose free memory differs by a tenth are refused; on unified memory the page cache and
-    whatever else runs are enough for that.
+    SGLang rejects nodes whose free memory differs by a tenth; on unified memory the page cache and
+    other programs are enough to cause that.
     """
     values = {"SGLANG_HOST_IP": str(rank.address)}
     if engine.parallel.tensor > 1:
@@ -124,38 +124,38 @@ def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
 
 
 def entrypoint(rank: Rank, engine: Engine) -> Words:
-    """A follower ends when its head is gone; a key reaches the head's API by a script alone."""
+    """A follower ends when its head is gone; the API's key is passed to the head by a script."""
     if not rank.is_head:
         return ("bash", FOLLOW_SCRIPT, "sglang", "serve")
     return ("python3", SERVE_SCRIPT, "serve") if engine.key else ("sglang", "serve")
 
 
 def scripts(rank: Rank, engine: Engine) -> Words:
-    """What of that is generated."""
+    """Those of the scripts that are generated."""
     if not rank.is_head:
         return (FOLLOW_SCRIPT,)
     return (SERVE_SCRIPT,) if engine.key else ()
 
 
 def reads(rank: Rank, model: Model, hub: str) -> Words:
-    """Every rank reads its share itself."""
+    """Every rank reads its own share."""
     return (hub, *model.folders)
 
 
 def flags(
     rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
 ) -> tuple[Words, ...]:
-    """The same engine flags on every rank but for the address that each one serves at."""
+    """The same engine flags on every rank, except for the address on which it listens."""
     return tuple(_serve(rank, engine, model, args))
 
 
 def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
-    """None is known."""
+    """None are known."""
     return ()
 
 
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:
-    """Where the files are, and their bound in the releases that have one."""
+    """The folder of the files, and their size limit in releases that have one."""
     return {
         "SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": offload.path,
         "SGLANG_HICACHE_FILE_BACKEND_MAX_SIZE": f"{offload.gib}Gi",
@@ -165,7 +165,7 @@ def offload_variables(offload: KvOffload) -> Mapping[str, str]:
 def options(
     engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
 ) -> Mapping[str, Any]:
-    """All is said on the command line."""
+    """None: everything is on the command line."""
     return {}
 
 
@@ -174,7 +174,7 @@ def _serve(
 ) -> Iterator[Words]:
     yield (f"--model-path={model.source}",)
     yield (f"--served-model-name={model.served_name}",)
-    # Ranks above 0 answer health checks there whatever happens, and need not be reachable.
+    # Other ranks answer health checks there in any case, and need not be reachable.
     yield (f"--host={engine.api.listen if rank.is_head else LOOPBACK}",)
     yield (f"--port={engine.api.port}",)
     yield from _parallel(rank, engine)
@@ -219,11 +219,11 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
 
 
 def free_fraction(engine: Engine) -> float:
-    """The share of what is free at the start that makes weights and cache the engine's part of all.
+    """The share of memory free at startup that gives the engine its share of the total.
 
-    What others and the system hold is not free. All of them count, also those that are started
-    later: this one may be restarted when they are there. Where less is held, the bound on tokens
-    keeps the cache as large. Rounded up.
+    Memory held by others and the system is not free. All others count, including those started
+    later: this engine may be restarted while they run. If they hold less, the limit on tokens keeps
+    the cache at the same size. Rounded up.
 
     Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, line 2990,
     `_profile_available_bytes`, and line 3090, `_apply_token_constraints`; utils/common.py, line
@@ -236,7 +236,7 @@ def free_fraction(engine: Engine) -> float:
 
 
 def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
-    """What drafts, how many tokens, and what else the site says of it."""
+    """What makes drafts, how many tokens, and the site's other settings for it."""
     known = method_of(NAME, drafts.method)
     yield (f"--speculative-algorithm={known.spelled if known else drafts.method.upper()}",)
     if drafts.source:
@@ -249,7 +249,7 @@ def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
 
 
 def _tree(drafts: Speculative) -> Iterator[Words]:
-    """A chain of drafts is verified with one token more than it has; a tree has that one in it."""
+    """A chain of drafts is verified together with one more token; a tree includes that token."""
     topk = drafts.topk or 1
     steps = drafts.steps or drafts.tokens or 1
     verified = drafts.tokens if topk > 1 and drafts.tokens else steps + 1

@@ -1,4 +1,4 @@
-"""What a dashboard shows of SGLang, by its own metrics."""
+"""The dashboard's panels of SGLang, from its own metrics."""
 
 from generator.site.panel import Panel
 

@@ -1,10 +1,9 @@
 """TensorRT-LLM: `trtllm-serve` with the PyTorch backend, on several nodes as one MPI world.
 
 Flags are those of 1.2.1 to 1.3.0rc29 (tensorrt_llm/commands/serve.py), settings without a flag
-those of tensorrt_llm/llmapi/llm_args.py. What has no flag stands in the options file alone, and so
-does all of the KV cache, for a section of the file replaces what flags say of it; all else stands
-on the command line alone. Where both speak, 1.2.1 takes the file's word and 1.3.0rc29 the command
-line's.
+those of tensorrt_llm/llmapi/llm_args.py. Settings without a flag are only in the options file, and
+so is all of the KV cache, since a section of the file replaces its flags; everything else is only
+on the command line. If both set a value, 1.2.1 uses the file's and 1.3.0rc29 the command line's.
 """
 
 import json
@@ -28,7 +27,7 @@ from generator.sitefile.defaults import default
 if TYPE_CHECKING:
     from generator.engines import EngineModule, tensorrt_llm
 
-    # It is imported by its name, which says nothing of its type.
+    # The module is imported by name, so its type is checked here.
     _: EngineModule = tensorrt_llm
 
 LAUNCHERS: tuple[str, ...] = ("mpi", "slurm")
@@ -37,7 +36,7 @@ API_KEY: str | None = None
 CACHES: Mapping[str, str] = {}
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 HEALTH_GENERATES: str | None = None
-# With these the API speaks TLS.
+# With these flags the API uses TLS.
 TLS_FLAGS: tuple[str, ...] = ()
 PANELS: tuple[Panel, ...] = ()
 
@@ -51,7 +50,7 @@ HOSTFILE = f"{FOLDER}/hostfile"
 OPTIONS = f"{FOLDER}/options.yaml"
 KEYS = "/etc/sparkgen/mpi"
 
-# The entry of `engine.args` that holds settings of the options file, as the flag is called.
+# The entry of `engine.args` with settings of the options file, named like the flag.
 CONFIG = "config"
 
 VARIABLE_ORIGINS: Mapping[str, Origin] = {}
@@ -72,7 +71,7 @@ OWNED_FLAGS: Mapping[str, str] = {
     "gpus_per_node": "",
 }
 
-# The same of settings that have no flag; a dot parts a section from its key.
+# The same for settings without a flag; a dot separates a section from its key.
 OWNED_SETTINGS: Mapping[str, str] = {
     **OWNED_FLAGS,
     "kv_cache_config.dtype": "model.kv_cache_dtype",
@@ -80,18 +79,19 @@ OWNED_SETTINGS: Mapping[str, str] = {
     "speculative_config": "model.speculative",
 }
 
-# From here on clients may be told another name, and drafts are all counted alike.
+# From this release on, clients can be given another name, and drafts of all methods are counted
+# alike.
 _NAMED = "1.3.0rc29"
 _WITHOUT_BACKENDS = "1.3.0rc0"
 
-# Of a model that not enough is known of: what part of the engine's share is not KV cache.
+# If too little is known about a model: the part of the engine's share that is not KV cache.
 _UNKNOWN = 0.75
 _LEAST_FRACTION, _MOST_FRACTION = 0.01, 0.95
 OFFLOAD: Connectors = {}
 
 
 def conditions() -> tuple[Condition, ...]:
-    """What the engine refuses or dies of at its start; imported where that is asked for."""
+    """What the engine rejects or fails on at startup; imported only when needed."""
     from generator.engines.tensorrt_llm.startup import CONDITIONS
 
     return CONDITIONS
@@ -104,7 +104,7 @@ def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
 
 
 def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
-    """Containers run as root, which Open MPI wants to be told, and nothing is reported home."""
+    """Containers run as root, which Open MPI has to be told, and telemetry is off."""
     return {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -113,12 +113,12 @@ def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
 
 
 def entrypoint(rank: Rank, engine: Engine) -> Words:
-    """The head starts all ranks by MPI, its followers wait for that; Slurm starts each by itself.
+    """The head starts all ranks by MPI while its followers wait; Slurm starts each rank itself.
 
-    `trtllm-llmapi-launch` makes one engine of the ranks: the server on rank 0, a worker on others.
+    `trtllm-llmapi-launch` makes the ranks one engine: the server on rank 0, workers on the others.
     """
     if rank.count == 1:
-        # pyxis knows no file of variables: the script reads it, and 'env' launches nothing.
+        # pyxis reads no environment files: the script does, and 'env' does without a launcher.
         return (RANK_SCRIPT, "env", "trtllm-serve") if engine.is_slurm_job else ("trtllm-serve",)
     launched = ("trtllm-llmapi-launch", "trtllm-serve")
     if engine.is_slurm_job:
@@ -127,7 +127,7 @@ def entrypoint(rank: Rank, engine: Engine) -> Words:
 
 
 def scripts(rank: Rank, engine: Engine) -> Words:
-    """The options are read on rank 0; each rank reads its own node's environment and secrets."""
+    """Rank 0 reads the options; each rank reads its own node's environment and secrets."""
     if rank.count == 1 and not engine.is_slurm_job:
         return (OPTIONS,)
     secrets = (SECRETS_SCRIPT,) if engine.secrets else ()
@@ -139,33 +139,33 @@ def scripts(rank: Rank, engine: Engine) -> Words:
 
 
 def reads(rank: Rank, model: Model, hub: str) -> Words:
-    """Every rank reads its share itself."""
+    """Every rank reads its own share."""
     return (hub, *model.folders)
 
 
 def flags(
     rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
 ) -> tuple[Words, ...]:
-    """The server's flags; under MPI the head hands them to all ranks, under Slurm each has them."""
+    """The server's flags; with MPI the head passes them to all ranks, under Slurm each has them."""
     if rank.is_head or engine.launcher == "slurm":
         return tuple(_serve(rank, engine, model, args))
     return ()
 
 
 def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
-    """None is known."""
+    """None are known."""
     return ()
 
 
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:
-    """It has none."""
+    """TensorRT-LLM has none."""
     return {}
 
 
 def options(
     engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
 ) -> Mapping[str, Any]:
-    """The options file: what the site gives under `config`, the KV cache, and drafts."""
+    """The options file: the site's settings under `config`, the KV cache, and drafts."""
     own = args.get(CONFIG)
     settings = dict(own) if isinstance(own, dict) else {}
     section = settings.pop("kv_cache_config", {})
@@ -183,16 +183,16 @@ def options(
 
 
 def free_fraction(utilization: float, memory: Fit | None, held_by_others: float = 0.0) -> float:
-    """The share of the memory left free that makes the engine take `utilization` of all.
+    """The share of remaining free memory that makes the engine use `utilization` of all memory.
 
-    TensorRT-LLM measures what is free once weights, activations and buffers are there, and gives
+    TensorRT-LLM measures what is free after allocating weights, activations and buffers, and gives
     the KV cache a fraction of that: `fraction = (utilization * visible - held) / (visible - held)`.
-    It is one for all ranks, so that of the node where it is smallest. Where it is not known what is
-    held, that is taken for three quarters of the engine's part. What the system uses lowers the
-    measure, and with it the cache. Rounded down.
+    It is the same for all ranks, so the smallest over the nodes is used. If it is not known how
+    much is held, three quarters of the engine's share are assumed. Memory that the system uses
+    lowers the measurement, and so the cache. Rounded down.
 
-    What others and the system hold is not free either; there it is rounded up, for the cache is
-    bounded where less of that is held than may be.
+    Memory held by others and the system is not free either; in that case it is rounded up, since
+    the cache has a limit for when they hold less than they may.
 
     Source: TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `_cal_max_memory`.
     """
@@ -207,10 +207,10 @@ def free_fraction(utilization: float, memory: Fit | None, held_by_others: float 
 
 
 def _bounds(memory: Fit) -> Iterator[tuple[str, int]]:
-    """What an engine that is not alone on its node may cache at most, whatever it finds free.
+    """The most that an engine which shares its node may cache, however much it finds free.
 
-    A cache of one window is sized in tokens before the bytes are looked at; one of several, and
-    that of the newer manager, in bytes.
+    A cache with one window is sized in tokens before its bytes are considered; one with several,
+    and that of the newer manager, in bytes.
 
     Source: TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`.
     """
@@ -222,7 +222,7 @@ def _bounds(memory: Fit) -> Iterator[tuple[str, int]]:
 
 
 def has_names(release: str) -> bool:
-    """Whether the version has a name of its own for clients, and not that of the model alone."""
+    """Whether the version can give clients a name other than the model's."""
     return version(release) >= version(_NAMED)
 
 
@@ -261,7 +261,7 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
 
 
 def _on_the_command_line(args: Mapping[str, Argument]) -> dict[str, Argument]:
-    """All but the options' own; JSON without spaces, at which the launcher would cut it."""
+    """All entries but the options; JSON without spaces, at which the launcher would split it."""
     return {
         name: json.dumps(value, separators=(",", ":"), sort_keys=True)
         if isinstance(value, dict)
@@ -272,7 +272,7 @@ def _on_the_command_line(args: Mapping[str, Argument]) -> dict[str, Argument]:
 
 
 def decoding_type(release: str, method: str) -> str:
-    """What a release calls a method; before 1.3 EAGLE-3 is called Eagle."""
+    """A release's name for a method; before 1.3, EAGLE-3 is called Eagle."""
     known = method_of(NAME, method)
     kind = known.spelled if known else method
     return "Eagle" if kind == "Eagle3" and not has_names(release) else kind
@@ -281,8 +281,8 @@ def decoding_type(release: str, method: str) -> str:
 def _speculative(drafts: Speculative, release: str) -> dict[str, Any]:
     """The section of tensorrt_llm/llmapi/llm_args.py.
 
-    `speculative_model_dir` is understood by all versions, as an alias where there is a newer name.
-    Before 1.3 MTP counts in layers.
+    All versions accept `speculative_model_dir`, as an alias if there is a newer name. Before 1.3,
+    MTP is counted in layers.
     """
     kind = decoding_type(release, drafts.method)
     settings: dict[str, Any] = {"decoding_type": kind}

@@ -24,36 +24,36 @@ from generator.sitefile.defaults import default
 if TYPE_CHECKING:
     from generator.engines import EngineModule, vllm
 
-    # It is imported by its name, which says nothing of its type.
+    # The module is imported by name, so its type is checked here.
     _: EngineModule = vllm
 
 LAUNCHERS: tuple[str, ...] = ("native", "ray")
 API_PORT = 8000
 API_KEY: str | None = "VLLM_API_KEY"
 CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
-# Where FlashInfer's tuning is kept, and the releases that keep it on rank 0 alone.
+# The folder of FlashInfer's tuning, and the releases that keep it only on rank 0.
 TUNING = "VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR"
 HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 HEALTH_GENERATES: str | None = None
-# With these the API speaks TLS.
+# With these flags the API uses TLS.
 TLS_FLAGS: tuple[str, ...] = ("ssl-certfile",)
 
 RAY_SCRIPT = "/opt/sparkgen/ray.sh"
-# The secret that Ray asks for from 2.52 on: whoever reaches it runs what they like.
+# The secret that Ray requires from 2.52 on: anyone who can reach Ray can run anything.
 RAY_TOKEN = "RAY_AUTH_TOKEN"
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 
-# Flags that the site file has a key for, or that only the generator can know.
+# Flags that the site file has a key for, or that only the generator can determine.
 VARIABLE_ORIGINS: Mapping[str, Origin] = {
     "VLLM_HOST_IP": Origin(
         "topology.control_plane|topology.kind {node}.management",
         "the node's address on the control plane",
     ),
 }
-# The filesystem tier of the native connector came with 0.22, and so did the allocator that lets
-# memory be registered and grow. All workers share one region of one host's memory: over several
-# nodes blocks are corrupted without a word (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57).
-# Ranks with LMCache inside look blocks up over sockets of one machine: over several nodes none is
+# The filesystem tier of the native connector came with 0.22, as did the allocator that lets memory
+# be both registered and growing. All workers share one region in the memory of one host: with
+# several nodes, blocks are silently corrupted (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue
+# 57). Ranks with LMCache look blocks up over sockets of one machine: with several nodes, none is
 # found (LMCache 0.5.4, calculate_local_rank_and_world_size; LMCache issue 3472).
 _OFFLOADED_BY = (
     *("kv-transfer-config", "kv-offloading-size", "kv-offloading-backend"),
@@ -102,16 +102,16 @@ OWNED_FLAGS: Mapping[str, str] = {
 
 
 def conditions() -> tuple[Condition, ...]:
-    """What the engine refuses or dies of at its start; imported where that is asked for."""
+    """What the engine rejects or fails on at startup; imported only when needed."""
     from generator.engines.vllm.startup import CONDITIONS
 
     return CONDITIONS
 
 
 def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
-    """Ports of the head: Ray's, or the torch world's, or that of replicas of a whole model each.
+    """Ports of the head: Ray's, the torch world's, or that of replicas with a whole model each.
 
-    vLLM takes a dense model's replicas out of a torch world, so they never share one.
+    In vLLM, replicas of a dense model are not part of a torch world, so they never share one.
     """
     if launcher == "ray":
         return {name: default(f"engine.ports.{name}") for name in ("ray", "dashboard")}
@@ -121,10 +121,10 @@ def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
 
 
 def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
-    """The node's own address, which vLLM would guess: it binds its message queues there.
+    """The node's own address, which vLLM would guess: its message queues listen there.
 
     A large model takes longer to load than the ten minutes that vLLM waits for its ranks. Ray's
-    memory monitor counts the page cache as used and kills workers on unified memory. A folder that
+    memory monitor counts the page cache as used, and kills workers on unified memory. A folder that
     only the container has is empty at each start, on every node.
     """
     values = {
@@ -142,7 +142,7 @@ def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
 
 
 def entrypoint(rank: Rank, engine: Engine) -> Words:
-    """Under Ray a script starts Ray first; a native follower ends when its head is gone."""
+    """With Ray, a script starts Ray first; a native follower ends when its head is gone."""
     if engine.launcher == "ray":
         return ("bash", RAY_SCRIPT)
     if _follows(rank, engine):
@@ -151,21 +151,21 @@ def entrypoint(rank: Rank, engine: Engine) -> Words:
 
 
 def scripts(rank: Rank, engine: Engine) -> Words:
-    """What of that is generated."""
+    """Those of the scripts that are generated."""
     if engine.launcher == "ray":
         return (RAY_SCRIPT,)
     return (FOLLOW_SCRIPT,) if _follows(rank, engine) else ()
 
 
 def reads(rank: Rank, model: Model, hub: str) -> Words:
-    """Every rank reads its share itself."""
+    """Every rank reads its own share."""
     return (hub, *model.folders)
 
 
 def flags(
     rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
 ) -> tuple[Words, ...]:
-    """The same engine flags on every rank; only the API's address is the head's alone."""
+    """The same engine flags on every rank; only the head has the API's address."""
     if engine.launcher == "ray":
         if not rank.is_head:
             return ()
@@ -174,14 +174,14 @@ def flags(
 
 
 def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
-    """What the key leaves open, as of the releases that it was read in."""
+    """Paths that the key leaves open, in the releases that were read."""
     return routes.open_paths(version, env, args)
 
 
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:
-    """Blocks are named by hashes, which start from a seed that differs between starts unless set.
+    """Blocks are named by hashes, whose seed differs from start to start unless it is set.
 
-    Without segments that grow, memory of a long prompt is never given back, and GB10 hangs (same
+    Without expandable segments, the memory of a long prompt is never returned, and GB10 hangs (same
     repository, pull request 58).
     """
     same = {"PYTHONHASHSEED": "0", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
@@ -189,7 +189,7 @@ def offload_variables(offload: KvOffload) -> Mapping[str, str]:
 
 
 def _lmcache(offload: KvOffload) -> dict[str, str]:
-    """LMCache forgets its own disk at each start; files of a remote store are found again.
+    """LMCache forgets its own disk at each start, but finds the files of a remote store again.
 
     Source: LMCache 0.5.4, lmcache/v1/config.py; local_disk_backend.py, fs_connector.py of its
     storage_backend; usage_telemetry/identity.py.
@@ -205,7 +205,7 @@ def _lmcache(offload: KvOffload) -> dict[str, str]:
 def options(
     engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
 ) -> Mapping[str, Any]:
-    """All is said on the command line."""
+    """None: everything is on the command line."""
     return {}
 
 
@@ -215,7 +215,7 @@ def _split(engine: Engine) -> bool:
 
 
 def _follows(rank: Rank, engine: Engine) -> bool:
-    """Whether the rank is part of a world, or of replicas, that a port of the head stands for."""
+    """Whether the rank belongs to a world, or to replicas, that a port of the head represents."""
     return not rank.is_head and engine.launcher == "native"
 
 
@@ -254,7 +254,7 @@ def _parallel(rank: Rank, engine: Engine) -> Iterator[Words]:
 
 
 def _ray(rank: Rank, engine: Engine) -> Iterator[Words]:
-    """Ray places the ranks; of whole copies of a model the head takes one, its local size."""
+    """Ray places the ranks; with replicas of a whole model, the head takes one, its local size."""
     yield ("--distributed-executor-backend=ray",)
     if engine.parallel.data > 1:
         yield ("--data-parallel-backend=ray",)
@@ -264,7 +264,7 @@ def _ray(rank: Rank, engine: Engine) -> Iterator[Words]:
 
 
 def _world(rank: Rank, engine: Engine) -> Iterator[Words]:
-    """One torch world over all nodes, met at the head's master port."""
+    """One torch world over all nodes, which meets at the head's master port."""
     yield (f"--nnodes={rank.count}",)
     yield (f"--node-rank={rank.index}",)
     yield (f"--master-addr={rank.head}",)
@@ -274,9 +274,9 @@ def _world(rank: Rank, engine: Engine) -> Iterator[Words]:
 
 
 def _replicas(rank: Rank, engine: Engine) -> Iterator[Words]:
-    """A whole copy of the model on each node, behind the head's one API.
+    """A whole copy of the model on each node, behind the head's single API.
 
-    The head is given no start rank: 0 would count as one (vllm/engine/arg_utils.py).
+    The head gets no start rank: 0 would count as one (vllm/engine/arg_utils.py).
     """
     yield ("--data-parallel-size-local=1",)
     if not rank.is_head:
@@ -305,14 +305,14 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
         yield (f"--speculative-config={_speculative(model.speculative)}",)
     if model.kv_offload:
         yield (f"--kv-transfer-config={_offload(model.kv_offload)}",)
-        # The connector registers memory, which segments that grow would move without it.
+        # The connector registers memory, which expandable segments would otherwise move.
         yield ("--enable-cumem-allocator",)
 
 
 def _offload(offload: KvOffload) -> str:
     """The native connector with a folder behind its buffer (docs/features/kv_offloading_usage.md).
 
-    Each replica is an engine of its own, with its own buffer. LMCache reads variables.
+    Each replica is an engine with a buffer of its own. LMCache is configured by variables.
     """
     if offload.connector == "lmcache":
         return json.dumps({"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"})

@@ -1,4 +1,4 @@
-"""What a dashboard shows of vLLM, by its own metrics."""
+"""The dashboard's panels of vLLM, from its own metrics."""
 
 from generator.site.panel import Panel
 

@@ -1,7 +1,7 @@
-"""What vLLM's API answers without its key.
+"""What vLLM's API serves without its key.
 
-Read in the wheels of 0.19.0 to 0.33.0: `AuthenticationMiddleware`, and whatever calls
-`include_router` (vllm/entrypoints). A later release may guard all of it.
+Read in the wheels of 0.19.0 to 0.33.0: `AuthenticationMiddleware`, and everything that calls
+`include_router` (vllm/entrypoints). A later release may protect all of it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from generator.catalogs.versions import version as parsed
 from generator.sitefile.declaration import Argument
 
 _FIRST_UNREAD = "0.34"
-# /v2 and /inference are guarded from here on.
+# /v2 and /inference are protected from this release on.
 _GUARDS_MORE = "0.22"
 _SCORES = "0.20"
 
@@ -21,7 +21,7 @@ _IN_DEVELOPMENT = ("/pause", "/sleep", "/collective_rpc", "/update_weights")
 def open_paths(
     version: str, env: Mapping[str, str], args: Mapping[str, Argument]
 ) -> tuple[str, ...]:
-    """The paths that matter: not those that only tell whether the engine is well."""
+    """The paths that matter, without those that only tell whether the engine is healthy."""
     if parsed(version).public >= parsed(_FIRST_UNREAD):
         return ()
     return tuple(_open_paths(version, env, args))

@@ -1,6 +1,6 @@
-"""The topologies: each module states how nodes are cabled, and what follows from that.
+"""The topologies: each module defines how nodes are cabled, and what follows from that.
 
-A module is called as the topology is in a site file.
+A module has the name that its topology has in a site file.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from generator.fabric.topologies.kind import TopologyKind
 from generator.on_demand import OnDemand
 from generator.sitefile.sections import choices_at
 
-# One node alone, nodes in twos, and nodes of any number.
+# One node alone, nodes in pairs, and any number of nodes.
 SINGLE, PAIRS, SWITCH = "single", "pairs", "switch"
 
 
@@ -23,7 +23,7 @@ TOPOLOGIES: Mapping[str, TopologyKind] = OnDemand(lambda: choices_at(("topology"
 
 
 def without_a_switch(nodes: int) -> list[str]:
-    """The kinds of topology that join so many nodes without a switch."""
+    """The kinds of topology that connect this many nodes without a switch."""
     return [
         name
         for name, kind in TOPOLOGIES.items()
@@ -32,7 +32,7 @@ def without_a_switch(nodes: int) -> list[str]:
 
 
 def likely(nodes: int) -> list[str]:
-    """What so many nodes are joined by: with more than usual for a kind, it may be a switch."""
+    """The likely topologies of this many nodes; a switch, too, if no kind usually has that many."""
     found = without_a_switch(nodes)
     usual = [name for name in found if nodes <= TOPOLOGIES[name].usual]
     return usual or [*found, SWITCH]

@@ -1,4 +1,4 @@
-"""Two nodes and a cable between them."""
+"""Two nodes with a cable between them."""
 
 from collections.abc import Collection, Sequence
 
@@ -7,7 +7,7 @@ from generator.sitefile.declaration import Plane
 
 
 class Direct(TopologyKind):
-    """Two nodes; a second cable works and brings nothing."""
+    """Two nodes; a second cable works but brings no gain."""
 
     fewest = most = usual = 2
     meaning = "two nodes, one cable"
@@ -28,7 +28,7 @@ class Direct(TopologyKind):
         return ((first, second),)
 
     def missing(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[Pair]:
-        """Both nodes, unless a cable joins them."""
+        """Both nodes, unless a cable connects them."""
         return () if joined else self.pairs(names)
 
     def bus_bandwidth(self, nodes: int) -> float:

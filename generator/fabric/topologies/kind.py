@@ -1,4 +1,4 @@
-"""What every kind of topology says of itself."""
+"""The interface of every kind of topology."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -10,12 +10,13 @@ Pair = tuple[str, str]
 
 
 class TopologyKind(Protocol):
-    """A way to join nodes; what stands here holds for most of them.
+    """A way to connect nodes; the defaults here hold for most kinds.
 
-    `fewest` and `most` are the nodes that it joins. `mtu`, in bytes, and `control_plane` hold
-    unless the site says otherwise, the latter where every node has a management network. `nccl` is
-    the first release of NCCL that works, None where any does. `meaning` is what `init` offers, and
-    `usual` the most nodes that it takes the kind for by itself.
+    `fewest` and `most` are the numbers of nodes that it connects. `mtu`, in bytes, and
+    `control_plane` hold unless the site overrides them, the latter only if every node has a
+    management network. `nccl` is the first release of NCCL that works, None if all do. `meaning` is
+    the description in `init`, and `usual` the largest number of nodes for which `init` assumes this
+    kind.
     """
 
     fewest: int
@@ -24,47 +25,50 @@ class TopologyKind(Protocol):
     meaning: str
     mtu: int
     control_plane: Plane
-    # Whether each cable ends at a switch, where a port number of all nodes is one network.
+    # Whether each cable goes to a switch, where all ports with the same number form one network.
     switched: bool = False
-    # Whether a fabric interface reaches all nodes: else NCCL tells a node's ports apart by subnet.
+    # Whether a fabric interface reaches all nodes; otherwise NCCL tells a node's ports apart by
+    # subnet.
     reaches_all: bool = True
-    # Whether a cable joins the same port of both nodes, and a second one may join the same two.
+    # Whether a cable connects the same port of both nodes, and a second one may connect the same
+    # two.
     same_port: bool = False
     spare_cables: bool = False
-    # Whether it joins nodes in groups alone, and not all of a site.
+    # Whether it only connects nodes in groups, and never all nodes of a site.
     groups_alone: bool = False
     nccl: str | None = None
-    # Why NCCL is told what `nccl_settings` has, by variable.
+    # The reason for each variable of `nccl_settings`.
     nccl_origins: Mapping[str, Origin] = {}
 
     @property
     def plugged_alike(self) -> bool:
-        """Whether a site starts with the cable of each node in the same port."""
+        """Whether a new site has each node's cable in the same port."""
         return self.same_port or self.switched or self.groups_alone
 
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
-        """The nodes that a cable joins each, where none is there yet."""
+        """The pairs of nodes that cables should connect, if there are no cables yet."""
         return ()
 
     def missing(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[Pair]:
-        """The nodes that a cable has yet to join each; `joined` are those that have one."""
+        """The pairs of nodes that cables have yet to connect; `joined` are those that have one."""
         return ()
 
     def closed_apart(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
-        """Nodes that the cables close a shape of without the others, if there are any."""
+        """Nodes whose cables form a closed shape without the others, if any."""
         return ()
 
     def group_kind(
         self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
     ) -> str | None:
-        """The kind that some of a site's nodes have among themselves, None if they have none.
+        """The kind that some of a site's nodes form among themselves, None if they form none.
 
-        `joined` are those of them that a cable joins, `cabled` all nodes of the site that have one.
+        `joined` are the pairs of them that cables connect, `cabled` all nodes of the site with a
+        cable.
         """
         return None
 
     def order(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
-        """The nodes along the cables; empty where these don't join all as they should."""
+        """The nodes in cable order; empty if the cables don't connect all of them correctly."""
         return names
 
     def is_oriented(self, nodes: int) -> bool:
@@ -72,23 +76,23 @@ class TopologyKind(Protocol):
         return False
 
     def pool_pair(self, cable: int, port: int) -> int:
-        """Which pair of the pool's subnets a cable takes, by its index and its end's port."""
+        """The pair of the pool's subnets for a cable, by the cable's index and its end's port."""
         return cable
 
     def nccl_settings(self, nodes: int, prefix: int) -> dict[str, str]:
-        """What NCCL is told beside the rest; `prefix` is the length of the fabric's prefixes."""
+        """NCCL settings specific to the topology; `prefix` is the fabric's prefix length."""
         return {}
 
     def preparations(self, mtu: int, before: int | None) -> Sequence[str]:
-        """What people do on the fabric ahead of the nodes; `before` is its MTU until then."""
+        """What users set up on the fabric before the nodes; `before` is its MTU until then."""
         return ()
 
     def bus_bandwidth(self, nodes: int) -> float:
-        """The least that NCCL's tests show on a healthy fabric with both halves, in GB/s."""
+        """The minimum that NCCL's tests show on a healthy fabric with both halves, in GB/s."""
         return 0.0
 
     def summary(self, nodes: int) -> str:
-        """So many nodes and how they are joined, as a sentence about them begins."""
+        """The number of nodes and how they are connected, to begin a sentence with."""
         ...
 
     def description(self, nodes: int) -> str:

@@ -1,4 +1,4 @@
-"""Nodes in twos, each two with a cable of their own."""
+"""Nodes in pairs, each with a cable of its own."""
 
 from collections.abc import Collection, Sequence
 
@@ -7,9 +7,10 @@ from generator.sitefile.declaration import Plane
 
 
 class Pairs(TopologyKind):
-    """Several direct links on one site, each of them for a group of two nodes.
+    """Several direct links on one site, each for a group of two nodes.
 
-    Two neighbors of a ring are such a pair: their cable joins different ports, as it must there.
+    Two neighbors in a ring are also such a pair: their cable connects different ports, as it must
+    there.
     """
 
     fewest, most = 2, 244
@@ -23,7 +24,7 @@ class Pairs(TopologyKind):
     def group_kind(
         self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
     ) -> str | None:
-        """Two nodes with a cable are what they are on a site of their own."""
+        """Two nodes with a cable form what they would on a site of their own."""
         return "direct" if len(names) == 2 and joined else None
 
     def bus_bandwidth(self, nodes: int) -> float:

@@ -6,23 +6,23 @@ from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.origin import Origin, origins
 from generator.sitefile.declaration import Plane
 
-# In a ring of three, everybody is a neighbor.
+# In a ring of three, all nodes are neighbors.
 _TRIANGLE = 3
-# What NCCL compares of two addresses unless told (src/transport/net_ib/connect.cc).
+# The number of address bits that NCCL compares by default (src/transport/net_ib/connect.cc).
 _COMPARED_BITS = 24
 _LAZY = Origin("topology.kind nodes", "else NCCL connects trees at the start, across the ring")
 
 
 class Ring(TopologyKind):
-    """Three to eight nodes; each of the two ports of one leads to another neighbor.
+    """Three to eight nodes; each of a node's two ports leads to a different neighbor.
 
-    From four on most nodes are not neighbors, and RDMA is not routed. Stock NCCL works there if it
-    connects none but neighbors: with rings alone, which each communicator connects when it first
-    uses them. Measured with NCCL 2.28.9 on four, six and eight nodes.
+    From four nodes on, most are not neighbors, and RDMA is not routed. Stock NCCL works there if it
+    only connects neighbors: with rings alone, which each communicator connects on first use.
+    Measured with NCCL 2.28.9 on four, six and eight nodes.
     """
 
     fewest, most = _TRIANGLE, 8
-    # NVIDIA joins four by a switch.
+    # NVIDIA connects four with a switch.
     usual = _TRIANGLE
     meaning = "three to eight nodes, each on two others"
     mtu = 9000
@@ -53,9 +53,9 @@ class Ring(TopologyKind):
         return tuple(zip(names, [*names[1:], names[0]], strict=True))
 
     def missing(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[Pair]:
-        """The ends of open chains, from one to the next, in the order of the names.
+        """The pairs of ends that connect open chains, one to the next, in the order of the names.
 
-        None where the cables close a ring.
+        Empty if the cables already form a ring.
         """
         chains = _chains(names, joined)
         ends = [(chain[-1], following[0]) for chain, following in _each_and_next(chains)]
@@ -64,31 +64,31 @@ class Ring(TopologyKind):
         return tuple(sorted(turned, key=lambda pair: names.index(pair[0])))
 
     def closed_apart(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
-        """The nodes of the first ring that leaves some out."""
+        """The nodes of the first ring that doesn't include all nodes."""
         open_ones = {name for chain in _chains(names, joined) for name in chain}
         rings = (_walk(name, names, joined) for name in names if name not in open_ones)
         return next((along for along in rings if len(along) < len(names)), ())
 
     def order(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
-        """From the first node towards the earlier of its two neighbors, and around.
+        """The nodes from the first one towards the earlier of its two neighbors, and around.
 
-        Empty unless the cables close one ring of all nodes.
+        Empty unless the cables form a single ring of all nodes.
         """
         along = _walk(names[0], names, joined)
         is_closed = len(joined) == len(names) == len(along)
         return along if is_closed and not _chains(names, joined) else ()
 
     def is_oriented(self, nodes: int) -> bool:
-        """Three nodes are treated alike in no other way, and NVIDIA's set-up takes no other."""
+        """Only so are three nodes all alike, and NVIDIA's setup accepts nothing else."""
         return nodes == _TRIANGLE
 
     def nccl_settings(self, nodes: int, prefix: int) -> dict[str, str]:
-        """A peer is behind one of two ports: NCCL picks it by subnet, from 2.30.7 on.
+        """A peer is behind one of two ports: NCCL chooses it by subnet, from 2.30.7 on.
 
-        From four nodes on a tree, or the connections that NCCL makes at the start unless memory is
-        managed by cuMem, would lead to nodes that no cable reaches (src/init.cc, `runtimeConn`;
-        src/graph/tuning.cc). cuMem for the host's memory asks for NUMA, which a container without
-        SYS_NICE has not (NCCL, "Runtime and MPI issues").
+        From four nodes on, a tree, or the connections that NCCL makes at startup unless cuMem
+        manages memory, would lead to nodes that no cable reaches (src/init.cc, `runtimeConn`;
+        src/graph/tuning.cc). cuMem for host memory requires NUMA, which a container without
+        SYS_NICE doesn't have (NCCL, "Runtime and MPI issues").
         """
         values = {"NCCL_NET_PLUGIN": "none", "NCCL_IB_SUBNET_AWARE_ROUTING": "1"}
         if prefix != _COMPARED_BITS or nodes > _TRIANGLE:
@@ -98,7 +98,7 @@ class Ring(TopologyKind):
     def bus_bandwidth(self, nodes: int) -> float:
         """NVIDIA's threshold for three (dgx-spark-playbooks, spark_cluster_setup.py).
 
-        For more there is none: 20 to 24 GB/s were measured on four and eight, and half of that over
+        There is none for more: 20 to 24 GB/s were measured on four and eight, and half of that over
         one half of each cable.
         """
         return 10.0 if nodes == _TRIANGLE else 18.0
@@ -123,7 +123,7 @@ _NEIGHBORS_ALONE = {
 
 
 def _chains(names: Sequence[str], joined: Collection[Pair]) -> list[tuple[str, ...]]:
-    """The nodes along the cables of each chain that is open; one without a cable is one, too."""
+    """The nodes of each open chain in cable order; a node without a cable is also a chain."""
     chains: list[tuple[str, ...]] = []
     for name in names:
         is_end = len(_neighbors(name, names, joined)) < 2
@@ -133,7 +133,7 @@ def _chains(names: Sequence[str], joined: Collection[Pair]) -> list[tuple[str, .
 
 
 def _walk(start: str, names: Sequence[str], joined: Collection[Pair]) -> tuple[str, ...]:
-    """The nodes from one on, each a neighbor of the one before, until there is none left."""
+    """The nodes from `start` on, each a neighbor of the previous one, until none is left."""
     order = [start]
     while following := [n for n in _neighbors(order[-1], names, joined) if n not in order]:
         order.append(following[0])

@@ -7,12 +7,12 @@ from generator.sitefile.declaration import Plane
 
 
 class Switch(TopologyKind):
-    """Two nodes or more; a port number of all of them is one network."""
+    """Two or more nodes; all ports with the same number form one network."""
 
     fewest, most = 2, 244
     usual = most
     meaning = "two nodes or more on a switch"
-    # Every port of the switch must agree, and this is what a switch has before it is set up.
+    # Every port of the switch must agree, and this is the default of a switch.
     mtu = 1500
     control_plane: Plane = "fabric"
     switched = True
@@ -20,7 +20,7 @@ class Switch(TopologyKind):
     def group_kind(
         self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
     ) -> str | None:
-        """Any nodes that have a cable."""
+        """Any nodes with a cable."""
         return "switch" if set(names) <= set(cabled) else None
 
     def pool_pair(self, cable: int, port: int) -> int:
@@ -28,7 +28,7 @@ class Switch(TopologyKind):
         return port
 
     def preparations(self, mtu: int, before: int | None) -> Sequence[str]:
-        """All ports of the switch carry what the nodes send."""
+        """Set all ports of the switch to carry what the nodes send."""
         return () if mtu == before else (f"set the MTU of every switch port to {mtu}",)
 
     def bus_bandwidth(self, nodes: int) -> float:

@@ -1,4 +1,4 @@
-"""What SGLang refuses or dies of at its start.
+"""What SGLang rejects or fails on at startup.
 
 Source: the wheel of 0.5.23; a condition's release is the first whose wheel has its message.
 """

@@ -5,7 +5,7 @@ from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _FLAGS = ("attention-backend", "prefill-attention-backend", "decode-attention-backend")
 _CACHE = ("model", "kv_cache_dtype")
-# What decodes states: the one for decoding, or the one for all.
+# The flags for the backend that decodes states: the specific one, then the general one.
 _STATES = ("linear-attn-decode-backend", "linear-attn-backend")
 _RUNNER = "moe-runner-backend"
 _ELSEWHERE = {
@@ -17,7 +17,7 @@ _ELSEWHERE = {
     "cutlass_mla": "compute capability 10.0",
 }
 _LATENT, _PLAIN = ("trtllm_mla", "cutedsl_mla"), ("trtllm_mha", "hpc_ops")
-# The backends that a kind of model runs with, where that is not most of them.
+# The backends that a kind of model runs on, if that is not most of them.
 _OF_KIND = {
     "gpt_oss": ("triton", "trtllm_mha", "fa3", "fa4", "ascend", "aiter", "intel_xpu"),
     "llama4": ("fa3", "aiter", "triton", "trtllm_mha", "ascend", "intel_xpu"),
@@ -26,7 +26,7 @@ _OF_KIND = {
     "qwen3_5_moe": ("triton", "trtllm_mha", "flashinfer"),
     "gemma4": ("trtllm_mha", "triton", "fa4", "ascend", "intel_xpu", "intel_amx", "aiter"),
 }
-# Those that a kind does not run with.
+# The backends that a kind of model does not run on.
 _NOT_OF_KIND = {
     "olmo2": "flashinfer",
     "olmo3": "flashinfer",
@@ -34,7 +34,7 @@ _NOT_OF_KIND = {
     "lfm2_moe": "triton",
 }
 _DETERMINISTIC = ("ascend", "fa3", "fa4", "flashinfer", "intel_xpu", "triton")
-# What recurrent layers are: their states are kept in a radix cache of their own.
+# Kinds with recurrent layers, whose states are kept in a radix cache of their own.
 _RECURRENT = ("qwen3_next", "qwen3_5", "qwen3_5_moe", "nemotron_h", "kimi_linear", "falcon_h1")
 _METHODS = {
     "nvfp4": ("modelopt_fp4", "modelopt", "modelopt_mixed", "compressed-tensors"),
@@ -320,7 +320,7 @@ CONDITIONS = (
     Condition(_decoded_by_flashkda, f"{_HOOK}:319", (0, 5, 15)),
     Condition(_verified_states, f"{_HOOK}:373", (0, 5, 17)),
     Condition(_deterministic, "sglang/srt/arg_groups/overrides.py:1119"),
-    # Which kernels there are stands in other packages' binaries.
+    # The available kernels are in the binaries of other packages.
     Condition(_kernels_of_products, ""),
     Condition(_snapped_pages, "sglang/srt/arg_groups/overrides.py:1146", effect=Effect.DIFFERS),
     Condition(_states_without_buffer, "sglang/srt/arg_groups/mamba_hook.py:155", (0, 5, 14)),
@@ -331,7 +331,7 @@ CONDITIONS = (
     Condition(_states, f"{_HOOK}:319", (0, 5, 10)),
     Condition(_other_method, f"{_MODEL}:2143"),
     Condition(_runner_of_other_gpus, "sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py"),
-    # The check looks at the method that a flag or an override names; kernels are asked later.
+    # The check looks at the method that a flag or an override names; kernels are checked later.
     Condition(_runner_of_another_form, "", (0, 5, 6)),
     Condition(_multiple_items, f"{_HOOK}:573", (0, 5, 11)),
 )

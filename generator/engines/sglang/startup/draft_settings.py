@@ -1,4 +1,4 @@
-"""SGLang's flags of speculative decoding: trees, blocks and words, and what they do not go with."""
+"""SGLang's flags for speculative decoding with trees, blocks and n-grams, and what they exclude."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from generator.engines.startup import Condition, Refusal, Start
 _SPECULATIVE = ("model", "speculative")
 _PREFIX = "speculative-"
 
-# What verifies a tree of drafts whose pages hold several tokens.
+# Backends that verify a tree of drafts with several tokens per page.
 _OF_TREES = ("flashinfer", "fa3", "triton")
 
 
 def _setting(start: Start, name: str) -> tuple[Any, KeyPath]:
-    """The value of a flag and its place, as a key of the drafts' `config`."""
+    """The value of a flag, possibly a key of the drafts' `config`, and its place."""
     drafts = start.model.speculative
     for key, value in drafts.config.items() if drafts else ():
         if key.replace("_", "-").removeprefix(_PREFIX) == name.removeprefix(_PREFIX):
@@ -81,7 +81,7 @@ def _size_of_blocks(start: Start) -> Refusal | None:
         return None
     if block <= 0:
         return Refusal("a block has 1 token at least", path, "take it out")
-    # The one that is verified besides is in the block.
+    # The block includes the token that is verified besides the drafts.
     if start.method == "dflash" and start.drafted and block != start.drafted + 1:
         return Refusal(
             f"a block of {block} tokens is not the {start.drafted} drafted ones and one more",

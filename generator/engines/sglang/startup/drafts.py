@@ -1,10 +1,10 @@
-"""Speculative decoding in SGLang, and what it does not go with."""
+"""Speculative decoding in SGLang, and what it can't be combined with."""
 
 from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _METHOD = ("model", "speculative", "method")
 _EAGLE = ("eagle", "eagle3", "mtp")
-# Kinds of models that are known to have no prediction layers.
+# Kinds of models known to have no prediction layers.
 _NOT_PREDICTING = (
     *("llama", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gpt_oss", "mistral", "mistral3"),
     *("mixtral", "minimax_m2", "gemma2", "gemma3"),
@@ -100,7 +100,7 @@ def _draft_window(start: Start) -> Refusal | None:
 
 def _draft_with_flexible_attention(start: Start) -> Refusal | None:
     backend = start.word("attention-backend")
-    # Nothing refuses torch_native; it dies of the first request, which is SGLang's own warm-up
+    # torch_native is not rejected, but fails on the first request, which is SGLang's own warm-up
     # (sgl-project/sglang issue 36352).
     if start.method and backend in ("flex_attention", "hpc_ops", "torch_native"):
         return start.refuse(

@@ -1,11 +1,11 @@
-"""How SGLang's ranks hand experts to one another, and what roles they can have."""
+"""How SGLang's ranks exchange expert inputs, and the roles that they can have."""
 
 from generator.engines.conditions import without_drafts, without_stages
 from generator.engines.startup import Condition, Refusal, Start
 
 _EXCHANGE, _RUNNER, _DATA = "moe-a2a-backend", "moe-runner-backend", "attn-dp-size"
 _STATIC, _MODE = "dwdp-size", "disaggregation-mode"
-# The network devices of a Spark, one for each half of a port.
+# The RoCE devices of a Spark, one for each half of a port.
 _DEVICES = ("rocep1s0f0", "rocep1s0f1", "roceP2p1s0f0", "roceP2p1s0f1")
 
 

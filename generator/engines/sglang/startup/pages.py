@@ -1,8 +1,8 @@
-"""Sizes of pages of a KV cache, in tokens."""
+"""Page sizes of a KV cache, in tokens."""
 
 from collections.abc import Mapping
 
-# Backends that have pages of these sizes alone; others are changed to the last one.
+# Backends that support only these page sizes; SGLang changes others to the last one.
 PAGES: Mapping[str, tuple[int, ...]] = {
     "flashmla": (64,),
     "trtllm_mla": (32, 64),

@@ -1,4 +1,4 @@
-"""How SGLang lets tensor ranks be divided again: by requests, by contexts and by experts."""
+"""How SGLang subdivides tensor ranks: by requests, by context and by experts."""
 
 from generator.engines.startup import Condition, Effect, Refusal, Start
 

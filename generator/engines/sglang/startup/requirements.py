@@ -1,9 +1,9 @@
-"""SGLang's settings that are nothing without another one, or are of some kinds of models alone."""
+"""SGLang's settings that require another one, or apply only to some kinds of models."""
 
 from generator.engines.conditions import Check, needs, within
 from generator.engines.startup import Condition, Refusal, Start
 
-# Kinds without an encoder that could run by itself.
+# Kinds without an encoder that could run separately.
 _OF_TEXT = (
     *("llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "qwen3_next", "gpt_oss", "nemotron_h"),
     *("deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe", "glm_moe_dsa", "minimax_m2"),
@@ -14,7 +14,7 @@ _TRTLLM = ("flashinfer_trtllm", "flashinfer_trtllm_routed")
 
 
 def _of_kinds(name: str, *kinds: str) -> Check:
-    """A setting is of models of some kinds."""
+    """A setting applies only to some kinds of models."""
 
     def check(start: Start) -> Refusal | None:
         kind = start.model_type
@@ -26,7 +26,7 @@ def _of_kinds(name: str, *kinds: str) -> Check:
 
 
 def _of_sparse_attention(name: str, *others: str) -> Check:
-    """A setting is of models with sparse attention, or of some kinds besides."""
+    """A setting applies only to models with sparse attention, or to some other kinds."""
 
     def check(start: Start) -> Refusal | None:
         is_sparse = start.known is None or start.known.indexer is not None

@@ -258,7 +258,7 @@ CONDITIONS = (
     Condition(_all_modules, f"{_LORA}:147"),
     Condition(_runner_of_adapters, f"{_LORA}:200", (0, 5, 23)),
     Condition(_refreshed_certificate, f"{_SERVING}:84", (0, 5, 10)),
-    # What an image holds besides SGLang is not known.
+    # What an image contains besides SGLang is not known.
     Condition(_second_http, "", (0, 5, 11)),
     Condition(_kinds_of_media, f"{_SERVING}:603", (0, 5, 7)),
     Condition(_settings_of_media, f"{_SERVING}:148", (0, 5, 11)),

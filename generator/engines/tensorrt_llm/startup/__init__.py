@@ -1,4 +1,4 @@
-"""What TensorRT-LLM refuses or dies of at its start."""
+"""What TensorRT-LLM rejects or fails on at startup."""
 
 from generator.engines.startup import Condition
 from generator.engines.tensorrt_llm.startup import draft_settings, model, options, values

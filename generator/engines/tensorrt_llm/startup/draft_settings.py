@@ -1,4 +1,4 @@
-"""Keys of TensorRT-LLM's `speculative_config`, against each other and the method."""
+"""Keys of TensorRT-LLM's `speculative_config`, checked against each other and the method."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The keys that TensorRT-LLM's options file has, by version.
+"""The keys of TensorRT-LLM's options file, by version.
 
-A line of `schemas/tensorrt-llm-options.tsv` has a key, the minor releases with it, its type, and
-the words that it takes, if they are a closed list. Nothing is read before the first question.
+A line of `schemas/tensorrt-llm-options.tsv` has a key, the minor releases that have it, its type,
+and its possible words if they are a closed list. The file is read on first use.
 """
 
 import re
@@ -15,7 +15,7 @@ from generator.resources import SCHEMAS
 
 @record
 class Key:
-    """A setting: its type as pydantic has it, and its words, empty where any will do."""
+    """A setting: its type as declared for pydantic, and its words, empty if any are allowed."""
 
     type: str
     choices: tuple[str, ...]
@@ -23,7 +23,7 @@ class Key:
 
 @cache
 def _lines(version: str) -> Mapping[str, Key]:
-    """The settings of a version, by their path with the kinds of its section in brackets."""
+    """The settings of a version, by their path, with the variants of a section in brackets."""
     wanted = "1.2" if release(version) < (1, 3) else "1.3"
     lines = (SCHEMAS / "tensorrt-llm-options.tsv").read_text("utf-8").splitlines()
     _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
@@ -36,12 +36,12 @@ def _lines(version: str) -> Mapping[str, Key]:
 
 @cache
 def keys(version: str) -> Mapping[str, Key]:
-    """The settings of a version, by their path; those of every kind of a section together."""
+    """The settings of a version, by their path, for all variants of a section together."""
     return {re.sub(r"\[[^]]*\]", "", path): key for path, key in _lines(version).items()}
 
 
 def speculative_keys(version: str, method: str) -> Mapping[str, Key]:
-    """The settings of a way to speculate, by name: those that all have, and its own."""
+    """The settings of a speculation method, by name: those that all share, and its own."""
     found = {}
     for path, key in _lines(version).items():
         section, _, name = path.rpartition(".")
@@ -52,5 +52,5 @@ def speculative_keys(version: str, method: str) -> Mapping[str, Key]:
 
 
 def sections(version: str) -> frozenset[str]:
-    """The settings that have settings of their own which are known."""
+    """The settings that have known settings of their own."""
     return frozenset(path.rpartition(".")[0] for path in keys(version) if "." in path)

@@ -1,10 +1,10 @@
-"""What TensorRT-LLM makes of a model: its stages, its ranks, its drafts."""
+"""How TensorRT-LLM handles a model: its stages, its ranks, its drafts."""
 
 from generator import catalogs
 from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _METHOD = ("model", "speculative", "method")
-# Kinds of models that are known to have no prediction layers.
+# Kinds of models known to have no prediction layers.
 _NOT_PREDICTING = (
     *("llama", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gpt_oss", "mistral", "mistral3"),
     *("mixtral", "minimax_m2", "gemma2", "gemma3"),

@@ -1,4 +1,4 @@
-"""The options file: every key and every value is one that its class has."""
+"""The options file: every key and value has to be one that its class accepts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from generator.engines.tensorrt_llm.startup.keys import Key, keys, sections
 from generator.records import replace
 
 CONFIG = "config"
-# Set by sparkgen, and refused by a rule of its own.
+# Set by sparkgen, and rejected by a rule of its own.
 _OWNED = ("speculative_config", "kv_cache_config.dtype", "kv_cache_config.free_gpu_memory_fraction")
 
 _BOUNDS = {
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE]-?\d+)?")
 
 
 def settings(start: Start) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All that stands under `config`, each with its path."""
+    """Everything under `config`, with its path."""
     yield from _within(start.value(CONFIG), ())
 
 
@@ -76,7 +76,7 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
 
 
 def wanted_instead(key: Key, value: Any) -> str:
-    """What a setting takes where the value is nothing of that; else nothing."""
+    """What a setting accepts, if the value is something else; otherwise empty."""
     if not _is_wrong(key, value):
         return ""
     return listed(key.choices) if key.choices else _WANTED.get(key.type, key.type)
@@ -84,7 +84,7 @@ def wanted_instead(key: Key, value: Any) -> str:
 
 def _is_wrong(key: Key, value: Any) -> bool:
     if value is None:
-        # Other types may be without a value; which of them are is not in the list.
+        # Other types may be null; the list doesn't say which.
         return key.type == "bool"
     if key.choices:
         words = value if isinstance(value, list) else [value]
@@ -115,7 +115,7 @@ def _title(start: Start) -> str:
 _ARGUMENTS = "tensorrt_llm/llmapi/llm_args.py, StrictBaseModel"
 
 CONDITIONS = (
-    # No file of exactly 1.3.0rc29 was to be had: a key may have come or gone.
+    # The source of exactly 1.3.0rc29 was not available: keys may have been added or removed.
     Condition(_unknown_keys, _ARGUMENTS, until=(1, 3)),
     Condition(_unknown_keys, "", since=(1, 3)),
     Condition(_wrong_values, _ARGUMENTS),

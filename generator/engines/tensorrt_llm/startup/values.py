@@ -1,4 +1,4 @@
-"""Settings of TensorRT-LLM's options file that don't go with each other or with a GB10."""
+"""Settings of TensorRT-LLM's options file that conflict with each other or don't run on a GB10."""
 
 from generator.engines.startup import Condition, Effect, Refusal, Start
 

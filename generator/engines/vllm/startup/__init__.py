@@ -1,4 +1,4 @@
-"""What vLLM refuses or dies of at its start. Source: the wheels of 0.19.0 and 0.33.0."""
+"""What vLLM rejects or fails on at startup. Source: the wheels of 0.19.0 and 0.33.0."""
 
 from generator.engines.startup import Condition
 from generator.engines.vllm.startup import (

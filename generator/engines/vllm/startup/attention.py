@@ -9,7 +9,7 @@ from generator.engines.startup import Condition, Effect, Refusal, Start
 _BACKEND, _CACHE = "attention-backend", ("model", "kv_cache_dtype")
 _AUTOMATIC = "take it out: vLLM chooses one that runs"
 
-# Made for other compute capabilities: 9.0, 10.x, or other makers' GPUs.
+# For other compute capabilities: 9.0, 10.x, or other vendors' GPUs.
 _ELSEWHERE = frozenset(
     (
         *("CUTLASS_MLA", "FLASHINFER_MLA", "TOKENSPEED_MLA", "FLASH_ATTN_MLA", "FLASHMLA"),
@@ -21,7 +21,7 @@ _FOREIGN = ("ROCM_", "XPU_", "CPU_")
 _HEAD_SIZES = {"FLASHINFER": (64, 128, 256, 512), "B12X": (64, 128, 192, 256)}
 _PLAIN = ("FLASH_ATTN", "FLASHINFER", "TRITON_ATTN", "FLEX_ATTENTION", "B12X")
 _PREFILL_ELSEWHERE = ("FLASHINFER", "TRTLLM_RAGGED", "TOKENSPEED")
-# The KV caches that a backend reads on a GB10.
+# The KV cache types that a backend reads on a GB10.
 _WIDE = ("auto", "float16", "bfloat16")
 _EIGHT = ("fp8", "fp8_e4m3")
 _CACHES: Mapping[str, tuple[str, ...]] = {
@@ -36,9 +36,9 @@ _CACHES: Mapping[str, tuple[str, ...]] = {
     "TRITON_MLA": (*_WIDE, *_EIGHT),
     "FLASHINFER_MLA_SPARSE_SM120": ("auto", "bfloat16", *_EIGHT, "fp8_ds_mla"),
 }
-# Caches that one backend alone reads, where the site names none that does.
+# Cache types that only one backend reads, which is used unless the site names one that does.
 _OWN = {"turboquant_": "TURBOQUANT", "ultraquant_": "ULTRAQUANT"}
-# What encoders of images run with.
+# Backends for image encoders.
 _ENCODERS = ("FLASH_ATTN", "TRITON_ATTN", "TORCH_SDPA", "FLASHINFER")
 
 
@@ -47,7 +47,7 @@ def _asked(start: Start) -> str:
 
 
 def _backend(start: Start) -> str:
-    """That of a model with the usual attention: the DeepSeek V4 family has classes of its own."""
+    """The backend for the usual attention: the DeepSeek V4 family has classes of its own."""
     return "" if start.model_type.startswith(_OWN_ATTENTION) else _asked(start)
 
 
@@ -177,7 +177,7 @@ def _five_bit_mantissas(start: Start) -> Refusal | None:
 def _small_floats(start: Start) -> Refusal | None:
     dtype, known = start.model.kv_cache_dtype or "", start.known
     if dtype == "nvfp4_ds_mla" and version(start.engine.version).local:
-        # Builds for GB10 have it: MiaAI-Lab/DeepSeek-v4-Flash-DSpark-2x-DGX-Spark.
+        # Custom builds for GB10 have it: MiaAI-Lab/DeepSeek-v4-Flash-DSpark-2x-DGX-Spark.
         return None
     if dtype in ("nvfp4_4over6", "nvfp4_ds_mla"):
         return Refusal(f"a GB10 has no KV cache in {dtype}", _CACHE, "write fp8")
@@ -200,7 +200,7 @@ def _cache_of_pools(start: Start) -> Refusal | None:
     if known is None or not known.indexes_pools or dtype in ("auto", "bfloat16"):
         return None
     if built.local or built.dev != version("0").dev:
-        # Patches for it were many before a release had it: vLLM issue 54426.
+        # Many patched builds had it before a release did: vLLM issue 54426.
         return None
     if built < version("0.31"):
         return Refusal(
@@ -237,7 +237,7 @@ def _sparse_attention(start: Start) -> Refusal | None:
 def _sparse_backend(start: Start) -> Refusal | None:
     name = _backend(start)
     sparse = start.known and start.known.indexer and start.known.latent
-    # Builds for GB10 have more of b12x than vLLM: eugr/spark-vllm-docker, mods/exp-b12x.
+    # Custom builds for GB10 have more of b12x than vLLM: eugr/spark-vllm-docker, mods/exp-b12x.
     runs = name == "FLASHINFER_MLA_SPARSE_SM120" or name.startswith("B12X")
     if sparse and "MLA" in name and name not in _ELSEWHERE and not runs:
         return _refuse(start, f"{name} has no sparse attention on a GB10, and the model has it")

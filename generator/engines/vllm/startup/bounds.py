@@ -1,7 +1,4 @@
-"""Bounds of numbers: vLLM's config classes have them as `Field(ge=..., le=...)`.
-
-Read from `vllm/config` of the wheels from 0.19.0 to 0.33.0.
-"""
+"""Bounds of numbers, which vLLM's config classes declare as `Field(ge=..., le=...)`."""
 
 from generator.catalogs.versions import Release, release
 from generator.engines.startup import Condition, Refusal, Start
@@ -12,7 +9,7 @@ from generator.records import record
 class Bound:
     """The bounds of a flag, or of a key of its JSON (`flag.key`), since a release.
 
-    `above` and `below` are no values themselves.
+    `above` and `below` are exclusive.
     """
 
     name: str
@@ -23,7 +20,7 @@ class Bound:
     below: float | None = None
 
     def holds(self, number: float) -> bool:
-        """Whether a number lies within."""
+        """Whether a number is within the bounds."""
         return not (
             (self.least is not None and number < self.least)
             or (self.above is not None and number <= self.above)

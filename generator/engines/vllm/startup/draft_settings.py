@@ -1,4 +1,4 @@
-"""Keys of vLLM's `speculative-config`: what they need, and what they do not go with."""
+"""Keys of vLLM's `speculative-config`: what they require and what they exclude."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _SPECULATIVE = ("model", "speculative")
 _METHOD = (*_SPECULATIVE, "method")
 _SECOND = "VLLM_USE_V2_MODEL_RUNNER"
 
-# How drafts are accepted, by the first release that has these words.
+# Ways to accept drafts, by the first release that has these names.
 _ACCEPTED = (
     ((), ("strict", "probabilistic", "synthetic")),
     ((0, 21), ("standard", "synthetic")),
@@ -18,13 +18,13 @@ _ACCEPTED = (
     ((0, 33), ("standard", "synthetic", "block", "fly")),
 )
 
-# What is scheduled in step with the GPU alone.
+# Methods that can't be scheduled asynchronously, ahead of the GPU.
 _IN_STEP_ALONE = ("ngram", "suffix", "medusa", "mlp_speculator", "custom_class")
 
-# Drafts that no model makes, whose length nothing is held against.
+# Drafts without a model, whose length is not checked against anything.
 _WITHOUT_A_MODEL = ("ngram", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states")
 
-# Drafts by blocks, in which a word sees those behind it.
+# Drafts in blocks, in which a token sees those after it.
 _BLOCKS = ("dflash", "dspark")
 
 
@@ -71,7 +71,7 @@ def _drafts_in_step_of_the_first(start: Start) -> Refusal | None:
 
 
 def _runs_first(start: Start) -> bool:
-    """Whether the first model runner is asked for, or the only one that has the method."""
+    """Whether the first model runner is requested, or is the only one that has the method."""
     return start.variable(_SECOND) is False or start.method in ("suffix", "custom_class")
 
 
@@ -181,7 +181,7 @@ def _missing_in_the_second(start: Start, what: str) -> Refusal | None:
 
 
 def _of_another_method(key: str, *methods: str) -> Check:
-    """A key is one of some methods."""
+    """A key belongs to some methods only."""
 
     def check(start: Start) -> Refusal | None:
         if _value(start, key) in (None, False) or start.method in methods:
@@ -294,7 +294,7 @@ def _blocks_with_b12x(start: Start) -> Refusal | None:
 _SPECULATION = "vllm/config/speculative.py"
 _VLLM = "vllm/config/vllm.py"
 
-# Releases as the wheels from 0.19.0 to 0.33.0 have these checks; lines are those of 0.33.0.
+# Releases in which the wheels from 0.19.0 to 0.33.0 have these checks; lines are those of 0.33.0.
 CONDITIONS = (
     Condition(_draft_in_parts, "vllm/v1/spec_decode/draft_model.py:47", until=(0, 20)),
     Condition(_padded_drafts, "vllm/v1/spec_decode/eagle.py:282", until=(0, 20)),

@@ -1,4 +1,4 @@
-"""Speculative decoding in vLLM: which methods a model has, and what they do not go with."""
+"""Speculative decoding in vLLM: which methods a model supports, and what they exclude."""
 
 from generator import catalogs
 from generator.engines.startup import Condition, Effect, Refusal, Start
@@ -7,7 +7,7 @@ from generator.engines.vllm.startup.kinds import lacks_eagle3
 _SPECULATIVE = ("model", "speculative")
 _METHOD = (*_SPECULATIVE, "method")
 
-# What 0.19 to 0.21 take for EAGLE-3, as part of the kind.
+# Parts of the names of kinds that 0.19 to 0.21 accept for EAGLE-3.
 _WITH_EAGLE3 = (
     *("llama", "qwen", "minicpm", "gpt_oss", "hunyuan", "afmoe", "nemotron_h", "deepseek"),
     *("kimi_k2", "gemma4", "minimax_m2"),
@@ -163,7 +163,7 @@ CONDITIONS = (
         _draft_of_shorter_contexts, "vllm/config/vllm.py:3018", (0, 33), None, Effect.DIFFERS
     ),
     Condition(_no_room_beside_drafts, "vllm/config/vllm.py:2372", (0, 33)),
-    # From 0.23 on the second model runner, which has no such limit, runs some models by default.
+    # From 0.23 on, some models run on the second model runner by default, which has no such limit.
     Condition(_graphs_of_drafts, "vllm/config/compilation.py:1556", until=(0, 23)),
     Condition(_graphs_of_drafts_in_the_first, "vllm/config/compilation.py:1556", (0, 23)),
     Condition(_too_few_tokens_for_adapters, "vllm/engine/arg_utils.py:2721"),

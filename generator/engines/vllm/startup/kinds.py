@@ -1,7 +1,7 @@
-"""What vLLM's class of a model can, and what is refused because it can't.
+"""What vLLM's class of a model supports, and what is rejected because it doesn't.
 
-A line of `schemas/vllm-kinds.tsv` is a kind of model, by the model_type of its config.json.
-Of a kind that is not there nothing is known, and nothing is said.
+A line of `schemas/vllm-kinds.tsv` is a kind of model, by the model_type of its config.json. Nothing
+is known or reported about other kinds.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Kind:
 
 @cache
 def kinds() -> Mapping[str, Kind]:
-    """By model_type."""
+    """The known kinds by model_type."""
     lines = (SCHEMAS / "vllm-kinds.tsv").read_text("utf-8").splitlines()
     _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {
@@ -48,12 +48,12 @@ def _since(text: str) -> Release:
 
 
 def kind(start: Start) -> Kind | None:
-    """That of a site's model, if it is known."""
+    """The kind of a site's model, if it is known."""
     return kinds().get(start.model_type)
 
 
 def of_images(check: Check) -> Check:
-    """A check that is not made of a model that takes no images: vLLM has no settings for them."""
+    """A check that is skipped for models without images: vLLM has no settings for them."""
 
     @wraps(check)
     def made(start: Start) -> Refusal | None:
@@ -64,7 +64,7 @@ def of_images(check: Check) -> Check:
 
 
 def lacks_eagle3(start: Start) -> bool | None:
-    """Whether the model's class has no EAGLE-3; None where the class is not known."""
+    """Whether the model's class lacks EAGLE-3; None if the class is not known."""
     known = kind(start)
     return None if known is None else known.eagle3 > _version(start)
 
@@ -78,7 +78,7 @@ def _title(start: Start) -> str:
 
 
 def _later(start: Start, since: Release) -> str:
-    """What to write where a later release has it."""
+    """What to write if a later release has it."""
     if since == _NEVER or since <= _version(start):
         return "take it out"
     return f"take vLLM {'.'.join(map(str, since))} or later"
@@ -86,7 +86,7 @@ def _later(start: Start, since: Release) -> str:
 
 def _without_prediction(start: Start) -> Refusal | None:
     known, drafts = kind(start), start.model.speculative
-    # A model of its own may hold the layers, as Gemma 4's assistants do.
+    # A separate model may have the layers, as Gemma 4's assistants do.
     if start.method != "mtp" or known is None or (drafts and drafts.source):
         return None
     if known.prediction <= _version(start):

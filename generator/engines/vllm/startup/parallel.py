@@ -1,4 +1,4 @@
-"""How vLLM lets a model be split: context parallelism, experts and their balance, replicas."""
+"""How vLLM splits a model: context parallelism, experts and their balance, replicas."""
 
 import re
 
@@ -12,7 +12,7 @@ _MODES = (
     "data-parallel-multi-port-external-lb",
 )
 _WITHOUT_DCP = ("TRITON_ATTN", "FLEX_ATTENTION", "B12X", "TURBOQUANT")
-# Since when experts are balanced asynchronously by default.
+# The release since which experts are balanced asynchronously by default.
 _ASYNCHRONOUS = (0, 23)
 _MICROBATCHED = ("deepep_low_latency", "deepep_high_throughput", "nixl_ep")
 
@@ -170,7 +170,7 @@ def _asynchronous_balance(start: Start) -> Refusal | None:
 
 
 def _is_asynchronous(start: Start) -> bool:
-    """As it is asked for, or by default."""
+    """As requested, or by default."""
     by_default = release(start.engine.version) >= _ASYNCHRONOUS
     return start.is_on("eplb-config", "use_async") or (
         by_default and start.value("eplb-config", "use_async") is None
@@ -233,7 +233,7 @@ def _profiled_by_ray(start: Start) -> Refusal | None:
 
 
 def _sequence_parallel_stages(start: Start) -> Refusal | None:
-    # On one tensor rank nothing comes of the switch.
+    # With a single tensor rank the switch has no effect.
     if start.is_on("enable-hc-sp") and start.sizes.tensor > 1 and start.sizes.pipeline > 1:
         return start.refuse("enable-hc-sp", "'enable-hc-sp' has no pipeline stages", "take it out")
     return None
@@ -267,7 +267,7 @@ def _tolerated_faults(start: Start) -> Refusal | None:
 
 def _exchange_with_an_extra(start: Start) -> Refusal | None:
     backend = start.word("all2all-backend")
-    # Whoever asks for microbatches has an image with the kernels that they need.
+    # A site with microbatches has an image with the kernels that they need.
     extra = backend.startswith(("deepep_", "nixl_ep")) and start.is_stock
     if extra and not start.is_on("enable-dbo"):
         return start.refuse(
@@ -364,7 +364,7 @@ CONDITIONS = (
     Condition(_exchange_over_nvlink, "vllm/distributed/device_communicators/all2all.py:659"),
     Condition(_microbatches, "vllm/config/vllm.py:2198"),
     Condition(_partial_microbatches, f"{_PARALLEL}:1184", (0, 30)),
-    # No publisher lists what an image holds besides vLLM.
+    # No publisher lists what an image contains besides vLLM.
     Condition(_exchange_with_an_extra, ""),
     Condition(_exchange_of_other_gpus, "vllm/distributed/device_communicators/all2all.py:924"),
     Condition(_exchange_of_plain_weights, "vllm/config/vllm.py:2107", (0, 31)),

@@ -1,4 +1,4 @@
-"""Formats of weights in vLLM, and the kernels that experts are computed by on a GB10."""
+"""Weight formats in vLLM, and the kernels for experts on a GB10."""
 
 from generator.engines.startup import Condition, Effect, Refusal, Start
 from generator.models.architecture import is_of_modelopt
@@ -15,7 +15,7 @@ _METHODS = {
     "gptq-int4": ("gptq", "auto_gptq", "gptq_marlin", "moe_wna16", "compressed-tensors", "humming"),
     "mxfp4": ("mxfp4", "gpt_oss_mxfp4", "quark"),
 }
-# Backends of experts by the same; those that no GB10 runs stand in the next list.
+# Backends for experts, likewise; those that no GB10 runs are in the next list.
 _BACKENDS = {
     "nvfp4": (
         *("b12x", "cutlass", "flashinfer_cutlass", "flashinfer_moe_ep_cutedsl"),
@@ -34,11 +34,11 @@ _BACKENDS = {
 _OTHER_GPUS = ("flashinfer_trtllm", "flashinfer_cutedsl")
 _SPREAD = "flashinfer_moe_ep_"
 
-# Methods that compute in bfloat16 alone, and what the usual loader of weights can be told.
+# Methods that only compute in bfloat16, and options of the usual weight loader.
 _BFLOAT16_ALONE = ("mxfp4", "gpt_oss_mxfp4", "modelopt_mxfp8", "fp_quant")
 _LOADER = ("enable_multithread_load", "num_threads", "enable_weights_track")
 
-# Kinds whose activations leave the range of float16.
+# Kinds whose activations exceed the range of float16.
 _WIDE = ("gemma2", "gemma3", "gemma3_text", "glm4")
 
 
@@ -89,7 +89,7 @@ def _full_floats(start: Start, *, by_the_method: bool) -> Refusal | None:
     method = start.model.quantization or ""
     if start.word("dtype") not in ("float32", "float") or method in _BFLOAT16_ALONE:
         return None
-    # Of a checkpoint of others it is not known whether it is in compressed-tensors, which takes it.
+    # A checkpoint by others may be in compressed-tensors, which accepts it.
     named = bool(method) and method not in ("compressed-tensors", "torchao")
     certain = named or is_of_modelopt(start.model) or start.form == "mxfp4"
     if certain is not by_the_method or not (certain or start.form in _METHODS):
@@ -209,7 +209,7 @@ CONDITIONS = (
     Condition(_half_floats_of_the_method, "vllm/config/vllm.py:939"),
     Condition(_full_floats_of_a_method, "vllm/config/vllm.py:939"),
     Condition(_full_floats_of_a_form, ""),
-    # No publisher lists what an image holds besides vLLM.
+    # No publisher lists what an image contains besides vLLM.
     Condition(_backend_with_an_extra, "", (0, 28)),
     Condition(_deep_gemm_switched_off, "vllm/utils/deep_gemm.py:113", (0, 20)),
     Condition(_mega_kernel_of_another_kind, "vllm/config/kernel.py:235", (0, 29)),

@@ -1,4 +1,4 @@
-"""What vLLM's processes are started with: API servers, the model runner, pooling, and tracing."""
+"""Settings of vLLM's processes: API servers, the model runner, pooling and tracing."""
 
 from generator.engines.startup import Condition, Effect, Refusal, Start
 from generator.engines.vllm.startup.kinds import of_images
@@ -6,7 +6,7 @@ from generator.engines.vllm.startup.kinds import of_images
 _SECOND = "VLLM_USE_V2_MODEL_RUNNER"
 _PROFILER, _POOLER, _WATERMARK = "profiler-config", "pooler-config", "watermark-config"
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-# Drafts that watermarks go with.
+# Draft methods that work with watermarks.
 _MARKED = ("dflash", "dspark", "eagle", "eagle3", "mtp")
 
 

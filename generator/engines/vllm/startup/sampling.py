@@ -1,4 +1,4 @@
-"""vLLM's sampling: over the ranks of a split, and with the mask that was sampled from."""
+"""vLLM's sampling: sharded over ranks, and with the mask that was sampled from."""
 
 from generator.engines.conditions import none_of
 from generator.engines.startup import Condition, Refusal, Start

@@ -1,4 +1,4 @@
-"""vLLM's scheduler and graphs: tokens of a step against contexts and sequences, sizes of graphs."""
+"""vLLM's scheduler and CUDA graphs: tokens per step against contexts and sequences, graph sizes."""
 
 import re
 
@@ -182,7 +182,7 @@ def _syntax_of_operators(start: Start) -> Refusal | None:
 
 def _compiler(start: Start) -> Refusal | None:
     name = start.word(_GRAPHS, "backend")
-    # Without a mode it is not asked for yet when the backend is looked at.
+    # Unless it is given, the mode is not determined yet when vLLM checks the backend.
     in_pieces = start.word(_GRAPHS, "mode") in ("3", "VLLM_COMPILE")
     if name and in_pieces and name not in ("eager", "inductor") and not _is_uncompiled(start):
         return start.refuse(

@@ -34,7 +34,7 @@ def _named_adapters(start: Start) -> Refusal | None:
 
 
 def _is_adapter(word: str) -> bool:
-    """A name and a path, or JSON with them."""
+    """Whether a word is a name and a path, or JSON with them."""
     if "=" in word and "," not in word:
         return True
     try:

@@ -1,6 +1,6 @@
-"""Values of the keys of vLLM's JSON flags, which its config classes read strictly.
+"""Values of the keys of vLLM's JSON flags, which its config classes validate strictly.
 
-A line of `schemas/vllm-settings.tsv` is a key. Nothing is read before the first such flag.
+A line of `schemas/vllm-settings.tsv` is a key. The file is read at the first such flag.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _WANTED = {
     "list": "a list",
     "keys": "a mapping",
 }
-# How pydantic reads a switch.
+# The words that pydantic accepts for a boolean.
 _SWITCHES = frozenset(("true", "false", "1", "0", "yes", "no", "on", "off", "y", "n", "t", "f"))
 _TRANSFER, _WATERMARK = "kv-transfer-config", "watermark-config"
 # The first release whose classes were not read.
@@ -27,7 +27,7 @@ _UNREAD = (0, 34)
 
 
 class Setting(NamedTuple):
-    """What a key takes: a type, empty where it is not known, and the words of a closed list."""
+    """What a key accepts: a type, empty if not known, and the words of a closed list."""
 
     type: str
     words: tuple[str, ...]
@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 
 @cache
 def _settings() -> Mapping[str, Setting]:
-    """By the flag and its keys, as `flag.key`."""
+    """The settings by flag and keys, as `flag.key`."""
     lines = (SCHEMAS / "vllm-settings.tsv").read_text("utf-8").splitlines()
     _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {path: Setting(kind, tuple(words.split())) for path, kind, words in rows}
@@ -56,7 +56,7 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
 def _faults(
     start: Start, flag: str, keys: tuple[str, ...], value: Any, is_word: bool = False
 ) -> Iterator[Refusal]:
-    """What is wrong with a value; one that is a word of the command line is read as JSON first."""
+    """What is wrong with a value; a word of the command line is first parsed as JSON."""
     path = ".".join((flag, *keys))
     known = _settings().get(path)
     if known is None or value is None or not known.type:
@@ -82,7 +82,7 @@ def _keys(path: str) -> list[str]:
 
 def _is_wrong(known: Setting, value: Any) -> bool:
     if known.words:
-        # Some are spelt as one likes, which classes see to themselves.
+        # Some may be spelled in several ways, which the classes normalize.
         return _folded(value) not in {_folded(word) for word in known.words}
     if known.type == "bool":
         return str(value).lower() not in _SWITCHES
@@ -108,7 +108,7 @@ def _is_number(value: Any, kind: str) -> bool:
 
 def _no_connector(start: Start) -> Refusal | None:
     given, hybrid = start.value(_TRANSFER), "disable-hybrid-kv-cache-manager"
-    # Where that is said, vLLM does not look at the connector.
+    # If that is set, vLLM does not look at the connector.
     if not isinstance(given, Mapping) or hybrid in start.flags:
         return None
     if start.word(_TRANSFER, "kv_connector") or f"{_TRANSFER}.kv_connector" in start.flags:

@@ -1,19 +1,19 @@
-"""vLLM's states of recurrent layers: Mamba, gated delta nets and the like."""
+"""vLLM's states for recurrent layers: Mamba, gated delta nets and the like."""
 
 from generator.engines.conditions import excludes, within
 from generator.engines.startup import Condition, Refusal, Start
 from generator.models.architecture import MAMBA, Recurrent
 
 _REPLAY, _KERNELS, _BUFFER = "use-replayssm", "mamba-backend", "replayssm-buffer-len"
-# The kinds whose classes replay states.
+# Kinds whose classes replay states.
 _REPLAYED = ("nemotron_h", "kimi_k3", "kimi_linear")
 
-# The kinds whose config.json says the type of their states, where no flag does.
+# Kinds whose config.json sets the type of their states, if no flag does.
 _OWN_STATES = ("nemotron_h", "qwen3_5")
 
 
 def _may_be_half_floats(start: Start, states: Recurrent | None) -> bool:
-    """Whether the model's own config.json may ask for it, which vLLM follows for some kinds."""
+    """Whether the model's config.json may request it, which vLLM follows for some kinds."""
     follows = start.model_type.startswith(_OWN_STATES) or not start.model_type
     return follows and (states is None or states.state_bytes == 2)
 
@@ -29,7 +29,7 @@ def _rounded_states(start: Start) -> Refusal | None:
             f"'{name}' needs states in float16",
             "write 'mamba-ssm-cache-dtype: float16' beside it",
         )
-    # Delta rules have kernels of their own, which round as they always do.
+    # Delta rules have kernels of their own, which always round in the same way.
     of_mamba = states is not None and states.kind == MAMBA
     if of_mamba and start.word(_KERNELS).lower() in ("", "triton"):
         return start.refuse(

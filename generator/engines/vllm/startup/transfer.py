@@ -1,4 +1,4 @@
-"""What vLLM hands to other processes: parts of the KV cache, and which experts were chosen."""
+"""What vLLM passes to other processes: parts of the KV cache, and the choice of experts."""
 
 from generator.diagnostics import did_you_mean
 from generator.engines.startup import Condition, Effect, Refusal, Start
@@ -6,7 +6,7 @@ from generator.engines.vllm.startup.kinds import kind
 
 _TRANSFER, _EXPERTS = "kv-transfer-config", "enable-return-routed-experts"
 _CONTEXT = "decode-context-parallel-size"
-# Of all releases from 0.19 to 0.33.
+# The connectors of all releases from 0.19 to 0.33.
 _CONNECTORS = (
     "DecodeBenchConnector",
     "ExampleConnector",
