@@ -711,6 +711,20 @@ def test_rollback_gets_past_what_is_in_its_way(root: Path) -> None:
     assert snapshot(root) == before
 
 
+def test_uninstall_says_what_it_could_not_remove(root: Path, tmp_path: Path) -> None:
+    before = snapshot(root)
+    done(install(LAB_MESH, root, "--apply"))
+    (tmp_path / "rm").write_text(
+        '#!/bin/sh\n[ $# -gt 9 ] || PATH=${PATH#*:} exec rm "$@"\nexit 1\n'
+    )
+    (tmp_path / "rm").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    said = refused(install(LAB_MESH, root, "--uninstall", env=env))
+    assert "install.sh: not everything could be removed\n" in said
+    done(install(LAB_MESH, root, "--uninstall"))
+    assert snapshot(root) == before
+
+
 def test_link_that_leads_out_of_the_root(root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -129,8 +129,8 @@ stage_file() { # MODE FILE PATH
 
 # How it is to be, below $stage; one of the paths that is missing there is to be removed.
 stage() {
-  local before=() known=() programs=() path start link name waiting
-  waiting=" $(fact ALTERNATIVES | sed 's/^[^ ]* //' | paste -sd ' ') "
+  local before=() known=() programs=() turns=() path start link name waiting
+  mapfile -t turns < <(fact ALTERNATIVES) && waiting=" ${turns[*]#* } "
   if [[ -e $root/$installed ]]; then mapfile -t before <"$root/$installed"; fi
   mapfile -t paths < <(sed -nE 's/^[^ ]+  ((etc|opt)\/.*)/\1/p' "$bundle/SHA256SUMS")
   (mkdir "$stage" && cd "$bundle" && cp --parents --no-preserve=mode "${paths[@]}" "$stage")
@@ -257,7 +257,7 @@ undo() {
   fi
   put "${paths[@]}" || true
   if live; then activate "${paths[@]}" && disarm; fi
-  while read -r path; do rmdir "$root/$path" 2>/dev/null || true; done < <(printf '%s\n' "${folders[@]}" | sort -ru)
+  printf '%s\n' "${folders[@]/#/"$root/"}" | sort -ru | xargs --delimiter='\n' rmdir 2>/dev/null || true
   if ((problems)); then
     echo "install.sh: the rest is as it was before; mend this, then again: install.sh --$action" >&2
     return 1
@@ -268,11 +268,11 @@ undo() {
 
 # Makes paths what they are at their origins.
 put() {
-  local path
+  local path kept gone=() # all that goes, for one rm
   for path in "$@"; do if live && ! there "${origin[$path]}/$path"; then retire "$path"; fi; done
-  for path in "$@"; do
-    put_path "${origin[$path]}/$path" "$path" || problem "/$path could not be replaced"
-  done
+  kept=$'\n'$(cat "${origin[$installed]:-$root}/$installed" 2>/dev/null || true)$'\n'
+  for path in "$@"; do put_path "${origin[$path]}/$path" "$path" || problem "/$path could not be replaced"; done
+  if ((${#gone[@]})) && ! rm -f "${gone[@]}"; then problem "not everything could be removed"; fi
   ((problems == 0))
 }
 
@@ -288,8 +288,8 @@ put_path() { # ORIGIN PATH
       return 1
     fi
   elif [[ $2 != "$secrets" || ! -s $is ]]; then
-    rm -f "$is" "$is.sparkgen"
-    grep -qsxF "$2" "${origin[$installed]:-$root}/$installed" || rm -f "${is%/*}/multi-user.target.wants/${is##*/}"
+    gone+=("$is" "$is.sparkgen")
+    [[ $kept == *$'\n'"$2"$'\n'* ]] || gone+=("${is%/*}/multi-user.target.wants/${is##*/}")
   fi
 }
 
@@ -418,7 +418,7 @@ for backup in "$backups"/[0-9]*; do
   if [[ $backup != *.undone ]]; then history=("$backup" "${history[@]}"); fi
 done && last=${history[0]:-}
 if [[ -e $bundle/etc/sparkgen/node.env ]]; then mapfile -t facts <"$bundle/etc/sparkgen/node.env"; fi
-job=$(fact JOB) batch=$(fact BATCH) running=$(fact GROUP | sed 's/^/sparkgen-engine-/' | paste -sd ' ')
+job=$(fact JOB) batch=$(fact BATCH) && mapfile -t groups < <(fact GROUP) && running=${groups[*]/#/sparkgen-engine-}
 stop_first="the links will drop: first ${job:+scancel --name=}${job:-systemctl stop ${running:-sparkgen-engine}}"
 
 if [[ $action == confirm ]]; then
