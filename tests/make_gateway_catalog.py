@@ -1,4 +1,4 @@
-"""Writes schemas/litellm.tsv: the keys that LiteLLM reads of its configuration, by section.
+"""Writes schemas/litellm.tsv: the keys that LiteLLM reads from its configuration, by section.
 
     PYTHON_OF_LITELLM tests/make_gateway_catalog.py >schemas/litellm.tsv
 
@@ -66,7 +66,8 @@ def sections() -> dict[str, set[str]]:
 if __name__ == "__main__":
     release = version("litellm")
     print(
-        f"# The keys that LiteLLM {release} reads of its configuration, by section; - is the whole."
+        f"# The keys that LiteLLM {release} reads from its configuration, by section; "
+        "- is the top level."
     )
     print("# Made by tests/make_gateway_catalog.py.")
     for section, keys in sections().items():

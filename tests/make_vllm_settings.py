@@ -38,9 +38,9 @@ FLAGS = {
 }
 PLAIN = {"bool": "bool", "int": "int", "float": "float", "str": "text"}
 HEAD = """\
-# What vLLM's config classes take for the keys of its JSON flags: a type, and the words of a closed
-# list; `keys` is a mapping whose keys are those that follow it, no type is one that is not known. A
-# type is that of all releases with the key, words are those of any of them.
+# The values that the keys of vLLM's JSON flags take, from its config classes: a type, and the words
+# of a closed list; `keys` is a mapping whose keys are those that follow it; a missing type is not
+# known. The type is the same in all releases with the key; the words are those of any of them.
 # Source: vllm/config of the wheels of {releases} (tests/make_vllm_settings.py).
 setting\ttype\twords
 """

@@ -2031,7 +2031,7 @@ def markdown() -> str:
     ]
     for kind, (count, middle, three, ten) in agreement().items():
         lines.append(f"| {kind} | {count} | {middle:.1%} | {three:.0%} | {ten:.0%} |")
-    lines += ["", "| What | Published | Ours | Difference |", "|---|---|---|---|"]
+    lines += ["", "| What | Published | Computed | Difference |", "|---|---|---|---|"]
     for figure in FIGURES:
         published = f"{figure.published:.4g} {figure.unit}".strip()
         if figure.source.startswith("http"):
@@ -2040,7 +2040,7 @@ def markdown() -> str:
             published = f"{published}, {figure.source}"
         ours = f"{figure.ours():.4g} {figure.unit}".strip()
         lines.append(f"| {figure.what} | {published} | {ours} | {figure.difference:+.1%} |")
-    lines += ["", "| What nobody here can compute | Published | Unknown for want of |"]
+    lines += ["", "| Can't be computed | Published | Missing information |"]
     lines.append("|---|---|---|")
     for unknown in UNKNOWN:
         published = f"[{unknown.published}]({unknown.source})"
