@@ -22,7 +22,7 @@ SMALL = parse(
     "--types\ttext\tmany=+\tchoices=fp8 int8\tdeprecated=\n"
     "ENGINE_HOST\n",
 )
-SIZE, CACHE, OVERRIDES, TYPES = SMALL.flags()
+SIZE, CACHE, OVERRIDES, _ = SMALL.flags()
 
 
 def test_lines_of_a_catalog() -> None:

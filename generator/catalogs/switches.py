@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from generator.records import record
 
-ROUTEROS = "RouterOS"
 # The first release with lossless queues for RoCE, and the first that maps DSCP by itself
 # (MikroTik, "Quality of Service").
 LOSSLESS, OWN_MAP = "7.17", "7.23"

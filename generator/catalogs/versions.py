@@ -65,11 +65,6 @@ def version(text: str) -> Version:
     )
 
 
-def is_version(text: str) -> bool:
-    """Whether a text is a version as PEP 440 has them."""
-    return _is_plain(text) or re.fullmatch(_PEP_440, text) is not None
-
-
 def release(text: str) -> Release:
     """The release that a version belongs to, or leads up to: (0, 33) for `0.33.0rc1+own`."""
     return version(text).release

@@ -70,13 +70,6 @@ def pair_text() -> str:
     return text.replace("{cables}", cables)
 
 
-def exchanged(text: str) -> str:
-    """A ring of four whose ranks don't follow the cables."""
-    return (
-        text.replace("spark2:p", "spark9:p").replace("spark3:p", "spark2:p").replace("9:p", "3:p")
-    )
-
-
 RING = ring_text(4)
 CASES = (
     Case("pair", pair_text(), True, (*COLLECTIVES, "all-to-all")),
