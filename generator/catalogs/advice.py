@@ -14,7 +14,7 @@ _KEYS = (
     "max-model-len",
 )
 _FILES = (".jinja", ".py", ".json")
-TOOL_CHOICE = "enable-auto-tool-choice"
+TOOL_CHOICE, TOOL_PARSER = "enable-auto-tool-choice", "tool-call-parser"
 
 
 def advised_flags(architecture: Architecture, engine: str, version: str) -> Mapping[str, Any]:
@@ -34,7 +34,7 @@ def advised_parsers(architecture: Architecture, engine: str) -> Mapping[str, Any
     if not ENGINE_TRAITS[engine].names_parsers:
         return flags
     if architecture.tool_call_parser:
-        flags |= {TOOL_CHOICE: True, "tool-call-parser": architecture.tool_call_parser}
+        flags |= {TOOL_CHOICE: True, TOOL_PARSER: architecture.tool_call_parser}
     if architecture.reasoning_parser:
         flags["reasoning-parser"] = architecture.reasoning_parser
     return flags

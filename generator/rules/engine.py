@@ -8,7 +8,6 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import versions
 from generator.catalogs.versions import release, version
 from generator.diagnostics import (
-    Add,
     KeyPath,
     Proposal,
     Related,
@@ -24,7 +23,7 @@ from generator.diagnostics import (
     slips,
 )
 from generator.engines import ENGINES
-from generator.models.architecture import known_checkpoint, shape
+from generator.models.architecture import shape
 from generator.rules import splits
 from generator.rules.images import with_added
 from generator.rules.listening import PortsOfNodes, has_ray_workers, ports_of_engine
@@ -414,94 +413,3 @@ def _dot_that_is_gone(engine: DeclaredEngine) -> Iterator[Fault]:
 
 def _major(version: str) -> int:
     return next(iter(release(version)), 0)
-
-
-@rule("SG620", unless="SG631 SG632 SG633 SG634")
-def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """Automatic tool choice comes with the parser for the model's tool calls.
-
-    Without one, vLLM exits with a TypeError before it serves.
-
-    Source: vLLM, vllm/entrypoints/openai/cli_args.py, `validate_parsed_serve_args`.
-
-    Bad:
-        engine:
-          args:
-            enable-auto-tool-choice: true
-
-    Good:
-        engine:
-          args:
-            enable-auto-tool-choice: true
-            tool-call-parser: openai
-    """
-    flags = _flags(engine)
-    if engine.args.get(flags.get(_TOOL_CHOICE, "")) is True and _TOOL_PARSER not in flags:
-        known = known_checkpoint(model)
-        parser = known.architecture.tool_call_parser if known else None
-        yield Fault(
-            f"'{flags[_TOOL_CHOICE]}' without '{_TOOL_PARSER}': vLLM does not start",
-            ("engine", "args", flags[_TOOL_CHOICE]),
-            f"write '{_TOOL_PARSER}: {parser or 'PARSER'}' beside it"
-            + ("" if parser else ", the one that the model's card names"),
-            at_key=True,
-            proposals=((Add(_args(_TOOL_PARSER), parser, after=flags[_TOOL_CHOICE]),),)
-            if parser
-            else (),
-        )
-
-
-@rule("SG621", unless="SG631 SG632 SG633 SG634")
-def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A tool call parser comes with automatic tool choice.
-
-    Without it, vLLM answers every request that leaves the choice of a tool to the model with error
-    400: "auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set.
-
-    Source: vLLM, vllm/entrypoints/openai, chat completions.
-
-    Bad:
-        engine:
-          args:
-            tool-call-parser: openai
-
-    Good:
-        engine:
-          args:
-            enable-auto-tool-choice: true
-            tool-call-parser: openai
-    """
-    flags = _flags(engine)
-    chosen = engine.args.get(flags.get(_TOOL_CHOICE, ""), False)
-    # Any other value is wrong in itself; SG639 reports it.
-    if _TOOL_PARSER in flags and chosen is False:
-        yield Fault(
-            f"'{flags[_TOOL_PARSER]}' without '{_TOOL_CHOICE}': vLLM refuses requests with tools",
-            ("engine", "args", flags[_TOOL_PARSER]),
-            f"write '{_TOOL_CHOICE}: true' beside it",
-            at_key=True,
-            proposals=((_chosen(flags),),),
-        )
-
-
-def _chosen(flags: Mapping[str, str]) -> Add | Replace:
-    if _TOOL_CHOICE in flags:
-        return Replace(_args(flags[_TOOL_CHOICE]), True)
-    return Add(_args(_TOOL_CHOICE), True, after=flags[_TOOL_PARSER])
-
-
-def _args(name: str) -> KeyPath:
-    return ("engine", "args", name)
-
-
-_TOOL_CHOICE = "enable-auto-tool-choice"
-_TOOL_PARSER = "tool-call-parser"
-
-
-def _flags(engine: DeclaredEngine) -> dict[str, str]:
-    """The flags as written, by name, of an engine that has a flag for tool choice.
-
-    '_' is the same as '-'.
-    """
-    known = engine.args if ENGINE_TRAITS[engine.name].choice_flag else ()
-    return {name.replace("_", "-"): name for name in known}

@@ -1,11 +1,15 @@
 """Rules about vLLM's settings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
 from generator.catalogs.engines.vllm import NAME
+from generator.diagnostics import Add, KeyPath, Replace
 from generator.engines.startup import Verdict
+from generator.models.architecture import known_checkpoint
 from generator.rules.registry import Fault, rule
 from generator.rules.startup import FIRST, SAID, certain
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 
 @rule("SG670", unless=FIRST, suppressed_by=SAID, engine=NAME)
@@ -29,3 +33,86 @@ def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
             enable-chunked-prefill: true
     """
     yield from certain(verdicts)
+
+
+@rule("SG620", unless="SG631 SG632 SG633 SG634", engine=NAME)
+def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+    """Automatic tool choice comes with the parser for the model's tool calls.
+
+    Without one, vLLM exits with a TypeError before it serves.
+
+    Source: vLLM, vllm/entrypoints/openai/cli_args.py, `validate_parsed_serve_args`.
+
+    Bad:
+        engine:
+          args:
+            enable-auto-tool-choice: true
+
+    Good:
+        engine:
+          args:
+            enable-auto-tool-choice: true
+            tool-call-parser: openai
+    """
+    flags = _flags(engine)
+    if engine.args.get(flags.get(TOOL_CHOICE, "")) is True and TOOL_PARSER not in flags:
+        known = known_checkpoint(model)
+        parser = known.architecture.tool_call_parser if known else None
+        yield Fault(
+            f"'{flags[TOOL_CHOICE]}' without '{TOOL_PARSER}': vLLM does not start",
+            ("engine", "args", flags[TOOL_CHOICE]),
+            f"write '{TOOL_PARSER}: {parser or 'PARSER'}' beside it"
+            + ("" if parser else ", the one that the model's card names"),
+            at_key=True,
+            proposals=((Add(_args(TOOL_PARSER), parser, after=flags[TOOL_CHOICE]),),)
+            if parser
+            else (),
+        )
+
+
+@rule("SG621", unless="SG631 SG632 SG633 SG634", engine=NAME)
+def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
+    """A tool call parser comes with automatic tool choice.
+
+    Without it, vLLM answers every request that leaves the choice of a tool to the model with error
+    400: "auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set.
+
+    Source: vLLM, vllm/entrypoints/openai, chat completions.
+
+    Bad:
+        engine:
+          args:
+            tool-call-parser: openai
+
+    Good:
+        engine:
+          args:
+            enable-auto-tool-choice: true
+            tool-call-parser: openai
+    """
+    flags = _flags(engine)
+    chosen = engine.args.get(flags.get(TOOL_CHOICE, ""), False)
+    # Any other value is wrong in itself; SG639 reports it.
+    if TOOL_PARSER in flags and chosen is False:
+        yield Fault(
+            f"'{flags[TOOL_PARSER]}' without '{TOOL_CHOICE}': vLLM refuses requests with tools",
+            ("engine", "args", flags[TOOL_PARSER]),
+            f"write '{TOOL_CHOICE}: true' beside it",
+            at_key=True,
+            proposals=((_chosen(flags),),),
+        )
+
+
+def _chosen(flags: Mapping[str, str]) -> Add | Replace:
+    if TOOL_CHOICE in flags:
+        return Replace(_args(flags[TOOL_CHOICE]), True)
+    return Add(_args(TOOL_CHOICE), True, after=flags[TOOL_PARSER])
+
+
+def _args(name: str) -> KeyPath:
+    return ("engine", "args", name)
+
+
+def _flags(engine: DeclaredEngine) -> dict[str, str]:
+    """The flags as written, by name; '_' is the same as '-'."""
+    return {name.replace("_", "-"): name for name in engine.args}

@@ -194,10 +194,10 @@ class EngineTraits:
     where it is not known to matter.
 
     `runs_from_venv`: it is a Python package that needs nothing of a container. `addition` is what
-    its images lack for several nodes, as `engine.image.adds` calls it. `choice_flag` has to stand
-    beside a parser of tools. `drafts_flag` takes the settings of speculative decoding as JSON.
-    `commits` are what git calls the versions of one that is built from its source.
-    `logs_memory` are the arguments without which its log says nothing of its memory.
+    its images lack for several nodes, as `engine.image.adds` calls it. `drafts_flag` takes the
+    settings of speculative decoding as JSON. `commits` are what git calls the versions of one that
+    is built from its source. `logs_memory` are the arguments without which its log says nothing of
+    its memory.
 
     `reads_modelopt`: it reads a checkpoint's kind of quantization by ModelOpt, whatever it is told.
 
@@ -252,7 +252,6 @@ class EngineTraits:
     eagle3_over_stages: Release | None = None
     runs_from_venv: bool = False
     addition: str = ""
-    choice_flag: str = ""
     drafts_flag: str = ""
     reads_modelopt: bool = False
     commits: Mapping[str, str] | None = None

@@ -32,7 +32,6 @@ TRAITS = EngineTraits(
     eagle3_over_stages=(0, 30),
     runs_from_venv=True,
     addition="ray",
-    choice_flag="enable-auto-tool-choice",
     drafts_flag="speculative-config",
     reads_modelopt=True,
     drafts_over_stages=(
