@@ -5,9 +5,15 @@ Each function creates a check for a `Condition` of generator/engines/startup.py.
 
 from collections.abc import Callable, Collection
 
-from generator.engines.startup import Refusal, Start
+from generator.engines.startup import METHOD, Refusal, Start
 
 Check = Callable[[Start], Refusal | None]
+
+# Kinds of models known to have no prediction layers.
+NOT_PREDICTING = (
+    *("llama", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gpt_oss", "mistral", "mistral3"),
+    *("mixtral", "minimax_m2", "gemma2", "gemma3"),
+)
 
 
 def needs(name: str, other: str, example: str = "true") -> Check:
@@ -99,3 +105,14 @@ def none_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str
         return start.refuse(name, f"{word} {why}", remedy, *keys) if word in words else None
 
     return check
+
+
+def without_prediction(start: Start) -> Refusal | None:
+    """Drafts by prediction layers need a model that has some."""
+    if start.method == "mtp" and start.model_type in NOT_PREDICTING:
+        return Refusal(
+            "the model has no layers that predict tokens, which 'mtp' drafts with",
+            METHOD,
+            "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
+        )
+    return None

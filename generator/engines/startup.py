@@ -20,6 +20,8 @@ from generator.models.architecture import Shape, known_checkpoint, shape
 from generator.records import record
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
 
+SPECULATIVE: KeyPath = ("model", "speculative")
+METHOD: KeyPath = (*SPECULATIVE, "method")
 _NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?)([kKmM]?)")
 _POWERS = {"": 1, "k": 1000, "m": 1000**2, "K": 1024, "M": 1024**2}
 
@@ -105,6 +107,15 @@ class Start:
     def batch(self) -> BatchDefaults:
         """The engine's default batch sizes."""
         return ENGINE_TRAITS[self.engine.name].batch(self.engine.version)
+
+    @property
+    def sequences(self) -> int:
+        """The most sequences at once, as requested or by default."""
+        return self.model.max_sequences or self.batch.sequences
+
+    def draft_setting(self, key: str) -> Any:
+        """A setting of speculative decoding, None if it is not given."""
+        return self.model.speculative.config.get(key) if self.model.speculative else None
 
     @property
     def is_stock(self) -> bool:

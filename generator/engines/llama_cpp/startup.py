@@ -5,9 +5,9 @@ from collections.abc import Collection
 
 from generator.catalogs.flag_files import catalog
 from generator.engines.conditions import within
-from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.engines.startup import METHOD, Condition, Effect, Refusal, Start
 
-_CACHE, _METHOD = ("model", "kv_cache_dtype"), ("model", "speculative", "method")
+_CACHE = ("model", "kv_cache_dtype")
 _WIDE = ("", "auto", "f32", "f16", "bf16")
 _BLOCK = 32
 _MOST_SLOTS, _MOST_DEVICES = 256, 16
@@ -228,7 +228,7 @@ def _without_prediction(start: Start) -> Refusal | None:
     ):
         return Refusal(
             "the model has no layers that predict tokens, which 'mtp' drafts with",
-            _METHOD,
+            METHOD,
             "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
         )
     return None

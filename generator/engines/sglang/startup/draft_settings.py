@@ -3,9 +3,8 @@
 from typing import Any
 
 from generator.diagnostics import KeyPath
-from generator.engines.startup import Condition, Refusal, Start
+from generator.engines.startup import SPECULATIVE, Condition, Refusal, Start
 
-_SPECULATIVE = ("model", "speculative")
 _PREFIX = "speculative-"
 
 # Backends that verify a tree of drafts with several tokens per page.
@@ -17,7 +16,7 @@ def _setting(start: Start, name: str) -> tuple[Any, KeyPath]:
     drafts = start.model.speculative
     for key, value in drafts.config.items() if drafts else ():
         if key.replace("_", "-").removeprefix(_PREFIX) == name.removeprefix(_PREFIX):
-            return value, (*_SPECULATIVE, "config", key)
+            return value, (*SPECULATIVE, "config", key)
     return None, ()
 
 
@@ -37,7 +36,7 @@ def _branches_of_pages(start: Start) -> Refusal | None:
         return None
     return Refusal(
         said,
-        (*_SPECULATIVE, "topk"),
+        (*SPECULATIVE, "topk"),
         "write 1, or 'attention-backend: flashinfer' under engine.args",
     )
 

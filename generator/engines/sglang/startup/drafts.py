@@ -1,29 +1,14 @@
 """Speculative decoding in SGLang, and what it can't be combined with."""
 
-from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.engines.conditions import without_prediction
+from generator.engines.startup import METHOD, Condition, Effect, Refusal, Start
 
-_METHOD = ("model", "speculative", "method")
 _EAGLE = ("eagle", "eagle3", "mtp")
-# Kinds of models known to have no prediction layers.
-_NOT_PREDICTING = (
-    *("llama", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gpt_oss", "mistral", "mistral3"),
-    *("mixtral", "minimax_m2", "gemma2", "gemma3"),
-)
-
-
-def _without_prediction(start: Start) -> Refusal | None:
-    if start.method == "mtp" and start.model_type in _NOT_PREDICTING:
-        return Refusal(
-            "the model has no layers that predict tokens, which 'mtp' drafts with",
-            _METHOD,
-            "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
-        )
-    return None
 
 
 def _own_drafts(start: Start) -> Refusal | None:
     if start.model_type == "deepseek_v4" and start.method in ("eagle3", "draft"):
-        return Refusal("the model drafts by its own layers alone", _METHOD, "write 'method: mtp'")
+        return Refusal("the model drafts by its own layers alone", METHOD, "write 'method: mtp'")
     return None
 
 
@@ -129,7 +114,7 @@ def _draft_with_adapters(start: Start) -> Refusal | None:
 _SPECULATIVE = "sglang/srt/arg_groups/speculative_hook.py"
 
 CONDITIONS = (
-    Condition(_without_prediction, f"{_SPECULATIVE}:1115"),
+    Condition(without_prediction, f"{_SPECULATIVE}:1115"),
     Condition(_own_drafts, "sglang/srt/arg_groups/deepseek_v4_hook.py:149", (0, 5, 16)),
     Condition(_draft_with_attention_data, f"{_SPECULATIVE}:1082"),
     Condition(_draft_with_mixed_chunks, "sglang/srt/arg_groups/validation_hook.py:230", (0, 5, 19)),

@@ -1,29 +1,23 @@
 """Keys of TensorRT-LLM's `speculative_config`, checked against each other and the method."""
 
-from typing import Any
-
 from generator.engines.startup import Condition, Refusal, Start
 
 _PATH = ("model", "speculative", "config")
 _CONFIG = "config"
 
 
-def _value(start: Start, key: str) -> Any:
-    return start.model.speculative.config.get(key) if start.model.speculative else None
-
-
 def _dynamic_tree(start: Start) -> Refusal | None:
     key = "use_dynamic_tree"
-    if _value(start, key) is not True:
+    if start.draft_setting(key) is not True:
         return None
-    if _value(start, "eagle_choices") is not None:
+    if start.draft_setting("eagle_choices") is not None:
         return Refusal(
             f"'eagle_choices' is a tree that stands still, and '{key}' one that moves",
             (*_PATH, "eagle_choices"),
             "keep one of the two",
         )
     needed = ("dynamic_tree_max_topK", "max_total_draft_tokens")
-    missing = next((name for name in needed if _value(start, name) is None), "")
+    missing = next((name for name in needed if start.draft_setting(name) is None), "")
     if missing:
         return Refusal(f"'{key}' needs '{missing}'", (*_PATH, key), f"write '{missing}' beside it")
     return None
@@ -31,7 +25,7 @@ def _dynamic_tree(start: Start) -> Refusal | None:
 
 def _length_of_matches(start: Start) -> Refusal | None:
     key = "max_matching_ngram_size"
-    size = _value(start, key)
+    size = start.draft_setting(key)
     if start.method == "ngram" and isinstance(size, int) and size <= 0:
         return Refusal("what is looked up has 1 word at least", (*_PATH, key), "write 2")
     return None
@@ -39,7 +33,7 @@ def _length_of_matches(start: Start) -> Refusal | None:
 
 def _no_length_of_matches(start: Start) -> Refusal | None:
     key = "max_matching_ngram_size"
-    if start.method == "ngram" and _value(start, key) is None:
+    if start.method == "ngram" and start.draft_setting(key) is None:
         return Refusal(
             f"'ngram' of TensorRT-LLM {start.engine.version} needs '{key}', which is 0 otherwise",
             ("model", "speculative"),
@@ -50,7 +44,7 @@ def _no_length_of_matches(start: Start) -> Refusal | None:
 
 def _schedule(start: Start) -> Refusal | None:
     key, drafted = "draft_len_schedule", start.drafted
-    lengths = _value(start, key)
+    lengths = start.draft_setting(key)
     if not isinstance(lengths, dict) or not drafted:
         return None
     by_batch = {str(batch): length for batch, length in lengths.items()}
@@ -72,7 +66,7 @@ def _schedule(start: Start) -> Refusal | None:
 
 def _acceptance(start: Start) -> Refusal | None:
     for key in ("acceptance_window", "acceptance_length_threshold"):
-        number = _value(start, key)
+        number = start.draft_setting(key)
         if isinstance(number, int | float) and number < 0:
             return Refusal(f"'{key}' is 0 at least", (*_PATH, key), "take it out")
     return None

@@ -1,32 +1,16 @@
 """How TensorRT-LLM handles a model: its stages, its ranks, its drafts."""
 
 from generator import catalogs
-from generator.engines.startup import Condition, Effect, Refusal, Start
-
-_METHOD = ("model", "speculative", "method")
-# Kinds of models known to have no prediction layers.
-_NOT_PREDICTING = (
-    *("llama", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gpt_oss", "mistral", "mistral3"),
-    *("mixtral", "minimax_m2", "gemma2", "gemma3"),
-)
-
-
-def _without_prediction(start: Start) -> Refusal | None:
-    if start.method == "mtp" and start.model_type in _NOT_PREDICTING:
-        return Refusal(
-            "the model has no layers that predict tokens, which 'mtp' drafts with",
-            _METHOD,
-            "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
-        )
-    return None
+from generator.engines.conditions import NOT_PREDICTING, without_prediction
+from generator.engines.startup import METHOD, Condition, Effect, Refusal, Start
 
 
 def _prediction_with_windows(start: Start) -> Refusal | None:
     windows = start.known.sliding_layers if start.known else 0
-    if start.method == "mtp" and windows and start.model_type not in _NOT_PREDICTING:
+    if start.method == "mtp" and windows and start.model_type not in NOT_PREDICTING:
         return Refusal(
             "'mtp' does not go with layers of a sliding window, which the model has",
-            _METHOD,
+            METHOD,
             "take 'speculative' out",
         )
     return None
@@ -113,7 +97,7 @@ def _vocabulary_of_the_draft(start: Start) -> Refusal | None:
 _EXECUTOR = "tensorrt_llm/_torch/pyexecutor"
 
 CONDITIONS = (
-    Condition(_without_prediction, "tensorrt_llm/_torch/speculative"),
+    Condition(without_prediction, "tensorrt_llm/_torch/speculative"),
     Condition(_prediction_with_windows, f"{_EXECUTOR}/_util.py, validate_feature_combination"),
     Condition(_layers_of_stages, "tensorrt_llm/mapping.py, pp_layers"),
     Condition(_experts_of_ranks, "tensorrt_llm/mapping.py"),

@@ -1,13 +1,9 @@
 """Keys of vLLM's `speculative-config`: what they require and what they exclude."""
 
-from typing import Any
-
 from generator.catalogs.versions import release
 from generator.engines.conditions import Check
-from generator.engines.startup import Condition, Refusal, Start
+from generator.engines.startup import METHOD, SPECULATIVE, Condition, Refusal, Start
 
-_SPECULATIVE = ("model", "speculative")
-_METHOD = (*_SPECULATIVE, "method")
 _SECOND = "VLLM_USE_V2_MODEL_RUNNER"
 
 # Ways to accept drafts, by the first release that has these names.
@@ -28,16 +24,12 @@ _WITHOUT_A_MODEL = ("ngram", "ngram_gpu", "suffix", "custom_class", "extract_hid
 _BLOCKS = ("dflash", "dspark")
 
 
-def _value(start: Start, key: str) -> Any:
-    return start.model.speculative.config.get(key) if start.model.speculative else None
-
-
 def _refuse(key: str, message: str, remedy: str = "take it out") -> Refusal:
-    return Refusal(message, (*_SPECULATIVE, "config", key), remedy)
+    return Refusal(message, (*SPECULATIVE, "config", key), remedy)
 
 
 def _draft_in_parts(start: Start) -> Refusal | None:
-    size, tensor = _value(start, "draft_tensor_parallel_size"), start.sizes.tensor
+    size, tensor = start.draft_setting("draft_tensor_parallel_size"), start.sizes.tensor
     if start.method == "draft" and isinstance(size, int) and size != tensor:
         return _refuse(
             "draft_tensor_parallel_size",
@@ -48,16 +40,16 @@ def _draft_in_parts(start: Start) -> Refusal | None:
 
 def _padded_drafts(start: Start) -> Refusal | None:
     key = "disable_padded_drafter_batch"
-    if _value(start, key) is not True:
+    if start.draft_setting(key) is not True:
         return None
-    if start.method == "draft" or _value(start, "parallel_drafting") is True:
+    if start.method == "draft" or start.draft_setting("parallel_drafting") is True:
         return _refuse(key, f"'{key}' does not go with draft models and parallel drafts")
     return None
 
 
 def _padded_drafts_in_step(start: Start) -> Refusal | None:
     key = "disable_padded_drafter_batch"
-    if _value(start, key) is True and start.is_on("async-scheduling"):
+    if start.draft_setting(key) is True and start.is_on("async-scheduling"):
         return _refuse(key, f"'{key}' does not go with 'async-scheduling'")
     return None
 
@@ -87,18 +79,21 @@ def _drafts_in_step(start: Start) -> Refusal | None:
 
 def _other_vocabulary(start: Start) -> Refusal | None:
     key = "use_heterogeneous_vocab"
-    if _value(start, key) is not True:
+    if start.draft_setting(key) is not True:
         return None
     if start.method != "draft":
         return _refuse(key, f"'{key}' is for draft models, and drafts are by '{start.method}'")
-    if _value(start, "draft_sample_method") not in (None, "greedy"):
+    if start.draft_setting("draft_sample_method") not in (None, "greedy"):
         return _refuse("draft_sample_method", f"'{key}' samples drafts greedily", "write greedy")
     return None
 
 
 def _reduced_samples_of_another_vocabulary(start: Start) -> Refusal | None:
     key = "use_heterogeneous_vocab"
-    if _value(start, key) is True and _value(start, "use_local_argmax_reduction") is True:
+    if (
+        start.draft_setting(key) is True
+        and start.draft_setting("use_local_argmax_reduction") is True
+    ):
         return _refuse(
             "use_local_argmax_reduction", f"'use_local_argmax_reduction' does not go with '{key}'"
         )
@@ -109,7 +104,7 @@ def _suffixes_of_a_package(start: Start) -> Refusal | None:
     if start.method == "suffix" and start.is_stock:
         return Refusal(
             "drafts by 'suffix' need the package arctic-inference, which the image lacks",
-            _METHOD,
+            METHOD,
             "build an image with it, or take ngram",
         )
     return None
@@ -120,14 +115,14 @@ def _class_without_a_name(start: Start) -> Refusal | None:
     if drafts and start.method == "custom_class" and not drafts.source:
         return Refusal(
             "'custom_class' needs the class that makes the drafts",
-            _METHOD,
+            METHOD,
             "write its dotted path as 'source', or take 'speculative' out",
         )
     return None
 
 
 def _longer_drafts(start: Start) -> Refusal | None:
-    said, context = str(_value(start, "max_model_len")), start.model.context_length
+    said, context = str(start.draft_setting("max_model_len")), start.model.context_length
     context = context or (start.known.max_context if start.known else None)
     if start.method in _WITHOUT_A_MODEL or not said.isdecimal():
         return None
@@ -145,7 +140,7 @@ def _not_of_the_first_runner(start: Start) -> Refusal | None:
     if start.variable(_SECOND) is not False:
         return None
     keys = ("enable_adaptive_verification", "draft_lm_head_quantization", "xpress_topc")
-    found = next((f"'{key}'" for key in keys if _value(start, key)), "")
+    found = next((f"'{key}'" for key in keys if start.draft_setting(key)), "")
     if start.method == "dspark" or found:
         return start.refuse_variable(
             _SECOND,
@@ -158,7 +153,7 @@ def _not_of_the_first_runner(start: Start) -> Refusal | None:
 def _not_of_the_second_runner(start: Start) -> Refusal | None:
     if start.variable(_SECOND) is not True:
         return None
-    in_parallel = _value(start, "parallel_drafting") is True
+    in_parallel = start.draft_setting("parallel_drafting") is True
     found = "'parallel_drafting'" if in_parallel and start.method in ("eagle", "eagle3") else ""
     if start.method in ("suffix", "custom_class"):
         found = f"drafts by {start.method}"
@@ -167,7 +162,7 @@ def _not_of_the_second_runner(start: Start) -> Refusal | None:
 
 def _other_vocabulary_of_the_second(start: Start) -> Refusal | None:
     key = "use_heterogeneous_vocab"
-    if start.variable(_SECOND) is not True or _value(start, key) is not True:
+    if start.variable(_SECOND) is not True or start.draft_setting(key) is not True:
         return None
     return _missing_in_the_second(start, f"'{key}'")
 
@@ -184,7 +179,7 @@ def _of_another_method(key: str, *methods: str) -> Check:
     """A key belongs to some methods only."""
 
     def check(start: Start) -> Refusal | None:
-        if _value(start, key) in (None, False) or start.method in methods:
+        if start.draft_setting(key) in (None, False) or start.method in methods:
             return None
         return _refuse(key, f"drafts by '{start.method}' have no '{key}'")
 
@@ -194,7 +189,7 @@ def _of_another_method(key: str, *methods: str) -> Check:
 def _one_hidden_state(start: Start) -> Refusal | None:
     if start.method == "extract_hidden_states" and start.drafted not in (0, 1):
         return Refusal(
-            "'extract_hidden_states' drafts one token", (*_SPECULATIVE, "tokens"), "write 1"
+            "'extract_hidden_states' drafts one token", (*SPECULATIVE, "tokens"), "write 1"
         )
     return None
 
@@ -202,11 +197,11 @@ def _one_hidden_state(start: Start) -> Refusal | None:
 def _hidden_states(start: Start) -> Refusal | None:
     if start.method != "extract_hidden_states":
         return None
-    if _value(start, "draft_sample_method") not in (None, "greedy"):
+    if start.draft_setting("draft_sample_method") not in (None, "greedy"):
         return _refuse(
             "draft_sample_method", "'extract_hidden_states' samples greedily", "write greedy"
         )
-    if _value(start, "disable_padded_drafter_batch") is True:
+    if start.draft_setting("disable_padded_drafter_batch") is True:
         key = "disable_padded_drafter_batch"
         return _refuse(key, f"'{key}' does not go with 'extract_hidden_states'")
     return None
@@ -214,14 +209,17 @@ def _hidden_states(start: Start) -> Refusal | None:
 
 def _reduced_samples(start: Start) -> Refusal | None:
     key = "use_local_argmax_reduction"
-    if _value(start, key) is True and _value(start, "draft_sample_method") == "probabilistic":
+    if (
+        start.draft_setting(key) is True
+        and start.draft_setting("draft_sample_method") == "probabilistic"
+    ):
         return _refuse(key, f"'{key}' is for drafts that are sampled greedily")
     return None
 
 
 def _acceptance(start: Start) -> Refusal | None:
     key, text = "rejection_sample_method", start.engine.version
-    word = _value(start, key)
+    word = start.draft_setting(key)
     words = [words for since, words in _ACCEPTED if since <= release(text)][-1]
     if word is None or word in words:
         return None
@@ -229,11 +227,11 @@ def _acceptance(start: Start) -> Refusal | None:
 
 
 def _accepted_on_the_fly(start: Start) -> Refusal | None:
-    if _value(start, "rejection_sample_method") != "fly" or not start.drafted:
+    if start.draft_setting("rejection_sample_method") != "fly" or not start.drafted:
         return None
     if start.drafted < 2:
-        return Refusal("'fly' needs two drafted tokens", (*_SPECULATIVE, "tokens"), "write 2")
-    window = _value(start, "fly_window_size")
+        return Refusal("'fly' needs two drafted tokens", (*SPECULATIVE, "tokens"), "write 2")
+    window = start.draft_setting("fly_window_size")
     if isinstance(window, int) and window >= start.drafted:
         return _refuse(
             "fly_window_size",
@@ -245,8 +243,8 @@ def _accepted_on_the_fly(start: Start) -> Refusal | None:
 
 def _synthetic_acceptance(start: Start) -> Refusal | None:
     keys = ("synthetic_acceptance_rates", "synthetic_acceptance_length")
-    given = [key for key in keys if _value(start, key) is not None]
-    if _value(start, "rejection_sample_method") != "synthetic" or len(given) == 1:
+    given = [key for key in keys if start.draft_setting(key) is not None]
+    if start.draft_setting("rejection_sample_method") != "synthetic" or len(given) == 1:
         return None
     return _refuse(
         "rejection_sample_method",
@@ -257,7 +255,7 @@ def _synthetic_acceptance(start: Start) -> Refusal | None:
 
 def _synthetic_length(start: Start) -> Refusal | None:
     key, most = "synthetic_acceptance_length", start.drafted + 1
-    length = _value(start, key)
+    length = start.draft_setting(key)
     if isinstance(length, int | float) and start.drafted and not 1 <= length <= most:
         return _refuse(
             key, f"{start.drafted} drafted tokens are taken by 1 to {most}", f"write 1 to {most}"
@@ -269,7 +267,7 @@ def _adaptive_verification(start: Start) -> Refusal | None:
     key = "enable_adaptive_verification"
     found = "adapters" if start.is_on("enable-lora") else ""
     found = found or ("pipeline stages" if start.sizes.pipeline > 1 else "")
-    if _value(start, key) is True and found:
+    if start.draft_setting(key) is True and found:
         return _refuse(key, f"'{key}' does not go with {found}")
     return None
 
@@ -278,7 +276,7 @@ def _verification_without_graphs(start: Start) -> Refusal | None:
     key = "enable_adaptive_verification"
     mode = start.word("compilation-config", "cudagraph_mode").upper()
     is_partial = start.is_on("enforce-eager") or mode in ("NONE", "PIECEWISE")
-    if _value(start, key) is True and is_partial:
+    if start.draft_setting(key) is True and is_partial:
         return _refuse(key, f"'{key}' does not go with anything but full CUDA graphs")
     return None
 
@@ -286,7 +284,7 @@ def _verification_without_graphs(start: Start) -> Refusal | None:
 def _blocks_with_b12x(start: Start) -> Refusal | None:
     if start.method not in _BLOCKS:
         return None
-    if str(_value(start, "attention_backend")).upper() == "B12X":
+    if str(start.draft_setting("attention_backend")).upper() == "B12X":
         return _refuse("attention_backend", f"B12X has no attention for drafts by '{start.method}'")
     return None
 

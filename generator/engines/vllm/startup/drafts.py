@@ -1,11 +1,8 @@
 """Speculative decoding in vLLM: which methods a model supports, and what they exclude."""
 
 from generator import catalogs
-from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.engines.startup import METHOD, SPECULATIVE, Condition, Effect, Refusal, Start
 from generator.engines.vllm.startup.kinds import lacks_eagle3
-
-_SPECULATIVE = ("model", "speculative")
-_METHOD = (*_SPECULATIVE, "method")
 
 # Parts of the names of kinds that 0.19 to 0.21 accept for EAGLE-3.
 _WITH_EAGLE3 = (
@@ -18,7 +15,7 @@ def _other_prediction(start: Start) -> Refusal | None:
     if start.method == "mtp" and start.model_type == "deepseek_v41":
         return Refusal(
             "the model's own drafts are of the method 'dspark', not 'mtp'",
-            _METHOD,
+            METHOD,
             "take 'speculative' out",
         )
     return None
@@ -30,7 +27,7 @@ def _eagle_of_another_kind(start: Start) -> Refusal | None:
     if start.method == "eagle3" and kind and not listed and lacks_eagle3(start) is not True:
         return Refusal(
             f"vLLM {start.engine.version} has no EAGLE-3 for models of the kind {kind}",
-            _METHOD,
+            METHOD,
             "take vLLM 0.22 or later, or take 'speculative' out",
         )
     return None
@@ -41,7 +38,7 @@ def _draft_over_stages(start: Start) -> Refusal | None:
         return Refusal(
             "a draft model does not run over pipeline stages: the last stage loads it, and it "
             "waits for the others",
-            _METHOD,
+            METHOD,
             "split the model by 'tensor' alone, or take 'speculative' out",
         )
     return None
@@ -56,7 +53,7 @@ def _vocabulary_of_the_draft(start: Start) -> Refusal | None:
     if start.method == "draft" and shares and own and other and own != other:
         return Refusal(
             f"the draft model has a vocabulary of {other} words, and the model one of {own}",
-            (*_SPECULATIVE, "source"),
+            (*SPECULATIVE, "source"),
             "choose a smaller model of the same family",
         )
     return None
@@ -111,13 +108,13 @@ def _graphs_of_drafts_in_the_first(start: Start) -> Refusal | None:
 
 def _too_few_tokens_for_adapters(start: Start) -> Refusal | None:
     tokens = _step(start)
-    sequences = _sequences(start)
+    sequences = start.sequences
     wanted = sequences * (start.drafted + 1)
     if start.drafted and start.is_on("enable-lora") and tokens < wanted:
         return Refusal(
             f"with adapters {sequences} sequences of {start.drafted} drafted tokens need a step of "
             f"{wanted} tokens, and it has {tokens}",
-            _SPECULATIVE,
+            SPECULATIVE,
             f"write 'max-num-batched-tokens: {wanted}' under engine.args, or fewer 'max_sequences'",
         )
     return None
@@ -146,10 +143,6 @@ def _counted_without_drafts(start: Start) -> Refusal | None:
 
 def _step(start: Start) -> int:
     return start.count("max-num-batched-tokens", start.batch.tokens)
-
-
-def _sequences(start: Start) -> int:
-    return start.model.max_sequences or start.batch.sequences
 
 
 _SPECULATION = "vllm/config/speculative.py"

@@ -9,11 +9,10 @@ from functools import cache, wraps
 
 from generator.catalogs.versions import Release, release
 from generator.engines.conditions import Check
-from generator.engines.startup import Condition, Effect, Refusal, Start
+from generator.engines.startup import METHOD, Condition, Effect, Refusal, Start
 from generator.records import record
 from generator.resources import SCHEMAS
 
-_METHOD = ("model", "speculative", "method")
 # The first release whose classes were not read.
 _UNREAD = (0, 34)
 _NEVER: Release = (10**6,)
@@ -93,10 +92,10 @@ def _without_prediction(start: Start) -> Refusal | None:
         return None
     if known.prediction != _NEVER:
         said = f"{_title(start)} does not load the model's layers that predict tokens"
-        return Refusal(said, _METHOD, _later(start, known.prediction))
+        return Refusal(said, METHOD, _later(start, known.prediction))
     return Refusal(
         "the model has no layers that predict tokens, which 'mtp' drafts with",
-        _METHOD,
+        METHOD,
         "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
     )
 
@@ -109,7 +108,7 @@ def _without_eagle3(start: Start) -> Refusal | None:
     other = " 'mtp'" if known.prediction <= _version(start) else " 'draft'"
     return Refusal(
         f"{_title(start)} has no EAGLE-3 for models of the kind {start.model_type}",
-        _METHOD,
+        METHOD,
         f"{later} write 'method:{other}', or take 'speculative' out".strip(),
     )
 
@@ -122,7 +121,7 @@ def _eagle3_over_stages(start: Start) -> Refusal | None:
         return None
     return Refusal(
         f"vLLM does not run EAGLE-3 over {stages} pipeline stages for models of this kind",
-        _METHOD,
+        METHOD,
         "split the model by 'tensor' alone, or take 'speculative' out",
     )
 

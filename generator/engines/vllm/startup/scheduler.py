@@ -36,11 +36,11 @@ def _step_below_sequences(start: Start) -> Refusal | None:
 
 def _active_above_all(start: Start) -> Refusal | None:
     active = start.number("max-num-active-seqs")
-    if active is not None and active > _sequences(start):
+    if active is not None and active > start.sequences:
         return start.refuse(
             "max-num-active-seqs",
-            f"{active:.0f} active sequences of {_sequences(start)} in all",
-            f"write {_sequences(start)} or less",
+            f"{active:.0f} active sequences of {start.sequences} in all",
+            f"write {start.sequences} or less",
         )
     return None
 
@@ -196,10 +196,6 @@ def _compiler(start: Start) -> Refusal | None:
 
 def _is_uncompiled(start: Start) -> bool:
     return start.word("optimization-level") in ("0", "1") or start.is_on("enforce-eager")
-
-
-def _sequences(start: Start) -> int:
-    return start.model.max_sequences or start.batch.sequences
 
 
 _SCHEDULER, _VLLM, _COMPILATION = (
