@@ -4,10 +4,13 @@ A QSFP port is two PCIe x4 halves, each with an Ethernet interface and a RoCE de
 Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX-7 interfaces.
 """
 
+from collections.abc import Mapping
+
 from generator.origin import Origin
 from generator.records import record
 
 PORTS = (0, 1)
+PORT_NAMES = tuple(f"p{port}" for port in PORTS)
 HALVES = (0, 1)
 
 # Memory that CUDA sees on a 128 GB Spark, which is MemTotal of /proc/meminfo to the byte: the lower
@@ -57,3 +60,9 @@ class Half:
     def _function(self) -> str:
         domain = "p1s0" if self.half == 0 else "P2p1s0"
         return f"{domain}f{self.port}"
+
+
+# By the names of their interfaces.
+FABRIC_HALVES: Mapping[str, Half] = {
+    half.interface: half for half in (Half(port, half) for port in PORTS for half in HALVES)
+}

@@ -18,13 +18,12 @@ from generator.derive import environment
 from generator.diagnostics import KeyPath
 from generator.engines import ENGINES
 from generator.fabric.topologies import TOPOLOGIES
-from generator.hardware import HALVES, PORTS, Half
+from generator.hardware import FABRIC_HALVES, HALVES, Half
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
 from generator.sitefile.beside import Beside, nothing_beside
 
 _UNIT = "sparkgen-engine-"
-_FABRIC = {Half(p, h).interface for p in PORTS for h in HALVES}
 _INTERFACES = re.compile(
     r"(.*_SOCKET_IFNAME|UCX_NET_DEVICES|MN_IF_NAME|OMPI_MCA_btl_tcp_if_include)"
 )
@@ -340,14 +339,14 @@ def _control(
     entry = command.entry("master-addr", "dist-init-addr") if command else None
     for text in (said.get("VLLM_HOST_IP", ""), str(entry.value) if entry else ""):
         if name := addresses.get(text.partition(":")[0], ""):
-            return name, "fabric" if name in _FABRIC else "management"
+            return name, "fabric" if name in FABRIC_HALVES else "management"
     return "", ""
 
 
 def _listening(draft: Draft, head: FoundNode, command: Command | None) -> None:
     """Whether the API listens on the fabric."""
     entry = command.entry("host") if command else None
-    ours = [i for i in head.interfaces if i.name in _FABRIC and i.name != head.gateway]
+    ours = [i for i in head.interfaces if i.name in FABRIC_HALVES and i.name != head.gateway]
     own = {word.text.partition("/")[0] for one in ours for word in one.addresses}
     if entry and entry.place.text in own:
         draft.put(("engine", "bind"), "fabric", entry.place)
@@ -482,7 +481,7 @@ def _names_interfaces(text: str, cabling: Cabling) -> bool:
     parts = [part for part in text.lstrip("=").split(",") if part]
     cabled = {Half(p, h).interface for w in cabling.nodes for p, h in w.halves}
     cabled |= {Half(p, 0).interface for (_, p), _ in cabling.cables} if not cabled else set()
-    others = {i.name for w in cabling.nodes for i in w.node.interfaces if i.name not in _FABRIC}
+    others = {i.name for w in cabling.nodes for i in w.node.interfaces} - {*FABRIC_HALVES}
     known = cabled | others | {"enP7s7"} | {_device(name) for name in cabled}
     return bool(parts) and all(part.partition(":")[0] in known for part in parts)
 
@@ -506,9 +505,7 @@ def _cabled(cabling: Cabling) -> set[int]:
 
 
 def _device(interface: str) -> str:
-    return next(
-        (Half(p, h).hca for p in PORTS for h in HALVES if Half(p, h).interface == interface), ""
-    )
+    return FABRIC_HALVES[interface].hca if interface in FABRIC_HALVES else ""
 
 
 def _secrets(draft: Draft, command: Command | None) -> None:

@@ -10,12 +10,12 @@ from generator.adoption.draft import Draft
 from generator.adoption.found import FoundNode, Interface, Loss, Word
 from generator.adoption.netplan import is_address
 from generator.fabric.topologies import PAIRS, SINGLE, SWITCH, TOPOLOGIES, without_a_switch
-from generator.hardware import HALVES, PORTS, RJ45, Half
+from generator.hardware import FABRIC_HALVES, HALVES, PORTS, RJ45
 from generator.records import record
 from generator.sitefile.declaration import FIRST_HOST
 
-_HALVES = {Half(p, h).interface: (p, h) for p in PORTS for h in HALVES}
-_HCAS = {Half(p, h).hca: (p, h) for p in PORTS for h in HALVES}
+_HALVES = {name: (half.port, half.half) for name, half in FABRIC_HALVES.items()}
+_HCAS = {half.hca: (half.port, half.half) for half in FABRIC_HALVES.values()}
 _SWITCH_NAME = "switch"
 _POOL = IPv4Network("10.100.0.0/16")
 # Where nodes are managed that nobody says it of: the first of these that is nobody else's.

@@ -8,10 +8,8 @@ from generator.adoption import netplan
 from generator.adoption.found import Interface, Word
 from generator.adoption.text import Text
 from generator.records import replace
+from generator.scaffold.discovery import LINK_STATE
 
-# `rocep1s0f0 port 1 ==> enp1s0f0np0 (Up)`, with -v the state of the port too; its last line has no
-# end, so that another program's output may follow on it.
-_DEVICE = re.compile(r"port \d+(?: \([^)\n]*\))? ==> (\S+) \((Up|Down)\)")
 # The first line of an interface, `3: enp1s0f0np0: <UP,LOWER_UP> mtu 9000`; with -br its only one.
 _LONG = re.compile(r"(?m)^\d+: ([A-Za-z0-9._-]+)(?:@[\w-]+)?: <([A-Z_,]*)> mtu (\d+)")
 _BRIEF = re.compile(
@@ -37,7 +35,7 @@ def interfaces(text: Text, configured: Mapping[str, Interface] = {}) -> dict[str
 
 def states(text: str) -> dict[str, bool]:
     """Whether interfaces have a link, as `ibdev2netdev` says."""
-    return {match[1]: match[2] == "Up" for match in _DEVICE.finditer(text)}
+    return {match[1]: match[2] == "Up" for match in LINK_STATE.finditer(text)}
 
 
 def _of_ip(text: Text, configured: Mapping[str, Interface]) -> Iterator[Interface]:

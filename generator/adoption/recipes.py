@@ -13,10 +13,9 @@ from generator.capture import CaptureError
 from generator.catalogs import commands
 from generator.catalogs.engines.traits import Recipe
 from generator.diagnostics import listed
-from generator.hardware import HALVES, PORTS, Half
+from generator.hardware import FABRIC_HALVES
 from generator.records import replace
 
-_FABRIC = {Half(port, half).interface for port in PORTS for half in HALVES}
 # What changes the container before it serves; of these mods alone are said otherwise here.
 _LOST = ("pre_exec", "build_args", "builder_config", "post_exec")
 _CHANGES = ("mods", *_LOST[:-1])
@@ -162,7 +161,7 @@ def settings(variables: Sequence[Variable]) -> tuple[Container, list[FoundNode]]
 
 def _node(name: str, address: Word, interface: Word | None) -> FoundNode:
     """A node at an address, with a length of the prefix that is a guess."""
-    if interface is None or interface.text not in _FABRIC:
+    if interface is None or interface.text not in FABRIC_HALVES:
         return FoundNode(name, management=address)
     known = replace(address, text=f"{address.text}/24")
     if not is_address(known.text):

@@ -9,11 +9,10 @@ from generator.adoption.captures import serves
 from generator.adoption.command import Command, find
 from generator.adoption.found import FoundNode
 from generator.engines import ENGINES
-from generator.hardware import HALVES, PORTS, Half
+from generator.hardware import FABRIC_HALVES
 from generator.records import record, replace
 
 _ADDRESS = re.compile(r"(?<![\d.])\d+\.\d+\.\d+\.\d+(?![\d.])")
-_FABRIC = {Half(p, h).interface for p in PORTS for h in HALVES}
 
 
 @record
@@ -178,6 +177,6 @@ def _subnets(node: FoundNode) -> set[str]:
     return {
         str(IPv4Interface(word.text).network)
         for interface in node.interfaces
-        if interface.name in _FABRIC
+        if interface.name in FABRIC_HALVES
         for word in interface.addresses
     }

@@ -7,7 +7,7 @@ from functools import lru_cache
 from generator.adoption import Adoption
 from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Variable, Word
 from generator.diagnostics import Severity, listed
-from generator.hardware import HALVES, PORTS, Half
+from generator.hardware import FABRIC_HALVES, HALVES, PORTS, Half
 from generator.reports.remarks import Place, Remark
 from generator.rules import adopted as _documented  # noqa: F401 (registers its rules)
 from generator.rules.registry import DOCUMENTED
@@ -37,10 +37,9 @@ def _said(rule: str, message: str, advice: str, word: Word) -> Remark:
 
 def _bonds(node: FoundNode) -> Iterator[Remark]:
     """Halves that are parts of a bond or a bridge."""
-    halves = {Half(port, half).interface for port in PORTS for half in HALVES}
     parts: dict[str, list[Interface]] = {}
     for one in node.interfaces:
-        if one.master and one.name in halves:
+        if one.master and one.name in FABRIC_HALVES:
             parts.setdefault(one.master.text, []).append(one)
     for name, own in parts.items():
         known = [one.name for one in own]
@@ -52,9 +51,8 @@ def _bonds(node: FoundNode) -> Iterator[Remark]:
 
 def _repeats(node: FoundNode) -> Iterator[Remark]:
     """Halves that two files of netplan set up otherwise."""
-    halves = {Half(port, half).interface for port in PORTS for half in HALVES}
     for first, later in node.repeats:
-        if first.name in halves:
+        if first.name in FABRIC_HALVES:
             message = f"{first.name} is set up otherwise in {first.place.file}"
             yield _said("SG847", message, _netplan_takes(first, later), later.place)
 

@@ -29,10 +29,7 @@ CACHES = {
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
 }
 
-_CONTROL = Origin(
-    "topology.control_plane|topology.kind {node}.management",
-    "control traffic takes the management network on a ring, else the fabric's first half",
-)
+_CONTROL = ControlPlane.ORIGIN
 _CACHED = Origin("", "caches are kept over restarts")
 # For the variables derived here; topologies, services and engines declare those that they add.
 ORIGINS: Mapping[str, Origin] = {
@@ -188,7 +185,7 @@ def with_overrides(groups: Sequence[Variables], own: Mapping[str, str]) -> tuple
     return tuple(merged) + ((Variables("set in the site file", rest),) if rest else ())
 
 
-# Most values are the same on all nodes. on all nodes.
+# Most values are the same on all nodes.
 @lru_cache(maxsize=1024)
 def is_raw(value: str) -> bool:
     """Whether Compose would read a value in an environment file differently from Docker.

@@ -20,7 +20,7 @@ from generator.diagnostics import (
 )
 from generator.fabric.topologies import PAIRS, SINGLE, SWITCH, TOPOLOGIES, likely, without_a_switch
 from generator.fabric.topologies.kind import Pair, TopologyKind
-from generator.hardware import DAC_REACH_M, HALVES, PORTS, Half
+from generator.hardware import DAC_REACH_M, HALVES, PORT_NAMES, PORTS, Half
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule, shape_rule
 from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, Endpoint, Topology
@@ -28,7 +28,6 @@ from generator.sitefile.source import Document
 
 Cabling = Sequence[DeclaredCable]
 
-_PORTS = tuple(f"p{port}" for port in PORTS)
 _UNSOUND = "SG201 SG203 SG204 SG205 SG213 SG218"
 
 
@@ -98,7 +97,7 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
         )
     for node_ends in _node_ends(nodes, cabling):
         for end in node_ends:
-            if end.port not in _PORTS:
+            if end.port not in PORT_NAMES:
                 meant = _meant_port(end.port)
                 yield Fault(
                     f"{end.name} has no port '{end.port}'",
@@ -169,7 +168,7 @@ def _meant_port(port: str) -> str:
         if port in [name for half in halves for name in (half.interface, half.hca)]:
             return f"p{port_number}"
     meant = f"p{port.lower().removeprefix('port').removeprefix('p')}"
-    return meant if meant in _PORTS else ""
+    return meant if meant in PORT_NAMES else ""
 
 
 def _strangers(cable: DeclaredCable, names: set[str], topology: Topology) -> list[Endpoint]:
@@ -248,7 +247,7 @@ def _free_port(end: Endpoint, nodes: Nodes, cabling: Cabling) -> str:
 def _free_ports(names: Iterable[str], cabling: Cabling) -> list[str]:
     """The ports of these nodes that have no cable."""
     ends = {str(end) for cable in cabling for end in cable.endpoints}
-    ports = [f"{name}:{port}" for name in names for port in _PORTS]
+    ports = [f"{name}:{port}" for name in names for port in PORT_NAMES]
     return [port for port in ports if port not in ends]
 
 
@@ -620,8 +619,8 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
     """The faults of missing cables, each with two free ports for one."""
     used = {str(end) for cable in cabling for end in cable.endpoints}
     for number, (a, b) in enumerate(missing, len(cabling)):
-        first = next(f"{a}:{port}" for port in _PORTS if f"{a}:{port}" not in used)
-        ports = sorted(_PORTS, reverse=first.endswith("p0"))
+        first = next(f"{a}:{port}" for port in PORT_NAMES if f"{a}:{port}" not in used)
+        ports = sorted(PORT_NAMES, reverse=first.endswith("p0"))
         second = next(f"{b}:{port}" for port in ports if f"{b}:{port}" not in used)
         yield Fault(
             f"no cable joins {a} and {b}: the ring is open",

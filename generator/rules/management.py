@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from generator.diagnostics import KeyPath, Related, Severity, listed, replacements, slips
-from generator.hardware import HALVES, PORTS, RJ45, WIFI, Half
+from generator.hardware import FABRIC_HALVES, RJ45, WIFI
 from generator.rules.network import managed_control
 from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredNode, Topology
 from generator.sitefile.source import Document
 
-_NAMES = (RJ45, WIFI, *(Half(port, half).interface for port in PORTS for half in HALVES))
+_NAMES = (RJ45, WIFI, *FABRIC_HALVES)
 
 
 @rule("SG320", unless="SG201 SG208 SG307", of_serving=True)

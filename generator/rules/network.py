@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network
 from generator.diagnostics import KeyPath, Related, Severity, replacements
 from generator.fabric.addressing import FABRIC_PREFIX, Fabric, pool_subnets
 from generator.fabric.topologies import TOPOLOGIES
-from generator.hardware import HALVES, PORTS, Half
+from generator.hardware import FABRIC_HALVES, HALVES, PORT_NAMES
 from generator.records import record
 from generator.rules.listening import PortsOfNodes
 from generator.rules.nodes import Nodes, named
@@ -499,7 +499,7 @@ def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
             management: {interface: enP7s7, address: 10.0.0.11/24}
           - name: spark2
     """
-    ports = {Half(port, half).interface: f"p{port}" for port in PORTS for half in HALVES}
+    ports = {name: PORT_NAMES[half.port] for name, half in FABRIC_HALVES.items()}
     uplinks = {str(end) for end in topology.uplinks}
     wrong = {
         node.management.interface: node

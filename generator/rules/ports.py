@@ -6,14 +6,12 @@ from ipaddress import IPv4Interface
 from generator.diagnostics import KeyPath, Related, all_nearest, did_you_mean, removal, replacements
 from generator.fabric.addressing import Fabric, Peer
 from generator.fabric.routes import is_routed
-from generator.hardware import PORTS
+from generator.hardware import PORT_NAMES
 from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredCable, Endpoint, Topology
 
 Cabling = Sequence[DeclaredCable]
-
-_PORTS = tuple(f"p{port}" for port in PORTS)
 
 
 @rule("SG225", unless="SG201 SG203")
@@ -34,7 +32,7 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
         topology:
           uplinks: ["spark1:p1"]
     """
-    known = [f"{node.name}:{port}" for node in nodes for port in _PORTS]
+    known = [f"{node.name}:{port}" for node in nodes for port in PORT_NAMES]
     cabled = {str(end): end for cable in cabling for end in cable.endpoints}
     seen: dict[str, Endpoint] = {}
     for end in topology.uplinks:

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Interface
 from typing import Any
 
-from generator.hardware import HALVES, PORTS, RJ45, Half
+from generator.hardware import FABRIC_HALVES, RJ45
 from generator.records import record
 
 # mlnx-tools, ibdev2netdev: `rocep1s0f0 port 1 ==> enp1s0f0np0 (Up)`, with -v the port's state too.
 # Its last line has no end, so that another program's output may follow on it.
-_DEVICE = re.compile(r"port \d+(?: \([^)\n]*\))? ==> (\S+) \((Up|Down)\)")
+LINK_STATE = re.compile(r"port \d+(?: \([^)\n]*\))? ==> (\S+) \((Up|Down)\)")
 # A prompt such as `[nvidia@spark1 ~]$` is none.
 _LIST = re.compile(r"\[(?=\s*[\[\]{\"])")
-_PORT_OF = {Half(port, half).interface: port for port in PORTS for half in HALVES}
 # Interfaces of containers and overlays: nobody logs in through them.
 _VIRTUAL = re.compile(r"(lo|docker|br-|veth|virbr|cni|flannel|tailscale|tun|tap|wg|zt)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
@@ -46,7 +45,7 @@ class Survey:
 
 def survey(text: str) -> Survey:
     """What the output of either program says, or of both in any order."""
-    devices = [(match[1], match[2] == "Up") for match in _DEVICE.finditer(text)]
+    devices = [(match[1], match[2] == "Up") for match in LINK_STATE.finditer(text)]
     lists = _LIST.search(text)
     if not devices and not lists:
         raise SurveyError("neither the output of ibdev2netdev nor of ip -j addr")
@@ -75,7 +74,7 @@ def _management(links: Iterable[dict[str, Any]]) -> Iterator[tuple[str, IPv4Inte
     """Addresses that somebody may reach the node at, on interfaces that are no QSFP port."""
     for link in links:
         name = link["ifname"]
-        if name in _PORT_OF or _VIRTUAL.match(name) or not _NAME.fullmatch(name):
+        if name in FABRIC_HALVES or _VIRTUAL.match(name) or not _NAME.fullmatch(name):
             continue
         for info in link.get("addr_info", ()):
             if info.get("family") == "inet" and info.get("scope") == "global":
@@ -89,7 +88,7 @@ def _preference(name: str) -> tuple[bool, bool, str]:
 
 def _linked(states: Iterable[tuple[str, bool]]) -> frozenset[int]:
     """Ports with a link on one half at least."""
-    known = [(name, up) for name, up in states if name in _PORT_OF]
+    known = [(name, up) for name, up in states if name in FABRIC_HALVES]
     if not known:
         raise SurveyError("no QSFP interface of a DGX Spark in it, such as enp1s0f0np0")
-    return frozenset(_PORT_OF[name] for name, up in known if up)
+    return frozenset(FABRIC_HALVES[name].port for name, up in known if up)

@@ -51,7 +51,7 @@ _MOUNTS = Origin(
 # The ports that an engine's workers listen on.
 PORTS_OF_WORKERS = ("rpc", "ssh")
 
-_PART = r"-(\d{5})-of-(\d{5})\.gguf$"
+MODEL_PART = r"-(\d{5})-of-(\d{5})\.gguf$"
 
 
 @record
@@ -430,7 +430,7 @@ class Model:
     @property
     def file_pattern(self) -> str:
         """The common pattern of the names of the GGUF file's parts, or its own name."""
-        return re.sub(_PART, r"-*-of-\2.gguf", PurePosixPath(self.file or "").name)
+        return re.sub(MODEL_PART, r"-*-of-\2.gguf", PurePosixPath(self.file or "").name)
 
     @property
     def repository(self) -> str | None:
@@ -447,12 +447,12 @@ class Model:
 
 def first_part(file: str) -> str:
     """The part of a GGUF file that an engine is given for the whole."""
-    return re.sub(_PART, r"-00001-of-\2.gguf", file)
+    return re.sub(MODEL_PART, r"-00001-of-\2.gguf", file)
 
 
 def _parts(file: str) -> Words:
     """All files of a model, given its first or only one."""
-    found = re.search(_PART, file)
+    found = re.search(MODEL_PART, file)
     if not found:
         return (file,)
     stem, count = file[: found.start()], found[2]

@@ -16,7 +16,7 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.diagnostics import listed
-from generator.hardware import PORTS
+from generator.hardware import PORT_NAMES
 from generator.sitefile.key_rules import rules_at
 from generator.sitefile.sections import ALTERNATIVES, GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
@@ -100,7 +100,7 @@ def _suggested(name: str, free: JsonSchema) -> JsonSchema:
 
 def _conditions() -> Iterator[JsonSchema]:
     """What one section requires of another, as far as a schema can express it."""
-    node_port = {"pattern": f":({'|'.join(f'p{port}' for port in PORTS)})$"}
+    node_port = {"pattern": f":({'|'.join(PORT_NAMES)})$"}
     ends = {"items": {"properties": {"endpoints": {"items": node_port}}}}
     kinds = _topology_kinds()
     no_switch = {"type": "string", "not": {"enum": kinds["switched"]}}

@@ -17,10 +17,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from generator.hardware import FABRIC_HALVES, RJ45, Half
 from generator.records import record
 
 PROGRAMS = ("hostname", "ip", "netplan", "ping", "sysctl", "unshare")
-MANAGEMENT = "enP7s7"
+MANAGEMENT = RJ45
 
 Port = tuple[str, int]
 Plug = tuple[str, str]
@@ -84,10 +85,10 @@ class Interface(NamedTuple):
 
 def halves(port: int) -> tuple[str, str]:
     """Name the two interfaces of a QSFP port."""
-    return f"enp1s0f{port}np{port}", f"enP2p1s0f{port}np{port}"
+    return Half(port, 0).interface, Half(port, 1).interface
 
 
-INTERFACES = (*halves(0), *halves(1))
+INTERFACES = tuple(FABRIC_HALVES)
 UNCONFIGURED = Interface((), 1500)
 
 

@@ -17,7 +17,7 @@ from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin
-from generator.site import Engine, Model, Rank, Words
+from generator.site import MODEL_PART, Engine, Model, Rank, Words
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
@@ -66,7 +66,6 @@ OWNED_FLAGS: Mapping[str, str] = {
     "offline": "",
 }
 
-_PART = r"-(\d{5})-of-(\d{5})\.gguf$"
 # A failed attempt at such a name: too many or too few digits, another word.
 _NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"
 _MIB = 1024
@@ -104,13 +103,13 @@ def scripts(rank: Rank, engine: Engine) -> Words:
 
 def part(file: str) -> int:
     """The number of a GGUF file among the parts of a model, from 1; 0 for a single file."""
-    found = re.search(_PART, file)
+    found = re.search(MODEL_PART, file)
     return int(found[1]) if found else 0
 
 
 def is_no_part(file: str) -> bool:
     """Whether a file is named almost like a part, or like one that can't exist."""
-    found = re.search(_PART, file)
+    found = re.search(MODEL_PART, file)
     if found:
         return not 1 <= int(found[1]) <= int(found[2])
     return re.search(_NEARLY_PART, file) is not None

@@ -7,13 +7,13 @@ from ipaddress import IPv4Address, ip_network
 from generator.diagnostics import Proposal, all_nearest, listed, removal, replacements
 from generator.fabric.addressing import Fabric
 from generator.fabric.topologies import TOPOLOGIES
-from generator.hardware import HALVES, PORTS, RJ45, Half
+from generator.hardware import FABRIC_HALVES, RJ45
 from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks, path_of
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
 _DERIVED = "take it out: sparkgen derives it for each node"
-_HARDWARE = tuple(Half(port, half) for port in PORTS for half in HALVES)
+_HARDWARE = tuple(FABRIC_HALVES.values())
 _OTHER_KIND = {half.interface: half.hca for half in _HARDWARE} | {
     half.hca: half.interface for half in _HARDWARE
 }
