@@ -1,6 +1,6 @@
 """Model and image catalogs: what is publicly known about each, by name.
 
-Nothing is read before the first question; None says that no entry answers it.
+They are read on first use; None means that there is no entry.
 """
 
 import re
@@ -30,7 +30,7 @@ _REFERENCE = (
 
 @record
 class Architecture:
-    """The shape of a model; `facts` is all that its entry says besides."""
+    """The shape of a model; `facts` is everything else in its entry."""
 
     name: str
     hf_id: str
@@ -55,10 +55,10 @@ class Architecture:
 class Checkpoint:
     """Weights that can be downloaded: `weight_gb` is in units of 1e9 bytes.
 
-    `basis` is where `weight_gb` is from, nothing where it is computed from the shape; then
-    `vision_gb` is the vision tower's, which it leaves out. `mtp_gb` is what of it predicts further
-    tokens, and is not loaded unless it is to; `tables_gb` are tables beside the layers, where they
-    aren't as large as the architecture says.
+    `basis` is the source of `weight_gb`, empty if it is computed from the shape; in that case it
+    leaves out the vision tower's `vision_gb`. `mtp_gb` is the part that predicts further tokens,
+    and is only loaded on request; `tables_gb` are tables beside the layers, if they aren't as large
+    as the architecture implies.
     """
 
     name: str
@@ -74,13 +74,13 @@ class Checkpoint:
 
     @property
     def gated(self) -> bool:
-        """Whether the download wants a token: only the gated publisher's own repositories do."""
+        """Whether the download needs a token, as only the gated publisher's own repositories do."""
         return self.architecture.gated and _owner(self.hf_id) == _owner(self.architecture.hf_id)
 
 
 @record
 class Image:
-    """What a container image holds."""
+    """The contents of a container image."""
 
     engine: str
     version: str | None
@@ -89,7 +89,7 @@ class Image:
 
 
 def checkpoint(name: str) -> Checkpoint | None:
-    """The checkpoint of this name, or of this Hugging Face id, in any case."""
+    """The checkpoint with this name or Hugging Face id, in any case."""
     wanted = name.lower()
     known = _checkpoints(_last_part(wanted))
     found = known.get(wanted) or known.get(_last_part(wanted))
@@ -97,9 +97,9 @@ def checkpoint(name: str) -> Checkpoint | None:
 
 
 def named_after(name: str) -> str | None:
-    """The model of the catalog that a name outside of it has in it, the longest of such.
+    """The catalog's model whose name is contained in another name; the longest of several.
 
-    What is distilled, pruned or drafts is another model, whatever its name has in it.
+    A distilled, pruned or draft model is another model, whatever its name contains.
     """
     last = _last_part(name.lower())
     if re.search(_ANOTHER_MODEL, last):
@@ -117,7 +117,7 @@ def named_after(name: str) -> str | None:
 
 
 def siblings(known: Checkpoint) -> tuple[Checkpoint, ...]:
-    """The checkpoints of the same model, itself among them."""
+    """The checkpoints of the same model, including this one."""
     items = _model(known.architecture.name)["checkpoints"]
     return tuple(found for item in items if (found := checkpoint(item["id"])))
 
@@ -128,13 +128,13 @@ def checkpoint_names() -> tuple[str, ...]:
 
 
 def image_names() -> tuple[str, ...]:
-    """The images that are known one by one, sorted."""
+    """The individually known images, sorted."""
     rows = (row for _, row in _images_by_engine() if "{" not in row["tag"])
     return tuple(sorted(f"{row['image']}:{row['tag']}" for row in rows))
 
 
 def tags(reference: str) -> tuple[str, ...]:
-    """The tags that are known one by one of an image's path."""
+    """The individually known tags of an image's path."""
     wanted = re.fullmatch(_REFERENCE, reference)
     return tuple(
         row["tag"]
@@ -144,7 +144,7 @@ def tags(reference: str) -> tuple[str, ...]:
 
 
 def image(reference: str) -> Image | None:
-    """What the image of a Docker reference holds; a mirror under another registry is the same."""
+    """The contents of an image by its Docker reference; a mirror in another registry is equal."""
     wanted = re.fullmatch(_REFERENCE, reference)
     if not wanted:
         return None
@@ -158,10 +158,10 @@ def image(reference: str) -> Image | None:
 
 @cache
 def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
-    """By the last part of the id, or by the whole id where others have that name.
+    """Checkpoints by the last part of their id, or by the whole id if others share that name.
 
-    Only entries that mention the name are parsed: reading the whole catalog takes longer than all
-    the rest of a build.
+    Only entries that mention the name are parsed: reading the whole catalog takes longer than the
+    rest of a build.
     """
     found: dict[str, Checkpoint] = {}
     entries = _models(mentioned)
@@ -190,7 +190,7 @@ def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
 
 
 def _models(mentioned: str) -> Mapping[str, Facts]:
-    """The entries whose text mentions a checkpoint of that name."""
+    """The entries whose text mentions a checkpoint with that name."""
     wanted = f"/{mentioned}" if mentioned else ""
     text = "".join(block for block in _blocks().values() if wanted in block.lower())
     return yaml.load(text, Loader=yaml.CSafeLoader) or {}
@@ -203,7 +203,7 @@ def _model(name: str) -> Facts:
 
 @cache
 def _blocks() -> Mapping[str, str]:
-    """The text of each entry of the model catalog, by its name."""
+    """The text of each entry in the model catalog, by name."""
     text = _text("models")
     starts = [*re.finditer(r"^([a-z0-9][^:\n]*):$", text, re.MULTILINE)]
     ends = [*(match.start() for match in starts[1:]), len(text)]
@@ -211,7 +211,7 @@ def _blocks() -> Mapping[str, str]:
 
 
 def _over(base: Facts, own: Facts) -> Facts:
-    """An entry laid over the one that it is like: mappings key by key, `unverified` its own."""
+    """An entry merged with the one it is like: mappings key by key, with its own `unverified`."""
     merged = {k: base[k] | v if k in base and isinstance(v, dict) else v for k, v in own.items()}
     return {k: v for k, v in base.items() if k != "unverified"} | merged
 
@@ -239,7 +239,7 @@ def _architecture(name: str, entry: Facts) -> Architecture:
 
 @cache
 def _images() -> Mapping[str, list[tuple[str, Image, str]]]:
-    """By the path without its registry: tags, what is under them, and since when without Ray."""
+    """By the path without its registry: tags, their contents, and the first version without Ray."""
     found: dict[str, list[tuple[str, Image, str]]] = {}
     for engine, row in _images_by_engine():
         name = re.fullmatch(_REFERENCE, f"{row['image']}:any")
@@ -258,7 +258,7 @@ def _images_by_engine() -> Iterator[tuple[str, Facts]]:
 
 
 def _tag_pattern(tag: str) -> str:
-    """The pattern of the tags that a row stands for."""
+    """The pattern of the tags that a row covers."""
     forms = {r"\{version\}": _VERSION, r"\{variant\}": _VARIANT}
     pattern = re.escape(tag)
     for form, expression in forms.items():

@@ -1,4 +1,4 @@
-"""The flags that a model's publisher, or a recipe that runs, advises for an engine."""
+"""The flags that a model's publisher, or a working recipe, recommends for an engine."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.vocabularies import HARMONY_PARSER
 
-# What a site file has keys of its own for.
+# Flags for which the site file has keys.
 _KEYS = (
     *("kv-cache-dtype", "quantization", "enable-expert-parallel", "tensor-parallel-size"),
     "max-model-len",
@@ -18,7 +18,7 @@ TOOL_CHOICE, TOOL_PARSER = "enable-auto-tool-choice", "tool-call-parser"
 
 
 def advised_flags(architecture: Architecture, engine: str, version: str) -> Mapping[str, Any]:
-    """Those that the engine has in this version; templates and plugins are files, and left out."""
+    """The recommended flags of this version; templates and plugins are files, and omitted."""
     flags: Mapping[str, Any] = architecture.advised.get(engine, {}).get("flags", {})
     known = catalog(engine, version)
     return {
@@ -29,7 +29,7 @@ def advised_flags(architecture: Architecture, engine: str, version: str) -> Mapp
 
 
 def advised_parsers(architecture: Architecture, engine: str) -> Mapping[str, Any]:
-    """The flags that name the model's parsers, where the engine calls them so."""
+    """The flags that name the model's parsers, if the engine uses those names."""
     flags: dict[str, Any] = {}
     if not ENGINE_TRAITS[engine].names_parsers:
         return flags
@@ -41,13 +41,13 @@ def advised_parsers(architecture: Architecture, engine: str) -> Mapping[str, Any
 
 
 def needed_flags(architecture: Architecture, engine: str, version: str) -> Mapping[str, Any]:
-    """The advised flags that change what the engine does by itself."""
+    """The recommended flags that change what the engine does by default."""
     flags = advised_flags(architecture, engine, version)
     own = (*ENGINE_TRAITS[engine].self_chosen, TOOL_CHOICE)
     return {name: value for name, value in flags.items() if name not in own}
 
 
 def needed_parsers(architecture: Architecture, engine: str) -> Mapping[str, Any]:
-    """The parsers that the engine does not choose by itself, as it does for gpt-oss."""
+    """The parsers that the engine does not select itself, as it does for gpt-oss."""
     flags = advised_parsers(architecture, engine)
     return {name: value for name, value in flags.items() if value != HARMONY_PARSER}

@@ -1,6 +1,6 @@
-"""Advisories: what is known to be faulty, dated and with its source, apart from the rules.
+"""Advisories: known faults, with date and source, separate from the rules.
 
-Nothing is read before the first question.
+They are read on first use.
 """
 
 import re
@@ -18,9 +18,9 @@ from generator.records import record
 
 @record
 class Advisory:
-    """One entry of the catalog: each condition is None, or empty, where the entry does not name it.
+    """One entry of the catalog; conditions that the entry does not state are None or empty.
 
-    `effect` goes after the name of what is faulty, and `remedy` says what to do.
+    `effect` follows the name of the faulty component, and `remedy` says what to do.
     """
 
     ORIGIN = Origin("", "an entry of schemas/advisories.yaml")
@@ -43,20 +43,20 @@ class Advisory:
 
     @property
     def subject(self) -> str:
-        """What a finding is about: `os`, `nccl`, `image`, `engine`; `node` is for verify alone."""
+        """The subject of a finding: `os`, `nccl`, `image`, `engine`; `node` is only for verify."""
         subjects = {"nccl": self.nccl, "image": self.images, "engine": self.engine, "os": self.os}
         return next((name for name, named in subjects.items() if named), "node")
 
 
 def advisories(*subjects: str) -> Iterator[Advisory]:
-    """The entries about these subjects, or all."""
+    """The entries about these subjects, or all entries."""
     return (entry for entry in _all() if not subjects or entry.subject in subjects)
 
 
 def within(ranges: str | None, text: str) -> bool:
-    """Whether a version lies within all ranges, such as `>=0.27.1, <0.32`; None is any version.
+    """Whether a version is within all ranges, such as `>=0.27.1, <0.32`; None is any version.
 
-    A custom build is as the version that it was made from.
+    A custom build counts as the version that it was made from.
     """
     known = version(text).public
     for sign, bound in re.findall(_RANGE, ranges or ""):

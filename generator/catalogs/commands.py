@@ -1,4 +1,4 @@
-"""How people start the engines: which engine a command, an image or a recipe is of."""
+"""How people start the engines: which engine a command, an image or a recipe belongs to."""
 
 import re
 
@@ -7,7 +7,7 @@ from generator.catalogs.engines.traits import Recipe
 
 
 def served(word: str, behind: str) -> tuple[str, int] | None:
-    """The engine that a word of a command starts, and how many words that takes."""
+    """The engine that a word of a command starts, and how many words that takes up."""
     for engine, traits in ENGINE_TRAITS.items():
         for program in traits.commands.programs:
             if program.word == word and program.second in ("", behind):
@@ -16,13 +16,13 @@ def served(word: str, behind: str) -> tuple[str, int] | None:
 
 
 def worked_for(program: str) -> str:
-    """The engine whose part of a model a program holds for another node's server."""
+    """The engine that a worker program belongs to, which holds a part of another node's model."""
     found = (name for name, t in ENGINE_TRAITS.items() if program in t.commands.workers)
     return next(found, "")
 
 
 def of_image(image: str) -> str:
-    """The engine of a server's own image, of which every release is a tag."""
+    """The engine of a server's own image, by any of its tags."""
     for engine, traits in ENGINE_TRAITS.items():
         if any(part in image for part in traits.commands.servers):
             return engine
@@ -30,23 +30,23 @@ def of_image(image: str) -> str:
 
 
 def under_ray() -> str:
-    """The engine that is served where `ray start` is all that a container says."""
+    """The engine that is served if a container only runs `ray start`."""
     return next(name for name, t in ENGINE_TRAITS.items() if t.commands.is_under_ray)
 
 
 def of_package(name: str) -> str:
-    """What a Python package is an engine of, else its own name."""
+    """The engine of a Python package, or else the package's own name."""
     found = (engine for engine, t in ENGINE_TRAITS.items() if t.commands.package == name)
     return next(found, name)
 
 
 def recipes() -> tuple[Recipe, ...]:
-    """What recipes can name."""
+    """The recipes of all engines."""
     return tuple(r for traits in ENGINE_TRAITS.values() if (r := traits.commands.recipe))
 
 
 def recipe(runtime: str) -> Recipe | None:
-    """How a runtime of sparkrun starts, vLLM unless one is named; None of one that nobody knows."""
+    """How a runtime of sparkrun starts, by default vLLM; None if it isn't known."""
     if not runtime:
         return ENGINE_TRAITS[under_ray()].commands.recipe
     named = (r for r in recipes() if re.search(rf"(^|[^a-z]){r.runtime}", runtime))

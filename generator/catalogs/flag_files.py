@@ -1,4 +1,4 @@
-"""The flag catalogs by a program's name and version; nothing is read before the first question."""
+"""The flag catalogs by a program's name and version; they are read on first use."""
 
 from functools import cache
 
@@ -15,10 +15,11 @@ def versions(program: str) -> tuple[str, ...]:
 
 
 def neighbours(program: str, version: str) -> tuple[str, ...]:
-    """The versions whose catalogs say what a version takes, the newest first.
+    """The versions whose catalogs cover a version, the newest first.
 
-    The version itself, or that which a custom build was made from; those before and behind
-    it where it has no catalog; the oldest or the newest one beyond these; none without any.
+    The version itself, or the one that a custom build was made from; if that has no catalog, the
+    versions before and after it; beyond all of them, the oldest or the newest one; none if there
+    are no catalogs.
     """
     known = versions(program)
     public = parsed(version).public
@@ -35,7 +36,7 @@ def is_covered(program: str, version: str) -> bool:
 
 
 def is_between(program: str, version: str) -> bool:
-    """Whether it is a release between two versions with catalogs, and no build of one's own."""
+    """Whether it is a release between two versions with catalogs, and not a custom build."""
     return not parsed(version).local and len(neighbours(program, version)) > 1
 
 
@@ -45,7 +46,7 @@ def catalogs(program: str, version: str) -> tuple[FlagCatalog, ...]:
 
 
 def catalog(program: str, version: str) -> FlagCatalog | None:
-    """The first of these, or None where there is none."""
+    """The first of these, or None."""
     return next(iter(catalogs(program, version)), None)
 
 

@@ -24,47 +24,47 @@ from functools import cached_property
 from generator import diagnostics
 from generator.records import record
 
-# Any text, among the words that are taken beside a type.
+# Any text, among the words that are accepted besides the type.
 ANY = "*"
 
 
 @record
 class Flag:
-    """A flag as its parser knows it; names with their dashes, the full one first."""
+    """A flag as its parser defines it; names with their dashes, the full one first."""
 
     names: tuple[str, ...]
     type: str
-    # The names that switch it off.
+    # The names that turn it off.
     off: tuple[str, ...] = ()
-    # Several values: "+" and "*" as words of their own, a number so many, "append" the flag again
-    # for each, "comma" one word.
+    # Several values: "+" and "*" as separate words, a number for exactly that many, "append" by
+    # repeating the flag, "comma" in one word.
     many: str = ""
-    # The values that the parser takes, and those that the engine is known to take later.
+    # The values that the parser accepts, and those that the engine is known to accept later.
     choices: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
-    # What is taken beside the type: words, or ANY text.
+    # Accepted besides the type: words, or ANY text.
     also: tuple[str, ...] = ()
-    # The words for true and false of a flag that is no switch.
+    # The words for true and false, for a flag that is not a switch.
     words: tuple[str, ...] = ()
     # The keys of the JSON object.
     fields: tuple[str, ...] = ()
-    # `16k` is a number; a choice in any case, and with `-` for `_`; no value is needed.
+    # `16k` is a number; a choice may be in any case, with `-` for `_`; the value may be omitted.
     suffixes: bool = False
     folded: bool = False
     optional: bool = False
     variable: str = ""
-    # Why it is deprecated, which may be nothing that is known; None where it is not.
+    # Why it is deprecated, empty if no reason is known; None if it is not deprecated.
     deprecated: str | None = None
 
     @property
     def name(self) -> str:
-        """The full name, as a site file writes it: without dashes."""
+        """The full name as in a site file, without dashes."""
         return self.names[0].lstrip("-")
 
 
 @record
 class Found:
-    """What a name of a site file stands for: the option, and the key of a dotted name."""
+    """What a name in a site file stands for: the option, and the key of a dotted name."""
 
     flag: Flag
     option: str
@@ -72,17 +72,17 @@ class Found:
 
     @property
     def is_short(self) -> bool:
-        """Whether the option is one that takes a single dash."""
+        """Whether the option has a single dash."""
         return not self.option.startswith("--")
 
     @property
     def is_off(self) -> bool:
-        """Whether the option switches the flag off."""
+        """Whether the option turns the flag off."""
         return self.option in self.flag.off
 
 
 class Coverage:
-    """Which ranges of versions hold one version of a file."""
+    """Which of a file's version ranges contain one version."""
 
     def __init__(self, versions: Sequence[str], version: str) -> None:
         self._places = {known: place for place, known in enumerate(versions)}
@@ -90,13 +90,13 @@ class Coverage:
         self._holds: dict[str, bool] = {}
 
     def holds(self, ranges: str) -> bool:
-        """Whether the version is in one of the ranges; all versions are where there is none."""
+        """Whether the version is in one of the ranges; no ranges mean all versions."""
         if ranges not in self._holds:
             self._holds[ranges] = not ranges or any(map(self._is_in, ranges.split(",")))
         return self._holds[ranges]
 
     def words(self, text: str) -> tuple[str, ...]:
-        """The words that the version has."""
+        """The words that apply to the version."""
         parts = (word.partition("@") for word in text.split())
         return tuple(word for word, _, ranges in parts if self.holds(ranges))
 
@@ -115,7 +115,7 @@ class FlagCatalog:
     program: str
     version: str
     traits: frozenset[str]
-    # The variables that begin with the prefix: all that are read, or some.
+    # The variables that begin with the prefix: all that are read, or only some.
     prefix: str
     has_all_variables: bool
     variables: frozenset[str]
@@ -124,7 +124,7 @@ class FlagCatalog:
 
     @cached_property
     def _flags(self) -> dict[str, Flag]:
-        """The flags that were asked for, by their lines."""
+        """The flags that were looked up, by line."""
         return {}
 
     @cached_property
@@ -136,7 +136,7 @@ class FlagCatalog:
         return map(self._flag, self.lines)
 
     def find(self, name: str) -> Found | None:
-        """The flag that a name without dashes stands for: a full name, an alias or a negation."""
+        """The flag for a name without dashes: a full name, an alias or a negation."""
         first, dot, key = name.partition(".") if "dotted" in self.traits else (name, "", "")
         spelled = first.replace("_", "-") if "underscores" in self.traits else first
         for option in (f"--{spelled}", f"-{spelled}"):
@@ -146,7 +146,7 @@ class FlagCatalog:
         return None
 
     def completions(self, beginning: str) -> list[str]:
-        """The full names that a text is the beginning of, one a flag."""
+        """The full names that begin with a text, one per flag."""
         start = "--" + beginning.replace("_", "-")
         names: dict[str, str] = {}
         for option, line in self._by_option.items():
@@ -155,7 +155,7 @@ class FlagCatalog:
         return sorted(names.values())
 
     def nearest(self, name: str) -> str | None:
-        """The full name that a misspelt one is likely to be."""
+        """The full name that a misspelled one most likely stands for."""
         spelled = {option[2:].replace("_", "-"): option[2:] for option in self._long()}
         requested = name.lower().replace("_", "-")
         completed = self.completions(requested)
@@ -168,7 +168,7 @@ class FlagCatalog:
         return (option for option in self._by_option if option.startswith("--"))
 
     def _options(self, line: str) -> tuple[str, ...]:
-        """All names on a line, those that switch the flag off too."""
+        """All names on a line, including those that turn the flag off."""
         off = re.search(_OFF, line)
         return self.coverage.words(line.partition("\t")[0] + (f" {off[1]}" if off else ""))
 
@@ -179,7 +179,7 @@ class FlagCatalog:
 
 
 def parse(program: str, version: str, text: str) -> FlagCatalog:
-    """The catalog of one version, from a file of the format."""
+    """Parse the catalog of one version from a file in this format."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     head = {line.partition("\t")[0]: line.split("\t")[1:] for line in lines[:3]}
     coverage = Coverage(covered(text), version)
@@ -199,7 +199,7 @@ def parse(program: str, version: str, text: str) -> FlagCatalog:
 
 
 def covered(text: str) -> tuple[str, ...]:
-    """The versions that a file of the format covers, oldest first."""
+    """The versions that a file in this format covers, oldest first."""
     found = re.search(_VERSIONS, text)
     assert found, "a catalog names its versions"
     return tuple(found[1].split())

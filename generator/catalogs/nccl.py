@@ -1,7 +1,7 @@
-"""NCCL's environment variables: which release reads a name, and who reads those that none does.
+"""NCCL's environment variables: which releases read a name, and what else reads those none does.
 
-Nothing is read before the first question. Source: NVIDIA/nccl, tags 2.10 to 2.30.7,
-and libnccl.so of 2.31.2 and 2.32.3.
+The catalog is read on first use. Source: NVIDIA/nccl, tags 2.10 to 2.30.7, and libnccl.so of 2.31.2
+and 2.32.3.
 """
 
 import re
@@ -18,7 +18,7 @@ LATEST: Release = (2, 32, 3)
 
 _PREFIX = "NCCL_"
 
-# All releases up to where the catalog of them is whole: NVIDIA/nccl's tags. Later ones it may lack.
+# All releases, from NVIDIA/nccl's tags; the list may lack those after its last one.
 _RELEASES: Mapping[int, tuple[int, ...]] = {
     10: (3,),
     11: (4,),
@@ -44,14 +44,14 @@ _RELEASES: Mapping[int, tuple[int, ...]] = {
 }
 _MAJOR = 2
 
-# What makes stock NCCL connect no more than it uses; a patched build does so by itself.
+# Makes stock NCCL connect only what it uses; a patched build does so anyway.
 LAZY = ("NCCL_CUMEM_ENABLE", "NCCL_RUNTIME_CONNECT")
 # Read by patched builds, or by a plugin that only a custom build has.
 _PATCHED = r"NCCL_(SKIP_TREE_CONNECT|SWITCHLESS_\w+|RING_EDGE_DEVS|RELAY_ENABLE|MESH_\w+)"
 # Read by plugins that NVIDIA's images bring along: HPC-X's network plugin, the inspector.
 _PLUGINS = r"NCCL_(IBEXT_DISABLE|PLUGIN_P2P|(SHARP|UCX|INSPECTOR)_\w+)"
 
-# Names that configurations carry on from one another, and that no release has read.
+# Names that configurations copy from each other, but that no release has ever read.
 _PYTORCHS = ("NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG")
 NEVER: Mapping[str, str] = {
     "NCCL_TIMEOUT": "take it out; PyTorch's own timeout is a flag of the engine, "
@@ -62,17 +62,17 @@ NEVER: Mapping[str, str] = {
     "bound the channels",
 } | {name: f"it is PyTorch's: write TORCH_{name}" for name in _PYTORCHS}
 
-# Of these the one that changes nothing: what people mean by it is the engine's to do.
+# The one of these that changes nothing: what people mean by it is the engine's business.
 HARMLESS = frozenset({"NCCL_TIMEOUT"})
 
-# Names under which the same values are read.
+# Names for the same values.
 SAME: Mapping[str, str] = {
     "NCCL_IB_TOS": "NCCL_IB_TC",
     "NCCL_MNNVL": "NCCL_MNNVL_ENABLE",
     "NCCL_NCCL_ALLOC_P2P_NET_LL_BUFFERS": "NCCL_ALLOC_P2P_NET_LL_BUFFERS",
 } | {name: f"TORCH_{name}" for name in _PYTORCHS}
 
-# What took the place of a name that NCCL has given up.
+# The replacements of names that NCCL has dropped.
 REPLACED: Mapping[str, str] = {
     "NCCL_CHECKS_DISABLE": "NCCL_CHECK_POINTERS",
     "NCCL_LL_THRESHOLD": "NCCL_PROTO",
@@ -85,7 +85,7 @@ REPLACED: Mapping[str, str] = {
 
 @record
 class Parameter:
-    """A variable and the releases that read it; both are empty where it was gone before 2.10."""
+    """A variable and the releases that read it; both are empty if it was removed before 2.10."""
 
     name: str
     first: Release
@@ -94,7 +94,7 @@ class Parameter:
 
 
 def never_was(text: str) -> bool:
-    """Whether there has been no such release, as far as that can be known."""
+    """Whether no such release has existed, as far as that can be known."""
     numbers = release(text)
     if numbers[:1] != (_MAJOR,):
         return True
@@ -103,34 +103,34 @@ def never_was(text: str) -> bool:
 
 
 def releases() -> list[str]:
-    """All releases that are known."""
+    """All known releases."""
     return [f"{_MAJOR}.{minor}.{patch}" for minor, some in _RELEASES.items() for patch in some]
 
 
 def releases_of(text: str) -> list[str]:
-    """The releases of the same minor version, which a misspelt one may be."""
+    """The releases of the same minor version, one of which a misspelled version may be."""
     numbers = release(text)
     patches = _RELEASES.get(numbers[1], ()) if len(numbers) > 1 else ()
     return [f"{_MAJOR}.{numbers[1]}.{patch}" for patch in patches if numbers[0] == _MAJOR]
 
 
 def parameter(name: str) -> Parameter | None:
-    """What is known of a variable; None where no release has read it."""
+    """What is known of a variable; None if no release has read it."""
     return _parameters().get(name)
 
 
 def is_ours(name: str) -> bool:
-    """Whether a name is meant for NCCL, and not for a plugin of an image."""
+    """Whether a name is meant for NCCL, not for a plugin of an image."""
     return name.upper().startswith(_PREFIX) and not re.fullmatch(_PLUGINS, name)
 
 
 def is_patched(name: str) -> bool:
-    """Whether patched builds alone are known to read a name."""
+    """Whether only patched builds are known to read a name."""
     return re.fullmatch(_PATCHED, name) is not None
 
 
 def nearest(name: str) -> list[str]:
-    """The variables that a misspelt one is likely to be."""
+    """The variables that a misspelled one most likely stands for."""
     stems = (known.name.removeprefix(_PREFIX) for known in _current())
     found = diagnostics.all_nearest(name.upper().removeprefix(_PREFIX), stems)
     return [f"{_PREFIX}{stem}" for stem in found]

@@ -10,10 +10,10 @@ from generator.resources import SCHEMAS
 
 @record
 class Replacement:
-    """What to write in place of a name that a program has no more, or never had.
+    """What to write in place of a name that a program no longer has, or never had.
 
-    `gone` is the first version of a catalog without it, "earlier" where it was gone before them
-    all, "deprecated" where it is still there, and "-" where it never was.
+    `gone` is the first version of a catalog without it, "earlier" if it was removed before all of
+    them, "deprecated" if it still exists, and "-" if it never did.
     """
 
     gone: str
@@ -21,12 +21,12 @@ class Replacement:
 
     @property
     def is_needless(self) -> bool:
-        """Whether nothing is to be written in its place."""
+        """Whether nothing has to be written in its place."""
         return self.instead.startswith("take it out")
 
     @property
     def word(self) -> str:
-        """The one word that takes its place and means the same, if there is one."""
+        """The single word that replaces it with the same meaning, if there is one."""
         found = re.fullmatch(r"write '?([A-Za-z0-9_.-]+)'?", self.instead)
         return found[1] if found else ""
 

@@ -1,9 +1,9 @@
-"""Speculative decoding: which methods each engine has, by version, and by which names."""
+"""Speculative decoding: the methods of each engine, by version, and their names."""
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import Method
 
-# Other words for the same: the engines' own, in any case and with dashes or underscores.
+# Other names for the same method: the engines' own, in any case, with dashes or underscores.
 _ALIASES = {
     "nextn": "mtp",
     "standalone": "draft",
@@ -18,13 +18,13 @@ _ALIASES = {
 
 
 def canonical(word: str) -> str:
-    """A method's name here, whichever engine's spelling was written."""
+    """A method's name in site files, whichever engine's spelling was used."""
     plain = word.lower().replace("-", "_")
     return _ALIASES.get(plain, plain)
 
 
 def method_of(engine: str, word: str) -> Method | None:
-    """What an engine has under a name; some name the prediction layers of each kind of model."""
+    """An engine's method by name; some engines name the prediction layers of each kind of model."""
     traits = ENGINE_TRAITS[engine]
     if traits.mtp_ending and word.endswith(traits.mtp_ending):
         return Method(word, "optional")
@@ -38,7 +38,7 @@ def methods(engine: str, version: str) -> list[str]:
 
 
 def has_no_weights(method: str) -> bool:
-    """Whether drafts come from the text or from the model itself, and from no other model."""
+    """Whether drafts come from the text or the model itself, without another model."""
     all_methods = [traits.draft_methods for traits in ENGINE_TRAITS.values()]
     known = [of_engine[method] for of_engine in all_methods if method in of_engine]
     return bool(known) and all(each.source == "none" for each in known)

@@ -1,4 +1,4 @@
-"""Environment variables that configurations of engines set, beside NCCL's and the engine's own.
+"""Environment variables in engine configurations, other than NCCL's and the engine's own.
 
 Source: the documentation of each program: PyTorch, "CUDA environment variables" and "torch.cuda";
 CUDA C++ programming guide, "Environment variables"; OpenMP 5.2, chapter 21; huggingface_hub,
@@ -71,12 +71,12 @@ COMMON = frozenset(
 
 @cache
 def of_ray() -> frozenset[str]:
-    """The names of variables that Ray is known to read; its core reads more."""
+    """The variables that Ray is known to read; its core reads more."""
     return of_file("ray-variables.txt")
 
 
 @cache
 def of_file(file: str) -> frozenset[str]:
-    """The names of variables that a list has, one a line."""
+    """The variables in a list, one per line."""
     lines = (SCHEMAS / file).read_text().splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))

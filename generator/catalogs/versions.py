@@ -1,4 +1,4 @@
-"""Versions as they compare: those of engines and of NCCL, in the order of PEP 440.
+"""Versions of engines and of NCCL, in the order of PEP 440.
 
 `0.33.0.dev1 < 0.33.0a1 < 0.33.0rc1 < 0.33.0 < 0.33.0+own < 0.33.0.post1`.
 """
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 Release = tuple[int, ...]
 
-# How PEP 440 orders what a version may lack: no pre-release stands behind every one, except that a
-# development release of a final version stands before them all.
+# How PEP 440 orders missing parts: no pre-release comes after every pre-release, except that a
+# development release of a final version comes before all of them.
 _FINAL, _FIRST = ("~", 0), ("", 0)
 _NO_POST, _NO_DEV = -1, math.inf
 
@@ -27,7 +27,7 @@ _PEP_440 = (
 
 
 class Version(NamedTuple):
-    """A version, which compares as PEP 440 says; the release without trailing zeros."""
+    """A version, compared as in PEP 440; the release without trailing zeros."""
 
     epoch: int
     release: Release
@@ -46,8 +46,8 @@ class Version(NamedTuple):
 def version(text: str) -> Version:
     """Parse a version.
 
-    What PEP 440 does not know, such as the `py3` of `25.11-py3`, is taken for a local part, so that
-    any two texts compare.
+    What PEP 440 doesn't allow, such as the `py3` of `25.11-py3`, is treated as a local part, so
+    that any two texts can be compared.
     """
     if _is_plain(text):
         return Version(0, _release(text), _FINAL, _NO_POST, _NO_DEV, ())
@@ -66,12 +66,12 @@ def version(text: str) -> Version:
 
 
 def release(text: str) -> Release:
-    """The release that a version belongs to, or leads up to: (0, 33) for `0.33.0rc1+own`."""
+    """The release that a version belongs to or precedes: (0, 33) for `0.33.0rc1+own`."""
     return version(text).release
 
 
 def _is_plain(text: str) -> bool:
-    """Whether it is numbers and dots alone; then no start compiles the long pattern."""
+    """Whether it is only numbers and dots, which saves compiling the long pattern at startup."""
     return text.isascii() and all(part.isdecimal() for part in text.split("."))
 
 
@@ -95,6 +95,6 @@ def _post(found: re.Match[str]) -> int:
 
 
 def _local(text: str) -> tuple[tuple[int, str], ...]:
-    """Its segments; a number stands behind every word."""
+    """The segments of a local part; a number sorts after every word."""
     segments = re.findall(r"[a-z0-9]+", text.lower())
     return tuple((int(word), "") if word.isdigit() else (-1, word) for word in segments)

@@ -1,4 +1,4 @@
-"""Vocabularies of tokens that engines fetch from the internet where they are not in a folder.
+"""Token vocabularies that engines download unless they find them in a folder.
 
 Source: openai-harmony, src/tiktoken_ext/public_encodings.rs, and tiktoken,
 tiktoken_ext/openai_public.py.
@@ -7,13 +7,13 @@ tiktoken_ext/openai_public.py.
 from generator.origin import Origin
 from generator.records import record
 
-# Names the folder that they are read from in place of the internet.
+# The variable with the folder that they are read from instead of the internet.
 VARIABLE = "TIKTOKEN_ENCODINGS_BASE"
 
 
 @record
 class Vocabulary:
-    """A file, and the checksum that its readers ask for."""
+    """A file, and the checksum that its readers verify."""
 
     ORIGIN = Origin("model", "what harmony's readers fetch, generator/catalogs/vocabularies.py")
 
@@ -22,11 +22,11 @@ class Vocabulary:
 
     @property
     def url(self) -> str:
-        """Where it comes from."""
+        """The URL it comes from."""
         return f"https://openaipublic.blob.core.windows.net/encodings/{self.file}"
 
 
-# What gpt-oss's format of conversations, harmony, is read and written with.
+# The vocabularies of harmony, gpt-oss's conversation format.
 HARMONY = (
     Vocabulary(
         "o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
@@ -35,5 +35,5 @@ HARMONY = (
         "cl100k_base.tiktoken", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
     ),
 )
-# The reasoning parser of models that speak it.
+# The reasoning parser of models that use it.
 HARMONY_PARSER = "openai_gptoss"

@@ -202,7 +202,7 @@ def start_of(engine: DeclaredEngine, model: DeclaredModel) -> Start:
 
 
 def _flags(engine: DeclaredEngine) -> dict[str, Given]:
-    """The entries of `args` by the full names of their flags; a negation is the flag, off."""
+    """The entries of `args` by the full names of their flags; a negation is its flag, but off."""
     known = flag_catalogs(engine.name, engine.version) if engine.args else ()
     flags = {}
     for written, value in engine.args.items():

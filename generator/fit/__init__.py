@@ -1,1 +1,1 @@
-"""Whether a model fits its nodes, and what they can hold then."""
+"""Whether a model fits its nodes, and what they have room for then."""

@@ -1,4 +1,4 @@
-"""Alternatives for a model: other splits, other nodes, another KV cache, other weights."""
+"""Alternatives for a model: other splits, other nodes, another KV cache type, other weights."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,18 +12,18 @@ from generator.models.architecture import Shape, shape, tensor_sizes
 from generator.records import record, replace
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
 
-# Above this the system comes too short; a context below the other is no answer to anybody.
+# Above this utilization the system has too little; a context below this is of no use to anybody.
 _MOST_UTILIZATION = 0.85
 _LEAST_CONTEXT = 4096
 _CONTEXT_STEP = 1024
 _MOST_NODES = 8
-# A node has two ports: more nodes than these are not all joined by cables.
+# A node has two ports: cables can't connect each of more nodes to all others.
 _MOST_ON_CABLES = 3
 
 
 @record
 class Group:
-    """Nodes, a model and an engine: what a fit is about."""
+    """Nodes, a model and an engine: the subject of a fit."""
 
     nodes: tuple[DeclaredNode, ...]
     model: DeclaredModel
@@ -34,7 +34,7 @@ class Group:
         return assess(self.nodes, self.model, self.engine)
 
     def split(self, tensor: int, pipeline: int) -> "Group":
-        """The group on as many nodes as a split takes; further nodes are like the last."""
+        """The group on as many nodes as a split needs; additional nodes are like the last."""
         count = tensor * pipeline
         nodes = (*self.nodes, *[self.nodes[-1]] * (count - len(self.nodes)))[:count]
         parallel = replace(self.engine.parallel, tensor=tensor, pipeline=pipeline, data=1)
@@ -42,19 +42,19 @@ class Group:
         return replace(self, nodes=nodes, engine=engine)
 
     def named(self, name: str) -> "Group":
-        """The group with a model of the catalog; what was said of the files of its own is gone."""
+        """The group with a model of the catalog, without the settings of its own files."""
         own = replace(self.model, name=name, source=None, architecture=None, file=None)
         own = replace(own, like=None, weight_gb=None, format=None, correction_gib=None)
         return replace(self, model=own)
 
     def cached(self, dtype: str) -> "Group":
-        """The group with another type of KV cache."""
+        """The group with another KV cache type."""
         return replace(self, model=replace(self.model, kv_cache_dtype=dtype))
 
 
 @record
 class Change:
-    """What to write, in words; a `value` at a `path` unless the change is of more than that."""
+    """What to write, in words, and as a `value` at a `path` unless it is more than one value."""
 
     words: str
     path: KeyPath = ()
@@ -65,7 +65,7 @@ class Change:
 class Alternative:
     """Another way to run the model, and how it fits; one is the site's own.
 
-    `on_switch` says that cables alone do not join so many nodes.
+    `on_switch` means that cables alone can't connect that many nodes.
     """
 
     nodes: int
@@ -77,7 +77,7 @@ class Alternative:
 def alternatives(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> list[Alternative]:
-    """The site's own layout, all others on as many nodes, one fewer or more, each also in fp8."""
+    """The site's own layout and all others on as many nodes, one fewer or more, also in fp8."""
     own = Group(tuple(nodes), model, engine)
     known = shape(model)
     groups = [own]
@@ -99,7 +99,7 @@ def alternatives(
 def nearest_changes(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> list[Change]:
-    """What to write so that the model fits: one change of a setting, or else of model or nodes."""
+    """What to write to make the model fit: one other setting, or else another model or nodes."""
     own = Group(tuple(nodes), model, engine)
     if change := next(_settings(own, fit), None):
         return [change]
@@ -138,7 +138,7 @@ def _checkpoints(own: Group) -> Iterator[Change]:
 
 
 def _more_nodes(own: Group) -> Iterator[Change]:
-    """The fewest nodes on which the model fits, in pipeline stages or tensor ranks."""
+    """The smallest number of nodes on which the model fits, in pipeline stages or tensor ranks."""
     known = shape(own.model)
     for count in range(len(own.nodes) + 1, _MOST_NODES + 1):
         for tensor, pipeline in splits(known, own, count) if known else ():
@@ -150,14 +150,14 @@ def _more_nodes(own: Group) -> Iterator[Change]:
 
 
 def holding(own: Group, count: int) -> Fit | None:
-    """How the model fits on so many nodes in the first split that holds it, if any does."""
+    """How the model fits on `count` nodes with the first split that holds it, if any does."""
     known = shape(own.model)
     fits = (own.split(*sizes).assess() for sizes in splits(known, own, count)) if known else ()
     return next((fit for fit in fits if fit and fit.has_margin), None)
 
 
 def splits(known: Shape, own: Group, count: int) -> Iterator[tuple[int, int]]:
-    """Tensor and pipeline sizes of a number of nodes that the engine takes, pipeline first."""
+    """The tensor and pipeline sizes for `count` nodes that the engine accepts, pipeline first."""
     traits, drafts = ENGINE_TRAITS[own.engine.name], own.model.speculative
     stages = known.layers
     if drafts and drafts.method not in traits.drafts_over_stages:

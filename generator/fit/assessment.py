@@ -1,4 +1,4 @@
-"""Whether a site's model fits its nodes, and what they can hold if it does."""
+"""Whether a site's model fits its nodes, and how much they can serve if it does."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -35,11 +35,11 @@ from generator.sitefile.declaration import (
     Speculative,
 )
 
-# "fits newer": in the memory that newer releases show of a node, and not in what early ones do.
+# "fits newer": in the memory of a node that newer releases report, but not in that of early ones.
 # "may not fit": by less than computed and measured reserves are known to differ.
 State = Literal["fits", "fits newer", "may not fit", "does not fit", "unknown"]
 
-# Estimates are off by a few percent, and an engine that runs out of memory takes the node with it.
+# Estimates are off by a few percent, and an engine that runs out of memory takes the node down.
 TIGHT = 0.05
 
 
@@ -47,10 +47,10 @@ TIGHT = 0.05
 class NodeMemory:
     """A node's memory in GiB, to two places.
 
-    `kv_room` is what remains of the engine's share for KV cache, `kv_requested` what the
-    requested sequences of the requested length take, `kv_one` what one takes, `headroom` what is
-    left beside the sequences that must have room (less than nothing if they don't), and `system`
-    what the engine leaves to the system. `doubt` is by how much the room may be more than computed.
+    `kv_room` is what remains of the engine's share for KV cache, `kv_requested` what the requested
+    sequences of the requested length take, `kv_one` what a single one takes, `headroom` what is
+    left beside the sequences that must have room (negative if they don't), and `system` what the
+    engine leaves to the system. `doubt` is by how much the room may be larger than computed.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -77,30 +77,30 @@ class NodeMemory:
 
     @property
     def reserve_gib(self) -> float:
-        """Activations, graphs, runtime and NCCL's buffers, and what was measured besides."""
+        """Activations, graphs, runtime and NCCL buffers, and the measured correction."""
         computed = self.activations_gib + self.graphs_gib + self.runtime_gib + self.nccl_gib
         return computed + self.correction_gib
 
 
 @record
 class Fit:
-    """Whether a model fits; lengths in tokens, None where it isn't known.
+    """Whether a model fits; lengths in tokens, None if not known.
 
     `needed` sequences of full length must have room from the start: one, or all with engines that
-    share the cache out at once.
+    divide the cache among them at once.
 
-    `longest_context` is for the requested sequences at once, `most_sequences` for the requested
-    context, both of one replica; `one_context` is the longest of a single sequence, and
-    `most_at_best` the number of sequences if there is as much room as there may be. `is_own_build`
-    says that the reserve is that of a release, and of the build nobody knows it; `excess_gib` of
-    the reserve are what others' starts held, and nobody could derive.
-    `ceiling_tokens_s` is what memory bandwidth allows one sequence with an empty cache, and
-    `ceiling_full_tokens_s` with a full one: real speed is lower. `files_gb` are the files of the
-    model and its draft, in units of 1e9 bytes. `missing` says what isn't known. A node whose memory
-    was not measured is judged by both counts of it, and all figures are of the lower one; it is
-    `tight` by both. `found` says what was found in place of 'auto'. `buffer_gib` of what is left to
-    the system are the buffer of a KV cache on disk. `shares` says how the engine divides its room
-    among pools, `pool_tokens` how many tokens that room holds where it is counted in tokens.
+    `longest_context` is for the requested number of sequences at once, `most_sequences` for the
+    requested context, both per replica; `one_context` is the longest of a single sequence, and
+    `most_at_best` the number of sequences in the largest possible room. `is_own_build` means that
+    the reserve is that of a release, since nobody knows the build's; `excess_gib` is the part of
+    the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what memory
+    bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a full one:
+    real speed is lower. `files_gb` is the size of the files of the model and its draft, in units of
+    1e9 bytes. `missing` names what isn't known. A node whose memory was not measured is judged by
+    both of its known counts, and all figures are for the lower one; it is `tight` by both. `found`
+    has what was determined for 'auto'. `buffer_gib` is the part left to the system that buffers a
+    KV cache on disk. `shares` says how the engine divides its room among pools, `pool_tokens` how
+    many tokens that room holds if it is counted in tokens.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -130,7 +130,7 @@ class Fit:
 
     @property
     def has_margin(self) -> bool:
-        """Whether estimates that are off by a little leave it as it is, whatever the release."""
+        """Whether the result holds even if estimates are slightly off, whatever the release."""
         enough = all(node.headroom_gib >= TIGHT * node.share_gib for node in self.nodes)
         return self.state == "fits" and enough
 
@@ -143,7 +143,7 @@ class Fit:
 def assess(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> Fit | None:
-    """How a model fits; None if it isn't known at all, or the split is not one of these nodes."""
+    """How a model fits; None if it isn't known at all, or the split doesn't match these nodes."""
     known = shape(model)
     if known is None or engine.parallel.ranks != len(nodes):
         return None
@@ -169,7 +169,7 @@ def assess(
 def on_other_nodes(
     fit: Fit | None, before: Sequence[DeclaredNode], nodes: Sequence[DeclaredNode]
 ) -> Fit | None:
-    """What was found of some nodes, of others that have the same memory each."""
+    """A fit of some nodes applied to others, if those have the same memory each."""
     if fit is None or list(map(_memory_of, before)) != list(map(_memory_of, nodes)):
         return None
     names = [node.name for node in nodes]
@@ -229,7 +229,7 @@ def _fit(
 
 
 def held_share(engine: str, utilization: float, fit: Fit | None, node: str) -> float:
-    """The share of a node that an engine holds: its own, and its reserve if that is outside."""
+    """The share of a node that an engine holds: its own, plus its reserve if that is outside."""
     outside = ENGINE_TRAITS[engine].reserves_outside
     memory = [each for each in fit.nodes if each.node == node] if outside and fit else []
     taken = [1 - each.system_gib / each.visible_gib for each in memory]
@@ -237,7 +237,7 @@ def held_share(engine: str, utilization: float, fit: Fit | None, node: str) -> f
 
 
 def _pool_tokens(ranks: Sequence["_Rank"]) -> int | None:
-    """Tokens in the room of each rank, the same on all; None where they are not what it holds."""
+    """Tokens in the room of each rank, the same on all; None if it isn't counted in tokens."""
     found = [(rank.room, rank.demand.cache.token) for rank in ranks]
     return min((max(0, int(room / token)) for room, token in found if token), default=None)
 
@@ -246,14 +246,14 @@ _POOLS = {"full": "full attention", "window": "windows", "state": "states"}
 
 
 def _shares(cache: Cache) -> tuple[str, ...]:
-    """How the room is divided, where there is more than one pool."""
+    """How the room is divided, if there is more than one pool."""
     kinds = [pool.groups[0].pages[0].kind for pool in cache.pools]
     shares = zip(cache.shares, kinds, strict=True) if len(cache.shares) > 1 else ()
     return tuple(f"{share:.0%} for {_POOLS[kind]}" for share, kind in shares)
 
 
 def _found(model: DeclaredModel) -> Iterator[str]:
-    """What was found in place of 'auto', and the margin that it leaves."""
+    """What was determined for 'auto', and the margin that it leaves."""
     for key in model.automatic:
         if number := getattr(model, key):
             yield f"'{key}: auto' is {number}, with {TIGHT:.0%} of the engine's share to spare"
@@ -285,8 +285,8 @@ class _Rank:
         self.room, self.taken = self._room(), self._taken()
 
     def holds(self, wanted: Requested, spared: float = 0.0) -> bool:
-        """Whether what is needed has room where that is so much more than computed."""
-        # A cache of a fixed size doesn't heed the share; then the system's need is the bound.
+        """Whether the needed sequences have room if it is `spared` bytes larger than computed."""
+        # A cache of fixed size ignores the share; in that case the system's need is the limit.
         most = self.visible if self.pool is None else self.visible - formulas.SYSTEM_BYTES
         is_within = self._left(spared) >= 0 and self._taken(spared) <= most
         return is_within and self._room(spared) >= wanted.needed * self.demand.sequence(
@@ -294,14 +294,14 @@ class _Rank:
         )
 
     def sequences(self, context: int, spared: float = 0.0) -> int:
-        """How many sequences of that length the cache holds; all that run, if nothing is cached."""
+        """How many sequences of that length the cache holds; all running ones if it has none."""
         each = self.demand.sequence(context)
         if not each:
             return self.running
         return max(0, int(self._room(spared) / each))
 
     def _left(self, spared: float = 0.0) -> float:
-        """What the engine's share leaves beside all that is no KV cache of a sequence."""
+        """What remains of the engine's share after everything but the sequences' KV cache."""
         demand = self.demand
         inside = demand.reserve_inside
         if self.outside:
@@ -343,7 +343,7 @@ class _Rank:
 
 
 def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
-    """The longest context of so many sequences at once, found by halving."""
+    """The longest context of this many sequences at once, by bisection."""
     room: dict[int, tuple[Demand, float]] = {}
     for rank in ranks:
         _, least = room.get(rank.demand.stage, (rank.demand, math.inf))
@@ -363,7 +363,7 @@ def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
 
 
 def _ceiling(found: Sequence[Demand], tokens: int, drafted: int) -> float | None:
-    """Tokens a second; drafts that are all accepted come out of one reading."""
+    """Tokens per second; drafts that are all accepted take a single pass over the memory."""
     read = [size for demand in found if (size := demand.read(tokens)) is not None]
     if len(read) < len(found):
         return None
@@ -371,7 +371,7 @@ def _ceiling(found: Sequence[Demand], tokens: int, drafted: int) -> float | None
 
 
 def _layout(known: Shape, engine: DeclaredEngine) -> Layout | None:
-    """The split, or None if the stages that are given are not of this model."""
+    """The split, or None if the given stages don't match the model."""
     sizes, layers = engine.parallel, known.layers
     given = given_stages(engine) or ()
     if given and (len(given) != sizes.pipeline or sum(given) != layers):
@@ -397,7 +397,7 @@ def _layout(known: Shape, engine: DeclaredEngine) -> Layout | None:
 def _weights(
     model: DeclaredModel, engine: DeclaredEngine, known: Shape
 ) -> tuple[Weights, list[str]]:
-    """The bytes of the model and its draft, and what of them isn't known."""
+    """The bytes of the model and its draft, and what isn't known of them."""
     missing = []
     text = vision = 0.0
     form = "bf16"
@@ -430,17 +430,17 @@ def _weights(
     return Weights(text, vision, form, draft, elements, predicts, whole, tables), missing
 
 
-# Methods whose draft is a layer like the model's own, by how their names end.
+# Methods whose draft is a layer like the model's own, by the ends of their names.
 _HEADS = ("eagle", "eagle3", "mtp")
 
 
 def _is_own(drafts: Speculative) -> bool:
-    """Whether the model drafts by layers of its own."""
+    """Whether the model makes drafts with layers of its own."""
     return drafts.method.endswith(("mtp", "eagle", "dspark")) and not drafts.source
 
 
 def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
-    """Bytes of a draft model, elements that it caches per token, and what isn't known of it.
+    """Bytes of a draft model, the elements it caches per token, and what isn't known of it.
 
     An EAGLE head is a layer of the model's own kind (vLLM 0.33.0, models/llama_eagle3.py); other
     drafts are models of any shape.
@@ -482,9 +482,9 @@ def _lacking(
 def _beyond(
     model: DeclaredModel, engine: DeclaredEngine, known: Shape, cached: float | None
 ) -> Iterator[str]:
-    """What only custom builds have, whose memory is laid out by no release.
+    """What only custom builds have, whose memory follows no release.
 
-    Source: vLLM 0.19.1 has no deepseek_v4; 0.30.0 refuses 8 bits in vllm/models/qwen4_exp/nvidia/
+    Source: vLLM 0.19.1 has no deepseek_v4; 0.30.0 rejects 8 bits in vllm/models/qwen4_exp/nvidia/
     qsa.py, line 189, and 0.31.0 has them (pull request 55557).
     """
     paging = ENGINE_TRAITS[engine.name].paging

@@ -1,4 +1,4 @@
-"""What a site leaves to be found: the longest context, and how many sequences of it."""
+"""What a site leaves to be determined: the longest context, and how many sequences of it."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,13 +9,13 @@ from generator.models.architecture import shape
 from generator.records import replace
 from generator.sitefile.declaration import Declaration, DeclaredEngine, DeclaredModel, DeclaredNode
 
-# Finer steps would change with every figure that becomes a little better known.
+# A finer result would change with every figure that becomes slightly better known.
 _STEP = 1024
 _LEAST_CONTEXT = 4096
 
 
 def settled(declaration: Declaration) -> Declaration:
-    """The declaration with numbers for what its model leaves to be found."""
+    """The declaration with numbers for what its model leaves to be determined."""
     nodes, model, engine = declaration.nodes, declaration.model, declaration.engine
     if nodes is None or model is None or engine is None or not model.automatic:
         return declaration
@@ -25,10 +25,11 @@ def settled(declaration: Declaration) -> Declaration:
 def found(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> DeclaredModel:
-    """The model with numbers; without them where too little is known of it.
+    """The model with numbers, or unchanged if too little is known of it.
 
-    The context comes first, for one sequence unless their number is given to an engine that gives
-    each its part at the start. What doesn't fit at all gets the least, so that a rule can say so.
+    The context comes first, for a single sequence, unless their number is given to an engine that
+    gives each its part at startup. If nothing fits, the result is the minimum, so that a rule can
+    report it.
     """
     group = Group(tuple(nodes), model, engine)
     if "context_length" in model.automatic:
@@ -40,7 +41,7 @@ def found(
 
 
 def _longest(group: Group) -> int | None:
-    """The longest context that the model holds with room to spare, up to its own."""
+    """The longest context that the model has ample room for, up to its own maximum."""
     known = shape(group.model)
     if known is None or not known.max_context:
         return None
@@ -59,7 +60,7 @@ def _longest(group: Group) -> int | None:
 
 
 def _most(group: Group) -> int | None:
-    """How many sequences of full length there is room for, up to the engine's own number."""
+    """How many sequences of full length fit, up to the engine's own limit."""
 
     def has_room(count: int) -> bool:
         fit = replace(group, model=replace(group.model, max_sequences=count)).assess()
@@ -76,7 +77,7 @@ def _most(group: Group) -> int | None:
 
 
 def _highest(low: int, high: int, is_right: Callable[[int], bool]) -> int:
-    """The highest number for which something holds that holds for all lower ones."""
+    """The largest number for which a condition holds that holds for all smaller ones."""
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if is_right(middle) else (low, middle - 1)

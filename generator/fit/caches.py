@@ -1,4 +1,4 @@
-"""What a rank caches of a sequence: pages of each kind of layers, and the pools that hold them.
+"""What a rank caches of a sequence: pages of each kind of layer, and the pools that hold them.
 
 Line numbers are of vLLM 0.33.0 unless another release is named.
 """
@@ -23,22 +23,23 @@ from generator.models.architecture import (
 )
 from generator.records import record, replace
 
-# Tokens of a block: the default, that of latent caches, and of DeepSeek-V4.
-# Source: vllm/config/cache.py, line 185; FlashMLA's 64; models/deepseek_v4/attention.py.
+# Tokens per block: the default, that of latent caches, and of DeepSeek-V4. Source:
+# vllm/config/cache.py, line 185; FlashMLA's 64; models/deepseek_v4/attention.py.
 _BLOCK, _LATENT_BLOCK, _COMPRESSED_BLOCK = 16, 64, 256
 
-# What blocks of hybrid models are multiples of: kernels of attention, and those of latent caches.
+# Blocks of hybrid models are multiples of these: for attention kernels, and for those of latent
+# caches.
 # Source: vllm/platforms/interface.py, lines 940 to 1110, `_align_hybrid_block_size`.
 _KERNEL_BLOCK, _LATENT_KERNEL_BLOCK = 16, 128
 
 
 @record
 class Cache:
-    """The KV cache of a rank; `under_way` are tokens scheduled and not settled yet.
+    """The KV cache of a rank; `under_way` are tokens that are scheduled but not yet settled.
 
-    `shares` are those of the pools in the room where it is divided among them, and `fixed` the
-    bytes of states that are there whatever runs. `token` are the bytes of the room for each token
-    that it is said to hold, None where something else than tokens takes of it.
+    `shares` are those of the pools, if the room is divided among them, and `fixed` the bytes of
+    states that are there whatever runs. `token` is the size in bytes of each token that the room is
+    said to hold, None if it holds more than tokens.
     """
 
     pages: tuple[Pages, ...]
@@ -49,9 +50,9 @@ class Cache:
     token: float | None = None
 
     def sequence(self, tokens: int) -> int:
-        """Bytes of the room that one sequence of so many tokens takes.
+        """Bytes of the room that one sequence of this many tokens takes.
 
-        Of a room that is divided, that is as much as the pool needs which it fills first.
+        If the room is divided, the pool that fills up first decides.
         """
         sizes = [pool.sequence(tokens, self.under_way) for pool in self.pools]
         if not self.shares:
@@ -59,7 +60,7 @@ class Cache:
         return ceil(max(size / share for size, share in zip(sizes, self.shares, strict=True)))
 
     def read(self, tokens: int) -> float:
-        """Bytes that are read for the next token of a sequence."""
+        """Bytes read for the next token of a sequence."""
         return sum(_read(pages, tokens) for pages in self.pages)
 
 
@@ -72,9 +73,10 @@ def _read(pages: Pages, tokens: int) -> float:
 
 @record
 class Split:
-    """Which layers of a model a rank has: their kinds here and in all, and the tensor ranks.
+    """The layers of a model on a rank: how many of each kind here and in all, and the tensor ranks.
 
-    `drafts` counts layers of a draft here, `draft_elements` what a draft model caches a token.
+    `drafts` is the number of draft layers here, `draft_elements` what a draft model caches per
+    token.
     """
 
     here: Kinds
@@ -86,10 +88,10 @@ class Split:
 
 
 def cache(model: CompleteShape, split: Split, requested: Requested, paging: Paging | None) -> Cache:
-    """The cache of a rank; without `paging` each kind of layers has a pool of its own.
+    """The cache of a rank; without `paging` each kind of layer has a pool of its own.
 
-    An encoder has none: vllm/v1/worker/gpu_model_runner.py, line 7063, leaves out attention of the
-    kind ENCODER_ONLY.
+    An encoder has none: vllm/v1/worker/gpu_model_runner.py, line 7063, omits attention of the kind
+    ENCODER_ONLY.
     """
     shape = model.shape
     if shape.encoder:
@@ -111,14 +113,14 @@ def cache(model: CompleteShape, split: Split, requested: Requested, paging: Pagi
 
 
 def _token(kinds: tuple[Pages, ...]) -> float | None:
-    """Bytes of each token where all layers keep all of them."""
+    """Bytes per token, if all layers keep all tokens."""
     if any(pages.kind != "full" for pages in kinds):
         return None
     return sum(pages.layers * pages.page / (pages.block * pages.ranks) for pages in kinds)
 
 
 def _divided(kinds: tuple[Pages, ...], division: Division, step: int) -> Cache:
-    """A cache whose room is divided among the kinds: by their tokens, and states by bytes.
+    """A cache whose room is divided among the kinds: in tokens, and for states in bytes.
 
     Source: SGLang 0.5.23, model_executor/pool_configurator.py, line 784, `_recompute_cell_size`,
     and mem_cache/kv_cache_configurator.py, line 3350.
@@ -154,7 +156,7 @@ def _is_pooled(shape: Shape) -> bool:
 
 
 def _apart(model: CompleteShape, split: Split, requested: Requested) -> Iterator[Pages]:
-    """Kinds of layers where each is allocated for itself, by the token.
+    """The kinds of layers if each is allocated separately, by the token.
 
     Source: SGLang 0.5.23, mem_cache/swa_memory_pool.py, line 21, `SWAKVPool`, and memory_pool.py,
     line 4228, `HybridLinearKVPool`. llama.cpp, build 11434, src/llama-kv-cache-iswa.cpp, line 73:
@@ -173,7 +175,7 @@ def _apart(model: CompleteShape, split: Split, requested: Requested) -> Iterator
             page = ceil(block * size)
             yield Pages("window", here, everywhere, block, page, window, spare=0)
         else:
-            # All but the layers' own caches are whole on every rank.
+            # All caches but the layers' own are replicated on every rank.
             # Source: SGLang 0.5.23, model_executor/pool_configurator.py, lines 227 to 308.
             ranks = requested.context_ranks
             copies = 1 if kind == "full" else ranks
@@ -189,10 +191,10 @@ def _apart(model: CompleteShape, split: Split, requested: Requested) -> Iterator
 def _paged(
     model: CompleteShape, split: Split, requested: Requested, paging: Paging
 ) -> Iterator[Pages]:
-    """Kinds of layers as vLLM describes them to its pool.
+    """The kinds of layers as vLLM describes them to its pool.
 
-    Source: vllm/platforms/interface.py, line 940, `_align_hybrid_block_size`: with states, the
-    block is made as long as a state is large, and the state padded to it.
+    Source: vllm/platforms/interface.py, line 940, `_align_hybrid_block_size`: with states, a block
+    is made as long as a state is large, and the state padded to it.
     """
     shape = model.shape
     if shape.compressed:
@@ -223,8 +225,8 @@ def _paged(
         page = max(state, ceil(block * token["full"][2]))
         yield Pages("state", split.here.recurrent, split.all.recurrent, block, page, blocks=count)
         if alone := shape.recurrent.short_convolutions:
-            # Of one form with the others only in name: vllm/models/qwen4_exp/nvidia/model.py, line
-            # 880, `get_mamba_specs_from_config`.
+            # Only in name of the same form as the others: vllm/models/qwen4_exp/nvidia/model.py,
+            # line 880, `get_mamba_specs_from_config`.
             yield Pages("state", alone, alone, block, page, blocks=count, whole=True)
     if shape.convolution_window:
         yield _inputs(model, split)
@@ -247,7 +249,7 @@ def _states(recurrent: Recurrent, requested: Requested, paging: Paging) -> int:
 def _tokens_of_layers(
     model: CompleteShape, split: Split, requested: Requested
 ) -> dict[str, tuple[int, int, float]]:
-    """By kind: layers here, layers in all, and bytes a token and layer on a rank."""
+    """By kind: layers here, layers in all, and bytes per token and layer on a rank."""
     shape, here, everywhere = model.shape, split.here, split.all
     full = _token_bytes(model, split.tensor, requested)
     found = {
@@ -263,9 +265,9 @@ def _tokens_of_layers(
 
 
 def _token_bytes(model: CompleteShape, tensor: int, requested: Requested) -> float:
-    """Bytes of KV cache a token and full layer on one rank.
+    """Bytes of KV cache per token and full layer on one rank.
 
-    Source: `AttentionSpec.unpadded_page_size_bytes` (kv_cache_interface.py, line 593); of latent
+    Source: `AttentionSpec.unpadded_page_size_bytes` (kv_cache_interface.py, line 593); for latent
     caches `MLAAttentionSpec` (line 729), and 656 bytes for `fp8_ds_mla`
     (attention/backends/mla/flashmla_sparse.py, line 79).
     """
@@ -295,9 +297,9 @@ def _window_bytes(model: CompleteShape, tensor: int, requested: Requested) -> fl
 
 
 def _state_bytes(recurrent: Recurrent, tensor: int, requested: Requested) -> int:
-    """Bytes of a state on one rank; llama.cpp has its inputs in 32 bits, too, and none drafted.
+    """Bytes of a state on one rank; in llama.cpp its inputs are in 32 bits too, and not drafted.
 
-    SGLang has a state of its own for each drafted token instead of longer inputs.
+    SGLang has a separate state for each drafted token instead of longer inputs.
     Source: llama.cpp, build 11434, src/llama-hparams.cpp, lines 208 and 236, `n_embd_r` and
     `n_embd_s`; SGLang 0.5.23, configs/mamba_utils.py, line 225, `conv_state_shape`.
     """
@@ -313,9 +315,9 @@ def _state_bytes(recurrent: Recurrent, tensor: int, requested: Requested) -> int
 def _inputs(model: CompleteShape, split: Split) -> Pages:
     """What the short convolutions of each layer keep in vLLM: a window that is one block long.
 
-    Its inputs are keys, values, and what attention and the feed-forward part put out, for each head
-    of keys in 16 bits and as wide as the next power of two.
-    Source: vllm/models/inkling/nvidia/sconv_swa_attn.py, line 121, `InklingConvState`.
+    Its inputs are keys, values, and the outputs of attention and of the feed-forward part, for each
+    key head in 16 bits and padded to the next power of two. Source:
+    vllm/models/inkling/nvidia/sconv_swa_attn.py, line 121, `InklingConvState`.
     """
     shape = model.shape
     window, heads = shape.convolution_window, shape.kv_heads
@@ -325,13 +327,13 @@ def _inputs(model: CompleteShape, split: Split) -> Pages:
 
 
 def _attending(split: Split) -> tuple[int, int]:
-    """Layers with attention of either kind, here and in all."""
+    """The number of layers with attention of either kind, here and in all."""
     here, everywhere = split.here, split.all
     return here.attention + here.sliding, everywhere.attention + everywhere.sliding
 
 
 def _inputs_bytes(model: CompleteShape, tensor: int) -> int:
-    """The same a layer of a sequence in SGLang: of heads of both kinds in every layer.
+    """The same per layer and sequence in SGLang: for heads of both kinds in every layer.
 
     Source: SGLang 0.5.23, configs/inkling.py, line 218, `mamba2_cache_params`.
     """
@@ -344,7 +346,7 @@ def _inputs_bytes(model: CompleteShape, tensor: int) -> int:
 def _tail(head: int, pooled: int, here: int, everywhere: int, requested: Requested) -> Pages:
     """The keys of a pool that isn't full yet, in 16 bits beside their weights: one block.
 
-    Source: vllm/models/glm5next/common/attention.py, line 156, `Glm5NextTailCache`; one for
+    Source: vllm/models/glm5next/common/attention.py, line 156, `Glm5NextTailCache`; that of
     Qwen3.8-Flash-Next is not larger (qwen4_exp/common/qsa_cache.py, line 842).
     """
     pools = ceil((pooled + requested.drafted) / pooled)
@@ -353,10 +355,10 @@ def _tail(head: int, pooled: int, here: int, everywhere: int, requested: Request
 
 
 def _compressed(shape: Compressed, split: Split) -> Iterator[Pages]:
-    """DeepSeek-V4's compressed attention: windows everywhere, entries of every 4 or 128 tokens.
+    """DeepSeek-V4's compressed attention: windows everywhere, entries for every 4 or 128 tokens.
 
-    An entry has 448 bytes without positions, 128 with them and 8 of scales; pages are multiples of
-    576 bytes. The state of compression is in 32 bits: keys and scores, twice where windows overlap.
+    An entry has 448 bytes without positions, 128 with them and 8 for scales; pages are multiples of
+    576 bytes. The compression state is in 32 bits: keys and scores, twice if windows overlap.
     Source: vllm/models/deepseek_v4/attention.py, lines 860 and 911, compressor.py, line 179,
     `CompressorStateCache`, and v1/attention/backends/mla/sparse_swa.py, line 120,
     `DeepseekV4SWACache`.

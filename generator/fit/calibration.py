@@ -2,7 +2,7 @@
 
     - {model: gpt-oss-120b, engine: vllm, version: 0.33.0, reserve_gib: 1.25}
 
-`reserve_gib` is what the reserve of a rank is more than computed, less than nothing if it is less.
+`reserve_gib` is by how much the reserve of a rank exceeds the computed one; negative if it is less.
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from generator.sitefile.beside import Source
 from generator.sitefile.declaration import Declaration, DeclaredEngine, DeclaredModel
 
 _KEYS = {"model", "engine", "version", "reserve_gib"}
-# No reserve is off by more than what a node has.
+# No reserve can be off by more than the memory of a node.
 _MOST_GIB = 64.0
 
 
 @record
 class Correction:
-    """What the reserve of a rank is more than computed, in GiB."""
+    """By how much the reserve of a rank exceeds the computed one, in GiB."""
 
     model: str
     engine: str
@@ -26,7 +26,7 @@ class Correction:
     reserve_gib: float
 
     def is_of(self, model: DeclaredModel, engine: DeclaredEngine) -> bool:
-        """Whether it was measured of this model in this release of the engine."""
+        """Whether it was measured with this model in this release of the engine."""
         own = (model.name or model.source, engine.name, engine.version)
         return own == (self.model, self.engine, self.version)
 
@@ -39,20 +39,20 @@ class Correction:
 
 @record
 class Calibration:
-    """The corrections of a file, or what is wrong with it."""
+    """The corrections in a file, or what is wrong with it."""
 
     path: str
     corrections: tuple[Correction, ...] = ()
     fault: str = ""
 
     def of(self, model: DeclaredModel, engine: DeclaredEngine) -> Correction | None:
-        """The last correction of a model in a release of an engine."""
+        """The last correction for a model in a release of an engine."""
         found = [each for each in self.corrections if each.is_of(model, engine)]
         return found[-1] if found else None
 
 
 def calibrated(declaration: Declaration, calibration: Calibration | None) -> Declaration:
-    """The declaration whose model has what was measured of its reserve."""
+    """The declaration with the measured correction of its model's reserve."""
     model, engine = declaration.model, declaration.engine
     if calibration is None or model is None or engine is None:
         return declaration
@@ -76,7 +76,7 @@ def _corrections(data: bytes) -> Iterator[Correction]:
     import yaml
 
     try:
-        # All scalars as they are written: 0.20 is a version and no number.
+        # All scalars stay as written: 0.20 is a version, not a number.
         entries = yaml.load(data.decode("utf-8"), Loader=yaml.CBaseLoader)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError("it is no YAML") from error

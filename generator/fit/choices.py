@@ -1,4 +1,4 @@
-"""The models of the catalog: which of them a number of nodes can hold, and how."""
+"""The models of the catalog: which of them fit on a number of nodes, and how."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from generator.models.architecture import known_checkpoint
 from generator.records import record, replace
 from generator.sitefile.declaration import serving
 
-# What most people have: a node, a cable, a ring, a switch of four or eight ports.
+# What most users have: a node, a cable, a ring, a switch with four or eight ports.
 COUNTS = (1, 2, 3, 4, 8)
 CONTEXT_LENGTH = 32768
 
@@ -26,9 +26,9 @@ class Fitting:
 
 @record
 class Choice:
-    """A checkpoint, and how it fits on the fewest nodes that hold it; None where none do.
+    """A checkpoint, and how it fits on the nodes that hold it; None if none of them do.
 
-    `unknown` says that too little is known of it.
+    `unknown` means that too little is known of it.
     """
 
     checkpoint: Checkpoint
@@ -42,23 +42,23 @@ class Choice:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Engines that read its files, those first that somebody advises settings for."""
+        """Engines that read its files, those with recommended settings first."""
         advised = self.checkpoint.architecture.advised
         readers = (name for name, traits in ENGINE_TRAITS.items() if not traits.reads_gguf)
         return tuple(sorted(readers, key=lambda name: name not in advised))
 
     @property
     def parsers(self) -> tuple[str, ...]:
-        """What its publisher advises: a parser of tool calls, and one of reasoning."""
+        """The parsers that its publisher recommends: one for tool calls, and one for reasoning."""
         known = self.checkpoint.architecture
         named = {"tool": known.tool_call_parser, "reasoning": known.reasoning_parser}
         return tuple(f"{use}: {name}" for use, name in named.items() if name)
 
 
 def choices(word: str = "") -> Iterator[Choice]:
-    """Each checkpoint that a word is about, and the fewest nodes that hold it.
+    """Each checkpoint that matches a word, and the fewest nodes that hold it.
 
-    One sequence has room for the usual context, or for all that the model knows.
+    One sequence has room for the usual context, or for the model's whole context.
     """
     for known in _named(word):
         group = _usual(known)
@@ -71,7 +71,7 @@ def choices(word: str = "") -> Iterator[Choice]:
 
 
 def fitting(own: Group, word: str = "") -> Iterator[Fitting]:
-    """The checkpoints that a site's nodes hold, with its own split or else another one."""
+    """The checkpoints that a site's nodes hold, with its own split or another one."""
     for known in _named(word):
         longest = known.max_context or CONTEXT_LENGTH
         group = own.named(known.name)
@@ -82,7 +82,7 @@ def fitting(own: Group, word: str = "") -> Iterator[Fitting]:
 
 
 def siblings(own: Group) -> Iterator[Fitting]:
-    """Other checkpoints of a site's model, in its own split."""
+    """Other checkpoints of a site's model, with its own split."""
     known = known_checkpoint(own.model)
     for other in catalogs.siblings(known) if known else ():
         group = own.named(other.name)
@@ -91,7 +91,7 @@ def siblings(own: Group) -> Iterator[Fitting]:
 
 
 def _named(word: str) -> Iterator[Checkpoint]:
-    """The checkpoints whose name, publisher or format has the word in it."""
+    """The checkpoints whose name, publisher or format contains the word."""
     for name in catalogs.checkpoint_names():
         known = catalogs.checkpoint(name)
         if known and word.lower() in f"{known.hf_id} {known.format}".lower():
@@ -99,7 +99,7 @@ def _named(word: str) -> Iterator[Checkpoint]:
 
 
 def _usual(known: Checkpoint) -> Group:
-    """A site that says nothing but the model and an engine."""
+    """A site with only a model and an engine."""
     name, start = next((name, t.start) for name, t in ENGINE_TRAITS.items() if t.start)
     context = min(known.max_context or CONTEXT_LENGTH, CONTEXT_LENGTH)
     data = {

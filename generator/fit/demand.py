@@ -16,7 +16,7 @@ from generator.records import record
 
 # Residual streams of DeepSeek-V4. Source: hc_mult of its config.json.
 _STREAMS = 4
-# Tokens of an entry that its index chooses among. Source: compress_ratios of its config.json.
+# Tokens per entry that its index selects from. Source: compress_ratios of its config.json.
 _INDEXED_EVERY = 4
 
 
@@ -24,9 +24,10 @@ _INDEXED_EVERY = 4
 class Weights:
     """A checkpoint's bytes: the text model's, a vision tower's, and a draft model's.
 
-    `whole`: `text` are all files, the layers that predict further tokens among them. `tables` are
-    tables beside the layers that are kept in memory, and no part of `text`. Of a draft model it is
-    known what it caches (`draft_elements` a token), or that it is a layer like the model's own.
+    `whole`: `text` covers all files, including the layers that predict further tokens. `tables` are
+    tables beside the layers that are kept in memory, and are not part of `text`. A draft model is
+    known by what it caches (`draft_elements` per token), or else to be a layer like the model's
+    own.
     """
 
     text: float
@@ -43,7 +44,7 @@ class Weights:
 class Layout:
     """How a model is split; `shards` are the ranks that share the experts of a layer.
 
-    Kernels of packed experts pad what goes into them and what is inside to multiples of `tile`.
+    Kernels for packed experts pad their input and inner widths to multiples of `tile`.
     """
 
     tensor: int
@@ -57,26 +58,26 @@ class Layout:
 
     @property
     def pipeline(self) -> int:
-        """Stages of the pipeline."""
+        """The number of pipeline stages."""
         return len(self.stages)
 
     @property
     def communicators(self) -> int:
-        """NCCL groups that a rank is in: of tensor ranks, of stages, of replicas."""
+        """The number of NCCL groups that a rank is in: tensor ranks, stages, replicas."""
         sizes = (self.tensor, self.pipeline, self.data) if self.nccl else ()
         return sum(size > 1 for size in sizes)
 
 
 @record
 class Gathered:
-    """What the index of a sparse attention is gathered in; an entry stands for `every` tokens."""
+    """The buffer that gathers a sparse attention's index; an entry stands for `every` tokens."""
 
     entry: int
     every: int
     sized: bool
 
     def bytes(self, context: int) -> int:
-        """Bytes in a context of so many tokens."""
+        """Its bytes for a context of this many tokens."""
         return formulas.gathered_bytes(context, self.entry, self.every, self.sized)
 
 
@@ -84,8 +85,8 @@ class Gathered:
 class Demand:
     """What a rank of one stage holds, in bytes; `active` is what it reads for one token.
 
-    `active` is None where it isn't known which experts a token needs. `graphs_outside`: graphs are
-    captured in what the engine's share leaves.
+    `active` is None if it isn't known which experts a token needs. `graphs_outside`: graphs are
+    captured in what the engine's share leaves free.
     """
 
     stage: int
@@ -105,27 +106,27 @@ class Demand:
 
     @property
     def reserve(self) -> float:
-        """What is neither weights nor KV cache that sequences share."""
+        """Everything but weights and the KV cache that sequences share."""
         own = self.activations + self.graphs + self.runtime + self.nccl + self.correction
         return own + self.cache.fixed
 
     @property
     def reserve_inside(self) -> float:
-        """What of the reserve comes out of the engine's share."""
+        """The part of the reserve that is taken from the engine's share."""
         return self.reserve - (self.graphs if self.graphs_outside else 0)
 
     def sequence(self, tokens: int) -> float:
-        """The KV cache of one sequence of so many tokens."""
+        """The KV cache of one sequence of this many tokens."""
         return self.cache.sequence(tokens)
 
     def beyond(self, tokens: int) -> float:
-        """What the reserve is more in a context of so many tokens than in the one asked for."""
+        """How much larger the reserve is for a context of this many tokens than as requested."""
         if self.gathered is None:
             return 0.0
         return self.gathered.bytes(tokens) - self.gathered.bytes(self.context)
 
     def read(self, tokens: int) -> float | None:
-        """Bytes that are read for one more token of a sequence of so many."""
+        """Bytes read for one more token of a sequence of this many."""
         return None if self.active is None else self.active + self.cache.read(tokens)
 
 
@@ -138,7 +139,7 @@ def demands(
 ) -> list[Demand]:
     """What a rank holds in each stage.
 
-    `correction` is what was measured of the reserve over what is computed.
+    `correction` is by how much the measured reserve exceeds the computed one.
     """
     split = _Split(model, weights, layout)
     found, first = [], 0
@@ -149,7 +150,7 @@ def demands(
 
 
 class _Split:
-    """A model's bytes by part, and what of each a rank holds."""
+    """A model's bytes by part, and how much of each a rank holds."""
 
     def __init__(self, model: CompleteShape, weights: Weights, layout: Layout) -> None:
         self.model, self.weights, self.layout = model, weights, layout
@@ -189,7 +190,7 @@ class _Split:
         )
 
     def active(self, first: int, last: int) -> float | None:
-        """Bytes of layers that a rank reads for one token, whose experts are spread evenly."""
+        """Bytes of layers that a rank reads for one token, with experts spread evenly."""
         part, moe = self.parts, self.shape.moe
         if not self.shape.experts:
             return self.layers(first, last)
@@ -203,7 +204,7 @@ class _Split:
     def prediction(self) -> float:
         """Bytes of a layer that predicts further tokens, on one rank: a layer and a projection.
 
-        Checkpoints packed to less than 8 bits have it in 16.
+        Checkpoints packed to less than 8 bits store it in 16.
         """
         part = self.parts
         form = formulas.PACKED.get(self.weights.form, WIDE)
@@ -219,7 +220,7 @@ class _Split:
         return own * bytes_each
 
     def _experts_share(self) -> float:
-        """What a rank holds of a layer's experts, padded to the tiles of their kernels."""
+        """The part of a layer's experts that a rank holds, padded to the tiles of their kernels."""
         shards, moe = self.layout.shards, self.shape.moe
         if moe is None or moe.size is None or moe.width is None:
             return 1 / shards
@@ -244,7 +245,7 @@ def _demand(
     active = split.active(*layers)
     if first_stage:
         own += table + (0 if requested.text_only else weights.vision / layout.tensor)
-        # Slices of them on each rank: 23.8 GiB of 47.7 at tensor 2 (1Cat-vLLM pull request 646).
+        # Each rank has a slice of them: 23.8 GiB of 47.7 at tensor 2 (1Cat-vLLM pull request 646).
         own += weights.tables / layout.tensor
     if last_stage:
         own += 0 if shape.tied_embeddings and first_stage else table
@@ -295,7 +296,7 @@ def _step_bytes(model: CompleteShape, layout: Layout, requested: Requested) -> f
     step = formulas.activation_bytes(requested.step, hidden, _widest(model, layout))
     if layout.paging is None or not (shape.compressed or shape.latent_index):
         return step
-    # Scores are made while queries and their output are there.
+    # Scores are computed while queries and their output are in memory.
     queries = _queries(shape, layout)
     scoring = formulas.activation_bytes(requested.step, hidden, queries) + requested.scored
     return max(step, scoring)
@@ -318,13 +319,13 @@ def _graph_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
         return 0.0
     if requested.graphs is None:
         return formulas.GRAPH_BYTES
-    # Of DeepSeek-V4 logs on two Sparks have 0.2 and 0.7 GiB (0731 with dspark, August 2026).
+    # Logs of DeepSeek-V4 on two Sparks have 0.2 and 0.7 GiB (0731 with dspark, August 2026).
     exchanges = bool(shape.experts and layout.communicators and not shape.compressed)
     return formulas.graph_bytes(*requested.graphs, exchanges)
 
 
 def _queries(shape: Shape, layout: Layout) -> int:
-    """Width of the queries of latent or compressed attention on a rank, in elements a token."""
+    """Width of the queries of latent or compressed attention on a rank, in elements per token."""
     heads, latent = shape.heads // layout.tensor, shape.mla
     if shape.compressed:
         return heads * shape.compressed.head
@@ -332,7 +333,7 @@ def _queries(shape: Shape, layout: Layout) -> int:
 
 
 def _widest(model: CompleteShape, layout: Layout) -> int:
-    """Width of the widest part of a layer on a rank, in elements a token."""
+    """Width of the widest part of a layer on a rank, in elements per token."""
     return max(_widths(model, layout))
 
 
@@ -342,8 +343,8 @@ def _widths(model: CompleteShape, layout: Layout) -> Iterator[int]:
     if shape.head_dim:
         yield (shape.heads + 2 * shape.kv_heads) * shape.head_dim // tensor
     if shape.compressed:
-        # Queries, output and entries, some in 32 bits: about what builds for a GB10 with kernels of
-        # their own took, 0.68 MB a token on one node, and more than the engine's own code shows
+        # Queries, output and entries, some in 32 bits: about what builds for a GB10 with their own
+        # kernels took, 0.68 MB per token on one node, and more than the engine's own code suggests
         # (MiaAI-Lab/DeepSeek-v4-Flash-One-DGX-Spark issue 4).
         yield 4 * _queries(shape, layout)
     if shape.mla:
@@ -353,6 +354,6 @@ def _widths(model: CompleteShape, layout: Layout) -> Iterator[int]:
 
 
 def _expert_width(moe: Experts, layout: Layout) -> int:
-    """What the chosen experts of a token are given and give, all at once on the worst rank."""
+    """The width of a token's chosen experts, input and output, all at once on the worst rank."""
     inside = 2 * (moe.size or 0) // (1 if layout.whole_experts else layout.shards)
     return (moe.chosen or 1) * max(inside, moe.width or 0)

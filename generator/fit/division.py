@@ -10,7 +10,7 @@ _HUNDREDTHS = range(1, 86)
 
 
 def least_share(group: Group) -> float | None:
-    """The least `memory_utilization` that holds the model with room to spare, if any does."""
+    """The smallest `memory_utilization` that holds the model with room to spare, if any does."""
 
     def is_enough(hundredths: int) -> bool:
         return holds(sharing(group, hundredths / 100))
@@ -25,9 +25,10 @@ def sharing(group: Group, share: float) -> Group:
 
 
 def divided(least: Mapping[str, float], growing: Collection[str], most: float) -> dict[str, float]:
-    """Shares that are `most` together: what each needs, and the rest to those that use more.
+    """Shares that add up to `most`: what each needs, and the rest for those in `growing`.
 
-    It goes to each as it needs, down to a hundredth. Empty where they need more than there is.
+    The rest is divided in proportion to their needs, rounded down to hundredths. Empty if they need
+    more than there is.
     """
     rest = most - sum(least.values())
     if rest < -_ROUNDING:
@@ -39,7 +40,7 @@ def divided(least: Mapping[str, float], growing: Collection[str], most: float) -
     }
 
 
-# What is a whole number of hundredths stays that.
+# Keeps whole numbers of hundredths as they are.
 _ROUNDING = 1e-6
 
 

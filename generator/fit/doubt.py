@@ -1,4 +1,4 @@
-"""What the reserve is beyond what is computed, and by how much the room may be more than that."""
+"""By how much the reserve exceeds the computed one, and by how much the room may be larger."""
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
@@ -9,7 +9,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 
 def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:
-    """Whether the reserve is a release's, and the build is another one, of which none was measured.
+    """Whether the reserve is a release's, but the build is another one that was not measured.
 
     Source: a build of vLLM 0.21 with patches for DeepSeek-V4 has 20.36 GiB of room on two Sparks,
     where that release has 15 (variant02-dspark-nvfp4, July 2026).
@@ -20,9 +20,9 @@ def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:
 
 
 def excess_gib(model: DeclaredModel, engine: DeclaredEngine, known: Shape) -> float:
-    """What starts of others held beyond what is computed, unless this site was measured.
+    """How much more others' logs show than is computed, unless this site was measured.
 
-    Over more ranks than anybody reported of it is as over the most that were.
+    For more ranks than anybody has reported, the value for the most reported ones is used.
     """
     if model.correction_gib is not None:
         return 0.0
@@ -36,9 +36,9 @@ def excess_gib(model: DeclaredModel, engine: DeclaredEngine, known: Shape) -> fl
 
 
 def doubt_bytes(model: DeclaredModel, engine: DeclaredEngine, demand: Demand) -> float:
-    """Bytes by which the room may be more: all of the reserve, where that is not known.
+    """Bytes by which the room may be larger: all of the reserve, if that is not known.
 
-    What only others' starts held may not be there in this one.
+    What only others' logs show may not exist here.
     """
     if model.correction_gib is not None:
         return formulas.STARTS_DIFFER_BYTES

@@ -1,7 +1,7 @@
 """Every formula for memory and speed, each with its units and its source.
 
 Sizes of models are in elements or parameters, memory is in bytes, `tensor` is the tensor parallel
-size. Nothing here knows of sites, catalogs or engines' words.
+size. Nothing here depends on sites, catalogs or the names that engines use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ GIB = 2**30
 GB = 10**9
 WIDE = 2.0
 
-# What a parameter takes in bytes, scales of its group included: NVFP4 has an 8 bit scale for 16
+# Bytes per parameter, including the scales of its group: NVFP4 has an 8 bit scale for 16
 # parameters, MXFP4 and MXFP8 one for 32, INT4 a 16 bit scale and a 4 bit zero for 128.
 # Source: OCP Microscaling Formats 1.0; NVIDIA, "Introducing NVFP4"; AutoGPTQ's and AutoAWQ's files.
 PACKED: Mapping[str, float] = {
@@ -34,11 +34,11 @@ PACKED: Mapping[str, float] = {
 # Formats whose experts the kernels pad to tiles.
 TILED = ("mxfp4", "fp4-fp8", "mxfp4-mxfp8")
 
-# What an element of the KV cache takes in bytes; "auto" is the model's own type, 16 bits.
+# Bytes per element of the KV cache; "auto" is the model's own type, 16 bits.
 # Source: vLLM, vllm/config/cache.py and --kv-cache-dtype; SGLang, --kv-cache-dtype. An entry of
 # latent attention in nvfp4_ds_mla has 400 bytes in builds for the GB10 (an overlay of
 # ajclark/GLM-5.3-DCP4-DFlash2-NVMe-KV-Offload-4x-DGX-Spark) and 352 in vLLM, which has it for other
-# GPUs (0.33.0, mla_attention.py, line 1386). Of DeepSeek-V4 it is as large as in fp8: their patch
+# GPUs (0.33.0, mla_attention.py, line 1386). For DeepSeek-V4 it is as large as in fp8: their patch
 # maps it to the same 584 bytes.
 CACHED: Mapping[str, float] = {
     "auto": WIDE,
@@ -63,53 +63,51 @@ CACHED: Mapping[str, float] = {
 # The GB10's memory bandwidth. Source: docs.nvidia.com/dgx/dgx-spark, "Hardware overview".
 BANDWIDTH_BYTES_S = 273 * GB
 
-# What the system, its page cache and everything beside the engine need to stay alive. A node was
+# What the system, its page cache and everything besides the engine need to stay alive. A node was
 # seen to freeze at 113 GiB used, and to be safe at 107.
 # Source: appmilla/guardkit dgx-spark notes; NVIDIA/dgx-spark-playbooks issues 97, 102 and 116.
 SYSTEM_BYTES = 16 * GIB
 FREEZE_GIB = 113
 
-# What the CUDA context, its libraries and their workspaces take beside tensors.
+# What the CUDA context, its libraries and their workspaces take besides tensors.
 # Source: 1.79 GiB of memory outside PyTorch, as vLLM's profiler shows (vLLM pull request 10511).
 CONTEXT_BYTES = int(1.8 * GIB)
 
-# The same for vLLM on a GB10, where it counts what the whole system has less than before: the
-# process, its compiler and caches besides, and what the driver keeps about each page that it hands
-# out, which is in proportion to the weights.
+# The same for vLLM on a GB10, where it measures how much less memory the whole system has than
+# before: including the process, its compiler and caches, and what the driver keeps for each page
+# that it allocates, which is in proportion to the weights.
 # Source: vLLM 0.33.0, vllm/utils/mem_utils.py, line 151 (MemAvailable). "Consumed memory" less
-# weights in logs on Sparks: 2.2 GiB beside 1.1 (Qwen3-0.6B, vLLM 0.27), 4.6 beside 51.4
-# (Qwen3.8-27B, 0.27), 4.3 beside 64.4 (Qwen3.8-Flash-Next on two), 5.7 beside 80.8
-# (DeepSeek-V4-Flash on two).
-# Starts that are alike differ by a GiB (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204).
-# Where something else frees memory meanwhile, an engine counts less than it holds, and takes more
-# than its share: 54.8 GiB in all beside weights of 56.9, and 4.85 for a cache at 0.49 of 121.7,
-# where nothing is left of 59.6 (a log of Qwen3-30B-A3B on a Spark). No site can count on that.
+# weights in logs on Sparks: 2.2 GiB with 1.1 (Qwen3-0.6B, vLLM 0.27), 4.6 with 51.4 (Qwen3.8-27B,
+# 0.27), 4.3 with 64.4 (Qwen3.8-Flash-Next on two), 5.7 with 80.8 (DeepSeek-V4-Flash on two). Equal
+# starts differ by a GiB (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204). If something else
+# frees memory meanwhile, an engine counts less than it holds, and takes more than its share: 54.8
+# GiB in all with weights of 56.9, and 4.85 for a cache at 0.49 of 121.7, where nothing is left of
+# 59.6 (a log of Qwen3-30B-A3B on a Spark). No site can rely on that.
 _SYSTEM_CONTEXT_BYTES, _SYSTEM_SHARE = int(2.2 * GIB), 0.04
 _NODE_BYTES = 128 * GB
 
-# By how much less the reserve is than computed, at most: rooms that others published are up to 3.2
-# GiB larger than ours (schemas/README.md). Of one site that was measured two starts differ by a GiB
+# By how much the reserve may be smaller than computed, at most: rooms that others published are up
+# to 3.2 GiB larger than ours (schemas/README.md). Two starts of one measured site differ by a GiB
 # (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204).
 RESERVE_ERROR_BYTES, STARTS_DIFFER_BYTES = int(3.2 * GIB), GIB
 
-# What isn't free of a node with 121.6 GiB once SGLang starts to load, and by how much less it was:
-# of 121.6 GiB 104.5, 108.1, 109.5, 109.8, 110.0, 111.5, 112.0 and 113.9 were free at eight starts
-# on Sparks in 2026: seven that logs tell, and one inferred. SGLang's fraction is of that.
+# How much of a node with 121.6 GiB isn't free when SGLang starts to load, and how much less it may
+# be: of 121.6 GiB, 104.5, 108.1, 109.5, 109.8, 110.0, 111.5, 112.0 and 113.9 were free at eight
+# starts on Sparks in 2026: seven from logs, and one inferred. SGLang's fraction is of free memory.
 # Source: SGLang, model_executor/model_runner.py, `pre_model_load_memory` (MemAvailable on a GB10,
 # with its CUDA context and NCCL there already), and mem_cache/kv_cache_configurator.py,
 # `_profile_available_bytes`; MiaAI-Lab/Qwen3.8-Flash-Next-Dual-DGX-Sparks issue 8, where a tenth
 # more of the fraction is 10.95 GiB more of cache.
 NOT_FREE_BYTES, FREE_ERROR_BYTES = int(11.7 * GIB), 4 * GIB
 
-# What of that are SGLang's own processes, beside its CUDA context: 115.9 GiB are free of an idle
-# Spark (unslothai/unsloth pull request 10704).
+# The part of that which is SGLang's own processes, besides its CUDA context: an idle Spark has
+# 115.9 GiB free (unslothai/unsloth pull request 10704).
 PROCESS_BYTES = int(4.2 * GIB)
 
-# What captured CUDA graphs take where their number isn't known. Source: SGLang's logs on GB10.
+# What captured CUDA graphs take if their number isn't known. Source: SGLang's logs on GB10.
 GRAPH_BYTES = 2 * GIB
 
-# What the graphs of vLLM take: all together, and each; and each of a model of experts on several
-# ranks.
+# What vLLM's graphs take: in common, and each; and each of a model with experts on several ranks.
 # Source: "Estimated CUDA graph memory" in logs of vLLM 0.18 to 0.29: 0.53 to 0.83 GiB for 86
 # graphs, 0.37 for 54, 0.36 for 16, 0.22 for 15, 0.61 for 9, 0.45 for 6, 0.26 for 5 and 0.36 to 0.43
 # for 2 (issue 50780, gpustack/runner pull request 251), though 1.6 and 1.9 for as many of
@@ -118,8 +116,9 @@ GRAPH_BYTES = 2 * GIB
 _GRAPHS_SHARED_BYTES, _GRAPH_EACH_BYTES = 352 * 2**20, 4 * 2**20
 _EXCHANGING_GRAPH_BYTES = 48 * 2**20
 
-# What sparse attention's index keeps for itself in vLLM, beside its cache: FlashInfer's buffer for
-# DeepSeek-V4 on a GB10, and entries that a step's index is gathered in, for each token of context.
+# What sparse attention's index keeps for itself in vLLM, besides its cache: FlashInfer's buffer for
+# DeepSeek-V4 on a GB10, and the entries in which a step's index is gathered, for each token of
+# context.
 # Source: vLLM 0.33.0, vllm/models/deepseek_v4/nvidia/flashinfer_sparse.py, line 43, and
 # vllm/v1/attention/backends/mla/indexer.py, line 916, `get_max_prefill_buffer_size`, with the
 # factors of vllm/config/vllm.py, line 1873; vLLM 0.31.0 has 40 whatever the context.
@@ -144,7 +143,7 @@ def attention_parameters(
 def latent_parameters(
     hidden: int, heads: int, ranks: tuple[int, int], head: tuple[int, int, int]
 ) -> tuple[int, int]:
-    """Parameters of latent attention: those that heads divide, and those kept whole.
+    """Parameters of latent attention: those divided among heads, and those kept whole.
 
     `ranks` are those of queries and of keys and values, `head` the parts of a head without and with
     positions, and its value.
@@ -183,15 +182,15 @@ def mamba_parameters(hidden: int, keys: int, values: int) -> int:
 
 
 def system_context_bytes(weights: float) -> float:
-    """Bytes that the whole system has less once vLLM runs on a GB10, beside what it allocates.
+    """Bytes that the whole system loses when vLLM runs on a GB10, besides what it allocates.
 
-    There is nothing to keep of weights that no node holds.
+    Weights that no node can hold cost nothing extra.
     """
     return _SYSTEM_CONTEXT_BYTES + _SYSTEM_SHARE * min(weights, _NODE_BYTES)
 
 
 def feed_forward_parameters(width: int, inside: int, matrices: int = 3) -> int:
-    """Parameters of a gated feed-forward part, or of an expert.
+    """Parameters of a gated feed-forward part or of an expert.
 
     Source: Shazeer, "GLU Variants Improve Transformer".
     """
@@ -199,10 +198,10 @@ def feed_forward_parameters(width: int, inside: int, matrices: int = 3) -> int:
 
 
 def stage_sizes(layers: int, stages: int, given: Sequence[int] = ()) -> tuple[int, ...]:
-    """Layers of each pipeline stage; what is left over goes to the last but one and those before.
+    """Layers of each pipeline stage; the remainder goes to the last but one and those before it.
 
     Source: vLLM 0.33.0, vllm/distributed/utils.py, line 198, `get_pp_indices`;
-    VLLM_PP_LAYER_PARTITION gives others.
+    VLLM_PP_LAYER_PARTITION sets others.
     """
     if given:
         return tuple(given)
@@ -214,20 +213,20 @@ def stage_sizes(layers: int, stages: int, given: Sequence[int] = ()) -> tuple[in
 
 
 def first_stages_larger(layers: int, stages: int) -> tuple[int, ...]:
-    """Layers of each pipeline stage where the first ones take what is left over.
+    """Layers of each pipeline stage if the first stages take the remainder.
 
     Source: TensorRT-LLM, tensorrt_llm/mapping.py, `Mapping.pp_layers` (torch.tensor_split).
-    llama.cpp, build 11434, src/llama-model.cpp, lines 1559 to 1602, splits alike where devices have
-    as much free.
+    llama.cpp, build 11434, src/llama-model.cpp, lines 1559 to 1602, splits in the same way if
+    devices have the same free memory.
     """
     each, left = divmod(layers, stages)
     return tuple(each + (stage < left) for stage in range(stages))
 
 
 def layers_between(kind: int, layers: int, first: int, last: int) -> int:
-    """How many of a kind of layers, spread evenly, lie in `first` to before `last`.
+    """How many layers of a kind, spread evenly, are in `first` to before `last`.
 
-    A period ends with its layer of the kind: of 60 layers with 15 of full attention, each fourth.
+    A period ends with its layer of the kind: of 60 layers with 15 of full attention, every fourth.
     Source: transformers, `layer_types` of Qwen3-Next, gpt-oss and Gemma 3.
     """
     return kind * last // layers - kind * first // layers
@@ -236,12 +235,12 @@ def layers_between(kind: int, layers: int, first: int, last: int) -> int:
 def packed_bytes(
     weights: float, wide: int, others: int, experts: int, form: str
 ) -> tuple[float, float]:
-    """Bytes a parameter of linear layers other than experts, and of experts.
+    """Bytes per parameter of linear layers other than experts, and of experts.
 
-    `weights` are the checkpoint's bytes without what is not of its layers, `wide` the parameters
-    that stay in 16 bits whatever the format: embedding, head, routers. Some checkpoints pack all
-    linear layers and some the experts alone, with 16 or 8 bits for the rest: the one is taken whose
-    bytes an expert's parameter come nearest to the format's, so that all adds up to `weights`.
+    `weights` are the checkpoint's bytes without those outside its layers, `wide` the parameters
+    that stay in 16 bits in any format: embedding, head, routers. Some checkpoints pack all linear
+    layers and some only the experts, with 16 or 8 bits for the rest: the result is the combination
+    that adds up to `weights` and brings the bytes per expert parameter closest to the format's.
     Source: arithmetic; hf_quant_config.json of NVIDIA's checkpoints lists what each leaves out.
     """
     rest = max(0.0, weights - wide * WIDE)
@@ -256,7 +255,7 @@ def packed_bytes(
 
 
 def grouped_cache_elements(kv_heads: int, head: int, tensor: int, value: int | None = None) -> int:
-    """Elements of KV cache per token, layer and rank: a KV head is copied where there are too few.
+    """Elements of KV cache per token, layer and rank: a KV head is copied if there are too few.
 
     Keys and values count KV heads, not attention heads; a value's head may have another size.
     Source: vLLM 0.33.0, vllm/config/model.py, line 1663, `get_num_kv_heads`: max(1, kv_heads //
@@ -269,7 +268,7 @@ def grouped_cache_elements(kv_heads: int, head: int, tensor: int, value: int | N
 
 
 def latent_cache_elements(kv_rank: int, rope: int) -> int:
-    """Elements of KV cache a token and layer under MLA, the same on every tensor rank.
+    """Elements of KV cache per token and layer with MLA, the same on every tensor rank.
 
     Source: DeepSeek-V3 technical report, section 2.1.1: the latent and the shared rotary key. vLLM
     0.33.0, vllm/v1/kv_cache_interface.py, line 729, `MLAAttentionSpec`. SGLang 0.5.23,
@@ -282,9 +281,9 @@ def latent_cache_elements(kv_rank: int, rope: int) -> int:
 
 
 def indexer_cache_bytes(head: int, wide: bool) -> int:
-    """Bytes that the indexer caches a token and layer.
+    """Bytes that the indexer caches per token and layer.
 
-    8 bits an element and a 32 bit scale; or 16 bits, unless `indexer_kv_dtype` says otherwise.
+    8 bits per element and a 32 bit scale; or 16 bits, unless `indexer_kv_dtype` says otherwise.
     Source: vLLM 0.33.0, vllm/model_executor/models/deepseek_v2.py, line 638,
     `DeepseekV32IndexerCache`; vllm/models/minimax_m3/common/indexer.py, line 102, and
     vllm/models/qwen4_exp/nvidia/indexer_qsa.py, line 152. SGLang 0.5.23,
@@ -296,10 +295,10 @@ def indexer_cache_bytes(head: int, wide: bool) -> int:
 def state_bytes(
     state: int, convolution: float, tensor: int, drafted: int, kernel: int = 4
 ) -> float:
-    """Bytes of a sequence's state in one linear-attention or Mamba layer, a rank.
+    """Bytes of a sequence's state in one linear-attention or Mamba layer, per rank.
 
     `state` and `convolution` are bytes of the state itself and of one input of the convolution,
-    which keeps all but one of its kernel's inputs and those that are drafted.
+    which keeps all but one of its kernel's inputs, and the drafted ones.
     Source: vLLM 0.33.0, vllm/model_executor/layers/mamba/mamba_utils.py, lines 186 to 319,
     `MambaStateShapeCalculator`: `mamba2_state_shape`, `gated_delta_net_state_shape`,
     `kda_state_shape`. SGLang 0.5.23, mem_cache/memory_pool.py, line 505, `MambaPool`. llama.cpp,
@@ -314,19 +313,19 @@ def padded(size: float, tile: int) -> int:
 
 
 def activation_bytes(tokens: int, hidden: int, widest: int) -> float:
-    """Bytes of tensors alive at once in a step of so many tokens, in 16 bits.
+    """Bytes of tensors alive at once in a step of this many tokens, in 16 bits.
 
-    The residual stream and its copies, and the widest part of a layer with what goes in and out.
+    The residual stream and its copies, and the widest part of a layer with its input and output.
     Source: vLLM's profile run measures it: 1.26 GiB for Llama 3 8B (pull request 10511).
     """
     return tokens * WIDE * (4 * hidden + 2 * widest)
 
 
 def gathered_bytes(context: int, entry: int, every: int, sized: bool) -> int:
-    """Bytes that the index of a step is gathered in, where an entry stands for `every` tokens.
+    """Bytes in which the index of a step is gathered, if an entry stands for `every` tokens.
 
-    A long context is taken to need no less than a shorter one, though just beyond 262,144 tokens
-    the engine takes less.
+    A long context is assumed to need no less than a shorter one, although just beyond 262,144
+    tokens the engine takes less.
     Source: vLLM 0.33.0, vllm/model_executor/layers/sparse_attn_indexer.py, lines 327 and 484, which
     the profile run reserves; `max_total_seq_len` of vllm/models/deepseek_v4/attention.py, line
     1015, of vllm/models/glm5next/common/attention.py, line 282, and of deepseek_v32/attention.py.
@@ -338,22 +337,22 @@ def gathered_bytes(context: int, entry: int, every: int, sized: bool) -> int:
 
 
 def logits_bytes(sequences: int, vocabulary: int, sorts: bool) -> float:
-    """Bytes of the last stage's logits and of drawing a token from them.
+    """Bytes of the last stage's logits and of sampling a token from them.
 
-    In 16 bits and in 32, then probabilities and noise in 32; where the vocabulary is sorted, also
-    the sorted copy, its indices in 64 bits, the sort's own buffers and sums: 38.4 bytes in all, as
-    vLLM 0.11 shows with 1024 sequences of Llama 3, Qwen3 and gpt-oss (4.8, 5.6 and 7.4 GiB), and an
-    older one with 256 of Qwen3 (1.4 GiB).
+    In 16 bits and in 32, then probabilities and noise in 32; if the vocabulary is sorted, also the
+    sorted copy, its indices in 64 bits, the sort's own buffers and sums: 38.4 bytes in all, as vLLM
+    0.11 shows with 1024 sequences of Llama 3, Qwen3 and gpt-oss (4.8, 5.6 and 7.4 GiB), and an
+    older one with 256 of Qwen3 (1.4 GiB). With 1024 sequences of gpt-oss it is the peak of a start
+    (vLLM issues 23278 and 27508).
     Source: vLLM 0.33.0, vllm/v1/sample/ops/topk_topp_sampler.py, lines 501 to 580,
     `apply_top_k_top_p` (Triton) and `apply_top_k_top_p_pytorch` (sorts); `_dummy_sampler_run`,
-    which draws for each sequence once, or twice where tokens are drafted, however many.
-    With 1024 sequences of gpt-oss it is what a start needs most (vLLM issues 23278 and 27508).
+    which samples once for each sequence, or twice with drafts, however many.
     """
     return sequences * vocabulary * (38.4 if sorts else 14.0)
 
 
 def captured_sizes(most: int) -> int:
-    """How many batch sizes up to `most` vLLM captures graphs of.
+    """The number of batch sizes up to `most` for which vLLM captures graphs.
 
     Source: vLLM 0.33.0, vllm/config/vllm.py, line 2398, `_set_cudagraph_sizes`.
     """
@@ -362,10 +361,10 @@ def captured_sizes(most: int) -> int:
 
 
 def graph_bytes(mixed: int, decode: int, exchanges_experts: bool) -> float:
-    """Bytes that vLLM's profiler finds for graphs: of steps of any kind, and of decoding alone.
+    """Bytes that vLLM's profiler estimates for graphs: for any kind of step, and for decoding.
 
-    It captures the two largest of either kind, and takes each further one to be as large as the
-    second, whatever that one took of a pool that the first had filled.
+    It captures the two largest of either kind, and assumes that each further one is as large as the
+    second, however much that one took from a pool that the first had filled.
     Source: vLLM 0.33.0, vllm/v1/worker/gpu_model_runner.py, lines 6268 to 6414,
     `profile_cudagraph_memory`; issue 45178.
     """
@@ -376,7 +375,7 @@ def graph_bytes(mixed: int, decode: int, exchanges_experts: bool) -> float:
 def nccl_bytes(communicators: int) -> int:
     """Bytes of NCCL's buffers: 16 channels, each with a ring's and a tree's connections.
 
-    A connection has a buffer a protocol: Simple 1 MiB on Arm, LL 512 KiB, LL128 4800 KiB.
+    A connection has a buffer for each protocol: Simple 1 MiB on Arm, LL 512 KiB, LL128 4800 KiB.
     Source: NCCL, src/init.cc (DEFAULT_BUFFSIZE_ARM, DEFAULT_LL_BUFFSIZE, DEFAULT_LL128_BUFFSIZE).
     """
     connection = (1024 + 512 + 4800) * 1024
@@ -384,11 +383,11 @@ def nccl_bytes(communicators: int) -> int:
 
 
 def ceiling_tokens_s(bytes_of_stages: Sequence[float]) -> float:
-    """Tokens a second that memory bandwidth allows one sequence: a ceiling, never reached.
+    """Tokens per second that memory bandwidth allows one sequence: a ceiling, never reached.
 
-    A token passes the stages one after the other; each reads all that is active in it, and the
-    ranks of a stage read at the same time. An engine that packs further weights when it loads them
-    reads less.
+    A token passes the stages one after the other; each reads everything that is active in it, and
+    the ranks of a stage read at the same time. An engine that packs further weights when loading
+    them reads less.
     Source: Pope et al., "Efficiently Scaling Transformer Inference", memory-bound decoding.
     """
     return BANDWIDTH_BYTES_S / sum(bytes_of_stages)

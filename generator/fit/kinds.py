@@ -1,4 +1,4 @@
-"""How many layers of each kind there are in a part of a model."""
+"""The number of layers of each kind in a part of a model."""
 
 from generator.fit import formulas
 from generator.models.architecture import Shape
@@ -7,10 +7,10 @@ from generator.records import record
 
 @record
 class Kinds:
-    """How many layers of each kind there are in a stage, or in all.
+    """The number of layers of each kind in a stage, or in all.
 
-    Attention (`attention` over all tokens, `sliding` over a window), `recurrent` and `indexed` are
-    of the one half of a layer, `dense` and `experts` of the other.
+    Attention (`attention` over all tokens, `sliding` over a window), `recurrent` and `indexed`
+    belong to one half of a layer, `dense` and `experts` to the other.
     """
 
     attention: int
@@ -32,7 +32,7 @@ def count_kinds(shape: Shape, first: int, last: int) -> Kinds:
     states = between(recurrent.layers) if recurrent else 0
     dense, experts = last - first, 0
     if alone := shape.layers_alone:
-        # A layer is attention, Mamba or feed-forward, and never two of them (Nemotron).
+        # A layer is either attention, Mamba or feed-forward, and never two of them (Nemotron).
         experts = between(moe.layers) if moe else 0
         dense = between(alone) - experts
     elif moe:

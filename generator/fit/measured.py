@@ -1,4 +1,4 @@
-"""What an engine printed of its memory at its start, beside what was predicted."""
+"""What an engine logged about its memory at startup, compared with the prediction."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,14 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 Row = tuple[str, str, str, str]
 
 HEAD: Row = ("", "PREDICTED", "MEASURED", "DIFFERENCE")
-# By how much a figure may be off before it is worth a look.
+# How far a figure may be off before it needs attention.
 OFF = 0.1
 
 _NUMBER = r"(-?[\d,]+(?:\.\d+)?)"
 _MIB, _GIB = 1 / 1024, 1.0
-# TensorRT-LLM's lines of the start that it measures itself with.
+# Marks TensorRT-LLM's lines of the start that only measures.
 _PROFILED = " in memory usage profiling"
-# Per rank: what a line says, and in what unit. Sources: vLLM, gpu_model_runner.py, gpu_worker.py;
+# Per rank: the text of a line, and its unit. Sources: vLLM, gpu_model_runner.py, gpu_worker.py;
 # SGLang, model_runner.py and mem_cache/memory_pool.py (its GB are 2^30 bytes); TensorRT-LLM,
 # _util.py, resource_manager.py and kvCacheManager.cpp; llama.cpp, llama-model.cpp and
 # llama-kv-cache.cpp.
@@ -40,7 +40,7 @@ _CACHE = (
     (rf"reserved for KV Cache is {_NUMBER}GiB", _GIB),
     (rf"reserved {_NUMBER} GiB memory for KV Cache as specified", _GIB),
 )
-# What follows the last line of a profile, which allocates a small cache and frees it.
+# Follows the last line of a profile, which allocates a small cache and frees it.
 _LASTING = ((rf"Allocated {_NUMBER} GiB for max tokens in paged KV cache", _GIB),)
 _GRAPHS = (
     (rf"Estimated CUDA graph memory: {_NUMBER} GiB", _GIB),
@@ -52,15 +52,15 @@ _STEPS = (
     (rf"PyTorch activation peak memory takes {_NUMBER}GiB", _GIB),
     (rf"allocated during inference \(inside torch\){_PROFILED}: {_NUMBER} GiB", _GIB),
 )
-# What the engine sees of the node: free of all.
+# What the engine reports of the node: free and total.
 _VISIBLE = (
     (rf"Free memory on [\w: ]+\([\d.]+/{_NUMBER} GiB\)", _GIB),
     (rf"total_gpu_memory={_NUMBER}GiB", _GIB),
     (rf"device total memory {_NUMBER} GiB", _GIB),
     (rf"- CUDA\d+ *: .*\({_NUMBER} MiB, \d+ MiB free\)", _MIB),
 )
-# SGLang prints a line for each of its pools (full attention, windows, states, those of a draft)
-# and kinds of graphs, and each rank prints them all, behind its name. A start begins with its
+# SGLang prints a line for each of its pools (full attention, windows, states, those of a draft) and
+# kinds of graphs, and each rank prints all of them, prefixed with its name. A start begins with its
 # arguments.
 _POOL = re.compile(
     r"^(.*?)(KV [Cc]ache (?:is )?(?=allocated\.)|Mamba Cache is (?=allocated\.)|"
@@ -70,9 +70,9 @@ _POOL = re.compile(
 _RANK = re.compile(r"\[\d{4}-\d\d-\d\d [\d:]+ ([^\]]+)\]")
 _SIZE = rf"(?:(?:size|_cache size): |mem usage=){_NUMBER} ?GB"
 _SGLANG_STARTS = "server_args="
-# llama.cpp prints a buffer for each device and kind of layers, those of other nodes behind their
-# address; together they are what it holds there. A start begins with its build; `load_tensors` of
-# before 2025 leave out "model".
+# llama.cpp prints a buffer for each device and kind of layer, those of other nodes prefixed with
+# their address; together they are what it holds there. A start begins with its build;
+# `load_tensors` before 2025 omits "model".
 _BUFFERS = (
     r"(?:(load_tensors): +)?(\S+)(?: (model|KV|RS|DSV4 .+? state|compute))? buffer size ="
     rf"\s*{_NUMBER} MiB"
@@ -80,7 +80,7 @@ _BUFFERS = (
 _ADDRESS = re.compile(r"RPC\d*\[(.+)\]")
 _LLAMA_STARTS = r"(?m)^.*\bbuild(?:(?:_info)?: | \d+ \()"
 _CONCURRENCY = rf"Maximum concurrency for {_NUMBER} tokens per request: {_NUMBER}x"
-# What vLLM says as it gives up: the tokens, what they need, and what is there.
+# What vLLM logs as it gives up: the tokens, what they need, and what is available.
 _TOO_LONG = (
     rf"max seq len \({_NUMBER}\), \({_NUMBER} GiB KV cache is needed, which is larger than the "
     rf"available KV cache memory \({_NUMBER} GiB"
@@ -89,7 +89,7 @@ _TOO_LONG = (
 
 @record
 class Measured:
-    """What the fullest rank printed, in GiB; None where no line says it.
+    """What the fullest rank logged, in GiB; None if no line has it.
 
     `sequences` of `context` tokens fit in the cache at once. `visible` is all of the node's memory.
     `states` are pools of recurrent states beside the cache. `allocated` is the cache of an engine
@@ -108,12 +108,12 @@ class Measured:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the log says nothing of memory."""
+        """Whether the log has nothing about memory."""
         return self.weights is None and self.cache is None and self.allocated is None
 
 
 def measured(log: str) -> Measured:
-    """What a log says; of several ranks and starts, the most weights and the least room."""
+    """What a log says; from several ranks and starts, the most weights and the least room."""
     buffers = list(_buffers(log))
     weights = [*_found(log, _WEIGHTS), *(held.model for held in buffers if held.model)]
     activations = [*_found(log, _STEPS), *(held.compute for held in buffers if held.compute)]
@@ -140,7 +140,7 @@ def measured(log: str) -> Measured:
 
 
 def rows(fit: Fit, seen: Measured) -> list[Row]:
-    """Each figure that both have."""
+    """One row for each figure that both have."""
     return [
         (what, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs - 1:+.1%}" if theirs else "?")
         for what, ours, theirs in _pairs(fit, seen)
@@ -150,10 +150,10 @@ def rows(fit: Fit, seen: Measured) -> list[Row]:
 def correction(
     fit: Fit, seen: Measured, model: DeclaredModel, engine: DeclaredEngine
 ) -> Correction | None:
-    """What the room says of the reserve, on top of what is corrected already.
+    """The correction of the reserve that the room implies, including the present correction.
 
-    Of an engine that shares what is free it is what isn't free. None where the room says nothing of
-    it, since the cache has a size of its own.
+    For an engine whose share is of free memory, it corrects what isn't free. None if the cache has
+    a fixed size, whose room implies nothing.
     """
     traits = ENGINE_TRAITS[engine.name]
     fixed = model.kv_cache_memory or {traits.pool_flag, traits.tokens_flag} & engine.args.keys()
@@ -167,7 +167,7 @@ def correction(
 
 
 def is_off(fit: Fit, seen: Measured) -> bool:
-    """Whether a figure that decides differs by more than a tenth."""
+    """Whether a decisive figure differs by more than a tenth."""
     return any(abs(ours - theirs) > OFF * abs(theirs) for _, ours, theirs in _deciding(fit, seen))
 
 
@@ -207,13 +207,13 @@ def _found(log: str, patterns: Sequence[tuple[str, float]]) -> list[float]:
 
 
 def _room(fit: Fit, seen: Measured) -> float:
-    """The cache, and the states where they have a part of its room."""
+    """The cache, plus the states if they have a part of its room."""
     shares_states = any("states" in share for share in fit.shares)
     return (seen.cache or 0.0) + ((seen.states or 0.0) if shares_states else 0.0)
 
 
 def _concurrency(log: str) -> tuple[int | None, float | None]:
-    """The context that vLLM counts in, and how many of it its cache holds."""
+    """The context that vLLM counts in, and how many of it the cache holds."""
     if said := re.findall(_CONCURRENCY, log):
         return int(_plain(said[-1][0])), _plain(said[-1][1])
     said = [tuple(map(_plain, three)) for three in re.findall(_TOO_LONG, log)]
@@ -224,7 +224,7 @@ def _concurrency(log: str) -> tuple[int | None, float | None]:
 
 
 def _pools(log: str) -> Iterator[tuple[float, float, float]]:
-    """What each rank and start of SGLang holds: of a cache, of states, and of graphs."""
+    """What each rank and start of SGLang holds: cache, states and graphs."""
     for start in log.split(_SGLANG_STARTS):
         ranks: dict[str, list[float]] = {}
         for before, what, sizes in _POOL.findall(start):
@@ -245,7 +245,7 @@ class _Buffers:
 
 
 def _buffers(log: str) -> Iterator[_Buffers]:
-    """What the buffers of each start and node hold."""
+    """The buffers of each start and node, added up."""
     for start in re.split(_LLAMA_STARTS, log):
         nodes: dict[str, dict[str, float]] = {}
         for loading, device, said, size in re.findall(_BUFFERS, start):

@@ -1,7 +1,7 @@
-"""The blocks of vLLM's KV cache: how layers of several kinds share one pool, and what that costs.
+"""The blocks of vLLM's KV cache: how layers of several kinds share one pool, and at what cost.
 
-All sizes of pages are in bytes, of blocks and windows in tokens. Line numbers are of vLLM 0.33.0,
-`vllm/v1/core/kv_cache_planning.py` (planning; releases before have it in kv_cache_utils.py) and
+Page sizes are in bytes, those of blocks and windows in tokens. Line numbers are of vLLM 0.33.0,
+`vllm/v1/core/kv_cache_planning.py` (planning; earlier releases have it in kv_cache_utils.py) and
 `vllm/v1/kv_cache_interface.py` (interface), unless another release is named.
 """
 
@@ -13,8 +13,8 @@ from generator.records import record, replace
 
 Kind = Literal["full", "window", "state", "ring"]
 
-# Up to this many more layers of one kind, the other kinds are padded to them.
-# Source: planning, line 524, `_get_kv_cache_groups_uniform_page_size`.
+# If one kind has up to this many times more layers, the other kinds are padded to it. Source:
+# planning, line 524, `_get_kv_cache_groups_uniform_page_size`.
 _PADDED_UP_TO = 1.5
 
 
@@ -22,11 +22,11 @@ _PADDED_UP_TO = 1.5
 class Pages:
     """What layers of one kind cache: a page of `page` bytes for each `block` tokens and layer.
 
-    `layers` are those of one rank, `all_layers` those of the model, which decide on the groups.
-    A window holds `window` tokens and what is under way; a state is `blocks` pages whatever the
-    length. `pads` is false of pages that may not be made larger (latent caches). `spare` blocks of
-    a window are held besides, since it need not begin with a block. `whole` states are not split
-    over ranks, and share a group with none that are. `ranks` share the tokens of a sequence.
+    `layers` are those of one rank, `all_layers` those of the model, which determine the groups. A
+    window holds `window` tokens and those under way; a state is `blocks` pages whatever the length.
+    `pads` is false for pages that may not be enlarged (latent caches). A window holds `spare`
+    blocks in addition, since it need not begin with a block. `whole` states are not split over
+    ranks, and only share a group with each other. `ranks` share the tokens of a sequence.
     """
 
     kind: Kind
@@ -42,7 +42,7 @@ class Pages:
     ranks: int = 1
 
     def held(self, tokens: int, under_way: int) -> int:
-        """Blocks of one sequence in one layer.
+        """The blocks of one sequence in one layer.
 
         Source: interface, `max_memory_usage_bytes` of `FullAttentionSpec` (line 643),
         `SlidingWindowSpec` (946), `CircularBufferSpec` (982) and `MambaSpec` (1135).
@@ -57,36 +57,36 @@ class Pages:
 
 @record
 class Group:
-    """Layers that share a table of blocks; `count` groups are alike."""
+    """Layers that share a block table; `count` groups are alike."""
 
     count: int
     pages: tuple[Pages, ...]
 
     def held(self, tokens: int, under_way: int) -> int:
-        """Blocks of one sequence in all groups like this one."""
+        """The blocks of one sequence in all groups like this one."""
         return self.count * max(pages.held(tokens, under_way) for pages in self.pages)
 
 
 @record
 class Pool:
-    """One pool of blocks of `block_bytes` each, from which all groups take theirs."""
+    """One pool of blocks of `block_bytes` each, which all groups share."""
 
     block_bytes: int
     groups: tuple[Group, ...]
 
     def blocks(self, tokens: int, under_way: int) -> int:
-        """Blocks of one sequence of so many tokens."""
+        """The blocks of one sequence of this many tokens."""
         return sum(group.held(tokens, under_way) for group in self.groups)
 
     def sequence(self, tokens: int, under_way: int) -> int:
-        """Bytes of one sequence of so many tokens."""
+        """The bytes of one sequence of this many tokens."""
         return self.block_bytes * self.blocks(tokens, under_way)
 
 
 def pool(kinds: Sequence[Pages], packed: bool, tuples: bool = False) -> Pool:
     """The pool of these kinds of layers.
 
-    `packed` lays pages of different size side by side in a block, as backends with an indexer do;
+    `packed` puts pages of different sizes side by side in a block, as backends with an indexer do;
     `tuples` is how releases before 0.29 did that.
     Source: planning, line 1113, `get_kv_cache_groups`.
     """
@@ -99,7 +99,7 @@ def pool(kinds: Sequence[Pages], packed: bool, tuples: bool = False) -> Pool:
 
 
 def _is_one_type(kinds: Sequence[Pages]) -> bool:
-    """Whether all need as many blocks: then a block holds all layers.
+    """Whether all need the same number of blocks: then a block holds all layers.
 
     Source: interface, line 1348, `UniformTypeKVCacheSpecs.is_uniform_type`.
     """
@@ -107,7 +107,7 @@ def _is_one_type(kinds: Sequence[Pages]) -> bool:
 
 
 def _unified(kinds: Sequence[Pages]) -> tuple[Pages, ...]:
-    """Pages of one size: by longer blocks where that comes out even, by padding elsewhere.
+    """Pages of one size: by longer blocks where the sizes divide, otherwise by padding.
 
     Source: planning, line 346, `unify_kv_cache_spec_page_size`.
     """
@@ -125,8 +125,8 @@ def _unified(kinds: Sequence[Pages]) -> tuple[Pages, ...]:
 def _uniform(kinds: Sequence[Pages]) -> Pool:
     """Groups of as many layers as the rarest kind has; a block is a page of each layer of a group.
 
-    Source: planning, line 416, `_get_kv_cache_groups_uniform_page_size`, which deals
-    layers out by turns so that each pipeline stage has as many of every group.
+    Source: planning, line 416, `_get_kv_cache_groups_uniform_page_size`, which deals out layers in
+    turn, so that each pipeline stage has the same number of every group.
     """
     counts = [pages.all_layers for pages in kinds]
     size = max(counts) if max(counts) < min(counts) * _PADDED_UP_TO else min(counts)
@@ -168,7 +168,7 @@ def _packed(kinds: Sequence[Pages]) -> Pool:
 
 
 def _tuples(kinds: Sequence[Pages]) -> Pool:
-    """As `_packed`, of the releases up to 0.28: all pages are padded to those of full attention.
+    """Like `_packed`, for releases up to 0.28: all pages are padded to those of full attention.
 
     Source: vLLM 0.25.1, kv_cache_utils.py, `_get_kv_cache_groups_uniform_groups` and
     `_max_memory_usage_bytes_from_groups`.
@@ -215,7 +215,7 @@ def _widest(bucket: Sequence[Pages], parts: int) -> int:
 
 
 def _least_padding(counts: Sequence[int], least: int) -> int:
-    """The size of a group by which the fewest layers are padded, the largest of such.
+    """The group size that pads the fewest layers, and the largest of several.
 
     Source: planning, line 879, `_approximate_gcd`.
     """

@@ -22,7 +22,7 @@ class Heads:
         return self.split + self.keys_values + self.whole
 
     def on_rank(self, tensor: int) -> float:
-        """Parameters on one rank: KV heads are copied where there are fewer than ranks."""
+        """Parameters on one rank: KV heads are copied if there are fewer than ranks."""
         copied = max(1 / tensor, 1 / self.kv_heads)
         return self.split / tensor + self.keys_values * copied + self.whole
 
@@ -98,7 +98,7 @@ def _grouped(
 
 
 def _compressed(hidden: int, heads: int, sizes: Compressed) -> Heads:
-    """Compressed attention: queries and output by ranks of their own, one head of keys.
+    """Compressed attention: low-rank queries and output, one key head.
 
     Source: vLLM, vllm/models/deepseek_v4/attention.py, `DeepseekV4Attention`.
     """
@@ -115,5 +115,5 @@ def _recurrent(hidden: int, recurrent: Recurrent | None) -> int:
 
 
 def _needs_dense(shape: Shape) -> bool:
-    """Whether some layers have a feed-forward part that is no experts."""
+    """Whether some layers have a feed-forward part other than experts."""
     return count_kinds(shape, 0, shape.layers).dense > 0

@@ -1,4 +1,4 @@
-"""What the engine is asked to hold, in its own words and by its own defaults."""
+"""What the engine is requested to hold, from its own flags and defaults."""
 
 import re
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from generator.records import record
 from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredModel
 
 _MOST_CAPTURED = 512
-# Which graphs a mode of vLLM captures: of steps of any kind, and of decoding alone; and the mode of
-# a level of optimization.
+# The graphs that a mode of vLLM captures: for steps of any kind, and for decoding alone; and the
+# mode of each optimization level.
 _CAPTURED: Mapping[str, tuple[bool, bool]] = {
     "NONE": (False, False),
     "PIECEWISE": (True, False),
@@ -25,10 +25,11 @@ _STATES: Mapping[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 @record
 class Division:
-    """How an engine divides its room among pools, one for each kind of layers.
+    """How an engine divides its room among pools, one for each kind of layer.
 
-    `windows` are tokens of windows for each of full attention, `states` the bytes of states for
-    each of KV cache. A request has `slots` states; `held` are those of all, where they are fixed.
+    `windows` is the number of tokens in windows for each token of full attention, `states` the
+    bytes of states for each byte of KV cache. A request has `slots` states; `held` is their total
+    if that is fixed.
     """
 
     windows: float
@@ -39,18 +40,18 @@ class Division:
 
 @record
 class Requested:
-    """What is requested; lengths in tokens, `cached` in bytes an element of KV cache.
+    """What is requested; lengths in tokens, `cached` in bytes per element of KV cache.
 
     `step` is the most tokens of one step, `running` the most sequences that the engine runs at
-    once, `sequences` those that the site asks for, `needed` those that must have room from the
-    start. `pool` is a fixed size of the KV cache in bytes. `block` are the tokens of a
-    block of the cache where they are given; `caches_prefixes` whether states of models with
-    recurrent layers are kept for prefixes. `graphs` are how many are captured: of steps of any
-    kind, and of decoding; None where that is not known. `window_cells` are what windows are rounded
-    up to, in tokens; with `wide_states` all of a state is in 32 bits. `division` is how the room is
-    divided at the start, None where it is not. `context_ranks` share the tokens of a sequence.
-    `scored` are the bytes of scores that a sparse attention's index makes at once, and
-    `sized_gathers` whether its entries are gathered in less for long contexts.
+    once, `sequences` how many the site requests, `needed` how many must have room from the start.
+    `pool` is a fixed size of the KV cache in bytes. `block` is the number of tokens in a block of
+    the cache if it is given; `caches_prefixes` whether models with recurrent layers keep states for
+    prefixes. `graphs` is how many are captured: for steps of any kind, and for decoding; None if
+    not known. Windows are rounded up to multiples of `window_cells` tokens; with `wide_states` all
+    of a state is in 32 bits. `division` is how the room is divided at startup, None if it is not.
+    `context_ranks` share the tokens of a sequence. `scored` is the size in bytes of the scores that
+    a sparse attention's index computes at once, and `sized_gathers` whether its entries are
+    gathered in less space for long contexts.
     """
 
     context: int
@@ -102,7 +103,7 @@ def step(engine: DeclaredEngine) -> int:
 def requested(
     model: DeclaredModel, engine: DeclaredEngine, context: int, cached: float
 ) -> Requested:
-    """What a site asks for, in contexts of so many tokens, and so many bytes an element."""
+    """What a site requests; `longest` is the model's own context, which is the default."""
     traits, args = ENGINE_TRAITS[engine.name], engine.args
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
     running = model.max_sequences or traits.batch(engine.version).sequences
@@ -146,20 +147,20 @@ def _sizes_gathers(engine: DeclaredEngine) -> bool:
 
 
 def context_ranks(engine: DeclaredEngine) -> int:
-    """How many ranks share the KV cache of a sequence."""
+    """The number of ranks that share the KV cache of a sequence."""
     flags = ENGINE_TRAITS[engine.name].context_flags
     sizes = [str(engine.args[flag]) for flag in flags if flag in engine.args]
     return max(1, int(sizes[0])) if sizes and sizes[0].isdigit() else 1
 
 
 def _state_bytes(args: Mapping[str, Argument]) -> int | None:
-    """Bytes of an element of a state, as vLLM and SGLang are told of it."""
+    """The bytes of a state's element that vLLM and SGLang are configured with."""
     told = args.get("mamba-ssm-cache-dtype") or args.get("mamba-ssm-dtype")
     return _STATES.get(str(told))
 
 
 def _division(model: DeclaredModel, engine: DeclaredEngine, drafted: int) -> Division | None:
-    """How SGLang divides its room; drafted tokens have a state each, beside that of the request.
+    """How SGLang divides its room; each drafted token has a state, besides that of the request.
 
     Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, line 3228, `_handle_max_mamba_cache`.
     """
@@ -180,13 +181,13 @@ def _division(model: DeclaredModel, engine: DeclaredEngine, drafted: int) -> Div
 
 
 def _sorts(engine: DeclaredEngine) -> bool:
-    """Whether the whole vocabulary is sorted to draw a token."""
+    """Whether the whole vocabulary is sorted to sample a token."""
     paging = ENGINE_TRAITS[engine.name].paging
     return paging is not None and release(engine.version) < paging.draws_unsorted
 
 
 def _graphs(engine: DeclaredEngine, running: int, drafted: int) -> tuple[int, int]:
-    """How many graphs vLLM captures: of steps of any kind, and of decoding alone.
+    """The number of graphs that vLLM captures: for steps of any kind, and for decoding alone.
 
     Source: vLLM 0.33.0, vllm/config/vllm.py, `_set_cudagraph_sizes`: twice the sequences, at most
     512; vllm/config/compilation.py, `CUDAGraphMode`, and the levels of vllm/config/vllm.py.
@@ -208,7 +209,7 @@ def _graphs(engine: DeclaredEngine, running: int, drafted: int) -> tuple[int, in
 
 
 def _settings(args: Mapping[str, Argument], flag: str) -> dict[str, Argument]:
-    """The keys of a flag that takes JSON: as text, as a mapping, or each by a dotted name."""
+    """The keys of a flag that takes JSON: given as text, as a mapping, or each by a dotted name."""
     given = args.get(flag)
     if isinstance(given, str) and given.startswith("{"):
         import json
@@ -225,7 +226,7 @@ def _settings(args: Mapping[str, Argument], flag: str) -> dict[str, Argument]:
 
 
 def _reserves_graphs(engine: DeclaredEngine) -> bool:
-    """Whether graphs come out of the engine's share, and not out of what it leaves."""
+    """Whether graphs are taken from the engine's share, rather than from what it leaves."""
     paging = ENGINE_TRAITS[engine.name].paging
     if paging is None:
         return True
@@ -240,7 +241,7 @@ def _pool(model: DeclaredModel, args: Mapping[str, Argument], flag: str) -> int 
 
 
 def _caches_prefixes(engine: DeclaredEngine) -> bool:
-    """Whether prefixes of models with recurrent layers are cached: said, or by default."""
+    """Whether prefixes of models with recurrent layers are cached: as requested, or by default."""
     paging, args = ENGINE_TRAITS[engine.name].paging, engine.args
     if paging is None or args.get("no-enable-prefix-caching") is True:
         return False
@@ -250,10 +251,10 @@ def _caches_prefixes(engine: DeclaredEngine) -> bool:
 
 
 def share_bytes(visible: float, utilization: float, shares_free: bool) -> float:
-    """Bytes of a node that the engine may take in all; `visible` in bytes.
+    """The bytes of a node that the engine may take in all; `visible` in bytes.
 
-    vLLM takes a fraction of all, SGLang of what is free; TensorRT-LLM's share of free memory and
-    what llama.cpp leaves free are converted from one of all.
+    vLLM takes a fraction of the total, SGLang of what is free; TensorRT-LLM's share of free memory
+    and what llama.cpp leaves free are converted from a share of the total.
     Source: vLLM, `request_memory`; SGLang, `profile_max_num_token`; TensorRT-LLM, `KvCacheConfig`;
     llama.cpp, `--fit-target`.
     """
@@ -274,7 +275,7 @@ def _fraction(args: Mapping[str, Argument], flag: str, default: float) -> float:
 
 
 def _number(args: Mapping[str, Argument], flag: str) -> int | None:
-    """A flag's number as engines read it: 16384, 16k, 8G or 8GiB."""
+    """A flag's number as engines parse it: 16384, 16k, 8G or 8GiB."""
     said = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG])?(i?[bB])?", str(args.get(flag, "")))
     if not said:
         return None

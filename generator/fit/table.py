@@ -59,7 +59,7 @@ UNKNOWN = (
     "model.like"
 )
 
-# Weights with the draft, reserve, KV cache that is asked for, the rest of its room, the system.
+# Weights including the draft, reserve, requested KV cache, the rest of its room, the system.
 LEGEND = ("weights", "reserve", "KV cache asked for", "more room for it", "system")
 BAR_WIDTH = 60
 _BLOCKS = "█▓▒░·"
@@ -69,7 +69,7 @@ _COLORS = (34, 35, 32, 36, 90)
 
 @record
 class Page:
-    """A fit as the runbook of a site has it."""
+    """A fit for the runbook of a site."""
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
@@ -79,7 +79,7 @@ class Page:
 
 
 def page(fit: Fit | None) -> Page:
-    """What the runbook says of memory; None is a model that nothing is known of."""
+    """The runbook's page about memory; None stands for a model of which nothing is known."""
     if fit is None:
         return Page(_PAGE_HEAD, (), (UNKNOWN,))
     return Page(_PAGE_HEAD, rows(fit), verdict(fit))
@@ -91,7 +91,7 @@ def rows(fit: Fit) -> list[Row]:
 
 
 def verdict(fit: Fit) -> list[str]:
-    """What it comes to, in sentences."""
+    """The result in sentences."""
     if fit.state == "unknown":
         missing = fit.missing or ("how the layers are split",)
         return [f"unknown, for want of {listed(missing, 'and')}"]
@@ -131,7 +131,7 @@ def verdict(fit: Fit) -> list[str]:
 
 
 def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None = None) -> str:
-    """All of it, with one bar per node, in so many columns if it can be."""
+    """The whole report with one bar per node, limited to this many columns if possible."""
     parts = [f"{title}: {verdict(fit)[0]}"]
     if fit.nodes:
         marks = _ASCII if ascii_only else _BLOCKS
@@ -153,7 +153,7 @@ def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None
 
 
 def parts_of(node: NodeMemory) -> tuple[float, ...]:
-    """What a node holds, in GiB and in the order of the legend."""
+    """What a node holds, in GiB, in the order of the legend."""
     requested = min(node.kv_requested_gib, node.kv_room_gib)
     return (
         node.weights_gib + node.draft_gib,
@@ -165,7 +165,7 @@ def parts_of(node: NodeMemory) -> tuple[float, ...]:
 
 
 def alike(nodes: Sequence[NodeMemory]) -> list[tuple[NodeMemory, list[str]]]:
-    """Each node whose bar differs, with the names of all that have it."""
+    """The nodes with different bars, each with the names of all nodes that share it."""
     found: dict[tuple[float, ...], tuple[NodeMemory, list[str]]] = {}
     for node in nodes:
         key = (node.visible_gib, *parts_of(node))
@@ -174,7 +174,7 @@ def alike(nodes: Sequence[NodeMemory]) -> list[tuple[NodeMemory, list[str]]]:
 
 
 def bars(fit: Fit) -> tuple[str, ...]:
-    """A bar for each of the nodes that differ, under what its marks stand for."""
+    """A bar for each of the nodes that differ, below the legend of its marks."""
     rows = [(_named(names), node) for node, names in alike(fit.nodes)]
     width = max((len(names) for names, _ in rows), default=0)
     keys = "  ".join(f"{mark} {word}" for mark, word in zip(_BLOCKS, LEGEND, strict=True))
@@ -190,7 +190,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def bar(node: NodeMemory, ascii_only: bool, color: bool, size: int = BAR_WIDTH) -> str:
-    """One node's memory as a bar; what is beyond its end does not fit."""
+    """One node's memory as a bar; the part past its end does not fit."""
     marks = _ASCII if ascii_only else _BLOCKS
     drawn, end = "", 0.0
     filled = 0
@@ -204,7 +204,7 @@ def bar(node: NodeMemory, ascii_only: bool, color: bool, size: int = BAR_WIDTH) 
 
 
 def compared(found: Sequence["Alternative"], limit: int | None = None) -> str:
-    """A table of alternatives; the site's own has a mark."""
+    """A table of alternatives, in which the site's own is marked."""
     return columns(_COMPARED, [_compared(item) for item in found], limit) + "\n"
 
 
@@ -222,7 +222,7 @@ def _compared(item: "Alternative") -> Row:
 
 
 def figures(fit: Fit) -> Row:
-    """What one fit comes to, under `FIGURES`."""
+    """The figures of one fit, in the columns of `FIGURES`."""
     known = fit.state != "unknown"
     return (
         "tight" if fit.tight else fit.state,

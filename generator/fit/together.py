@@ -1,4 +1,4 @@
-"""What the engines of a node hold together, where there are several."""
+"""What several engines on a node hold together."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ _HEAD = ("NODE", "ENGINES IN THE ORDER OF THEIR START", "TOGETHER", "SYSTEM")
 
 @record
 class Part:
-    """A group and how its model fits; those that take turns have the same slot."""
+    """A group and how its model fits; groups that take turns have the same slot."""
 
     group: str
     slot: str
@@ -23,7 +23,7 @@ class Part:
 
 @record
 class HeldBy:
-    """What one engine holds, in GiB: of those that take turns the one that holds most."""
+    """What one engine holds, in GiB; of engines that take turns, the one that holds the most."""
 
     group: str
     gib: float
@@ -31,7 +31,7 @@ class HeldBy:
 
 @record
 class SharedNode:
-    """A node with several engines, in the order of their start; memory in GiB."""
+    """A node with several engines, in the order in which they start; memory in GiB."""
 
     node: str
     engines: tuple[HeldBy, ...]
@@ -40,7 +40,7 @@ class SharedNode:
 
 
 def shared_nodes(parts: Sequence[Part]) -> list[SharedNode]:
-    """The nodes of which several engines have a share at a time."""
+    """The nodes that several engines share at the same time."""
     known = {node.name: node for part in parts for node in part.nodes}
     found = []
     for node in known.values():
@@ -54,7 +54,7 @@ def shared_nodes(parts: Sequence[Part]) -> list[SharedNode]:
 
 
 def _largest(parts: Iterable[Part], node: DeclaredNode) -> Iterable[HeldBy]:
-    """Of each slot the engine that holds most."""
+    """The engine of each slot that holds the most."""
     slots: dict[str, HeldBy] = {}
     for part in parts:
         share = held_share(part.engine.name, part.engine.memory_utilization, part.fit, node.name)
@@ -65,7 +65,7 @@ def _largest(parts: Iterable[Part], node: DeclaredNode) -> Iterable[HeldBy]:
 
 
 def table(nodes: Sequence[SharedNode], width: int | None) -> str:
-    """A row for each such node."""
+    """A row for each shared node."""
     rows = [
         (
             node.node,

@@ -1,1 +1,1 @@
-"""What is known of a model's shape: the architecture, and how Hugging Face files say it."""
+"""The shape of a model: its architecture, and how Hugging Face files describe it."""

@@ -1,4 +1,4 @@
-"""The shape of a site's model, from the catalog or as the site file gives it."""
+"""The shape of a site's model, from the catalog or as given in the site file."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from generator.sitefile.declaration import DeclaredModel
 
 Facts = Mapping[str, Any]
 
-# Kinds of layers that keep a state of fixed size in place of a cache that grows, and their sizes.
+# Kinds of layers that keep a state of fixed size instead of a growing cache, and their sizes.
 GATED_DELTA, KIMI_DELTA, MAMBA = "gated_delta", "kimi_delta", "mamba"
 WIDE_STATE = 4
 _GATED_DELTA = ("linear_key_heads", "linear_key_dim", "linear_value_heads", "linear_value_dim")
@@ -29,7 +29,7 @@ _MAMBA = ("mamba_layers", "mamba_num_heads", "mamba_head_dim", "ssm_state_size")
 class Latent:
     """Multi-head latent attention (MLA): ranks and parts of a head, in elements.
 
-    `cached_rope` is what is cached of positions, which engines pad.
+    `cached_rope` is the cached size of positions, which engines pad.
     """
 
     kv_rank: int
@@ -44,9 +44,9 @@ class Latent:
 class Recurrent:
     """Layers that keep a state per sequence; sizes in elements.
 
-    `keys` and `values` are the widths of all key and value heads together, `state` is the size of
-    the state of one layer, `state_bytes` what an element of it takes. Layers of
-    `short_convolutions` keep their last inputs besides.
+    `keys` and `values` are the total widths of all key and value heads, `state` is the size of one
+    layer's state, and `state_bytes` the bytes per element. Layers with `short_convolutions` also
+    keep their last inputs.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class Recurrent:
 class Indexer:
     """Sparse attention's index of keys, kept whole on every rank; `head` in elements.
 
-    An entry stands for `pooled` tokens, and is in 16 bits if it is `wide`.
+    An entry stands for `pooled` tokens, and is in 16 bits if `wide`.
     """
 
     layers: int
@@ -74,7 +74,7 @@ class Indexer:
 
 @record
 class Compressed:
-    """DeepSeek-V4's attention: every layer has a window, some also entries of several tokens.
+    """DeepSeek-V4's attention: all layers have a window, some also entries of several tokens.
 
     `fours` are the layers with an entry and an index for every 4 tokens, `rest` those with one for
     every 128; sizes in elements.
@@ -95,8 +95,8 @@ class Compressed:
 class Experts:
     """Layers of experts; sizes are the width inside one expert, in elements.
 
-    `matrices` of an expert are three (gate, up, down) or two; `width` is that of its input, which
-    is the model's own unless a latent projection stands before it.
+    An expert has three `matrices` (gate, up, down) or two; `width` is that of its input, which is
+    the model's own unless a latent projection precedes it.
     """
 
     layers: int
@@ -110,7 +110,7 @@ class Experts:
 
 @record
 class Excess:
-    """What a rank under an engine was seen to hold beyond what is computed, split over so many."""
+    """How much more than computed a rank was seen to hold with an engine, split over this many."""
 
     engine: str
     tensor: int
@@ -119,21 +119,21 @@ class Excess:
 
 @record
 class Shape:
-    """What decides how a model can be split and what it takes; None is unknown.
+    """What determines how a model can be split and how much memory it takes; None is unknown.
 
-    No experts is a dense model. A latent KV cache (MLA) is kept whole on every tensor rank, so its
-    heads need not divide. Sizes are in elements, contexts and windows in tokens. `cache_elements`
-    is what all layers cache per token, where it was given rather than left to be computed, and
-    `cache_bytes` the same of a cache of one type only. `tables_gb` is the size of tables beside the
-    layers that engines may keep on disk. `lacks` names the sizes that a group of them is incomplete
-    by.
+    No experts means a dense model. A latent KV cache (MLA) is kept whole on every tensor rank, so
+    its heads need not be divisible. Sizes are in elements, contexts and windows in tokens.
+    `cache_elements` is what all layers cache per token, if it was given rather than to be computed,
+    and `cache_bytes` the same for a cache of one type only. `tables_gb` is the size of tables
+    beside the layers that engines may keep on disk. `lacks` names the sizes that are missing to
+    complete a group of them.
 
     Layers that attend to all tokens may have other heads (`global_kv_heads`, `global_head_dim`),
     and one projection for keys and values (`shared_values`); `value_dim` is the size of a value's
-    head where it isn't that of a key's. Short convolutions beside the attention of every layer keep
-    their last inputs, `convolution_window` tokens of them. `unlike` is what of the model isn't
-    modelled, and `excess` what starts of it held and nobody could derive. An `encoder` reads each
-    text at once, and caches nothing.
+    head if it differs from a key's. Short convolutions beside the attention of every layer keep
+    their last inputs, `convolution_window` tokens of them. `unlike` is what isn't modelled of the
+    model, and `excess` what logs show beyond what formulas explain. An `encoder` reads each text at
+    once, and caches nothing.
     """
 
     layers: int
@@ -172,26 +172,26 @@ class Shape:
 
     @property
     def mixers(self) -> int:
-        """Layers that mix tokens, by kind; a layer that is of two kinds counts twice."""
+        """The number of layers that mix tokens, by kind; a layer of two kinds counts twice."""
         recurrent = self.recurrent.layers if self.recurrent else 0
         return self.attention_layers + self.sliding_layers + recurrent
 
     @property
     def layers_alone(self) -> int:
-        """Layers that are a feed-forward part and nothing else; only models with Mamba have any."""
+        """The number of layers that are feed-forward only; only models with Mamba have any."""
         has_states = self.recurrent is not None and self.recurrent.kind == MAMBA
         return max(0, self.layers - self.mixers) if has_states else 0
 
     @property
     def has_both(self) -> bool:
-        """Whether all layers are attention and Mamba at once (Falcon-H1)."""
+        """Whether every layer is both attention and Mamba (Falcon-H1)."""
         attention = self.attention_layers + self.sliding_layers
         recurrent = self.recurrent.layers if self.recurrent else 0
         return attention == recurrent == self.layers
 
     @property
     def keeps_states(self) -> bool:
-        """Whether layers keep something of a fixed size for each sequence."""
+        """Whether layers keep something of fixed size for each sequence."""
         return self.recurrent is not None or self.convolution_window > 0
 
     @property
@@ -201,12 +201,12 @@ class Shape:
 
     @property
     def indexes_pools(self) -> bool:
-        """Whether it chooses pools of tokens of plain attention (Qwen3.8-Flash-Next)."""
+        """Whether the index selects pools of tokens of plain attention (Qwen3.8-Flash-Next)."""
         return self.mla is None and self.indexer is not None and self.indexer.pooled > 1
 
     @property
     def adds_up(self) -> bool:
-        """Whether the kinds of layers are as many as the layers."""
+        """Whether the kinds of layers add up to the number of layers; true if they aren't known."""
         if self.has_both:
             return True
         fewer_experts = self.moe is None or self.moe.layers <= (self.layers_alone or self.layers)
@@ -214,7 +214,7 @@ class Shape:
 
 
 def shape(model: DeclaredModel) -> Shape | None:
-    """The shape of a model of the catalog, or the one given inline; None if neither is there."""
+    """The shape of a model of the catalog, or the one given inline; None if there is neither."""
     if model.architecture is not None:
         return _inline(model.architecture)
     checkpoint = known_checkpoint(model)
@@ -222,20 +222,21 @@ def shape(model: DeclaredModel) -> Shape | None:
 
 
 def source_of(model: DeclaredModel) -> str | None:
-    """The model's Hugging Face id or its folder; None where the catalog has no such name."""
+    """The model's Hugging Face id or its folder; None if the catalog has no such name."""
     checkpoint = known_checkpoint(model)
     return checkpoint.hf_id if checkpoint else model.source
 
 
 def served_name(model: DeclaredModel, source: str) -> str:
-    """The name that clients ask for: unless the site says so the last part of the source's."""
+    """The name that clients request: the site's own, or else the last part of the source's."""
     return model.served_name or source.rsplit("/", 1)[-1].lower()
 
 
 def known_checkpoint(model: DeclaredModel) -> Checkpoint | None:
-    """The catalog's checkpoint of a name, or of a source that comes without an architecture.
+    """The catalog's checkpoint for a name, or for a source without an architecture.
 
-    Of a source that is like one of the catalog, that with the source's own id, size and format.
+    For a source that is like one in the catalog, that one with the source's own id, size and
+    format.
     """
     if model.like and (base := catalogs.checkpoint(model.like)):
         return replace(
@@ -256,12 +257,12 @@ def known_checkpoint(model: DeclaredModel) -> Checkpoint | None:
 
 
 def _sized(known: Checkpoint, weight_gb: float) -> Checkpoint:
-    """A checkpoint whose size a site gives: all of its files."""
+    """A checkpoint with the size that a site gives, which is that of all its files."""
     return replace(known, weight_gb=weight_gb, vision_gb=0.0, basis="observed")
 
 
 def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:
-    """Tensor sizes up to `most` that divide attention heads, and divide or copy KV heads."""
+    """Tensor sizes up to `most` that divide attention heads, and divide or replicate KV heads."""
     heads, kv = known.heads, known.kv_heads
     return tuple(
         size
@@ -273,8 +274,8 @@ def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:
 def is_of_modelopt(model: DeclaredModel) -> bool:
     """Whether NVIDIA quantized it, which it does with ModelOpt.
 
-    Of such a checkpoint vLLM takes the word for its method in place of any that it is told: so does
-    its 0.32, handed a checkpoint with `quant_algo: NVFP4`.
+    vLLM uses the method that such a checkpoint names instead of any other that it is given: its
+    0.32 does so with a checkpoint that has `quant_algo: NVFP4`.
     """
     checkpoint = known_checkpoint(model)
     source = checkpoint.hf_id if checkpoint else model.source or ""
@@ -328,7 +329,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
 
 
 def _inline(own: Facts) -> Shape:
-    """The shape that a site file gives, in the words of its schema."""
+    """The shape given in a site file, with the keys of its schema."""
     layers = own["layers"]
     moe = {
         "experts": own.get("experts"),
@@ -388,7 +389,7 @@ def _tables(facts: Facts, form: str) -> float:
 
 
 def lacking_sizes(own: Facts) -> Iterator[str]:
-    """Keys that a group of sizes needs and a section `architecture` doesn't give."""
+    """Keys that a group of sizes needs but the section `architecture` doesn't have."""
     groups = (
         ("sliding_layers", ("sliding_window",)),
         ("linear_layers", ("kda_heads", "kda_head_dim") if "kda_heads" in own else _GATED_DELTA),
@@ -427,7 +428,7 @@ def _compressed(head: int | None, facts: Facts) -> Compressed | None:
 
 
 def _recurrent(facts: Facts) -> Recurrent | None:
-    """Gated delta rule, its form in Kimi's linear attention, or Mamba 2; None without its sizes."""
+    """Gated delta rule, Kimi's variant of it, or Mamba 2; None if their sizes are missing."""
     wide = facts.get("state_dtype_bytes", WIDE_STATE)
     if kda := _all(facts, "linear_layers", "kda_heads", "kda_head_dim"):
         layers, heads, head = kda
@@ -445,7 +446,7 @@ def _recurrent(facts: Facts) -> Recurrent | None:
 
 
 def _all(facts: Facts, *names: str) -> tuple[int, ...]:
-    """The facts of these names, or nothing if one of them is not there."""
+    """The facts with these names, or nothing if one of them is missing."""
     found = tuple(facts[name] for name in names if facts.get(name))
     return found if len(found) == len(names) else ()
 
@@ -454,7 +455,7 @@ def _indexer(facts: Facts, layers: int) -> Indexer | None:
     if "index_head_dim" not in facts:
         return None
     if "compress_ratio_counts" in facts or "layers_by_4" in facts:
-        return None  # Its index is one of several tokens, and part of the compressed cache.
+        return None  # Its index has entries of several tokens, and is part of the compressed cache.
     return Indexer(
         facts.get("index_layers", layers),
         facts.get("index_heads", 1),
@@ -465,7 +466,7 @@ def _indexer(facts: Facts, layers: int) -> Indexer | None:
 
 
 def _layers_of_their_own(layers: int, attention: Facts) -> int | None:
-    """Layers of experts alone: a model with Mamba layers has no other in them."""
+    """The number of layers that are experts only, as all expert layers are in models with Mamba."""
     if "mamba_layers" not in attention:
         return None
     own: int = attention["kv_layers"] + attention["mamba_layers"]

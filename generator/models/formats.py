@@ -1,4 +1,4 @@
-"""How a checkpoint's weights are packed, by what its files say of their quantization.
+"""How a checkpoint's weights are packed, from the quantization that its files state.
 
 The names are those of `format` in a site file.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 Config = Mapping[str, Any]
 
-# What is packed in several ways, or in one that has no name here: its size alone counts.
+# Packed in several ways, or in one that has no name here: only the size counts.
 MIXED = "mixed"
 
 # NVIDIA's names. Source: modelopt/torch/export/quant_utils.py.
@@ -23,7 +23,7 @@ _MODELOPT: Mapping[str, str] = {
     "MXFP8": "mxfp8",
     "W4A16_AWQ": "awq-int4",
 }
-# Methods with integers of so many bits. Source: vLLM 0.33.0, vllm/model_executor/layers/
+# Methods with integers of this many bits. Source: vLLM 0.33.0, vllm/model_executor/layers/
 # quantization, and the configurations of AutoRound.
 _INTEGERS: Mapping[tuple[str, int], str] = {
     ("gptq", 4): "gptq-int4",
@@ -34,9 +34,9 @@ _INTEGERS: Mapping[tuple[str, int], str] = {
     ("auto-round", 8): "int8",
 }
 _METHODS: Mapping[str, str] = {"mxfp4": "mxfp4", "mxfp8": "mxfp8", "fbgemm-fp8": "fp8"}
-# Methods whose weights take no one number of bits.
+# Methods whose weights have no single number of bits.
 _OF_MANY_SIZES = ("exl2", "exl3", "bitsandbytes", "hqq", "aqlm", "torchao", "spqr", "vptq", "quark")
-# AMD's Quark and AutoRound name types of numbers.
+# AMD's Quark and AutoRound name number types.
 _TYPES: Mapping[str, str] = {
     "fp4": "mxfp4",
     "mxfp4": "mxfp4",
@@ -50,9 +50,9 @@ _TYPES: Mapping[str, str] = {
 
 
 def packing(config: Config, text: Config, quantized: object) -> tuple[str, str]:
-    """The format, and what is doubtful about it; `text` is the part of `config` about text.
+    """The format, and what is uncertain about it; `text` is the part of `config` about text.
 
-    `quantized` is what hf_quant_config.json says, which is NVIDIA's, and says more.
+    `quantized` is the content of hf_quant_config.json, which is NVIDIA's and says more.
     """
     inside = quantized.get("quantization") if isinstance(quantized, Mapping) else None
     said = inside or config.get("quantization_config") or text.get("quantization_config")
@@ -93,7 +93,7 @@ def _form(said: Config) -> str | None:
 
 
 def _type_of_numbers(said: Config) -> str | None:
-    """The type that AutoRound says of all weights, and Quark of most."""
+    """The type that AutoRound states for all weights, and Quark for most."""
     whole = said.get("global_quant_config")
     weights = whole.get("weight") if isinstance(whole, Mapping) else None
     name = weights.get("dtype") if isinstance(weights, Mapping) else said.get("data_type")
@@ -101,7 +101,7 @@ def _type_of_numbers(said: Config) -> str | None:
 
 
 def _compressed(said: Config) -> str | None:
-    """The format by the groups of layers that compressed-tensors tells apart.
+    """The format, from the groups of layers that compressed-tensors distinguishes.
 
     Source: compressed-tensors, `QuantizationArgs` and `CompressionFormat`.
     """

@@ -1,4 +1,4 @@
-"""A Hugging Face config.json as the `architecture` of a site file, and what it does not say.
+"""A Hugging Face config.json as the `architecture` of a site file, and what it leaves open.
 
 Known families: Llama, Mistral, Qwen 2 to 3.6, gpt-oss, DeepSeek and Kimi (MLA), GLM, MiniMax,
 Nemotron-H, Gemma. Key names are those of transformers' `configuration_*.py`.
@@ -27,10 +27,10 @@ from generator.records import record
 Config = Mapping[str, Any]
 Value = int | float | str | bool
 
-# Where models of several parts keep that of text.
+# Where models of several parts have the part for text.
 _TEXT = ("text_config", "llm_config", "language_config", "thinker_config")
 
-# The same size under the names of several families; the first that is there is taken.
+# The same size under the names of several families; the first that is present is used.
 _SIZES: Mapping[str, tuple[str, ...]] = {
     "layers": ("num_hidden_layers", "n_layer", "num_layers"),
     "heads": ("num_attention_heads", "n_head"),
@@ -67,7 +67,7 @@ _LINEAR: Mapping[str, str] = {
     "linear_value_heads": "linear_num_value_heads",
     "linear_value_dim": "linear_value_head_dim",
 }
-# Kimi's linear attention: in an object of its own, or as transformers 5 writes it.
+# Kimi's linear attention: in a separate object, or as transformers 5 writes it.
 _KDA: Mapping[str, tuple[str, ...]] = {"kda_heads": ("num_heads",), "kda_head_dim": ("head_dim",)}
 _PLAIN_KDA: Mapping[str, str] = {
     "kda_heads": "linear_num_heads",
@@ -79,8 +79,8 @@ _MAMBA: Mapping[str, tuple[str, ...]] = {
     "ssm_state_size": ("ssm_state_size", "mamba_d_state"),
     "n_groups": ("n_groups", "mamba_n_groups"),
 }
-# Types of a recurrent state by what config.json calls them, and the families where it is that of
-# the model unless said. Source: vLLM, `_mamba_state_dtype`, `kda_state_dtype` (mamba_utils.py).
+# Types of a recurrent state by their names in config.json, and the families whose default is the
+# model's own. Source: vLLM, `_mamba_state_dtype`, `kda_state_dtype` (mamba_utils.py).
 _STATES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 _WIDE_STATES = ("nemotron_h", "qwen3_5", "kimi_linear", "glm5_next")
 _INDEXER: Mapping[str, str] = {
@@ -99,11 +99,11 @@ _POOLED_INDEXER: Mapping[str, str] = {
     "index_kpool": "indexer_compress_ratio",
 }
 
-# Families whose query projection is twice as wide, and those whose head is the embedding again.
+# Families whose query projection is twice as wide, and those whose head reuses the embedding.
 _GATED = ("qwen3_next", "qwen3_5", "qwen4")
 _TIED = ("gemma", "cohere")
-# Families that read a text at once, without a head or a cache. Source: vLLM, the models of
-# `_EMBEDDING_MODELS` and `_SEQUENCE_CLASSIFICATION_MODELS` (models/registry.py) that are encoders.
+# Families that read a text at once, without a head or a cache. Source: vLLM, the encoders among
+# `_EMBEDDING_MODELS` and `_SEQUENCE_CLASSIFICATION_MODELS` (models/registry.py).
 _ENCODERS = (
     *("bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "electra", "mpnet"),
     *("modernbert", "nomic_bert", "new", "gte", "deberta", "deberta-v2"),
@@ -114,12 +114,12 @@ _WANTED = "the file does not say it; without it nobody can say whether the model
 
 
 class NoModelError(Exception):
-    """The file is no config.json of a language model; the text says why."""
+    """The file is not the config.json of a language model; the message says why."""
 
 
 @record
 class Section:
-    """Sizes by the keys of a site file, and sentences about what the files do not say."""
+    """Sizes by the keys of a site file, and sentences about what the files leave open."""
 
     architecture: Mapping[str, Value]
     remarks: tuple[str, ...]
@@ -128,7 +128,7 @@ class Section:
 def section(config: object, total_size: object = None, quantized: object = None) -> Section:
     """The architecture of a config.json; `total_size` in bytes is that of the weights' index.
 
-    `quantized` is what hf_quant_config.json says, where there is one. Raises NoModelError.
+    `quantized` is the content of hf_quant_config.json, if there is one. Raises NoModelError.
     """
     if not isinstance(config, Mapping):
         raise NoModelError("it holds no object")
@@ -166,7 +166,7 @@ def _strange(kinds: LayerKinds) -> Iterator[str]:
 
 
 class _Reader:
-    """The sizes of one config; a size that is there and no number is an error."""
+    """The sizes of one config; a size that is not a number is an error."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -213,7 +213,7 @@ class _Reader:
         }
 
     def get(self, name: str) -> int | None:
-        """A size by its own name."""
+        """A size by its standard name."""
         value = self.config.get(name)
         if isinstance(value, list) and len({*map(str, value)}) == 1:
             value = value[0]
@@ -224,11 +224,11 @@ class _Reader:
         return value
 
     def first(self, names: tuple[str, ...]) -> int | None:
-        """A size by the first of its names that is there."""
+        """A size by the first of its names that is present."""
         return next((size for name in names if (size := self.get(name)) is not None), None)
 
     def _default_kv(self, heads: int) -> int:
-        """Heads of keys where nothing says them: groups of ChatGLM, one for all in Falcon."""
+        """The number of key heads if not given: groups in ChatGLM, a single one in Falcon."""
         if self.config.get("multi_query_attention") is True:
             return self.get("multi_query_group_num") or heads
         is_one = self.config.get("multi_query") is True
@@ -241,7 +241,7 @@ class _Reader:
         return bool(is_tied) or self._is_encoder()
 
     def _is_encoder(self) -> bool:
-        """Whether it reads a text at once, as the kind of model says."""
+        """Whether it reads a text at once, according to the kind of model."""
         return self.kind in _ENCODERS and not self.config.get("is_decoder")
 
     def _is_gated(self) -> bool:
@@ -266,7 +266,7 @@ class _Reader:
         )
         count = self.first(_SHARED_EXPERTS) or (1 if shared else None)
         if self.config.get("enable_moe_block") is True:
-            # Gemma 4: a dense part beside the experts of each layer.
+            # Gemma 4 has a dense part beside the experts of each layer.
             count, shared = 1, self.get("intermediate_size")
         if self.kind.startswith("llama4"):
             count, shared = 1, found["expert_intermediate_size"]
@@ -280,7 +280,7 @@ class _Reader:
         return {key: size for key, size in found.items() if size}
 
     def _dense_layers(self, layers: int) -> int | None:
-        """Layers without experts: the first ones, or each that is not a multiple of a step."""
+        """The number of layers without experts: as listed, or from the step between those with."""
         step = self.get("interleave_moe_layer_step") or self.get("decoder_sparse_step") or 1
         listed = _entries(self.config, "mlp_only_layers")
         frequency = _entries(self.config, "moe_layer_freq")
@@ -364,13 +364,13 @@ class _Reader:
         return sizes | {"index_wide": True} if sizes else {}
 
     def _unplaced(self) -> dict[str, Value]:
-        """Mamba layers of which the file doesn't say which they are."""
+        """Mamba layers, if the file doesn't say which ones they are."""
         sizes = ("mamba_num_heads", "mamba_n_heads")
         name = next((name for name in sizes if self.config.get(name)), "")
         return {"not_modelled": name} if name and not self.kinds.of else {}
 
     def _heads_of_layers(self) -> dict[str, Value]:
-        """Heads of layers that attend to all tokens, as transformers 5 lists them by layer."""
+        """Heads of layers that attend to all tokens, as listed by layer in transformers 5."""
         listed = self.config.get("per_layer_config")
         if not isinstance(listed, Mapping) or not listed:
             return {}
@@ -384,7 +384,7 @@ class _Reader:
         return {key: size for key, size in sizes.items() if size is not None}
 
     def _other_heads(self) -> dict[str, Value]:
-        """Heads that differ by the kind of layer; those of the window go by the plain names."""
+        """Heads that differ by kind of layer; those of windows have the plain names."""
         found: dict[str, Value] = {}
         if size := self.get("global_head_dim"):
             found["global_head_dim"] = size
@@ -400,12 +400,12 @@ class _Reader:
         return found
 
     def _own_of_windows(self, name: str, of_others: str, key: str) -> dict[str, Value]:
-        """A size of layers with a window, where it isn't that of the others."""
+        """A size of layers with a window, if it differs from that of the others."""
         own, theirs = self.get(name), self.get(of_others)
         return {key: own, f"global_{key}": theirs} if own and theirs and own != theirs else {}
 
     def _states(self) -> dict[str, Value]:
-        """What an element of a recurrent state takes, where it isn't 32 bits."""
+        """The bytes per element of a recurrent state, if it isn't in 32 bits."""
         if not (self.kinds[MAMBA] or self.kinds[LINEAR]):
             return {}
         said = self.config.get("mamba_ssm_dtype") or self.config.get("mamba_ssm_cache_dtype")
@@ -416,14 +416,14 @@ class _Reader:
         return {"state_dtype_bytes": size} if size < 4 else {}
 
     def _convolutions(self) -> dict[str, Value]:
-        """Inkling's short convolutions, which its files have wherever they say the kernel."""
+        """Inkling's short convolutions, which are present if its files state the kernel."""
         kernel = self.get("sconv_kernel_size") if self.config.get("use_sconv", True) else None
         return {"convolution_window": kernel} if kernel else {}
 
     def _compressed(self, layers: int) -> dict[str, Value]:
         """DeepSeek-V4: which layers have an entry for every 4 or 128 tokens.
 
-        The list has a ratio for the layer that predicts tokens too.
+        The list also has a ratio for the layer that predicts tokens.
         """
         ratios = _entries(self.config, "compress_ratios")[:layers]
         names = ("q_lora_rank", "qk_rope_head_dim", "o_lora_rank", "o_groups", "index_head_dim")
@@ -434,7 +434,7 @@ class _Reader:
         return {key: size for key, size in found.items() if size is not None}
 
     def _own_blocks(self, heads: int, head: int) -> dict[str, Value]:
-        """Nemotron's models with a layout of their own for each layer: heads of each, added up.
+        """Nemotron's models with a layout of its own for each layer: the heads of all, added up.
 
         Source: transformers' remote code of Llama-Nemotron, `BlockConfig.attention`.
         """
@@ -456,13 +456,13 @@ class _Reader:
 
 
 def _entries(config: Config, name: str) -> list[Any]:
-    """The entries of a list; none where there is none."""
+    """The entries of a list; none if there is no list."""
     value = config.get(name)
     return value if isinstance(value, list) else []
 
 
 def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterator[str]:
-    """What there is in the file that the section has no key for, or only nearly."""
+    """Remarks about what the section has no key for, or no exact one."""
     window = text.get("sliding_window") and text.get("use_sliding_window") is not False
     has_experts = "experts" in sizes
     doubts = {
@@ -505,6 +505,6 @@ def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterat
 
 
 def _numbers(config: Config, name: str) -> Iterator[int]:
-    """The whole numbers of a list."""
+    """The integers in a list."""
     values = config.get(name)
     yield from (v for v in values if isinstance(v, int)) if isinstance(values, list) else ()

@@ -1,4 +1,4 @@
-"""Which layers of a model are of what kind, as a config.json says it: by names, letters or numbers.
+"""The kind of each layer of a model, which a config.json gives as names, letters or numbers.
 
 Key names are those of transformers' `configuration_*.py`.
 """
@@ -43,11 +43,11 @@ _NAMES: Mapping[str, str] = {
     "mlp": DENSE,
     "ffn": DENSE,
 }
-# Inkling's names; elsewhere "hybrid" is something else.
+# Inkling's names; in other families, "hybrid" is something else.
 _OF_INKLING: Mapping[str, str] = {"hybrid": FULL, "hybrid_sliding": WINDOW}
 # Nemotron's letters. Source: transformers, `NemotronHConfig.hybrid_override_pattern`.
 _LETTERS: Mapping[str, str] = {"M": MAMBA, "*": FULL, "E": EXPERTS, "-": DENSE}
-# Lists that name or number the kind of each layer: what a number stands for, where it does.
+# Lists with the name or number of each layer's kind, and the meaning of the numbers.
 _LISTS: Mapping[str, Mapping[Any, str]] = {
     "layers_block_type": _NAMES,
     "layer_types": _NAMES,
@@ -56,17 +56,17 @@ _LISTS: Mapping[str, Mapping[Any, str]] = {
     "sliding_window_layout": {0: FULL, 1: WINDOW},
     "attn_type_list": {1: FULL},
 }
-# Families with a window of which a config.json does not say which layers have it.
+# Families with windows whose config.json doesn't say which layers have one.
 _WINDOW_EVERY: Mapping[str, int] = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2_moe": 4}
-# Families whose every layer is attention and Mamba at once.
+# Families in which every layer is both attention and Mamba.
 _BOTH = ("falcon_h1",)
 
 
 @record
 class LayerKinds:
-    """How many layers of each kind; `unknown` are names and numbers that stand for no known kind.
+    """The number of layers of each kind; `unknown` are names and numbers of no known kind.
 
-    `count` is how many layers are spoken of: 0 where nothing is said and all are full attention.
+    `count` is how many layers are covered: 0 if nothing is stated and all are full attention.
     """
 
     count: int
@@ -79,14 +79,14 @@ class LayerKinds:
 
 
 def layer_kinds(config: Config, layers: int) -> LayerKinds:
-    """The kinds of layers of a model of so many."""
+    """The kinds of layers of a model with this many layers."""
     for found in _said(config, layers):
         return _with_mamba(found) if _has_mamba(config) else found
     return LayerKinds(0, {})
 
 
 def _has_mamba(config: Config) -> bool:
-    """Whether linear layers are Mamba's: transformers 5 writes both by one name."""
+    """Whether linear layers are Mamba's: transformers 5 has the same name for both."""
     is_linear = "linear_num_value_heads" in config or "linear_attn_config" in config
     return not is_linear and any(name in config for name in ("mamba_num_heads", "mamba_n_heads"))
 
@@ -97,7 +97,7 @@ def _with_mamba(found: LayerKinds) -> LayerKinds:
 
 
 def pattern_length(config: Config) -> int:
-    """Layers of Nemotron's pattern or list, which may be all that says their number."""
+    """Length of Nemotron's pattern or list, which may be all that shows the number of layers."""
     pattern = config.get("hybrid_override_pattern")
     if isinstance(pattern, str):
         return len(pattern)
@@ -132,7 +132,7 @@ def _is_plain(entry: object) -> bool:
 
 
 def _by_indices(config: Config, layers: int) -> Iterator[LayerKinds]:
-    """Lists of the layers that are of one kind."""
+    """From lists of the layers of one kind."""
     linear = config.get("linear_attn_config")
     if isinstance(linear, Mapping) and isinstance(linear.get("full_attn_layers"), list):
         full = len(linear["full_attn_layers"])
@@ -145,7 +145,7 @@ def _by_indices(config: Config, layers: int) -> Iterator[LayerKinds]:
         counts = {FULL: len(indices), MAMBA: layers - len(indices)}
         yield LayerKinds(layers, counts, source="attn_layer_indices")
     if config.get("attention_chunk_size"):
-        # Llama 4: layers with positions see a chunk, those without see all.
+        # Llama 4: layers with positions see a chunk, those without see everything.
         ropes = config.get("no_rope_layers")
         if isinstance(ropes, list) and ropes:
             chunked = sum(1 for rope in ropes[:layers] if rope == 1)
@@ -178,7 +178,7 @@ def _by_period(config: Config, layers: int, kind: str) -> Iterator[LayerKinds]:
     if config.get("sliding_window") and config.get("use_sliding_window") is not False:
         every = _count(config.get("sliding_window_pattern")) or _WINDOW_EVERY.get(kind)
         if every:
-            # The dense layers that Cohere's models begin with have a pattern of their own.
+            # The dense layers at the beginning of Cohere's models have a pattern of their own.
             first = _count(config.get("first_k_dense_replace")) if kind == "cohere2_moe" else 0
             first = min(first, layers)
             own = _count(config.get("prefix_dense_sliding_window_pattern")) or 1

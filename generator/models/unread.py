@@ -1,7 +1,7 @@
-"""Keys of a config.json that change memory and that nothing here reads.
+"""Keys of a config.json that affect memory but that nothing here reads.
 
-What is read and what has no part in memory is listed; all else is told. A new architecture says
-what is new about it by its keys.
+Listed are those that are read and those that don't affect memory; all others are reported. A new
+architecture reveals by its keys what is new about it.
 """
 
 import re
@@ -44,7 +44,7 @@ _READ = """
     linear_head_dim
 """
 
-# Of no part in memory, or of one that is small, or the same thing said again.
+# No effect on memory, or a small one, or a repetition of another key.
 _NO_PART = """
     qk_head_dim max_window_layers mamba_expand mamba_d_conv mamba_d_ssm mamba_chunk_size chunk_size
     conv_kernel conv_kernel_size linear_conv_kernel_dim expand d_conv time_step_rank n_group
@@ -79,7 +79,7 @@ _NO_PART_NAMES = re.compile(
     r"problem|task|transformers|torch|prefix|tie|tied|freq|mode|strategy|use|is|mscale|clamp)(_|$)"
 )
 
-# What changes memory in a way that nothing here models, each with a value that switches it on.
+# Affects memory in a way that is not modelled here; each with a value that enables it.
 # Source: the configurations of transformers, and the models of vLLM that allocate by these keys.
 _NOT_MODELLED: Mapping[str, str] = {
     "compress_ratios": "attention over compressed entries",
@@ -113,7 +113,7 @@ _KNOWN = frozenset((_READ + _NO_PART).split()) | set(_NOT_MODELLED)
 
 
 def not_modelled(config: Config, sizes: Config) -> str:
-    """The first key whose part in memory nothing models and `sizes` don't say, or nothing."""
+    """The first key that affects memory but is not modelled or covered by `sizes`, or nothing."""
     modelled = {"compress_ratios"} if "layers_by_4" in sizes else set()
     if config.get("use_cla") is False:
         modelled.add("cla_share_factor")
@@ -122,7 +122,7 @@ def not_modelled(config: Config, sizes: Config) -> str:
 
 
 def unread(config: Config) -> Iterator[str]:
-    """A remark for each key that may change memory and isn't read."""
+    """A remark for each key that may affect memory and isn't read."""
     for name, value in config.items():
         if (
             name in _KNOWN
@@ -135,7 +135,7 @@ def unread(config: Config) -> Iterator[str]:
 
 
 def _says(value: object) -> bool:
-    """Whether a value switches anything on."""
+    """Whether a value enables anything."""
     if isinstance(value, bool):
         return value
     if isinstance(value, Mapping) and False in (value.get("enable"), value.get("is_enabled")):

@@ -1,6 +1,6 @@
-"""What each engine is like: a module for each, found by the engine's name in a site file.
+"""The traits of each engine: a module for each, found by the engine's name in a site file.
 
-Whoever asks for the property of an engine asks here, and not for the engine's name.
+Code that depends on a property of an engine checks it here, not the engine's name.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from generator.on_demand import OnDemand
 
 @cache
 def names() -> tuple[str, ...]:
-    """The engines, as the schema of the site file has them."""
+    """The engines in the schema of the site file."""
     return tuple(precompiled.schema("engine")["schema"]["name"]["allowed"])
 
 
 def module_name(engine: str) -> str:
-    """What the modules that are about an engine are called, in this room and in others."""
+    """The name of the modules about an engine, in this room and in others."""
     return engine.translate({ord("-"): "_", ord("."): "_"})
 
 

@@ -1,4 +1,4 @@
-"""What llama.cpp is like, which drafts it has, and how people start it.
+"""llama.cpp's traits, its draft methods, and how people start it.
 
 Sources: llama.cpp: `--ctx-size` is the sum over the slots, layers are rounded to devices, and RPC
 is a protocol of its own; for the drafts docs/speculative.md and common/arg.cpp; for recipes

@@ -1,4 +1,4 @@
-"""What SGLang is like, which drafts it has, and how people start it.
+"""SGLang's traits, its draft methods, and how people start it.
 
 Sources: SGLang 0.5.23, mem_fraction_static = (weights + KV cache pool) / what is free; for drafts
 sglang/srt/arg_groups/speculative_hook.py and its flags by version; for recipes sparkrun 0.2.40,

@@ -1,4 +1,4 @@
-"""What TensorRT-LLM is like, which drafts it has, and how people start it.
+"""TensorRT-LLM's traits, its draft methods, and how people start it.
 
 Sources: TensorRT-LLM, `pp_layers`; pull request 19376; for the drafts
 tensorrt_llm/llmapi/llm_args.py; for recipes sparkrun 0.2.40, runtimes/trtllm.py.

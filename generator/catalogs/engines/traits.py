@@ -1,4 +1,4 @@
-"""What there is to know of an engine: its memory, its settings, and how people start it."""
+"""The traits of an engine: its memory, its settings, and how people start it."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,13 +8,13 @@ from generator.catalogs.versions import Release, release
 from generator.origin import Origin
 from generator.records import record
 
-# What clients ask of a model, and of no other kind of model.
+# What clients request of a model, which other kinds of models don't serve.
 Task = Literal["chat", "embedding", "rerank"]
 
 
 @record
 class BatchDefaults:
-    """From a release on: the most tokens of one step, and the most sequences at once."""
+    """From a release on: the maximum number of tokens per step, and of sequences at once."""
 
     since: Release
     tokens: int
@@ -25,9 +25,9 @@ class BatchDefaults:
 class Start:
     """The version and image that a new site file starts with.
 
-    `launcher` and `ranks_image` are for several nodes, where they are others; `is_made` says that
-    nobody publishes the image of so many, and the runbook how it is made. Nobody would do without
-    `args`.
+    `launcher` and `ranks_image` are for several nodes, if they differ there; `is_made` means that
+    nobody publishes an image for several nodes, and the runbook says how it is made. `args` are
+    settings that everybody needs.
     """
 
     version: str
@@ -40,17 +40,17 @@ class Start:
 
 @record
 class Paging:
-    """An engine whose layers of all kinds share one pool of blocks: since when it does what.
+    """Paging in an engine whose layers of all kinds share one pool of blocks, by release.
 
-    `caches_states`: prefixes of models with recurrent layers are cached unless switched off.
-    `two_steps`: windows have room for all steps under way. `packs`: pages of several sizes lie side
-    by side and aren't padded to one another. `counts_graphs`: graphs are part of the engine's
-    share. `draws_unsorted`: tokens are drawn without a sorted copy of the vocabulary.
-    `checkpoints_states` and `checkpoints_delta`: prefilling keeps one more state a sequence for its
-    prefix, of Mamba and Kimi's layers and of gated delta layers. `compresses`: it has compressed
-    attention (DeepSeek-V4). `caches_pooled`: it caches 8 bits where an entry of the index stands
-    for several tokens of plain attention (Qwen3.8-Flash-Next). `sizes_gathers`: what a sparse
-    attention's index is gathered in is smaller for long contexts.
+    `caches_states`: prefixes of models with recurrent layers are cached by default. `two_steps`:
+    windows have room for all steps under way. `packs`: pages of several sizes are put side by side
+    and not padded to one another. `counts_graphs`: graphs are part of the engine's share.
+    `draws_unsorted`: tokens are sampled without a sorted copy of the vocabulary.
+    `checkpoints_states` and `checkpoints_delta`: prefilling keeps one more state per sequence for
+    its prefix, for Mamba and Kimi's layers and for gated delta layers. `compresses`: it has
+    compressed attention (DeepSeek-V4). `caches_pooled`: it caches 8 bits if an entry of the index
+    stands for several tokens of plain attention (Qwen3.8-Flash-Next). `sizes_gathers`: the buffer
+    that gathers a sparse attention's index is smaller for long contexts.
     """
 
     caches_states: Release
@@ -67,12 +67,12 @@ class Paging:
 
 @record
 class Pools:
-    """An engine that divides its room at the start, among a pool for each kind of layers.
+    """An engine that divides its room at startup, into one pool for each kind of layer.
 
-    `windows` are the tokens of layers with a window for each of those without, `states` the bytes
-    of states for each of KV cache: the flag and its default. `slots` are the states of a request,
-    by `strategy`, a flag's value; `slots_flag` fixes how many there are in all, and `uncached_flag`
-    leaves prefixes uncached, which need states of their own.
+    `windows` are the tokens of layers with a window for each token of those without, `states` the
+    bytes of states for each byte of KV cache: the flag and its default. `slots` are the states of a
+    request by `strategy`, a flag's value; `slots_flag` fixes their total, and `uncached_flag`
+    disables the caching of prefixes, which need states of their own.
     """
 
     windows: tuple[str, float]
@@ -88,10 +88,10 @@ Need = Literal["needed", "optional", "class", "none"]
 
 @record
 class Method:
-    """A method of speculative decoding as an engine spells it, with what it takes.
+    """A method of speculative decoding, with the engine's name for it and what it needs.
 
-    `source` is a draft model or class, `tokens` their number. A `tree` has branches and depth
-    (`topk`, `steps`). The engine has it from the release `since` on, and before `until`.
+    `source` is a draft model or class, `tokens` the number of tokens. A `tree` has branches and
+    depth (`topk`, `steps`). The engine has it from the release `since` on, and before `until`.
     """
 
     spelled: str
@@ -109,7 +109,7 @@ class Method:
 
 @record
 class Program:
-    """What begins a command that serves: a word, and the one behind it, if it needs one."""
+    """The beginning of a command that serves: a word, and the following one, if it needs one."""
 
     word: str
     second: str = ""
@@ -117,9 +117,9 @@ class Program:
 
 @record
 class Recipe:
-    """How a recipe of sparkrun that has no command starts an engine, and its defaults as flags.
+    """How a sparkrun recipe without a command starts an engine, and its defaults as flags.
 
-    `runtime` is part of what recipes call it.
+    `runtime` is part of the recipes' name for it.
     """
 
     runtime: str
@@ -131,13 +131,13 @@ class Recipe:
 class Commands:
     """How people start an engine themselves.
 
-    `workers` hold a part of a model for another node's server. `servers` are parts of the names of
-    images that start the server, for tags that the catalog does not know. `package` is what its
-    Python package is called where that is another name, and `version_variable` what its images say
-    their version in. `first_release` is that of the first image for Sparks, where it is older than
-    all flags that are known. `own_shares` are what it takes of the memory unless told, by release;
-    none where it works that out. `listens_everywhere`: on all addresses, unless told.
-    `is_under_ray`: it is what is served where a container says no more than `ray start`.
+    `workers` hold a part of the model of another node's server. `servers` are parts of the names of
+    images that start the server, for tags that the catalog does not have. `package` is the name of
+    its Python package if that differs, and `version_variable` the variable in which its images
+    state their version. `first_release` is that of the first image for Sparks, if that is older
+    than all known flags. `own_shares` are its default shares of the memory, by release; empty if it
+    determines them itself. `listens_everywhere`: on all addresses by default. `is_under_ray`: it is
+    what is served if a container only runs `ray start`.
 
     Sources: the engines' own documentation, and the Compose files and scripts that people publish.
     """
@@ -154,7 +154,7 @@ class Commands:
     is_under_ray: bool = False
 
     def own_share(self, version: str) -> str:
-        """What it takes of the memory unless told, of a version that need not be known."""
+        """Its default share of the memory in a version, which need not be known."""
         if version:
             since_then = [share for since, share in self.own_shares if since <= release(version)]
             return since_then[-1] if since_then else ""
@@ -163,64 +163,66 @@ class Commands:
 
 @record
 class EngineTraits:
-    """What an engine is like; flags by their names without dashes, empty where there is none.
+    """The traits of an engine; flags by their names without dashes, empty if there is none.
 
     `batches` are its defaults on a GB10, oldest first. `step_flag` sets the tokens of a step,
-    `eager_flag` switches graphs off, `pool_flag` fixes the size of the KV cache, and
-    `settings_flag` names a file of settings that sparkgen writes. `variables_file` is a list of
-    variables that it reads, of which its catalog has none. `stage_variable` gives the layers
-    of each pipeline stage. `eight_bit_cache` is a KV cache of 8 bits as the engine spells it.
+    `eager_flag` disables graphs, `pool_flag` fixes the size of the KV cache, and `settings_flag`
+    names a file of settings that sparkgen writes. `variables_file` is a list of variables that it
+    reads but that its catalog does not have. `stage_variable` sets the layers of each pipeline
+    stage. `eight_bit_cache` is the engine's name for a KV cache of 8 bits.
 
-    `allocates_all`: the cache of all sequences is allocated at the start, and not shared as they
-    grow. `captures_graphs`: of many sizes. `reserves_outside`: activations and graphs come out of
-    what the engine's fraction leaves. `shares_free`: the fraction is of what is free at its start.
-    `shares_experts`: replicas share the experts of a model, spread or sliced. `larger_first`:
-    layers that don't divide make the first stages larger, and not the middle ones.
+    `allocates_all`: the cache of all sequences is allocated at startup, and not shared as they
+    grow. `captures_graphs`: for many sizes. `reserves_outside`: activations and graphs are taken
+    from what the engine's fraction leaves. `shares_free`: the fraction is of what is free at
+    startup. `shares_experts`: replicas share the experts of a model, spread or sliced.
+    `larger_first`: layers that don't divide evenly make the first stages larger, not the middle
+    ones.
 
-    `finest_blocks` are the fewest columns that a scale of FP8 blocks may stand for where a slice
-    cuts through one, from a release on; None where that is not known.
-    `drafts_over_stages` are the methods of speculative decoding that go with pipeline stages.
+    `finest_blocks` is the fewest columns per scale of FP8 blocks that a slice may cut through, from
+    a release on; None if not known. `drafts_over_stages` are the methods of speculative decoding
+    that work with pipeline stages.
 
-    `delta_kernels` is the first release with kernels of its own for gated delta layers on a GB10,
-    `nvfp4_kernels` the first whose NVFP4 is right there; None where it is not known to matter.
-    `startup_since` is the oldest release whose checks at the start are known.
+    `delta_kernels` is the first release with its own kernels for gated delta layers on a GB10,
+    `nvfp4_kernels` the first with correct NVFP4 there; None if it is not known to matter.
+    `startup_since` is the oldest release whose startup checks are known.
 
-    `tasks` are the flags with which it serves something else than chats, with their values, which
-    switches have none of, and what that is.
+    `tasks` are the flags with which it serves something other than chats, with their values, which
+    switches don't have, and the task.
 
-    `joins_dense_replicas`: copies of a model without experts may span nodes. `tuned_by_one` are the
-    first release in which one rank alone keeps FlashInfer's tuning, and the first after it.
-    `eagle3_over_stages` is the first release that runs EAGLE-3 over pipeline stages. Either is None
-    where it is not known to matter.
+    `joins_dense_replicas`: replicas of a model without experts may span nodes. `tuned_by_one` are
+    the first release in which only one rank keeps FlashInfer's tuning, and the first one after
+    that. `eagle3_over_stages` is the first release that runs EAGLE-3 over pipeline stages. Either
+    is None if it is not known to matter.
 
-    `runs_from_venv`: it is a Python package that needs nothing of a container. `addition` is what
-    its images lack for several nodes, as `engine.image.adds` calls it. `drafts_flag` takes the
-    settings of speculative decoding as JSON. `commits` are what git calls the versions of one that
-    is built from its source. `logs_memory` are the arguments without which its log says nothing of
-    its memory.
+    `runs_from_venv`: it is a Python package that needs nothing from a container. `addition` is what
+    its images lack for several nodes, by its name in `engine.image.adds`. `drafts_flag` takes the
+    settings of speculative decoding as JSON. `commits` are the git commits of its versions, if it
+    is built from source. `logs_memory` are the arguments without which its log does not mention its
+    memory.
 
-    `reads_modelopt`: it reads a checkpoint's kind of quantization by ModelOpt, whatever it is told.
+    `reads_modelopt`: it reads a checkpoint's kind of quantization through ModelOpt, whatever its
+    flag says.
 
-    Where its share is of what others on its node leave free, `tokens_flag` bounds what it caches,
-    or `tokens_setting` of its options. Releases before `shares_since` have no such bound.
+    If its share is of what others on its node leave free, `tokens_flag` limits what it caches, or
+    `tokens_setting` in its options. Releases before `shares_since` have no such limit.
 
     `names_parsers`: models' parsers are known by its names for them. `locks_metrics`: they need the
     API's key too. `is_built_for_ranks`: no registry has an image that runs on several nodes.
 
     `context_flags` set how many ranks share the KV cache of a sequence. `exchanges` are the flags
-    that choose how ranks hand experts or a cache to one another, each with the values by which they
-    gather and reduce, and not all send to all. `rings_reported`: it runs on rings of four or more.
+    for how ranks pass expert inputs or a cache to each other, each with the values that gather and
+    reduce instead of sending all to all. `rings_reported`: it runs on rings of four or more.
 
-    `paging` is how one pool of blocks is shared by layers of several kinds, None where each kind
-    has its own; then windows are rounded up to `window_cells` tokens. `wide_states`: recurrent
-    states are in 32 bits with all that belongs to them, once more for each drafted token. `pools`
-    is how such an engine divides its room among them, None where they grow as they are needed.
-    `tile` are the multiples to which kernels of 4 bit experts pad their input and their inside.
+    `paging` is how layers of several kinds share one pool of blocks, None if each kind has its own;
+    in that case windows are rounded up to `window_cells` tokens. `wide_states`: recurrent states
+    are entirely in 32 bits, with one more for each drafted token. `pools` is how such an engine
+    divides its room among them, None if they grow as needed. `tile` are the multiples to which
+    kernels for 4 bit experts pad their input and inner widths.
 
     `draft_methods` are its methods of speculative decoding by their names in a site file; a name
-    with `mtp_ending` is that of a model's own layers, too. `drafts_prefix` begins the flags of
-    speculative decoding where they are no JSON. `self_chosen` are flags of a model that it sets by
-    itself, from the model's files and its attention backend.
+    that ends with `mtp_ending` also stands for a model's own layers. `drafts_prefix` begins the
+    flags of speculative decoding if they are not JSON. `self_chosen` are a model's flags that it
+    sets itself, from the model's files and its attention backend.
     """
 
     ORIGIN = Origin("engine.name", "what the engine is like, generator/catalogs/engines")
@@ -280,7 +282,7 @@ class EngineTraits:
     commands: Commands = Commands()
 
     def task(self, args: Mapping[str, object]) -> Task:
-        """What it serves when it is given these."""
+        """What it serves with these flags."""
         given = {name.replace("_", "-"): value for name, value in args.items()}
         found = [
             task
@@ -290,10 +292,10 @@ class EngineTraits:
         return found[-1] if found else "chat"
 
     def tunes_anew(self, version: str, ranks: int) -> bool:
-        """Whether FlashInfer's tuning may not outlive the container of a rank.
+        """Whether FlashInfer's tuning must not outlive the container of a rank.
 
-        Where rank 0 alone writes it, it has it at the next start, the others tune, and all wait for
-        each other.
+        If only rank 0 writes it, rank 0 has it at the next start while the others tune, and all
+        ranks wait for each other.
         """
         if self.tuned_by_one is None or ranks == 1:
             return False
@@ -301,7 +303,7 @@ class EngineTraits:
         return first <= release(version) < end
 
     def commit(self, version: str) -> str | None:
-        """What git calls a version, if that is known: builds are counted, and tagged with a b."""
+        """The git commit of a version, if known: builds are counted, and tagged with a b."""
         if self.commits is None:
             return None
         return f"b{version}" if version.isdecimal() else self.commits.get(version)
@@ -311,6 +313,6 @@ class EngineTraits:
         return [batch for batch in self.batches if batch.since <= release(version)][-1]
 
     def finest_block(self, version: str) -> int | None:
-        """The fewest columns of a scale of FP8 blocks that a version takes, if that is known."""
+        """The fewest columns per scale of FP8 blocks that a version accepts, if known."""
         found = [least for since, least in self.finest_blocks if since <= release(version)]
         return found[-1] if found else None

@@ -1,4 +1,4 @@
-"""What vLLM is like, which drafts it has, and how people start it.
+"""vLLM's traits, its draft methods, and how people start it.
 
 Sources: vLLM 0.19.0 and 0.33.0, `get_batch_defaults` (the GB10 is a small GPU from 0.33 on) and
 `FusedMoEParallelConfig.flatten_tp_across_dp_and_pcp`; pull requests 38423 and 55715; for the drafts

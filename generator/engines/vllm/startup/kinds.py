@@ -20,7 +20,7 @@ _NEVER: Release = (10**6,)
 
 @record
 class Kind:
-    """Since which release a class has adapters, EAGLE-3, it over stages, and prediction layers."""
+    """The first releases in which a class has adapters, EAGLE-3, it over stages, and MTP layers."""
 
     adapters: Release
     eagle3: Release
