@@ -270,6 +270,10 @@ Good:
     )
 
 
+def test_example_in_the_text_keeps_its_lines() -> None:
+    assert "\n    rules:\n      SG609: {level: error, reason: " in explain("SG820")
+
+
 def test_list_has_every_rule_on_a_line_in_its_group() -> None:
     lines = listing().splitlines()
     rules = [line.split()[0] for line in lines if line.startswith("  SG")]

@@ -100,7 +100,7 @@ def malformed_policy() -> None:
           SG609: {level: error, reason: what runs is what was reviewed}
           SG521: {level: off, reason: users share the cache}
         require:
-          api_key: the office network is no friend
+          api_key: the office network is not trusted
 
     Levels are `error`, `warning`, `note` and `off`. An error cannot be downgraded. `require`
     accepts `api_key`, `image_digests` and `model_revision`.

@@ -75,9 +75,9 @@ def source_that_cannot_be_read(
 ) -> Iterator[Fault]:
     """A source is a file, or a folder of files, in or below the site file's folder.
 
-    They are copied into the bundle byte for byte, so a bundle depends only on the site file and
-    these files: links that lead out of the folder, devices and pipes are rejected, as are files of
-    more than 1 MiB. Put larger files on the nodes, and name them with `path`.
+    Its files are copied into the bundle byte for byte, so a bundle depends only on the site file
+    and its sources: links that lead out of the folder, devices and pipes are rejected, as are files
+    of more than 1 MiB. Put larger files on the nodes, and name them with `path`.
 
     Bad:
         engine:

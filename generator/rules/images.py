@@ -109,7 +109,7 @@ def added_to_an_image(engine: DeclaredEngine) -> Iterator[Fault]:
 
     vLLM's images have had no Ray since 0.19, NVIDIA's TensorRT-LLM images have no SSH server, and
     llama.cpp's have no RPC, which has to be compiled in: from the commit of `engine.version`, which
-    is a build number such as b10776.
+    is a build number, such as 10776 for b10776.
 
     Bad:
         engine:

@@ -14,7 +14,7 @@ _IMAGE = ("engine", "image")
 
 @documented("SG850")
 def unreadable_lock() -> None:
-    """The lock beside a site was written by `sparkgen lock`.
+    """The lock of a site was written by `sparkgen lock`.
 
     `sites/lab.lock.yaml` is the lock of `sites/lab.yaml`. Do not edit it: regenerate it, or delete
     it.

@@ -327,8 +327,8 @@ def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
 def turns_of_a_job(groups: Groups) -> Iterator[Fault]:
     """Alternatives are started by systemd units.
 
-    Alternatives take turns by stopping each other's systemd units. A Slurm job has no unit; the
-    queue decides when it starts.
+    They take turns by stopping each other's units. A Slurm job has no unit; the queue decides when
+    it starts.
 
     Bad:
         groups:
