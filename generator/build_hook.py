@@ -19,10 +19,11 @@ class Precompiled(BuildHookInterface[Any]):
             return
         sys.path.insert(0, self.root)
         from generator import precompiled
-        from generator.bundle.templates import environment
+        from generator.bundle.templates import environment, sources
 
         self._folder = TemporaryDirectory()
-        precompiled.write(Path(self._folder.name), environment())
+        loader = sources()
+        precompiled.write(Path(self._folder.name), environment(loader), loader)
         build_data["force_include"][self._folder.name] = "generator/precompiled"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -15,7 +15,7 @@ import yaml
 from generator.resources import PACKAGE, SCHEMAS
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import BaseLoader, Environment
 
 FOLDER = PACKAGE / "precompiled"
 _SCHEMAS = "schemas.json"
@@ -43,7 +43,7 @@ def _version(package: str) -> str:
     return version(package)
 
 
-def write(folder: Path, environment: "Environment") -> None:
+def write(folder: Path, environment: "Environment", loader: "BaseLoader") -> None:
     """Precompile everything into a folder."""
     paths = (path.relative_to(SCHEMAS).with_suffix("") for path in SCHEMAS.rglob("*.yaml"))
     names = sorted(name for path in paths if (name := path.as_posix()) != _MODELS)
@@ -54,7 +54,7 @@ def write(folder: Path, environment: "Environment") -> None:
     for name in environment.list_templates(["j2"]):
         modules.setdefault(module_of(name), []).append(name)
     for module, names in modules.items():
-        text = _module([(name, _compiled(name, environment)) for name in names])
+        text = _module([(name, _compiled(name, environment, loader)) for name in names])
         (templates(folder) / module).write_text(text, encoding="utf-8")
 
 
@@ -79,9 +79,8 @@ def of_folder(folder: Path, module: str) -> Mapping[str, Callable[["Environment"
     return found
 
 
-def _compiled(name: str, environment: "Environment") -> str:
-    assert environment.loader
-    source, _, _ = environment.loader.get_source(environment, name)
+def _compiled(name: str, environment: "Environment", loader: "BaseLoader") -> str:
+    source, _, _ = loader.get_source(environment, name)
     return environment.compile(source, name, raw=True, defer_init=True)
 
 

@@ -20,7 +20,7 @@ from generator.bundle.plan import activations
 from generator.bundle.tree import File
 from generator.resources import ROOT
 from generator.review import changes as review_changes
-from generator.review.changes import FileChange
+from generator.review.changes import changes
 from generator.review.impact import minutes
 from generator.review.markdown import LIMIT
 from generator.review.nodes import TITLES
@@ -448,11 +448,10 @@ def test_lines_are_counted_without_printing_them(
     before: str | None, after: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = (
-        text if text is None else File("f", text, 0o644, NOTHING) for text in (before, after)
+        {} if text is None else {"f": File("f", text, 0o644, NOTHING)} for text in (before, after)
     )
-    change = FileChange("f", old, new)
+    (change,), (again,) = changes(old, new), changes(old, new)
     body = list(change.lines)[2:]
-    again = FileChange("f", old, new)
     monkeypatch.setattr(review_changes, "visible", lambda text: pytest.fail("a text was printed"))
 
     assert again.added == sum(line.startswith("+") for line in body)
@@ -461,15 +460,12 @@ def test_lines_are_counted_without_printing_them(
 
 @pytest.mark.parametrize("text", ["a\n", "a\nb\n", "a", ""])
 def test_a_file_on_one_side_alone_is_shown_as_by_difflib(text: str) -> None:
-    file = File("f", text, 0o644, NOTHING)
+    tree = {"f": File("f", text, 0o644, NOTHING)}
+    (added,), (removed,) = changes({}, tree), changes(tree, {})
     ended = [
         *text.split("\n")[:-1],
         *([f"{text}\n\\ No newline at end of file"] if text == "a" else []),
     ]
 
-    assert list(FileChange("f", None, file).lines) == [
-        *unified_diff([], ended, "/dev/null", "b/f", lineterm="")
-    ]
-    assert list(FileChange("f", file, None).lines) == [
-        *unified_diff(ended, [], "a/f", "/dev/null", lineterm="")
-    ]
+    assert list(added.lines) == [*unified_diff([], ended, "/dev/null", "b/f", lineterm="")]
+    assert list(removed.lines) == [*unified_diff(ended, [], "a/f", "/dev/null", lineterm="")]

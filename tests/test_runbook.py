@@ -15,7 +15,7 @@ from test_golden import GOLDEN, SITES
 from generator.bundle.plan import README, group_page
 from generator.bundle.render import render
 from generator.bundle.runbook import owners
-from generator.bundle.templates import environment
+from generator.bundle.templates import environment, sources
 from generator.bundle.tree import Tree
 from generator.engines import ENGINES
 from generator.fabric.topologies import TOPOLOGIES
@@ -43,7 +43,7 @@ EVERYWHERE = [
 def test_template_is_short_and_flat(template: Path) -> None:
     text = template.read_text()
     assert max(len(line) for line in text.splitlines()) <= 160
-    tree = environment().parse(text)
+    tree = environment(sources()).parse(text)
     for inner in [*conditions_within(tree), *choices_within(tree)]:
         pytest.fail(f"nested condition in line {inner.lineno}")
 
@@ -123,7 +123,7 @@ def pages(site: Site) -> Iterator[tuple[Site, str]]:
 
 def longest_line(part: Path) -> str:
     """The longest text on a line that the part always has; some have none."""
-    tree = environment().parse(part.read_text())
+    tree = environment(sources()).parse(part.read_text())
     plain = [
         data.data
         for output in tree.body

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, MutableMapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import (
     BaseLoader,
@@ -25,6 +25,8 @@ from jinja2.compiler import CodeGenerator, Frame
 from generator import precompiled
 from generator.bundle.escaping import block_yaml, compose, markdown, sh, xml, xml_comment
 from generator.resources import PACKAGE, TEMPLATES
+
+_Kind = TypeVar("_Kind", bound=Environment)
 
 
 def printed(template: str, **values: Any) -> str:
@@ -154,17 +156,26 @@ def _template(name: str) -> Any:
 @cache
 def _environment() -> Environment:
     if (compiled := precompiled.templates()).is_dir():
-        return environment(loader=_PrecompiledTemplates(compiled))
+        return environment(_PrecompiledTemplates(compiled))
     folder = str(PACKAGE / "__pycache__")
-    return environment(bytecode_cache=_CompiledTemplates(folder, "template-%s.cache"))
+    bytecode_cache = _CompiledTemplates(folder, "template-%s.cache")
+    return environment(sources(), bytecode_cache=bytecode_cache)
 
 
-def environment(
-    kind: type[Environment] = _Environment, loader: BaseLoader | None = None, **more: Any
-) -> Environment:
+def sources() -> BaseLoader:
+    """The templates as they are written."""
+    return _WithFragments(TEMPLATES, encoding="utf-8")
+
+
+def environment(loader: BaseLoader, **more: Any) -> Environment:
     """The environment that templates are rendered with."""
+    return environment_of(_Environment, loader, **more)
+
+
+def environment_of(kind: type[_Kind], loader: BaseLoader, **more: Any) -> _Kind:
+    """The same as an environment of another class."""
     made = kind(
-        loader=loader or _WithFragments(TEMPLATES, encoding="utf-8"),
+        loader=loader,
         undefined=StrictUndefined,
         autoescape=False,
         trim_blocks=True,

@@ -22,8 +22,9 @@ Facts = Mapping[str, Any]
 _VERSION = r"(?P<version>\d+(?:\.\d+)+(?:rc\d+)?(?:\.post\d+)?)"
 _VARIANT = r"[A-Za-z0-9_.-]+"
 _ANOTHER_MODEL = r"distill|reap|prune|draft|eagle|dflash|dspark|speculator|medusa"
+_REGISTRY = r"(?:[^/]*[.:][^/]*|localhost)/"
 _REFERENCE = (
-    r"(?:(?P<registry>[^/]*[.:][^/]*|localhost)/)?"
+    rf"(?:{_REGISTRY})?"
     r"(?P<path>[^:@]+):(?P<tag>[^:@/]+)(?:@sha256:[0-9a-f]+)?"
 )
 
@@ -242,11 +243,10 @@ def _images() -> Mapping[str, list[tuple[str, Image, str]]]:
     """By the path without its registry: tags, their contents, and the first version without Ray."""
     found: dict[str, list[tuple[str, Image, str]]] = {}
     for engine, row in _images_by_engine():
-        name = re.fullmatch(_REFERENCE, f"{row['image']}:any")
-        assert name, "an image of the catalog is a path"
         held = Image(engine, row["version"], row["nccl"], row["ray"])
         item = (_tag_pattern(row["tag"]), held, row.get("ray_gone", ""))
-        found.setdefault(name["path"], []).append(item)
+        path = re.sub(f"^{_REGISTRY}", "", row["image"])
+        found.setdefault(path, []).append(item)
     return found
 
 

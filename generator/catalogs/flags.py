@@ -200,9 +200,8 @@ def parse(program: str, version: str, text: str) -> FlagCatalog:
 
 def covered(text: str) -> tuple[str, ...]:
     """The versions that a file in this format covers, oldest first."""
-    found = re.search(_VERSIONS, text)
-    assert found, "a catalog names its versions"
-    return tuple(found[1].split())
+    [versions] = re.findall(_VERSIONS, text)
+    return tuple(versions.split())
 
 
 _VERSIONS = r"(?m)^versions\t(.+)$"

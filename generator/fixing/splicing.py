@@ -6,7 +6,7 @@ replaces, the line of a mapping in braces, the indentation of a block.
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -242,7 +242,7 @@ def _worded(value: Data, flow: bool, style: str = "") -> str:
 def _blocks(value: Data) -> Any:
     """A list or mapping to be written over lines, with what is in its entries on one line each."""
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return CommentedSeq([CommentedMap(_flows(item)) for item in value])
+        return CommentedSeq(map(_block, value))
     if isinstance(value, dict):
         return CommentedMap(
             (key, _blocks(item) if _is_list_of_mappings(item) else _flow(item))
@@ -255,8 +255,11 @@ def _is_list_of_mappings(value: Data) -> bool:
     return isinstance(value, list) and any(isinstance(item, dict) for item in value)
 
 
-def _flows(value: Data) -> dict[str, Any]:
-    assert isinstance(value, dict)
+def _block(value: Data) -> Any:
+    return CommentedMap(_flows(value)) if isinstance(value, dict) else _flow(value)
+
+
+def _flows(value: Mapping[str, Data]) -> dict[str, Any]:
     return {key: _flow(item) for key, item in value.items()}
 
 

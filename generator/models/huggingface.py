@@ -176,14 +176,8 @@ class _Reader:
     def sizes(self) -> dict[str, Value]:
         """All sizes by the keys of a site file."""
         found = {key: self.first(names) for key, names in _SIZES.items()}
-        length = pattern_length(self.config)
-        for key in ("layers", "heads", "hidden_size"):
-            if not found[key] and not (key == "layers" and length):
-                raise NoModelError(f"'{_SIZES[key][0]}' is missing")
-        layers, heads, hidden = length or found["layers"], found["heads"], found["hidden_size"]
-        assert layers
-        assert heads
-        assert hidden
+        layers = pattern_length(self.config) or self._required("layers")
+        heads, hidden = self._required("heads"), self._required("hidden_size")
         self.kinds = layer_kinds(self.config, layers)
         found |= {"layers": layers, "kv_heads": found["kv_heads"] or self._default_kv(heads)}
         if self.get("kv_lora_rank") is None:
@@ -226,6 +220,12 @@ class _Reader:
     def first(self, names: tuple[str, ...]) -> int | None:
         """A size by the first of its names that is present."""
         return next((size for name in names if (size := self.get(name)) is not None), None)
+
+    def _required(self, key: str) -> int:
+        """A size that every model has."""
+        if size := self.first(_SIZES[key]):
+            return size
+        raise NoModelError(f"'{_SIZES[key][0]}' is missing")
 
     def _default_kv(self, heads: int) -> int:
         """The number of key heads if not given: groups in ChatGLM, a single one in Falcon."""

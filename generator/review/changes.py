@@ -21,28 +21,53 @@ _NO_NEWLINE = "\n\\ No newline at end of file"
 
 
 @record
+class Added:
+    """A file that was not there."""
+
+    file: File
+
+
+@record
+class Removed:
+    """A file that is no longer there."""
+
+    file: File
+
+
+@record
+class Changed:
+    """A file that has another text, or another mode."""
+
+    before: File
+    after: File
+
+
+@record
 class FileChange:
-    """A file that differs: at least one of `before` and `after` is there."""
+    """A file that differs, and how."""
 
     path: str
-    before: File | None
-    after: File | None
+    difference: Added | Removed | Changed
 
     @property
     def kind(self) -> Kind:
         """Whether the file is there on one side alone."""
-        if self.before and self.after:
-            return "changed"
-        return "added" if self.after else "removed"
+        match self.difference:
+            case Added():
+                return "added"
+            case Removed():
+                return "removed"
+            case Changed():
+                return "changed"
 
     @property
     def activation(self) -> Activation:
         """What the change needs on the node: nothing where only comments differ."""
-        if self.before and self.after and _meaning(self.before) == _meaning(self.after):
-            return NOTHING
-        file = self.after or self.before
-        assert file
-        return file.activation
+        match self.difference:
+            case Added(file) | Removed(file):
+                return file.activation
+            case Changed(before, after):
+                return NOTHING if _meaning(before) == _meaning(after) else after.activation
 
     @property
     def repeats(self) -> bool:
@@ -57,49 +82,67 @@ class FileChange:
     @property
     def is_mode_alone(self) -> bool:
         """Whether the file differs in nothing but its mode."""
-        return bool(self.before and self.after and self.before.text == self.after.text)
+        match self.difference:
+            case Changed(before, after):
+                return before.text == after.text
+        return False
 
     @property
     def added(self) -> int:
         """How many lines are new."""
-        return len(_lines(self.after)) - self._kept
+        return self._counts[0]
 
     @property
     def removed(self) -> int:
         """How many lines are gone."""
-        return len(_lines(self.before)) - self._kept
+        return self._counts[1]
 
     @cached_property
-    def _kept(self) -> int:
-        if not self.before or not self.after:
-            return 0
-        matcher = SequenceMatcher(None, _lines(self.before), _lines(self.after))
-        return sum(block.size for block in matcher.get_matching_blocks())
+    def _counts(self) -> tuple[int, int]:
+        match self.difference:
+            case Added(file):
+                return len(_lines(file)), 0
+            case Removed(file):
+                return 0, len(_lines(file))
+            case Changed(before, after):
+                old, new = _lines(before), _lines(after)
+                blocks = SequenceMatcher(None, old, new).get_matching_blocks()
+                kept = sum(block.size for block in blocks)
+                return len(new) - kept, len(old) - kept
 
     def _lines(self) -> Iterator[str]:
-        before, after, path = self.before, self.after, visible(self.path)
-        if not before or not after:
-            yield from _whole(path, _text(before), _text(after))
-            return
-        if before.mode != after.mode:
-            yield f"{path}: mode {before.mode:04o} -> {after.mode:04o}"
-        yield from unified_diff(_text(before), _text(after), f"a/{path}", f"b/{path}", lineterm="")
+        path = visible(self.path)
+        match self.difference:
+            case Added(file):
+                yield from _whole(path, (), _shown(file.text))
+            case Removed(file):
+                yield from _whole(path, _shown(file.text), ())
+            case Changed(before, after):
+                if before.mode != after.mode:
+                    yield f"{path}: mode {before.mode:04o} -> {after.mode:04o}"
+                old, new = _shown(before.text), _shown(after.text)
+                yield from unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm="")
 
 
 def changes(before: Tree, after: Tree) -> tuple[FileChange, ...]:
-    """The files that differ, by path; a manifest that names another version does not count."""
+    """The files that differ, by path."""
     paths = sorted(before.keys() | after.keys())
-    found = (FileChange(path, before.get(path), after.get(path)) for path in paths)
-    return tuple(change for change in found if _differs(change))
+    found = ((path, _difference(path, before.get(path), after.get(path))) for path in paths)
+    return tuple(FileChange(path, difference) for path, difference in found if difference)
 
 
-def _differs(change: FileChange) -> bool:
-    before, after = change.before, change.after
-    if before is None or after is None:
-        return True
-    if change.path == MANIFEST and same_but_origin(before.data, after.data):
-        return False
-    return (before.text, before.mode) != (after.text, after.mode)
+def _difference(
+    path: str, before: File | None, after: File | None
+) -> Added | Removed | Changed | None:
+    """How two files differ; a manifest that names another version does not count."""
+    if before is None:
+        return Added(after) if after else None
+    if after is None:
+        return Removed(before)
+    if path == MANIFEST and same_but_origin(before.data, after.data):
+        return None
+    is_same = (before.text, before.mode) == (after.text, after.mode)
+    return None if is_same else Changed(before, after)
 
 
 def _meaning(file: File) -> tuple[list[str], bool]:
@@ -131,22 +174,16 @@ def _range(lines: Sequence[str]) -> str:
     return f"1,{len(lines)}" if lines else "0,0"
 
 
-def _text(file: File | None) -> Sequence[str]:
-    """The lines of a file as a terminal can be given them."""
-    return _shown(file.text) if file else ()
-
-
 # Most texts are alike on all nodes, and a node has fewer files than that.
 @lru_cache(maxsize=128)
 def _shown(text: str) -> tuple[str, ...]:
+    """The lines of a text as a terminal can be given them."""
     *lines, last = text.split("\n")
     return _ended([visible(line) for line in lines], visible(last))
 
 
-def _lines(file: File | None) -> Sequence[str]:
+def _lines(file: File) -> Sequence[str]:
     """The lines of a file as they are."""
-    if file is None:
-        return ()
     *lines, last = file.text.split("\n")
     return _ended(lines, last)
 

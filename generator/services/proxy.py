@@ -60,11 +60,10 @@ class Direct:
 
 
 def _values(site: Site, node: Node) -> dict[str, object]:
-    proxy, gateway = Proxy.of(site), Gateway.of(site)
-    assert proxy
+    gateway = Gateway.of(site)
     own_url = gateway.own_url if gateway else site.engine.api.own_url
     return {
-        "proxy": proxy,
+        "proxy": Proxy.of(site),
         "read": READ,
         "public": () if gateway else PUBLIC,
         "direct": tuple(_direct(site, gateway)) if gateway else (),

@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, nodes
 
-from generator.bundle.templates import environment
+from generator.bundle.templates import environment_of
 from generator.records import Record, record
 from generator.resources import TEMPLATES
 
@@ -84,9 +84,7 @@ def traced(template: str, values: Mapping[str, Any]) -> list[Line]:
 @cache
 def _engine() -> "_Tracing":
     """Its templates are compiled once: who asks for a second file does not wait again."""
-    made = environment(_Tracing, FileSystemLoader(TEMPLATES, encoding="utf-8"))
-    assert isinstance(made, _Tracing)
-    return made
+    return environment_of(_Tracing, FileSystemLoader(TEMPLATES, encoding="utf-8"))
 
 
 def _lines(printed: str, pieces: Sequence[Piece]) -> Iterator[Line]:
