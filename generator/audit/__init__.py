@@ -1,7 +1,7 @@
 """What is wrong with what people run, at its place in their own files.
 
-What runs is adopted as a site, and the rules check that; each finding goes back to the place that
-its path came from. What a site file can't say is checked here, by rules of its own.
+What runs is adopted as a site, which the rules check; each finding goes back to the place that its
+path came from. What a site file can't express is checked here, by separate rules.
 """
 
 import re
@@ -14,16 +14,15 @@ from generator.audit import own
 from generator.diagnostics import Finding, Related
 from generator.reports.remarks import Place, Remark
 
-# What is no fault of what runs: that sparkgen would set it itself, and what a site file has to add.
+# Not a fault of what runs: what sparkgen would set itself, and what a site file has to add.
 _OF_SITES = frozenset(
     (
         *("SG402", "SG403", "SG501", "SG502", "SG505", "SG606", "SG611", "SG612", "SG630", "SG631"),
         *("SG212", "SG665", "SG677", "SG691"),
     )
 )
-# What depends on the version and on the model, and is nothing where those are a guess.
-# Whether a model fits at all hardly hangs on the release; how tightly it does, and for how many
-# sequences, does.
+# Depends on the version and the model, and doesn't count if those are a guess. Whether a model fits
+# at all hardly depends on the release; how tightly, and for how many sequences, does.
 _OF_THE_VERSION = re.compile(r"SG(41[0-2]|52[12]|62|63|64|65|66|67|55)")
 _OF_THE_MODEL = re.compile(r"SG(5[0-3]|62)")
 
@@ -47,7 +46,7 @@ def _order(remark: Remark) -> tuple[str, int, int, str]:
 
 
 def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
-    """A finding of the adopted site at the place that it came from; none for what is guessed."""
+    """A finding of the adopted site at the place that it came from; none for guesses."""
     place = adopted.origin(finding.path) if finding.path else None
     if (
         place is None
@@ -70,7 +69,7 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
 
 
 def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
-    """Whether what runs says otherwise than a rule that only computes, or can't see all files."""
+    """Whether what runs contradicts a rule that only computes, or can't see all files."""
     if finding.rule in ("SG520", "SG537", "SG538"):
         return any(
             container.is_running for node in adopted.found.nodes for container in node.containers
@@ -78,7 +77,7 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
     if finding.rule == "SG695":
         said = adopted.origin(finding.path)
         return said is not None and not _is_missing(adopted, said.text)
-    # An empty variable masks a line of nccl.conf, and is nothing where there is no such line.
+    # An empty variable masks a line of nccl.conf; without such a line it has no effect.
     nodes = adopted.found.nodes
     if finding.rule == "SG413" and finding.path[-2:-1] == ("env",) and all(n.place for n in nodes):
         name, place = str(finding.path[-1]), adopted.origin(finding.path)
@@ -88,7 +87,7 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
 
 
 def _is_missing(adopted: Adoption, text: str) -> bool:
-    """Whether no file of a value can be in the container that is known best."""
+    """Whether no file in a value can be in the best-known container."""
     container = adopted.command.container if adopted.command else None
     if container is None or container.image is None or container.is_launched:
         return False
@@ -97,14 +96,14 @@ def _is_missing(adopted: Adoption, text: str) -> bool:
 
 
 def _message(finding: Finding, place: Word) -> str:
-    """What is wrong; a line of nccl.conf hides nothing but the default."""
+    """The message; a line of nccl.conf hides nothing but the default."""
     if not place.text and place.file.endswith("nccl.conf"):
         return f"{finding.path[-1]} is empty: NCCL takes that for its value"
     return finding.message
 
 
 def _help(adopted: Adoption, text: str) -> str:
-    """What to do, without what is only worked out from a guess."""
+    """What to do, without what is only computed from a guess."""
     known = "\n".join(adopted.found.texts.values())
     clauses = [
         clause
@@ -116,7 +115,7 @@ def _help(adopted: Adoption, text: str) -> str:
 
 
 def _is_guessed(adopted: Adoption, finding: Finding) -> bool:
-    """Whether a finding depends on a version or a model that nobody said."""
+    """Whether a finding depends on a version or a model that was guessed."""
     said, rule = adopted.draft.origins, finding.rule
     group = finding.path[:2] if finding.path[:1] == ("groups",) else ()
     if (*group, "engine", "version") not in said and _OF_THE_VERSION.match(rule):

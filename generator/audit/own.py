@@ -1,4 +1,4 @@
-"""What is checked of files that no site file can say; documented in `generator.rules.adopted`."""
+"""Checks of files that no site file can express; documented in `generator.rules.adopted`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _RESTARTS = ("always", "unless-stopped")
 
 
 def remarks(adopted: Adoption) -> Iterator[Remark]:
-    """All of them."""
+    """All remarks."""
     for node in adopted.found.nodes:
         yield from _bonds(node)
         yield from _repeats(node)
@@ -50,7 +50,7 @@ def _bonds(node: FoundNode) -> Iterator[Remark]:
 
 
 def _repeats(node: FoundNode) -> Iterator[Remark]:
-    """Halves that two files of netplan set up otherwise."""
+    """Halves that two netplan files set up differently."""
     for first, later in node.repeats:
         if first.name in FABRIC_HALVES:
             message = f"{first.name} is set up otherwise in {first.place.file}"
@@ -58,7 +58,7 @@ def _repeats(node: FoundNode) -> Iterator[Remark]:
 
 
 def _netplan_takes(first: Interface, later: Interface) -> str:
-    """What is in force of what two files say, and what to do."""
+    """Which of two files' settings apply, and what to do."""
     known = dict.fromkeys(w.text for one in (first, later) for w in one.addresses)
     dhcp, mtu = later.dhcp or first.dhcp, later.mtu or first.mtu
     more = [f"'dhcp4: {dhcp.text}'"] if dhcp else []
@@ -70,7 +70,7 @@ def _netplan_takes(first: Interface, later: Interface) -> str:
 def _bare_halves(node: FoundNode) -> Iterator[Remark]:
     """Halves without an address beside one that has one."""
     if node.place is None and len(node.interfaces) == 1 and node.interfaces[0].has_link:
-        # One that a setting names, and nobody looked for more.
+        # Named only by a setting: nobody looked for more.
         return
     known = {interface.name: interface for interface in node.interfaces}
     for port in PORTS:
@@ -89,7 +89,7 @@ def _bare_halves(node: FoundNode) -> Iterator[Remark]:
 
 
 def _settings(node: FoundNode) -> Iterator[Remark]:
-    """Lines of nccl.conf that NCCL reads otherwise than they look."""
+    """Lines of nccl.conf that NCCL reads differently from how they look."""
     for variable in node.settings:
         if variable.is_blank:
             yield _said(
@@ -112,7 +112,7 @@ def _container(container: Container) -> Iterator[Remark]:
 
 
 def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
-    """A container that Docker and a unit both start again."""
+    """A container that both Docker and a unit restart."""
     restart = container.options.get("restart")
     if restart is None or restart.text.partition(":")[0] not in _RESTARTS:
         return
@@ -133,7 +133,7 @@ def _starts(line: str, name: str) -> bool:
 
 
 def _assigned(texts: Mapping[str, str], node: FoundNode) -> Iterator[Remark]:
-    """Keys that a script sets for itself."""
+    """Keys that a script sets itself."""
     for variable in node.assigned:
         word = variable.value
         if _is_expanded(texts, word):
@@ -144,7 +144,7 @@ def _assigned(texts: Mapping[str, str], node: FoundNode) -> Iterator[Remark]:
 
 
 def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
-    """Keys that stand where anybody may read them who may ask for the process."""
+    """Keys in places where anybody who may list processes can read them."""
     before = ""
     for word in container.words:
         flag, equals, value = word.text.partition("=")
@@ -158,7 +158,7 @@ def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
             yield _said("SG845", "a key is written in the command", _ADVICE, word)
     for variable in container.env:
         word = variable.value
-        # A file of variables of its own is where a key belongs.
+        # A separate file of variables is where a key belongs.
         is_kept_apart = container.image is not None and word.file != container.image.file
         if is_kept_apart or _is_expanded(texts, word):
             continue
@@ -171,13 +171,13 @@ _ADVICE = "make it a new one, and keep it in a file that root alone reads, as by
 
 
 def _is_key(variable: Variable) -> bool:
-    """Whether a variable's value is a key, and not one that a capture has left out."""
+    """Whether a variable's value is a key, and not one that a capture has removed."""
     text = variable.value.text
     named = is_secret_key(variable.name) and text != REMOVED and _is_written(text)
     return named or is_secret_text(text)
 
 
-# What guides have in place of a key.
+# Placeholders for keys in guides.
 _PLACEHOLDER = re.compile(r"(?i)<.*>|.*(\byour|your[-_]|x{4,}|\.\.\.|change[-_]?me|replace).*")
 
 
@@ -192,7 +192,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _is_expanded(texts: Mapping[str, str], word: Word) -> bool:
-    """Whether a shell, or Compose, puts the value in."""
+    """Whether a shell or Compose inserts the value."""
     lines = _lines(texts.get(word.file, ""))[word.span.line : word.span.end_line + 1]
     end = word.span.end_column if len(lines) == 1 else None
     return any("$" in line for line in lines[:1] and [lines[0][word.span.column : end], *lines[1:]])

@@ -1,6 +1,6 @@
-"""Reads an archive that came from anywhere: in memory, bounded, and refused if it is not a capture.
+"""Reads an archive from anywhere: in memory, bounded, and rejected if it is not a capture.
 
-Nothing of it is ever written to disk, so that no path in it can lead anywhere.
+Nothing in it is ever written to disk, so that no path in it can lead anywhere.
 """
 
 import io
@@ -15,10 +15,10 @@ MAX_ARCHIVE_BYTES = 16 << 20
 _MAX_BYTES = 48 << 20
 _MAX_FILE_BYTES = 1 << 20
 _MAX_FILES = 2000
-# What programs printed may be long; no file of a node that is taken is.
+# The output of programs may be long; none of a node's own files that are taken is.
 _PRINTED = "commands/"
 _MAX_OWN_BYTES = 256 << 10
-# Twice what capture.sh takes of them, and more than anybody has.
+# Twice the number that capture.sh takes, and more than anybody has.
 _MOST = {"containers/": 60, "processes/": 40, "images/": 200, "files/": 400}
 _MAX_PATH = 255
 
@@ -32,7 +32,7 @@ _NOBODY = "it was not written by capture.sh: ask whoever sent it, and do not unp
 
 
 def read(name: str, raw: bytes) -> Capture:
-    """The texts of a capture; raises CaptureError for what is none."""
+    """The texts of a capture; raises CaptureError for anything else."""
     if not raw.startswith(b"\x1f\x8b"):
         raise CaptureError("it is not a gzip archive", _ANEW)
     if len(raw) > MAX_ARCHIVE_BYTES:
@@ -78,7 +78,7 @@ def _unpacked(raw: bytes) -> bytes:
 
 
 def _members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The regular files, by path; anything else but a folder is refused."""
+    """The regular files, by path; anything else except folders is rejected."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
             for count, member in enumerate(tar):
@@ -120,6 +120,6 @@ def _text(member: str, data: bytes) -> str:
 
 
 def _shown(name: str) -> str:
-    """A path of an archive as a terminal can be given it."""
+    """A path in an archive, made safe for a terminal."""
     escaped = name.encode("unicode_escape").decode()
     return escaped if len(escaped) <= 80 else escaped[:80] + "..."

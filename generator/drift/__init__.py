@@ -1,4 +1,4 @@
-"""How nodes differ from the bundle that they were given, by what a difference means."""
+"""How nodes differ from the bundle that they were given, by what each difference means."""
 
 import re
 from collections import defaultdict
@@ -23,7 +23,7 @@ _UNIT = re.compile(r"sparkgen-[a-z0-9-]+\.service")
 
 @record
 class _Seen:
-    """A node of the site and what its capture says of it."""
+    """A node of the site, and its capture."""
 
     node: Node
     capture: Capture
@@ -37,7 +37,7 @@ class _Seen:
 
 
 def drift(site: Site, captures: Sequence[Capture], lock: Lock | None) -> list[Remark]:
-    """What differs on the nodes that were captured, in the order of the nodes."""
+    """What differs on the captured nodes, in the order of the nodes."""
     by_name = {capture.node.lower(): capture for capture in captures}
     seen = [
         _Seen(node, by_name[node.name], node_of(by_name[node.name])[0])
@@ -49,7 +49,7 @@ def drift(site: Site, captures: Sequence[Capture], lock: Lock | None) -> list[Re
 
 
 def missing(site: Site, captures: Iterable[Capture]) -> list[str]:
-    """The nodes that no capture is of."""
+    """The nodes without a capture."""
     names = {capture.node.lower() for capture in captures}
     return [node.name for node in site.nodes if node.name not in names]
 
@@ -88,12 +88,12 @@ _DOCKER = "commands/docker-info.txt"
 
 
 def _is_installed(seen: _Seen, part: Site) -> bool:
-    """Whether a node has the unit of an engine, and not only another's way to run it."""
+    """Whether a node has an engine's unit, not only another way to run it."""
     return f"files/etc/systemd/system/{part.unit}.service" in seen.capture.texts
 
 
 def _is_of(member: _Seen, process: Container) -> bool:
-    """Whether a process is the engine that a node is to run, which is told by its port."""
+    """Whether a process is the engine that a node should run, recognized by its port."""
     there = {word.text for word in process.words}
     return {word for word in _command(member.node) if word.startswith("--port=")} <= there
 
@@ -137,14 +137,14 @@ def _addresses(
 
 
 def _owner(seen: _Seen, address: str) -> str:
-    """What to do about an address, by the file that it is in."""
+    """What to do about an address, depending on the file that sets it."""
     files = [p for p, text in seen.capture.texts.items() if p.startswith("files/etc/netplan/")]
     named = [p.removeprefix("files") for p in sorted(files) if address in seen.capture.texts[p]]
     return f"it is in {named[0]}: netplan adds up the addresses of all files" if named else _NETPLAN
 
 
 def _settings(seen: _Seen) -> Iterator[Remark]:
-    """nccl.conf beside what the bundle says."""
+    """nccl.conf compared with the bundle's."""
     path = "files/etc/nccl.conf"
     if path not in seen.capture.texts:
         return
@@ -180,7 +180,7 @@ _RESTART = "install the bundle and restart the engine, or take it over into engi
 
 
 def _words(seen: _Seen, engine: Container) -> Iterator[Remark]:
-    """The command that runs; what the capture left out counts for any word."""
+    """The running command; what the capture removed matches any word."""
     wanted = [seen.node.container.entrypoint, *_command(seen.node)]
     there = [word.text for word in engine.words]
     if _alike(wanted, there):
@@ -195,7 +195,7 @@ def _words(seen: _Seen, engine: Container) -> Iterator[Remark]:
 
 
 def _command(node: Node) -> list[str]:
-    """The words behind a node's entrypoint."""
+    """The arguments of a node's entrypoint."""
     items = ((item,) if isinstance(item, str) else item for item in node.container.command)
     return [word for item in items for word in item]
 
@@ -283,11 +283,11 @@ def _units(site: Site, seen: _Seen) -> Iterator[Remark]:
 
 
 def _waiting(site: Site, seen: _Seen, units: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """The units that wait for their turn on a node, with that which has it."""
+    """The units on a node that wait for their turn, with the one that has it."""
     found: dict[str, str] = {}
     for slot in site.slots_of(seen.node.name):
         names = [f"{part.unit}.service" for part in slot]
-        # Where none of them runs, that is said of the one that the site has running.
+        # If none of them runs, the one that should be running is reported.
         running = [n for n in names if units.get(n, {}).get("ActiveState") in _STARTED]
         turn = running[0] if running else names[0]
         found |= {name: turn for name in names if name != turn}
@@ -298,7 +298,7 @@ _STARTED = ("active", "activating")
 
 
 def _between(site: Site, seen: Sequence[_Seen]) -> Iterator[Remark]:
-    """Versions that are not the same on all nodes, or on all of an engine."""
+    """Versions that differ between nodes, or between the nodes of an engine."""
     values: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for one in seen:
         for what, value in _versions(one.capture):
@@ -318,7 +318,7 @@ def _between(site: Site, seen: Sequence[_Seen]) -> Iterator[Remark]:
 
 
 def _contents(part: Site, seen: _Seen) -> Iterator[tuple[str, str]]:
-    """What an engine's names stand for on a node: its image and its models, and its libraries."""
+    """What an engine's names refer to on a node: its image, its models and its libraries."""
     image = image_on(seen.capture, part.engine.image) if part.engine.image else None
     if image and (known := image.digest or image.layers):
         kind = "digest" if image.digest else "layers"

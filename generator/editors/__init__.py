@@ -1,1 +1,1 @@
-"""What editors ask for: what is wrong with a text, why, and the changes that would mend it."""
+"""What editors show: what is wrong with a text, why, and the edits that would fix it."""

@@ -1,7 +1,7 @@
-"""Findings in the words of the Language Server Protocol.
+"""Findings in the terms of the Language Server Protocol.
 
-Columns of findings count characters. What an editor counts is agreed upon when it connects, and
-`Codec` turns one into the other.
+Columns of findings count characters. Editors negotiate what they count when they connect, and
+`Codec` converts between the two.
 
 Source: microsoft.github.io/language-server-protocol, version 3.17.
 """
@@ -29,7 +29,7 @@ from generator.reports.explain import explanations, page_of
 from generator.reports.text import place
 from generator.resources import SCHEMAS
 
-# The page of all rules, as it is installed.
+# The installed page of all rules.
 _RULES_PAGE = (SCHEMAS / "rules.md").as_uri()
 
 _SEVERITIES = {
@@ -40,7 +40,7 @@ _SEVERITIES = {
 
 
 class Answers:
-    """What is to be said of one text."""
+    """The answers about one text."""
 
     def __init__(self, uri: str, reading: Reading, codec: PositionCodec) -> None:
         self._uri = uri
@@ -53,7 +53,7 @@ class Answers:
         return [self._diagnostic(finding) for finding in self._reading.findings]
 
     def hover(self, position: types.Position) -> types.Hover | None:
-        """The documentation of the rules that speak of a place."""
+        """The documentation of the rules with findings at a place."""
         at = self._codec.position_from_client_units(self._lines, position)
         rules = {
             finding.rule: None
@@ -65,7 +65,7 @@ class Answers:
         return types.Hover(content) if pages else None
 
     def actions(self, lines: range) -> list[types.CodeAction]:
-        """The changes that findings on these lines propose."""
+        """The edits proposed by findings on these lines."""
         document = self._reading.document
         splicer = DocumentSplicer(document)
         return [
@@ -94,7 +94,7 @@ class Answers:
         )
 
     def _place(self, finding: Finding) -> Span:
-        """Where it is shown: what is wrong with the base, at the key that names it."""
+        """The place where it is shown; for findings in the base, the key that names the base."""
         document = self._reading.document
         span = place(document, finding)
         return (document.locate(("extends",)) or span) if span.file else span
@@ -136,7 +136,7 @@ def _page(rule: str) -> Iterator[str]:
 
 
 def _title(finding: Finding, proposal: Proposal) -> str:
-    """What a change does: the help, unless that speaks of several."""
+    """The title of an edit: the help text, unless that covers several edits."""
     if len(finding.proposals) == 1 and finding.help:
         return finding.help
     return ", ".join(_words(proposal)) or finding.help or finding.message

@@ -11,12 +11,12 @@ from generator.editors.answers import Answers, is_site
 from generator.pipeline import Reading
 from generator.sitefile.sections import SECTIONS
 
-# From a path and the text that an editor has of it, saved or not.
+# Reads a site from a path and the editor's text of it, saved or not.
 Reader = Callable[[str, str], Reading]
 
 
 def server(read: Reader) -> LanguageServer:
-    """A server that is not started yet."""
+    """Create a server, without starting it."""
     made = LanguageServer("sparkgen", __version__)
 
     def answers(uri: str) -> Answers | None:

@@ -1,5 +1,5 @@
-"""Applies what findings propose to the text of a site file, and writes it to disk.
+"""Applies the proposals of findings to the text of a site file, and writes it to disk.
 
-`layout` knows where everything stands in a text, `splicing` turns edits of data into changes of it,
-`repair` applies proposals until nothing is left, and `overwriting` puts the result on disk.
+`layout` finds the place of everything in a text, `splicing` turns edits of data into edits of text,
+`repair` applies proposals until none are left, and `overwriting` writes the result to disk.
 """

@@ -1,7 +1,7 @@
-"""Where everything stands in the text of a site file: keys, values, entries, aliases and all.
+"""The place of everything in the text of a site file: keys, values, entries, aliases and all.
 
-`Document.locate` points at things; what is to be changed must also be known to its last character,
-and an alias told from what it repeats, which composed nodes do not.
+`Document.locate` points at things. To change them, one has to know where they end, and to tell an
+alias from what it repeats, neither of which composed nodes show.
 """
 
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ class UnsettledError(Exception):
 
 @dataclass(slots=True)
 class Place:
-    """A value and the stretch of text that it takes; a block ends with its last value.
+    """A value and its range of text; a block ends with its last value.
 
-    `style` is the quote, or `|`, of a scalar. `shared` is a value that aliases repeat.
+    `style` is the quote of a scalar, or `|`. `shared` is a value that aliases repeat.
     """
 
     start: Point
@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def start(self) -> Point:
-        """Where the key, or the value of a list's entry, begins."""
+        """The start of the key, or of a list entry's value."""
         return self.key.start if self.key else self.value.start
 
 
@@ -79,9 +79,10 @@ def places(text: str) -> Place:
 
 
 def steps(root: Place, path: KeyPath, again: bool = False) -> list[Step]:
-    """The steps to what stands at a path, or with `again` at the second key of that name.
+    """The steps to the value at a path, or with `again` to the second key with that name.
 
-    Raises UnsettledError where there is none, or where what an alias repeats would change with it.
+    Raises UnsettledError if there is none, or if the change would also affect what an alias
+    repeats.
     """
     found: list[Step] = []
     place = root
@@ -106,7 +107,7 @@ def _is_node(event: yaml.Event) -> bool:
 
 
 class _Reader:
-    """Reads events one after the other into places."""
+    """Turns parser events into places."""
 
     def __init__(self, events: Iterator[Any], repeated: set[str], lines: list[str]) -> None:
         self._events = events

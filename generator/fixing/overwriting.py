@@ -1,4 +1,4 @@
-"""Replaces the content of a file that people own: all of it, or nothing."""
+"""Replaces the content of a user's file: all of it, or nothing."""
 
 import contextlib
 import os
@@ -7,20 +7,20 @@ from pathlib import Path
 
 
 class OverwriteError(Exception):
-    """The file can't be written; the text says why, in one line."""
+    """The file can't be written; the message says why, in one line."""
 
 
 def overwrite(path: Path, data: bytes) -> None:
-    """Replace the content of a file, in one step; mode, owner and a link to it stay.
+    """Replace the content of a file in one step, preserving mode, owner and a link to it.
 
-    Raises OverwriteError, and then the file is as it was.
+    Raises OverwriteError, in which case the file is unchanged.
     """
     try:
-        # A link is left to point at what it points at.
+        # A link keeps its target.
         target = path.resolve(strict=True)
         _replace(target, data, target.stat())
     except OSError as error:
-        # A temporary file's name says nothing to the user.
+        # The name of a temporary file means nothing to the user.
         message = f"{path}: {error.strerror or error}; nothing was changed"
         raise OverwriteError(message) from error
 

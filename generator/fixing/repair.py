@@ -1,6 +1,6 @@
-"""Applies what findings propose to the text of a site file, round by round, until nothing is left.
+"""Applies the proposals of findings to the text of a site file, in rounds, until none are left.
 
-A change counts only if reading the file again shows that it did what it was for.
+A change counts only if reading the file again shows that it had the intended effect.
 """
 
 import re
@@ -33,10 +33,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @record
 class Repair:
-    """A site file before and after; `fixed` is what was settled on the way.
+    """A site file before and after; `fixed` are the findings settled on the way.
 
     `requested` are findings that a person has to decide, `stuck` those whose proposals could not be
-    applied, did not help, or would change what was written on the way: both are still there.
+    applied, did not help, or would undo an earlier change: both remain.
     """
 
     before: Reading
@@ -47,7 +47,7 @@ class Repair:
 
     @property
     def raw(self) -> bytes:
-        """The site file after."""
+        """The repaired site file."""
         return self.after.raw[""]
 
     @property
@@ -57,7 +57,7 @@ class Repair:
 
     @property
     def fewer(self) -> bool:
-        """Whether the findings weigh less after than before: an error may become a note."""
+        """Whether fewer or less severe findings remain: an error may become a note."""
         return weight(self.after.findings) < weight(self.before.findings)
 
 
@@ -72,7 +72,7 @@ class _State:
 
 
 def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
-    """Apply all proposals that can be; the last text whose findings weigh less is the result."""
+    """Apply all applicable proposals; the result is the last text that improves on the first."""
     first = state = best = _State(read_site(name, raw, beside))
     search = _Search(name, beside)
     for _ in range(MAX_ROUNDS):
@@ -82,7 +82,7 @@ def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
         state = following
         if weight(state.reading.findings) < weight(first.reading.findings):
             best = state
-    # Where no text is better, the last one may show what was hidden before.
+    # If no text is better, the last one may show what was hidden before.
     result = state if best is first and _hiding(state.fixed) else best
     found = result.reading.findings
     return Repair(
@@ -95,7 +95,7 @@ def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
 
 
 class _Search:
-    """Goes from one text to a better one, and never back."""
+    """Moves from one text to a better one, and never back."""
 
     def __init__(self, name: str, beside: Beside) -> None:
         self._name = name
@@ -104,7 +104,7 @@ class _Search:
         self._seen: set[tuple[bytes, ...]] = set()
 
     def step(self, state: _State) -> _State | None:
-        """The text with all that can be fixed at once, or one finding after the other; or none."""
+        """The text with everything fixed at once that can be, or else a single finding; or None."""
         self._seen.add(state.raw)
         candidates = [
             f
@@ -139,7 +139,7 @@ class _Search:
 
 
 def _changed(beside: Beside, name: str, raw: Mapping[str, bytes]) -> Beside:
-    """What lies beside a site file, with the base as it is now."""
+    """A reader of the files beside a site file, with the base as it is now."""
 
     def read(path: str) -> Source:
         base = raw.get(base_name(name, path))
@@ -149,7 +149,7 @@ def _changed(beside: Beside, name: str, raw: Mapping[str, bytes]) -> Beside:
 
 
 def _takes_back(proposal: Proposal, fixed: Iterable[Finding]) -> bool:
-    """Whether it changes a value that was written on the way: what was asked for would be lost."""
+    """Whether it changes a value written on the way, undoing what another finding requires."""
     written = [
         edit.path
         for finding in fixed
@@ -182,7 +182,7 @@ def _spliced(
 def _apart(
     spliced: Iterable[tuple[Finding, list[Splice]]],
 ) -> Iterator[tuple[Finding, list[Splice]]]:
-    """Those of which none gets into the way of one before it."""
+    """Those findings whose splices don't interfere with earlier ones."""
     taken: list[Splice] = []
     for finding, splices in spliced:
         if not any(new.touches(old) for new in splices for old in taken):
@@ -191,7 +191,7 @@ def _apart(
 
 
 def _helped(before: Reading, after: Reading, fixed: Sequence[Finding]) -> bool:
-    """Whether the findings are gone and, unless they hid others, no worse came in their place."""
+    """Whether the findings are gone and, unless they hid others, nothing worse replaced them."""
     if after.document.data is None:
         return before.document.data is None and _end_of_reading(after) > _end_of_reading(before)
     was, now = _counted(before), _counted(after)
@@ -201,14 +201,14 @@ def _helped(before: Reading, after: Reading, fixed: Sequence[Finding]) -> bool:
 
 
 def _end_of_reading(reading: Reading) -> int:
-    """The line at which a text stops to be YAML."""
+    """The line at which a text stops being YAML."""
     unread = [part for part in reading.document.files if part.data is None]
     found = [source.read(part.name, part.text.encode()).findings[-1:] for part in unread]
     return sum(finding.span.line for last in found for finding in last if finding.span)
 
 
 def _hiding(fixed: Iterable[Finding]) -> bool:
-    """Whether the findings hid what the rules say of the same sections."""
+    """Whether the findings prevented the rules from checking the same sections."""
     return all(finding.stage is Stage.READING for finding in fixed)
 
 
@@ -217,14 +217,14 @@ def _counted(reading: Reading) -> Counter[tuple[str, str]]:
 
 
 def spliced(raw: bytes, splices: Iterable[Splice]) -> bytes:
-    """The bytes of a file with splices made in them, which name places in its text.
+    """The bytes of a file after applying splices, whose places are in its text.
 
-    Line ends and a byte order mark stay; new lines end like the first one.
+    Line endings and a byte order mark are kept; new lines end like the first one.
     """
     mark = _BYTE_ORDER_MARK if raw.startswith(_BYTE_ORDER_MARK) else b""
     text = raw.removeprefix(mark).decode()
     ends = list(re.finditer(r"\r\n?|\n", text))
-    # Behind the last line is the end of the text, whether that line has an end or not.
+    # The end of the text follows the last line, whether or not that has a line ending.
     starts = [0, *(end.end() for end in ends), len(text)]
     newline = ends[0][0] if ends else "\n"
     for splice in sorted(splices, reverse=True):

@@ -1,7 +1,7 @@
-"""Turns edits of data into changes of text: everything outside of a change stays as it is.
+"""Turns edits of data into edits of text that leave everything else as it is.
 
-What is written is worded by ruamel.yaml, in the style that is there: the quotes of the text that it
-replaces, the line of a mapping in braces, the indentation of a block.
+ruamel.yaml formats what is written, in the style that is already there: the quotes of the text that
+it replaces, the line of a mapping in braces, the indentation of a block.
 """
 
 import io
@@ -26,9 +26,9 @@ _DASH = re.compile(r"\s*-\s+")
 
 @record
 class Splice:
-    """New text in place of a stretch of the old; lines end with a newline.
+    """New text in place of a range of the old; lines end with a newline.
 
-    `file` is that of the place, as a `Span` has it.
+    `file` is that of the range, as in a `Span`.
     """
 
     start: Point
@@ -47,19 +47,19 @@ class Splice:
         )
 
     def touches(self, other: "Splice") -> bool:
-        """Whether they overlap or stand side by side, where one may mean the other's text."""
+        """Whether they overlap or are adjacent, where one may change what the other means."""
         return self.file == other.file and self.start <= other.end and other.start <= self.end
 
 
 class DocumentSplicer:
-    """Makes the splices for edits of a document, each in the file where it belongs."""
+    """Creates the splices for edits of a document, each in the file that it belongs to."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._splicers = {part.name: Splicer(part.text) for part in document.files}
 
     def splices(self, edits: Iterable[Edit]) -> list[Splice]:
-        """The changes for edits that belong together; UnsettledError where one can't be made."""
+        """The splices for edits that belong together; UnsettledError where one can't be made."""
         by_file: dict[str, list[Edit]] = {}
         for edit in edits:
             by_file.setdefault(self._file(edit), []).append(edit)
@@ -70,7 +70,7 @@ class DocumentSplicer:
         ]
 
     def _file(self, edit: Edit) -> str:
-        """Where the key of an edit stands, or what it is to be written under."""
+        """The file with the key of an edit, or with its nearest parent."""
         if isinstance(edit, Rewrite):
             return edit.span.file
         span = self._document.locate(edit.path, at_key=True)
@@ -78,7 +78,7 @@ class DocumentSplicer:
 
 
 class Splicer:
-    """Makes the splices for edits of one text."""
+    """Creates the splices for edits of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -92,7 +92,7 @@ class Splicer:
             raise UnsettledError("the file is no YAML") from error
 
     def splices(self, edits: Iterable[Edit]) -> list[Splice]:
-        """The changes for edits that belong together; UnsettledError where one can't be made."""
+        """The splices for edits that belong together; UnsettledError where one can't be made."""
         made: list[Splice] = []
         for edit in edits:
             new = self._splice(edit)
@@ -128,7 +128,7 @@ class Splicer:
         return Splice(place.start, place.end, f" {words}" if blank else words)
 
     def _comment_behind(self, place: Place, words: str) -> str:
-        """What a value took for a part of itself and was a comment: it stays one."""
+        """What a value took in as part of itself but was a comment: it remains one."""
         (line, start), (last, end) = place.start, place.end
         old = self._lines[line][start:end] if line == last else ""
         comment = re.fullmatch(r"\s*(?:#|//)\s+(.*)", old.removeprefix(words))
@@ -147,7 +147,7 @@ class Splicer:
         if step.entry.value.shared or (step.entry.key and step.entry.key.shared):
             raise UnsettledError("an alias repeats it")
         if len(step.parent.entries) == 1:
-            # What would be left is a key without a value.
+            # All that would be left is a key without a value.
             if len(path) == 1:
                 raise UnsettledError("nothing would be left")
             return self._remove(path[:-1])
@@ -156,7 +156,7 @@ class Splicer:
         start, end_line = step.entry.start, step.entry.value.end[0]
         before = self._lines[start[0]][: start[1]]
         if step.parent.is_list:
-            # The place of a list in a block is that of its first dash.
+            # A block list begins at its first dash.
             before = before[: step.parent.start[1]] + _DASH.sub("", before[step.parent.start[1] :])
         inside = self._lines[start[0] + 1 : end_line + 1]
         if any(line.lstrip().startswith("#") for line in inside):
@@ -170,7 +170,7 @@ class Splicer:
         raise UnsettledError("other text stands on its line")
 
     def _cut(self, step: Step) -> Splice:
-        """An entry in brackets or braces with one of the commas beside it."""
+        """Remove an entry in brackets or braces, with one of the commas beside it."""
         entries, index = step.parent.entries, step.index
         if index + 1 < len(entries):
             start, end = step.entry.start, entries[index + 1].start
@@ -188,7 +188,7 @@ class Splicer:
         if place.shared or place.alias:
             raise UnsettledError("an alias repeats it")
         if place.is_empty and isinstance(name, str):
-            # A section whose only key went elsewhere.
+            # A section whose only key was moved elsewhere.
             return self._replace(Replace(path, {name: value}))
         if place.is_empty or not (place.entries or place.flow):
             raise UnsettledError("it is neither a list nor a mapping")
@@ -206,13 +206,13 @@ class Splicer:
         lines = _dumped(_blocks(new), 0 if place.is_list else self._dash_offset()).splitlines()
         block = "".join(f"{' ' * column}{text}\n" for text in lines)
         if line == len(self._lines):
-            # The last line has no end.
+            # The last line has no line ending.
             end = (line - 1, len(self._lines[-1]))
             return Splice(end, end, f"\n{block}".removesuffix("\n"))
         return Splice((line, 0), (line, 0), block)
 
     def _present(self, path: KeyPath, value: Data, last: str | int) -> tuple[KeyPath, Data]:
-        """The longest part of a path that is there, and the value with the rest of it around."""
+        """The longest existing part of a path, and the value with the rest of the path around."""
         try:
             steps(self._root, path)
         except UnsettledError:
@@ -222,7 +222,7 @@ class Splicer:
         return path, value
 
     def _dash_offset(self) -> int:
-        """How far the dashes of lists stand from their keys, as in the file's own lists."""
+        """How far the dashes of lists are indented from their keys, as in the file's own lists."""
         for entry in self._root.entries:
             if entry.value.is_list and not entry.value.flow and not entry.value.alias:
                 return entry.value.start[1]
@@ -230,7 +230,7 @@ class Splicer:
 
 
 def _worded(value: Data, flow: bool, style: str = "") -> str:
-    """A value on one line, quoted like what it replaces."""
+    """A value on one line, quoted like the one it replaces."""
     quoted = _QUOTES[style](value) if style in _QUOTES and isinstance(value, str) else value
     around = CommentedMap({"k": _flow(quoted)})
     if flow:
@@ -240,7 +240,7 @@ def _worded(value: Data, flow: bool, style: str = "") -> str:
 
 
 def _blocks(value: Data) -> Any:
-    """A list or mapping to be written over lines, with what is in its entries on one line each."""
+    """A list or mapping for several lines, with the content of its entries on one line each."""
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
         return CommentedSeq(map(_block, value))
     if isinstance(value, dict):

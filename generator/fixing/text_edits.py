@@ -1,4 +1,4 @@
-"""What findings propose as changes of text, for programs that make them themselves."""
+"""The proposals of findings as text edits, for programs that apply them themselves."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,14 +11,14 @@ TextEdits = tuple[Rewrite, ...]
 
 
 def corrections(document: Document, findings: Iterable[Finding]) -> Iterator[TextEdits]:
-    """The changes that `fix` would make for each finding; none where it would make none."""
+    """The text edits that `fix` would make for each finding; none if it would make none."""
     splicer = DocumentSplicer(document)
     for finding in findings:
         yield text_edits(splicer, finding.correction) if finding.correction else ()
 
 
 def text_edits(splicer: DocumentSplicer, proposal: Proposal) -> TextEdits:
-    """A proposal as changes of text; none where one of its edits can't be made."""
+    """A proposal as text edits; none if one of its edits can't be made."""
     try:
         splices = splicer.splices(proposal)
     except UnsettledError:

@@ -1,4 +1,4 @@
-"""What a site's names stand for on its nodes, from captures of them."""
+"""What a site's names refer to on its nodes, from captures of them."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from generator.sitefile.lock import Lock, LockedImage, LockedModel
 
 @record
 class Locking:
-    """A lock, what keeps it from being whole, and on what nodes differ."""
+    """A lock, what is missing to complete it, and how nodes differ."""
 
     lock: Lock
     missing: tuple[str, ...]
@@ -29,7 +29,7 @@ def lock_of(
     """The lock of a site's images and models; nodes that have none of them do not count.
 
     `beside` are the images of its services, `builds` those that the site builds, with the checksums
-    of what they are made of.
+    of their inputs.
     """
     missing, different = [], []
     images: list[LockedImage] = []
@@ -65,9 +65,9 @@ def lock_of(
 
 
 def image_on(capture: Capture, name: str, is_built: bool = False) -> LockedImage | None:
-    """What an image's name stands for on a node, by its registry's digest or by its layers.
+    """What an image's name refers to on a node, by its registry's digest or by its layers.
 
-    One that the site builds is known by its layers and its inputs, whoever has a digest of it.
+    An image that the site builds is identified by its layers and inputs, even if it has a digest.
     """
     for path in sorted(capture.texts):
         if not path.startswith(("containers/", "images/")):
@@ -90,7 +90,7 @@ def image_on(capture: Capture, name: str, is_built: bool = False) -> LockedImage
 
 
 def commit_on(capture: Capture, source: str, revision: str) -> str:
-    """The commit that a node's cache of the hub has for a revision; empty if none."""
+    """The commit that a node's hub cache has for a revision; empty if none."""
     is_own = False
     for line in capture.texts.get("commands/models.txt", "").splitlines():
         label, *fields = line.split(" ")
@@ -105,7 +105,7 @@ def commit_on(capture: Capture, source: str, revision: str) -> str:
 
 
 def changes(before: Lock | None, after: Lock) -> Iterator[str]:
-    """What a new lock has otherwise than the one before it."""
+    """How a new lock differs from the previous one."""
     old = before or Lock((), ())
     for image in after.images:
         known = old.image(image.image)
@@ -128,7 +128,7 @@ def _records(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _repository(reference: str) -> str:
-    """The repository of a reference, without the registry that is Docker's own default."""
+    """The repository of a reference, without Docker's default registry."""
     name = reference.partition("@")[0]
     head, slash, last = name.rpartition("/")
     name = f"{head}{slash}{last.partition(':')[0]}"

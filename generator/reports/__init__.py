@@ -1,7 +1,7 @@
 """Findings and drift, in each format that `validate` and `check` print.
 
-Each form is a pure function from remarks, which are findings that know their places, to the whole
-of what is printed on standard output, for however many sites.
+Each format is a pure function from remarks, which are findings with their places, to the whole
+output on standard output, for any number of sites.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ def report(
     here: PurePath,
     rest: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """All remarks in one form: `json`, `sarif` or `github`; `here` is the current directory.
+    """All remarks in one format: `json`, `sarif` or `github`; `here` is the current directory.
 
-    `rest` is what a command has to say in JSON beside its findings.
+    `rest` is what a command outputs in JSON besides its findings.
     """
     from generator.reports import github, json_, sarif
 

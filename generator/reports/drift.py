@@ -1,4 +1,4 @@
-"""What `check` says of a bundle on disk: which files are not what the site says."""
+"""What `check` reports about a bundle on disk: which files don't match the site."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from generator.reports.remarks import Place, Remark
 
 @record
 class _Kind:
-    """A way in which a file differs; `word` goes after `FILE is`."""
+    """A way in which a file differs; `word` follows `FILE is`."""
 
     rule: str
     word: str
@@ -42,7 +42,7 @@ _UNBUILT = _Kind(
 
 
 def lines(comparison: Comparison, folder: Path) -> Iterator[str]:
-    """The differences as text, a line each, and at last how many there are and what to do."""
+    """The differences as text, one per line, then how many there are and what to do."""
     for kind, path in _differences(comparison):
         note = " (note)" if kind.severity is Severity.NOTE else ""
         yield f"{kind.rule}: {folder / path}: {kind.word}{_mode(comparison, path)}{note}"
@@ -55,7 +55,7 @@ def lines(comparison: Comparison, folder: Path) -> Iterator[str]:
 
 
 def remarks(comparison: Comparison, folder: Path) -> Iterator[Remark]:
-    """The differences as programs are told them, each about a file as a whole."""
+    """The differences as remarks, each about a whole file."""
     for kind, path in _differences(comparison):
         file = str(folder / path)
         message = f"{file} is {kind.word}{_mode(comparison, path)}"
@@ -63,7 +63,7 @@ def remarks(comparison: Comparison, folder: Path) -> Iterator[Remark]:
 
 
 def downgrade(comparison: Comparison, folder: Path, is_forced: bool) -> str:
-    """A bundle that this version would take back."""
+    """A bundle that a newer version built, which this one would downgrade."""
     rule = "overwritten" if is_forced else "SG809"
     return f"{rule}: {folder} was made by sparkgen {comparison.made_by}, and this is {__version__}"
 
@@ -74,14 +74,14 @@ def abandoned(folder: Path, why: str) -> str:
 
 
 def abandoned_remark(folder: Path, why: str) -> Remark:
-    """The same as programs are told it."""
+    """The same as a remark."""
     message = f"{folder} is {_ABANDONED.word}, {why}"
     hint = f"{_ABANDONED.help} {folder}"
     return Remark(_ABANDONED.rule, _ABANDONED.severity, message, hint, Place(str(folder)))
 
 
 def interrupted(folder: Path) -> str:
-    """What a command says that goes no further with a half-written bundle."""
+    """The message of a command that stops at a half-written bundle."""
     return f"{_INTERRUPTED.rule}: {folder}: {_INTERRUPTED.word}; {_INTERRUPTED.help}"
 
 
@@ -96,7 +96,7 @@ def _summary(comparison: Comparison) -> str:
 
 
 def _mode(comparison: Comparison, path: str) -> str:
-    """The modes of a file that differs in nothing else."""
+    """The modes of a file that doesn't differ otherwise."""
     if path not in comparison.modes:
         return ""
     found, wanted = comparison.modes[path]
@@ -104,7 +104,7 @@ def _mode(comparison: Comparison, path: str) -> str:
 
 
 def _differences(comparison: Comparison) -> Iterator[tuple[_Kind, str]]:
-    """Each kind with a path; of a bundle that is not there at all it is the folder's own."""
+    """Each kind with a path; a bundle that is missing altogether has the folder's own."""
     if comparison.interrupted:
         yield _INTERRUPTED, ""
     if not comparison.built:

@@ -25,7 +25,7 @@ __all__ = [
     "markdown",
 ]
 
-# These register what they document when they are imported.
+# Importing these registers the rules that they document.
 MODULES = (reading, bundle, adopted, locks, live)
 
 # By the first digit of a rule's id.
@@ -67,7 +67,7 @@ def explanations() -> Mapping[str, Explanation]:
 
 
 def parse(rule: str, severity: Severity, docstring: str) -> Explanation:
-    """A docstring taken apart: title, text, and `Source:`, `Bad:` and `Good:` if it has them."""
+    """The parts of a docstring: title, text, and `Source:`, `Bad:` and `Good:` if it has them."""
     title, _, rest = inspect.cleandoc(docstring).partition("\n")
     text, *parts = re.split(r"^(Source|Bad|Good):", rest, flags=re.MULTILINE)
     named = dict(zip(parts[::2], parts[1::2], strict=True))
@@ -87,7 +87,7 @@ def _example(part: str) -> str:
 
 
 def explain(rule: str) -> str:
-    """One rule as a terminal shows it."""
+    """One rule for a terminal."""
     known = explanations()[rule]
     blocks = [fill(f"{rule} ({known.severity}): {known.title}", _WIDTH), *_prose(known, _WIDTH)]
     blocks += [f"{name}:\n\n{indent(example, '    ')}" for name, example in _examples(known)]
@@ -95,13 +95,13 @@ def explain(rule: str) -> str:
 
 
 def explain_advisory(number: str) -> str:
-    """One advisory as a terminal shows it."""
+    """One advisory for a terminal."""
     (known,) = (entry for entry in advisories() if entry.id == number)
     return "\n\n".join(fill(text, _WIDTH) for text in _about(known)) + "\n"
 
 
 def listing() -> str:
-    """All rules, one a line, in their groups."""
+    """All rules, one per line, by group."""
     return "\n".join(
         f"SG{digit}xx: {name}\n"
         + "".join(f"  {one.rule}  {one.severity:<8} {one.title}\n" for one in _group(digit))
@@ -110,7 +110,7 @@ def listing() -> str:
 
 
 def data(number: str) -> dict[str, Any]:
-    """Rules and advisories for a script: those of that number, or all without one.
+    """Rules and advisories for scripts: the one with that number, or all without a number.
 
     The format is stable: keys are added, never renamed or removed.
     """
@@ -145,7 +145,7 @@ def markdown() -> str:
 
 
 def page_of(known: Explanation) -> str:
-    """A rule as the page of all rules has it, without its heading."""
+    """A rule in the page of all rules, without its heading."""
     return "\n\n".join(_blocks(known)) + "\n"
 
 
@@ -165,7 +165,7 @@ def _group(digit: str) -> Iterator[Explanation]:
 
 
 def _prose(known: Explanation, width: int) -> Iterator[str]:
-    """The paragraphs of a rule, its source as the last one."""
+    """The paragraphs of a rule, with its source as the last one."""
     source = f"Source: {known.source}" if known.source else ""
     for paragraph in [*known.text.split("\n\n"), source]:
         if paragraph.startswith(" "):
@@ -177,14 +177,14 @@ def _prose(known: Explanation, width: int) -> Iterator[str]:
 
 
 def _about(entry: Advisory) -> Iterator[str]:
-    """What an advisory says, in paragraphs."""
+    """The text of an advisory, in paragraphs."""
     yield f"{entry.id} ({entry.date}): {_named(entry)} {entry.effect}."
     yield f"To do: {entry.remedy}."
     yield f"Source: {entry.source}."
 
 
 def _named(entry: Advisory) -> str:
-    """What is faulty: `vllm >=0.27.1, <0.32 on 2 nodes or more`."""
+    """The faulty component: `vllm >=0.27.1, <0.32 on 2 nodes or more`."""
     names = {
         "os": f"DGX OS {', '.join(entry.os)}",
         "nccl": f"NCCL {entry.nccl}",

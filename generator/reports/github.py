@@ -1,7 +1,7 @@
-"""Findings as workflow commands of GitHub Actions, which makes annotations of them.
+"""Findings as workflow commands of GitHub Actions, which turns them into annotations.
 
-A command is one line; what would end it or one of its properties is escaped, as the toolkit does
-in packages/core/src/command.ts.
+A command is one line; everything that would end it or one of its properties is escaped, as the
+toolkit does in packages/core/src/command.ts.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _IN_PROPERTY = str.maketrans({**_TEXT, ":": "%3A", ",": "%2C"})
 
 
 def report(found: Iterable[Remark]) -> str:
-    """A line for every finding."""
+    """One line for each finding."""
     return "".join(f"{_command(remark)}\n" for remark in found)
 
 
@@ -33,7 +33,7 @@ def _command(remark: Remark) -> str:
 
 
 def _place(span: Span | None) -> dict[str, str]:
-    """Lines and columns from one; the runner refuses columns of a place that has several lines."""
+    """Lines and columns from one; the runner rejects columns for a place of several lines."""
     if span is None:
         return {}
     lines = {"line": span.line + 1, "endLine": span.end_line + 1}

@@ -8,13 +8,13 @@
      "summary": {"errors", "warnings", "notes"}}
 
 Lines and columns count from one, columns in characters; the end column is the one after the last
-character. They are null where the finding is about a file as a whole: a drifted file of a bundle.
-`severity` is `error`, `warning` or `note`, whatever `--strict` makes of it. `path` is the path in
-the data as text shows it, `cabling[1].endpoints[0]`, and empty for the site as a whole. `fixes` are
-the readings of a mistake, each with the edits that settle it: `replace` (value; a key that is not
-there is added), `rename` (key), `remove` (again: the second key of that name) and `add` (value;
-after: a key, or nothing for the end). Everything outside of ASCII is escaped, so that neither an
-encoding nor a terminal gets in the way.
+character. They are null if the finding is about a whole file, such as a drifted file of a bundle.
+`severity` is `error`, `warning` or `note`, regardless of `--strict`. `path` is the path in the data
+as in the text format, `cabling[1].endpoints[0]`, and empty for the site as a whole. `fixes` are the
+possible meanings of a mistake, each with the edits that settle it: `replace` (value; a missing key
+is added), `rename` (key), `remove` (again: the second key of that name) and `add` (value; after: a
+key, or nothing for the end). Everything outside ASCII is escaped, so that encodings and terminals
+don't matter.
 """
 
 import json
@@ -31,9 +31,9 @@ VERSION = 1
 
 
 def report(found: Sequence[Remark], rest: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """One object with every finding of every site, and how many there are.
+    """One object with every finding of every site, and their number.
 
-    `rest` comes before them.
+    `rest` precedes them.
     """
     document = {
         "version": VERSION,
@@ -62,7 +62,7 @@ def _finding(remark: Remark) -> dict[str, Any]:
 
 
 def _edit(edit: Edit) -> dict[str, Any]:
-    """An edit by its name, its path or stretch of text, and what else it takes."""
+    """An edit: its name, its path or range of text, and its parameters."""
     name = type(edit).__name__.lower()
     if isinstance(edit, Rewrite):
         span = edit.span

@@ -8,14 +8,14 @@ from generator.reports.remarks import Place, Remark
 from generator.reports.text import advice, count, heading, plain, snippet
 from generator.sitefile.redaction import blanked, is_secret_key
 
-# A name and what it is set to, in a command or in a file.
+# A name and its value, in a command or in a file.
 _SAID = re.compile(
     r"""(?<![\w-])(--?)?([A-Za-z0-9_.-]+)(["']?[ \t]*[:=][ \t]*|[ \t]+)("[^"]*"|'[^']*'|[^\s"']+)"""
 )
 
 
 def text(found: Sequence[Remark], texts: Mapping[str, str], color: bool = False) -> str:
-    """Every remark with its place, and a line that counts them; empty without any."""
+    """Every remark with its place, and a line that counts them; empty if there are none."""
     if not found:
         return ""
     blocks = ["\n".join(_block(remark, texts, color)) for remark in found]
@@ -52,7 +52,7 @@ def _line(texts: Mapping[str, str], file: str, span: Span | None) -> str:
 
 
 def shown(line: str) -> str:
-    """A line of somebody's file as a terminal may have it: asterisks in place of every secret."""
+    """A line of a user's file for a terminal, with asterisks in place of every secret."""
 
     def hidden(match: re.Match[str]) -> str:
         dashes, name, between, value = match.groups()
@@ -64,5 +64,5 @@ def shown(line: str) -> str:
 
 
 def files(found: Iterable[Remark]) -> list[str]:
-    """The files that something is said of."""
+    """The files that remarks are about."""
     return sorted({remark.place.file for remark in found})

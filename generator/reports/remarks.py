@@ -1,4 +1,4 @@
-"""Remarks, for programs: a finding with the places that its paths stand for."""
+"""Remarks for programs: findings with the places that their paths refer to."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from generator.sitefile.source import Document
 
 @record
 class Place:
-    """A file as the user named it and, unless all of it is meant, a path and a stretch of text."""
+    """A file as the user named it and, unless all of it is meant, a path and a range of text."""
 
     file: str
     path: str = ""
@@ -18,16 +18,16 @@ class Place:
 
     @property
     def line(self) -> int | None:
-        """The line, counted from one; None where all of the file is meant."""
+        """The line, counted from one; None if the whole file is meant."""
         return self.span.line + 1 if self.span else None
 
 
 @record
 class Remark:
-    """One finding about one file; `related` are other places, and what they have to do with it.
+    """One finding about one file; `related` are other places, and how they relate to the first.
 
-    `correction` are the changes of text that `fix` would make, where they were asked for, in the
-    file `site` unless their places say another.
+    `correction` are the text edits that `fix` would make, if they were requested, in the file
+    `site` unless their places name another.
     """
 
     rule: str
@@ -42,7 +42,7 @@ class Remark:
 
 
 def remarks(document: Document, findings: Iterable[Finding]) -> list[Remark]:
-    """The findings of a site file in the order of the text form, each with its places."""
+    """The findings of a site file in the order of the text format, each with its places."""
     return [_remark(document, finding) for finding in in_order(document, findings)]
 
 

@@ -1,8 +1,8 @@
 """Findings as SARIF 2.1.0, for code scanning: one run with the results of all sites.
 
-Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. Of its text only this is
-not followed: braces in a message are not doubled (3.11.5), for viewers show them doubled, and a
-help such as `write 'parallel: {pipeline: 2}'` would be wrong as shown.
+Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. The one deviation from its
+text: braces in a message are not doubled (3.11.5), since viewers show them doubled, and a help text
+such as `write 'parallel: {pipeline: 2}'` would be wrong as shown.
 """
 
 import json
@@ -21,8 +21,8 @@ SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 
-# A name for the help of each rule: the project has no address of its own, and the text of the help
-# stands beside it.
+# A URN for the help of each rule: the project has no address of its own, and the help text is
+# included.
 RULES = "urn:sparkgen:rules"
 
 
@@ -76,7 +76,7 @@ def _result(remark: Remark, index: int, here: PurePath) -> dict[str, Any]:
 
 
 def _fix(remark: Remark, here: PurePath) -> dict[str, Any]:
-    """The changes of text that `sparkgen fix` would make."""
+    """The text edits that `sparkgen fix` would make."""
     by_file: dict[str, list[dict[str, Any]]] = {}
     for edit in sorted(remark.correction, key=lambda edit: edit.span):
         replaced = {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.text}}
@@ -107,7 +107,7 @@ def _region(span: Span) -> dict[str, int]:
 
 
 def _uri(file: str, here: PurePath) -> str:
-    """A path below the current directory as a relative reference, any other one as a file URI."""
+    """A path below the current directory as a relative reference, any other as a file URI."""
     path = PurePath(os.path.normpath(here / file))
     if path.is_relative_to(here):
         return quote(os.fsencode(path.relative_to(here).as_posix()))

@@ -8,14 +8,14 @@ from generator.sitefile import redaction
 from generator.sitefile.source import Document
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
-# What a terminal is spared: a file that is wrong throughout, and a line or a value without end.
+# Limits for a terminal: on a file that is wrong throughout, and on endless lines or values.
 _MOST_FINDINGS = 1000
 _MOST_CHARACTERS = 400
 _BEFORE, _SHOWN = 60, 160
 
 
 def in_order(document: Document, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings as a reader meets them: by line, column and rule."""
+    """The findings in reading order: by line, column and rule."""
     return sorted(findings, key=lambda f: (place(document, f), f.rule, f.message))
 
 
@@ -24,7 +24,7 @@ def text(
 ) -> str:
     """Every finding with its snippet and caret, then a line that counts them.
 
-    Where `strict` makes warnings stop the command, and no error does, the line says so.
+    If `strict` makes warnings stop the command and there are no errors, the line says so.
     """
     ordered = in_order(document, findings)
     if not ordered:
@@ -53,7 +53,7 @@ def count(findings: Iterable[Finding]) -> str:
 
 
 def difference(before: Document, after: Document) -> str:
-    """A unified diff of two texts of a site file, without the secrets that stand in them."""
+    """A unified diff of two texts of a site file, with its secrets hidden."""
     from difflib import unified_diff
 
     changed = {part.name: part for part in after.files}
@@ -67,19 +67,19 @@ def difference(before: Document, after: Document) -> str:
 
 
 def _ended(line: str) -> str:
-    """A line of a diff as `patch` reads it."""
+    """A line of a diff in the form that `patch` reads."""
     text = "\t".join(map(visible, line.removesuffix("\n").split("\t")))
     return f"{text}\n" if line.endswith("\n") else f"{text}\n\\ No newline at end of file\n"
 
 
 def place(document: Document, finding: Finding) -> Span:
-    """Where a finding points: at its own span, or at the key or value of its path."""
+    """The place of a finding: its own span, or the key or value at its path."""
     span = finding.span or document.locate(finding.path, finding.at_key)
     return span or Span(0, 0, 0, 0)
 
 
 class _Texts:
-    """The lines of a site file and of its base, without the secrets that stand in them."""
+    """The lines of a site file and of its base, with their secrets hidden."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -97,7 +97,7 @@ def _finding(document: Document, texts: _Texts, finding: Finding, color: bool) -
     lines = texts.of(span)
     yield f" --> {plain(span.file or document.name)}:{_point(span)}{_path(finding.path)}"
     gutter = " " * len(str(span.line + 1))
-    # What the site as a whole lacks has no line to show.
+    # What is missing from the site as a whole has no line to show.
     if (finding.path or finding.span) and span.line < len(lines) and lines[span.line].strip():
         source, caret = snippet(lines[span.line], span)
         yield f"{gutter} |"
@@ -120,7 +120,7 @@ def heading(severity: Severity, rule: str, message: str, color: bool) -> str:
 
 
 def advice(rule: str, help_text: str) -> str:
-    """What to write, and where there is more to read."""
+    """What to write, and where to read more."""
     more = f"run 'sparkgen explain {rule}'"
     if not help_text:
         return more
@@ -136,19 +136,19 @@ def _path(path: KeyPath) -> str:
 
 
 def plain(text: str) -> str:
-    """A text of any length and characters as a terminal can be given it."""
+    """Any text, made safe and short enough for a terminal."""
     return visible(text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "...")
 
 
 def visible(text: str) -> str:
-    """A text with escapes for what can't be seen, and for what could take over a terminal."""
+    """Text with escapes for what can't be seen, and for what could control the terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def snippet(line: str, span: Span) -> tuple[str, str]:
-    """The source line, or what is around the span, and carets under exactly the span."""
+    """The source line, or the part around the span, and carets exactly under the span."""
     line = line.rstrip()
     end = span.end_column if span.end_line == span.line else len(line)
     first = max(0, span.column - _BEFORE) if len(line) > _SHOWN else 0
@@ -161,7 +161,7 @@ def snippet(line: str, span: Span) -> tuple[str, str]:
 
 
 def _width(text: str) -> int:
-    """Columns that a terminal takes for a visible text."""
+    """The number of columns that a visible text takes in a terminal."""
     return sum(
         2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text

@@ -1,4 +1,5 @@
-"""A review of a change to a bundle: what differs, and what it costs on the nodes.
+"""A review of a change to a bundle: what differs, and what that means for the nodes.
 
-`changes` holds what differs, `impact` what must be done about it; the other modules print a review.
+`changes` finds the differences, `impact` what must be done about them; the other modules print a
+review.
 """

@@ -1,4 +1,4 @@
-"""What clients notice: addresses that nothing serves any more, and keys that stay behind."""
+"""What clients notice: addresses that are no longer served, and keys that stay behind."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ _FACTS, _FORWARD, _API = "operator/site.env", "FORWARD=", "API"
 
 
 def moved(before: Tree, site: Site) -> Iterator[str]:
-    """What clients have to be told, for each address of an API that was told to people."""
+    """What clients have to be told for each published address of an API."""
     told = {each.title: _url(f"{each.address}:{each.port}") for each in forwards(site)}
     served = {site.address, *(part.engine.api.url for part in site.parts)}
     now = {title: url for title, url in told.items() if title.startswith(_API)}
@@ -23,7 +23,7 @@ def moved(before: Tree, site: Site) -> Iterator[str]:
 
 
 def left_behind(before: Tree, site: Site) -> Iterator[str]:
-    """What a service that moves to another node keeps on the one where it was."""
+    """What a service that moves to another node leaves behind on the previous one."""
     for service in site.services.values():
         if not service.KEPT:
             continue
@@ -35,7 +35,7 @@ def left_behind(before: Tree, site: Site) -> Iterator[str]:
 
 
 def _told(before: Tree) -> Mapping[str, str]:
-    """The address of each API by its title, as the operator's folder had it."""
+    """The address of each API by its title, from the operator's folder."""
     lines = before[_FACTS].text.splitlines() if _FACTS in before else []
     found = (
         line.removeprefix(_FORWARD).split(maxsplit=3) for line in lines if line.startswith(_FORWARD)

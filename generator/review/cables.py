@@ -1,4 +1,4 @@
-"""Cables that people move: which, from where to where."""
+"""Cables that have to be moved: which, from where, and where to."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from generator.site import Site
 
 @record
 class Plugged:
-    """A cable as it lies: its number, its label if it has one, and where both ends are."""
+    """A cable as it is plugged in: its number, its label if it has one, and its two ends."""
 
     number: int
     label: str | None
@@ -24,7 +24,7 @@ class Plugged:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """What its ends are at, the switch among them."""
+        """What its ends are plugged into, including the switch."""
         return tuple(end.partition(":")[0] for end in self.ends)
 
 
@@ -39,7 +39,7 @@ def listed_cables(pairs: Sequence[tuple[str, str]]) -> tuple[Plugged, ...]:
 
 
 def under_new_names(cables: Sequence[Plugged], names: Mapping[str, str]) -> tuple[Plugged, ...]:
-    """The cables as they are called after nodes got other names."""
+    """The cables with the new names of renamed nodes."""
     ends = (tuple(_named(end, names) for end in cable.ends) for cable in cables)
     return tuple(
         Plugged(cable.number, cable.label, (a, b))
@@ -48,7 +48,7 @@ def under_new_names(cables: Sequence[Plugged], names: Mapping[str, str]) -> tupl
 
 
 def moves(before: Sequence[Plugged], after: Sequence[Plugged]) -> Iterator[tuple[str, Plugged]]:
-    """What is done with each cable that is new, gone or elsewhere, and the cable."""
+    """What is done with each cable that is new, removed or moved, and the cable."""
     stay = {frozenset(cable.ends) for cable in before} & {frozenset(cable.ends) for cable in after}
     gone = [cable for cable in before if frozenset(cable.ends) not in stay]
     for cable in after:
@@ -65,14 +65,14 @@ def moves(before: Sequence[Plugged], after: Sequence[Plugged]) -> Iterator[tuple
 
 
 def pulled(before: Sequence[Plugged], after: Sequence[Plugged]) -> frozenset[str]:
-    """The nodes and switches at which a cable is pulled that lies there now."""
+    """The nodes and switches from which a cable is unplugged."""
     stay = {frozenset(cable.ends) for cable in after}
     gone = (cable for cable in before if frozenset(cable.ends) not in stay)
     return frozenset(node for cable in gone for node in cable.nodes)
 
 
 def _is_same(old: Plugged, new: Plugged) -> bool:
-    """Whether it is one cable: by its label, or by an end that stays where it is."""
+    """Whether both are the same cable: by its label, or by an end that stays in place."""
     if old.label or new.label:
         return old.label == new.label
     return bool(set(old.ends) & set(new.ends))

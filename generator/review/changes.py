@@ -14,7 +14,7 @@ from generator.reports.text import visible
 
 Kind = Literal["added", "removed", "changed"]
 
-# Files in which a line that starts with # is a comment.
+# Files in which a line that starts with # is not a comment.
 _WITHOUT_COMMENTS = (".md", ".svg", ".json", CHECKSUMS)
 _DIRECTIVES = ("#!", "#SBATCH")
 _NO_NEWLINE = "\n\\ No newline at end of file"
@@ -36,7 +36,7 @@ class Removed:
 
 @record
 class Changed:
-    """A file that has another text, or another mode."""
+    """A file with different text, or a different mode."""
 
     before: File
     after: File
@@ -51,7 +51,7 @@ class FileChange:
 
     @property
     def kind(self) -> Kind:
-        """Whether the file is there on one side alone."""
+        """Whether the file was added, removed or changed."""
         match self.difference:
             case Added():
                 return "added"
@@ -62,7 +62,7 @@ class FileChange:
 
     @property
     def activation(self) -> Activation:
-        """What the change needs on the node: nothing where only comments differ."""
+        """How the change is applied on the node; nothing if only comments differ."""
         match self.difference:
             case Added(file) | Removed(file):
                 return file.activation
@@ -71,17 +71,17 @@ class FileChange:
 
     @property
     def repeats(self) -> bool:
-        """Whether the file only says in another form what others say: checksums, a picture."""
+        """Whether the file only repeats others in another form, such as checksums or a picture."""
         return self.path in (MANIFEST, CABLING, MEMORY) or self.path.endswith(f"/{CHECKSUMS}")
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The unified diff, a line each."""
+        """The unified diff, line by line."""
         return tuple(self._lines())
 
     @property
     def is_mode_alone(self) -> bool:
-        """Whether the file differs in nothing but its mode."""
+        """Whether only the file's mode differs."""
         match self.difference:
             case Changed(before, after):
                 return before.text == after.text
@@ -89,12 +89,12 @@ class FileChange:
 
     @property
     def added(self) -> int:
-        """How many lines are new."""
+        """The number of new lines."""
         return self._counts[0]
 
     @property
     def removed(self) -> int:
-        """How many lines are gone."""
+        """The number of removed lines."""
         return self._counts[1]
 
     @cached_property
@@ -125,7 +125,7 @@ class FileChange:
 
 
 def changes(before: Tree, after: Tree) -> tuple[FileChange, ...]:
-    """The files that differ, by path."""
+    """The files that differ, by path; a manifest that only names another version doesn't count."""
     paths = sorted(before.keys() | after.keys())
     found = ((path, _difference(path, before.get(path), after.get(path))) for path in paths)
     return tuple(FileChange(path, difference) for path, difference in found if difference)
@@ -146,7 +146,7 @@ def _difference(
 
 
 def _meaning(file: File) -> tuple[list[str], bool]:
-    """The lines that a program reads, and whether it is one itself."""
+    """The lines that a program reads, and whether the file is executable."""
     lines = file.text.split("\n")
     if not file.path.endswith(_WITHOUT_COMMENTS):
         lines = [line for line in lines if not _is_comment(line)]
@@ -158,7 +158,7 @@ def _is_comment(line: str) -> bool:
 
 
 def _whole(path: str, removed: Sequence[str], added: Sequence[str]) -> Iterator[str]:
-    """The unified diff of a file that is there on one side alone, with nothing to compare."""
+    """The unified diff of a file that exists on one side only, with nothing to compare."""
     if not removed and not added:
         return
     yield f"--- a/{path}" if removed else "--- /dev/null"
@@ -174,7 +174,7 @@ def _range(lines: Sequence[str]) -> str:
     return f"1,{len(lines)}" if lines else "0,0"
 
 
-# Most texts are alike on all nodes, and a node has fewer files than that.
+# Most texts are the same on all nodes, and a node has fewer files than this.
 @lru_cache(maxsize=128)
 def _shown(text: str) -> tuple[str, ...]:
     """The lines of a text as a terminal can be given them."""

@@ -7,12 +7,12 @@
                 "files": [{"path", "kind", "change", "added", "removed", "diff"}],
                 "order": [{"step", "nodes"}]}]}
 
-`state` is `new`, `changed`, `unchanged`, `renamed` or `removed`; `was` is the name until then, of
-the site empty where it is new; `edits` is what was changed in the site file; `effect` is `nothing`,
-`files`, `reload`, `service`, `restart` or `links`, each with the lesser ones in it; `restarts` says
+`state` is `new`, `changed`, `unchanged`, `renamed` or `removed`; `was` is the previous name, which
+is empty for a new site; `edits` is what was changed in the site file; `effect` is `nothing`,
+`files`, `reload`, `service`, `restart` or `links`, each including the lesser ones; `restarts` means
 that the engine restarts, for whatever reason; `downtimeSeconds` is how long the API may be down,
-null where it stays up, with groups for each name that is still served, and `headroomGib` the memory
-left on the fullest node before and after, null where it is not known.
+null if it stays up (with groups, for each name that is still served), and `headroomGib` is the
+memory left on the fullest node before and after, null if not known.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What somebody changed in a site file, a line for each value: `model.context_length: 1 -> 2`."""
+"""What was changed in a site file, one line per value: `model.context_length: 1 -> 2`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -7,7 +7,7 @@ from typing import Any
 from generator.reports.text import visible
 
 _LONGEST = 60
-# Lists whose items are known by a key of their own.
+# The keys that identify the items of lists.
 _NAMED = ("name", "rule", "label")
 
 
@@ -16,16 +16,16 @@ def edits(
     after: Mapping[str, Any],
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
-    """The values that differ, by their keys; comments and the order of keys are none.
+    """The values that differ, by key; comments and the order of keys don't count.
 
-    `names` are the new names of nodes by their old ones, which their cables have too.
+    `names` maps old names of nodes to new ones, which apply to their cables too.
     """
     renamed = (f"nodes.{visible(old)}: called {visible(new)} now" for old, new in names.items())
     return *renamed, *_mapping(_as_called(before, names), after, "")
 
 
 def _as_called(value: Any, names: Mapping[str, str]) -> Any:
-    """The same with nodes, and ends of cables at them, under the names that they have now."""
+    """The same value with the new names of nodes, also in the ends of cables."""
     if not names:
         return value
     if isinstance(value, Mapping):
@@ -57,7 +57,7 @@ def _value(before: Any, after: Any, place: str) -> Iterator[str]:
 
 
 def _by_name(items: Any) -> dict[str, Any] | None:
-    """The items of a list by what names each; None if something has no name, or one of another."""
+    """The items of a list by name; None if one has no name, or names have different keys."""
     if not isinstance(items, Sequence) or isinstance(items, str):
         return None
     if not all(isinstance(item, Mapping) for item in items):
@@ -76,7 +76,7 @@ def _name(item: Mapping[str, Any]) -> str | None:
 
 
 def _shown(value: Any) -> str:
-    """A value on one line, cut where it is long."""
+    """A value on one line, cut off if it is long."""
     text = visible(_flow(value))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 

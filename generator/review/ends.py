@@ -1,4 +1,4 @@
-"""The bundles that a change starts from: those of a folder, or those of a folder at a commit."""
+"""The bundles that a change starts from: those in a folder, now or at a commit."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,13 +17,13 @@ class End(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """The bundles that there are."""
+        """The names of the bundles."""
 
     def files(self, name: str) -> Mapping[str, Content]:
-        """The files of one; none if it is not there."""
+        """The files of a bundle; none if it doesn't exist."""
 
     def title(self, name: str) -> str:
-        """What a bundle is called."""
+        """The title of a bundle."""
 
 
 @record
@@ -38,7 +38,7 @@ class Folder:
         return sorted(path.parent.name for path in self.out.glob(f"*/{MANIFEST}"))
 
     def files(self, name: str) -> Mapping[str, Content]:
-        """What lies in the folder; raises OutputError."""
+        """The files in the folder; raises OutputError."""
         return contents(self.out / name)
 
     def title(self, name: str) -> str:
@@ -59,7 +59,7 @@ class Commit:
         return sorted(self.snapshot.bundles)
 
     def files(self, name: str) -> Mapping[str, Content]:
-        """What lay in the folder; raises HistoryError."""
+        """The files that were in the folder; raises HistoryError."""
         return self.snapshot.files(name)
 
     def title(self, name: str) -> str:
@@ -69,9 +69,9 @@ class Commit:
 
 
 def abandoned(end: End, asked: Mapping[str, Path]) -> dict[str, Committed]:
-    """The bundles whose site file is no more, or has another site in it by now.
+    """The bundles whose site file is gone, or now has another site.
 
-    `asked` has the sites that the question is about, by name, with their files.
+    `asked` has the sites in question, by name, with their files.
     """
     files = {path.resolve() for path in asked.values()}
     folders = {path.parent for path in files}
@@ -86,12 +86,12 @@ def abandoned(end: End, asked: Mapping[str, Path]) -> dict[str, Committed]:
 
 
 def _places(folder: Path, name: str) -> Iterator[Path]:
-    """Where a file of that name is, in the folder of a site or in one beside it."""
+    """The paths of that file name in the folder of a site or in one beside it."""
     yield from (place for place in folder.parent.glob(f"*/{name}") if name)
 
 
 def reason(bundle: Committed, asked: Mapping[str, Path]) -> str:
-    """Why a bundle has no site: its file is gone, or another site's by now."""
+    """Why a bundle has no site: its file is gone, or now has another site."""
     here = {path.name: (path, name) for name, path in asked.items()}
     if bundle.site_file in here:
         path, name = here[bundle.site_file]
@@ -101,7 +101,7 @@ def reason(bundle: Committed, asked: Mapping[str, Path]) -> str:
 
 
 def origin(site: Site, file: Path, end: End, spare: Mapping[str, Committed]) -> str | None:
-    """The bundle that was the site's: by its name, by its file's, or with the same nodes."""
+    """The site's previous bundle: by its name, by its file's, or with the same nodes."""
     if site.name in end.names:
         return site.name
     named = (name for name, bundle in spare.items() if bundle.site_file == file.name)
@@ -110,7 +110,7 @@ def origin(site: Site, file: Path, end: End, spare: Mapping[str, Committed]) -> 
 
 
 def _has_nodes_of(bundle: Committed, site: Site) -> bool:
-    """Whether the nodes have the same names and are reached at the same addresses."""
+    """Whether the nodes have the same names and addresses."""
     logins = bundle.tree.get("operator/ssh_config")
     known = set(logins.text.split()) if logins else set()
     return set(bundle.nodes) == {node.name for node in site.nodes} and all(

@@ -1,4 +1,4 @@
-"""Files as of a commit, read from git's object store: nothing is checked out or fetched."""
+"""Files at a commit, read from git's object store: nothing is checked out or fetched."""
 
 import subprocess
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ _EXECUTABLE = "100755"
 
 
 class HistoryError(Exception):
-    """The commit can't be had; the text says why, in one line."""
+    """The commit can't be read; the message says why, in one line."""
 
 
 @record
 class Blob:
-    """A file at a commit: the name that git gives its bytes, and whether it can be run."""
+    """A file at a commit: git's name for its bytes, and whether it is executable."""
 
     name: str
     executable: bool
@@ -27,7 +27,7 @@ class Blob:
 
 @record
 class Snapshot:
-    """All bundles of a folder at a commit: the blobs of each by path, under the bundle's name."""
+    """All bundles of a folder at a commit: the blobs of each by path, by the bundle's name."""
 
     folder: Path
     commit: str
@@ -41,7 +41,7 @@ class Snapshot:
 
 
 def snapshot(folder: Path, ref: str) -> Snapshot:
-    """The bundles that lay in a folder at a commit; the folder itself may be gone by now."""
+    """The bundles in a folder at a commit; the folder itself may have been removed since."""
     there = _existing(folder)
     commit = _commit(there, ref)
     below = folder.absolute().relative_to(there.absolute()).as_posix()
@@ -58,10 +58,10 @@ def snapshot(folder: Path, ref: str) -> Snapshot:
 
 
 def at_commit(file: Path, ref: str) -> tuple[str, bytes | None]:
-    """The commit's short name, and the file's bytes there; None if it was not there yet."""
+    """The commit's short name, and the file's bytes there; None if it didn't exist yet."""
     folder = _existing(file.parent)
     commit = _commit(folder, ref)
-    # The path counts from the folder that git is run in, and not from the top of the repository.
+    # The path is relative to the folder that git runs in, not to the top of the repository.
     below = file.absolute().relative_to(folder.absolute()).as_posix()
     entry = _git(folder, "ls-tree", commit, "--", f"./{below}").split()
     if not entry:
@@ -72,7 +72,7 @@ def at_commit(file: Path, ref: str) -> tuple[str, bytes | None]:
 
 
 def beside_at_commit(file: Path, ref: str) -> Beside:
-    """Reads what lay beside a site file at a commit."""
+    """A reader of the files beside a site file at a commit."""
     return lambda path: _source_at_commit(file.parent, path, ref)
 
 
@@ -100,12 +100,12 @@ def _source_at_commit(folder: Path, path: str, ref: str) -> Source:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest above it that is there: git is run in it."""
+    """The folder, or its nearest existing parent, in which git is run."""
     return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
 
 
 def _contents(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """The bytes of blobs by their names, asked for all at once."""
+    """The bytes of blobs by their names, fetched all at once."""
     wanted = sorted(names)
     answer = _git(folder, "cat-file", "--batch", told="".join(f"{n}\n" for n in wanted).encode())
     found: dict[str, bytes] = {}
@@ -128,7 +128,7 @@ def _commit(folder: Path, ref: str) -> str:
 
 
 def _git(folder: Path, *arguments: str, told: bytes = b"") -> bytes:
-    """What git answers; its complaint becomes the error."""
+    """The output of git; its complaint becomes the error."""
     command = ("git", "-C", str(folder), *arguments)
     try:
         done = subprocess.run(command, input=told, capture_output=True)

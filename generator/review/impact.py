@@ -1,6 +1,6 @@
 """The impact of a change on the nodes: what is done, what is down for how long, in which order.
 
-Each file of a bundle knows what a change of it needs; all that is said here follows from that, and
+Each file of a bundle knows how a change of it is applied; everything here follows from that, and
 from two facts: the ranks of a site serve together or not at all, and the head is the first to stop
 and the last to start.
 """
@@ -26,14 +26,13 @@ from generator.site import Site
 
 @record
 class Review:
-    """All that a change of a site does; `files` are those of no node.
+    """Everything that a change of a site does; `files` are those that belong to no node.
 
-    `was` is the site's name until now, empty where there was none, and `edits` what was changed in
-    its file. `seconds` is how long the API may be down: to stop, and to load the model. It is None
-    where it stays up, or was not there before; with groups, where each name that is still served
-    goes on answering. `headroom` is the memory that is left on the fullest
-    node before and after, in GiB, None where it is not known; `bars` show the memory of the nodes
-    where it changes.
+    `was` is the site's previous name, empty if there was none, and `edits` what was changed in its
+    file. `seconds` is how long the API may be down: to stop, and to load the model. It is None if
+    the API stays up or was not there before; with groups, if each name that is still served
+    continues to answer. `headroom` is the memory left on the fullest node before and after, in GiB,
+    None if not known; `bars` show the memory of the nodes if it changes.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Review:
 
     @property
     def is_removed(self) -> bool:
-        """Whether the site is no more."""
+        """Whether the site is removed."""
         return bool(self.nodes) and all(node.state == "removed" for node in self.nodes)
 
     @property
@@ -74,7 +73,7 @@ class Review:
 
     @property
     def _of_services(self) -> tuple[str, ...]:
-        """What services that restart mean to clients; one that is new or gone restarts not."""
+        """What restarting services mean to clients; added or removed services don't restart."""
         files = [file for node in self.nodes if node.state == "changed" for file in node.files]
         kinds: dict[str, set[str]] = {}
         for file in files:
@@ -98,9 +97,9 @@ _STAYS = "the API stays up"
 
 @record
 class Before:
-    """A bundle to compare with: what it is called, its files, and its site where that is known.
+    """A bundle to compare with: its title, its files, and its site if that is known.
 
-    `left_over` is its folder where the site has another one by now, or none.
+    `left_over` is its folder, if the site now has another folder or none.
     """
 
     title: str
@@ -112,7 +111,7 @@ class Before:
 
 
 def review(site: Site, after: Tree, before: Before) -> Review:
-    """What it means that a bundle becomes `after`, which is the bundle of `site`."""
+    """Review what it means for a bundle to become `after`, the bundle of `site`."""
     names = renamed_nodes(site, before.site)
     tree = _under_new_names(before.bundle.tree, names)
     members = [names.get(name, name) for name in before.bundle.nodes]
@@ -175,7 +174,7 @@ def review(site: Site, after: Tree, before: Before) -> Review:
 
 
 def removal(before: Before) -> Review:
-    """What it means that a site is no more."""
+    """Review what it means for a site to be removed."""
     by_node, rest = _by_node(changes(before.bundle.tree, {}), before.bundle.nodes)
     names = before.bundle.nodes
     return Review(
@@ -199,7 +198,7 @@ def removal(before: Before) -> Review:
 
 
 def minutes(seconds: int) -> str:
-    """A time as people say it."""
+    """A duration in words."""
     return f"{-(-seconds // 60)} min" if seconds >= 60 else f"{seconds} s"
 
 
@@ -211,7 +210,7 @@ def _restarting(parts: Serving, members: Iterable[str]) -> set[str]:
 
 
 def _notice(parts: Serving, time: str) -> str:
-    """What clients notice, by the names that they ask for."""
+    """What clients notice, by the model names that they request."""
     if not parts.before:
         return f"the API is down for up to {time}: stop, then load the models"
     stopped, gone = parts.restarting, parts.gone
@@ -232,7 +231,7 @@ def _notice(parts: Serving, time: str) -> str:
 def _by_node(
     found: Iterable[FileChange], names: Iterable[str]
 ) -> tuple[dict[str, list[FileChange]], list[FileChange]]:
-    """Changes by the node whose folder each is in, and those of no node."""
+    """Changes by the node whose folder they are in, and those that belong to no node."""
     by_node: dict[str, list[FileChange]] = {name: [] for name in names}
     rest: list[FileChange] = []
     for change in found:
@@ -245,7 +244,7 @@ def _effect(files: Iterable[FileChange]) -> Effect:
 
 
 def _under_new_names(tree: Tree, names: Mapping[str, str]) -> Tree:
-    """The files with their nodes' folders called as the nodes are now."""
+    """The files with the new names of their nodes' folders."""
     moved = {}
     for path, file in tree.items():
         folder, separator, rest = path.partition("/")
@@ -255,7 +254,7 @@ def _under_new_names(tree: Tree, names: Mapping[str, str]) -> Tree:
 
 
 def _notes(site: Site, old: Site | None, names: Mapping[str, str]) -> Iterable[str]:
-    """Nodes that another one pushed to another host number."""
+    """Notes about nodes that moved to another host number because of another node."""
     before = {names.get(node.name, node.name): node.host for node in old.nodes} if old else {}
     for node in site.nodes:
         host = before.get(node.name, node.host)
@@ -272,7 +271,7 @@ def _left_over(before: Before) -> Iterable[str]:
 
 
 def _bars(old: Site | None, site: Site) -> tuple[str, ...]:
-    """The nodes' memory as bars, if it is known and not what it was."""
+    """The nodes' memory as bars, if it is known and has changed."""
     now = site.memory.nodes if site.memory else ()
     was = old.memory.nodes if old and old.memory else ()
     return bars(site.memory) if site.memory and now and now != was else ()

@@ -1,6 +1,6 @@
 """Reviews as one comment on a pull request: the impact in full, each node's diff folded.
 
-GitHub takes 65,536 characters and refuses a longer comment; GitLab takes a million.
+GitHub accepts 65,536 characters and rejects longer comments; GitLab accepts a million.
 """
 
 import re
@@ -25,14 +25,14 @@ _MOST_BARS = 8
 
 @record
 class Fold:
-    """Lines behind a title that opens them."""
+    """Lines folded under a title."""
 
     title: str
     lines: tuple[str, ...]
 
 
 def comment(reviews: Sequence[Review]) -> str:
-    """All reviews, impact before diffs; what is too long is cut, and said to be."""
+    """All reviews, impact before diffs; whatever is too long is cut, with a note."""
     changed = [review for review in reviews if review.changed]
     blocks = [MARK, *(block for review in changed for block in _impact(review))]
     if same := [review.name for review in reviews if not review.changed]:
@@ -43,7 +43,7 @@ def comment(reviews: Sequence[Review]) -> str:
 
 
 def _joined(blocks: Sequence[str], folds: Sequence[Fold]) -> str:
-    """All blocks, then as many lines of the folds as there is room for."""
+    """All blocks, then as many lines of the folds as fit."""
     room = LIMIT - len(_CUT) - 1
     kept: list[str] = []
     for block in blocks:
@@ -61,7 +61,7 @@ def _joined(blocks: Sequence[str], folds: Sequence[Fold]) -> str:
 
 
 def _fitted(fold: Fold, room: int) -> str:
-    """A fold with as many of its lines as fit, and nothing if only a few do."""
+    """A fold with as many of its lines as fit, or nothing if only a few do."""
     if len(whole := _whole(fold, fold.lines)) <= room:
         return whole
     room -= len(_whole(fold, [_MORE.format(len(fold.lines))]))
@@ -104,7 +104,7 @@ def _by_title(nodes: Sequence[NodeReview]) -> Iterator[tuple[str, str]]:
 
 
 def _names(names: Sequence[str]) -> str:
-    """All of a few, and how many more there are of many."""
+    """All names if there are few; otherwise some, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
 
@@ -125,7 +125,7 @@ def _folds(review: Review) -> Iterator[Fold]:
 
 
 def _lines(node: NodeReview, folder: str) -> tuple[str, ...]:
-    """A node's diff under this name of its folder; what comes or goes as a whole is only named."""
+    """A node's diff with this folder name; files that are added or removed are only named."""
     listed = node.state in ("new", "removed")
     lines = _list(node.files) if listed else _diff(node.files)
     marks = ("+ ", "- ", "  ") if listed else ("--- a/", "+++ b/", "")
@@ -154,7 +154,7 @@ def _count(files: Sequence[FileChange]) -> str:
 
 
 def _whole(fold: Fold, lines: Sequence[str]) -> str:
-    """A folded diff, in a fence that no line of it can close."""
+    """A folded diff, in a fence that no line in it can close."""
     longest = max((len(run) for line in fold.lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     body = "\n".join([f"{fence}diff", *lines, fence])

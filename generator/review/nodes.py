@@ -28,10 +28,10 @@ WITH_THE_OTHERS = "engine restart, with the other ranks"
 
 @record
 class NodeReview:
-    """What changes on one node; `steps` are done there once its folder is copied.
+    """What changes on one node; `steps` are done there once its folder has been copied.
 
-    `was` is its name until then. `is_unplugged` says that a cable is pulled there, which takes its
-    links down whatever its files say.
+    `was` is its previous name. `is_unplugged` means that a cable is unplugged there, which takes
+    its links down whatever its files say.
     """
 
     name: str
@@ -45,7 +45,7 @@ class NodeReview:
 
     @property
     def _services(self) -> frozenset[str]:
-        """What becomes of the files of services, where nothing more than these counts."""
+        """The kinds of change to services' files, if nothing else matters."""
         if self.effect is not Effect.SERVICE:
             return frozenset()
         own = (file for file in self.files if file.activation.effect is Effect.SERVICE)

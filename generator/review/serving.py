@@ -1,7 +1,7 @@
-"""What a change does to the groups of a site: which engines stop and start, and in which order.
+"""What a change does to the groups of a site: which engines stop and start, in which order.
 
-A name goes on answering where something that serves it now can run until something else does: what
-goes on until then, and all that needs its nodes, has its turn later.
+A name remains served if something that serves it now can run until something else does: what keeps
+running until then, and everything that needs its nodes, comes later.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from generator.site import Site
 
 @record
 class Wave:
-    """Engines that stop, by the names of their groups until then, and those that start after."""
+    """Engines that stop, by the previous names of their groups, and those that start afterwards."""
 
     stops: tuple[str, ...]
     starts: tuple[Site, ...]
@@ -23,11 +23,11 @@ class Wave:
 
 @record
 class Serving:
-    """The groups that ran before and those that will, in one wave or two.
+    """The groups that ran before and those that will run, in one wave or two.
 
-    `before` has the nodes of each that ran, the head first. Of alternatives those count that run;
-    `switched` are those that take the place of another one, with the name of that. `is_down` are
-    the names that nobody answers to for a while, and `lost` those that nobody does any more.
+    `before` has the nodes of each running group, the head first. Of alternatives, only the running
+    ones count; `switched` are those that replace another one, with the name of that. `is_down` are
+    the names that are not served for a while, and `lost` those that are no longer served.
     """
 
     before: Mapping[str, tuple[str, ...]]
@@ -45,12 +45,12 @@ class Serving:
 
     @property
     def interrupts(self) -> bool:
-        """Whether a name of the site is not answered to for a while, as far as that is known."""
+        """Whether a name of the site is not served for a while, as far as that is known."""
         return bool(self.is_down or self.switched or not self.before)
 
     @property
     def later(self) -> frozenset[str]:
-        """The nodes that nothing is done to before the second wave."""
+        """The nodes on which nothing is done before the second wave."""
         waves = self.waves[1:]
         held = (node for wave in waves for name in wave.stops for node in self.before[name])
         taken = (node for wave in waves for group in wave.starts for node in _nodes(group))
@@ -64,7 +64,7 @@ def serving(
     files: Mapping[str, Sequence[FileChange]],
     unplugged: Collection[str],
 ) -> Serving:
-    """What becomes of the groups; `files` are what changes on each node."""
+    """What happens to the groups; `files` are the changes on each node."""
     known = _running_in(before, old)
     active = [part for part in site.groups if part.is_active]
     changed = [
@@ -96,7 +96,7 @@ def serving(
 
 
 class _Plan:
-    """Who stops in the first wave, and who goes on until that has started."""
+    """Which groups stop in the first wave, and which run until that has started."""
 
     def __init__(
         self,
@@ -108,7 +108,8 @@ class _Plan:
     ) -> None:
         self.before = before
         self.was = was
-        # What is gone costs nobody anything while it goes on; of the others the last ones do.
+        # Keeping a removed group running delays nothing; of the others, the last ones are best
+        # kept.
         self.stopping = [*gone, *(part.group for part in reversed(changed))]
         self.order = [*gone, *(part.group for part in changed)]
         self.starting = [*changed, *fresh]
@@ -116,7 +117,7 @@ class _Plan:
         self.kept: list[str] = []
 
     def keeps(self, served_name: str) -> bool:
-        """Whether somebody answers to a name all the time, with what has to wait for that."""
+        """Whether a name can be served all the time, by holding back what has to wait for that."""
         for name in self.stopping:
             if self.was[name] == served_name:
                 held = self._closed(self.held | {name})
@@ -128,7 +129,7 @@ class _Plan:
         return False
 
     def waves(self) -> tuple[Wave, ...]:
-        """The first wave and, if anybody goes on until then, the second."""
+        """The first wave and, if anything runs until then, the second."""
         found = (
             Wave(
                 tuple(name for name in self.order if (name in self.held) is not is_first),
@@ -139,7 +140,7 @@ class _Plan:
         return tuple(wave for wave in found if wave.stops or wave.starts)
 
     def _closed(self, held: frozenset[str]) -> frozenset[str]:
-        """With all that can't stop or start while these go on: it has a node of theirs."""
+        """The held groups and all that can't stop or start meanwhile, because they share a node."""
         nodes = {node for name in held for node in self.before[name]}
         taking = {part.group for part in self.starting if not nodes.isdisjoint(_nodes(part))}
         sharing = {name for name in self.stopping if not nodes.isdisjoint(self.before[name])}
@@ -147,7 +148,7 @@ class _Plan:
         return held if more == held else self._closed(more)
 
     def _starts(self, held: frozenset[str], is_first: bool) -> list[Site]:
-        """What starts while these go on, or after them."""
+        """What starts while the held groups run, or after them."""
         nodes = {node for name in held for node in self.before[name]}
         return [
             part
@@ -161,7 +162,7 @@ def _nodes(part: Site) -> list[str]:
 
 
 def _replaced(part: Site, before: Mapping[str, Sequence[str]]) -> list[str]:
-    """The alternative that ran on its nodes until now, where that was another one."""
+    """The alternative that ran on its nodes until now, if that was another one."""
     if part.group in before:
         return []
     nodes = {*_nodes(part)}
@@ -171,20 +172,20 @@ def _replaced(part: Site, before: Mapping[str, Sequence[str]]) -> list[str]:
 def _names(
     old: Site | None, before: Mapping[str, Sequence[str]], changed: Iterable[Site]
 ) -> dict[str, str]:
-    """What each group served; where that is not known, what it serves now, or nothing."""
+    """What each group served; if that is not known, what it serves now, or nothing."""
     known = dict.fromkeys(before, "")
     found = old.groups if old is not None else changed
     return known | {part.group: part.model.served_name for part in found}
 
 
 def _aliases(old: Site | None) -> list[str]:
-    """The other names that something answered to, as far as that is known."""
+    """The aliases that were served, as far as that is known."""
     active = [part for part in old.groups if part.is_active] if old is not None else []
     return list(dict.fromkeys(alias for part in active for alias in part.model.aliases))
 
 
 def _running_in(before: Tree, old: Site | None) -> dict[str, tuple[str, ...]]:
-    """The nodes of each group of a bundle that runs there, the head first."""
+    """The nodes of each running group of a bundle, the head first."""
     if old is not None:
         return {part.group: tuple(_nodes(part)) for part in old.groups if part.is_active}
     found: dict[str, tuple[str, ...]] = {}
@@ -206,7 +207,7 @@ _ALTERNATIVES = "ALTERNATIVES="
 
 
 def _waiting(facts: str) -> set[str]:
-    """The alternatives of a node that wait for their turn."""
+    """The alternatives on a node that wait for their turn."""
     lines = (line for line in facts.splitlines() if line.startswith(_ALTERNATIVES))
     return {name for line in lines for name in line.removeprefix(_ALTERNATIVES).split()[1:]}
 
@@ -228,7 +229,7 @@ def _restarts(
 
 
 def is_about(path: str, group: str) -> bool:
-    """Whether a file of a node is a group's, or that of all engines there."""
+    """Whether a file of a node belongs to a group, or to all engines there."""
     _, _, rest = path.partition("/")
     if "/groups/" not in rest:
         return True

@@ -1,7 +1,7 @@
-"""What people do about a change, in the order of the runbook.
+"""The steps that people take for a change, in the order of the runbook.
 
-Fetch and copy while the old engine still serves; stop, the head first; move cables; install; make
-keys; check the fabric; start, the head last.
+Download and copy while the old engine still serves; stop, the head first; move cables; install;
+make keys; check the fabric; start, the head last.
 """
 
 import re
@@ -23,7 +23,7 @@ from generator.site import Node, Site, first_part
 
 @record
 class Step:
-    """One thing to do, on these nodes in this order; on none where it is done elsewhere."""
+    """One thing to do, on these nodes in this order; no nodes if it is done elsewhere."""
 
     text: str
     nodes: tuple[str, ...] = ()
@@ -34,11 +34,11 @@ class Step:
 
 @record
 class Change:
-    """All that the steps follow from.
+    """Everything that determines the steps.
 
-    `before` has the bundle with nodes under their new names, and `members` its nodes by rank;
-    `old` is its site, None where that is not known. `cables` are those that lie until then.
-    `serving` is what becomes of its groups, None where it has none.
+    `before` has the bundle with the new names of nodes, and `members` its nodes by rank; `old` is
+    its site, None if not known. `cables` are the present ones. `serving` is what happens to its
+    groups, None if it has none.
     """
 
     site: Site
@@ -51,12 +51,12 @@ class Change:
     serving: Serving | None = None
 
     def named(self, state: str) -> tuple[str, ...]:
-        """The nodes that are new, removed, renamed, changed or unchanged."""
+        """The nodes in a state: new, removed, renamed, changed or unchanged."""
         return tuple(node.name for node in self.nodes if node.state == state)
 
     @cached_property
     def given(self) -> Mapping[str, Sequence[str]]:
-        """What containers were given until then, by the name of the node."""
+        """The previous inputs of containers, by the name of the node."""
         texts: dict[str, list[str]] = {}
         for path, file in self.before.items():
             node, _, rest = path.partition("/")
@@ -68,14 +68,14 @@ class Change:
 
     @property
     def touched(self) -> tuple[NodeReview, ...]:
-        """The nodes with a folder to install, in the order of a start."""
+        """The nodes with a folder to install, in start order."""
         by_name = {node.name: node for node in self.nodes if node.files}
         ranks = (node.name for node in self.site.start_order)
         return tuple(by_name[name] for name in ranks if name in by_name)
 
 
 def _is_given(name: str) -> bool:
-    """Whether a file of the node's facts and environments is an engine's environment."""
+    """Whether a file among a node's facts and environments is an engine's environment."""
     return name.endswith(".env") and not name.endswith(
         ("container.env", "node.env", "nodes.env", "secrets.env")
     )
@@ -121,7 +121,7 @@ def _stops(change: Change, serving: Serving) -> Iterator[Step]:
 
 
 def _starts(change: Change, serving: Serving) -> Iterator[Step]:
-    """The engines of the first wave, then each later wave from its stop on."""
+    """The engines of the first wave, then each later wave including its stops."""
     heads: tuple[str, ...] = ()
     for index, wave in enumerate(serving.waves):
         if index:
@@ -142,7 +142,7 @@ def _stopped(serving: Serving, waves: Iterable[Wave]) -> Iterator[Step]:
 
 
 def _switches(serving: Serving) -> Iterator[Step]:
-    """What takes turns on the nodes is started by what stops the other one."""
+    """Alternatives are started by the script that stops the running one."""
     for group, _ in serving.switched:
         yield Step(f"operator/switch.sh {group.group}")
 
@@ -155,7 +155,7 @@ def _started(groups: Iterable[Site]) -> Iterator[Step]:
 
 
 def _by_hand(change: Change) -> Iterator[Step]:
-    """What no file of a bundle does, and the steps after it need: logins, management addresses."""
+    """What no file of a bundle does, but later steps need: logins, management addresses."""
     old = {node.name: node for node in change.old.nodes} if change.old else {}
     known = [(node, old[node.name]) for node in change.site.nodes if node.name in old]
     logins: dict[str, list[str]] = {}
@@ -171,7 +171,7 @@ def _by_hand(change: Change) -> Iterator[Step]:
 
 
 def node_steps(files: Sequence[FileChange], renamed: bool) -> Iterator[str]:
-    """What is done on a node once its folder is copied."""
+    """What is done on a node once its folder has been copied."""
     if files:
         yield f"install.sh {'--set-hostname ' if renamed else ''}--apply"
     kinds: dict[Activation, set[str]] = {}
@@ -183,7 +183,7 @@ def node_steps(files: Sequence[FileChange], renamed: bool) -> Iterator[str]:
 
 
 def _step(activation: Activation, kinds: set[str]) -> str:
-    """A first start in place of a restart, and neither of what is gone."""
+    """The first start instead of a restart, and neither for what is removed."""
     if kinds == {"added"}:
         return activation.first
     return activation.gone if kinds == {"removed"} else activation.step
@@ -195,7 +195,7 @@ def _ahead(files: Iterable[FileChange]) -> tuple[str, ...]:
 
 
 def _grouped(steps: Iterable[tuple[NodeReview, Sequence[str]]]) -> Iterator[Step]:
-    """Nodes that do the same do it in one step."""
+    """Nodes with the same steps, combined into one."""
     by_text: dict[str, list[str]] = {}
     for node, texts in steps:
         if texts:
@@ -204,7 +204,7 @@ def _grouped(steps: Iterable[tuple[NodeReview, Sequence[str]]]) -> Iterator[Step
 
 
 def _preparations(change: Change) -> Sequence[str]:
-    """What the fabric asks for ahead of its nodes: of its switches, or of the topology."""
+    """What has to be done on the fabric before the nodes: on its switches, or for the topology."""
     if not change.site.has_fabric:
         return ()
     if change.site.switch_setups:
@@ -223,7 +223,7 @@ def _preparations(change: Change) -> Sequence[str]:
 
 
 def _fetches(change: Change) -> Iterator[Step]:
-    """What is fetched while the old engine still serves, on nodes that have not had it."""
+    """Downloads while the old engine still serves, on nodes that don't have them yet."""
     site, given = change.site, change.given
     for part in site.parts:
         image = part.engine.image
@@ -272,7 +272,7 @@ def _models(site: Site, given: Mapping[str, Sequence[str]]) -> Iterator[Step]:
 def _without(
     nodes: Iterable[Node], given: Mapping[str, Sequence[str]], *texts: str
 ) -> tuple[str, ...]:
-    """The nodes of whose services none was given these words until now."""
+    """The nodes on which no container's input had these words until now."""
     words = [re.compile(rf"(?<![\w./:-]){re.escape(text)}(?![\w.:-])") for text in texts]
     return tuple(
         node.name
@@ -282,7 +282,7 @@ def _without(
 
 
 def _keys(change: Change) -> Iterator[Step]:
-    """Keys and secrets that people make."""
+    """Keys and secrets that people create."""
     site, new = change.site, change.named("new")
     joined = bool(new or change.named("renamed"))
     is_led_by_another = bool(change.members) and change.members[0] != site.head.name
@@ -310,7 +310,7 @@ def _keys(change: Change) -> Iterator[Step]:
 
 
 def renamed_nodes(site: Site, old: Site | None) -> Mapping[str, str]:
-    """The new name by the old one of nodes that are reached at the same address as before."""
+    """The new names, by old name, of nodes that keep their address."""
     if old is None:
         return {}
     names = {node.name for node in site.nodes}
@@ -328,7 +328,7 @@ def renamed_nodes(site: Site, old: Site | None) -> Mapping[str, str]:
 
 
 def _of_services(site: Site) -> dict[str, tuple[str, ...]]:
-    """Secrets of the services of each node, which its engines do not have."""
+    """The secrets of each node's services, which its engines do not have."""
     found = {}
     for node in site.nodes:
         engines = {name for part, _ in site.parts_of(node.name) for name in part.engine.secrets}

@@ -12,7 +12,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
 def text(review: Review, stat: bool = False, color: bool = False, width: int | None = None) -> str:
-    """One site's review; `stat` has one line per file in place of its diff."""
+    """One site's review; `stat` has one line per file instead of its diff."""
     if not review.changed:
         return f"{review.name}: nothing differs from {review.against}\n"
     parts = [
@@ -34,7 +34,7 @@ def headline(review: Review) -> str:
 
 
 def meaning(review: Review) -> Iterator[str]:
-    """What was changed in the site file, what that means for memory, and what to look at."""
+    """What was changed in the site file, what it means for memory, and what to watch."""
     yield from (f"  {edit}" for edit in review.edits)
     if memory := headroom(review):
         yield f"  {memory}"
@@ -42,7 +42,7 @@ def meaning(review: Review) -> Iterator[str]:
 
 
 def headroom(review: Review) -> str:
-    """The memory before and after, where both are known and differ."""
+    """The memory before and after, if both are known and differ."""
     if review.headroom is None or review.headroom[0] == review.headroom[1]:
         return ""
     before, after = review.headroom
@@ -68,7 +68,7 @@ def order(review: Review) -> Iterator[str]:
 
 
 def shown(files: Sequence[FileChange]) -> list[FileChange]:
-    """The files whose lines say something that others do not."""
+    """The files that don't just repeat others."""
     telling = [file for file in files if not file.repeats]
     return telling or list(files)
 

@@ -31,24 +31,24 @@ from generator.sitefile.defaults import default
 MODEL = "gpt-oss-120b"
 CONTEXT_LENGTH = 32768
 GROUP = "chat"
-# Where the example of a file of weights is, on the head.
+# The folder of the example weights on the head.
 MODEL_FILES = "/srv/models"
 OTHER_POOLS = (IPv4Network("172.28.0.0/16"), IPv4Network("10.200.0.0/16"))
-# Where the examples of addresses are while no node says where it is itself.
+# The network of example addresses, for nodes whose own are not known.
 EXAMPLES = IPv4Network("10.0.0.0/24")
-# The engines that a start is offered with: version and image.
+# The engines offered for a new site: version and image.
 ENGINES: Mapping[str, Start] = {
     name: traits.start for name, traits in ENGINE_TRAITS.items() if traits.start
 }
 
 
 class StarterError(Exception):
-    """No site file can be made of that; says why in one line."""
+    """No site file can be made from this; the message says why, in one line."""
 
 
 @record
 class Starter:
-    """A site file to start from: its text, what it says, and what in it is only a guess."""
+    """A site file to start from: its text, its reading, and what in it is only a guess."""
 
     text: str
     reading: Reading
@@ -57,7 +57,7 @@ class Starter:
 
 
 def starter(request: Request) -> Starter:
-    """A site file of what is asked for; it has no site where that can't be."""
+    """A site file for what is requested; it has no site if that isn't possible."""
     surveys, engine = request.plugged, request.engine
     known = catalogs.checkpoint(request.model)
     if known is None:
@@ -100,7 +100,7 @@ def _engine(start: Start, nodes: int) -> PlannedEngine:
 
 
 def _groups(request: Request, start: Start) -> Iterator[PlannedGroup]:
-    """The nodes in their order; groups of one size are replicas."""
+    """The groups, with the nodes in their order; groups of the same size are replicas."""
     names = iter(request.surveys)
     first: dict[int, str] = {}
     for index, size in enumerate(request.groups):
@@ -111,7 +111,7 @@ def _groups(request: Request, start: Start) -> Iterator[PlannedGroup]:
 
 
 def kind_of(surveys: Mapping[str, Survey]) -> str:
-    """The kind that so many nodes are joined by, if nobody says otherwise."""
+    """The topology of this many nodes, if none is given."""
     for name, kind in TOPOLOGIES.items():
         if len(surveys) <= kind.usual:
             return name
@@ -119,7 +119,7 @@ def kind_of(surveys: Mapping[str, Survey]) -> str:
 
 
 def _best(plan: Plan, file: str) -> tuple[str, Reading]:
-    """The text with the layout of the fewest findings, tensor parallel among equals."""
+    """The text whose layout has the fewest findings, preferring tensor parallelism."""
     made = []
     sizes = {len(group.nodes) for group in plan.groups} or {len(plan.nodes)}
     for layouts in product(*(_layouts(size) for size in sizes)):
@@ -133,7 +133,7 @@ def _best(plan: Plan, file: str) -> tuple[str, Reading]:
 
 
 def _laid_out(plan: Plan, layouts: Mapping[int, str]) -> Plan:
-    """The plan with the layout of so many nodes each."""
+    """The plan with the given layout for each number of nodes."""
     if not plan.groups:
         return replace(plan, serving=replace(plan.serving, layout=layouts[len(plan.nodes)]))
     groups = (
@@ -166,7 +166,7 @@ def _nodes(surveys: Mapping[str, Survey]) -> Iterator[PlannedNode]:
 
 
 def _free(network: IPv4Network, host: int, taken: Container[IPv4Address]) -> IPv4Address | None:
-    """A network's host of this number, or else its first one that is not taken."""
+    """A network's host with this number, or else its first free one."""
     wanted = (network[host],) if host < network.num_addresses - 1 else ()
     hosts = chain(wanted, network.hosts())
     return next((address for address in hosts if address not in taken), None)
@@ -179,7 +179,7 @@ def _cables(
     told = [found for found in surveys.values() if found.linked]
     joined = [group.nodes for group in groups if topology.groups_alone and len(group.nodes) > 1]
     for a, b in topology.pairs(names) or joined:
-        # A node of which nothing is known is plugged like the other one.
+        # A node of which nothing is known has its cable where the other one does.
         alike = topology.plugged_alike
         used = [_first(surveys[name], *told) for name in (a, b)] if alike else (0, 1)
         yield _cable(surveys, (a, used[0]), (b, used[1]))
@@ -201,19 +201,19 @@ def _down(surveys: Mapping[str, Survey], name: str, port: int) -> str:
 
 
 def _first(*found: Survey) -> int:
-    """The left port, unless only the right one has a link; of the first node that has any."""
+    """The left port, unless only the right one has a link; of the first node with a link."""
     return min(next((each.linked for each in found if each.linked), PORTS))
 
 
 def _common(found: Sequence[Survey]) -> list[int]:
-    """The ports that have a link on every node; the left one if there is none."""
+    """The ports with a link on every node; the left one if there are none."""
     told = [each.linked for each in found if each.linked is not None]
     common = set(PORTS).intersection(*told) if told else {PORTS[0]}
     return sorted(common) or [PORTS[0]]
 
 
 def _pool(found: Iterable[Survey]) -> IPv4Network:
-    """The first pool that nobody's management network is in."""
+    """The first pool that overlaps nobody's management network."""
     used = [each.address.network for each in found if each.address]
     usual = IPv4Network(default("topology.subnet_pool"))
     free = (
@@ -225,7 +225,7 @@ def _pool(found: Iterable[Survey]) -> IPv4Network:
 
 
 def _args(engine: str, version: str, architecture: catalogs.Architecture) -> dict[str, str]:
-    """The flags that are advised for the model, and its parsers, where the engine calls them so."""
+    """The flags recommended for the model, and its parsers, if the engine uses those names."""
     advised = advised_flags(architecture, engine, version)
     flags = {**advised, **advised_parsers(architecture, engine)}
     return {name: json.dumps(value).strip('"') for name, value in flags.items()}

@@ -9,25 +9,25 @@ from typing import Any
 from generator.hardware import FABRIC_HALVES, RJ45
 from generator.records import record
 
-# mlnx-tools, ibdev2netdev: `rocep1s0f0 port 1 ==> enp1s0f0np0 (Up)`, with -v the port's state too.
-# Its last line has no end, so that another program's output may follow on it.
+# mlnx-tools, ibdev2netdev: `rocep1s0f0 port 1 ==> enp1s0f0np0 (Up)`, with -v also the port's state.
+# Its last line has no newline, so that another program's output may follow on it.
 LINK_STATE = re.compile(r"port \d+(?: \([^)\n]*\))? ==> (\S+) \((Up|Down)\)")
-# A prompt such as `[nvidia@spark1 ~]$` is none.
+# A prompt such as `[nvidia@spark1 ~]$` is not a list.
 _LIST = re.compile(r"\[(?=\s*[\[\]{\"])")
-# Interfaces of containers and overlays: nobody logs in through them.
+# Interfaces of containers and overlays, which are not for logins.
 _VIRTUAL = re.compile(r"(lo|docker|br-|veth|virbr|cni|flannel|tailscale|tun|tap|wg|zt)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 
 
 class SurveyError(Exception):
-    """A text that is neither program's output, or of another machine; says so in one line."""
+    """Text that is neither program's output, or another machine's; says so in one line."""
 
 
 @record
 class Survey:
     """What is known of a node: its management network, and the ports that have a link.
 
-    None is what the text does not say.
+    None means that the text doesn't say.
     """
 
     interface: str | None = None
@@ -35,7 +35,7 @@ class Survey:
     linked: frozenset[int] | None = None
 
     def __or__(self, other: "Survey") -> "Survey":
-        """Both together; the second one has the last word."""
+        """Both combined; the second one takes precedence."""
         return Survey(
             other.interface or self.interface,
             other.address or self.address,
@@ -44,7 +44,7 @@ class Survey:
 
 
 def survey(text: str) -> Survey:
-    """What the output of either program says, or of both in any order."""
+    """The survey from the output of either program, or of both in any order."""
     devices = [(match[1], match[2] == "Up") for match in LINK_STATE.finditer(text)]
     lists = _LIST.search(text)
     if not devices and not lists:
@@ -71,7 +71,7 @@ def _has_carrier(link: dict[str, Any]) -> bool:
 
 
 def _management(links: Iterable[dict[str, Any]]) -> Iterator[tuple[str, IPv4Interface]]:
-    """Addresses that somebody may reach the node at, on interfaces that are no QSFP port."""
+    """Addresses at which the node may be reached, on interfaces that are not QSFP ports."""
     for link in links:
         name = link["ifname"]
         if name in FABRIC_HALVES or _VIRTUAL.match(name) or not _NAME.fullmatch(name):
@@ -82,12 +82,12 @@ def _management(links: Iterable[dict[str, Any]]) -> Iterator[tuple[str, IPv4Inte
 
 
 def _preference(name: str) -> tuple[bool, bool, str]:
-    """The RJ45 before any other cable, and a cable before Wi-Fi."""
+    """Prefer the RJ45 to any other cable, and a cable to Wi-Fi."""
     return name != RJ45, name.startswith("wl"), name
 
 
 def _linked(states: Iterable[tuple[str, bool]]) -> frozenset[int]:
-    """Ports with a link on one half at least."""
+    """Ports with a link on at least one half."""
     known = [(name, up) for name, up in states if name in FABRIC_HALVES]
     if not known:
         raise SurveyError("no QSFP interface of a DGX Spark in it, such as enp1s0f0np0")

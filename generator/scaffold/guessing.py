@@ -1,4 +1,4 @@
-"""What was guessed in a new site file, for somebody to review."""
+"""The guesses in a new site file, for the user to review."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ _FEW = 3
 
 
 def guesses(request: Request, plan: Plan) -> Iterator[str]:
-    """Each as a sentence without its end."""
+    """Each guess as a sentence without a full stop."""
     chosen = [
         f"{word} {value}"
         for word, value in (
@@ -47,6 +47,6 @@ def _cabling(request: Request, plan: Plan) -> Iterator[str]:
 
 
 def _named(names: list[str], plan: Plan) -> str:
-    """Nodes by their names, unless all of many are meant."""
+    """The names of nodes, unless there are many and all are meant."""
     count = len(plan.nodes)
     return f"all {count} nodes" if len(names) == count > _FEW else listed(names, "and")

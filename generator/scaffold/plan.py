@@ -1,4 +1,4 @@
-"""What is asked for, and the site file that is planned from it."""
+"""What is requested, and the site file planned from that."""
 
 from collections.abc import Mapping
 from ipaddress import IPv4Network
@@ -30,12 +30,11 @@ class PlannedCable:
 
 @record
 class Request:
-    """What is asked for, or known, of a site in `file`; `surveys` are in the order of ranks.
+    """What is requested, or known, for a site in `file`; `surveys` are in rank order.
 
-    `user` and `ports`, those of each node that have a cable, are None where nobody said. `schema`
-    is where the JSON Schema lies, from the site file. `said` are the names of what somebody said,
-    so that it is no guess. `groups` are the numbers of nodes that serve together, none where all
-    do.
+    `user` and `ports`, those that each cabled node uses, are None if not given. `schema` is the
+    path of the JSON Schema from the site file. `said` are the names of the options that were given,
+    and so are not guesses. `groups` are the numbers of nodes that serve together, empty if all do.
     """
 
     file: str
@@ -52,7 +51,7 @@ class Request:
 
     @property
     def plugged(self) -> Mapping[str, Survey]:
-        """The surveys, with the ports that somebody said where no node told its own."""
+        """The surveys, with the given ports for nodes that don't know their own."""
         topology = TOPOLOGIES[self.kind]
         by_port = topology.plugged_alike
         if self.ports is None or not by_port or any(s.linked for s in self.surveys.values()):
@@ -63,7 +62,7 @@ class Request:
 
 @record
 class PlannedEngine:
-    """The engine of so many nodes; `layout` is what stands in `engine.parallel`."""
+    """The engine for this many nodes; `layout` is the content of `engine.parallel`."""
 
     image: str
     is_image_made: bool
@@ -83,7 +82,7 @@ class PlannedGroup:
 
 @record
 class Plan:
-    """All that the site file says; `serving` is the engine where all nodes serve together."""
+    """The content of the site file; `serving` is the engine if all nodes serve together."""
 
     kind: str
     name: str
@@ -103,12 +102,12 @@ class Plan:
 
     @property
     def description(self) -> str:
-        """One line for the head of the file."""
+        """One line for the top of the file."""
         count = len(self.nodes)
         serves = "serves" if count == 1 else "serve"
         return f"{self.topology.description(count)} that {serves} {self.model}"
 
     @property
     def topology(self) -> TopologyKind:
-        """What its kind of topology says of itself."""
+        """The kind of its topology."""
         return TOPOLOGIES[self.kind]

@@ -1,4 +1,4 @@
-"""A bundle in a folder, as its manifest describes it, and copies of its nodes' trees."""
+"""A bundle in a folder, as described by its manifest, and copies of its nodes' trees."""
 
 import json
 import shutil
@@ -11,12 +11,12 @@ from generator.records import record
 
 
 class BundleError(Exception):
-    """The folder is no bundle, or can't be read; says why in one line."""
+    """The folder is not a bundle, or can't be read; the message says why in one line."""
 
 
 @record
 class BundleFolder:
-    """A bundle on disk: `modes` are those that files get on a node, of which git keeps little."""
+    """A bundle on disk; `modes` are those that files have on a node, of which git keeps little."""
 
     path: Path
     nodes: tuple[str, ...]
@@ -25,7 +25,7 @@ class BundleFolder:
     checksums: dict[str, str]
 
     def copy(self, node: str, target: Path) -> Path:
-        """A node's tree below `target` with the modes of the manifest."""
+        """Copy a node's tree below `target`, with the manifest's modes."""
         tree = target / node
         for path, mode in self.modes.items():
             name, _, rest = path.partition("/")
@@ -36,9 +36,9 @@ class BundleFolder:
         return tree
 
     def files(self, pattern: str) -> list[str]:
-        """Generated files of the bundle whose path matches, as far as they are there.
+        """The existing generated files of the bundle whose path matches.
 
-        What is carried for the engine is people's own.
+        Files carried for the engine are the user's own, and not included.
         """
         listed = (
             p
@@ -52,7 +52,7 @@ class BundleFolder:
         return (self.path / path).read_bytes()
 
     def faults(self) -> list[str]:
-        """What is not as the manifest says."""
+        """What differs from the manifest."""
         found = []
         for path, checksum in self.checksums.items():
             file = self.path / path

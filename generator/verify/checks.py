@@ -1,7 +1,7 @@
 """The checks: each runs a program on some files of a bundle, and reports its complaints.
 
 A check is a generator of complaints, none for a valid bundle. It raises Missing for a program that
-is not installed, and Nothing where the bundle has no such file.
+is not installed, and Nothing if the bundle has no such file.
 """
 
 import json
@@ -18,10 +18,10 @@ from xml.etree import ElementTree
 from generator.verify.bundle import BundleFolder
 from generator.verify.programs import Missing, compose, found, run
 
-# What is said of files that are long and pretty where lint would have them short and plain.
+# Disables complaints about files that are long for the sake of readability.
 LINT = "{extends: default, rules: {document-start: disable, line-length: disable}}"
 
-# What the units of a bundle lean on: of the machine's own only the names count.
+# What the units of a bundle depend on: of the machine's own units only the names matter.
 BASE_UNITS = {
     "docker.service": "[Service]\nExecStart=/usr/bin/docker\n",
     "basic.target": "[Unit]\n",
@@ -49,11 +49,11 @@ Complaints = Iterator[str]
 
 
 class Nothing(Exception):  # noqa: N818 (not an error: there is nothing to look at)
-    """The bundle has no file of the kind that a check is about."""
+    """The bundle has no file for a check."""
 
 
 class Check(NamedTuple):
-    """A check by the name that its line begins with."""
+    """A check, and the name at the beginning of its line."""
 
     name: str
     what: str
@@ -61,12 +61,12 @@ class Check(NamedTuple):
 
 
 def manifest(bundle: BundleFolder, work: Path) -> Complaints:
-    """Every file is there, with the checksum and the mode of the manifest."""
+    """Every file exists, with the checksum and mode in the manifest."""
     yield from bundle.faults()
 
 
 def checksums(bundle: BundleFolder, work: Path) -> Complaints:
-    """What `sha256sum --check` says in each node's folder."""
+    """`sha256sum --check` succeeds in each node's folder."""
     program = found("sha256sum")
     for node in bundle.nodes:
         options = ("--check", "--strict", "--quiet", "SHA256SUMS")
@@ -74,14 +74,14 @@ def checksums(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def yaml(bundle: BundleFolder, work: Path) -> Complaints:
-    """Yamllint has nothing to say."""
+    """Yamllint has no complaints."""
     for path in some(bundle.files("*.yaml") + bundle.files("*.yml")):
         argv = (sys.executable, "-m", "yamllint", "--strict", "-f", "parsable", "-d", LINT, path)
         yield from said("", run(*argv, cwd=bundle.path))
 
 
 def documents(bundle: BundleFolder, work: Path) -> Complaints:
-    """JSON, SVG and Python files are in the grammar of their kind."""
+    """JSON, SVG and Python files have valid syntax."""
     for path in some([p for kind in ("json", "svg", "py") for p in bundle.files(f"*.{kind}")]):
         text = bundle.read(path)
         try:
@@ -96,14 +96,14 @@ def documents(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def shell(bundle: BundleFolder, work: Path) -> Complaints:
-    """Each script is one that its shell can read."""
+    """Each script can be parsed by its shell."""
     program = found("bash")
     for path in some([*scripts(bundle), *logins(bundle)]):
         yield from said(path, run(program, "-n", path, cwd=bundle.path))
 
 
 def shellcheck(bundle: BundleFolder, work: Path) -> Complaints:
-    """Shellcheck at its strictest; nodes have scripts in common, each is looked at once."""
+    """Shellcheck at its strictest; scripts that nodes have in common are checked once."""
     program = found("shellcheck")
     paths = some([*scripts(bundle), *logins(bundle)])
     once = {bundle.read(path): path for path in reversed(paths)}.values()
@@ -114,7 +114,7 @@ def shellcheck(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def netplan(bundle: BundleFolder, work: Path) -> Complaints:
-    """Netplan makes files for systemd-networkd of it, as it does at boot."""
+    """Netplan generates systemd-networkd's files from it, as it does at boot."""
     nodes = some([node for node in bundle.nodes if bundle.files(f"{node}/etc/netplan/*.yaml")])
     program = found("netplan")
     for node in nodes:
@@ -123,7 +123,7 @@ def netplan(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def units(bundle: BundleFolder, work: Path) -> Complaints:
-    """Systemd knows every setting, and finds every program that a unit starts."""
+    """Systemd accepts every setting, and finds every program that a unit starts."""
     nodes = some([node for node in bundle.nodes if bundle.files(f"{node}/{_UNITS}/*")])
     program = found("systemd-analyze")
     for node in nodes:
@@ -157,7 +157,7 @@ def unit_files(tree: Path) -> list[Path]:
 
 
 def unstartable(unit: Path, tree: Path) -> Complaints:
-    """Programs that are not there: systemd-analyze looks for the first of each kind only."""
+    """Missing programs: systemd-analyze looks only for the first of each kind."""
     for path in _EXEC.findall(unit.read_text()):
         file = tree / path
         if not file.is_file() or not file.stat().st_mode & 0o111:
@@ -165,7 +165,7 @@ def unstartable(unit: Path, tree: Path) -> Complaints:
 
 
 def containers(bundle: BundleFolder, work: Path) -> Complaints:
-    """Compose understands each file; secrets, which are on the nodes alone, are left empty."""
+    """Compose accepts each file; secrets, which are only on the nodes, are left empty."""
     paths = some(
         [
             path
@@ -183,7 +183,7 @@ def containers(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def at_its_place(file: Path, tree: Path) -> None:
-    """Make a Compose file find environment files in the tree, where this machine has none."""
+    """Make a Compose file use environment files in the tree, since this machine has none."""
     text = file.read_text()
     for name in re.findall(r"^ +- (/etc/sparkgen/\S+\.env)$", text, re.MULTILINE):
         (tree / name[1:]).touch()
@@ -192,7 +192,7 @@ def at_its_place(file: Path, tree: Path) -> None:
 
 
 def hostfiles(bundle: BundleFolder, work: Path) -> Complaints:
-    """Open MPI maps a rank onto each node of the hostfile, and starts nothing."""
+    """Open MPI maps a rank to each node of the hostfile, and starts nothing."""
     paths = some(
         [
             path
@@ -203,20 +203,20 @@ def hostfiles(bundle: BundleFolder, work: Path) -> Complaints:
     )
     program = found("mpirun")
     for path in paths:
-        # Without this it refuses root, as which a container of a CI runs.
+        # Without this it refuses to run as root, as a CI container does.
         root = "--allow-run-as-root"
         ranks = sum(b"rank" in line for line in bundle.read(path).splitlines()[1:])
         job = ("--np", str(ranks), "--map-by", "ppr:1:node", "--bind-to", "none", "true")
         options = (root, "--do-not-launch", "--display-map", "--hostfile", bundle.path / path)
         done = run(program, *options, *job)
-        # A map that was drawn is all that is asked for; that nothing is launched it calls an error.
+        # Only the map is needed; that nothing is launched counts as an error.
         if done.stdout.count("Data for node:") != ranks:
             yield f"{path}: not every node has a rank"
             yield from said(path, done)
 
 
 def sshd(bundle: BundleFolder, work: Path) -> Complaints:
-    """The SSH server understands what is to be dropped into its configuration."""
+    """The SSH server accepts the drop-in for its configuration."""
     paths = some(bundle.files("*/etc/ssh/sshd_config.d/*.conf"))
     program, keygen = found("sshd"), found("ssh-keygen")
     if not _PRIVILEGE_SEPARATION.is_dir():
@@ -228,7 +228,7 @@ def sshd(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def ssh(bundle: BundleFolder, work: Path) -> Complaints:
-    """The SSH client understands the operator's configuration, for every node."""
+    """The SSH client accepts the operator's configuration, for every node."""
     paths = some(bundle.files("operator/ssh_config"))
     program = found("ssh")
     for path in paths:
@@ -237,7 +237,7 @@ def ssh(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def gateway(bundle: BundleFolder, work: Path) -> Complaints:
-    """Keys that LiteLLM does not read; its own check takes any."""
+    """Report keys that LiteLLM does not read; its own check accepts any."""
     from generator.verify.litellm import complaints
 
     for path in some(bundle.files("*/opt/sparkgen/litellm.yaml")):
@@ -246,7 +246,7 @@ def gateway(bundle: BundleFolder, work: Path) -> Complaints:
 
 
 def prometheus(bundle: BundleFolder, work: Path) -> Complaints:
-    """Prometheus understands its configuration."""
+    """Prometheus accepts its configuration."""
     paths = some(bundle.files("*prometheus.yml"))
     program = found("promtool")
     for path in paths:
@@ -273,7 +273,7 @@ CHECKS: Sequence[Check] = (
 
 
 def scripts(bundle: BundleFolder) -> list[str]:
-    """Files that are run."""
+    """Executable files."""
     paths = (path for path in bundle.files("*") if bundle.read(path).startswith(b"#!"))
     return [path for path in paths if b"sh" in bundle.read(path).split(b"\n", 1)[0]]
 
@@ -293,7 +293,7 @@ def some(items: Sequence[str]) -> list[str]:
 def said(
     subject: str, done: CompletedProcess[str], root: str = "", quiet: bool = False
 ) -> Complaints:
-    """What a program that should be silent says; one that is `quiet` only when it fails."""
+    """What a program that should be silent prints; a `quiet` one counts only if it fails."""
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     if done.returncode or (lines and not quiet):
         prefix = f"{subject}: " if subject else ""

@@ -1,4 +1,4 @@
-"""Checks that LiteLLM reads every key of its configuration; it ignores those it does not know."""
+"""Checks that LiteLLM reads every key of its configuration, since it ignores unknown ones."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -12,7 +12,7 @@ _MODELS = "model_list"
 
 
 def complaints(text: str) -> Iterator[str]:
-    """What is wrong with the keys of a configuration, a line each."""
+    """What is wrong with the keys of a configuration, one line each."""
     import yaml
 
     data = yaml.safe_load(text)

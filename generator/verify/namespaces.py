@@ -33,11 +33,10 @@ _READY_TIMEOUT = 10.0
 
 _serial = itertools.count()
 
-# A new namespace starts with the net.ipv4.conf of the host: a CI runner that forwards for its
-# containers would carry a ping around a wrong cable. These are the values of Ubuntu.
-#
-# The group of root may open ping sockets: without them ping takes a raw one, which the answers to
-# all other pings of the node fill up too.
+# A new namespace starts with the host's net.ipv4.conf: a CI runner that forwards for its containers
+# would carry a ping around a wrong cable. These are Ubuntu's values. The group of root may open
+# ping sockets: otherwise ping uses a raw one, which the answers to all other pings of the node also
+# fill.
 _BASELINE = ["net.ipv4.ip_forward = 0", "net.ipv4.ping_group_range = 0 0"] + [
     f"net.{key} = {value}"
     for scope in ("all", "default")
@@ -52,7 +51,7 @@ _BASELINE = ["net.ipv4.ip_forward = 0", "net.ipv4.ping_group_range = 0 0"] + [
 
 # All namespaces share one socket per CPU for their ICMP replies. A reply to a node that a wrong
 # cable does not reach counts against its buffer until ARP gives up, by default after three seconds:
-# eight full frames, and no node of any namespace answers (ipv4_icmp_sk in net/ipv4/icmp.c).
+# with eight full frames, no node of any namespace answers (ipv4_icmp_sk in net/ipv4/icmp.c).
 _NEIGHBOURS = "retrans 100"
 
 _WITHOUT_EFFECT = {
@@ -76,7 +75,7 @@ Way = tuple[str, str]
 
 
 class Interface(NamedTuple):
-    """What networkd would give an interface; of each route the destination and the gateway."""
+    """What networkd would configure on an interface; the destination and gateway of each route."""
 
     addresses: tuple[IPv4Interface, ...]
     mtu: int
@@ -111,7 +110,7 @@ def networkd(folder: Path) -> dict[str, Interface]:
         mtus[name] |= mtu
         if file.suffix == ".network":
             networks[name] = addresses, ways
-    # The renderer NetworkManager leaves .link files, and nothing that would give an address.
+    # With NetworkManager as renderer there are .link files, but nothing that sets an address.
     if unaddressed := mtus.keys() - networks.keys():
         raise ValueError(f"no .network file for {', '.join(sorted(unaddressed))}")
     read = {}
@@ -146,7 +145,7 @@ def _read(file: Path) -> tuple[str, list[IPv4Interface], list[Way], set[int]]:
 
 
 def _settings(file: Path) -> Iterator[tuple[str, str, str]]:
-    # Not configparser: it refuses a second Address=, which is how networkd writes a list.
+    # Not configparser: it rejects a second Address=, which is how networkd writes a list.
     section = ""
     for line in filter(None, file.read_text().splitlines()):
         key, equals, value = line.partition("=")
@@ -162,8 +161,9 @@ def _settings(file: Path) -> Iterator[tuple[str, str, str]]:
 class Fabric:
     """Running nodes. Each of their interfaces is a veth whose far end is its plug.
 
-    The plugs are in one more namespace, where a bridge stands for a half of a cable or for the
-    switch. Only so can an interface lose its carrier and still be up, as when a cable is pulled.
+    The plugs are in a separate namespace, where a bridge stands for a half of a cable or for the
+    switch. Only this way can an interface lose its carrier but remain up, as when a cable is
+    pulled.
     """
 
     trees: Mapping[str, Path]
@@ -179,7 +179,7 @@ class Fabric:
 
     def command(self, node: str, *argv: str) -> list[str]:
         """Prefix a program so that it runs in the network, and under the host name, of a node."""
-        # Under one host name MPI takes the nodes for one machine and keeps off the network.
+        # With a common host name MPI takes the nodes for one machine and doesn't use the network.
         rename = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node)
         return ["ip", "netns", "exec", self.namespace(node), *rename, *argv]
 
@@ -193,11 +193,11 @@ class Fabric:
     def unplug(self, node: str, interface: str) -> None:
         """Take the carrier from an interface, and from the one at the other end of its cable."""
         for plug in self.pull(node, interface):
-            # networkd takes its addresses back with the carrier.
+            # networkd removes its addresses when the carrier is lost.
             _ip(self.namespace(plug[0]), f"address flush dev {plug[1]}")
 
     def pull(self, node: str, *interfaces: str) -> list[Plug]:
-        """Take the carrier alone, where networkd itself runs; from which interfaces."""
+        """Take the carrier only, for when networkd itself runs; return the affected interfaces."""
         return self._switch("down", node, interfaces)
 
     def plug_in(self, node: str, *interfaces: str) -> list[Plug]:
@@ -205,7 +205,7 @@ class Fabric:
         return self._switch("up", node, interfaces)
 
     def ends(self, node: str, interface: str) -> list[Plug]:
-        """Both ends of the half of a cable that an interface has, or its own end in the switch."""
+        """Both ends of the half of a cable on an interface, or its own end in the switch."""
         bridge = self._bridges.get((node, interface))
         return [
             plug
@@ -215,7 +215,7 @@ class Fabric:
 
     @contextmanager
     def opened(self, node: str, interface: str) -> Iterator[tuple[str, list[str]]]:
-        """Part a half of a cable: its two ends, and the namespace where a program may join them."""
+        """Split a half of a cable: its two ends, and a namespace where a program may join them."""
         half = self._bridges[node, interface]
         plugs = [f"plug{self._numbers[end]}" for end in self.ends(node, interface)]
         _ip(self._name, *(f"link set {plug} nomaster" for plug in plugs))
@@ -226,7 +226,7 @@ class Fabric:
 
     @contextmanager
     def replugged(self, node: str, interface: str, into: str) -> Iterator[None]:
-        """Have the end of a half in another interface of its node, which has no cable."""
+        """Plug the end of a half into another interface of its node, which has no cable."""
         half = self._bridges[node, interface]
         right, wrong = (self._numbers[node, name] for name in (interface, into))
         _ip(self._name, f"link set plug{right} nomaster down")
@@ -243,7 +243,7 @@ class Fabric:
         return plugs
 
     def set_mtu(self, node: str, interface: str, mtu: int) -> None:
-        """Change the MTU of an interface, though not the size of the pings it is to carry."""
+        """Change the MTU of an interface, but not the size of the pings that it is to carry."""
         _ip(self.namespace(node), f"link set {interface} mtu {mtu}")
 
     def ping_all(self) -> list[str]:
@@ -259,8 +259,8 @@ class Fabric:
     def arp_flux(self) -> list[str]:
         """Return where a node, after the pings, sends frames for an address of another interface.
 
-        A ping may get through all the same: Linux takes a packet for any of its addresses on any
-        interface. RDMA does not.
+        A ping may succeed anyway: Linux accepts a packet for any of its addresses on any interface.
+        RDMA does not.
         """
         homes = {str(address.ip): plug for plug, address in self._addresses()}
         owners = {_mac(number): plug for plug, number in self._numbers.items()}
@@ -278,7 +278,7 @@ class Fabric:
                 yield (node, interface), address
 
     def _doubled(self) -> Iterator[str]:
-        # A ping cannot tell: two interfaces with one address answer, if need be to themselves.
+        # A ping cannot tell: two interfaces with the same address answer, if need be to themselves.
         holders: dict[IPv4Address, list[Plug]] = defaultdict(list)
         for plug, address in self._addresses():
             holders[address.ip].append(plug)
@@ -306,7 +306,7 @@ class Fabric:
 
     def _ping(self, source: Plug, target: Plug) -> list[str]:
         node, interface = source
-        # Without the headers of IPv4 and ICMP.
+        # Less the IPv4 and ICMP headers.
         size = self.interfaces[node][interface].mtu - 28
         lost = []
         for address in self.interfaces[target[0]][target[1]].addresses:
@@ -318,7 +318,7 @@ class Fabric:
         """Return why no ping of two seconds from an interface was answered; nothing if one was."""
         node, interface = source
         options = f"-n -c 1 -i 0.5 -w 2 -M do -s {size} -I {interface} {address}".split()
-        # Without the host name of the node, which costs more programs than the ping.
+        # Without the node's host name, which would cost more processes than the ping.
         command = ["ip", "netns", "exec", self.namespace(node), "ping", *options]
         ping = subprocess.run(command, timeout=60, capture_output=True, text=True)
         errors = [line for line in ping.stderr.splitlines() if "Warning" not in line]
@@ -339,7 +339,7 @@ class Fabric:
             yield f"link add {bridge} type bridge mcast_snooping 0"
             yield f"link set {bridge} up"
         for (node, interface), number in self._numbers.items():
-            # The cable itself takes any frame, the MTU of the two interfaces is what counts.
+            # The cable itself carries any frame; what counts is the MTU of the two interfaces.
             peer = f"{interface} address {_mac(number)} netns {self.namespace(node)}"
             yield f"link add plug{number} mtu 65535 type veth peer name {peer}"
             if (node, interface) in self._bridges:
@@ -351,7 +351,7 @@ class Fabric:
         for interface, (addresses, mtu, routes) in self.interfaces[node].items():
             commands.append(f"link set {interface} mtu {mtu} up")
             commands.append(f"ntable change name arp_cache dev {interface} {_NEIGHBOURS}")
-            # networkd gives no address to an interface without a carrier.
+            # networkd configures no address on an interface without a carrier.
             if (node, interface) in self._bridges:
                 commands += [f"address add {address} dev {interface}" for address in addresses]
                 ways += [f"route add {to} via {via} dev {interface}" for to, via in routes]
@@ -362,7 +362,7 @@ class Fabric:
             _sysctl(self.namespace(node), [line for line in lines if "net.ipv4.conf." in line])
 
     def _await_bridges(self) -> None:
-        # The kernel notices a carrier in its own time, and until then the bridge drops frames.
+        # The kernel notices a carrier with some delay, and until then the bridge drops frames.
         deadline = time.monotonic() + _READY_TIMEOUT
         while True:
             links = json.loads(_check("ip", "-n", self._name, "-d", "-j", "link"))
@@ -376,7 +376,7 @@ class Fabric:
 
 @contextmanager
 def networks(names: Sequence[str]) -> Iterator[None]:
-    """Make namespaces of networks; what runs in them at the end ends with them."""
+    """Create network namespaces; whatever still runs in them at the end is killed."""
     try:
         _check("ip", "-batch", "-", stdin="\n".join(f"netns add {name}" for name in names))
         yield
@@ -396,7 +396,7 @@ def fabric(
     work: Path,
     management: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Fabric]:
-    """Run nodes (name to root tree) joined by `links`; `management` gives addresses on enP7s7."""
+    """Run nodes (name to root tree) joined by `links`; `management` sets addresses on enP7s7."""
     with ThreadPoolExecutor(_PARALLEL) as pool:
         read = pool.map(lambda tree: netplan(tree, work), nodes.values())
         interfaces = dict(zip(nodes, read, strict=True))

@@ -1,4 +1,4 @@
-"""Tests the fabric of a bundle in namespaces of this machine, before any cable is plugged."""
+"""Tests the fabric of a bundle in namespaces on this machine, before any cable is plugged in."""
 
 import os
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ _SCRIPT = "opt/sparkgen/wait-fabric.sh"
 
 
 class Forbidden(Exception):  # noqa: N818 (not an error: who runs it may not)
-    """Namespaces can't be made here; says why."""
+    """Namespaces can't be created here; the message says why."""
 
 
 def network(bundle: BundleFolder, work: Path) -> Complaints:
-    """Each cabled node in a namespace of its own, as in the manifest, tested by its own script."""
+    """Run each cabled node in its own namespace, as in the manifest, tested by its own script."""
     if not bundle.cables:
         raise Nothing
     for name in PROGRAMS:
@@ -36,7 +36,7 @@ NETWORK = Check("network", "every cable of the fabric, in namespaces", network)
 
 
 def complaints(nodes: Fabric) -> Iterator[str]:
-    """What wait-fabric.sh says on each node, cable by cable; then what only an observer sees."""
+    """What wait-fabric.sh reports on each node, cable by cable; then what only an observer sees."""
     with ThreadPoolExecutor() as pool:
         told = list(pool.map(lambda node: list(_asked(nodes, node)), nodes.trees))
     said = [line for lines in told for line in lines]
@@ -54,12 +54,12 @@ def _asked(nodes: Fabric, node: str) -> Iterator[str]:
 
 
 def links(bundle: BundleFolder) -> list[Link]:
-    """The cables; the other end of one to a switch is no node."""
+    """The cables; the far end of one to a switch is not a node."""
     return [Link(_port(a), _port(b) if _is_node(bundle, b) else None) for a, b in bundle.cables]
 
 
 def allow() -> None:
-    """Go on only as a root that may make namespaces, which a container's root may not."""
+    """Continue only as a root that may create namespaces, which a container's root may not."""
     if os.geteuid() != 0:
         raise Forbidden("the network is tried by root alone")
     if run(found("unshare"), "--mount", "--net", "true").returncode:
@@ -67,7 +67,7 @@ def allow() -> None:
 
 
 def _cabled(bundle: BundleFolder) -> Iterator[str]:
-    """A node that no cable reaches has nothing of the fabric."""
+    """The nodes with a cable, since others have nothing of the fabric."""
     ends = {end.partition(":")[0] for cable in bundle.cables for end in cable}
     yield from (node for node in bundle.nodes if node in ends)
 

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# By the name of the program: what `apt-get install` is given.
+# The argument of `apt-get install`, by program name.
 PACKAGES: Mapping[str, str] = {
     "bash": "bash",
     "compose": "docker-compose-v2 (Ubuntu) or docker-compose (Debian 13)",
@@ -27,7 +27,7 @@ PACKAGES: Mapping[str, str] = {
     "unshare": "util-linux",
 }
 
-# Where daemons are, which the search path of a user leaves out.
+# The folders of daemons, which a user's search path leaves out.
 _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"
 _TIMEOUT = 60
 
@@ -45,7 +45,7 @@ def found(name: str) -> str:
 
 
 def compose() -> tuple[str, ...]:
-    """Docker's Compose 2, as a plugin or by itself; version 1 reads other files."""
+    """Docker's Compose 2, as a plugin or standalone; version 1 reads other files."""
     for words in (("docker-compose",), ("docker", "compose")):
         if shutil.which(words[0]):
             done = run(*words, "version", "--short")
@@ -57,7 +57,7 @@ def compose() -> tuple[str, ...]:
 def run(
     *argv: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end; one that takes longer than a minute has failed."""
+    """Run a program to its end; taking longer than a minute counts as failure."""
     try:
         return subprocess.run(
             argv, cwd=cwd, env=env, capture_output=True, text=True, errors="replace",

@@ -28,9 +28,9 @@ TEMPLATES = "templates"
 
 @record
 class Source:
-    """A key of the site file, and its line from one; None where it is not written.
+    """A key of the site file and its line, counted from one; None if the key is not written.
 
-    `file` names the base where the key stands there.
+    `file` names the base if the key is written there.
     """
 
     path: KeyPath
@@ -40,7 +40,7 @@ class Source:
 
 @record
 class Value:
-    """Something derived that stands in a line, how it follows, and from what."""
+    """A derived value in a line, how it follows, and from what."""
 
     name: str
     how: str
@@ -58,7 +58,7 @@ class Because:
 
 
 def why(site: Site, document: Document, bundle: Tree, path: str) -> list[Because]:
-    """Each line of a file of the bundle with where it comes from."""
+    """Each line of a file in the bundle, with its origin."""
     lines = bundle[path].text.removesuffix("\n").split("\n")
     if original(path) in payload():
         place = f"{TEMPLATES}/{PAYLOAD}/{original(path)}"
@@ -92,7 +92,7 @@ def _sources(
 
 
 def _made_by_code(site: Site, path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
-    """What writes the files that no template prints."""
+    """The origin of files that no template renders."""
     name = PurePosixPath(path).name
     if CARRIED in path or is_context(path):
         how = "carried byte by byte from beside the site file"

@@ -1,4 +1,4 @@
-"""A site file as the origins of a group's files are looked up in, and where its keys stand."""
+"""A site file as one group sees it, to look up origins, and where its keys are."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +11,10 @@ from generator.sitefile.source import value_at
 
 @record
 class View:
-    """What a site file holds for one engine.
+    """The part of a site file that concerns one engine.
 
-    `written` is where the model and the engine stand, at the top where there are no groups; `nodes`
-    are indices in the file.
+    `written` is the place of the model and the engine, which is the top if there are no groups;
+    `nodes` are indices in the file.
     """
 
     data: Mapping[str, Any]
@@ -22,7 +22,7 @@ class View:
     nodes: tuple[int, ...]
 
     def place(self, path: KeyPath) -> KeyPath:
-        """Where a key stands in the site file."""
+        """The place of a key in the site file."""
         if not self.written or not path:
             return path
         if path[0] in ("model", "engine"):

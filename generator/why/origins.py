@@ -1,6 +1,6 @@
 """Which keys of a site file a derived value comes from, as far as they are written.
 
-By which rule it follows stands beside the value's field, or beside what derives the variable.
+How it follows is declared beside the value's field, or beside the code that derives the variable.
 """
 
 import re
@@ -23,9 +23,9 @@ _OWN_VARIABLE = "written in the site file, and so is its name"
 _OWN_FLAG = "written in the site file, spelled as the engine's parser takes it"
 
 _ENGINE = Origin("engine.name engine.launcher", "what the engine needs on this machine")
-# Of a class that declares nothing: that this is said of no bundle is a test's business.
+# For classes that declare nothing; a test ensures that no bundle shows this.
 UNKNOWN = Origin("", "derived from the site file")
-# Where the default of a key follows from others.
+# Keys whose default follows from others.
 _DEFAULTED = {
     "engine.bind": "engine.bind|nodes[0].management",
     "engine.launcher": "engine.launcher|engine.name",
@@ -37,7 +37,7 @@ _PLACE = Origin("nodes", "the rank's own place in the group")
 
 
 def variable_origins(site: Site) -> dict[str, Origin]:
-    """Of the site's environment, by name: what its topology, services and all sites say of it."""
+    """The origins of the site's variables by name, from its topology, services and all sites."""
     services = (service.NCCL_ORIGINS for service in site.services.values())
     engine = ENGINES[site.engine.name].VARIABLE_ORIGINS
     kept = environment.engine_origins(site.engine.name)
@@ -46,7 +46,7 @@ def variable_origins(site: Site) -> dict[str, Origin]:
 
 
 class Origins:
-    """Finds the origins of what was printed for one site; `data` is what its file holds."""
+    """Finds the origins of what was rendered for one site; `data` is the content of its file."""
 
     def __init__(self, site: Site, data: Mapping[str, Any]) -> None:
         self._data = data
@@ -86,7 +86,7 @@ class Origins:
         return True
 
     def _origin(self, field: Field, line: str) -> tuple[str, Origin]:
-        """A variable or flag has an origin of its own; it is known by its name."""
+        """A variable or flag has an origin of its own, found by its name."""
         if field.key in _VARIABLES and (variable := _VARIABLE.match(line)):
             return variable[1], self._variable(variable[1], self._nodes.get(id(field.owner)))
         if field.key == "Container.command" and (flag := _FLAG.search(line)):
@@ -111,7 +111,7 @@ class Origins:
         return Origin(_DEFAULTED.get(key, key), "the engine's flag for it") if key else _PLACE
 
     def _keys(self, pattern: str, owner: object) -> Iterator[KeyPath]:
-        """The first written of the alternatives, or the last; for each cable where many count."""
+        """The first alternative that is written, or the last; one path per cable if many count."""
         *_, last = alternatives = [list(self._paths(each, owner)) for each in pattern.split("|")]
         written = (paths for paths in alternatives if any(self.is_written(path) for path in paths))
         yield from next(written, last)
@@ -132,7 +132,7 @@ class Origins:
             yield (head, *tail)
 
     def _cables_of(self, owner: object) -> list[KeyPath]:
-        """The cable of a thing, or all of its node; all there are of what has neither."""
+        """The cables of an object, or else of its node; all cables if it has neither."""
         if isinstance(owner, Cable):
             return [(owner.number - 1,)]
         if isinstance(owner, FabricInterface | Peer):

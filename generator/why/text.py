@@ -1,4 +1,4 @@
-"""The origins of lines as text: one line in full, or a whole file in short."""
+"""The origins of lines as text: one line in detail, or a whole file in brief."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,7 @@
 """Renders a template as `render` does, and records where each line comes from.
 
-Nothing is guessed: the templates are the real ones, with a mark before every piece that they
-print. Between two marks, every field of the site that is read is recorded.
+Nothing is guessed: the templates are the real ones, with a mark before every piece that they print.
+Every field of the site that is read between two marks is recorded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,9 +34,9 @@ class Field:
 
 @dataclass(eq=False)
 class Piece:
-    """A stretch of printed text, or a statement around some; `names` are those that it gives.
+    """A piece of rendered text, or a statement around such pieces; `names` are those it defines.
 
-    `around` holds the loops and conditions that it stands in, the innermost last.
+    `around` has the loops and conditions that it is nested in, the innermost last.
     """
 
     template: str
@@ -48,32 +48,32 @@ class Piece:
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """What it prints or asks for, by itself or through the names in it."""
+        """The fields that it reads, directly or through the names in it."""
         return (*self.own, *(each for piece in self.uses for each in piece.own))
 
     @cached_property
     def condition(self) -> tuple[Field, ...]:
-        """What decides that it is there: the innermost loop or condition that asks for anything."""
+        """The fields that it depends on: those of the innermost loop or condition with any."""
         return next((piece.fields for piece in reversed(self.around) if piece.fields), ())
 
 
 @record
 class Line:
-    """A printed line, and the pieces that it is made of."""
+    """A rendered line, and the pieces that it consists of."""
 
     text: str
     pieces: tuple[Piece, ...]
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The values in it; where there are none, those that decide that it is there."""
+        """The fields in it; if there are none, those that it depends on."""
         found = [each for piece in self.pieces for each in piece.fields]
         found = found or [each for piece in self.pieces for each in piece.condition]
         return tuple({(id(each.owner), each.name): each for each in found}.values())
 
 
 def traced(template: str, values: Mapping[str, Any]) -> list[Line]:
-    """The lines that a template prints."""
+    """The lines that a template renders."""
     engine = _engine()
     engine.tracer = _Tracer()
     engine.globals["__tracer__"] = engine.tracer
@@ -88,7 +88,7 @@ def _engine() -> "_Tracing":
 
 
 def _lines(printed: str, pieces: Sequence[Piece]) -> Iterator[Line]:
-    """Lines without their marks. A piece may end a line and go on in the next one."""
+    """Lines without their marks. A piece may end a line and continue in the next one."""
     last: Piece | None = None
     for marked in printed.removesuffix("\n").split("\n"):
         first, *rest = _MARK.split(marked)
@@ -102,7 +102,7 @@ def _lines(printed: str, pieces: Sequence[Piece]) -> Iterator[Line]:
 
 
 class _Tracer:
-    """Told by the templates what they do, in the order that they do it."""
+    """Records what the templates do, in the order in which they do it."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -111,31 +111,31 @@ class _Tracer:
         self.current: Piece | None = None
 
     def piece(self, template: str, line: int, names: Sequence[str]) -> str:
-        """A piece is printed next, in which these names are used."""
+        """Record that a piece is rendered next, which uses these names."""
         self.current = Piece(template, line, tuple(self.stack), (), tuple(self._uses(names)))
         self.pieces.append(self.current)
         return f"\ue000{len(self.pieces) - 1}\ue001"
 
     def begin(self, template: str, line: int, names: Sequence[str], used: Sequence[str]) -> str:
-        """A loop or condition begins, which gives these names."""
+        """Record that a loop or condition begins, which defines these names."""
         uses = tuple(self._uses(used))
         self.current = Piece(template, line, tuple(self.stack), tuple(names), uses)
         self.stack.append(self.current)
         return ""
 
     def end(self) -> str:
-        """The innermost loop or condition ends."""
+        """Record that the innermost loop or condition ends."""
         self.stack.pop()
         return ""
 
     def give(self, template: str, line: int, name: str, used: Sequence[str]) -> str:
-        """A name is given a value next."""
+        """Record that a name is assigned next."""
         uses = tuple(self._uses(used))
         self.current = self.given[name] = Piece(template, line, tuple(self.stack), (name,), uses)
         return ""
 
     def note(self, owner: object, name: str, value: object) -> None:
-        """Note a field that is read; one that only leads to others says nothing itself."""
+        """Record a field that is read, unless it only leads to others."""
         if self.current and isinstance(owner, Record) and not isinstance(value, Record):
             self.current.own.append(Field(owner, name))
 
@@ -147,7 +147,7 @@ class _Tracer:
 
 
 class _Tracing(Environment):
-    """Templates with marks, and an eye on every field that they ask for."""
+    """Adds marks to templates, and records every field that they read."""
 
     tracer: _Tracer
 
@@ -169,7 +169,7 @@ class _Tracing(Environment):
 
 
 def _marked(body: Sequence[nodes.Node], template: str) -> Iterator[nodes.Node]:
-    """Statements with marks before each of them and before all that is printed."""
+    """Statements with marks before each of them, and before everything that is printed."""
     for statement in body:
         line = statement.lineno
         match statement:
@@ -199,7 +199,7 @@ def _inside(statement: nodes.For | nodes.If | nodes.With, template: str) -> None
 
 
 def _names(statement: nodes.For | nodes.If | nodes.With) -> tuple[list[str], list[str]]:
-    """The names that a statement gives, and those that it uses for it."""
+    """The names that a statement defines, and those that it uses for that."""
     if isinstance(statement, nodes.For):
         return _found([statement.target]), _found([statement.iter])
     if isinstance(statement, nodes.With):
@@ -208,7 +208,7 @@ def _names(statement: nodes.For | nodes.If | nodes.With) -> tuple[list[str], lis
 
 
 def _found(expressions: Iterable[nodes.Node]) -> list[str]:
-    """The names that stand for themselves: of `node.rank` the field says all, of `node` nothing."""
+    """The names used on their own: in `node.rank` the field says everything, and `node` nothing."""
     names: list[str] = []
     for node in expressions:
         if isinstance(node, nodes.Name):
