@@ -178,7 +178,7 @@ def test_an_image_that_the_site_builds_is_locked_by_its_inputs(
     assert "SG851" not in sparkgen("validate", "lab.yaml", cwd=lab).err
     (lab / "lab.yaml").write_text(text.replace("echo 1", "echo 2"))
     said = sparkgen("validate", "lab.yaml", cwd=lab).err
-    assert "warning[SG851]: the lock does not know the image own:1 as it is built now\n" in said
+    assert "warning[SG851]: the lock does not cover the image own:1 as it is built now\n" in said
     archives = ["spark1.tar.gz", "spark2.tar.gz"]
     assert sparkgen("lock", "lab.yaml", *archives, cwd=lab).err == (
         "not locked: own:1 on spark1, spark2 is not built of what the site says: run build.sh\n"
@@ -201,7 +201,7 @@ def test_a_lock_that_is_older(old: str, new: str, said: str, lab: Path, sparkgen
     (lab / "lab.lock.yaml").write_text(LOCK)
     outcome = sparkgen("validate", "lab.yaml", cwd=lab)
     assert outcome.code == 0
-    assert f"warning[SG851]: the lock does not know {said}\n" in outcome.err
+    assert f"warning[SG851]: the lock does not cover {said}\n" in outcome.err
     assert outcome.err.count("warning[") == 1
 
 

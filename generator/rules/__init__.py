@@ -272,8 +272,12 @@ class _Facts:
             return
         self.checked.add(rule.id)
         if faults:
-            said = {finding.path for finding in self.findings if finding.rule in rule.suppressed_by}
-            self.findings += [rule.finding(fault) for fault in faults if fault.path not in said]
+            suppressed = {
+                finding.path for finding in self.findings if finding.rule in rule.suppressed_by
+            }
+            self.findings += [
+                rule.finding(fault) for fault in faults if fault.path not in suppressed
+            ]
 
     def _faults(self, rule: Rule) -> Sequence[Fault] | None:
         """The faults of a rule, or None if a section that it needs is not available."""

@@ -33,7 +33,7 @@ def two_owners() -> None:
 
 
 @documented("SG845")
-def key_in_the_open() -> None:
+def exposed_key() -> None:
     """No key is written in a command or in a shared file.
 
     Anyone who can list processes or query Docker can read the former; anyone with access to the
@@ -51,7 +51,7 @@ def bonded_halves() -> None:
 
 
 @documented("SG847", Severity.WARNING)
-def set_up_twice() -> None:
+def interface_configured_twice() -> None:
     """Only one netplan file sets up an interface.
 
     netplan reads all of its files in order of their names: lists, such as addresses, are merged,

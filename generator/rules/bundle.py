@@ -60,7 +60,7 @@ def name_of_two_sites() -> None:
 
 
 @documented("SG807")
-def half_written() -> None:
+def incomplete_bundle() -> None:
     """A bundle is complete.
 
     A `sparkgen build` was interrupted: some files are from the previous bundle and some from the
@@ -116,7 +116,7 @@ def requirement_of_the_policy() -> None:
 
 
 @documented("SG830")
-def no_capture() -> None:
+def invalid_capture() -> None:
     """A capture was written by capture.sh, and any other file is of a type that sparkgen reads.
 
     Archives are read in memory, within limits. An archive with a link, a device, a path that leads
@@ -126,7 +126,7 @@ def no_capture() -> None:
 
 
 @documented("SG901")
-def own_fault() -> None:
+def internal_error() -> None:
     """A fault in sparkgen itself.
 
     No site file should be able to trigger this. Nothing was written. Please report it with the line

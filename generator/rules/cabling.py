@@ -28,7 +28,7 @@ from generator.sitefile.source import Document
 
 Cabling = Sequence[DeclaredCable]
 
-_UNSOUND = "SG201 SG203 SG204 SG205 SG213 SG218"
+_INVALID_CABLING = "SG201 SG203 SG204 SG205 SG213 SG218"
 
 
 def _names(nodes: Nodes) -> set[str]:
@@ -427,7 +427,7 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
         )
 
 
-@shape_rule("SG207", unless=_UNSOUND + " SG208")
+@shape_rule("SG207", unless=_INVALID_CABLING + " SG208")
 def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Every node on a switch has a cable to it.
 
@@ -478,7 +478,7 @@ def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
             )
 
 
-@shape_rule("SG217", unless=_UNSOUND + " SG207 SG208")
+@shape_rule("SG217", unless=_INVALID_CABLING + " SG207 SG208")
 def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All nodes on a switch use the same ports.
 
@@ -531,7 +531,7 @@ def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> 
             )
 
 
-@shape_rule("SG209", unless=_UNSOUND + " SG208")
+@shape_rule("SG209", unless=_INVALID_CABLING + " SG208")
 def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """The cables form the topology.
 
@@ -634,7 +634,7 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
         used |= {first, second}
 
 
-@shape_rule("SG210", unless=_UNSOUND + " SG208 SG209")
+@shape_rule("SG210", unless=_INVALID_CABLING + " SG208 SG209")
 def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """Each cable of a ring goes from p0 of one node to p1 of the next.
 
@@ -683,7 +683,7 @@ def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
     )
 
 
-@shape_rule("SG211", Severity.WARNING, unless=_UNSOUND + " SG208 SG209")
+@shape_rule("SG211", Severity.WARNING, unless=_INVALID_CABLING + " SG208 SG209")
 def different_ports(
     cabling: Cabling, topology: Topology, engine: DeclaredEngine
 ) -> Iterator[Fault]:
@@ -716,8 +716,8 @@ def different_ports(
             return
 
 
-@shape_rule("SG212", Severity.WARNING, unless=_UNSOUND + " SG208 SG209")
-def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+@shape_rule("SG212", Severity.WARNING, unless=_INVALID_CABLING + " SG208 SG209")
+def redundant_second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """A second cable between two nodes adds no speed.
 
     One cable carries all that a node's PCIe links do.
@@ -749,7 +749,7 @@ def second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 
 
 @rule("SG221")
-def long_copper(cabling: Cabling) -> Iterator[Fault]:
+def copper_too_long(cabling: Cabling) -> Iterator[Fault]:
     """A direct-attach copper cable of 200 Gb/s is at most five meters long.
 
     A longer cable is either optical or does not come up.
@@ -771,7 +771,7 @@ def long_copper(cabling: Cabling) -> Iterator[Fault]:
             )
 
 
-@shape_rule("SG214", Severity.WARNING, unless=_UNSOUND + " SG207 SG208")
+@shape_rule("SG214", Severity.WARNING, unless=_INVALID_CABLING + " SG207 SG208")
 def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
     """All cables of a port number end at the same switch.
 

@@ -29,7 +29,7 @@ _LENGTH = re.compile(
 
 
 @rule("SG526", Severity.WARNING, unless="SG501 SG503")
-def context_made_longer(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A context is longer than the model supports only on request, since it costs quality.
 
     The engine's override allows it, but answers to long prompts get worse. A context that is
@@ -69,17 +69,17 @@ def context_made_longer(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
 def is_longer(engine: DeclaredEngine, context: int) -> bool:
     """Whether YaRN or an override of the model's context to at least this length is set."""
     allowed = any(engine.env.get(name, "").lower() in ("1", "true") for name in _LONGER)
-    is_scaled = any("rope" in said for said in _overrides(engine))
+    is_scaled = any("rope" in override for override in _overrides(engine))
     return allowed or is_scaled or _has_length(engine, context)
 
 
 def _has_yarn(engine: DeclaredEngine) -> bool:
-    return any("yarn" in said.lower() for said in _overrides(engine))
+    return any("yarn" in override.lower() for override in _overrides(engine))
 
 
 def _has_length(engine: DeclaredEngine, context: int) -> bool:
     """Whether the model's configuration is overridden to at least this length."""
-    lengths = (length for said in _overrides(engine) for length in _LENGTH.findall(said))
+    lengths = (length for override in _overrides(engine) for length in _LENGTH.findall(override))
     return any(int(length) >= context for length in lengths)
 
 
@@ -286,7 +286,7 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
 
 
 @rule("SG532", unless="SG501 SG503 SG510 SG603")
-def divided_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A slice of an FP8 expert consists of whole scale blocks.
 
     One scale covers 128 columns. If a tensor size cuts through a block, the engine does not load

@@ -68,7 +68,7 @@ def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) 
 
 
 @rule("SG684", unless="SG602")
-def limits_of_a_job(engine: DeclaredEngine) -> Iterator[Fault]:
+def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
     """Containers that pyxis starts are limited by Slurm.
 
     As a Slurm job, TensorRT-LLM runs in a pyxis container, which is given mounts and devices. Its

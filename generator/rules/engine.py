@@ -250,7 +250,7 @@ def port_of_two_services(
           port: 9000
           ports: {master: 29501}
     """
-    said: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     for node, own in ports_of_engine(engine, [node.name for node in nodes]).items():
         ports = {**own, **service_ports[node]}
         owners: dict[int, str] = {}
@@ -259,9 +259,9 @@ def port_of_two_services(
             port = ports[name]
             owner = owners.setdefault(port.number, name)
             names = (owner, name) if owner != name else (name,)
-            if names in said:
+            if names in reported:
                 continue
-            said.add(names)
+            reported.add(names)
             if owner != name:
                 place = Related(f"'{owner}'", ports[owner].path)
                 yield Fault(
@@ -279,7 +279,7 @@ def port_of_two_services(
 
 
 @rule("SG611", unless="SG602 SG603")
-def port_of_nobody(engine: DeclaredEngine) -> Iterator[Fault]:
+def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
     """Every port that the site states is opened by something.
 
     The name belongs to a service of another launcher or engine.
@@ -374,7 +374,7 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     held = catalogs.image(engine.image)
     of_image = held.version if held and held.version and held.version in engine.image else ""
-    dots = list(_dot_that_is_gone(engine))
+    dots = list(_missing_dot(engine))
     for text, place in ((engine.version if not dots else "", "version"), (of_image, "image")):
         plain = re.sub(r"(^|(?<=\.))0+(?=[0-9])", "", text)
         if plain != text:
@@ -396,7 +396,7 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-def _dot_that_is_gone(engine: DeclaredEngine) -> Iterator[Fault]:
+def _missing_dot(engine: DeclaredEngine) -> Iterator[Fault]:
     """No major version is skipped: where one would be, a release one typo away is meant."""
     known = versions(engine.name)
     if _major(engine.version) <= max(map(_major, known), default=0) + 1:

@@ -169,7 +169,7 @@ def values_that_ray_copies(
 
 
 @rule("SG426")
-def devices_that_are_not_there(engine: DeclaredEngine) -> Iterator[Fault]:
+def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
     """A node has one GPU, device 0.
 
     `env` is the same on all nodes, and each sees only its own GPU: with a list of several devices,
@@ -200,7 +200,7 @@ def devices_that_are_not_there(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG427", suppressed_by="SG402")
-def ranks_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
+def rank_set_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
     """No variable sets a rank.
 
     `env` is the same on all nodes, so all of them would take the same rank. sparkgen gives each
@@ -243,7 +243,7 @@ def _is_of_a_rank(name: str) -> bool:
 
 
 @rule("SG441", Severity.WARNING)
-def nccl_that_never_was(engine: DeclaredEngine) -> Iterator[Fault]:
+def nonexistent_nccl_release(engine: DeclaredEngine) -> Iterator[Fault]:
     """The version of NCCL is one that was released.
 
     Rules depend on it, and with one digit wrong, settings that the library does not know go

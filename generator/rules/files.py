@@ -38,7 +38,7 @@ _SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "/run/containerd/contain
 _NO_FILES = ("/dev", "/proc", "/sys", *_SOCKETS)
 
 # Rules about the flag or the variable itself.
-_SAID = "SG602 SG604 SG620 SG621 " + " ".join(f"SG{number}" for number in range(630, 649))
+_FLAG_FAULTS = "SG602 SG604 SG620 SG621 " + " ".join(f"SG{number}" for number in range(630, 649))
 
 
 def _path(file: DeclaredFile, *keys: str) -> KeyPath:
@@ -191,7 +191,7 @@ def _same_places(engine: DeclaredEngine) -> Iterator[Fault]:
                 yield Fault(
                     f"{file.inside} is taken by another entry of 'files'"
                     if file.inside == other.inside
-                    else f"{file.inside} and {other.inside} lie in one another",
+                    else f"of {file.inside} and {other.inside}, one is inside the other",
                     _path(file, key),
                     "give it a 'target' of its own",
                     related=(Related("the other one", _path(other)),),
@@ -239,7 +239,7 @@ def file_of_an_unknown_node(
 
 
 @rule("SG694")
-def no_file_at_all(engine: DeclaredEngine) -> Iterator[Fault]:
+def not_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
     """A file is a regular file or a folder, not a device, a socket or a file of the kernel.
 
     Anyone who can write to Docker's socket is root on the node, even if the mount is read-only.
@@ -278,7 +278,7 @@ class _Named:
     text: str
 
 
-@rule("SG695", unless="SG632 SG633 SG634", suppressed_by=f"SG402 SG413 {_SAID}")
+@rule("SG695", unless="SG632 SG633 SG634", suppressed_by=f"SG402 SG413 {_FLAG_FAULTS}")
 def path_that_is_not_in_the_container(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
@@ -304,18 +304,18 @@ def path_that_is_not_in_the_container(
           files:
             - path: /srv/templates/chat.jinja
     """
-    told: set[str] = set()
+    reported: set[str] = set()
     # Without a container, all of the node's folders are visible.
     for named in () if engine.venv else _named(engine):
-        if named.path in told:
+        if named.path in reported:
             continue
         missing = [node.name for node in nodes if not _is_there(named.path, engine, model, node)]
         if missing:
-            told.add(named.path)
+            reported.add(named.path)
             yield _uncovered(named, engine, missing if len(missing) < len(nodes) else [])
 
 
-@rule("SG696", suppressed_by=_SAID)
+@rule("SG696", suppressed_by=_FLAG_FAULTS)
 def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
     """A file that an argument names has its full path.
 

@@ -163,7 +163,7 @@ def _whole_splits(count: int, model: DeclaredModel) -> list[Mapping[str, int]]:
 
 
 @rule("SG220", Severity.WARNING, unless=_LAYOUT + " SG219 SG223")
-def layout_nobody_reports(
+def unreported_layout(
     engine: DeclaredEngine,
     model: DeclaredModel,
     nodes: Nodes,
@@ -290,7 +290,7 @@ def all_to_all_on_a_long_ring(
         if isinstance(value, str) and value not in keeps:
             place = ("engine", "args", flag)
             yield Fault(
-                f"by '{flag}: {value}' each rank sends to all others, which no cables join",
+                f"with '{flag}: {value}', each rank sends to all others, but no cables join them",
                 place,
                 f"write {listed(keeps)}, or take it out",
                 proposals=replacements(place, keeps) + removal(place),

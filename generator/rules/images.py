@@ -104,7 +104,7 @@ def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source])
 
 
 @rule("SG616")
-def added_to_an_image(engine: DeclaredEngine) -> Iterator[Fault]:
+def addition_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
     """An image gets only the additions that its engine needs for several nodes.
 
     vLLM's images have had no Ray since 0.19, NVIDIA's TensorRT-LLM images have no SSH server, and

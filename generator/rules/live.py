@@ -55,7 +55,7 @@ def other_variable() -> None:
 
 
 @documented("SG866")
-def unit_that_is_down() -> None:
+def inactive_unit() -> None:
     """The bundle's units are active, and enabled at boot.
 
     A unit that has failed too often is not restarted, and a disabled one does not return after a

@@ -9,7 +9,7 @@ from generator.diagnostics import Severity, removal, replacements
 from generator.engines.startup import Verdict
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
-from generator.rules.startup import FIRST, SAID, certain
+from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
 
 _ROOT = PurePosixPath("/")
@@ -85,7 +85,7 @@ def _file(model: DeclaredModel) -> Iterator[Fault]:
 
 
 @rule("SG654", unless="SG510 SG512 SG603", engine=NAME)
-def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def unsupported_split(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """llama.cpp splits a model over nodes by its layers.
 
     That is pipeline parallelism. Its tensor split is for the GPUs of a single machine, and it
@@ -127,7 +127,7 @@ def layers_alone(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Itera
 
 
 @rule("SG655", engine=NAME)
-def said_by_the_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def setting_of_a_gguf_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A GGUF file states its own quantization, and has no revision.
 
     llama.cpp has no flag for either.
@@ -238,14 +238,14 @@ def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
     """
     if TOPOLOGIES[topology.kind].switched:
         yield Fault(
-            "llama.cpp's workers ask for no key, and the whole switch reaches them",
+            "llama.cpp's workers require no key, and the whole switch can reach them",
             ("engine", "name"),
             "keep these ports in a VLAN of their own and say so in a waiver, or join the nodes by "
             "cables",
         )
 
 
-@rule("SG673", unless=FIRST, suppressed_by=SAID, engine=NAME)
+@rule("SG673", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
 def refused_by_llama_cpp(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """No setting makes llama.cpp fail at startup.
 

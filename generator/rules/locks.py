@@ -68,4 +68,4 @@ def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
 def _older(what: str, path: KeyPath) -> Finding:
     severity = DOCUMENTED["SG851"][0]
     advice = "capture the nodes once they have it, and run sparkgen lock"
-    return Finding("SG851", severity, f"the lock does not know {what}", path, help=advice)
+    return Finding("SG851", severity, f"the lock does not cover {what}", path, help=advice)

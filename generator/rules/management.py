@@ -74,15 +74,15 @@ def misspelt_interface(nodes: Nodes, document: Document) -> Iterator[Fault]:
 
 def _misspelt(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
     """One fault for each place where a misspelt name is written."""
-    said: set[KeyPath] = set()
+    reported: set[KeyPath] = set()
     for node in nodes:
         name = node.management.interface if node.management else RJ45
         place = _written(node, document)
-        if name in _NAMES or place in said:
+        if name in _NAMES or place in reported:
             continue
         near = [known for known in _NAMES if slips(name.lower(), known.lower()) <= 1]
         if near:
-            said.add(place)
+            reported.add(place)
             yield Fault(
                 f"no Spark has an interface '{name}'",
                 place,

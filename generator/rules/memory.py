@@ -19,10 +19,10 @@ _SYSTEM_GIB = SYSTEM_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
 
 
-_UNJUDGED = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
+_INVALID_MODEL = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
 
 
-@rule("SG520", unless=_UNJUDGED)
+@rule("SG520", unless=_INVALID_MODEL)
 def does_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -75,7 +75,7 @@ def does_not_fit(
     )
 
 
-@rule("SG538", Severity.WARNING, unless=_UNJUDGED)
+@rule("SG538", Severity.WARNING, unless=_INVALID_MODEL)
 def may_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -142,7 +142,7 @@ def may_not_fit(
     )
 
 
-@rule("SG537", Severity.WARNING, unless=_UNJUDGED)
+@rule("SG537", Severity.WARNING, unless=_INVALID_MODEL)
 def fits_newer_releases(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -265,7 +265,7 @@ def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
 
 
 @rule("SG534", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG603")
-def nothing_is_found(
+def auto_not_computable(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
     """Enough is known about the model to compute each `auto`.
@@ -296,7 +296,7 @@ def nothing_is_found(
 
 
 @rule("SG535")
-def calibration_that_is_none(calibration: Calibration) -> Iterator[Fault]:
+def invalid_calibration(calibration: Calibration) -> Iterator[Fault]:
     """The file that `fit.calibration` names has the output of 'sparkgen fit --measured'.
 
     It lies in or below the site file's folder, and has one entry for each model and engine release:
@@ -323,7 +323,7 @@ def calibration_that_is_none(calibration: Calibration) -> Iterator[Fault]:
 
 
 @rule("SG536", Severity.NOTE, unless="SG535")
-def calibration_of_others(
+def calibration_of_another_model(
     calibration: Calibration, model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
     """The measurements are for this model, on this release of the engine.

@@ -92,7 +92,7 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
         )
     if model.like and not model.source:
         yield Fault(
-            "'like' says what a source is like, and there is none",
+            "'like' describes a source, and there is none",
             ("model", "like"),
             "write the model's Hugging Face id as 'source', or 'name' in place of 'like'",
             at_key=True,
@@ -201,9 +201,9 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
         return
     kinds = [name for name in _KINDS if own.get(name)]
     count = sum(own[name] for name in kinds)
-    said = listed((f"{own[name]} {name}" for name in kinds), "and")
+    kinds_text = listed((f"{own[name]} {name}" for name in kinds), "and")
     yield Fault(
-        f"{said} are {count} layers, and 'layers' says {own['layers']}",
+        f"{kinds_text} are {count} layers, and 'layers' says {own['layers']}",
         ("model", "architecture", "layers"),
         "count each layer once, as what it mixes tokens with; where all are attention and Mamba at "
         "once, write both as many as 'layers'",

@@ -112,13 +112,13 @@ def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
           - {endpoints: [spark2:p0, switch:2], subnets: [10.1.0.0/24, 10.1.1.0/24]}
     """
     first: dict[int, DeclaredCable] = {}
-    said: set[int] = set()
+    reported: set[int] = set()
     for cable, pair, declared in zip(fabric.cables, fabric.pool_pairs, cabling, strict=True):
         if not declared.subnets:
             continue
         owner = first.setdefault(pair, declared)
-        if owner.subnets != declared.subnets and pair not in said:
-            said.add(pair)
+        if owner.subnets != declared.subnets and pair not in reported:
+            reported.add(pair)
             yield Fault(
                 f"port p{cable.a.port} has other subnets here than on another node",
                 declared.subnets_path,
@@ -185,14 +185,14 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
             subnets: [10.1.0.0/24, 10.1.1.0/24]
     """
     seen: list[Use] = []
-    said: set[int] = set()
+    reported: set[int] = set()
     for use in _uses(fabric, cabling):
         clash = next((other for other in seen if other.subnet.overlaps(use.subnet)), None)
         seen.append(use)
         # A copied line is a single mistake, even though both of its subnets clash.
-        if clash is None or use.cable in said:
+        if clash is None or use.cable in reported:
             continue
-        said.add(use.cable)
+        reported.add(use.cable)
         at, other = (clash, use) if use.place == _POOL else (use, clash)
         same = "is also" if at.subnet == other.subnet else f"overlaps {other.subnet},"
         yield Fault(
@@ -271,16 +271,16 @@ def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterat
     """
     by_name = {node.name: node for node in nodes}
     places = {use.subnet: use.place for use in _uses(fabric, cabling)}
-    said: set[int | KeyPath] = set()
+    reported: set[int | KeyPath] = set()
     for cable in fabric.cables:
         if cabling[cable.number - 1].addresses:
             continue
         for subnet in cable.subnets:
             last = subnet.num_addresses - 2
             high = max((by_name[port.node] for port in cable.ports), key=lambda node: node.host)
-            if high.host <= last or cable.number in said or places[subnet] in said:
+            if high.host <= last or cable.number in reported or places[subnet] in reported:
                 continue
-            said |= {cable.number, places[subnet]}
+            reported |= {cable.number, places[subnet]}
             yield Fault(
                 f"{subnet} has hosts 1 to {last}, and {high.name} is host {high.host}",
                 places[subnet],
@@ -307,13 +307,13 @@ def common_ranges(
         topology:
           subnet_pool: 10.100.0.0/16
     """
-    said: set[KeyPath] = set()
+    reported: set[KeyPath] = set()
     is_managed = all(node.management and node.management.address for node in nodes)
     special = _SPECIAL if is_managed else _HOME | _SPECIAL
     for use in _uses(fabric, cabling):
         owner = next((who for what, who in special.items() if use.subnet.overlaps(what)), "")
-        if owner and use.place not in said:
-            said.add(use.place)
+        if owner and use.place not in reported:
+            reported.add(use.place)
             yield Fault(
                 f"the fabric's {use.subnet} is in {owner}",
                 use.place,
@@ -338,12 +338,12 @@ def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
         topology:
           subnet_pool: 10.100.0.0/16
     """
-    said: set[KeyPath] = set()
+    reported: set[KeyPath] = set()
     for use in _uses(fabric, cabling):
-        if use.subnet.is_global and use.place not in said:
-            said.add(use.place)
+        if use.subnet.is_global and use.place not in reported:
+            reported.add(use.place)
             yield Fault(
-                f"the fabric's {use.subnet} is of public addresses",
+                f"the fabric's {use.subnet} has public addresses",
                 use.place,
                 "write a range of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16",
             )
@@ -381,10 +381,10 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
     uses = _uses(fabric, cabling)
     lengths = Counter(use.subnet.prefixlen for use in uses)
     usual, _ = lengths.most_common(1)[0]
-    said: set[int] = set()
+    reported: set[int] = set()
     for use in uses:
-        if use.subnet.prefixlen != usual and use.cable not in said:
-            said.add(use.cable)
+        if use.subnet.prefixlen != usual and use.cable not in reported:
+            reported.add(use.cable)
             yield Fault(
                 f"{use.subnet} is a /{use.subnet.prefixlen}, "
                 f"and the {topology.kind}'s other subnets /{usual}",
@@ -573,17 +573,17 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
           - name: spark2
             management: {address: 10.0.0.12/24}
     """
-    said: set[str] = set()
+    reported: set[str] = set()
     owners = {str(node.management.address.ip): node for node in nodes if node.management}
     for node in nodes:
         management = node.management
-        if management is None or management.gateway is None or management.gateway in said:
+        if management is None or management.gateway is None or management.gateway in reported:
             continue
         gateway, network = IPv4Address(management.gateway), management.address.network
         owner = owners.get(management.gateway)
         place = (*node.path, "management", "gateway")
         if owner:
-            said.add(management.gateway)
+            reported.add(management.gateway)
             yield Fault(
                 f"the gateway {gateway} is {owner.name} itself",
                 place,
@@ -591,7 +591,7 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
                 related=(Related(owner.name, (*owner.path, "management", "address")),),
             )
         elif gateway not in network:
-            said.add(management.gateway)
+            reported.add(management.gateway)
             yield Fault(
                 f"the gateway {gateway} is not in {node.name}'s management network {network}",
                 place,

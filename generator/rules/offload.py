@@ -15,7 +15,7 @@ _PATH = ("model", "kv_offload")
 
 
 @rule("SG678")
-def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine can keep its KV cache on disk, across as many nodes as it serves on.
 
     SGLang's HiCache has stored files since 0.5.19, separately for each rank. vLLM's native
@@ -71,7 +71,7 @@ def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     elif release(engine.version) < traits.since:
         first = ".".join(map(str, traits.since))
         yield Fault(
-            f"{title} {engine.version} keeps no KV cache on disk, {first} is the first that does",
+            f"{title} {engine.version} keeps no KV cache on disk; {first} is the first that does",
             _PATH,
             "take it out, or use a later image",
             at_key=True,
@@ -99,7 +99,7 @@ def cache_that_cannot_last(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 
 
 @rule("SG679", unless="SG678", suppressed_by="SG632")
-def cache_said_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A KV cache on disk is configured in one place.
 
     `model.kv_offload` sets the engine's flags for it; other flags would override them, or disable

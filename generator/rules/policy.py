@@ -120,8 +120,8 @@ def read_policy(name: str, raw: bytes) -> tuple[Document, list[Finding], Policy 
         return document, findings, None
     data: dict[str, Any] = document.data
     levels = {
-        rule: Level(_LEVELS[str(said["level"])], str(said["reason"]))
-        for rule, said in data.get("rules", {}).items()
+        rule: Level(_LEVELS[str(entry["level"])], str(entry["reason"]))
+        for rule, entry in data.get("rules", {}).items()
     }
     required = {what: str(reason) for what, reason in data.get("require", {}).items()}
     return document, findings, Policy(name, levels, required)
@@ -137,29 +137,29 @@ def _faults(data: Any) -> Iterator[Finding]:
     if str(data.get("version", "")) != "1":
         yield _fault("the version of a policy is 1", ("version",), "write 'version: 1'")
     for key, check in (("rules", _of_a_rule), ("require", _of_a_requirement)):
-        said = data.get(key, {})
-        if not isinstance(said, dict):
-            yield _fault(f"'{key}' holds names, each with what is said of it", (key,))
+        entries = data.get(key, {})
+        if not isinstance(entries, dict):
+            yield _fault(f"'{key}' is a mapping", (key,))
             continue
-        for name, value in said.items():
+        for name, value in entries.items():
             yield from check(name, value, (key, name))
 
 
-def _of_a_rule(name: str, said: Any, path: KeyPath) -> Iterator[Finding]:
+def _of_a_rule(name: str, entry: Any, path: KeyPath) -> Iterator[Finding]:
     severity = _severity(name)
     if severity is None:
         near = did_you_mean(name, RULES) or "see 'sparkgen explain --list'"
         yield _fault(f"no rule about a site is called '{name}'", path, near, at_key=True)
     elif severity is Severity.ERROR:
-        yield _fault(f"{name} is an error wherever it is said", path, "take it out", at_key=True)
-    if not isinstance(said, dict) or {*said} != {"level", "reason"}:
+        yield _fault(f"{name} is always an error", path, "take it out", at_key=True)
+    if not isinstance(entry, dict) or {*entry} != {"level", "reason"}:
         example = "{level: error, reason: ...}"
         yield _fault("a rule has a level and a reason", path, f"write '{name}: {example}'")
         return
-    if str(said["level"]) not in _LEVELS:
+    if str(entry["level"]) not in _LEVELS:
         levels = ", ".join(_LEVELS)
-        yield _fault(f"there is no level '{said['level']}'", (*path, "level"), f"one of: {levels}")
-    if not _is_text(said["reason"]):
+        yield _fault(f"there is no level '{entry['level']}'", (*path, "level"), f"one of: {levels}")
+    if not _is_text(entry["reason"]):
         yield _fault("a reason is a sentence", (*path, "reason"), "say why")
 
 
@@ -167,7 +167,7 @@ def _of_a_requirement(name: str, reason: Any, path: KeyPath) -> Iterator[Finding
     if name not in REQUIREMENTS:
         near = did_you_mean(name, REQUIREMENTS)
         known = f"one of: {', '.join(REQUIREMENTS)}"
-        yield _fault(f"nothing called '{name}' can be asked for", path, near or known, at_key=True)
+        yield _fault(f"there is no requirement '{name}'", path, near or known, at_key=True)
     if not _is_text(reason):
         yield _fault("a requirement has a reason", path, f"write '{name}: ' and why")
 

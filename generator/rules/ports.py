@@ -123,15 +123,15 @@ def _unlike(addresses: Sequence[IPv4Interface], place: KeyPath) -> Iterator[Faul
 
 def _taken_twice(cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
     """The faults of addresses that two interfaces would share."""
-    said: set[int] = set()
+    reported: set[int] = set()
     for members in fabric.members.values():
         first: dict[str, Peer] = {}
         for peer in members:
             owner = first.setdefault(peer.address, peer)
             written = [c for c in (peer.cable, owner.cable) if cabling[c - 1].addresses]
-            if owner is peer or not written or written[0] in said:
+            if owner is peer or not written or written[0] in reported:
                 continue
-            said.add(written[0])
+            reported.add(written[0])
             yield Fault(
                 f"{owner.node} and {peer.node} both have the address {peer.address}",
                 _last_place(cabling[written[0] - 1], peer),

@@ -36,7 +36,7 @@ def tabs() -> None:
 
 
 @documented("SG003")
-def key_twice() -> None:
+def duplicate_key() -> None:
     """A key is written once.
 
     YAML readers differ in which of the two they use, and most of them do not complain.
@@ -183,7 +183,7 @@ def style() -> None:
 
 
 @documented("SG012")
-def odd_blanks() -> None:
+def unusual_spaces() -> None:
     """Keys, colons and dashes have plain spaces around them.
 
     Web pages and word processors produce no-break and zero-width spaces. They look like spaces, but

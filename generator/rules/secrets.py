@@ -63,7 +63,7 @@ def value_of_a_secret(document: Document) -> Iterator[Fault]:
 
 
 @rule("SG712", unless="SG307 SG602")
-def name_that_is_taken(
+def secret_with_a_taken_name(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """A secret's name is not used for anything else.

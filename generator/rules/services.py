@@ -114,7 +114,7 @@ def proxy_without_a_network(
 
 
 @rule("SG683")
-def way_around_the_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Iterator[Fault]:
+def bypassed_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Iterator[Fault]:
     """Behind a proxy on its own node, the API listens only on the loopback.
 
     On any other address, clients could bypass the proxy.
@@ -133,7 +133,7 @@ def way_around_the_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Itera
     """
     if is_behind_proxy and engine.bind not in (None, "local"):
         yield Fault(
-            f"'bind: {engine.bind}' would let clients in beside the proxy",
+            f"'bind: {engine.bind}' would let clients bypass the proxy",
             ("engine", "bind"),
             "take 'bind' out, or write 'bind: local'",
         )

@@ -39,7 +39,7 @@ def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
 
 
 @rule("SG240")
-def group_twice(groups: Groups) -> Iterator[Fault]:
+def duplicate_group(groups: Groups) -> Iterator[Fault]:
     """No two groups have the same name.
 
     The name identifies a unit, a container and folders on each node.
@@ -324,7 +324,7 @@ def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
 
 
 @rule("SG252", unless="SG240 SG243")
-def turns_of_a_job(groups: Groups) -> Iterator[Fault]:
+def alternatives_as_slurm_jobs(groups: Groups) -> Iterator[Fault]:
     """Alternatives are started by systemd units.
 
     They take turns by stopping each other's units. A Slurm job has no unit; the queue decides when
@@ -353,7 +353,7 @@ def turns_of_a_job(groups: Groups) -> Iterator[Fault]:
         path = (*place, "engine", "launcher")
         first = ENGINES[engine.name].LAUNCHERS[0]
         yield Fault(
-            "a job of Slurm takes no turns with others",
+            "a Slurm job can't take turns with others",
             path,
             f"write 'launcher: {first}'",
             proposals=replacements(path, [first]),

@@ -8,7 +8,7 @@ from generator.diagnostics import Related
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict
 from generator.rules.registry import Fault, rule
-from generator.rules.startup import FIRST, SAID, certain
+from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 from generator.sitefile.defaults import default
 
@@ -141,7 +141,7 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
 _ATTENTION = {"attn-dp-size", "attention-data-parallel-size"}
 
 
-@rule("SG671", unless=FIRST, suppressed_by=SAID, engine=NAME)
+@rule("SG671", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
 def refused_by_sglang(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """No setting makes SGLang fail at startup.
 

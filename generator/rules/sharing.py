@@ -64,14 +64,14 @@ def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[
     numbers = {port.number for group in groups for _, _, port in _ports(group)}
     numbers |= {port.number for ports in service_ports.values() for port in ports.values()}
     for group in groups:
-        said: set[int] = set()
+        reported: set[int] = set()
         for node, name, port in _ports(group):
             owners = taken.setdefault((node, port.number), [])
             beside = [(owner, known) for owner, known in owners if owner.runs_beside(group)]
             owners.append((group, name))
-            if beside and port.number not in said:
+            if beside and port.number not in reported:
                 owner, known = beside[0]
-                said.add(port.number)
+                reported.add(port.number)
                 free = next(n for n in count(port.number + 1) if n not in numbers)
                 numbers.add(free)
                 path = (*group.path, *port.path)
@@ -131,8 +131,8 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> It
     """
     for shared in _shared_memory(groups, nodes):
         if shared.total >= REFUSED:
-            said = f"take {shared.total} of its memory together"
-            yield shared.fault(said, division(shared, nodes, document))
+            taken = f"take {shared.total} of its memory together"
+            yield shared.fault(taken, division(shared, nodes, document))
 
 
 @rule("SG254", Severity.WARNING, unless="SG201 SG241 SG246")
@@ -165,13 +165,13 @@ def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) 
     """
     for shared in _shared_memory(groups, nodes):
         if shared.most + 0.0005 < shared.total < REFUSED:
-            said = f"take {shared.total} of its memory together, which is much"
-            yield shared.fault(said, division(shared, nodes, document))
+            taken = f"take {shared.total} of its memory together, which leaves little"
+            yield shared.fault(taken, division(shared, nodes, document))
 
 
 def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
     """One node for each distinct set of engines that share one."""
-    said: set[tuple[object, ...]] = set()
+    reported: set[tuple[object, ...]] = set()
     fits: dict[str, Fit | None] = {}
     groups_of: dict[str, list[DeclaredGroup]] = {}
     for group in groups:
@@ -184,9 +184,9 @@ def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
         fits |= {group.name: _fit(group, nodes) for group in here if group.name not in fits}
         shares = _shares(here, fits, node.name)
         most = min(WARNED, 1 - SYSTEM_BYTES / GIB / node.visible_gib)
-        if (*shares, most) in said:
+        if (*shares, most) in reported:
             continue
-        said.add((*shares, most))
+        reported.add((*shares, most))
         total = round(sum(shares.values()), 3)
         last = max(group.index for group in here)
         shown = tuple(_shown(shares, groups))
@@ -195,9 +195,9 @@ def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
 
 def _shown(shares: Mapping[str, float], groups: Groups) -> Iterator[str]:
     """Each share as the site states it, or including the engine's reserve."""
-    said = {g.name: g.engine.memory_utilization for g in groups if g.engine}
+    stated = {g.name: g.engine.memory_utilization for g in groups if g.engine}
     for name, share in shares.items():
-        more = " with its reserve" if share > said.get(name, 0.0) else ""
+        more = " with its reserve" if share > stated.get(name, 0.0) else ""
         yield f"{name} {round(share, 3)}{more}"
 
 

@@ -113,7 +113,7 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
 
 
 @rule("SG554", unless="SG553")
-def numbers_of_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def inconsistent_draft_sizes(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The numbers for drafting are ones that the method has, and are consistent.
 
     `tokens` is how many are drafted at a time. SGLang can draft a tree of `steps` levels with

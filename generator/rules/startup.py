@@ -11,15 +11,15 @@ from generator.engines.startup import Effect, Verdict
 from generator.rules.registry import Fault, rule
 
 # Otherwise a condition would be applied to sizes, a model or a flag that is already wrong.
-FIRST = "SG501 SG503 SG510 SG511 SG512 SG551 SG602 SG603 SG647 SG648"
-SAID = (
+PREREQUISITES = "SG501 SG503 SG510 SG511 SG512 SG551 SG602 SG603 SG647 SG648"
+MORE_SPECIFIC = (
     "SG604 SG632 SG633 SG634 SG635 SG636 SG637 SG638 SG639 SG640 SG641 SG643 SG644 SG645 SG647 "
     "SG648 SG655 SG661 SG664 SG667"
 )
 
 
-@rule("SG674", Severity.WARNING, unless=FIRST, suppressed_by=SAID)
-def refused_perhaps(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+@rule("SG674", Severity.WARNING, unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC)
+def possible_startup_failure(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """No setting could make the engine fail at startup.
 
     This is SG670 to SG673 for cases that are not certain: the condition has no single place in the
@@ -41,7 +41,7 @@ def refused_perhaps(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
             yield _fault(verdict)
 
 
-@rule("SG675", Severity.WARNING, unless=FIRST, suppressed_by=SAID)
+@rule("SG675", Severity.WARNING, unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC)
 def without_effect(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """Every setting takes effect.
 

@@ -23,7 +23,7 @@ from generator.fit import requested
 from generator.models.architecture import shape
 from generator.rules.images import with_added
 from generator.rules.registry import Fault, rule
-from generator.rules.startup import FIRST, SAID, certain
+from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.sitefile.declaration import (
     Argument,
     DeclaredEngine,
@@ -414,7 +414,7 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
     )
 
 
-@rule("SG672", unless=FIRST, suppressed_by=SAID, engine=NAME)
+@rule("SG672", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
 def refused_by_tensorrt_llm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """No setting makes TensorRT-LLM fail at startup.
 

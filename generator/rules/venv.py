@@ -11,7 +11,7 @@ _VENV: KeyPath = ("engine", "venv")
 
 
 @rule("SG614")
-def engine_of_a_container(engine: DeclaredEngine) -> Iterator[Fault]:
+def unsupported_venv_engine(engine: DeclaredEngine) -> Iterator[Fault]:
     """An engine in a virtual environment is a Python package, and has no image.
 
     vLLM and SGLang are Python packages. TensorRT-LLM joins its containers over SSH, and llama.cpp
@@ -46,7 +46,7 @@ def engine_of_a_container(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG615", unless="SG614")
-def what_only_a_container_has(
+def container_options_without_container(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
     """Without a container, nothing is mounted and no option of Docker is set.

@@ -8,11 +8,11 @@ from generator.diagnostics import Add, KeyPath, Replace
 from generator.engines.startup import Verdict
 from generator.models.architecture import known_checkpoint
 from generator.rules.registry import Fault, rule
-from generator.rules.startup import FIRST, SAID, certain
+from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 
-@rule("SG670", unless=FIRST, suppressed_by=SAID, engine=NAME)
+@rule("SG670", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
 def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     """No setting makes vLLM fail at startup.
 

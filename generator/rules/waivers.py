@@ -31,7 +31,10 @@ def waived(
     warnings = [finding for finding in findings if finding.severity is not Severity.ERROR]
     kept = [finding for finding in warnings if not any(_covers(w, finding) for w in waivers)]
     # An error made by the policy already says that a waiver does not help.
-    told = [*warnings, *(f for f in errors if f.rule in RULES and not _is_error(RULES[f.rule]))]
+    candidates = [
+        *warnings,
+        *(f for f in errors if f.rule in RULES and not _is_error(RULES[f.rule])),
+    ]
     unused = []
     for index, waiver in enumerate(waivers):
         if waiver.rule in RULES and waiver.rule not in checked:
@@ -39,7 +42,7 @@ def waived(
         idle = [
             place
             for place, path in enumerate(waiver.paths)
-            if not any(_matches(waiver.rule, path, finding) for finding in told)
+            if not any(_matches(waiver.rule, path, finding) for finding in candidates)
         ]
         missed = next((i for i, f in enumerate(kept) if f.rule == waiver.rule), None)
         if idle and missed is not None and not waiver.is_list:

@@ -75,9 +75,9 @@ def check_flags(engine: DeclaredEngine) -> CheckedFlags | None:
     return CheckedFlags(engine, known, faults)
 
 
-def agreed(said: Sequence[Iterable[Verdict]]) -> Iterator[Verdict]:
+def agreed(by_catalog: Sequence[Iterable[Verdict]]) -> Iterator[Verdict]:
     """Verdicts of the first catalog that all others share; deprecated entries count as accepted."""
-    first, *others = ({_entry(verdict): verdict for verdict in verdicts} for verdicts in said)
+    first, *others = ({_entry(verdict): verdict for verdict in verdicts} for verdicts in by_catalog)
     for entry, verdict in first.items():
         rules = [other[entry][0] if entry in other else "" for other in others]
         if all(rules) and (verdict[0] == "SG642" or "SG642" not in rules):

@@ -35,7 +35,7 @@ def owned(name: str, key: str, value: Argument) -> Verdict:
 
 
 # Values that a flag and its key spell differently.
-_SAID = {
+_KEY_VALUES = {
     "engine.launcher": {"ray": "ray", "mp": "native"},
     "engine.bind": {"0.0.0.0": "all", "127.0.0.1": "local", "localhost": "local"},
 }
@@ -47,7 +47,7 @@ def _moved(name: str, key: str, value: Argument) -> tuple[Proposal, ...]:
     if not key:
         return ((out,),)
     meaning = Plain(value).meaning() if isinstance(value, str) else value
-    meant = _SAID[key].get(str(value)) if key in _SAID else meaning
+    meant = _KEY_VALUES[key].get(str(value)) if key in _KEY_VALUES else meaning
     if meant is None or isinstance(meant, list | dict) or not re.fullmatch(r"[a-z_.]+", key):
         return ()
     if "." in name or name.startswith(("no-", "disable-")):
@@ -71,18 +71,18 @@ def placed(fault: Fault, document: Document) -> Fault:
 
 
 def _said_twice(fault: Fault, out: Remove, new: Add, old: Data) -> Fault:
-    said = old.meaning() if isinstance(old, Plain) else old
-    if said == new.value:
+    current = old.meaning() if isinstance(old, Plain) else old
+    if current == new.value:
         return replace(fault, help=f"{fault.help}, and take this out", proposals=((out,),))
-    if isinstance(said, list | dict):
+    if isinstance(current, list | dict):
         return replace(fault, help=f"{fault.help}, which is there already", proposals=())
     choices = choices_at(new.path)
     if choices and new.value not in choices:
-        text = f"{fault.help}, which says {_word(said)}: take this out"
+        text = f"{fault.help}, which says {_word(current)}: take this out"
         return replace(fault, help=text, proposals=((out,),))
     return replace(
         fault,
-        help=f"{fault.help}, which says {_word(said)}: take this out, or write "
+        help=f"{fault.help}, which says {_word(current)}: take this out, or write "
         f"{_word(new.value)} there",
         proposals=((out,), (out, Replace(new.path, new.value))),
     )

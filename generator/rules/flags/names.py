@@ -9,7 +9,7 @@ from generator.sitefile.source import Document
 
 
 @rule("SG604")
-def flag_of_the_generator(flags: CheckedFlags, document: Document) -> Iterator[Fault]:
+def flag_set_by_sparkgen(flags: CheckedFlags, document: Document) -> Iterator[Fault]:
     """A flag that sparkgen sets is not given in `args`.
 
     A setting that has a key in the site file, or that follows from the nodes, is stated only once.

@@ -53,14 +53,14 @@ def value_fault(
     path: KeyPath = ("engine", "args", name)
     flag = replace(found.flag, also=(ANY,)) if is_any_choice else found.flag
     found = replace(found, flag=flag)
-    said = next(_faults(name, value, path, found, parser), None)
-    if said and isinstance(value, str) and (meant := before_comment(value)) != value:
+    verdict = next(_faults(name, value, path, found, parser), None)
+    if verdict and isinstance(value, str) and (meant := before_comment(value)) != value:
         argument = _argument(meant)
         if next(_faults(name, argument, path, found, parser), None) is None:
             right = replacements(path, [argument])
             help_text = f"write '{name}: {meant}': a comment begins with a space and '#'"
-            return said[0], replace(said[1], help=help_text, proposals=right)
-    return said
+            return verdict[0], replace(verdict[1], help=help_text, proposals=right)
+    return verdict
 
 
 def _argument(text: str) -> str | bool:
@@ -119,12 +119,12 @@ def _is_truth(value: str) -> bool:
 
 def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
     """True or false instead of a value, which few flags accept."""
-    said = json.dumps(value)
+    word = json.dumps(value)
     if flag.words or (flag.optional and value):
         return
     known = flag.choices or flag.known
     help_text = _one_of(known) if known else f"write '{name}: {_SHOWN.get(flag.type, 'TEXT')}'"
-    yield "SG639", Fault(f"'{name}' takes a value, not {said}", path, help_text)
+    yield "SG639", Fault(f"'{name}' takes a value, not {word}", path, help_text)
 
 
 def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Verdict]:

@@ -113,7 +113,7 @@ def value_of_another_shape(flags: CheckedFlags) -> Iterator[Fault]:
 
 
 @rule("SG641")
-def key_of_no_record(flags: CheckedFlags) -> Iterator[Fault]:
+def unknown_json_key(flags: CheckedFlags) -> Iterator[Fault]:
     """The keys of a JSON flag are those that the engine reads.
 
     Source: vLLM, the classes of vllm/config.

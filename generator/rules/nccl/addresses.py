@@ -142,7 +142,7 @@ def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterato
 
 
 @rule("SG425", unless="SG201 SG208", suppressed_by="SG410 SG411 SG412 SG413")
-def no_such_family(
+def unsupported_address_family(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """The fabric uses IPv4.

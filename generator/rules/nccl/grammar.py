@@ -8,7 +8,7 @@ from generator.hardware import Half
 from generator.sitefile.declaration import DeclaredEngine
 
 # The fault, what to write, and the intended value if it is known.
-Said = tuple[str, str, str]
+ValueFault = tuple[str, str, str]
 
 HCAS = "NCCL_IB_HCA"
 SOCKETS = (
@@ -48,7 +48,7 @@ def uses(engine: DeclaredEngine, half: Half) -> bool:
     return not listed or named != ("^" in mark)
 
 
-def names_fault(name: str, value: str) -> Said | None:
+def names_fault(name: str, value: str) -> ValueFault | None:
     """The fault of a list: `^` (all but) and `=` (exactly) are NCCL's own, and come first."""
     _, names = marks(name, value)
     if "=" in names or "^" in names:

@@ -98,12 +98,12 @@ def name_without_address(
             NCCL_DEBUG: INFO
     """
     own = _all_names(nodes, fabric)
-    said: set[str] = set()
+    reported: set[str] = set()
     for variable, name, prefix in _listed_names(engine, INTERFACES):
         lacking = [names.node for names in own if not names.has(variable, name, prefix)]
-        if not lacking or variable in said:
+        if not lacking or variable in reported:
             continue
-        said.add(variable)
+        reported.add(variable)
         known = _hardware_names(variable).union(*(names.of(variable) for names in own))
         who = _who(lacking, len(nodes))
         yield _missing_name(variable, engine.env[variable], name, prefix, who, known)
@@ -172,7 +172,7 @@ def _who(lacking: Sequence[str], count: int) -> str:
 
 
 @rule("SG415", unless="SG307 SG602", suppressed_by="SG413 SG414")
-def name_that_is_a_prefix(
+def ambiguous_prefix(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
     """A name for NCCL is exact, or the prefix of only one name.
@@ -205,7 +205,7 @@ def name_that_is_a_prefix(
 
 
 @rule("SG416", suppressed_by="SG413")
-def fabric_left_aside(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
+def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     """NCCL uses the fabric if there is one.
 
     Without RoCE it uses sockets: about 2 GB/s instead of about 24 were measured. DGX OS ships an

@@ -12,12 +12,12 @@ from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, Topology
 
-_FAULTY = "SG410 SG411 SG412 SG413"
+_INVALID_SETTINGS = "SG410 SG411 SG412 SG413"
 _MERGE, _CROSS = "NCCL_IB_MERGE_NICS", "NCCL_CROSS_NIC"
 _TRIANGLE = 3
 
 
-@rule("SG431", unless="SG208", suppressed_by=_FAULTY)
+@rule("SG431", unless="SG208", suppressed_by=_INVALID_SETTINGS)
 def connections_across_a_ring(
     engine: DeclaredEngine, nodes: Nodes, topology: Topology
 ) -> Iterator[Fault]:
@@ -74,7 +74,7 @@ def _is_ring_alone(value: str, env: Mapping[str, str]) -> bool:
     return left_out >= {"tree", "pat"}
 
 
-@rule("SG432", unless="SG208", suppressed_by=_FAULTY)
+@rule("SG432", unless="SG208", suppressed_by=_INVALID_SETTINGS)
 def unmerged_ports_of_a_ring(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
@@ -125,7 +125,7 @@ def unmerged_ports_of_a_ring(
     )
 
 
-@rule("SG433", Severity.WARNING, suppressed_by=_FAULTY)
+@rule("SG433", Severity.WARNING, suppressed_by=_INVALID_SETTINGS)
 def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
     """In a container, NCCL is not set to manage host memory through cuMem.
 
@@ -149,14 +149,14 @@ def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
     name = "NCCL_CUMEM_HOST_ENABLE"
     if engine.env.get(name) == "1":
         yield Fault(
-            f"'{name}: 1' asks for NUMA, which the container has not",
+            f"'{name}: 1' asks for NUMA, which the container does not have",
             path_of(name),
             "take it out, or write 0",
             proposals=replacements(path_of(name), [0]) + removal(path_of(name)),
         )
 
 
-@rule("SG434", Severity.WARNING, unless="SG208", suppressed_by=_FAULTY)
+@rule("SG434", Severity.WARNING, unless="SG208", suppressed_by=_INVALID_SETTINGS)
 def files_that_steer_nccl(
     engine: DeclaredEngine, nodes: Nodes, topology: Topology
 ) -> Iterator[Fault]:

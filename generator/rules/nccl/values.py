@@ -13,7 +13,7 @@ from generator.diagnostics import (
     misspelt,
     replacements,
 )
-from generator.rules.nccl.grammar import INTERFACES, Said, is_subnet, names_fault, path_of
+from generator.rules.nccl.grammar import INTERFACES, ValueFault, is_subnet, names_fault, path_of
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
 from generator.sitefile.slips import before_comment
@@ -98,9 +98,9 @@ def value_of_a_variable(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -
     own = (((*node.path, "env", name), value) for node in nodes for name, value in node.env.items())
     shared = ((path_of(name), value) for name, value in engine.env.items())
     for path, value in (*shared, *own):
-        said = _value_fault(str(path[-1]), value, engine)
-        if said:
-            message, help_text, meant = said
+        fault = _value_fault(str(path[-1]), value, engine)
+        if fault:
+            message, help_text, meant = fault
             right: Data = int(meant) if meant.isdigit() else meant
             proposals = replacements(path, [right] if meant else [])
             yield Fault(message, path, help_text, proposals=proposals)
@@ -114,7 +114,7 @@ _BOUNDS = (
 
 
 @rule("SG440", Severity.WARNING, suppressed_by="SG413")
-def bounds_that_cross(engine: DeclaredEngine) -> Iterator[Fault]:
+def crossed_bounds(engine: DeclaredEngine) -> Iterator[Fault]:
     """A minimum is no larger than its maximum.
 
     NCCL silently applies one after the other, and the result is neither.
@@ -144,9 +144,9 @@ def bounds_that_cross(engine: DeclaredEngine) -> Iterator[Fault]:
             )
 
 
-def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
-    if is_ours(name) and (said := _raw_fault(name, value)):
-        return said
+def _value_fault(name: str, value: str, engine: DeclaredEngine) -> ValueFault | None:
+    if is_ours(name) and (fault := _raw_fault(name, value)):
+        return fault
     known = parameter(name) if is_ours(name) else None
     if name in _RANGES or (known and known.is_integer):
         return _integer_fault(name, value)
@@ -162,7 +162,7 @@ def _value_fault(name: str, value: str, engine: DeclaredEngine) -> Said | None:
     return None
 
 
-def _raw_fault(name: str, value: str) -> Said | None:
+def _raw_fault(name: str, value: str) -> ValueFault | None:
     """The fault of an empty value, or of characters that only a shell would remove."""
     if not value:
         message = f"{name} is empty, and hides what /etc/nccl.conf says"
@@ -175,7 +175,7 @@ def _raw_fault(name: str, value: str) -> Said | None:
     return None
 
 
-def _integer_fault(name: str, value: str) -> Said | None:
+def _integer_fault(name: str, value: str) -> ValueFault | None:
     low, high = _RANGES.get(name, (None, None))
     wanted = "write a whole number" if low is None else f"write a number from {low} to {high}"
     found = re.match(_INTEGER, value)
@@ -214,7 +214,7 @@ def _meant_number(value: str) -> str:
     return str(int(size[1]) * _SIZES[size[2]]) if size else ""
 
 
-def _words_fault(name: str, value: str) -> Said | None:
+def _words_fault(name: str, value: str) -> ValueFault | None:
     known = {word.upper(): word for word in _WORDS[name].split()}
     words = re.split(r"[\^,;:]+", value) if name in _LISTS else [value]
     functions = _FUNCTIONS.split() if name in _LISTS else []
@@ -229,7 +229,7 @@ def _words_fault(name: str, value: str) -> Said | None:
     return None
 
 
-def _network_fault(value: str, engine: DeclaredEngine) -> Said | None:
+def _network_fault(value: str, engine: DeclaredEngine) -> ValueFault | None:
     """The fault of a network that NCCL does not have, unless a plugin may provide it."""
     plugin = engine.env.get("NCCL_NET_PLUGIN", "none") != "none" or engine.nccl_patched
     if plugin or value.lower() in ("ib", "socket") or value.lower().startswith("ibext"):
