@@ -1,4 +1,4 @@
-"""Makes a site file from what people already run, with the place of each part in their files."""
+"""Creates a site file from what people already run, with the place of each part in their files."""
 
 import json
 import re
@@ -31,7 +31,7 @@ _OWN_ADDRESS = re.compile(
     r"(VLLM_HOST_IP|SGLANG_HOST_IP|MASTER_ADDR|MASTER_PORT|HOST_IP|NODE_IP|HEAD_IP|RAY_NODE_IP_ADDRESS"
     r"|RAY_OVERRIDE_NODE_IP_ADDRESS|NODE_RANK|RANK|WORLD_SIZE|LOCAL_RANK|NNODES|LOCAL_IP)"
 )
-# What the system sets in every container, and shells in every process.
+# Variables that the system sets in every container, and shells in every process.
 _SYSTEM = re.compile(
     r"(PATH|HOME|HOSTNAME|TERM|PWD|SHLVL|OLDPWD|LANG|LC_\w+|LD_LIBRARY_PATH|DEBIAN_FRONTEND|CUDA_VERSION"
     r"|NVIDIA_\w+|SLURM_\w+|NV_\w+|NVARCH|PYTHON\w*|TORCH_CUDA_ARCH_LIST|VLLM_VERSION|SGLANG_VERSION|UV_\w+|GPG_KEY|IMAGE|MODEL"
@@ -41,9 +41,10 @@ _SYSTEM = re.compile(
 
 @record
 class Adoption:
-    """A site file that was made of what was found.
+    """A site file created from what was found.
 
-    `origin` knows the place of what stands at a path, `guesses` what nobody said.
+    `origin` finds the place in the user's files of the value at a path; `guesses` are what nobody
+    stated.
     """
 
     draft: Draft
@@ -55,16 +56,16 @@ class Adoption:
 
     @property
     def guesses(self) -> tuple[str, ...]:
-        """What nobody said."""
+        """What nobody stated."""
         return tuple(self.draft.guesses)
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What the site file does not hold."""
+        """What the site file does not contain."""
         return tuple(self.draft.losses)
 
     def origin(self, path: KeyPath) -> Word | None:
-        """Where what stands at a path was found."""
+        """The place at which the value at a path was found."""
         return self.draft.origin(path)
 
 
@@ -75,9 +76,9 @@ def adopt(
     cables_told: Sequence[Edge] = (),
     beside: Beside = nothing_beside,
 ) -> Adoption:
-    """A site file called `file` of all that was found, with the cables that people tell of.
+    """A site file named `file` from everything that was found, with the cables the user states.
 
-    `beside` reads what lies beside it.
+    `beside` reads the files beside it.
     """
     draft = Draft()
     draft.losses += found.losses
@@ -98,13 +99,13 @@ def adopt(
 def _alone(
     draft: Draft, nodes: list[FoundNode], cables_told: Sequence[Edge]
 ) -> tuple[Command | None, str]:
-    """Write one engine of all nodes; returns its command, and the kind of topology."""
+    """Write one engine on all nodes; returns its command, and the kind of topology."""
     commands = {node.name: _command(node) for node in nodes}
     nodes.sort(key=lambda node: _rank(commands[node.name]))
     head = commands[nodes[0].name] or next((c for c in commands.values() if c), None)
     ranks = running.size(head)
     if head is None and all(not node.interfaces for node in nodes):
-        # Settings of NCCL alone are for more than one node.
+        # A node with only NCCL settings is one of several.
         ranks = 2 if any(_has_settings(node) for node in nodes) else ranks
     missing = _earlier_ranks(nodes, head)
     nodes[:0] = missing
@@ -122,7 +123,7 @@ def _alone(
 
 
 def _earlier_ranks(nodes: Sequence[FoundNode], first: Command | None) -> list[FoundNode]:
-    """The nodes before the first one that is known, by the rank that it says."""
+    """The nodes before the first known one, according to the rank that it states."""
     said = first.entry("node-rank") if first else None
     if first is None or said is None:
         return []
@@ -139,7 +140,7 @@ def _earlier_ranks(nodes: Sequence[FoundNode], first: Command | None) -> list[Fo
 
 
 def _management(node: FoundNode) -> Iterator[Word]:
-    """The address that people reach a node at."""
+    """The address at which people reach a node."""
     if known := cables.management(node):
         yield known[1]
 
@@ -165,7 +166,7 @@ def _grouped(
         {name: _variables(known[name], command) if command else [] for name, command in one.ranks}
         for one in several
     ]
-    # What the widest of them says of the fabric holds for it.
+    # The widest group's statements about the fabric hold for all.
     widest = max(range(len(several)), key=lambda number: len(groups[number]))
     mine = variables[widest][groups[widest][0]]
     cabling = cables.Cabling(
@@ -195,7 +196,7 @@ def _grouped(
 def _group(
     draft: Draft, name: str, nodes: Sequence[str], group: Draft, written: Mapping[str, Draft]
 ) -> None:
-    """Write a group, or whose model and engine it has too."""
+    """Write a group, or the group whose model and engine it shares."""
     path: KeyPath = ("groups", len(written))
     draft.put((*path, "name"), name)
     draft.put((*path, "nodes"), nodes)
@@ -217,12 +218,12 @@ def _serves_alike(one: Draft, other: Draft) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """A value without the order of its keys."""
+    """A value as text, regardless of the order of its keys."""
     return json.dumps(value, sort_keys=True, default=str)
 
 
 def _group_name(head: Command, taken: Collection[str]) -> str:
-    """A name for a group: that of its unit in a bundle, else what it serves."""
+    """A name for a group: from its unit in a bundle, or else from what it serves."""
     own = head.container.name.lstrip("/")
     alias = head.entry("served-model-name", "served_model_name", "alias")
     served = alias.place.text if alias else head.served.text if head.served else head.engine
@@ -237,7 +238,7 @@ def _group_name(head: Command, taken: Collection[str]) -> str:
 
 
 def _fabric(draft: Draft, cabling: Cabling, control: tuple[str, str], by_half: bool) -> None:
-    """Write what there is below the engines."""
+    """Write everything below the engines."""
     cables.write(draft, cabling, *control)
     if by_half and not cabling.is_alone:
         draft.put(("topology", "rdma_halves"), "first")
@@ -252,7 +253,7 @@ def _engine(
     head: Command | None,
     variables: Mapping[str, Sequence[Variable]],
 ) -> None:
-    """Write a model and its engine into a draft, and what is a node's alone into the site's."""
+    """Write a model and its engine to a draft, and what belongs to single nodes to the site's."""
     serving.fill(draft, head)
     _listening(draft, nodes[0], head)
     _parallel(draft, len(cabling.nodes), cabling.kind)
@@ -265,19 +266,19 @@ def _engine(
 
 
 def _named_ports(variables: Sequence[Variable]) -> tuple[int, ...]:
-    """The ports that variables name."""
+    """The ports that are named in variables."""
     return cables.named_ports(
         v.value.text for v in variables if "IFNAME" in v.name or "HCA" in v.name
     )
 
 
 def _uses_first_halves(variables: Sequence[Variable], cabling: Cabling) -> bool:
-    """Whether RDMA is told to use the first halves alone."""
+    """Whether RDMA is configured to use only the first halves."""
     return any(v.name == "NCCL_IB_HCA" and _is_by_half(v.value.text, cabling) for v in variables)
 
 
 def _nodes(found: Found) -> list[FoundNode]:
-    """The nodes; what belongs to none is the head's."""
+    """The nodes; whatever belongs to none is the head's."""
     named = [node for node in found.nodes if node.name]
     loose = [node for node in found.nodes if not node.name]
     if not named:
@@ -294,7 +295,7 @@ def _nodes(found: Found) -> list[FoundNode]:
 
 
 def _command(node: FoundNode) -> Command | None:
-    """What a node serves, or helps to; the settings of other containers count for it."""
+    """What a node serves, or helps to serve, with the settings of its other containers."""
     found = [
         (container, command)
         for container in node.containers
@@ -315,13 +316,13 @@ def _has_settings(node: FoundNode) -> bool:
 
 
 def _variables(node: FoundNode, command: Command | None) -> list[Variable]:
-    """NCCL's file and the container's variables, which win, even an empty one."""
+    """The variables from NCCL's file and the container's, which take precedence even if empty."""
     merged = {variable.name: variable for variable in node.settings}
     for container in node.containers:
         is_loose = not (container.words or container.image)
         if command is None or container is command.container or is_loose:
             merged |= {variable.name: variable for variable in container.env}
-    # Of what serves no model that is known, only what NCCL reads is about the cluster.
+    # Without a known command that serves a model, only NCCL's variables concern the cluster.
     kept = (v for v in merged.values() if command or v.name.startswith("NCCL_"))
     return list(kept)
 
@@ -329,7 +330,7 @@ def _variables(node: FoundNode, command: Command | None) -> list[Variable]:
 def _control(
     head: FoundNode, variables: Iterable[Variable], command: Command | None
 ) -> tuple[str, str]:
-    """The interface of control traffic, and whether that is the fabric's; empty where unknown."""
+    """The interface for control traffic, and whether that is on the fabric; empty if unknown."""
     said = {variable.name: variable.value.text for variable in variables}
     for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "MN_IF_NAME", "TP_SOCKET_IFNAME"):
         first = said.get(name, "").lstrip("=").partition(",")[0]
@@ -344,7 +345,7 @@ def _control(
 
 
 def _listening(draft: Draft, head: FoundNode, command: Command | None) -> None:
-    """Whether the API listens on the fabric."""
+    """Write that the API listens on the fabric, if it does."""
     entry = command.entry("host") if command else None
     ours = [i for i in head.interfaces if i.name in FABRIC_HALVES and i.name != head.gateway]
     own = {word.text.partition("/")[0] for one in ours for word in one.addresses}
@@ -353,7 +354,7 @@ def _listening(draft: Draft, head: FoundNode, command: Command | None) -> None:
 
 
 def _together(draft: Draft, count: int) -> None:
-    """What all nodes have alike is said once."""
+    """Write values that all nodes share only once."""
     for key in ("user", "os"):
         values = {value for number in range(count) if (value := draft.get("nodes", number, key))}
         if len(values) != 1:
@@ -366,7 +367,7 @@ def _together(draft: Draft, count: int) -> None:
 
 
 def _parallel(draft: Draft, count: int, kind: str) -> None:
-    """The split of the model over the nodes, where nothing says it."""
+    """Write how the model is split over the nodes, if nothing states it."""
     sizes = draft.get("engine", "parallel") or {}
     for key in ("tensor", "pipeline", "data"):
         if str(sizes.get(key, "")) == "1":
@@ -397,7 +398,7 @@ def _speaks_nccl(draft: Draft) -> bool:
 def _environment(
     draft: Draft, site: Draft, cabling: Cabling, variables: Mapping[str, Sequence[Variable]]
 ) -> None:
-    """Variables that sparkgen would not set itself, or set otherwise."""
+    """Write variables that sparkgen would not set itself, or would set differently."""
     order = [wired.node.name for wired in cabling.nodes]
     kept = {name: dict(_kept(variables.get(name, ()), cabling)) for name in order}
     known = [own for name, own in kept.items() if variables.get(name)]
@@ -446,7 +447,7 @@ def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str
 def _other_engines(
     draft: Draft, nodes: Sequence[FoundNode], head: Command | None, heads: Sequence[Command] = ()
 ) -> None:
-    """What is served beside what the site file says."""
+    """Record what is served besides what the site file contains."""
     said = {one.served.text for one in (head, *heads) if one and one.served}
     for node in nodes:
         for container in node.containers:
@@ -458,7 +459,7 @@ def _other_engines(
 
 
 def _left_out(draft: Draft, variables: Mapping[str, Sequence[Variable]]) -> None:
-    """Variables of the engine whose values a capture left on the node, or only a shell knows."""
+    """Record the engine's variables whose values a capture removed, or only a shell knows."""
     said = set()
     for own in variables.values():
         for variable in own:
@@ -472,12 +473,12 @@ def _left_out(draft: Draft, variables: Mapping[str, Sequence[Variable]]) -> None
 
 
 def serving_secret(name: str) -> bool:
-    """Whether a variable's name says that it holds a key."""
+    """Whether a variable's name implies that it holds a key."""
     return bool(re.search(r"(?i)(^|_)(TOKEN|API_?KEY|KEY|SECRET|PASSWORD|PASSWD)$", name))
 
 
 def _names_interfaces(text: str, cabling: Cabling) -> bool:
-    """Whether a value names interfaces that are there; the first of them counts."""
+    """Whether a value names existing interfaces; the first of them counts."""
     parts = [part for part in text.lstrip("=").split(",") if part]
     cabled = {Half(p, h).interface for w in cabling.nodes for p, h in w.halves}
     cabled |= {Half(p, 0).interface for (_, p), _ in cabling.cables} if not cabled else set()
@@ -509,7 +510,7 @@ def _device(interface: str) -> str:
 
 
 def _secrets(draft: Draft, command: Command | None) -> None:
-    """Keys by their names: where their values are to live is the runbook's matter."""
+    """Write the names of keys; the runbook says where their values belong."""
     if command is None:
         return
     known = {"HF_TOKEN", "RAY_AUTH_TOKEN", ENGINES[command.engine].API_KEY or ""}

@@ -1,4 +1,4 @@
-"""How nodes are joined, judging by the subnets of their interfaces."""
+"""How nodes are connected, according to the subnets of their interfaces."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _HALVES = {name: (half.port, half.half) for name, half in FABRIC_HALVES.items()}
 _HCAS = {half.hca: (half.port, half.half) for half in FABRIC_HALVES.values()}
 _SWITCH_NAME = "switch"
 _POOL = IPv4Network("10.100.0.0/16")
-# Where nodes are managed that nobody says it of: the first of these that is nobody else's.
+# Management networks for nodes without a known one: the first that nobody else uses.
 _EXAMPLES = [
     IPv4Network(f"{start}.0/24") for start in ("10.0.0", "172.31.250", "192.168.250", "10.250.250")
 ]
@@ -29,7 +29,7 @@ Edge = tuple[End, End]
 
 @record
 class Wired:
-    """A node with its halves that are cabled, as far as anybody says, by port and half."""
+    """A node, and its halves that are known to be cabled, by port and half."""
 
     node: FoundNode
     halves: Mapping[tuple[int, int], Interface]
@@ -46,7 +46,7 @@ class Wired:
 
 
 def wired(node: FoundNode) -> Wired:
-    """The halves that have an address, or a link, and do not lead out of the cluster."""
+    """The halves that have an address or a link, and do not lead out of the cluster."""
     uplink = _uplink(node)
     found = {
         _HALVES[one.name]: one
@@ -57,21 +57,21 @@ def wired(node: FoundNode) -> Wired:
 
 
 def _uplink(node: FoundNode) -> int | None:
-    """The port that the node's default route is on, if it is one."""
+    """The port with the node's default route, if any."""
     return _HALVES[node.gateway][0] if node.gateway in _HALVES else None
 
 
 def named_ports(words: Iterable[str]) -> tuple[int, ...]:
-    """The ports whose interfaces or devices are named in values of variables."""
+    """The ports whose interfaces or devices are named in the values of variables."""
     known = {**_HALVES, **_HCAS}
     texts = [part.lstrip("=^").partition(":")[0] for word in words for part in word.split(",")]
     return tuple(sorted({known[text][0] for text in texts if text in known}))
 
 
 class Cabling:
-    """The cables between nodes: those that subnets prove, and those that are a guess.
+    """The cables between nodes: those proven by subnets, and those that are a guess.
 
-    `groups` are the nodes of each engine, where there are several.
+    `groups` are the nodes of each engine, if there are several.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Cabling:
 
     @property
     def is_surveyed(self) -> bool:
-        """Whether what is known of an interface is what its node says, so that no more is there."""
+        """Whether the nodes themselves listed their interfaces, so that there are no others."""
         return any(len(w.node.interfaces) > 1 for w in self.nodes)
 
     def part(self, names: Sequence[str]) -> "Cabling":
-        """Of some of the nodes alone: what joins them, and the ports that it ends at."""
+        """The cabling of some of the nodes: their cables, and the ports they use."""
         own = copy(self)
         own.cables = [
             cable
@@ -119,7 +119,7 @@ class Cabling:
         return own
 
     def _kind_of(self, names: Sequence[str], edges: Sequence[Edge]) -> str:
-        """What some of the nodes are joined by."""
+        """The kind of topology that connects some of the nodes."""
         if len(names) == 1:
             return SINGLE
         joined = [(a, b) for (a, _), (b, _) in edges]
@@ -158,7 +158,7 @@ class Cabling:
         return _without_a_switch(total) if is_closed or is_triangle else SWITCH
 
     def _kind_of_groups(self) -> str:
-        """What joins the nodes of several engines, some of which may have no cable."""
+        """The kind of topology that connects the nodes of several engines, some without a cable."""
         if any(len({node for node, _ in ends}) > 2 for ends in self._shared().values()):
             return SWITCH
         edges = {frozenset(name for name, _ in edge) for edge in self._edges(self.nodes)}
@@ -185,7 +185,7 @@ class Cabling:
         return found
 
     def _heard(self) -> list[Edge]:
-        """Pairs of ports of which one hears the other."""
+        """Pairs of ports one of which hears the other."""
         names = {w.node.name for w in self.nodes}
         found: dict[frozenset[End], Edge] = {}
         for w in self.nodes:
@@ -197,7 +197,7 @@ class Cabling:
         return list(found.values())
 
     def _edges(self, nodes: Sequence[Wired]) -> list[Edge]:
-        """The cables that people or ports tell of, else pairs of ports alone in a subnet."""
+        """The stated or detected cables, or else pairs of ports that are alone in a subnet."""
         if self._told:
             return self._told
         found: dict[Edge, None] = {}
@@ -212,14 +212,14 @@ class Cabling:
         return list(found) or self._of_twos()
 
     def _of_twos(self) -> list[Edge]:
-        """Cables of engines on two nodes, where all are on one or two and no address is known."""
+        """The cables of engines on two nodes, if none has more and no address is known."""
         if any(len(names) > 2 for names in self._groups) or self._addressed():
             return []
         port = self._ports[0]
         return [((a, port), (b, port)) for a, b in (n for n in self._groups if len(n) == 2)]
 
     def _fill_up(self, ranks: int) -> None:
-        """Add the nodes that there must be beside those that are known."""
+        """Add the nodes that must exist besides the known ones."""
         fewest = TOPOLOGIES[self.kind].fewest
         names = {w.node.name for w in self.nodes}
         spare = (f"spark{n}" for n in count(1) if f"spark{n}" not in names)
@@ -229,12 +229,12 @@ class Cabling:
             self.nodes.append(Wired(FoundNode(name), {}))
 
     def _cables(self) -> list[Edge]:
-        """The cables, those of a ring in the order of the nodes."""
+        """The cables; those of a ring in the order of the nodes."""
         names = [w.node.name for w in self.nodes]
         if self.is_alone:
             return []
         if self.kind == SWITCH:
-            # A node of a group of its own may have no cable.
+            # A node that is a group by itself may have no cable.
             is_known = bool(self._groups and self._addressed())
             return [
                 ((w.node.name, port), (_SWITCH_NAME, number))
@@ -261,7 +261,7 @@ class Cabling:
         return found or list(self._ports[:1])
 
     def _around(self, edges: list[Edge]) -> list[Edge]:
-        """The edges of a ring from the head on, and the nodes in that order."""
+        """The edges of a ring, starting from the head, and the nodes in that order."""
         left, here = list(edges), self.nodes[0].node.name
         ordered: list[Edge] = []
         port: int | None = 0
@@ -270,7 +270,7 @@ class Cabling:
             if not own:
                 return edges
             if not ordered:
-                # Both ways round are the same ring: that of the nodes' order is taken.
+                # Both directions are the same ring: the one that follows the nodes' order is used.
                 second = self.nodes[1].node.name
                 own.sort(key=lambda edge: edge[1][0] != second)
                 port = own[0][0][1] if own[0][1][0] == second else port
@@ -284,13 +284,13 @@ class Cabling:
         return ordered
 
     def pair(self, cable: Edge, half: int) -> list[Word | None]:
-        """The addresses of the ends of a cable that are nodes."""
+        """The addresses of a cable's ends that are nodes."""
         by_name = {w.node.name: w for w in self.nodes}
         return [by_name[name].address(port, half) for name, port in cable if name in by_name]
 
 
 def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
-    """Write nodes, cables and topology; `plane` is where control traffic goes, if that is said."""
+    """Write nodes, cables and topology; `plane` is where control traffic goes, if that is known."""
     order = [w.node for w in cabling.nodes]
     plain = _is_pooled(cabling)
     network = _managed(order, interface)
@@ -322,7 +322,7 @@ def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
 
 
 def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
-    """The interface that people reach a node at, and its address."""
+    """The interface through which people reach a node, and its address."""
     if node.management and is_address(f"{node.management.text}/24"):
         word = node.management
         return RJ45, Word(f"{word.text}/24", word.file, word.span)
@@ -338,7 +338,7 @@ def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
 
 
 def _managed(nodes: Sequence[FoundNode], wanted: str) -> IPv4Network:
-    """A network to manage nodes in: the other nodes', else one that none of them has."""
+    """A management network: the other nodes', or else one that none of them uses."""
     said = [known[1].text for node in nodes if (known := management(node, wanted))]
     if said:
         return IPv4Interface(said[0]).network
@@ -353,7 +353,7 @@ def _managed(nodes: Sequence[FoundNode], wanted: str) -> IPv4Network:
 
 
 def _free(network: IPv4Network, number: int, draft: Draft) -> str:
-    """An address for a node that nobody says one of."""
+    """An address for a node without a known one."""
     others = {str(node.get("management", {}).get("address", "")) for node in draft.data["nodes"]}
     hosts = (network.network_address + FIRST_HOST + number + n for n in count())
     return next(own for h in hosts if (own := f"{h}/{network.prefixlen}") not in others)
@@ -440,7 +440,7 @@ def _beside(known: IPv4Interface, taken: set[IPv4Address]) -> str:
 
 
 def _halves(draft: Draft, cabling: Cabling) -> None:
-    """Whether second halves have addresses: all of them, or none."""
+    """Write whether second halves have addresses: all of them, or none."""
     second = [w.address(p, 1) for w in cabling.nodes for p in w.ports]
     if any(w.address(p, 0) for w in cabling.nodes for p in w.ports) and not all(second):
         cabled = [w for w in cabling.nodes if w.ports]
@@ -462,7 +462,7 @@ def _mtu(draft: Draft, cabling: Cabling) -> None:
 
 
 def _subnets(cabling: Cabling) -> list[tuple[int, IPv4Interface]] | None:
-    """Each address with the number of its subnet in a pool; None where one end has none."""
+    """Each address with the number of its subnet in a pool; None if an end has none."""
     found = []
     for number, cable in enumerate(cabling.cables):
         for half in HALVES:
@@ -475,7 +475,7 @@ def _subnets(cabling: Cabling) -> list[tuple[int, IPv4Interface]] | None:
 
 
 def _is_pooled(cabling: Cabling) -> bool:
-    """Whether the addresses are those that a pool and a host number a node give."""
+    """Whether the addresses are those that follow from a pool and a host number per node."""
     known = _subnets(cabling)
     pool = _pool(cabling)
     if not known or not pool:
@@ -495,7 +495,7 @@ def _pool(cabling: Cabling) -> IPv4Network | None:
 
 
 def _host(cabling: Cabling, name: str) -> int | None:
-    """The one host number of a node on all its subnets."""
+    """The common host number of a node on all its subnets."""
     found = {
         int(IPv4Interface(word.text).ip) & 255
         for w in cabling.nodes
@@ -511,5 +511,5 @@ def _first(cabling: Cabling) -> Word | None:
 
 
 def _without_a_switch(nodes: int) -> str:
-    """What cables alone join so many nodes by; of more than that the switch."""
+    """The topology that connects this many nodes without a switch; for more, the switch."""
     return next(iter(without_a_switch(nodes)), SWITCH)

@@ -31,7 +31,7 @@ _ENGINE = re.compile(r"vllm|sglang|llama|trtllm|tensorrt|ray|sparkgen-engine|ser
 
 
 def node_of(capture: Capture) -> tuple[FoundNode, dict[str, str], list[Loss]]:
-    """What a capture says of its node, the texts that places are in, and what was left there."""
+    """What a capture says about its node, the texts that places refer to, and what was omitted."""
     reader = _Reader(capture)
     return reader.node(), reader.texts, reader.losses
 
@@ -98,7 +98,7 @@ class _Reader:
                 yield tuple(keyfiles.interfaces(self._text_of(path)))
 
     def _linked(self, interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
-        """With the state of links that ibdev2netdev knows where `ip` said nothing."""
+        """The interfaces with the link states of ibdev2netdev, where `ip` has none."""
         text = self._get("commands/ibdev2netdev.txt")
         if text is None or any(one.has_link is not None for one in interfaces):
             return interfaces
@@ -141,7 +141,7 @@ class _Reader:
             yield name, Neighbor(host.partition(".")[0].lower(), ports.get(name, ""))
 
     def _gateway(self) -> str:
-        """The interface of the default route that counts."""
+        """The interface of the effective default route."""
         try:
             routes = json.loads(self._capture.texts.get("commands/ip-route.json", "[]"))
             own = [route for route in routes if route.get("dst") == "default"]
@@ -191,7 +191,7 @@ class _Reader:
 
 
 def _records(text: Text) -> Iterator[tuple[str, Word]]:
-    """The lines of a name and JSON."""
+    """The lines that consist of a name and JSON."""
     for number, line in enumerate(text.text.split("\n")):
         label, blank, rest = line.partition(" ")
         if not blank:
@@ -243,7 +243,7 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
 
 
 def _process(text: Text) -> Container:
-    """A process without a container that anybody knows of."""
+    """A process that is in no known container."""
     records = list(_records(text))
     env = [
         Variable(name, Word(value, word.file, word.span))

@@ -1,4 +1,4 @@
-"""What a container serves: its engine, its model, and its flags by the names of the parser."""
+"""What a container serves: its engine, its model, and its flags by the parser's names."""
 
 import json
 import re
@@ -17,14 +17,14 @@ from generator.catalogs.flags import FlagCatalog, Found
 from generator.engines import ENGINES
 from generator.records import record, replace
 
-# What may stand first behind the image of a server: a flag, a model, or what a shell puts in.
+# What may come first after the image of a server: a flag, a model, or a shell's variable.
 _MODEL = re.compile(r"[-$]|(?!.*/s?bin/).*/")
 _REDIRECTION = re.compile(r"[0-9&]?(>>?|<)(&?[^{<>]*)$")
 
 
 @record
 class Entry:
-    """A flag as it was given; `value` is True for a switch, and `place` that of the value."""
+    """A flag as given; `value` is True for a switch, and `place` that of the value."""
 
     name: str
     value: Any
@@ -34,7 +34,7 @@ class Entry:
 
 @record
 class Command:
-    """A command that serves a model, or helps to."""
+    """A command that serves a model, or helps to serve one."""
 
     engine: str
     container: Container
@@ -46,13 +46,13 @@ class Command:
 
     @property
     def served(self) -> Word | None:
-        """The model, as it is named; None where the command does not name it."""
+        """The model as named in the command; None if it isn't."""
         entry = self.entry("model", "model-path", "hf-repo")
         return self.model or (entry.place if entry else None)
 
     @property
     def venv(self) -> Word | None:
-        """The virtual environment that it runs in, where that is no container's."""
+        """The virtual environment that it runs in, if that is not in a container."""
         if self.container.image is not None:
             return None
         for word in self.container.words:
@@ -64,7 +64,7 @@ class Command:
 
     @property
     def launcher(self) -> str:
-        """What starts the ranks, where that is not the engine itself; empty where nobody says."""
+        """What starts the ranks, if not the engine itself; empty if unknown."""
         names = {variable.name for variable in self.container.env}
         if "SLURM_NTASKS" in names or "SLURM_NNODES" in names:
             return "slurm"
@@ -72,7 +72,7 @@ class Command:
 
     @property
     def published(self) -> Word | None:
-        """The port of the node that a container's own port is reached at, where that is another."""
+        """The node's port for the container's own, if that is another."""
         options = self.container.options
         word = options.get("p", options.get("publish"))
         found = re.fullmatch(r"(?:[\d.]+:)?(\d+):(\d+)(?:/tcp)?", word.text) if word else None
@@ -83,13 +83,13 @@ class Command:
         return None
 
     def entry(self, *names: str) -> Entry | None:
-        """The last one of a flag of any of these names."""
+        """The last flag with any of these names."""
         found = [entry for entry in self.entries if entry.name in names]
         return found[-1] if found else None
 
     @property
     def rank(self) -> int:
-        """The rank that it says; workers without one stand behind the others."""
+        """The rank that it states; workers without one sort after the others."""
         said = self.entry("node-rank")
         if said and str(said.value).isdecimal():
             return int(said.value)
@@ -99,7 +99,7 @@ class Command:
 
 
 def find(container: Container, programs: dict[str, str]) -> Command | None:
-    """The command of a container, if it serves a model; `programs` are versions on its node."""
+    """The command of a container, if it serves a model; `programs` has its node's versions."""
     words = list(_unwrapped(container.words))
     texts = [word.text for word in words]
     ray = any(a.endswith("ray") and b == "start" for a, b in pairwise(texts))
@@ -126,7 +126,7 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
 
 
 def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
-    """The words, with those of scripts that are one word."""
+    """The words, with those of scripts that are given as one word."""
     shell = False
     for word in words:
         if shell and re.search(r"\s", word.text):
@@ -139,7 +139,7 @@ def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
 
 
 def is_script_next(text: str, was_next: bool) -> bool:
-    """Whether what follows a word is a shell's script: behind its -c, and its other options."""
+    """Whether a shell script follows a word: after the shell's -c and its other options."""
     return bool(re.fullmatch(r"-[a-z]*c", text)) or (was_next and text.startswith("-"))
 
 
@@ -179,7 +179,7 @@ def _command(
 
 
 def _found(known: FlagCatalog | None, name: str) -> Found | None:
-    """The flag that a parser takes a word for, which may be the beginning of its name."""
+    """The flag that a parser takes a word for, which may be an abbreviation."""
     if known is None or not name.startswith("-"):
         return None
     plain = name.lstrip("-")
@@ -191,7 +191,7 @@ def _found(known: FlagCatalog | None, name: str) -> Found | None:
 
 
 def _taken(known: FlagCatalog | None, name: str, rest: Sequence[Word]) -> list[Word]:
-    """The values behind a flag."""
+    """The values after a flag."""
     found = _found(known, name)
     following = []
     for word in rest:
@@ -206,7 +206,7 @@ def _taken(known: FlagCatalog | None, name: str, rest: Sequence[Word]) -> list[W
         return list(rest[: int(found.flag.many)])
     if found and not found.flag.optional:
         return list(rest[:1])
-    # Of a flag that is not known, several figures are a list.
+    # For an unknown flag, several numbers are a list.
     are_figures = found is None and all(word.text.isdecimal() for word in following)
     return following if are_figures else following[:1]
 
@@ -237,7 +237,7 @@ def _json(text: str) -> Any:
 
 
 def _version(engine: str, container: Container, programs: dict[str, str]) -> str:
-    """The engine's version, as its files or its image say it; empty where nobody does."""
+    """The engine's version, from its files or its image; empty if unknown."""
     if own := programs.get(engine.replace("-", "_"), programs.get(engine, "")):
         return own
     image = catalogs.image(container.image.text) if container.image else None

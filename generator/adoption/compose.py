@@ -23,12 +23,12 @@ _OPTIONS = {
 
 
 def is_compose(file: Yaml) -> bool:
-    """Whether a YAML file is one of Compose's."""
+    """Whether a YAML file is a Compose file."""
     return isinstance(file.get(file.root, "services"), yaml.MappingNode)
 
 
 def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
-    """Its services, with the values of variables that are known."""
+    """Its services, with the values of known variables."""
     for name, node in file.pairs(file.get(file.root, "services")):
         if not isinstance(node, yaml.MappingNode):
             continue
@@ -57,7 +57,7 @@ def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
 def _command(
     file: Yaml, node: Any, known: Mapping[str, str], shell: bool = False
 ) -> Iterator[Word]:
-    """The words of a command; behind a `shell` and its `-c` they are those of its script."""
+    """The words of a command; after a `shell` and its `-c`, those of its script."""
     if isinstance(node, yaml.ScalarNode):
         yield from file.script(node, known)
     for item in file.items(node):
@@ -81,7 +81,7 @@ def _environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Va
 
 
 def _env_files(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Word]:
-    """The files of variables, each by its path, or with more that is said of it."""
+    """The environment files, each given by its path or with further settings."""
     for item in [node, *file.items(node)]:
         if word := file.word(item, known) or file.word(file.get(item, "path"), known):
             yield word

@@ -8,7 +8,7 @@ from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
 from generator.records import replace
 
-# Options of `docker run` that take no value; all others do. Source: docker run --help, 29.2.
+# Options of `docker run` without a value; all others have one. Source: docker run --help, 29.2.
 _SWITCHES = frozenset(
     (
         *("d", "detach", "i", "interactive", "t", "tty", "it", "dit", "ti", "di", "itd", "td"),
@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
 def containers(text: Text, words: Sequence[Word]) -> Iterator[Container]:
-    """The containers that a script starts, and those of a script that a word of it is."""
+    """The containers that a script starts, including those of a script given as one word."""
     for number, word in enumerate(words):
         if number and re.fullmatch(r"-[a-z]*c", words[number - 1].text) and "docker" in word.text:
             start = text.offset(word.span.line, word.span.column) + 1
@@ -31,7 +31,7 @@ def containers(text: Text, words: Sequence[Word]) -> Iterator[Container]:
 
 
 def _is_client(words: Sequence[Word]) -> bool:
-    """Whether the words before `run` are Docker's client, or one that takes the same options."""
+    """Whether the words before `run` are Docker's client, or one with the same options."""
     texts = [word.text.rpartition("/")[2] for word in words]
     if texts[-1:] == ["container"]:
         texts.pop()
@@ -75,11 +75,11 @@ def _container(words: Sequence[Word]) -> Container:
 
 
 def variable(word: Word) -> Iterator[Variable]:
-    """The variable that a word NAME=VALUE sets; one without a value is the shell's own."""
+    """The variable that a word NAME=VALUE sets; without a value it is the shell's."""
     if found := _VARIABLE.fullmatch(word.text):
         yield Variable(found[1], replace_text(word, found[2]))
 
 
 def replace_text(word: Word, text: str) -> Word:
-    """A part of a word, at its place."""
+    """A part of a word, with its place."""
     return Word(text, word.file, word.span)

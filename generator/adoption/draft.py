@@ -1,4 +1,4 @@
-"""A site file that is being put together: its data, and where each part comes from."""
+"""A site file under construction: its data, and where each part comes from."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _PLAIN = r"[A-Za-z0-9/_.][A-Za-z0-9/_.:@+=-]*"
 
 
 class Draft:
-    """Values by their paths, with places, and remarks for whoever reads the file."""
+    """Values by path, with their places, and remarks for the reader of the file."""
 
     def __init__(self) -> None:
         self.data: dict[str, Any] = {}
@@ -23,12 +23,12 @@ class Draft:
         self.comments: dict[KeyPath, str] = {}
         self.guesses: list[str] = []
         self.losses: list[Loss] = []
-        # Paths of what is only guessed, and the names and addresses that are.
+        # Paths of guesses, and guessed names and addresses.
         self.guessed: set[KeyPath] = set()
         self.guessed_words: set[str] = set()
 
     def put(self, path: KeyPath, value: Any, place: Word | None = None, guess: str = "") -> None:
-        """Write a value; one that nobody said is a guess."""
+        """Write a value; one that nobody stated is a guess."""
         node: Any = self.data
         for part, after in pairwise(path):
             empty: Any = [] if isinstance(after, int) else {}
@@ -50,7 +50,7 @@ class Draft:
             self.guesses.append(guess)
 
     def drop(self, *path: str) -> None:
-        """Take out a value, and what is empty without it."""
+        """Remove a value, and what is empty without it."""
         *above, key = path
         node = self.get(*above) or {}
         if key in node:
@@ -61,7 +61,7 @@ class Draft:
             self.drop(*above)
 
     def get(self, *path: str | int) -> Any:
-        """The value at a path; None where there is none."""
+        """The value at a path; None if there is none."""
         node: Any = self.data
         for part in path:
             try:
@@ -71,7 +71,7 @@ class Draft:
         return node
 
     def origin(self, path: KeyPath) -> Word | None:
-        """Where what stands at a path was found: itself, what it is a part of, or a part of it."""
+        """The place at which the value at a path was found: its own, its parent's, or a part's."""
         for length in range(len(path), 1, -1):
             if path[:length] in self.guessed:
                 return None
@@ -81,14 +81,14 @@ class Draft:
         return self.origins[min(below, key=lambda own: (len(own), str(own)))] if below else None
 
     def graft(self, path: KeyPath, other: "Draft", keys: Collection[str]) -> None:
-        """Take what another draft has at some of its keys, under a path, with all its remarks."""
+        """Copy some keys of another draft to a path, with all their remarks."""
         for key in keys:
             if key in other.data:
                 self.put((*path, key), other.data[key])
         self.remark(path, other, keys)
 
     def remark(self, path: KeyPath, other: "Draft", keys: Collection[str]) -> None:
-        """Take what another draft says of where its keys are from, as of a path here."""
+        """Copy another draft's origins of some keys, as if for a path here."""
         self.origins |= {(*path, *own): w for own, w in other.origins.items() if own[0] in keys}
         self.comments |= {(*path, *own): t for own, t in other.comments.items() if own[0] in keys}
         self.guessed |= {(*path, *own) for own in other.guessed if own[0] in keys}
@@ -154,7 +154,7 @@ def _flow(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A scalar that reads as what it is: text stays text."""
+    """A scalar that is read as what it is: text remains text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

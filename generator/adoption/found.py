@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from generator.diagnostics import Span
 from generator.records import record
 
-# What a capture has in place of a value that it did not keep.
+# Written by a capture in place of a value that it did not keep.
 REMOVED = "[removed]"
 
 
 @record
 class Word:
-    """A text and where it stands; one that `breaks` ends a command of a shell."""
+    """A text and its place; `breaks` means that it ends a shell command."""
 
     text: str
     file: str
@@ -26,7 +26,7 @@ class Word:
 
 @record
 class Variable:
-    """A variable, and the place of its value; `is_blank` has spaces around its name or value."""
+    """A variable, and the place of its value; `is_blank`: spaces surround its name or value."""
 
     name: str
     value: Word
@@ -35,11 +35,11 @@ class Variable:
 
 @record
 class Container:
-    """A container: `words` are its entrypoint and command, `options` what else it is given.
+    """A container: `words` are its entrypoint and command, `options` its other settings.
 
-    `base` are the image's own variables; `is_changed` says that something changes it first,
-    `is_running` that its process was seen, `is_launched` that a launcher adds to it.
-    `mods` are folders with a run.sh that changes the image, `env_files` have variables more.
+    `base` are the image's own variables; `is_changed` means that something changes it first,
+    `is_running` that its process was seen, `is_launched` that a launcher adds to it. `mods` are
+    folders with a run.sh that changes the image, `env_files` have further variables.
     """
 
     name: str
@@ -58,9 +58,9 @@ class Container:
 
 @record
 class Interface:
-    """A network interface; `has_link` is None where nobody looked.
+    """A network interface; `has_link` is None if it was not checked.
 
-    `master` is the bond or the bridge that it is a part of, `dhcp` whether it asks for an address.
+    `master` is the bond or bridge that it is part of, `dhcp` whether it requests an address.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Interface:
 
 @record
 class Neighbor:
-    """Who is heard on an interface: a node, and its interface, empty where it does not say."""
+    """Who is heard on an interface: a node, and its interface, empty if not stated."""
 
     name: str
     interface: str = ""
@@ -82,10 +82,10 @@ class Neighbor:
 
 @record
 class FoundNode:
-    """A node; `programs` are versions of what is installed, `neighbors` what LLDP heard of.
+    """A node; `programs` are versions of what is installed, `neighbors` what LLDP heard.
 
-    `assigned` are variables that a script sets for itself. `gateway` is the interface of the
-    default route. `repeats` are interfaces that two files set up otherwise, the later one second.
+    `assigned` are variables that a script sets itself. `gateway` is the interface of the default
+    route. `repeats` are interfaces that two files set up differently, the later one second.
     """
 
     name: str = ""
@@ -108,7 +108,7 @@ class FoundNode:
 
 @record
 class Loss:
-    """What a site file does not hold, or what could not be read, and where it stands."""
+    """What a site file can't contain, or what could not be read, and its place."""
 
     text: str
     place: Word
@@ -116,7 +116,7 @@ class Loss:
 
 @record
 class Found:
-    """All that files say: nodes, the nodes' number if one says it, and the files' texts."""
+    """Everything that files say: nodes, their number if it is stated, and the files' texts."""
 
     nodes: tuple[FoundNode, ...]
     texts: Mapping[str, str]

@@ -10,7 +10,7 @@ from generator.adoption.text import Text
 
 
 def nodes_info(raw: str) -> list[dict[str, Any]] | None:
-    """The nodes of such a file; None of any other."""
+    """The nodes of such a file; None for any other."""
     try:
         data = json.loads(raw)
     except (ValueError, RecursionError):
@@ -36,7 +36,7 @@ def nodes(text: Text, said: list[dict[str, Any]]) -> Iterator[FoundNode]:
 
 
 def losses(text: Text, said: list[dict[str, Any]]) -> Iterator[Loss]:
-    """The passwords, which no site file has."""
+    """The passwords, which no site file contains."""
     if any(node.get("password") for node in said) and (at := text.text.find('"password"')) >= 0:
         place = text.word("password", at, at + len('"password"'))
         yield Loss("passwords: a site file holds none; set up keys, and delete this file", place)

@@ -9,19 +9,19 @@ from generator.adoption.text import Text
 
 _SECTION = re.compile(r"\[([A-Za-z0-9-]+)\]\s*")
 _ENTRY = re.compile(r"([A-Za-z0-9-]+)[ \t]*=[ \t]*(.*?)[ \t]*")
-# Section and key of the interface's name, and of its MTU, as either program has them.
+# Section and key of the interface's name, and of its MTU, in either program's files.
 _NAMES = (("connection", "interface-name"), ("Match", "Name"))
 _MTU = (("ethernet", "mtu"), ("802-3-ethernet", "mtu"), ("Link", "MTUBytes"))
 _ADDRESSES = (("ipv4", r"address(es)?\d*"), ("Network", "Address"), ("Address", "Address"))
 
 
 def is_keyfile(text: str) -> bool:
-    """Whether a text is a profile of NetworkManager, or a file of networkd about an interface."""
+    """Whether a text is a NetworkManager profile, or networkd's file about an interface."""
     return bool(re.search(r"(?m)^\[(connection|Match)\]\s*$", text))
 
 
 def interfaces(text: Text) -> Iterator[Interface]:
-    """The wired interface that a file is about; none where it names no single one."""
+    """The wired interface that a file is about; none unless it names exactly one."""
     entries = list(_entries(text))
     name = next((word for section, key, word in entries if (section, key) in _NAMES), None)
     if name is None or not re.fullmatch(r"[A-Za-z0-9]+", name.text):
@@ -37,7 +37,7 @@ def interfaces(text: Text) -> Iterator[Interface]:
 
 
 def _addresses(text: Text, word: Word) -> Iterator[Word]:
-    """The addresses in a value; what stands behind a comma is a gateway."""
+    """The addresses in a value; what follows a comma is a gateway."""
     start = text.offset(word.span.line, word.span.column)
     for part in re.finditer(r"[^;,\s]+", word.text):
         if is_address(part[0]):

@@ -7,7 +7,7 @@ from generator.adoption.found import Container, Loss
 from generator.sitefile.defaults import default
 from generator.sitefile.text_types import FORMS
 
-# The key of a site, its form, and what Docker calls it.
+# The key in a site, its form, and Docker's name for it.
 _LIMITS = (
     ("memory", "gib", ("memory", "m")),
     ("shm", "gib", ("shm-size",)),
@@ -19,9 +19,9 @@ _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def limits(draft: Draft, container: Container) -> None:
-    """Write what a container is bound to, where that is not what sparkgen gives it."""
+    """Write a container's limits, if they differ from sparkgen's."""
     given = container.options
-    # /dev/shm is the node's own then, whatever its size.
+    # /dev/shm is then the node's own, whatever its size.
     without = ("shm",) if "ipc" in given and given["ipc"].text == "host" else ()
     for key, form, names in _LIMITS:
         word = next((given[name] for name in names if name in given), None)
@@ -36,7 +36,7 @@ def limits(draft: Draft, container: Container) -> None:
 
 
 def _gib(size: str) -> str:
-    """A size as Docker takes it, in GiB; empty where it isn't a whole number of them."""
+    """A size in Docker's syntax, in GiB; empty if it isn't a whole number of them."""
     found = _SIZE.fullmatch(size)
     number = int(found[1]) << _SHIFTS[(found[2] or "").lower()] if found else 0
     whole, rest = divmod(number, 1 << 30)

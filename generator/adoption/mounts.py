@@ -1,4 +1,4 @@
-"""What a container is given of its node's disk, and which of it a site file holds."""
+"""What a container gets of its node's disk, and which of it a site file can contain."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from generator.adoption.found import Container, Loss, Word
 from generator.records import record
 from generator.sitefile.text_types import FORMS
 
-# What sparkgen mounts itself, and what no engine reads files from.
+# Mounted by sparkgen itself, or nothing that engines read files from.
 _OF_THE_SYSTEM = re.compile(
     r"/(dev|sys|proc|run|tmp|var/run|var/cache/sparkgen|etc/sparkgen|opt/sparkgen(?!/files/))(/.*)?"
     r"|/etc/(nccl\.conf|localtime|timezone|hosts|resolv\.conf|passwd|group|shadow)"
@@ -26,29 +26,29 @@ class Mount:
     word: Word
 
     def holds(self, path: str) -> bool:
-        """Whether a path of the container is in it."""
+        """Whether a path in the container is inside it."""
         return path == self.target or path.startswith(f"{self.target}/")
 
     def outside(self, path: str) -> str:
-        """The path on the node of one of the container."""
+        """The path on the node for one in the container."""
         return self.source + path[len(self.target) :]
 
 
 def mounts(container: Container) -> list[Mount]:
-    """The mounts of a container, the most particular first."""
+    """The mounts of a container, the most specific first."""
     found = [mount for word in container.mounts if (mount := _mount(word))]
     return sorted(found, key=lambda mount: -len(mount.target))
 
 
 def outside(container: Container, path: str) -> str:
-    """Where a path of the container is on its node: the same, unless it is mounted elsewhere."""
+    """The path on the node of a container's path: the same, unless it is mounted elsewhere."""
     found = next((mount for mount in mounts(container) if mount.holds(path)), None)
     own = found.outside(path) if found else path
     return own if FORMS["path"].fits(own) else path
 
 
 def fill(draft: Draft, container: Container) -> None:
-    """Write the files that the engine is given, and say which a site file has no place for."""
+    """Write the engine's files, and report those that a site file has no place for."""
     model = draft.get("model", "file") or draft.get("model", "source") or ""
     known = list(_texts(draft.get("engine", "args"))) + list(_texts(draft.get("engine", "env")))
     number = 0
@@ -71,7 +71,7 @@ def fill(draft: Draft, container: Container) -> None:
 
 
 def _mount(word: Word) -> Mount | None:
-    """A mount as `-v` has it, or `--mount`."""
+    """A mount in the syntax of `-v` or `--mount`."""
     said = word.text
     if re.match(r"(type|source|src|target|dst|destination)=", said):
         named = dict(part.partition("=")[::2] for part in said.split(","))

@@ -18,12 +18,12 @@ _YES = ("true", "True", "yes", "on")
 
 
 def is_netplan(file: Yaml) -> bool:
-    """Whether a YAML file is one of netplan's."""
+    """Whether a YAML file is a netplan file."""
     return isinstance(file.get(file.root, "network"), yaml.MappingNode)
 
 
 def interfaces(file: Yaml) -> Iterator[Interface]:
-    """The wired interfaces of one file, and those that are parts of a bond or a bridge."""
+    """The wired interfaces of one file, including those that are part of a bond or bridge."""
     for kind in ("bonds", "bridges"):
         for name, node in file.pairs(file.get(file.root, "network", kind)):
             for item in file.items(file.get(node, "interfaces")):
@@ -44,7 +44,7 @@ def interfaces(file: Yaml) -> Iterator[Interface]:
 
 
 def repeats(interfaces: Iterable[Interface]) -> Iterator[tuple[Interface, Interface]]:
-    """Interfaces that two files set up otherwise, in the order in which netplan reads the files."""
+    """Interfaces that two files set up differently, in the order in which netplan reads them."""
     first: dict[str, Interface] = {}
     for one in sorted(interfaces, key=lambda one: PurePath(one.place.file).name):
         known = first.setdefault(one.name, one)
@@ -53,7 +53,7 @@ def repeats(interfaces: Iterable[Interface]) -> Iterator[tuple[Interface, Interf
 
 
 def _differs(known: Interface, later: Interface) -> bool:
-    """Whether not all that two files say of an interface can be meant."""
+    """Whether two files contradict each other about an interface."""
     own, others = ({word.text for word in one.addresses} for one in (known, later))
     if own and others and own != others:
         return True
@@ -64,7 +64,7 @@ def _differs(known: Interface, later: Interface) -> bool:
 
 
 def gateway(file: Yaml) -> str:
-    """The interface of the default route; empty where no file says one."""
+    """The interface of the default route; empty if no file sets one."""
     for name, node in file.pairs(file.get(file.root, *_ETHERNETS)):
         routes = (file.word(file.get(r, "to")) for r in file.items(file.get(node, "routes")))
         leads = any(to and to.text in ("default", "0.0.0.0/0") for to in routes)
@@ -74,7 +74,7 @@ def gateway(file: Yaml) -> str:
 
 
 def losses(file: Yaml) -> Iterator[Loss]:
-    """What a file of netplan sets up beside wired interfaces, and addresses that are none."""
+    """What a netplan file sets up besides wired interfaces, and invalid addresses."""
     for kind in ("bonds", "bridges", "vlans", "tunnels", "wifis", "modems", "vrfs"):
         for name, node in file.pairs(file.get(file.root, "network", kind)):
             yield Loss(f"{name}, of netplan's '{kind}'", file.place(node))
@@ -86,7 +86,7 @@ def losses(file: Yaml) -> Iterator[Loss]:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an IPv4 address with the length of its prefix."""
+    """Whether a text is an IPv4 address with a prefix length."""
     try:
         IPv4Interface(text)
     except ValueError:
@@ -95,7 +95,7 @@ def is_address(text: str) -> bool:
 
 
 def merged(files: Iterator[tuple[Interface, ...]]) -> dict[str, Interface]:
-    """The interfaces of several files as netplan takes them: lists of addresses add up."""
+    """The interfaces of several files as netplan merges them: lists of addresses add up."""
     found: dict[str, Interface] = {}
     for own in files:
         for one in own:
@@ -115,7 +115,7 @@ def _both(known: Interface, later: Interface) -> Interface:
 
 
 def live(text: Text, configured: Mapping[str, Interface], start: int = 0) -> Iterator[Interface]:
-    """The interfaces that `ip -j address` printed, at their places in netplan's files if any."""
+    """The interfaces that `ip -j address` printed, with their places in netplan's files if any."""
     try:
         links, _ = json.JSONDecoder().raw_decode(text.text, start)
     except (ValueError, RecursionError):

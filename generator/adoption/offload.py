@@ -1,4 +1,4 @@
-"""A KV cache on the nodes' disks, from what an engine is told about it."""
+"""A KV cache on the nodes' disks, from the engine's settings for it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from generator.sitefile.text_types import FORMS
 _GIB = 1 << 30
 _GUESSED_GIB = 100
 _VARIABLES = re.compile(r"LMCACHE_\w+|SGLANG_HICACHE_FILE_BACKEND_\w+")
-# What goes with the cache on disk, and is written with it.
+# Belongs to the cache on disk, and is written with it.
 _FLAGS = (
     *("kv-transfer-config", "enable-cumem-allocator"),
     *("enable-hierarchical-cache", "hicache-storage-backend", "hicache-host-memory-mode"),
@@ -32,7 +32,7 @@ class _Kept:
 
 
 def fill(draft: Draft, command: Command | None) -> None:
-    """Write the key of the site file for flags and variables that say just that."""
+    """Write the site file's key for flags and variables that mean exactly that."""
     if command is None:
         return
     args = draft.get("engine", "args") or {}
@@ -56,7 +56,7 @@ def fill(draft: Draft, command: Command | None) -> None:
 
 
 def _place(draft: Draft) -> Word | None:
-    """Where the first of the flags stands."""
+    """The place of the first of the flags."""
     places: Iterator[Word | None] = (draft.origins.get(("engine", "args", f)) for f in _FLAGS)
     return next((place for place in places if place), None)
 
@@ -77,7 +77,7 @@ def _connected(args: Mapping[str, Any], env: Mapping[str, str]) -> _Kept | None:
     tiers = more.get("secondary_tiers") if isinstance(more, Mapping) else None
     if config.get("kv_connector") != "OffloadingConnector" or not isinstance(tiers, list):
         return None
-    # One folder is what the key of a site file says; other tiers stay as they are written.
+    # The site file's key stands for one folder; other tiers stay as written.
     tier = tiers[0] if len(tiers) == 1 and isinstance(tiers[0], Mapping) else {}
     if tier.get("type") != "fs" or not isinstance(more, Mapping):
         return None
@@ -96,6 +96,6 @@ def _hierarchical(args: Mapping[str, Any], env: Mapping[str, str]) -> _Kept | No
 
 
 def _whole(value: Any) -> int:
-    """A whole number, or the whole part of one; 0 where none is written."""
+    """An integer, or the integer part of a number; 0 if there is none."""
     text = str(value.meaning() if isinstance(value, Plain) else value).partition(".")[0]
     return int(text) if text.isdecimal() and len(text) < 16 else 0

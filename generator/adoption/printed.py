@@ -1,4 +1,4 @@
-"""Interfaces from the output of `ip address` and `ibdev2netdev`, as people keep it."""
+"""Interfaces from saved output of `ip address` and `ibdev2netdev`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,19 +10,19 @@ from generator.adoption.text import Text
 from generator.records import replace
 from generator.scaffold.discovery import LINK_STATE
 
-# The first line of an interface, `3: enp1s0f0np0: <UP,LOWER_UP> mtu 9000`; with -br its only one.
+# The first line of an interface, `3: enp1s0f0np0: <UP,LOWER_UP> mtu 9000`; its only one with -br.
 _LONG = re.compile(r"(?m)^\d+: ([A-Za-z0-9._-]+)(?:@[\w-]+)?: <([A-Z_,]*)> mtu (\d+)")
 _BRIEF = re.compile(
     r"(?m)^((?:en|eth|wl|ib|lo)[A-Za-z0-9._-]{0,14})(?:@\w+)? +(UP|DOWN|UNKNOWN)\b(.*)$"
 )
-# With -o an address is a line.
+# With -o, each address is a line.
 _SINGLE = re.compile(r"(?m)^\d+: ([A-Za-z][A-Za-z0-9._-]*) +inet [0-9.]+/\d+")
 _INET = re.compile(r"inet ([0-9.]+/\d+)")
 _ADDRESS = re.compile(r"(?<![\w:.])([0-9.]+/\d+)(?!\S)")
 
 
 def interfaces(text: Text, configured: Mapping[str, Interface] = {}) -> dict[str, Interface]:
-    """The interfaces in a text of either program, or of both; none in any other."""
+    """The interfaces in the output of either program, or of both; none in other text."""
     found = {one.name: one for one in _of_ip(text, configured)}
     for name, is_up in states(text.text).items():
         if name not in found and is_up:
@@ -34,7 +34,7 @@ def interfaces(text: Text, configured: Mapping[str, Interface] = {}) -> dict[str
 
 
 def states(text: str) -> dict[str, bool]:
-    """Whether interfaces have a link, as `ibdev2netdev` says."""
+    """Whether interfaces have a link, according to `ibdev2netdev`."""
     return {match[1]: match[2] == "Up" for match in LINK_STATE.finditer(text)}
 
 

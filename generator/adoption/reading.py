@@ -1,4 +1,4 @@
-"""Tells what a file is, and reads it: a capture, or another of those that people run."""
+"""Recognizes and reads files: captures, and the other files that people run clusters with."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ from generator.records import record, replace
 from generator.sitefile import source
 
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-# Files that people write are far smaller; what is larger is not worth its time.
+# Files that people write are far smaller; anything larger is not worth the time.
 MAX_BYTES = 256 << 10
 _MAX_PARTS = 200
 _KINDS = (
@@ -48,7 +48,7 @@ _NOTHING = ("it says nothing of a cluster", f"name {_KINDS}")
 
 @record
 class Input:
-    """A file as it was given: the node that it is of, if that is said, its name and its bytes."""
+    """A file as given: the node it belongs to, if stated, its name and its bytes."""
 
     node: str
     name: str
@@ -56,10 +56,10 @@ class Input:
 
 
 def read(inputs: Iterable[Input]) -> Found:
-    """All that files say; raises CaptureError for one that says nothing of a cluster."""
+    """Everything that files say; raises CaptureError for one with nothing about a cluster."""
     reader = _Reader()
     given = list(inputs)
-    # What sets variables for other files is read first.
+    # Files that set variables for others are read first.
     for one in sorted(given, key=lambda one: not one.name.endswith(".env")):
         reader.read(one)
     found = reader.found()
@@ -69,12 +69,12 @@ def read(inputs: Iterable[Input]) -> Found:
 
 
 def check(one: Input) -> None:
-    """Read one file alone; raises CaptureError unless it may say something beside others."""
+    """Read one file alone; raises CaptureError unless it may be useful together with others."""
     _Reader().read(one)
 
 
 def _says_something(node: FoundNode) -> bool:
-    """Whether anything that is known of a node is about a cluster, or a model that it serves."""
+    """Whether anything known of a node concerns a cluster, or a model that it serves."""
     if node.place or node.interfaces or node.settings or node.management:
         return True
     return any(
@@ -93,7 +93,7 @@ def _merged(node: FoundNode) -> FoundNode:
 
 
 def _is_nccl_conf(name: str, text: Text, entries: int) -> bool:
-    """Whether NCCL reads a file: what is called like its own, or has nothing but lines for it."""
+    """Whether NCCL reads a file: it is named like NCCL's own, or has only lines for it."""
     lines = [line for line in text.text.split("\n") if line.strip() and line[0] != "#"]
     for_nccl = [line for line in lines if re.match(r"\s*(export\s+)?NCCL_\w+\s*=", line)]
     own = "nccl" in PurePath(name).name and name.endswith(".conf")
@@ -101,14 +101,14 @@ def _is_nccl_conf(name: str, text: Text, entries: int) -> bool:
 
 
 def _refuse_broken(name: str, document: source.Document) -> None:
-    """Say where a file is no YAML that is called like it."""
+    """Report where a file that is named like YAML is not valid YAML."""
     wrong = next((f for f in document.findings if f.span), None)
     if wrong and wrong.span and name.endswith((".yaml", ".yml")):
         raise CaptureError(f"line {wrong.span.line + 1}: {wrong.message}", wrong.help)
 
 
 def _few(parts: Iterable[_Part], what: str) -> tuple[_Part, ...]:
-    """What a file has, unless that is more than anybody runs."""
+    """The parts of a file, unless there are more than anybody runs."""
     found = tuple(islice(parts, _MAX_PARTS + 1))
     if len(found) > _MAX_PARTS:
         raise CaptureError(f"it has more than {_MAX_PARTS} {what}", "name a file for each cluster")
@@ -166,7 +166,7 @@ class _Reader:
         self._add(name, replace(node, name=name))
 
     def _structured(self, one: Input, text: Text) -> bool:
-        """Whether it is JSON or YAML of a kind that is known."""
+        """Whether it is JSON or YAML of a known kind."""
         if (said := inventory.nodes_info(text.text)) is not None:
             for number, node in enumerate(inventory.nodes(text, said), start=1):
                 self._add(f"spark{number}", node)
@@ -198,7 +198,7 @@ class _Reader:
         return True
 
     def _network(self, one: Input, interfaces: Iterable[Interface]) -> bool:
-        """Whether there are interfaces, which are then a node's."""
+        """Whether there are interfaces, which then belong to a node."""
         own = tuple(interfaces)
         if own:
             self._add(one.node or self._own_name(one.name), FoundNode(interfaces=own))
@@ -243,19 +243,19 @@ class _Reader:
         return is_read or bool(found)
 
     def _written(self, one: Input, text: Text, known: Mapping[str, str]) -> bool:
-        """Whether a script writes a file of a kind that is known."""
+        """Whether a script writes a file of a known kind."""
         said, number = False, 0
         for line, body in _few(scripts.files(text, known), "files"):
             if re.search(r"nccl\.conf", line):
                 self._add(one.node, FoundNode(settings=tuple(variables(body))))
                 said = True
             elif self._structured(replace(one, name=f"spark{number + 1}"), body):
-                # The next file of the kind is that of the next node.
+                # The next file of the same kind belongs to the next node.
                 said, number = True, number + 1
         return said
 
     def _own_name(self, file: str) -> str:
-        """The node that a netplan file is of: as it is called, if a node can be called so."""
+        """The node that a netplan file belongs to: its name, if a node can have that."""
         name = PurePath(file).name.partition(".")[0].lower()
         taken = [name for name in self._nodes if name]
         usual = f"spark{len(taken) + 1}"

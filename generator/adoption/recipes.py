@@ -16,10 +16,10 @@ from generator.diagnostics import listed
 from generator.hardware import FABRIC_HALVES
 from generator.records import replace
 
-# What changes the container before it serves; of these mods alone are said otherwise here.
+# Changes the container before it serves; only the mods have another form here.
 _LOST = ("pre_exec", "build_args", "builder_config", "post_exec")
 _CHANGES = ("mods", *_LOST[:-1])
-# Names of spark-vllm-docker's settings that go into the container.
+# The prefix of spark-vllm-docker's settings that are passed to the container.
 _PREFIX = "CONTAINER_"
 
 
@@ -33,7 +33,7 @@ def is_recipe(file: Yaml) -> bool:
 
 
 def container(file: Yaml) -> Container:
-    """The container that a recipe starts; raises CaptureError for an engine that nobody knows."""
+    """The container that a recipe starts; raises CaptureError for an unknown engine."""
     defaults = {
         name: word
         for name, value in file.pairs(file.get(file.root, "defaults"))
@@ -85,7 +85,7 @@ def container(file: Yaml) -> Container:
 
 
 def losses(file: Yaml) -> Iterator[Loss]:
-    """What a recipe asks for and a site file says otherwise."""
+    """What a recipe requests that a site file expresses differently."""
     for key in _LOST:
         node = file.get(file.root, key)
         if node is not None and node.value:
@@ -94,9 +94,9 @@ def losses(file: Yaml) -> Iterator[Loss]:
 
 
 def _filled(word: Word, defaults: Mapping[str, Word]) -> Iterator[Word]:
-    """A word with the recipe's own values; one that is nothing else has its value's place.
+    """A word with the recipe's values filled in; a word that is only a value has the value's place.
 
-    The values are filled in before a shell reads them: a list is as many words.
+    The values are filled in before a shell reads them: a list becomes as many words.
     """
     if (alone := re.fullmatch(r"\{(\w+)\}", word.text)) and alone[1] in defaults:
         own = defaults[alone[1]]
@@ -111,7 +111,7 @@ def _filled(word: Word, defaults: Mapping[str, Word]) -> Iterator[Word]:
 
     text = re.sub(r"\{(\w+)\}", value, word.text)
     if "{{" in text:
-        # Braces that are meant are doubled, as in Python's templates.
+        # Literal braces are doubled, as in Python's templates.
         text = text.replace("{{", "{").replace("}}", "}")
     yield Word(text, word.file, word.span, word.breaks)
 
@@ -136,9 +136,9 @@ def is_settings(variables: Sequence[Variable]) -> bool:
 
 
 def settings(variables: Sequence[Variable]) -> tuple[Container, list[FoundNode]]:
-    """What that file says: the container's variables, and the nodes.
+    """The content of that file: the container's variables, and the nodes.
 
-    Their addresses are of the interface that it names: of the fabric, or of management.
+    Their addresses are on the interface that it names: of the fabric, or of management.
     """
     said = {variable.name: variable.value for variable in variables}
     env = [
@@ -160,7 +160,7 @@ def settings(variables: Sequence[Variable]) -> tuple[Container, list[FoundNode]]
 
 
 def _node(name: str, address: Word, interface: Word | None) -> FoundNode:
-    """A node at an address, with a length of the prefix that is a guess."""
+    """A node at an address, with a guessed prefix length."""
     if interface is None or interface.text not in FABRIC_HALVES:
         return FoundNode(name, management=address)
     known = replace(address, text=f"{address.text}/24")

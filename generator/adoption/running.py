@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"(?<![\d.])\d+\.\d+\.\d+\.\d+(?![\d.])")
 
 @record
 class Engine:
-    """An engine: its head's command, and its nodes by rank, each with the command there."""
+    """An engine: its head's command, and its nodes by rank, each with its own command."""
 
     head: Command
     ranks: tuple[tuple[str, Command | None], ...]
@@ -33,14 +33,14 @@ class Engine:
         return len(self.ranks) >= size(self.head)
 
     def joined(self, node: str, command: Command | None = None) -> "Engine":
-        """With one rank more."""
+        """The engine with one more rank."""
         first, *others = (*self.ranks, (node, command))
         others.sort(key=lambda one: one[1].rank if one[1] else 1)
         return replace(self, ranks=(first, *others))
 
 
 def size(command: Command | None) -> int:
-    """How many nodes a command is for."""
+    """The number of nodes that a command is for."""
     if command is None:
         return 1
     if said := command.entry("nnodes"):
@@ -59,7 +59,7 @@ def size(command: Command | None) -> int:
 
 
 def engines(nodes: Sequence[FoundNode]) -> list[Engine]:
-    """The engines, where there are several and it is known which node is of which; else none."""
+    """The engines, if there are several and it is known which node belongs to which; else none."""
     heads: list[Engine] = []
     workers: list[tuple[FoundNode, Command]] = []
     for node in nodes:
@@ -81,7 +81,7 @@ def engines(nodes: Sequence[FoundNode]) -> list[Engine]:
 
 
 def _commands(node: FoundNode) -> list[Command]:
-    """What a node runs; a unit's `docker run` is of no account where Docker says what runs."""
+    """What a node runs; a unit's `docker run` doesn't count if Docker reports what runs."""
     own = [container for container in node.containers if serves(container)]
     running = [container for container in own if "image-id" in container.options]
     found = (find(container, dict(node.programs)) for container in running or own)
@@ -97,13 +97,13 @@ def _port(command: Command) -> str:
 
 
 def _is_taken(heads: Sequence[Engine], node: FoundNode, command: Command) -> bool:
-    """Whether another one has the port on that node: one of the two does not run."""
+    """Whether another engine has the port on that node: one of the two does not run."""
     own = (node.name, _port(command))
     return any((engine.names[0], _port(engine.head)) == own for engine in heads)
 
 
 def _same_job(heads: Sequence[Engine], node: FoundNode, command: Command) -> int | None:
-    """The engine that a command is a rank of which does not say so, as Slurm starts all alike."""
+    """The engine of a rank whose command doesn't say so, as Slurm starts all ranks alike."""
     if size(command) < 2 or command.entry("node-rank"):
         return None
     for number, engine in enumerate(heads):
@@ -158,7 +158,7 @@ def _addresses(node: FoundNode) -> set[str]:
 
 
 def _filled(heads: Sequence[Engine], nodes: Sequence[FoundNode]) -> Iterator[Engine]:
-    """With the nodes that nothing is seen on, where ranks are missing, and names for the rest."""
+    """The engines, with idle nodes for missing ranks, and names for the rest."""
     by_name = {node.name: node for node in nodes}
     busy = {name for engine in heads for name in engine.names}
     idle = [node for node in nodes if node.name not in busy]
@@ -166,7 +166,7 @@ def _filled(heads: Sequence[Engine], nodes: Sequence[FoundNode]) -> Iterator[Eng
     for head in heads:
         engine, subnets = head, _subnets(by_name[head.names[0]])
         while not engine.is_full:
-            # The nodes on its cables first.
+            # Nodes on its cables come first.
             idle.sort(key=lambda node: not subnets & _subnets(node))
             engine = engine.joined(idle.pop(0).name if idle else next(spare))
         yield engine

@@ -1,4 +1,4 @@
-"""What a script says beside `docker run`: what it serves, and the files and addresses it sets."""
+"""What a script contains besides `docker run`: what it serves, the files and addresses it sets."""
 
 import re
 from bisect import bisect_left
@@ -11,7 +11,7 @@ from generator.adoption.netplan import is_address
 from generator.adoption.shell import expand
 from generator.adoption.text import NAME, Text
 
-# What a command that serves may begin with. Of spark-vllm-docker's launcher -t is the image.
+# The beginnings of commands that serve. In spark-vllm-docker's launcher, -t is the image.
 _RUNS = re.compile(
     r"(?:.*/)?(?:exec|sudo|nohup|env|time|setsid|numactl|taskset|uv|python[0-9.]*|mpirun|srun|vllm"
     r"|sglang|trtllm-serve|trtllm-llmapi-launch|llama-server|ray|bash|sh"
@@ -25,7 +25,7 @@ _READ = re.compile(
     r"|LLAMA|TLLM|TRTLLM)_\w+"
 )
 _HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1""")
-# Longer lines set nobody's address.
+# Longer lines don't set addresses.
 _MAX_LINE = 400
 _ADDRESS = re.compile(
     r"\bip[ \t]+(?:-\w+[ \t]+)*a(?:ddr(?:ess)?)?[ \t]+(?:add|replace)[ \t]+([^\s;|&]+)"
@@ -54,16 +54,16 @@ def commands(words: Sequence[Word]) -> Iterator[Container]:
 
 
 def exports(words: Sequence[Word]) -> Iterator[Variable]:
-    """The variables of NCCL, and of what runs on it, that a script exports."""
+    """The variables that a script exports for NCCL, and for what runs on it."""
     for command in _commands(words):
-        # What stands before a command is exported to that one, and to no other.
+        # A variable before a command is exported only to that command.
         if len(command) > 1:
             named = (v for word in command for v in variable(word))
             yield from (v for v in named if _READ.fullmatch(v.name))
 
 
 def assigned(words: Sequence[Word]) -> Mapping[str, str]:
-    """What variables are, as far as a script says it of them once."""
+    """The values of variables to which a script assigns a single value."""
     said: dict[str, set[str]] = {}
     for word in words:
         for one in variable(word):
@@ -73,7 +73,7 @@ def assigned(words: Sequence[Word]) -> Mapping[str, str]:
 
 
 def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, Text]]:
-    """The files that a script writes, on its own lines, each with the line that says so."""
+    """The files that a script writes, on lines of their own, each with the line that writes it."""
     lines = text.text.split("\n")
     ends: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
@@ -93,7 +93,7 @@ def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, Text]]:
 
 
 def interfaces(text: Text, known: Mapping[str, str]) -> Iterator[Interface]:
-    """The interfaces that a script gives addresses, by `ip` or by `nmcli`."""
+    """The interfaces to which a script gives addresses, with `ip` or `nmcli`."""
     mtus = {found[1]: text.word(found[2], *found.span(2)) for found in _found(text, _MTU)}
     given = [(m[2], m[1], m.span(1), m.span(2)) for m in _found(text, _ADDRESS)]
     given += [(m[1], m[2], m.span(2), m.span(1)) for m in _found(text, _PROFILE)]
@@ -105,7 +105,7 @@ def interfaces(text: Text, known: Mapping[str, str]) -> Iterator[Interface]:
 
 
 def _found(text: Text, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """What stands in lines that somebody wrote."""
+    """Matches in lines that a person wrote."""
     start = 0
     for line in text.text.split("\n"):
         if len(line) < _MAX_LINE:
@@ -127,7 +127,7 @@ def _commands(words: Sequence[Word]) -> Iterator[list[Word]]:
 
 
 def _may_serve(command: Sequence[Word]) -> bool:
-    """Whether a command runs what it names, and does not only speak of it."""
+    """Whether a command runs what it names, and doesn't just mention it."""
     first, second = command[0].text, command[1].text if len(command) > 1 else ""
     if _IN_A_CONTAINER.fullmatch(first):
         return second in ("exec", "compose")
@@ -135,7 +135,7 @@ def _may_serve(command: Sequence[Word]) -> bool:
 
 
 def _image(command: Sequence[Word]) -> Word | None:
-    """The image that spark-vllm-docker's launcher is told to start."""
+    """The image that spark-vllm-docker's launcher is to start."""
     if not command[0].text.endswith(_LAUNCHER):
         return None
     texts = [word.text for word in command[:-1]]

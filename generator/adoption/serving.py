@@ -28,7 +28,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _SECRET = re.compile(r"(?i)(^|_)(TOKEN|KEY|SECRET|PASSWORD|PASSWD)$")
 _PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
 _DRAFT_KEYS = {"method": "method", "model": "source", "num_speculative_tokens": "tokens"}
-# Methods that vLLM tells by the name of the draft model.
+# Methods that vLLM infers from the name of the draft model.
 _METHODS = ("eagle3", "eagle", "medusa", "dflash", "dspark", "mtp")
 _SGLANG_DRAFT = {
     "speculative-algorithm": "method",
@@ -45,7 +45,7 @@ _LLAMA_DRAFT = {
 
 
 def fill(draft: Draft, command: Command | None) -> None:
-    """Write what a command says of the model and the engine, and guess the rest."""
+    """Write what a command says about the model and the engine, and guess the rest."""
     if command is None:
         _guess(draft)
         return
@@ -79,7 +79,7 @@ def fill(draft: Draft, command: Command | None) -> None:
 
 
 def _meeting_ports(draft: Draft, command: Command) -> None:
-    """The ports at the end of addresses where ranks meet."""
+    """Write the ports at the end of addresses where ranks meet."""
     for flag, name in (("dist-init-addr", "dist_init"), ("rpc", "rpc")):
         entry = command.entry(flag)
         found = re.fullmatch(r"[0-9.]+:([0-9]+)(,.*)?", entry.place.text) if entry else None
@@ -88,7 +88,7 @@ def _meeting_ports(draft: Draft, command: Command) -> None:
 
 
 def secrets(containers: Sequence[Container]) -> Iterator[Word]:
-    """Variables that hold keys, at their places and by their names."""
+    """Variables that hold keys: their names, with their places."""
     for container in containers:
         for variable in container.env:
             if _SECRET.search(variable.name) and variable.value.text:
@@ -105,7 +105,7 @@ def _guess(draft: Draft) -> None:
 
 
 def _owned(engine: str) -> Mapping[str, str]:
-    """The key of the site file for each flag, by the full name of the flag."""
+    """The site file's key for each flag, by the flag's full name."""
     newest = parsers(engine, versions(engine)[-1])
     own = ENGINES[engine].OWNED_FLAGS
     return {**own, **(newest[0].owned if newest else {})}
@@ -120,13 +120,13 @@ def _version(draft: Draft, command: Command) -> None:
 
 
 def _guessed_version(command: Command) -> str:
-    """The version in the tag of a custom image, which may have more than the release."""
+    """The version in the tag of a custom image, which may contain more than the release."""
     image = command.container.image
     start = STARTS[command.engine]
     if image is None or not image.text or image.text == start.image:
         return start.version
     tagged = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])", image.text)
-    # What is older than the first Sparks counts the builds of its maker.
+    # Anything older than the first Sparks counts the publisher's own builds.
     first = ENGINE_TRAITS[command.engine].commands.first_release
     oldest = release(first or versions(command.engine)[0])
     is_known = tagged is not None and release(tagged[1]) >= oldest
@@ -147,7 +147,7 @@ def _image(draft: Draft, command: Command) -> None:
 
 
 def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
-    """Whether an image has mods, which are then its own in the site file."""
+    """Whether an image has mods, which makes it a derived image in the site file."""
     known = [word for word in container.mods if FORMS["source_path"].fits(word.text)]
     if not known or len(known) < len(container.mods):
         draft.losses += [Loss(f"the mod {word.text}", word) for word in container.mods]
@@ -163,7 +163,7 @@ def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
 
 
 def _model(draft: Draft, command: Command, word: Word) -> None:
-    """The model by its name in the catalog, its id, or the file or folder that it is in."""
+    """Write the model by its name in the catalog, its id, or its file or folder."""
     text = word.text
     reads_gguf = ENGINE_TRAITS[command.engine].reads_gguf
     if snapshot := _SNAPSHOT.fullmatch(text):
@@ -207,7 +207,7 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
 
 
 def _by_file(path: str) -> str:
-    """The model of the catalog that a file of weights is called like."""
+    """The catalog's model that a weights file is named after."""
     stem = re.sub(
         r"([-.](Q[0-9]\w*|IQ\w+|BF16|F16|MXFP4))?(-\d{5}-of-\d{5})?\.gguf$",
         "",
@@ -219,12 +219,12 @@ def _by_file(path: str) -> str:
 
 
 def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None:
-    """Write one flag where the format has it."""
+    """Write one flag in the place that the format has for it."""
     if (entry.place.is_removed or entry.value == REMOVED) and not _is_secret(key):
         said = f"the value of --{entry.name}, which the capture left out"
         draft.losses.append(Loss(said, entry.place))
         if not entry.is_known:
-            # That there is such a flag is checked all the same.
+            # The flag's existence is checked anyway.
             draft.put(("engine", "args", entry.name), True, entry.place)
     elif (
         is_open(str(entry.value))
@@ -243,12 +243,12 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
 
 
 def is_open(text: str) -> bool:
-    """Whether a text is for a shell, or for whoever fills in a template, to complete."""
+    """Whether a shell, or the user of a template, has to complete a text."""
     return bool(re.search(r"\$|^\{\w+\}$|^<[^<>]+>$|^__[A-Z_]+__$", text))
 
 
 def _is_of_the_image(container: Container, entry: Entry) -> bool:
-    """Whether a file may be there that no release has: in an image that nobody else knows."""
+    """Whether a file may be there that no release has: in an unknown image."""
     image = container.image
     is_own = image is not None and catalogs.image(image.text) is None
     return (is_own or container.is_changed) and is_relative_file(entry.name, str(entry.value))
@@ -286,7 +286,7 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
 
 
 def _automatic(draft: Draft, place: Word) -> None:
-    """The longest context that fits: it is computed for models whose shape is known."""
+    """The longest context that fits, which is computed for models whose shape is known."""
     if draft.get("model", "name"):
         draft.put(("model", "context_length"), "auto", place)
     else:
@@ -304,14 +304,14 @@ def _launched(draft: Draft, command: Command, entry: Entry) -> None:
 
 
 def _served_names(draft: Draft, command: Command, entry: Entry) -> None:
-    # vLLM takes several words, llama.cpp one with commas.
+    # vLLM accepts several words, llama.cpp one with commas.
     names = entry.value if isinstance(entry.value, list) else str(entry.value).split(",")
     draft.put(("model", "served_name"), names[0], entry.place)
     if names[1:]:
         draft.put(("model", "aliases"), names[1:], entry.place)
 
 
-# Keys that take a flag's value as it is.
+# Keys that take a flag's value unchanged.
 _KEY = (
     r"model\.(served_name|revision|context_length|max_sequences|kv_cache_dtype|quantization)"
     r"|engine\.(memory_utilization|port|ports\.\w+|parallel\.(tensor|pipeline|data))"
@@ -319,13 +319,13 @@ _KEY = (
 
 
 def _is_usual(key: str, value: str) -> bool:
-    """Whether a value is what sparkgen writes anyway."""
+    """Whether a value is sparkgen's default."""
     name = key.rpartition(".")[2]
     return key.startswith("engine.ports.") and _is_default_port(name, value)
 
 
 def _left(draft: Draft, place: Word) -> None:
-    """The share of the memory that is taken where so many MiB are left."""
+    """The share of the memory that remains if this many MiB are left free."""
     if place.text.isdecimal():
         share = 1 - int(place.text) / 1024 / VISIBLE_GIB[128]
         draft.put(("engine", "memory_utilization"), round(share, 5), place)
@@ -354,7 +354,7 @@ def _secret(draft: Draft, key: str) -> None:
 
 
 def _bind(draft: Draft, command: Command, entry: Entry) -> None:
-    """Where the API listens; on the management network it does so anyway."""
+    """Write where the API listens; on the management network is the default."""
     value = str(entry.value)
     bind = {"0.0.0.0": "all", "::": "all", "127.0.0.1": "local", "localhost": "local"}.get(value)
     if bind:
@@ -405,7 +405,7 @@ _OWN: Mapping[str, Callable[[Draft, Command, Entry], None]] = {
 
 
 def cache(draft: Draft, container: Container) -> None:
-    """The folder of the hub on the nodes: as it is mounted, or as a variable names it."""
+    """Write the hub's folder on the nodes, from its mount or from a variable."""
     path, place = "", None
     for mount in container.mounts:
         source, _, rest = mount.text.partition(":")

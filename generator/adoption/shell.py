@@ -1,4 +1,4 @@
-"""The words of a shell's text, as far as they are certain without running it."""
+"""The words of shell text, as far as they are certain without running it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ def shell_words(
 ) -> Iterator[Word]:
     """The words between two offsets.
 
-    A variable that nobody sets stays as it is written. Unless `by_line`, a new line is a space.
+    A variable that is not set stays as written. Unless `by_line`, a newline is a space.
     """
     return _Shell(text, end, variables, by_line).words(start)
 
@@ -34,7 +34,7 @@ class _Shell:
         self._known = dict(variables)
         self._assigned: set[str] = set()
         self._arrays: dict[str, list[Word]] = {}
-        # The array whose elements are read.
+        # The name of the array whose elements are being read.
         self._array = ""
 
     def words(self, at: int) -> Iterator[Word]:
@@ -68,14 +68,14 @@ class _Shell:
                 at = max(after, at + 1)
 
     def _blank(self, at: int) -> int:
-        """The end of what only parts words; 0 where a word is, or the end of a command."""
+        """The end of a separator between words; 0 at a word, or at the end of a command."""
         if self._source.startswith("\\\n", at):
             return at + 2
         is_line_blank = bool(self._array) or not self._by_line
         return at + 1 if self._source[at] in (" \t\r\n" if is_line_blank else " \t\r") else 0
 
     def _read(self, at: int, after: int, said: str) -> Iterator[Word]:
-        """What a word of the text is for the program that gets it: none, one or more."""
+        """The words that a program gets for one in the text: none, one or more."""
         raw = self._source[at:after]
         if (elements := _ELEMENTS.fullmatch(raw)) and elements[1] in self._arrays:
             yield from self._arrays[elements[1]]
@@ -83,13 +83,13 @@ class _Shell:
         if found := _ASSIGNED.fullmatch(said):
             self._assign(found[1], bool(found[2]), found[3])
         if raw.startswith("$") and said != raw and not re.search("[\"']", raw):
-            # Nothing keeps together what an expansion outside of quotes says.
+            # An expansion outside quotes is split into words.
             yield from (self._text.word(text, at, after) for text in said.split())
         elif said or not raw.startswith("$"):
             yield self._text.word(said, at, after)
 
     def _assign(self, name: str, is_more: bool, value: str) -> None:
-        """Note a variable's value; of two that differ, the branches of a script, neither counts."""
+        """Record a variable's value; if two differ, as in branches of a script, neither counts."""
         before = self._known.get(name)
         if len(value) + len(before or "") > _MAX_VALUE:
             self._known.pop(name, None)
@@ -102,7 +102,7 @@ class _Shell:
         self._assigned.add(name)
 
     def _one_word(self, at: int) -> tuple[int, str]:
-        """Where a word ends, and what it says."""
+        """The end of a word, and its value."""
         source, said, quote = self._source, "", ""
         while at < self._end:
             character = source[at]
@@ -131,7 +131,7 @@ class _Shell:
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
-    """A text with the values of variables that are known, or else their own defaults."""
+    """A text with the values of known variables, or else their defaults."""
     said, at = "", 0
     while (found := text.find("$", at)) >= 0:
         after, value = _expanded(text, found, known)
@@ -141,9 +141,9 @@ def expand(text: str, known: Mapping[str, str]) -> str:
 
 
 def _expanded(source: str, at: int, known: Mapping[str, str]) -> tuple[int, str]:
-    """Where an expansion ends, and what it says: itself where that takes the shell."""
+    """The end of an expansion, and its value: itself if only a shell could tell."""
     if source.startswith("$$", at):
-        # Compose's way to leave a variable to the shell.
+        # Compose's way of leaving a variable to the shell.
         return at + 2, "$"
     if (close := _OPENING.get(source[at + 1 : at + 2])) and (
         after := _closed(source, at + 2, close)
@@ -156,7 +156,7 @@ def _expanded(source: str, at: int, known: Mapping[str, str]) -> tuple[int, str]
 
 
 def _closed(source: str, at: int, close: str) -> int:
-    """The end behind what closes an expansion, with those inside of it; 0 where nothing does."""
+    """The end of an expansion, including nested ones; 0 if it isn't closed."""
     opening, depth = source[at - 1], 1
     if source.find(close, at, at + _MAX_EXPANSION) < 0:
         return 0

@@ -1,4 +1,4 @@
-"""Texts with the places of what is in them, and files of NAME=VALUE lines."""
+"""Texts with the places of their parts, and files of NAME=VALUE lines."""
 
 import re
 from bisect import bisect_right
@@ -12,7 +12,7 @@ _ENTRY = re.compile(rf"([ \t]*(?:export[ \t]+)?){NAME}([ \t]*)=(.*)")
 
 
 class Text:
-    """A file's text, and the places of what is in it."""
+    """A file's text, and the places of its parts."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
@@ -20,7 +20,7 @@ class Text:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def word(self, text: str, start: int, end: int, breaks: bool = False) -> Word:
-        """A word that stands between two offsets."""
+        """A word between two offsets."""
         return Word(text, self.file, self.span(start, end), breaks)
 
     def span(self, start: int, end: int) -> Span:
@@ -33,7 +33,7 @@ class Text:
         return self._starts[min(line, len(self._starts) - 1)] + column
 
     def line(self, number: int) -> Word:
-        """A whole line, without the spaces at its ends."""
+        """A whole line, stripped of spaces."""
         text = self.text.split("\n")[number]
         indent = len(text) - len(text.lstrip())
         return Word(text.strip(), self.file, Span(number, indent, number, len(text.rstrip())))

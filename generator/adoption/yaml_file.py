@@ -13,7 +13,7 @@ from generator.sitefile.source import Document
 
 
 class Yaml:
-    """A YAML file that is read with the places of its values."""
+    """A YAML file, parsed with the places of its values."""
 
     def __init__(self, text: Text, document: Document) -> None:
         self.text = text
@@ -21,7 +21,7 @@ class Yaml:
         self._lines = text.text.split("\n")
 
     def get(self, node: Any, *path: str | int) -> yaml.Node | None:
-        """What stands at a path below a node, if anything does."""
+        """The node at a path below a node, if any."""
         for part in path:
             if isinstance(node, yaml.MappingNode):
                 node = dict(self.pairs(node)).get(str(part))
@@ -32,7 +32,7 @@ class Yaml:
         return node if isinstance(node, yaml.Node) else None
 
     def pairs(self, node: Any) -> Iterator[tuple[str, yaml.Node]]:
-        """The keys and values of a mapping, and of those it merges; nothing of anything else."""
+        """The keys and values of a mapping, including merged ones; none for other nodes."""
         waiting, seen, said = [node], set[int](), set[str]()
         while waiting:
             mapping = waiting.pop()
@@ -46,12 +46,12 @@ class Yaml:
                 waiting += reversed([*self.items(value)] or [value])
 
     def items(self, node: Any) -> Iterator[yaml.Node]:
-        """The entries of a list; nothing of anything else."""
+        """The entries of a list; none for other nodes."""
         if isinstance(node, yaml.SequenceNode):
             yield from node.value
 
     def word(self, node: Any, known: Mapping[str, str] = {}) -> Word | None:
-        """A scalar as a word, its variables expanded."""
+        """A scalar as a word, with its variables expanded."""
         if not isinstance(node, yaml.ScalarNode):
             return None
         start, end = node.start_mark, node.end_mark
@@ -60,13 +60,13 @@ class Yaml:
         return Word(expand(str(node.value), known), self.text.file, span)
 
     def place(self, node: yaml.Node) -> Word:
-        """Where a node begins."""
+        """The beginning of a node."""
         start = node.start_mark
         end = max(len(self._line(start.line)), start.column + 1)
         return Word("", self.text.file, Span(start.line, start.column, start.line, end))
 
     def script(self, node: yaml.ScalarNode, known: Mapping[str, str]) -> Iterator[Word]:
-        """The words of a scalar that is a line of a shell."""
+        """The words of a scalar that is a line of shell."""
         start = self.text.offset(node.start_mark.line, node.start_mark.column)
         end = self.text.offset(node.end_mark.line, node.end_mark.column)
         if node.style in ("|", ">"):

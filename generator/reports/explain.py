@@ -47,7 +47,7 @@ _PAGE_WIDTH = 100
 
 @record
 class Explanation:
-    """What is known of a rule; `bad` and `good` are pieces of site files, empty if it has none."""
+    """The documentation of a rule; `bad` and `good` are parts of site files, empty if missing."""
 
     rule: str
     severity: Severity

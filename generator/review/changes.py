@@ -22,14 +22,14 @@ _NO_NEWLINE = "\n\\ No newline at end of file"
 
 @record
 class Added:
-    """A file that was not there."""
+    """A file that did not exist before."""
 
     file: File
 
 
 @record
 class Removed:
-    """A file that is no longer there."""
+    """A file that no longer exists."""
 
     file: File
 
@@ -134,7 +134,7 @@ def changes(before: Tree, after: Tree) -> tuple[FileChange, ...]:
 def _difference(
     path: str, before: File | None, after: File | None
 ) -> Added | Removed | Changed | None:
-    """How two files differ; a manifest that names another version does not count."""
+    """How two files differ; a manifest that only names another version doesn't count."""
     if before is None:
         return Added(after) if after else None
     if after is None:
@@ -177,7 +177,7 @@ def _range(lines: Sequence[str]) -> str:
 # Most texts are the same on all nodes, and a node has fewer files than this.
 @lru_cache(maxsize=128)
 def _shown(text: str) -> tuple[str, ...]:
-    """The lines of a text as a terminal can be given them."""
+    """The lines of a text, made safe for a terminal."""
     *lines, last = text.split("\n")
     return _ended([visible(line) for line in lines], visible(last))
 
