@@ -34,7 +34,7 @@ def corrected(document: Document) -> tuple[Finding, ...]:
     if finding is None or finding.rule not in _MENDED or finding.span is None:
         return document.findings
     # Which side of a conflict or which of two anchors is right is not a question of punctuation.
-    if source.conflict(document.text) or finding.message == source.TWO_ANCHORS:
+    if finding.unsafe:
         return document.findings
     if finding.span.file:
         # The base's own slip has been looked for already.

@@ -41,63 +41,75 @@ _RADIX = r"0o[0-7]{1,18}|0x[0-9a-fA-F]{1,15}"
 _FLOAT = r"[-+]?([0-9]{1,18}\.[0-9]*|\.[0-9]+|[0-9]{1,18}(?=[eE]))([eE][-+]?[0-9]{1,3})?"
 # What YAML rejects, and what only some readers treat as the end of a line.
 _FORBIDDEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
-# libyaml's messages, and ours: what is wrong, and what to do.
-TWO_ANCHORS = "two anchors have one name"
+
+
+@record
+class _Problem:
+    """What one of libyaml's messages means, and what to do.
+
+    `is_opened` if it began before the place where libyaml gave up. `unsafe` if only a person knows
+    what was meant.
+    """
+
+    message: str
+    help: str
+    is_opened: bool = False
+    unsafe: bool = False
+
+
+_QUOTES = "put quotes around a text with special characters"
+# By libyaml's messages.
 _PROBLEMS = {
-    "mapping values are not allowed in this context": (
+    "mapping values are not allowed in this context": _Problem(
         "a ':' where no key can be",
         "indent the keys of a mapping alike; put quotes around a text that has ': ' in it",
     ),
-    "could not find expected ':'": ("a key without ': ' after it", "write 'KEY: VALUE'"),
-    "did not find expected key": (
+    "could not find expected ':'": _Problem(
+        "a key without ': ' after it", "write 'KEY: VALUE'", is_opened=True
+    ),
+    "did not find expected key": _Problem(
         "this does not fit the keys before it",
         "indent the keys of a mapping alike; put quotes around a text with special characters",
     ),
-    "did not find expected '-' indicator": (
+    "did not find expected '-' indicator": _Problem(
         "this does not fit the entries before it",
         "start every entry with '- ', and indent its keys alike",
     ),
-    "block sequence entries are not allowed in this context": (
-        "a list can't start here",
-        "start every entry on a line of its own",
+    "block sequence entries are not allowed in this context": _Problem(
+        "a list can't start here", "start every entry on a line of its own"
     ),
-    "did not find expected ',' or ']'": (
-        "a '[' is not closed",
-        "write ']', or a ',' between entries",
+    "did not find expected ',' or ']'": _Problem(
+        "a '[' is not closed", "write ']', or a ',' between entries", is_opened=True
     ),
-    "did not find expected ',' or '}'": ("a '{' is not closed", "write '}', or a ',' between keys"),
-    "found unexpected end of stream": ("a quote is not closed", "write the second quote"),
-    "found character that cannot start any token": (
-        "a text can't start with this character",
-        "put quotes around the text",
+    "did not find expected ',' or '}'": _Problem(
+        "a '{' is not closed", "write '}', or a ',' between keys", is_opened=True
     ),
-    "did not find expected node content": (
+    "found unexpected end of stream": _Problem(
+        "a quote is not closed", "write the second quote", is_opened=True
+    ),
+    "found character that cannot start any token": _Problem(
+        "a text can't start with this character", "put quotes around the text"
+    ),
+    "did not find expected node content": _Problem(
         "a text can't start with this character",
         "write what belongs before it, as in NODE:PORT, or put quotes around the text",
     ),
-    "did not find expected alphabetic or numeric character": (
-        "'*' starts an alias, and '&' an anchor",
-        "put quotes around the text",
+    "did not find expected alphabetic or numeric character": _Problem(
+        "'*' starts an alias, and '&' an anchor", "put quotes around the text", is_opened=True
     ),
-    "found unknown escape character": (
-        "an unknown escape in double quotes",
-        "write '\\\\' for a backslash, or use single quotes",
+    "found unknown escape character": _Problem(
+        "an unknown escape in double quotes", "write '\\\\' for a backslash, or use single quotes"
     ),
-    "did not find expected <document start>": (
-        "more text after the end of the document",
-        "take it out, or indent it to where it belongs",
+    "did not find expected <document start>": _Problem(
+        "more text after the end of the document", "take it out, or indent it to where it belongs"
     ),
-    "second occurrence": (
-        TWO_ANCHORS,
-        "give each anchor a name of its own",
+    "second occurrence": _Problem(
+        "two anchors have one name", "give each anchor a name of its own", unsafe=True
     ),
-    "found undefined alias": (
-        "an alias without an anchor",
-        "put quotes around a text that starts with '*'",
+    "found undefined alias": _Problem(
+        "an alias without an anchor", "put quotes around a text that starts with '*'"
     ),
 }
-# Messages about something that began before the place where libyaml gave up.
-_OPENED = ("a key without", "a '[' is", "a '{' is", "a quote is", "'*' starts")
 
 
 class Plain(str):
@@ -361,6 +373,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
             f"'{found[0][:40]}' begins a conflict that git left here",
             span=Span(line, 0, line, 7),
             help="keep one side, or what is right of both, and take the three marks out",
+            unsafe=True,
         )
     if _tab_at(text, point):
         return _error(
@@ -373,12 +386,10 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
             span=point,
             help="take the line out, or make a file of each document",
         )
-    message, help_text = _PROBLEMS.get(
-        problem, (problem, "put quotes around a text with special characters")
-    )
-    place = opened if message.startswith(_OPENED) else mark
+    known = _PROBLEMS.get(problem) or _Problem(problem, _QUOTES)
+    place = opened if known.is_opened else mark
     point = _within(_point(place or mark or opened), text)
-    return _error("SG001", message, span=point, help=help_text)
+    return _error("SG001", known.message, span=point, help=known.help, unsafe=known.unsafe)
 
 
 def _point(mark: Any) -> Span | None:
