@@ -27,21 +27,8 @@ _SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _SECRET = re.compile(r"(?i)(^|_)(TOKEN|KEY|SECRET|PASSWORD|PASSWD)$")
 _PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
-_DRAFT_KEYS = {"method": "method", "model": "source", "num_speculative_tokens": "tokens"}
 # Methods that vLLM infers from the name of the draft model.
 _METHODS = ("eagle3", "eagle", "medusa", "dflash", "dspark", "mtp")
-_SGLANG_DRAFT = {
-    "speculative-algorithm": "method",
-    "speculative-draft-model-path": "source",
-    "speculative-num-draft-tokens": "tokens",
-    "speculative-num-steps": "steps",
-    "speculative-eagle-topk": "topk",
-}
-_LLAMA_DRAFT = {
-    "spec-type": "method",
-    "spec-draft-model": "source",
-    "spec-draft-n-max": "tokens",
-}
 
 
 def fill(draft: Draft, command: Command | None) -> None:
@@ -364,16 +351,16 @@ def _bind(draft: Draft, command: Command, entry: Entry) -> None:
 
 
 def _speculative(draft: Draft, command: Command, entry: Entry) -> None:
+    keys = ENGINE_TRAITS[command.engine].commands.draft_keys
     if isinstance(entry.value, dict):
         for name, value in entry.value.items():
-            _draft(draft, _DRAFT_KEYS.get(name, ""), name, value, entry.place)
+            _draft(draft, keys.get(name, ""), name, value, entry.place)
         if "method" not in entry.value:
             source = str(entry.value.get("model", "")).lower()
             own = next((method for method in _METHODS if method in source), "draft")
             draft.put(("model", "speculative", "method"), own, None, "the method of speculation")
         return
-    names = {**_SGLANG_DRAFT, **_LLAMA_DRAFT}
-    _draft(draft, names.get(entry.name, ""), entry.name, entry.value, entry.place)
+    _draft(draft, keys.get(entry.name, ""), entry.name, entry.value, entry.place)
 
 
 def _draft(draft: Draft, key: str, name: str, value: Any, place: Word) -> None:

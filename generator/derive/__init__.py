@@ -223,7 +223,7 @@ def _site(
         **_group(declared, beside, place),
         services=own,
         bandwidth=_bandwidth(topology, len(declared.nodes)),
-        times=times(declared.engine.env),
+        times=times(declared.engine),
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
         advisories=tuple(one for one in advisories() if one.kernel or one.driver),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment
 from generator.engines import ENGINES
 from generator.fit.assessment import Fit
@@ -20,7 +21,7 @@ from generator.site import (
     Words,
 )
 from generator.site.places import given_secrets, mounted, place
-from generator.sitefile.declaration import Argument, DeclaredContainer
+from generator.sitefile.declaration import Argument, DeclaredContainer, DeclaredEngine
 
 CONTAINER_ENV = "/etc/sparkgen/container.env"
 
@@ -37,14 +38,12 @@ LOG_SIZE, LOG_FILES = "50m", 5
 # A large model takes up to fifteen minutes to load. A node waits ten minutes for cables and peers,
 # enough for the others to boot, and five starts that all fail late end within their interval.
 _TIMES = Times(fabric=600, join=900, load=1200, start=780, step=300, stop=120, restart=30, burst=5)
-# How long vLLM's head waits for a step of the ranks before it exits (vllm/envs.py).
-_STEP = "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"
 STOP_SECONDS = 60
 
 
-def times(env: Mapping[str, str]) -> Times:
+def times(engine: DeclaredEngine) -> Times:
     """The time limits, including those that the site sets itself."""
-    own = env.get(_STEP, "")
+    own = engine.env.get(ENGINE_TRAITS[engine.name].step_seconds_variable, "")
     return replace(_TIMES, step=int(own)) if own.isdecimal() and own.isascii() else _TIMES
 
 

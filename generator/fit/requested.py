@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.engines.traits import Paging
 from generator.catalogs.versions import Release, release
 from generator.fit.formulas import CACHED, GIB, NOT_FREE_BYTES, captured_sizes
 from generator.records import record
@@ -130,14 +131,14 @@ def requested(
         state_bytes=_state_bytes(args),
         division=_division(model, engine, drafted),
         context_ranks=context_ranks(engine),
-        scored=_scored(engine) if traits.paging else 0,
+        scored=_scored(engine, traits.paging) if traits.paging else 0,
         sized_gathers=_sizes_gathers(engine),
     )
 
 
-def _scored(engine: DeclaredEngine) -> int:
+def _scored(engine: DeclaredEngine, paging: Paging) -> int:
     """Source: vLLM 0.33.0, vllm/envs.py, line 1095, and sparse_attn_indexer.py, line 503."""
-    said = engine.env.get("VLLM_SPARSE_INDEXER_MAX_LOGITS_MB", "")
+    said = engine.env.get(paging.scores_variable, "")
     return (int(said) if said.isdecimal() else 512) * 2**20
 
 
@@ -230,7 +231,7 @@ def _reserves_graphs(engine: DeclaredEngine) -> bool:
     paging = ENGINE_TRAITS[engine.name].paging
     if paging is None:
         return True
-    said = engine.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
+    said = engine.env.get(paging.graphs_variable)
     return said == "1" if said in ("0", "1") else release(engine.version) >= paging.counts_graphs
 
 

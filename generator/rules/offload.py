@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release, version
-from generator.diagnostics import removal
+from generator.diagnostics import listed, removal
 from generator.engines import ENGINES
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.models.architecture import shape
@@ -50,12 +50,13 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     if not model.kv_offload:
         return
     title, connectors = ENGINE_TRAITS[engine.name].title, ENGINES[engine.name].OFFLOAD
-    traits = connectors.get(model.kv_offload.connector)
+    connector = model.kv_offload.connector
+    traits = connectors.get(connector)
     if not connectors:
         yield Fault(
             f"{title} keeps no KV cache on disk",
             _PATH,
-            "take it out: vLLM on one node and SGLang do",
+            f"take it out: {listed(_having_some(), 'and')} do",
             at_key=True,
             proposals=removal(_PATH),
             unsafe=True,
@@ -63,7 +64,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     elif traits is None:
         path = (*_PATH, "connector")
         yield Fault(
-            f"'{model.kv_offload.connector}' is set up for vLLM alone",
+            f"'{connector}' is set up for {listed(_having(connector), 'and')} alone",
             path,
             f"take it out: {title} has a connector of its own",
             proposals=removal(path),
@@ -85,17 +86,37 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
             f"the ranks of {title} have to be on one machine to share a KV cache on disk",
             _PATH,
             "take it out, or say by '+NAME' in 'engine.version' that a build of your own can; "
-            "SGLang keeps each rank's part on its own node",
+            f"{listed(_spanning())} keeps each rank's part on its own node",
             at_key=True,
         )
     elif not traits.keeps_states and (known := shape(model)) and known.recurrent:
         path = (*_PATH, "connector")
         yield Fault(
-            "vLLM does not start with LMCache for a model with layers of Mamba or linear attention",
+            f"{title} does not start with LMCache for a model with layers of Mamba or linear "
+            "attention",
             path,
-            "take it out: vLLM's own connector keeps their states",
+            f"take it out: {title}'s own connector keeps their states",
             proposals=removal(path),
         )
+
+
+def _having_some() -> Iterator[str]:
+    """The engines that keep a KV cache on disk, and those that do so on one node only."""
+    spanning = set(_spanning())
+    for name, module in ENGINES.items():
+        if module.OFFLOAD:
+            title = ENGINE_TRAITS[name].title
+            yield title if title in spanning else f"{title} on one node"
+
+
+def _having(connector: str) -> Iterator[str]:
+    return (ENGINE_TRAITS[n].title for n, module in ENGINES.items() if connector in module.OFFLOAD)
+
+
+def _spanning() -> Iterator[str]:
+    for name, module in ENGINES.items():
+        if any(traits.spans_nodes for traits in module.OFFLOAD.values()):
+            yield ENGINE_TRAITS[name].title
 
 
 @rule("SG679", unless="SG678", suppressed_by="SG632")

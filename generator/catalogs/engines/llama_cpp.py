@@ -64,6 +64,11 @@ TRAITS = EngineTraits(
         workers=("ggml-rpc-server", "rpc-server", "llama-rpc-server"),
         # .devops/cuda.Dockerfile: its server's images start llama-server.
         servers=("ggml-org/llama.cpp:server",),
+        draft_keys={
+            "spec-type": "method",
+            "spec-draft-model": "source",
+            "spec-draft-n-max": "tokens",
+        },
         recipe=Recipe("llama", ("llama-server", "--hf-repo"), {"served_model_name": "alias"}),
     ),
 )

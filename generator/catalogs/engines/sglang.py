@@ -81,5 +81,12 @@ TRAITS = EngineTraits(
                 "max_num_seqs": "max-running-requests",
             },
         ),
+        draft_keys={
+            "speculative-algorithm": "method",
+            "speculative-draft-model-path": "source",
+            "speculative-num-draft-tokens": "tokens",
+            "speculative-num-steps": "steps",
+            "speculative-eagle-topk": "topk",
+        },
     ),
 )

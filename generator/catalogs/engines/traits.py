@@ -50,7 +50,9 @@ class Paging:
     its prefix, for Mamba and Kimi's layers and for gated delta layers. `compresses`: it has
     compressed attention (DeepSeek-V4). `caches_pooled`: it caches 8 bits if an entry of the index
     stands for several tokens of plain attention (Qwen3.8-Flash-Next). `sizes_gathers`: the buffer
-    that gathers a sparse attention's index is smaller for long contexts.
+    that gathers a sparse attention's index is smaller for long contexts. `scores_variable` sets the
+    MiB of scores that this index computes at once, `graphs_variable` whether graphs are part of the
+    share, whatever the release.
     """
 
     caches_states: Release
@@ -63,6 +65,8 @@ class Paging:
     compresses: Release
     caches_pooled: Release
     sizes_gathers: Release
+    scores_variable: str
+    graphs_variable: str
 
 
 @record
@@ -135,7 +139,8 @@ class Commands:
     images that start the server, for tags that the catalog does not have. `package` is the name of
     its Python package if that differs, and `version_variable` the variable in which its images
     state their version. `first_release` is that of the first image for Sparks, if that is older
-    than all known flags. `own_shares` are its default shares of the memory, by release; empty if it
+    than all known flags. `draft_keys` are the keys of `model.speculative`, by its flags or the keys
+    of its JSON. `own_shares` are its default shares of the memory, by release; empty if it
     determines them itself. `listens_everywhere`: on all addresses by default. `is_under_ray`: it is
     what is served if a container only runs `ray start`.
 
@@ -149,6 +154,7 @@ class Commands:
     version_variable: str = ""
     first_release: str = ""
     recipe: Recipe | None = None
+    draft_keys: Mapping[str, str] = MappingProxyType({})
     own_shares: tuple[tuple[Release, str], ...] = ()
     listens_everywhere: bool = False
     is_under_ray: bool = False
@@ -169,7 +175,8 @@ class EngineTraits:
     `eager_flag` disables graphs, `pool_flag` fixes the size of the KV cache, and `settings_flag`
     names a file of settings that sparkgen writes. `variables_file` is a list of variables that it
     reads but that its catalog does not have. `stage_variable` sets the layers of each pipeline
-    stage. `eight_bit_cache` is the engine's name for a KV cache of 8 bits.
+    stage, `step_seconds_variable` how long the head waits for a step of the ranks before it exits.
+    `eight_bit_cache` is the engine's name for a KV cache of 8 bits.
 
     `allocates_all`: the cache of all sequences is allocated at startup, and not shared as they
     grow. `captures_graphs`: for many sizes. `reserves_outside`: activations and graphs are taken
@@ -236,6 +243,7 @@ class EngineTraits:
     settings_flag: str = ""
     variables_file: str = ""
     stage_variable: str = ""
+    step_seconds_variable: str = ""
     splits_tensors: bool = True
     drafts_over_stages: tuple[str, ...] = ("eagle3", "draft", "mtp")
     uses_nccl: bool = True

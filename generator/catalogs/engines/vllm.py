@@ -24,6 +24,8 @@ TRAITS = EngineTraits(
     eager_flag="enforce-eager",
     pool_flag="kv-cache-memory-bytes",
     stage_variable="VLLM_PP_LAYER_PARTITION",
+    # vllm/envs.py.
+    step_seconds_variable="VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
     eight_bit_cache="fp8",
     shares_experts=True,
     joins_dense_replicas=False,
@@ -67,6 +69,8 @@ TRAITS = EngineTraits(
         compresses=(0, 20),
         caches_pooled=(0, 31),
         sizes_gathers=(0, 32),
+        scores_variable="VLLM_SPARSE_INDEXER_MAX_LOGITS_MB",
+        graphs_variable="VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS",
     ),
     tasks={
         ("runner", "pooling"): "embedding",
@@ -111,6 +115,7 @@ TRAITS = EngineTraits(
                 "data_parallel": "data-parallel-size",
             },
         ),
+        draft_keys={"method": "method", "model": "source", "num_speculative_tokens": "tokens"},
         # config/cache.py of 0.19.0 and 0.33.0. Which release changed it is not known.
         own_shares=(((), "0.9"), ((0, 20), "0.92")),
         listens_everywhere=True,
