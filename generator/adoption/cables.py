@@ -97,6 +97,11 @@ class Cabling:
         return TOPOLOGIES[self.kind].most == 1
 
     @property
+    def is_switched(self) -> bool:
+        """Whether its cables end at a switch."""
+        return TOPOLOGIES[self.kind].switched
+
+    @property
     def is_surveyed(self) -> bool:
         """Whether the nodes themselves listed their interfaces, so that there are no others."""
         return any(len(w.node.interfaces) > 1 for w in self.nodes)
@@ -107,7 +112,7 @@ class Cabling:
         own.cables = [
             cable
             for cable in self.cables
-            if all(name in names or self.kind == SWITCH for name, _ in cable)
+            if all(name in names or self.is_switched for name, _ in cable)
         ]
         ends = {end for cable in own.cables for end in cable}
         by_name = {w.node.name: w for w in self.nodes}
@@ -233,7 +238,7 @@ class Cabling:
         names = [w.node.name for w in self.nodes]
         if self.is_alone:
             return []
-        if self.kind == SWITCH:
+        if self.is_switched:
             # A node that is a group by itself may have no cable.
             is_known = bool(self._groups and self._addressed())
             return [
@@ -463,13 +468,13 @@ def _mtu(draft: Draft, cabling: Cabling) -> None:
 
 def _subnets(cabling: Cabling) -> list[tuple[int, IPv4Interface]] | None:
     """Each address with the number of its subnet in a pool; None if an end has none."""
-    found = []
+    found, topology = [], TOPOLOGIES[cabling.kind]
     for number, cable in enumerate(cabling.cables):
         for half in HALVES:
             for word in cabling.pair(cable, half):
                 if word is None:
                     return None
-                index = 2 * cable[0][1] + half if cabling.kind == SWITCH else 2 * number + half
+                index = 2 * topology.pool_pair(number, cable[0][1]) + half
                 found.append((index, IPv4Interface(word.text)))
     return found
 
