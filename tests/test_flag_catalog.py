@@ -2,12 +2,13 @@
 
 import pytest
 
+from generator.catalogs.engines import names
 from generator.catalogs.flag_files import FOLDER, catalog, neighbours, versions
 from generator.catalogs.flags import Flag, FlagCatalog, Found, parse
 from generator.resources import SCHEMAS
 
 CATALOGS = sorted(path.stem for path in FOLDER.glob("*.tsv"))
-PROGRAMS = ("ggml-rpc-server", "llama.cpp", "ray", "sglang", "tensorrt-llm", "vllm")
+PROGRAMS = (*names(), "ggml-rpc-server", "ray")
 
 SMALL = parse(
     "engine",

@@ -73,6 +73,12 @@ def test_every_folder_of_parts_has_an_owner() -> None:
         assert {folder.name for folder in (PARTS / group).iterdir()} <= names
 
 
+def test_every_engine_has_the_parts_that_no_runbook_lacks() -> None:
+    needed = {"check.md.j2", "dead_rank.md.j2", "key.md.j2"}
+    for engine in ENGINES:
+        assert needed <= {part.name for part in (PARTS / "engines" / engine).iterdir()}, engine
+
+
 @pytest.mark.parametrize("file", SITES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_every_part_of_a_site_is_in_its_runbook(file: Path, bundle: Bundle) -> None:
     site = read_site(file.name, file.read_bytes(), beside(file)).site

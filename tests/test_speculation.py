@@ -43,9 +43,9 @@ def test_engine_is_told(engine: str, pytestconfig: pytest.Config) -> None:
 
 
 def test_every_method_is_told() -> None:
-    assert set(TABLES) == set(ENGINE_TRAITS)
-    for engine, traits in ENGINE_TRAITS.items():
-        methods = traits.draft_methods
+    drafting = {name: e.draft_methods for name, e in ENGINE_TRAITS.items() if e.draft_methods}
+    assert set(TABLES) == set(drafting)
+    for engine, methods in drafting.items():
         shown = TABLES[engine].read_text().lower()
         assert [name for name in methods if methods[name].spelled.lower() not in shown] == []
 

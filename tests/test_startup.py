@@ -47,7 +47,9 @@ class Row(NamedTuple):
 
 def _rows() -> Iterator[Row]:
     for engine, rule in RULES.items():
-        for row in yaml.load((TABLES / f"{engine}.yaml").read_bytes(), yaml.CSafeLoader):
+        table = TABLES / f"{engine}.yaml"
+        rows = yaml.load(table.read_bytes(), yaml.CSafeLoader) if table.exists() else ()
+        for row in rows:
             yield Row(engine, row["says"], row.get("rule", rule), row["bad"], row["good"])
 
 
