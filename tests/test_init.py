@@ -175,6 +175,12 @@ def test_never_overwrites(tmp_path: Path, sparkgen: Command) -> None:
     assert (tmp_path / "mine.yaml").read_text() == "precious\n"
 
 
+def test_dash_is_standard_output(tmp_path: Path, sparkgen: Command) -> None:
+    outcome = sparkgen("init", "--nodes", "1", "-", cwd=tmp_path)
+    assert (outcome.code, site_of(outcome.out).name) == (0, "lab")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_folder_is_made_with_the_schema(tmp_path: Path, sparkgen: Command) -> None:
     assert sparkgen("init", "--kind", "ring", "new/er/mine.yaml", cwd=tmp_path).code == 0
     folder = tmp_path / "new/er"

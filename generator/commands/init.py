@@ -9,15 +9,15 @@ from typing import Any
 import click
 
 from generator.commands import completion
-from generator.commands.options import DATA_FORM, INVALID, QUIET
+from generator.commands.options import DATA_FORM, INVALID, QUIET, STDOUT
 from generator.commands.sites import fail, publish, tell
 from generator.diagnostics import has_errors
 from generator.fabric.topologies import PAIRS, SWITCH, TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.table import verdict
 from generator.hardware import PORTS
-from generator.scaffold import ENGINES, MODEL, Starter, StarterError, kind_of, starter
-from generator.scaffold.discovery import Survey, SurveyError, survey
+from generator.scaffold import ENGINES, MODEL, Scaffold, ScaffoldError, kind_of, scaffold
+from generator.scaffold.discovery import Discovery, DiscoveryError, discover
 from generator.scaffold.plan import Request
 from generator.sitefile.defaults import default
 from generator.sitefile.json_schema import json_schema
@@ -75,14 +75,15 @@ def command(
 
     On a terminal it asks for what is not said. It never overwrites a file.
     """
+    file = None if file == STDOUT else file
     if file and file.exists():
         fail(f"{file} is there already; init never overwrites a site file")
-    surveys = _surveys(outputs)
+    discovered = _discovered(outputs)
     if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        _ask(said, surveys, _name(file))
+        _ask(said, discovered, _name(file))
     try:
-        made = starter(_request(said, surveys, file))
-    except StarterError as error:
+        made = scaffold(_request(said, discovered, file))
+    except ScaffoldError as error:
         raise click.UsageError(str(error)) from None
     refused = has_errors(made.reading.findings)
     if file and not refused:
@@ -96,21 +97,21 @@ def command(
         sys.exit(INVALID)
 
 
-def _request(said: dict[str, Any], surveys: dict[str, Survey], file: Path | None) -> Request:
+def _request(said: dict[str, Any], discovered: dict[str, Discovery], file: Path | None) -> Request:
     """Everything needed to write the site file; what was given is not marked as a guess."""
     groups = _sizes(said["groups"])
     kind, nodes = said["kind"] or _kind_of(groups), said["nodes"] or sum(groups) or None
-    if kind is None and nodes is None and not surveys:
+    if kind is None and nodes is None and not discovered:
         raise click.UsageError("say --kind or --nodes, or give --from; on a terminal it asks")
-    surveys = _all(surveys, kind, nodes)
-    chosen = kind or kind_of(surveys)
-    _fitting(chosen, len(surveys))
-    groups = _grouped(groups, chosen, len(surveys))
+    discovered = _all(discovered, kind, nodes)
+    chosen = kind or kind_of(discovered)
+    _fitting(chosen, len(discovered))
+    groups = _grouped(groups, chosen, len(discovered))
     name = _checked(said["name"], file)
     return Request(
         file=str(file or f"{name}.yaml"),
         kind=chosen,
-        surveys=surveys,
+        discovered=discovered,
         name=name,
         engine=said["engine"] or next(iter(ENGINES)),
         model=said["model"] or MODEL,
@@ -142,15 +143,17 @@ def _grouped(groups: tuple[int, ...], kind: str, count: int) -> tuple[int, ...]:
     if not groups and TOPOLOGIES[kind].groups_alone:
         return (*(2 for _ in range(count // 2)), *(1 for _ in range(count % 2)))
     if groups and kind not in (PAIRS, SWITCH):
-        raise StarterError(f"groups are joined by {PAIRS} or a {SWITCH}, not by a {kind}")
+        raise ScaffoldError(f"groups are joined by {PAIRS} or a {SWITCH}, not by a {kind}")
     if groups and sum(groups) != count:
-        raise StarterError(f"the groups have {sum(groups)} nodes, and there are {count}")
+        raise ScaffoldError(f"the groups have {sum(groups)} nodes, and there are {count}")
     if kind == PAIRS and max(groups) > 2:
-        raise StarterError(f"{PAIRS} join two nodes each, not {max(groups)}: write --kind {SWITCH}")
+        raise ScaffoldError(
+            f"{PAIRS} join two nodes each, not {max(groups)}: write --kind {SWITCH}"
+        )
     return groups
 
 
-def _tell(made: Starter, file: Path | None, refused: bool, quiet: bool) -> None:
+def _tell(made: Scaffold, file: Path | None, refused: bool, quiet: bool) -> None:
     """Report the result: the file, what fits, what was guessed, and the next step."""
     tell(made.reading, made.reading.findings, strict=False)
     if refused:
@@ -173,12 +176,12 @@ def _tell(made: Starter, file: Path | None, refused: bool, quiet: bool) -> None:
         click.echo(f"next: {_next(made, file)}")
 
 
-def _next(made: Starter, file: Path) -> str:
+def _next(made: Scaffold, file: Path) -> str:
     look = "correct what was guessed, then " if made.guesses else ""
     return f"{look}sparkgen build {file}"
 
 
-def _data(made: Starter, file: Path | None, refused: bool) -> dict[str, Any]:
+def _data(made: Scaffold, file: Path | None, refused: bool) -> dict[str, Any]:
     fit = made.reading.site.memory if made.reading.site else None
     return {
         "written": bool(file) and not refused,
@@ -190,9 +193,9 @@ def _data(made: Starter, file: Path | None, refused: bool) -> dict[str, Any]:
     }
 
 
-def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
+def _discovered(outputs: tuple[str, ...]) -> dict[str, Discovery]:
     """What the files say about each node, in the order in which the nodes are first named."""
-    found: dict[str, Survey] = {}
+    found: dict[str, Discovery] = {}
     for output in outputs:
         name, equals, file = output.partition("=")
         if not equals:
@@ -203,24 +206,26 @@ def _surveys(outputs: tuple[str, ...]) -> dict[str, Survey]:
             )
         try:
             text = Path(file).read_text()
-            found[name] = found.get(name, Survey()) | survey(text)
+            found[name] = found.get(name, Discovery()) | discover(text)
         except OSError as error:
             fail(f"{file}: {error.strerror}")
-        except (SurveyError, UnicodeDecodeError) as error:
-            fail(f"{file}: {error if isinstance(error, SurveyError) else 'not text'}")
+        except (DiscoveryError, UnicodeDecodeError) as error:
+            fail(f"{file}: {error if isinstance(error, DiscoveryError) else 'not text'}")
     return found
 
 
-def _all(surveys: dict[str, Survey], kind: str | None, nodes: int | None) -> dict[str, Survey]:
-    """The surveyed nodes, and as many more as the site is to have."""
-    count = nodes or max(len(surveys), TOPOLOGIES[kind].fewest if kind else 1)
-    if len(surveys) > count:
-        raise click.BadParameter(f"--from names {len(surveys)} nodes", param_hint="--nodes")
-    for position in range(len(surveys) + 1, count + 1):
+def _all(
+    discovered: dict[str, Discovery], kind: str | None, nodes: int | None
+) -> dict[str, Discovery]:
+    """The discovered nodes, and as many more as the site is to have."""
+    count = nodes or max(len(discovered), TOPOLOGIES[kind].fewest if kind else 1)
+    if len(discovered) > count:
+        raise click.BadParameter(f"--from names {len(discovered)} nodes", param_hint="--nodes")
+    for position in range(len(discovered) + 1, count + 1):
         numbers = (position, *range(1, count + 1))
         names = (f"spark{number}" for number in numbers)
-        surveys[next(name for name in names if name not in surveys)] = Survey()
-    return surveys
+        discovered[next(name for name in names if name not in discovered)] = Discovery()
+    return discovered
 
 
 def _fitting(kind: str, count: int) -> None:
@@ -228,21 +233,21 @@ def _fitting(kind: str, count: int) -> None:
     if not fewest <= count <= most:
         wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         nodes = "node" if most == 1 else "nodes"
-        raise StarterError(f"{kind} takes {wanted} {nodes}, not {count}")
+        raise ScaffoldError(f"{kind} takes {wanted} {nodes}, not {count}")
 
 
-def _ask(said: dict[str, Any], surveys: dict[str, Survey], name: str) -> None:
+def _ask(said: dict[str, Any], discovered: dict[str, Discovery], name: str) -> None:
     """Ask on standard error for everything that was not given, offering the defaults."""
     if said["kind"] is None:
         for kind, topology in TOPOLOGIES.items():
             click.echo(f"  {kind:<7} {topology.meaning}", err=True)
-        usual = kind_of(surveys) if surveys and said["nodes"] is None else None
+        usual = kind_of(discovered) if discovered and said["nodes"] is None else None
         said["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(TOPOLOGIES)))
     topology = TOPOLOGIES[said["kind"]]
-    if said["nodes"] is None and not surveys and topology.fewest < topology.most:
+    if said["nodes"] is None and not discovered and topology.fewest < topology.most:
         size = click.IntRange(topology.fewest, topology.most)
         said["nodes"] = _answer("How many nodes are there", None, size)
-    if said["port"] is None and _asks_port(topology, surveys):
+    if said["port"] is None and _asks_port(topology, discovered):
         choice = click.Choice([p for p in _PORTS if topology.switched or p != "both"])
         said["port"] = _answer("Which QSFP port of each node is cabled", next(iter(_PORTS)), choice)
     questions = {
@@ -256,9 +261,9 @@ def _ask(said: dict[str, Any], surveys: dict[str, Survey], name: str) -> None:
             said[key] = _answer(*question)
 
 
-def _asks_port(topology: TopologyKind, surveys: dict[str, Survey]) -> bool:
-    """Whether to ask for a port: the topology needs one, and no survey shows which has a link."""
-    return topology.plugged_alike and not any(found.linked for found in surveys.values())
+def _asks_port(topology: TopologyKind, discovered: dict[str, Discovery]) -> bool:
+    """Whether to ask for a port: the topology needs one, and no output shows which has a link."""
+    return topology.plugged_alike and not any(found.linked for found in discovered.values())
 
 
 def _answer(question: str, usual: str | None, choice: Any) -> Any:
@@ -286,7 +291,7 @@ def _schema(file: Path | None) -> str:
     return next((path for path in _SCHEMAS if (beside / path).exists()), _SCHEMAS[-1])
 
 
-def _write(file: Path, made: Starter) -> None:
+def _write(file: Path, made: Scaffold) -> None:
     """Write the file, and beside it the schema with which editors complete and validate it."""
     schema = file.parent / _SCHEMAS[-1]
     try:

@@ -12,7 +12,8 @@ from generator.commands import completion
 
 DRIFT, INVALID, ENVIRONMENT = 1, 3, 4
 # The argument on the command line, and how findings refer to its content.
-STDIN, STDIN_NAME = Path("-"), "<stdin>"
+STDIN = STDOUT = Path("-")
+STDIN_NAME = "<stdin>"
 
 FOLDER, OUT_FOLDER = Path("sites"), Path("out")
 _LOCK = ".lock.yaml"

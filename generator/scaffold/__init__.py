@@ -15,7 +15,7 @@ from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import PORTS, RJ45
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
-from generator.scaffold.discovery import Survey
+from generator.scaffold.discovery import Discovery
 from generator.scaffold.guessing import guesses
 from generator.scaffold.plan import (
     Plan,
@@ -42,12 +42,12 @@ ENGINES: Mapping[str, Start] = {
 }
 
 
-class StarterError(Exception):
+class ScaffoldError(Exception):
     """No site file can be made from this; the message says why, in one line."""
 
 
 @record
-class Starter:
+class Scaffold:
     """A site file to start from: its text, its reading, and what in it is only a guess."""
 
     text: str
@@ -56,13 +56,13 @@ class Starter:
     guesses: tuple[str, ...]
 
 
-def starter(request: Request) -> Starter:
+def scaffold(request: Request) -> Scaffold:
     """A site file for what is requested; it has no site if that isn't possible."""
-    surveys, engine = request.plugged, request.engine
+    discovered, engine = request.plugged, request.engine
     known = catalogs.checkpoint(request.model)
     if known is None:
         near = did_you_mean(request.model, catalogs.checkpoint_names())
-        raise StarterError(
+        raise ScaffoldError(
             f"no model of the catalog is called '{request.model}'; "
             f"{near or 'sparkgen models lists them'}"
         )
@@ -73,20 +73,21 @@ def starter(request: Request) -> Starter:
         name=request.name,
         user=request.user or default("user"),
         schema=request.schema,
-        nodes=tuple(_nodes(surveys)),
-        cables=tuple(_cables(request.kind, surveys, groups)),
+        nodes=tuple(_nodes(discovered)),
+        cables=tuple(_cables(request.kind, discovered, groups)),
         model=known.name,
         file=f"{MODEL_FILES}/{known.name}.gguf" if ENGINE_TRAITS[engine].reads_gguf else "",
         context_length=min(known.max_context or CONTEXT_LENGTH, CONTEXT_LENGTH),
         engine=engine,
         version=start.version,
-        serving=_engine(start, len(surveys)),
+        serving=_engine(start, len(discovered)),
         groups=groups,
-        pool=_pool(surveys.values()),
+        pool=_pool(discovered.values()),
+        memory_utilization=default("engine.memory_utilization"),
         args={**start.args, **_args(engine, start.version, known.architecture)},
     )
     text, reading = _best(plan, request.file)
-    return Starter(text, reading, plan.schema, tuple(guesses(request, plan)))
+    return Scaffold(text, reading, plan.schema, tuple(guesses(request, plan)))
 
 
 def _engine(start: Start, nodes: int) -> PlannedEngine:
@@ -101,7 +102,7 @@ def _engine(start: Start, nodes: int) -> PlannedEngine:
 
 def _groups(request: Request, start: Start) -> Iterator[PlannedGroup]:
     """The groups, with the nodes in their order; groups of the same size are replicas."""
-    names = iter(request.surveys)
+    names = iter(request.discovered)
     first: dict[int, str] = {}
     for index, size in enumerate(request.groups):
         name = GROUP if index == 0 else f"{GROUP}-{index + 1}"
@@ -110,12 +111,12 @@ def _groups(request: Request, start: Start) -> Iterator[PlannedGroup]:
         yield PlannedGroup(name, nodes, like if like != name else "", _engine(start, size))
 
 
-def kind_of(surveys: Mapping[str, Survey]) -> str:
+def kind_of(discovered: Mapping[str, Discovery]) -> str:
     """The topology of this many nodes, if none is given."""
     for name, kind in TOPOLOGIES.items():
-        if len(surveys) <= kind.usual:
+        if len(discovered) <= kind.usual:
             return name
-    raise StarterError(f"{len(surveys)} nodes; a {name} takes up to {kind.most}")
+    raise ScaffoldError(f"{len(discovered)} nodes; a {name} takes up to {kind.most}")
 
 
 def _best(plan: Plan, file: str) -> tuple[str, Reading]:
@@ -150,16 +151,16 @@ def _layouts(count: int) -> Iterator[str]:
     yield f"data: {count}"
 
 
-def _nodes(surveys: Mapping[str, Survey]) -> Iterator[PlannedNode]:
-    known = [found.address for found in surveys.values() if found.address]
+def _nodes(discovered: Mapping[str, Discovery]) -> Iterator[PlannedNode]:
+    known = [found.address for found in discovered.values() if found.address]
     network = known[0].network if known else EXAMPLES
     taken = {address.ip for address in known}
-    for index, (name, found) in enumerate(surveys.items()):
+    for index, (name, found) in enumerate(discovered.items()):
         address = found.address
         if address is None:
             free = _free(network, FIRST_HOST + index, taken)
             if free is None:
-                raise StarterError(f"{network} has no address for {name}: give --from for it too")
+                raise ScaffoldError(f"{network} has no address for {name}: give --from for it too")
             taken.add(free)
             address = IPv4Interface((free, network.prefixlen))
         yield PlannedNode(name, found.interface or RJ45, str(address), found.address is not None)
@@ -173,46 +174,48 @@ def _free(network: IPv4Network, host: int, taken: Container[IPv4Address]) -> IPv
 
 
 def _cables(
-    kind: str, surveys: Mapping[str, Survey], groups: Sequence[PlannedGroup]
+    kind: str, discovered: Mapping[str, Discovery], groups: Sequence[PlannedGroup]
 ) -> Iterator[PlannedCable]:
-    names, topology = list(surveys), TOPOLOGIES[kind]
-    told = [found for found in surveys.values() if found.linked]
+    names, topology = list(discovered), TOPOLOGIES[kind]
+    told = [found for found in discovered.values() if found.linked]
     joined = [group.nodes for group in groups if topology.groups_alone and len(group.nodes) > 1]
     for a, b in topology.pairs(names) or joined:
         # A node of which nothing is known has its cable where the other one does.
         alike = topology.plugged_alike
-        used = [_first(surveys[name], *told) for name in (a, b)] if alike else (0, 1)
-        yield _cable(surveys, (a, used[0]), (b, used[1]))
+        used = [_first(discovered[name], *told) for name in (a, b)] if alike else (0, 1)
+        yield _cable(discovered, (a, used[0]), (b, used[1]))
     if topology.switched:
-        common = _common(list(surveys.values()))
+        common = _common(list(discovered.values()))
         for index, (name, port) in enumerate((n, p) for n in names for p in common):
-            yield PlannedCable(f"{name}:p{port}", f"switch:{index + 1}", _down(surveys, name, port))
+            yield PlannedCable(
+                f"{name}:p{port}", f"switch:{index + 1}", _down(discovered, name, port)
+            )
 
 
-def _cable(surveys: Mapping[str, Survey], *ends: tuple[str, int]) -> PlannedCable:
+def _cable(discovered: Mapping[str, Discovery], *ends: tuple[str, int]) -> PlannedCable:
     a, b = (f"{name}:p{port}" for name, port in ends)
-    down = [_down(surveys, name, port) for name, port in ends]
+    down = [_down(discovered, name, port) for name, port in ends]
     return PlannedCable(a, b, " and ".join(filter(None, down)))
 
 
-def _down(surveys: Mapping[str, Survey], name: str, port: int) -> str:
-    linked = surveys[name].linked
+def _down(discovered: Mapping[str, Discovery], name: str, port: int) -> str:
+    linked = discovered[name].linked
     return "" if linked is None or port in linked else f"{name}:p{port}"
 
 
-def _first(*found: Survey) -> int:
+def _first(*found: Discovery) -> int:
     """The left port, unless only the right one has a link; of the first node with a link."""
     return min(next((each.linked for each in found if each.linked), PORTS))
 
 
-def _common(found: Sequence[Survey]) -> list[int]:
+def _common(found: Sequence[Discovery]) -> list[int]:
     """The ports with a link on every node; the left one if there are none."""
     told = [each.linked for each in found if each.linked is not None]
     common = set(PORTS).intersection(*told) if told else {PORTS[0]}
     return sorted(common) or [PORTS[0]]
 
 
-def _pool(found: Iterable[Survey]) -> IPv4Network:
+def _pool(found: Iterable[Discovery]) -> IPv4Network:
     """The first pool that overlaps nobody's management network."""
     used = [each.address.network for each in found if each.address]
     usual = IPv4Network(default("topology.subnet_pool"))

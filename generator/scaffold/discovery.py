@@ -19,12 +19,12 @@ _VIRTUAL = re.compile(r"(lo|docker|br-|veth|virbr|cni|flannel|tailscale|tun|tap|
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 
 
-class SurveyError(Exception):
+class DiscoveryError(Exception):
     """Text that is neither program's output, or another machine's; says so in one line."""
 
 
 @record
-class Survey:
+class Discovery:
     """What is known of a node: its management network, and the ports that have a link.
 
     None means that the text doesn't say.
@@ -34,26 +34,26 @@ class Survey:
     address: IPv4Interface | None = None
     linked: frozenset[int] | None = None
 
-    def __or__(self, other: "Survey") -> "Survey":
+    def __or__(self, other: "Discovery") -> "Discovery":
         """Both combined; the second one takes precedence."""
-        return Survey(
+        return Discovery(
             other.interface or self.interface,
             other.address or self.address,
             self.linked if other.linked is None else other.linked,
         )
 
 
-def survey(text: str) -> Survey:
-    """The survey from the output of either program, or of both in any order."""
+def discover(text: str) -> Discovery:
+    """Reads the output of either program, or of both in any order."""
     devices = [(match[1], match[2] == "Up") for match in LINK_STATE.finditer(text)]
     lists = _LIST.search(text)
     if not devices and not lists:
-        raise SurveyError("neither the output of ibdev2netdev nor of ip -j addr")
-    found = Survey(linked=_linked(devices)) if devices else Survey()
+        raise DiscoveryError("neither the output of ibdev2netdev nor of ip -j addr")
+    found = Discovery(linked=_linked(devices)) if devices else Discovery()
     return found | _addresses(text[lists.start() :]) if lists else found
 
 
-def _addresses(text: str) -> Survey:
+def _addresses(text: str) -> Discovery:
     try:
         said, _ = json.JSONDecoder().raw_decode(text)
         # With a filter, ip prints an empty object for each link that it leaves out.
@@ -61,9 +61,9 @@ def _addresses(text: str) -> Survey:
         linked = _linked((str(link["ifname"]), _has_carrier(link)) for link in links)
         management = sorted(_management(links), key=lambda found: _preference(found[0]))
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise SurveyError("not what ip -j addr prints") from None
+        raise DiscoveryError("not what ip -j addr prints") from None
     interface, address = management[0] if management else (None, None)
-    return Survey(interface, address, linked)
+    return Discovery(interface, address, linked)
 
 
 def _has_carrier(link: dict[str, Any]) -> bool:
@@ -90,5 +90,5 @@ def _linked(states: Iterable[tuple[str, bool]]) -> frozenset[int]:
     """Ports with a link on at least one half."""
     known = [(name, up) for name, up in states if name in FABRIC_HALVES]
     if not known:
-        raise SurveyError("no QSFP interface of a DGX Spark in it, such as enp1s0f0np0")
+        raise DiscoveryError("no QSFP interface of a DGX Spark in it, such as enp1s0f0np0")
     return frozenset(FABRIC_HALVES[name].port for name, up in known if up)

@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.records import record
-from generator.scaffold.discovery import Survey
+from generator.scaffold.discovery import Discovery
 
 
 @record
@@ -30,7 +30,7 @@ class PlannedCable:
 
 @record
 class Request:
-    """What is requested, or known, for a site in `file`; `surveys` are in rank order.
+    """What is requested, or known, for a site in `file`; `discovered` are in rank order.
 
     `user` and `ports`, those that each cabled node uses, are None if not given. `schema` is the
     path of the JSON Schema from the site file. `said` are the names of the options that were given,
@@ -39,7 +39,7 @@ class Request:
 
     file: str
     kind: str
-    surveys: Mapping[str, Survey]
+    discovered: Mapping[str, Discovery]
     name: str
     engine: str
     model: str
@@ -50,14 +50,14 @@ class Request:
     groups: tuple[int, ...] = ()
 
     @property
-    def plugged(self) -> Mapping[str, Survey]:
-        """The surveys, with the given ports for nodes that don't know their own."""
+    def plugged(self) -> Mapping[str, Discovery]:
+        """What was discovered, with the given ports for nodes that don't know their own."""
         topology = TOPOLOGIES[self.kind]
         by_port = topology.plugged_alike
-        if self.ports is None or not by_port or any(s.linked for s in self.surveys.values()):
-            return self.surveys
-        linked = Survey(linked=frozenset(self.ports))
-        return {name: survey | linked for name, survey in self.surveys.items()}
+        if self.ports is None or not by_port or any(s.linked for s in self.discovered.values()):
+            return self.discovered
+        linked = Discovery(linked=frozenset(self.ports))
+        return {name: found | linked for name, found in self.discovered.items()}
 
 
 @record
@@ -98,6 +98,7 @@ class Plan:
     serving: PlannedEngine
     groups: tuple[PlannedGroup, ...]
     pool: IPv4Network
+    memory_utilization: float
     args: Mapping[str, str]
 
     @property
