@@ -283,7 +283,7 @@ def held_states(
 def cached(name: str, published: float, source: str, tolerance: float = 0.001) -> Figure:
     """KV cache a token of the whole model in KiB, at 16 bits."""
     return Figure(
-        f"{name}: KV cache a token at 16 bits",
+        f"{name}: KV cache per token in 16 bits",
         published,
         "KiB",
         source,
@@ -325,7 +325,7 @@ def compressed_block(published: int, layers: int, kind: str, index: int) -> Figu
         group = found.pools[0].groups[index]
         return float(sum(ceil(p.layers / group.count) * p.page for p in group.pages))
 
-    what = f"DeepSeek-V4-Flash: a block of {layers} layers of {kind}"
+    what = f"DeepSeek-V4-Flash: block of {layers} layers of {kind}"
     return Figure(what, published, "B", PACKED_GROUPS, 0.0001, ours, MIXED)
 
 
@@ -507,7 +507,7 @@ _0731 = ("deepseek-v4-flash-0731", 1048576)
 
 FIGURES = (
     held(
-        "Qwen3-235B-A22B GPTQ-Int4, tensor 2: weights a node",
+        "Qwen3-235B-A22B GPTQ-Int4, tensor 2: weights per node",
         57.64,
         CONSELARA,
         "qwen3-235b-a22b-gptq-int4",
@@ -520,11 +520,11 @@ FIGURES = (
         "qwen3.5-122b-a10b-int4-autoround",
     ),
     held("Llama 3 8B in 16 bits: weights", 14.96, PROFILER, "llama-3.1-8b-instruct"),
-    held("Llama 3 8B, tensor 2: weights a rank", 7.48, PROFILER, "llama-3.1-8b-instruct", 2),
+    held("Llama 3 8B, tensor 2: weights per rank", 7.48, PROFILER, "llama-3.1-8b-instruct", 2),
     held("Llama 3.1 8B in 16 bits, vLLM 0.5: weights", 14.9888, LENGTHS, "llama-3.1-8b-instruct"),
     held("gpt-oss-120b with Marlin's kernels: weights", 65.965, GPT_OSS, "gpt-oss-120b"),
     held(
-        "Qwen2.5-VL-72B, tensor 4: weights a rank, here without its vision tower",
+        "Qwen2.5-VL-72B, tensor 4: weights per rank, here without its vision tower",
         34.43,
         VISION_72B,
         "qwen2.5-72b-instruct",
@@ -543,7 +543,7 @@ FIGURES = (
         ),
     ),
     Figure(
-        "Llama 3.1 405B at 4 bits, without scales",
+        "Llama 3.1 405B in 4 bits, without scales",
         203,
         "GB",
         "405.85e9 parameters x 0.5 bytes",
@@ -591,15 +591,15 @@ FIGURES = (
     held("Llama 3.3 70B in FP8, tensor 2", 33.88, PROFILES, "llama-3.3-70b-instruct-fp8", 2),
     held("Qwen3-0.6B: weights", 1.12, PROFILES, "qwen3-embedding-0.6b"),
     held("Qwen3-32B: weights", 61.03, PROFILES, "qwen3-32b"),
-    held("Qwen3-32B, tensor 2: weights a rank", 30.59, PROFILES, "qwen3-32b", 2),
-    held("Qwen3-30B-A3B, tensor 2: weights a rank", 28.4767, LAYOUT_30B, "qwen3-30b-a3b", 2),
+    held("Qwen3-32B, tensor 2: weights per rank", 30.59, PROFILES, "qwen3-32b", 2),
+    held("Qwen3-30B-A3B, tensor 2: weights per rank", 28.4767, LAYOUT_30B, "qwen3-30b-a3b", 2),
     held("gpt-oss-20b on an H100: weights", 13.47, PROFILES, "gpt-oss-20b"),
-    held("Kimi-K2.5, tensor 8, SGLang: weights a rank", 73.58, KIMI_LOG, "kimi-k2.5", 8, 0.04),
-    held("GLM-5 in FP8, tensor 8, SGLang: weights a rank", 89.58, GLM_LOG, "glm-5-fp8", 8),
-    held("GLM-5.2-NVFP4, tensor 4: weights a rank", 106.69, GLM_5_2, "glm-5.2-nvfp4", 4),
+    held("Kimi-K2.5, tensor 8, SGLang: weights per rank", 73.58, KIMI_LOG, "kimi-k2.5", 8, 0.04),
+    held("GLM-5 in FP8, tensor 8, SGLang: weights per rank", 89.58, GLM_LOG, "glm-5-fp8", 8),
+    held("GLM-5.2-NVFP4, tensor 4: weights per rank", 106.69, GLM_5_2, "glm-5.2-nvfp4", 4),
     held("Qwen3.8-27B in 16 bits: weights", 51.35, LONG_27B, "qwen3.8-27b"),
     Figure(
-        "Qwen3.6-27B-NVFP4 with the layer that predicts: weights",
+        "Qwen3.6-27B-NVFP4 with its prediction layer: weights",
         20.57,
         "GiB",
         SECOND_LOG,
@@ -607,7 +607,7 @@ FIGURES = (
         lambda: sum_of_weights("qwen3.6-27b-nvfp4", speculative={"method": "mtp", "tokens": 2}),
     ),
     Figure(
-        "Qwen3.8-Flash-Next NVFP4 of RadixArk, tensor 2: weights a rank",
+        "Qwen3.8-Flash-Next NVFP4 of RadixArk, tensor 2: weights per rank",
         64.06,
         "GiB",
         TWO_SPARKS,
@@ -617,7 +617,7 @@ FIGURES = (
         ),
     ),
     Figure(
-        "Qwen3.8-Flash-Next NVFP4 of NVIDIA, tensor 2: weights a rank",
+        "Qwen3.8-Flash-Next NVFP4 of NVIDIA, tensor 2: weights per rank",
         61.93,
         "GiB",
         TWO_SPARKS,
@@ -627,7 +627,7 @@ FIGURES = (
         ),
     ),
     Figure(
-        "Qwen3-235B-A22B in FP8, tensor 4, two replicas, experts spread: weights a rank",
+        "Qwen3-235B-A22B in FP8, tensor 4, two replicas, experts spread: weights per rank",
         27.72,
         "GiB",
         L40S,
@@ -741,7 +741,7 @@ FIGURES = (
         UNIFORM,
     ),
     Figure(
-        "Qwen3-235B-A22B, tensor 4, SGLang: keys of 367404 tokens a rank",
+        "Qwen3-235B-A22B, tensor 4, SGLang: keys of 367404 tokens, per rank",
         8.23,
         "GiB",
         BOTH_ENGINES,
@@ -750,7 +750,7 @@ FIGURES = (
         UNIFORM,
     ),
     Figure(
-        "Qwen3-235B-A22B, tensor 4, vLLM: cache of 178880 tokens a rank",
+        "Qwen3-235B-A22B, tensor 4, vLLM: cache of 178880 tokens, per rank",
         8.11,
         "GiB",
         BOTH_ENGINES,
@@ -759,7 +759,7 @@ FIGURES = (
         UNIFORM,
     ),
     Figure(
-        "MiniMax-M2.7, tensor 2: one sequence of 196608 tokens a rank",
+        "MiniMax-M2.7, tensor 2: sequence of 196608 tokens, per rank",
         23.25,
         "GiB",
         MINIMAX,
@@ -768,7 +768,7 @@ FIGURES = (
         UNIFORM,
     ),
     Figure(
-        "MiniMax-M2.7, tensor 2: cache of 240816 tokens a rank",
+        "MiniMax-M2.7, tensor 2: cache of 240816 tokens, per rank",
         28.74,
         "GiB",
         MINIMAX,
@@ -786,7 +786,7 @@ FIGURES = (
         MIXED,
     ),
     Figure(
-        "gpt-oss-120b, llama.cpp: windows of 2 sequences, 1024 tokens a step",
+        "gpt-oss-120b, llama.cpp: windows of 2 sequences, 1024 tokens per step",
         90,
         "MiB",
         OLLAMA,
@@ -795,7 +795,7 @@ FIGURES = (
         MIXED,
     ),
     paged(
-        "DeepSeek-V4-Flash, tensor 2, 16384 tokens a step: one of 30000 tokens",
+        "DeepSeek-V4-Flash, tensor 2, 16384 tokens per step: sequence of 30000 tokens",
         6.66,
         COMPRESSED,
         "deepseek-v4-flash",
@@ -810,7 +810,7 @@ FIGURES = (
     compressed_block(870912, 42, "compression by 4", 2),
     compressed_block(656640, 20, "compression by 128", 3),
     paged(
-        "Qwen3.6-35B-A3B, fp8 cache, vLLM 0.24: one of 131072 tokens",
+        "Qwen3.6-35B-A3B, fp8 cache, vLLM 0.24: sequence of 131072 tokens",
         5.98 / 4.33,
         ONE_5090,
         "qwen3.6-35b-a3b-fp8",
@@ -820,7 +820,7 @@ FIGURES = (
         prefixes=True,
     ),
     paged(
-        "Qwen3.6-35B-A3B, fp8 cache, another boot: one of 131072 tokens",
+        "Qwen3.6-35B-A3B, fp8 cache, another boot: sequence of 131072 tokens",
         6.01 / 4.35,
         OTHER_5090,
         "qwen3.6-35b-a3b-fp8",
@@ -830,7 +830,7 @@ FIGURES = (
         prefixes=True,
     ),
     paged(
-        "Qwen3.8-27B, tensor 2, fp8 cache, vLLM 0.28: one of 131072 tokens a rank",
+        "Qwen3.8-27B, tensor 2, fp8 cache, vLLM 0.28: sequence of 131072 tokens, per rank",
         4.99 / 2.31,
         TWO_3090,
         "qwen3.8-27b-fp8",
@@ -840,7 +840,7 @@ FIGURES = (
         tensor=2,
     ),
     paged(
-        "Qwen3.8-27B, vLLM 0.27, no prefixes: one of 786432 tokens",
+        "Qwen3.8-27B, vLLM 0.27, no prefixes: sequence of 786432 tokens",
         50.29 / (820013 / 786432),
         LONG_27B,
         "qwen3.8-27b",
@@ -849,7 +849,7 @@ FIGURES = (
         prefixes=False,
     ),
     paged(
-        "Qwen3.6-27B-NVFP4, fp8 cache, 2 tokens predicted, vLLM 0.23: one of 262144",
+        "Qwen3.6-27B-NVFP4, fp8 cache, 2 tokens predicted, vLLM 0.23: sequence of 262144 tokens",
         48.6 / (1394129 / 262144),
         SECOND_LOG,
         "qwen3.6-27b-nvfp4",
@@ -861,7 +861,7 @@ FIGURES = (
         prefixes=True,
     ),
     paged(
-        "Qwen3.8-Flash-Next, 3 tokens predicted, a pool of 16 GB: one of 262144 tokens",
+        "Qwen3.8-Flash-Next, 3 tokens predicted, a pool of 16 GB: sequence of 262144 tokens",
         16e9 / 2**30 / (515786 / 262144),
         PATCHED_FLASH,
         "radixark/qwen3.8-flash-next-nvfp4",
@@ -871,7 +871,7 @@ FIGURES = (
         tables="disk",
     ),
     a_block(
-        "Qwen3.8-27B, tensor 2, fp8 cache: a block",
+        "Qwen3.8-27B, tensor 2, fp8 cache: block size",
         1568,
         TWO_3090,
         "qwen3.8-27b-fp8",
@@ -881,7 +881,7 @@ FIGURES = (
     ),
     *(
         paged(
-            f"Inkling-Small, {kv} cache, tensor 4, steps of {step}: one of {context}",
+            f"Inkling-Small, {kv} cache, tensor 4, steps of {step}: sequence of {context} tokens",
             round(114.37 * context / tokens, 3),
             INKLING,
             "inkling-small-nvfp4",
@@ -910,7 +910,7 @@ FIGURES = (
         MIXED,
     ),
     a_block(
-        "Solar-Open2-250B, tensor 2: a block",
+        "Solar-Open2-250B, tensor 2: block size",
         1072,
         SOLAR_PAGES,
         "solar-open2-250b-nota-nvfp4",
@@ -929,7 +929,7 @@ FIGURES = (
         prefixes=True,
     ),
     a_block(
-        "Qwen3.8-Flash-Next, 2 tokens predicted: a block",
+        "Qwen3.8-Flash-Next, 2 tokens predicted: block size",
         1600,
         LONG_BLOCKS,
         "radixark/qwen3.8-flash-next-nvfp4",
@@ -937,7 +937,7 @@ FIGURES = (
         kv="auto",
     ),
     a_block(
-        "GLM-5.3-Flash, tensor 2, 7 tokens drafted, fp8 cache: a block",
+        "GLM-5.3-Flash, tensor 2, 7 tokens drafted, fp8 cache: block size",
         3584,
         GLM_PAGES,
         "nvidia/glm-5.3-flash-nvfp4",
@@ -946,7 +946,7 @@ FIGURES = (
         tensor=2,
     ),
     Figure(
-        "Gemma 4 12B: what a token adds, in 8 layers of one head of 512",
+        "Gemma 4 12B: growth per token, in 8 layers of one head of 512",
         16,
         "KiB",
         GEMMA_12B,
@@ -996,7 +996,7 @@ FIGURES = (
         for share, room in ((0.8, 22.5), (0.85, 28.74))
     ),
     Figure(
-        "GLM-5.2 on four ranks: what 102 graphs take",
+        "GLM-5.2 on four ranks: memory of 102 graphs",
         4.99,
         "GiB",
         GLM_5_2,
@@ -1005,7 +1005,7 @@ FIGURES = (
         ROOM,
     ),
     Figure(
-        "Qwen3.5-27B and others on one GPU, vLLM 0.19: what 86 graphs take",
+        "Qwen3.5-27B and others on one GPU, vLLM 0.19: memory of 86 graphs",
         0.66,
         "GiB",
         "vLLM's logs: 0.53, 0.55, 0.66, 0.78 and 0.83 GiB",
@@ -1014,7 +1014,7 @@ FIGURES = (
         ROOM,
     ),
     Figure(
-        "MiniMax-M2.7, tensor 2: what graphs take of the share of 0.8",
+        "MiniMax-M2.7, tensor 2: memory of graphs, out of the share of 0.8",
         0.042 * 121.63,
         "GiB",
         MINIMAX,
@@ -1041,7 +1041,7 @@ FIGURES = (
         ROOM,
     ),
     Figure(
-        "Qwen3.6-27B-NVFP4, 65536 tokens a step, vLLM 0.23, 0.7 of 121.69 GiB: room",
+        "Qwen3.6-27B-NVFP4, 65536 tokens per step, vLLM 0.23, 0.7 of 121.69 GiB: room",
         48.6,
         "GiB",
         SECOND_LOG,
@@ -1097,7 +1097,7 @@ FIGURES = (
         )
     ),
     paged(
-        "Qwen3.6-27B, fp8 cache, vLLM 0.20: one of 32768 tokens",
+        "Qwen3.6-27B, fp8 cache, vLLM 0.20: sequence of 32768 tokens",
         6.67 / 5.15,
         LOG_27B,
         "qwen3.6-27b-nvfp4",
@@ -1107,11 +1107,16 @@ FIGURES = (
         prefixes=True,
     ),
     a_block(
-        "Qwen3.6-27B, fp8 cache: a block", 1568, LOG_27B, "qwen3.6-27b-nvfp4", drafted=0, kv="fp8"
+        "Qwen3.6-27B, fp8 cache: block size",
+        1568,
+        LOG_27B,
+        "qwen3.6-27b-nvfp4",
+        drafted=0,
+        kv="fp8",
     ),
     *(
         paged(
-            f"Qwen3.6-35B-A3B, fp8 cache, vLLM 0.20: one of {context} tokens",
+            f"Qwen3.6-35B-A3B, fp8 cache, vLLM 0.20: sequence of {context} tokens",
             gib,
             source,
             "qwen3.6-35b-a3b-fp8",
@@ -1126,7 +1131,7 @@ FIGURES = (
         )
     ),
     paged(
-        "Qwen3.6-35B-A3B, fp8 cache, 3 tokens predicted, vLLM 0.20: one of 262144 tokens",
+        "Qwen3.6-35B-A3B, fp8 cache, 3 tokens predicted, vLLM 0.20: sequence of 262144 tokens",
         64.69 / 20.84,
         PRISMA_35B,
         "qwen3.6-35b-a3b-fp8",
@@ -1138,7 +1143,7 @@ FIGURES = (
     ),
     *(
         a_block(
-            f"Qwen3.6-35B-A3B, fp8 cache, {drafted} tokens predicted: a block",
+            f"Qwen3.6-35B-A3B, fp8 cache, {drafted} tokens predicted: block size",
             block,
             source,
             "qwen3.6-35b-a3b-fp8",
@@ -1148,7 +1153,7 @@ FIGURES = (
         for drafted, block, source in ((0, 2096, SPARK_35B), (3, 2144, PRISMA_35B))
     ),
     paged(
-        "Gemma-4-26B-A4B, fp8 cache, 16384 tokens a step, vLLM 0.20: one of 256000 tokens",
+        "Gemma-4-26B-A4B, fp8 cache, 16384 tokens per step, vLLM 0.20: sequence of 256000 tokens",
         4.58 / (286007 / 256000),
         LOG_GEMMA,
         "gemma-4-26b-a4b-nvfp4",
@@ -1159,7 +1164,7 @@ FIGURES = (
     ),
     *(
         paged(
-            f"Qwen3.5-122B-A10B, fp8 cache, {mtp} tokens predicted, vLLM 0.19: one of {context}",
+            f"Qwen3.5-122B-A10B, fp8 cache, {mtp} predicted, vLLM 0.19: sequence of {context}",
             gib,
             THOR,
             "qwen3.5-122b-a10b-fp8",
@@ -1188,9 +1193,9 @@ FIGURES = (
     ),
     held("Qwen3-Reranker-8B: weights", 15.26, RERANKER, "qwen3-reranker-8b"),
     held("Qwen3-8B in 16 bits: weights", 15.27, LOG_8B, "qwen3-8b"),
-    held("GLM-5 in FP8, tensor 8, vLLM: weights a rank", 89.39, GLM_H200, "glm-5-fp8", 8),
+    held("GLM-5 in FP8, tensor 8, vLLM: weights per rank", 89.39, GLM_H200, "glm-5-fp8", 8),
     held(
-        "Nemotron-3-Nano-30B-A3B in 16 bits, tensor 4, SGLang: weights a rank",
+        "Nemotron-3-Nano-30B-A3B in 16 bits, tensor 4, SGLang: weights per rank",
         14.76,
         NANO_XPU,
         "nvidia-nemotron-3-nano-30b-a3b-bf16",
@@ -1271,14 +1276,14 @@ FIGURES = (
         ROOM,
     ),
     held(
-        "DeepSeek-V4-Flash-DSpark, tensor 2, with its draft: weights a node",
+        "DeepSeek-V4-Flash-DSpark, tensor 2, with its draft: weights per node",
         79.52,
         STAGE_C,
         "deepseek-v4-flash-dspark",
         2,
     ),
     paged(
-        "DeepSeek-V4-Flash-DSpark, tensor 2, vLLM 0.21 with patches: one of 1048576 tokens",
+        "DeepSeek-V4-Flash-DSpark, tensor 2, vLLM 0.21 with patches: sequence of 1048576 tokens",
         20.36 / 3076565 * 1048576,
         STAGE_C,
         "deepseek-v4-flash-dspark",
@@ -1328,7 +1333,7 @@ FIGURES = (
         ROOM,
     ),
     Figure(
-        "Qwen3.6-35B-A3B, 32768 tokens a step, vLLM 0.20, 0.8 of a Spark: room beside 21.42 GiB",
+        "Qwen3.6-35B-A3B, 32768 tokens per step, vLLM 0.20, 0.8 of a Spark: room beside 21.42 GiB",
         64.69,
         "GiB",
         PRISMA_35B,
@@ -1389,9 +1394,9 @@ FIGURES = (
     in_cache("Qwen3-8B, an early release", 18.69, EARLY_8B, "qwen3-8b", 136080),
     in_cache("Llama 3.1 8B", 2.5, LORA_8B, "llama-3.1-8b-instruct", 20480, engine="sglang"),
     held("Qwen3-32B, SGLang: weights", 61.07, COLD_32B, "qwen3-32b"),
-    held("Kimi-K2.5, tensor 8, SGLang, H100: weights a rank", 72.19, KIMI_H100, "kimi-k2.5", 8),
+    held("Kimi-K2.5, tensor 8, SGLang, H100: weights per rank", 72.19, KIMI_H100, "kimi-k2.5", 8),
     Figure(
-        "Qwen3.8-Flash-Next NVFP4 of NVIDIA, tables on disk, with the layer that predicts: weights",
+        "Qwen3.8-Flash-Next NVFP4 of NVIDIA, tables on disk, with its prediction layer: weights",
         75.94,
         "GiB",
         DRAFT_WEIGHTS,
@@ -1403,7 +1408,7 @@ FIGURES = (
         ),
     ),
     Figure(
-        "DeepSeek-V4-Flash-0731, tensor 2, with its draft: weights a node",
+        "DeepSeek-V4-Flash-0731, tensor 2, with its draft: weights per node",
         80.84,
         "GiB",
         AUDITED,
@@ -1415,7 +1420,7 @@ FIGURES = (
         ),
     ),
     Figure(
-        "DeepSeek-V4-Flash-0731, tensor 4, with its draft: weights a node",
+        "DeepSeek-V4-Flash-0731, tensor 4, with its draft: weights per node",
         40.55,
         "GiB",
         FOUR_SPARKS,
@@ -1455,7 +1460,7 @@ FIGURES = (
         for share, room in ((0.835, 35.11), (0.85, 36.35))
     ),
     paged(
-        "Qwen3.8-Flash-Next of RadixArk, tensor 2, 3 predicted: one of 1000000 tokens a rank",
+        "Qwen3.8-Flash-Next of RadixArk, tensor 2, 3 predicted: sequence of 1000000, per rank",
         35.11 / 2.481424,
         DAY_0,
         *_DAY_0,
@@ -1497,7 +1502,7 @@ FIGURES = (
     ),
     *(
         Figure(
-            f"Qwen3.8-Flash-Next of RadixArk, tensor {tensor}, SGLang, {when}: what loading takes",
+            f"Qwen3.8-Flash-Next of RadixArk, tensor {tensor}, SGLang, {when}: taken by loading",
             published,
             "GiB",
             source,
@@ -1513,7 +1518,7 @@ FIGURES = (
     ),
     *(
         Figure(
-            f"Qwen3.8-Flash-Next of RadixArk, tensor {tensor}, SGLang at {share}: its pools",
+            f"Qwen3.8-Flash-Next of RadixArk, tensor {tensor}, SGLang at {share}: pools",
             published,
             "GiB",
             source,
@@ -1530,7 +1535,7 @@ FIGURES = (
         )
     ),
     Figure(
-        "Qwen3.8-Flash-Next of RadixArk, tensor 2, SGLang at 0.78, no draft: its pools",
+        "Qwen3.8-Flash-Next of RadixArk, tensor 2, SGLang at 0.78, no draft: pools",
         2 * 2.77 + 5.17 + 0.1,
         "GiB",
         FIRST_DAY,
@@ -1560,7 +1565,7 @@ FIGURES = (
     ),
     *(
         paged(
-            f"DeepSeek-V4-Flash-0731, tensor 2, patched, as {version}: one of 1048576 tokens",
+            f"DeepSeek-V4-Flash-0731, tensor 2, patched, as {version}: sequence of 1048576 tokens",
             17.14 / 2356056 * 1048576,
             AUDITED,
             *(*_0731, version),
@@ -1571,7 +1576,7 @@ FIGURES = (
         )
         for version, tolerance in (("0.24.0", 0.26), ("0.28.1", 0.1))
     ),
-    held("DeepSeek-V4-Flash, tensor 2: weights a node", 74, A_BLOG, "deepseek-v4-flash", 2),
+    held("DeepSeek-V4-Flash, tensor 2: weights per node", 74, A_BLOG, "deepseek-v4-flash", 2),
     *(
         Figure(
             f"Qwen3.8-Flash-Next of {who}, 2 predicted, a patched image of vLLM: {what}",
@@ -1595,7 +1600,7 @@ FIGURES = (
             ),
             (
                 *("RadixArk", _NEXT, 0.85, 262144, 7),
-                *("weights and what no tensor has", 79.79, 0.06, ROOM, _loaded_gib),
+                *("weights and memory outside tensors", 79.79, 0.06, ROOM, _loaded_gib),
             ),
         )
     ),
@@ -1666,7 +1671,7 @@ _STEP = "max-num-batched-tokens"
 UNKNOWN = (
     *(
         Unknown(
-            f"DeepSeek-V4-Flash, vLLM 0.15.1 with patches, {step} tokens a step: peak of a step",
+            f"DeepSeek-V4-Flash, vLLM 0.15.1 with patches, {step} tokens per step: peak of a step",
             published,
             ONE_SPARK,
             "0.15.1+befbc472",
@@ -1707,7 +1712,7 @@ UNKNOWN = (
         )
     ),
     Unknown(
-        "GLM-5.3-Flash in EXL3, tensor 2, 7 tokens drafted: one of 850000 tokens",
+        "GLM-5.3-Flash in EXL3, tensor 2, 7 tokens drafted: sequence of 850000 tokens",
         "13.46 GiB",
         TWO_EXL3,
         "0.30.0+exl3",
