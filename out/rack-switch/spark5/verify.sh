@@ -71,8 +71,8 @@ switch=${fact_of[SWITCH]:-}
 link_gbit_s=${fact_of[LINK_GBIT_S]:-}
 half_gbit_s=${fact_of[HALF_GBIT_S]:-}
 mapfile -t halves < <(fact HALF)
-mapfile -t others < <(sed -n 's/^MEMBER=//p' "$here/etc/sparkgen/nodes.env" 2>/dev/null | grep -v "^$node ")
-mapfile -t interfaces < <(fact HALF | cut -d ' ' -f 2)
+mapfile -t others < <(sed -n "/^MEMBER=$node /d; s/^MEMBER=//p" "$here/etc/sparkgen/nodes.env" 2>/dev/null)
+interfaces=("${halves[@]#* }") interfaces=("${interfaces[@]%% *}")
 
 # What is about an engine: that of the node, or of one of its groups.
 read_engine() {
@@ -212,6 +212,119 @@ closed() {
   [[ -d $path && ! (-r $path && -x $path) ]]
 }
 
+# What is checked, in this order
+
+check_all() {
+  check_hostname
+  if [[ $here ]]; then
+    check_bundle
+    check_files
+  fi
+  check_rights
+  check_os
+  check_driver
+  check_clock
+  check_advisories
+  check_time
+  check_docker
+  if [[ ! $squashfs && $docker_is_used ]]; then
+    check_compose
+    check_runtime
+    check_cdi
+  fi
+  each_engine check_needs
+  check_disk
+  check_kv_disk
+  check_memory
+  check_nccl_conf
+  check_masks
+  ((${#secrets[@]} == 0)) || check_secrets
+  ((${#halves[@]} == 0)) || check_fabric
+  ((${#others[@]} == 0)) || check_others
+  each_engine check_keys
+  check_units
+  [[ ! -e $here/opt/sparkgen/firewall.sh ]] || check_firewall
+  [[ ! $gateway ]] || check_gateway
+  [[ ! -e $here/etc/fail2ban/jail.d/sparkgen.conf ]] || check_fail2ban
+  [[ ! -e $here/etc/ssh/sshd_config.d/40-sparkgen.conf ]] || check_sshd
+  if ((${#groups[@]} && ${#ports[@]})); then check_ports; fi
+  each_engine check_serving
+}
+
+# What an engine needs to start.
+check_needs() {
+  [[ ! $squashfs ]] || check_slurm
+  if [[ $venv ]]; then check_venv; else check_image; fi
+  check_models
+  check_vocabularies
+  ((${#placed[@]} == 0)) || check_placed
+}
+
+check_fabric() {
+  fabric_peers=$("$here/opt/sparkgen/wait-fabric.sh" --peers 2>/dev/null)
+  if [[ $here ]]; then
+    # The limit of who is logged in, which is no timer's.
+    check_memlock
+    check_owner
+  fi
+  check_sysctl
+  check_firmware
+  check_hotplug
+  check_cabling
+  each_half check_pcie
+  each_half check_link
+  each_half check_hca
+  each_half check_gid
+  each_half check_peers
+  check_routes
+  [[ ! $bandwidth ]] || check_bandwidth
+}
+
+check_others() {
+  check_hosts
+  check_management
+  check_alike
+}
+
+check_serving() {
+  if waits_its_turn "$engine"; then return; fi
+  ((${#ports[@]} == 0)) || check_ports
+  if [[ $health_url && $job ]]; then
+    check_api_of_job
+  elif [[ $health_url ]]; then
+    check_api
+  fi
+  check_nccl_version
+  check_progress
+}
+
+# Whether an engine would find all that it starts with. What can't be looked at is not known to be there.
+check_ready() { # GROUP
+  local skipped
+  if [[ $here ]]; then check_files; fi
+  ((${#secrets[@]} == 0)) || check_secrets
+  check_docker
+  read_engine "$1"
+  check_keys
+  skipped=${count[SKIP]}
+  check_needs
+  ((count[SKIP] == skipped)) || fail ready "not all of it can be looked at" "see what is skipped"
+}
+
+# On a worker its process is all that can be asked.
+is_serving() { # GROUP
+  read_engine "$1"
+  [[ $(bounded systemctl is-active "$unit") == active ]] && { [[ ! $health_url ]] || serves "$unit"; }
+}
+
+each_half() {
+  local line words
+  for line in "${halves[@]}"; do
+    read -ra words <<<"$line"
+    "$1" "${words[@]}"
+  done
+}
+
 # The machine
 
 check_hostname() {
@@ -266,18 +379,16 @@ check_os() {
 }
 
 # Name and version of the GPU's driver; what is neither is not passed on.
-driver() { ask_driver | name_and_version; }
-
 name_and_version() { grep -xE '[[:print:]]*[[:alnum:]], [0-9]+(\.[0-9]+)+'; }
 
 ask_driver() { bounded nvidia-smi --query-gpu=name,driver_version --format=csv,noheader; }
 
 check_driver() {
-  local found said
+  local said
   said=$(ask_driver)
-  found=$(name_and_version <<<"$said") said=${said%%$'\n'*}
-  if [[ $found ]]; then
-    ok driver "$found"
+  found_driver=$(name_and_version <<<"$said") said=${said%%$'\n'*}
+  if [[ $found_driver ]]; then
+    ok driver "$found_driver"
   elif [[ $said ]]; then
     fail driver "nvidia-smi tells no version of a driver, but: ${said:0:60}" \
       "reboot; if that does not help, install the updates of the DGX Dashboard"
@@ -289,12 +400,10 @@ check_driver() {
 
 # What runs here of what an advisory is about: the kernel, or the driver.
 version_of() {
-  local found
   if [[ $1 == kernel ]]; then
     uname -r
   else
-    found=$(driver)
-    echo "${found##*, }"
+    echo "${found_driver##*, }"
   fi
 }
 
@@ -391,7 +500,14 @@ check_bundle() {
 }
 
 # Files of the root tree; nccl.conf has a check of its own.
-files() { sed -n 's/^[0-9a-f]*  \(\(etc\|opt\)\/.*\)$/\1/p' "$here/SHA256SUMS" 2>/dev/null | grep -vx etc/nccl.conf; }
+files() {
+  local line
+  [[ -r $here/SHA256SUMS ]] || return 0
+  while IFS= read -r line; do
+    line=${line#*  }
+    [[ $line != @(etc|opt)/* || $line == etc/nccl.conf ]] || echo "$line"
+  done <"$here/SHA256SUMS"
+}
 
 check_files() {
   local path sum wrong=() hidden=() paths=()
@@ -603,6 +719,8 @@ check_cdi() {
   fi
 }
 
+# The image, or what is in its place
+
 # An ID differs between Docker's two stores: the label says what an image was built from.
 check_build() {
   local label
@@ -644,6 +762,8 @@ check_venv() {
     ok venv "$package $found in $venv"
   fi
 }
+
+# The models
 
 # What is wrong with the files of a model, one line per fault.
 model_faults() {
@@ -960,8 +1080,6 @@ check_api() {
   fi
 }
 
-# A kernel of NCCL that waits for a dead peer keeps the GPU busy, at the power of an idle one; a completion that
-# others wait for makes tokens. Seen on many a node whose engine Docker called healthy.
 # Asked of the library that is loaded: what PyTorch says of itself is the one that it was built with.
 loaded_nccl='
 import ctypes, glob, re
@@ -993,6 +1111,8 @@ check_nccl_version() {
   fi
 }
 
+# A kernel of NCCL that waits for a dead peer keeps the GPU busy, at the power of an idle one; a completion that
+# others wait for makes tokens. Seen on many a node whose engine Docker called healthy.
 check_progress() {
   local before after power=''
   if [[ -z $(container) && ! $job_runs ]] || ! power=$(idle_power); then
@@ -1215,7 +1335,7 @@ check_hosts() {
 facts() {
   echo "DGX OS $(dgx_os)"
   echo "kernel $(uname -r)"
-  echo "driver $(driver)"
+  echo "driver ${found_driver-$(ask_driver | name_and_version)}"
   echo "firmware $(cat /sys/class/infiniband/*/fw_ver 2>/dev/null | sort -u | paste -sd ' ')"
   if [[ $venv ]]; then
     echo "$package $(bounded "$venv/bin/python3" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$package")"
@@ -1233,7 +1353,7 @@ layers() {
 
 # The same on another node: only with a key that is there, and a host that is known.
 facts_of() {
-  { declare -f bounded release dgx_os ask_driver name_and_version driver layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
+  { declare -f bounded release dgx_os ask_driver name_and_version layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
     timeout --kill-after=5 30 ssh -o BatchMode=yes -o ConnectTimeout=3 -o StrictHostKeyChecking=yes "$1" bash -s 2>/dev/null
 }
 
@@ -1266,7 +1386,7 @@ check_alike() {
   rm -r "$work"
 }
 
-# The fabric
+# The cables of the fabric
 
 # Whom lldpd hears: own interface, the node by its name, its interface. Both halves of a port hear both of the other.
 neighbours() {
@@ -1289,9 +1409,8 @@ port_of() { if [[ $1 =~ np([0-9])$ ]]; then echo "p${BASH_REMATCH[1]}"; else ech
 cabling() {
   local half interface cable name address
   while read -r half interface _ _ _ cable; do
-    while read -r _ _ address name _; do
-      echo "${half%.*} $cable $name $(sed -n "s/^$address [^ ]*\.\(p[0-9]\)\.h[0-9]$/\1/p" "$here/etc/sparkgen/hosts" 2>/dev/null)"
-    done < <(peers_of "$interface" | head -n 1)
+    read -r _ _ address name _ < <(peers_of "$interface") || continue
+    echo "${half%.*} $cable $name $(sed -n "s/^$address [^ ]*\.\(p[0-9]\)\.h[0-9]$/\1/p" "$here/etc/sparkgen/hosts" 2>/dev/null)"
   done < <(fact HALF) | sort -u
 }
 
@@ -1344,6 +1463,8 @@ check_cabling() {
 }
 
 is_node() { [[ $1 == "$node" || -n $(printf '%s\n' "${others[@]}" | awk -v name="$1" '$1 == name') ]]; }
+
+# Its links, and who answers over them
 
 declare -A sound=()
 
@@ -1473,6 +1594,8 @@ answered() { # INTERFACE SIZE ADDRESS
 
 ask() { timeout 10 ping -n -q -c 1 -W 2 -M 'do' -s "$2" -I "$1" "$3" >/dev/null 2>&1; }
 
+# Its RDMA
+
 check_hca() {
   local half=$1 interface=$2 hca=$3 folder=/sys/class/infiniband/$3 state
   needs_link hca "$half" || return
@@ -1575,6 +1698,8 @@ check_firmware() {
     *) ok firmware "$versions on all halves${others[*]:+, which must be equal on all nodes}" ;;
   esac
 }
+
+# Its settings
 
 # netplan merges all of its files, and NVIDIA Sync applies its own again.
 check_owner() {
@@ -1775,120 +1900,11 @@ check_nccl() {
   esac
 }
 
-each_half() {
-  local line words
-  for line in "${halves[@]}"; do
-    read -ra words <<<"$line"
-    "$1" "${words[@]}"
-  done
-}
+# The command line
 
 usage() {
   sed -n '/^#   \./s/^#   /usage: /p' "${BASH_SOURCE[0]}" >&2
   exit 2
-}
-
-check_all() {
-  check_hostname
-  if [[ $here ]]; then
-    check_bundle
-    check_files
-  fi
-  check_rights
-  check_os
-  check_driver
-  check_clock
-  check_advisories
-  check_time
-  check_docker
-  if [[ ! $squashfs && $docker_is_used ]]; then
-    check_compose
-    check_runtime
-    check_cdi
-  fi
-  each_engine check_needs
-  check_disk
-  check_kv_disk
-  check_memory
-  check_nccl_conf
-  check_masks
-  ((${#secrets[@]} == 0)) || check_secrets
-  ((${#halves[@]} == 0)) || check_fabric
-  ((${#others[@]} == 0)) || check_others
-  each_engine check_keys
-  check_units
-  [[ ! -e $here/opt/sparkgen/firewall.sh ]] || check_firewall
-  [[ ! $gateway ]] || check_gateway
-  [[ ! -e $here/etc/fail2ban/jail.d/sparkgen.conf ]] || check_fail2ban
-  [[ ! -e $here/etc/ssh/sshd_config.d/40-sparkgen.conf ]] || check_sshd
-  if ((${#groups[@]} && ${#ports[@]})); then check_ports; fi
-  each_engine check_serving
-}
-
-# What an engine needs to start.
-check_needs() {
-  [[ ! $squashfs ]] || check_slurm
-  if [[ $venv ]]; then check_venv; else check_image; fi
-  check_models
-  check_vocabularies
-  ((${#placed[@]} == 0)) || check_placed
-}
-
-check_serving() {
-  if waits_its_turn "$engine"; then return; fi
-  ((${#ports[@]} == 0)) || check_ports
-  if [[ $health_url && $job ]]; then
-    check_api_of_job
-  elif [[ $health_url ]]; then
-    check_api
-  fi
-  check_nccl_version
-  check_progress
-}
-
-# Whether an engine would find all that it starts with. What can't be looked at is not known to be there.
-check_ready() { # GROUP
-  local skipped
-  if [[ $here ]]; then check_files; fi
-  ((${#secrets[@]} == 0)) || check_secrets
-  check_docker
-  read_engine "$1"
-  check_keys
-  skipped=${count[SKIP]}
-  check_needs
-  ((count[SKIP] == skipped)) || fail ready "not all of it can be looked at" "see what is skipped"
-}
-
-# On a worker its process is all that can be asked.
-is_serving() { # GROUP
-  read_engine "$1"
-  [[ $(bounded systemctl is-active "$unit") == active ]] && { [[ ! $health_url ]] || serves "$unit"; }
-}
-
-check_fabric() {
-  fabric_peers=$("$here/opt/sparkgen/wait-fabric.sh" --peers 2>/dev/null)
-  if [[ $here ]]; then
-    # The limit of who is logged in, which is no timer's.
-    check_memlock
-    check_owner
-  fi
-  check_sysctl
-  check_firmware
-  check_hotplug
-  check_cabling
-  each_half check_pcie
-  each_half check_link
-  each_half check_hca
-  each_half check_gid
-  each_half check_peers
-  check_routes
-  [[ ! $bandwidth ]] || check_bandwidth
-}
-
-check_others() {
-  check_hosts
-  check_management
-  check_alike
 }
 
 peers='' bandwidth='' metrics='' only='' group=''
