@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 from bundles import BUNDLES, Bundle
@@ -52,6 +53,25 @@ def test_shell(path: str) -> None:
     for argv in (["bash", "-n"], ["shellcheck", "--enable=all", ALLOWED]):
         done = subprocess.run([*argv, PAYLOAD / path], capture_output=True, text=True)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# A script is copied, mounted and read by itself: what several need is a line in each, and alike.
+SHARED = re.compile(r"^(\w+)\(\) \{.*(?:SPARKGEN_FACTS|/proc/uptime).*\}$", re.MULTILINE)
+
+
+def test_what_several_scripts_have_is_alike() -> None:
+    found: dict[str, Counter[str]] = {}
+    for path in SHELL:
+        for shared in SHARED.finditer(text(path)):
+            found.setdefault(shared[1], Counter())[shared[0]] += 1
+    assert {name: list(texts.values()) for name, texts in found.items()} == {
+        "fact": [6],
+        "uptime_seconds": [4],
+    }
+    several = re.findall(
+        r"^\w+\(\) \{\n.*?^\}\n", "".join(map(text, SHELL)), re.DOTALL | re.MULTILINE
+    )
+    assert len(set(several)) == len(several)
 
 
 @pytest.mark.parametrize("path", PYTHON)

@@ -6,11 +6,7 @@ set -euo pipefail
 
 fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 # Seconds that go on evenly: those of bash follow the clock, which is set while a node boots.
-uptime_seconds() {
-  local seconds
-  IFS=. read -r seconds _ </proc/uptime
-  echo "$seconds"
-}
+uptime_seconds() { cut -d . -f 1 /proc/uptime; }
 
 PATH=$PATH:/app
 key=$(fact API_KEY) seconds=$(fact JOIN_SECONDS)

@@ -7,11 +7,7 @@ set -euo pipefail
 fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 port() { fact PORT | sed -n "s/^$1 //p"; }
 # Seconds that go on evenly: those of bash follow the clock, which is set while a node boots.
-uptime_seconds() {
-  local seconds
-  IFS=. read -r seconds _ </proc/uptime
-  echo "$seconds"
-}
+uptime_seconds() { cut -d . -f 1 /proc/uptime; }
 
 nodes=$(fact NODES) address=$(fact ADDRESS) head_address=$(fact HEAD_ADDRESS) ray=$(port ray)
 seconds=$(fact JOIN_SECONDS)
