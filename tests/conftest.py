@@ -16,6 +16,7 @@ import shortcuts
 from bundles import BUILT
 from click.testing import CliRunner
 from cluster import probe
+from order import mixed
 from waiting import PATIENCE
 
 from generator.bundle.render import render
@@ -66,6 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     deselected = probe.select(items, Path(os.environ[BUILT]))
     items[:] = [item for item in items if item not in deselected]
     config.hook.pytest_deselected(items=deselected)
+    if is_worker(config):
+        items[:] = mixed(items, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -193,6 +193,7 @@ def changes(said: str) -> dict[str, int]:
     return {name: int(n) for name, n in re.findall(r"^(\w+) .*changed=(\d+)", said, re.MULTILINE)}
 
 
+@pytest.mark.long
 def test_roll_out(operator: Operator) -> None:
     """Workers first, one at a time; before that nothing is installed, and after it nothing to do.
 
@@ -241,6 +242,7 @@ def test_silent_peer_counts_once_all_are_installed(operator: Operator) -> None:
     assert operator.calls("install", "verify")[2:8] == APPLIED
 
 
+@pytest.mark.long
 def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
     """The head stops first and starts last, and the roll-out ends once it serves."""
     done = operator.run("-e", "restart=true")
@@ -254,6 +256,7 @@ def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
     ]
 
 
+@pytest.mark.long
 def test_groups_restart_by_their_own_units(operator: Operator) -> None:
     """What started last on a node stops first there."""
     file = operator.bundle / "operator/ansible/inventory.yaml"

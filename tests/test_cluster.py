@@ -90,6 +90,7 @@ def addresses(machine: Machine) -> str:
     return machine.run("ip", "-o", "-4", "address", "show").stdout
 
 
+@pytest.mark.long
 def test_nobody_confirms(wires: Wires, tree: Path) -> None:
     with booted(faulty(tree), wires.within) as machine:
         until(lambda: wires.answers(OWN))

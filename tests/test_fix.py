@@ -297,6 +297,7 @@ def misspelt_texts(draw: st.DrawFn) -> bytes:
     return ends.join(mixed).encode()
 
 
+@pytest.mark.long
 @quick
 @given(misspelt_texts())
 def test_misspelt_site_keeps_its_comments(raw: bytes) -> None:

@@ -592,6 +592,7 @@ def small_bundle(target: Path) -> Path:
     return tree
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["kill", "fail"])
 def test_stopped_at_every_step(how: str, tmp_path: Path) -> None:
     """The node has an earlier version: files are replaced, made and removed."""

@@ -46,6 +46,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
         yield started
 
 
+@pytest.mark.long
 @pytest.mark.docker
 def test_pair(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
     assert json.loads(pair.complete())["usage"]["completion_tokens"] == 8

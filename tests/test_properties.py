@@ -14,6 +14,7 @@ from itertools import chain
 from random import Random
 from typing import Any, NamedTuple
 
+import pytest
 import test_golden
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
@@ -125,6 +126,7 @@ def beside_another(holds: Comparison) -> Comparison:
 # --- what every bundle says ---------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=120)
 @given(BUILT, st.integers(0, 2**32))
 def test_every_bundle(built: Built, seed: int) -> None:
@@ -476,12 +478,14 @@ def numbers(site: Site) -> set[tuple[object, ...]]:
 # --- sites that something befell ----------------------------------------------------------------
 
 
+@pytest.mark.long
 @many
 @given(changed_site_files())
 def test_changed_site_is_refused_at_its_place_or_builds(file: SiteFile) -> None:
     judged(reading_of(written(file)))
 
 
+@pytest.mark.long
 @many
 @given(damaged_texts())
 def test_damaged_text_is_refused_at_its_place_or_builds(raw: bytes) -> None:

@@ -161,6 +161,7 @@ def test_rules_of_the_firewall(folder: NodeFolder, tmp_path: Path) -> None:
     assert added(said) == set(rules(folder.site, folder.node))
 
 
+@pytest.mark.long
 def test_firewall(tmp_path: Path) -> None:
     folder = max(WALLED, key=lambda folder: len(rules(folder.site, folder.node)))
     script = folder.path / "opt/sparkgen/firewall.sh"

@@ -41,6 +41,7 @@ OF_NO_LINE = ("digit", "line")
 FLOORS = {"detected": 0.97, "line": 0.98, "one": 0.98, "restored": 0.95}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mistakes(seed: int, record_property: Callable[[str, object], None]) -> None:
     found = list(outcomes(COUNT, seed))

@@ -513,6 +513,7 @@ def test_healthy_soon_after_a_restart(mesh: Machine) -> None:
     assert mesh.lines()["unit engine"] == "OK active, enabled, 2 restarts"
 
 
+@pytest.mark.long
 def test_program_that_does_not_end(mesh: Machine) -> None:
     del mesh.answers["timedatectl"]
     hangs = "#!/bin/bash\ntrap '' TERM\nwhile true; do sleep 1; done\n"
@@ -1703,6 +1704,7 @@ def test_wrong_mtu(ring: Network) -> None:
     assert own == f"FAIL cable 1: the MTU of {FAR} is 1500, not 9000. To do: sudo netplan apply"
 
 
+@pytest.mark.long
 def test_lossy_half(ring: Network) -> None:
     # Each end knows the other's address before: else its questions for that may all be lost.
     assert ring.faults("spark1") == {}
@@ -1739,6 +1741,7 @@ def test_missing_address(ring: Network) -> None:
     assert list(ring.faults("spark1")) == ["peers p0.h0"]
 
 
+@pytest.mark.long
 def test_swapped_cables(tmp_path: Path) -> None:
     """Somebody took spark1's one port for the other: both of its cables are named, at all ends."""
     site = MESH.site
@@ -1757,6 +1760,7 @@ def test_swapped_cables(tmp_path: Path) -> None:
         assert firsts == [{"FAIL cable 1"}, {"FAIL cable 3"}]
 
 
+@pytest.mark.long
 def test_unplugged_from_the_switch(tmp_path: Path) -> None:
     for rack in network("rack-switch", tmp_path):
         rack.fabric.unplug("spark3", NEAR)
