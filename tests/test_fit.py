@@ -326,7 +326,7 @@ def site_of(visible: float | None, tensor: int, engine: str, **own: Any) -> str:
     return SITE.format(nodes=nodes, **how, **joined, **own)
 
 
-def judged(text: str) -> tuple[Group, set[str]]:
+def assessed(text: str) -> tuple[Group, set[str]]:
     """A site's group, and what rules about memory say of it."""
     reading = read_site("lab.yaml", text.encode())
     declared = reading.declaration
@@ -350,7 +350,7 @@ def test_fit_rules_comparison_and_auto_give_one_verdict(
     name: str, engine: str, tensor: int, context: int, hundredths: int, visible: float | None
 ) -> None:
     own: dict[str, Any] = {"name": name, "share": hundredths / 100}
-    group, said = judged(site_of(visible, tensor, engine, context=context, **own))
+    group, said = assessed(site_of(visible, tensor, engine, context=context, **own))
     fit = group.assess()
     assume(fit and not said & {"SG502", "SG503", "SG504", "SG506", "SG507", "SG510", "SG532"})
     assert fit
@@ -372,10 +372,10 @@ def test_fit_rules_comparison_and_auto_give_one_verdict(
     if min(abs(left), abs(at_best)) > 0.02:
         doubted = "may not fit" if at_best > 0 else "does not fit"
         assert newest.state == ("fits" if left > 0 else doubted)
-    automatic, told = judged(site_of(visible, tensor, engine, context="auto", **own))
+    automatic, told = assessed(site_of(visible, tensor, engine, context="auto", **own))
     if not told & {"SG520", "SG537", "SG538"} and automatic.model.context_length:
         longest = automatic.model.context_length
-        _, again = judged(site_of(visible, tensor, engine, context=longest, **own))
+        _, again = assessed(site_of(visible, tensor, engine, context=longest, **own))
         assert again & ABOUT_MEMORY == told & {"SG522"}
 
 

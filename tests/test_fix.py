@@ -302,7 +302,7 @@ def misspelt_texts(draw: st.DrawFn) -> bytes:
 @given(misspelt_texts())
 def test_misspelt_site_keeps_its_comments(raw: bytes) -> None:
     done = repair("site.yaml", raw)
-    judge(raw, done)
+    check_repair(raw, done)
     comments = rb"^ *# \d+ \xc3\xbc\r?$"
     assert re.findall(comments, done.raw, re.MULTILINE) == re.findall(comments, raw, re.MULTILINE)
 
@@ -311,16 +311,16 @@ def test_misspelt_site_keeps_its_comments(raw: bytes) -> None:
 @given(changed_site_files(), st.booleans())
 def test_changed_site_is_never_made_worse(site: Any, flow: bool) -> None:
     raw = written(site, flow)
-    judge(raw, repair("site.yaml", raw))
+    check_repair(raw, repair("site.yaml", raw))
 
 
 @quick
 @given(damaged_texts())
 def test_damaged_text_is_never_made_worse(raw: bytes) -> None:
-    judge(raw, repair("site.yaml", raw))
+    check_repair(raw, repair("site.yaml", raw))
 
 
-def judge(raw: bytes, done: Repair) -> None:
+def check_repair(raw: bytes, done: Repair) -> None:
     """Findings that weigh less, or nothing that is to be written; and then all is done."""
     before, after = (read_site("site.yaml", data).findings for data in (raw, done.raw))
     assert (before, after) == (done.before.findings, done.after.findings)

@@ -201,7 +201,7 @@ def test_text_is_refused_or_stays_text(path: Steps) -> None:
         reading = read(written(with_value(path, value)))
         if reading.site:
             accepted.append((value, tree := bundle(reading)))
-            sound(tree)
+            check_tree(tree)
     shapes = shapes_of_words(path) if accepted else []
     for value, tree in accepted:
         assert not shapes or not value.strip() or lines(tree) in shapes, value
@@ -222,7 +222,7 @@ def lines(tree: Tree) -> dict[str, int]:
 CHECKED: set[str] = set()
 
 
-def sound(tree: Tree) -> None:
+def check_tree(tree: Tree) -> None:
     """Paths that stay inside, plain text, and syntax that each kind of file keeps."""
     for path, file in tree.items():
         assert ".." not in path.split("/")
@@ -256,7 +256,7 @@ def test_key_is_refused_or_stays_a_key(section: Steps) -> None:
         place[key] = "word"
         reading = read(written(site))
         if reading.site:
-            sound(bundle(reading))
+            check_tree(bundle(reading))
 
 
 @pytest.mark.parametrize("value", NASTY)
@@ -264,7 +264,7 @@ def test_argument_of_any_kind_stays_an_argument(value: str) -> None:
     for nested in ([value, "b"], {"a": value}, {value: "a"}, {"a": [value, {"b": value}]}):
         reading = read(written(with_value(("engine", "args", "flag"), nested)))
         if reading.site:
-            sound(bundle(reading))
+            check_tree(bundle(reading))
 
 
 def with_nodes(nodes: str, args: str = "{}", tail: str = "") -> bytes:

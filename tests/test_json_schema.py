@@ -21,7 +21,7 @@ from generator.pipeline import read_site
 from generator.resources import ROOT, SCHEMAS
 from generator.sitefile import json_schema, schema, validation
 from generator.sitefile.source import Document, Plain, read
-from generator.sitefile.text_types import FORMS
+from generator.sitefile.text_types import TEXT_TYPES
 
 TESTS = Path(__file__).parent
 SITES = sorted([*(ROOT / "sites").glob("*.yaml"), *TESTS.glob("golden/*/site.yaml")])
@@ -170,7 +170,7 @@ def test_editor_says_of_a_text_what_sparkgen_says(path: str) -> None:
     rules, definitions = KEYS[path], json_schema.json_schema()["$defs"]
     of_sparkgen = alone(rules)
     of_an_editor = Draft202012Validator({**json_schema._value(rules), "$defs": definitions})
-    form = FORMS.get(rules.get("check_with", ""))
+    form = TEXT_TYPES.get(rules.get("check_with", ""))
     for value in [*TEXTS, *map(Plain, TEXTS)]:
         typed, meant = validation.as_typed(value, rules), seen(value)
         taken = of_sparkgen.validate({"value": typed}, normalize=False)

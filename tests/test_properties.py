@@ -482,17 +482,17 @@ def numbers(site: Site) -> set[tuple[object, ...]]:
 @many
 @given(changed_site_files())
 def test_changed_site_is_refused_at_its_place_or_builds(file: SiteFile) -> None:
-    judged(reading_of(written(file)))
+    check_reading(reading_of(written(file)))
 
 
 @pytest.mark.long
 @many
 @given(damaged_texts())
 def test_damaged_text_is_refused_at_its_place_or_builds(raw: bytes) -> None:
-    judged(read_site("site.yaml", raw, beside))
+    check_reading(read_site("site.yaml", raw, beside))
 
 
-def judged(reading: Reading) -> None:
+def check_reading(reading: Reading) -> None:
     """Errors, each with a place in the text, or a site whose bundle is sound."""
     assert bool(reading.site) is not has_errors(reading.findings)
     lines = reading.document.text.split("\n")

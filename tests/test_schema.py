@@ -18,7 +18,7 @@ from generator.resources import ROOT
 from generator.sitefile import sections, source, validation
 from generator.sitefile.conformity import conforms
 from generator.sitefile.possible_kinds import possible_kinds
-from generator.sitefile.text_types import FORMS
+from generator.sitefile.text_types import TEXT_TYPES
 from generator.sitefile.typed_values import as_typed
 
 Rules = Mapping[str, Any]
@@ -68,7 +68,7 @@ def without_meta(rules: Any) -> Any:
 
 def test_every_form_that_a_schema_names_is_there_and_none_is_idle() -> None:
     named = {form for form in _forms(sections.site_schema()) if form not in ("argument", "setting")}
-    assert named == set(FORMS)
+    assert named == set(TEXT_TYPES)
 
 
 def _forms(rules: Any) -> Iterator[str]:

@@ -5,9 +5,9 @@ import re
 from generator.adoption.draft import Draft
 from generator.adoption.found import Container, Loss
 from generator.sitefile.defaults import default
-from generator.sitefile.text_types import FORMS
+from generator.sitefile.text_types import TEXT_TYPES
 
-# The key in a site, its form, and Docker's name for it.
+# The key in a site, its type of text, and Docker's name for it.
 _LIMITS = (
     ("memory", "gib", ("memory", "m")),
     ("shm", "gib", ("shm-size",)),
@@ -23,13 +23,13 @@ def limits(draft: Draft, container: Container) -> None:
     given = container.options
     # /dev/shm is then the node's own, whatever its size.
     without = ("shm",) if "ipc" in given and given["ipc"].text == "host" else ()
-    for key, form, names in _LIMITS:
+    for key, text_type, names in _LIMITS:
         word = next((given[name] for name in names if name in given), None)
         if word is None or key in without:
             continue
         path = ("engine", "container", key)
-        text = _gib(word.text) if form == "gib" else word.text
-        if not FORMS[form].fits(text):
+        text = _gib(word.text) if text_type == "gib" else word.text
+        if not TEXT_TYPES[text_type].fits(text):
             draft.losses.append(Loss(f"{names[0]} {word.text} of the container", word))
         elif key != "shm" or text != default("engine.container.shm"):
             draft.put(path, text, word)

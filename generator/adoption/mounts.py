@@ -7,7 +7,7 @@ from typing import Any
 from generator.adoption.draft import Draft
 from generator.adoption.found import Container, Loss, Word
 from generator.records import record
-from generator.sitefile.text_types import FORMS
+from generator.sitefile.text_types import TEXT_TYPES
 
 # Mounted by sparkgen itself, or nothing that engines read files from.
 _OF_THE_SYSTEM = re.compile(
@@ -44,7 +44,7 @@ def outside(container: Container, path: str) -> str:
     """The path on the node of a container's path: the same, unless it is mounted elsewhere."""
     found = next((mount for mount in mounts(container) if mount.holds(path)), None)
     own = found.outside(path) if found else path
-    return own if FORMS["path"].fits(own) else path
+    return own if TEXT_TYPES["path"].fits(own) else path
 
 
 def fill(draft: Draft, container: Container) -> None:
@@ -60,7 +60,7 @@ def fill(draft: Draft, container: Container) -> None:
             continue
         if not is_file and _CACHE.fullmatch(mount.target):
             continue
-        if not all(FORMS["path"].fits(path) for path in (mount.source, mount.target)):
+        if not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
             said = f"the mount {mount.source}: write it under 'engine.files' by its whole path"
             draft.losses.append(Loss(said, mount.word))
             continue

@@ -10,7 +10,7 @@ from generator.adoption.found import Word
 from generator.adoption.mounts import outside
 from generator.records import record
 from generator.sitefile.source import Plain
-from generator.sitefile.text_types import FORMS
+from generator.sitefile.text_types import TEXT_TYPES
 
 _GIB = 1 << 30
 _GUESSED_GIB = 100
@@ -38,7 +38,7 @@ def fill(draft: Draft, command: Command | None) -> None:
     args = draft.get("engine", "args") or {}
     env = {v.name: v.value.text for v in command.container.env}
     kept = _connected(args, env) or _hierarchical(args, env)
-    if kept is None or not FORMS["path"].fits(path := outside(command.container, kept.path)):
+    if kept is None or not TEXT_TYPES["path"].fits(path := outside(command.container, kept.path)):
         return
     place = _place(draft)
     draft.put(("model", "kv_offload", "path"), path, place)

@@ -26,8 +26,8 @@ from generator.capture import Capture, CaptureError
 from generator.capture.archive import read as read_archive
 from generator.records import record, replace
 from generator.sitefile import source
+from generator.sitefile.text_types import TEXT_TYPES
 
-LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 # Files that people write are far smaller; anything larger is not worth the time.
 MAX_BYTES = 256 << 10
 _MAX_PARTS = 200
@@ -259,7 +259,7 @@ class _Reader:
         name = PurePath(file).name.partition(".")[0].lower()
         taken = [name for name in self._nodes if name]
         usual = f"spark{len(taken) + 1}"
-        return name if LABEL.fullmatch(name) and not re.match(r"[0-9]", name) else usual
+        return name if TEXT_TYPES["hostname"].fits(name) and not re.match(r"[0-9]", name) else usual
 
     def _add(self, name: str, node: FoundNode) -> None:
         known = self._nodes.get(name, FoundNode(name))

@@ -21,7 +21,7 @@ from generator.scaffold import ENGINES as STARTS
 from generator.scaffold import MODEL, MODEL_FILES
 from generator.sitefile.defaults import default
 from generator.sitefile.source import Plain
-from generator.sitefile.text_types import FORMS
+from generator.sitefile.text_types import TEXT_TYPES
 
 _SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -125,7 +125,7 @@ def _image(draft: Draft, command: Command) -> None:
     if command.venv:
         draft.put(("engine", "venv"), command.venv.text, command.venv)
         return
-    if image and image.text != REMOVED and FORMS["image"].fits(image.text):
+    if image and image.text != REMOVED and TEXT_TYPES["image"].fits(image.text):
         if _with_mods(draft, command.container, image):
             return
         draft.put(("engine", "image"), image.text, image)
@@ -135,7 +135,7 @@ def _image(draft: Draft, command: Command) -> None:
 
 def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
     """Whether an image has mods, which makes it a derived image in the site file."""
-    known = [word for word in container.mods if FORMS["source_path"].fits(word.text)]
+    known = [word for word in container.mods if TEXT_TYPES["source_path"].fits(word.text)]
     if not known or len(known) < len(container.mods):
         draft.losses += [Loss(f"the mod {word.text}", word) for word in container.mods]
         return False
@@ -168,7 +168,7 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
         return
     if text.startswith("/"):
         text = outside(command.container, text)
-    if text.startswith("/") and not FORMS["path"].fits(text):
+    if text.startswith("/") and not TEXT_TYPES["path"].fits(text):
         said = f"the model's path, '{text}', which has other than letters, digits and '._-@+'"
         draft.losses.append(Loss(said, word))
         draft.put(("model", "name"), MODEL, None, "the model")

@@ -142,12 +142,12 @@ def _values(site: Site, path: str) -> dict[str, Any]:
     if path == MEMORY and site.memory:
         drawing = picture(site.title, site.memory)
         return {"site": site, "drawing": drawing, "light": LIGHT, "dark": DARK}
-    own = {asked.__name__: asked(site) for asked in _ASKED.get(path, ())}
+    own = {value.__name__: value(site) for value in _ACCESS.get(path, ())}
     return {"site": site, **own, **(runbook(site) if path == README else {})}
 
 
 # How to reach a site, as these templates print it.
-_ASKED: Mapping[str, tuple[Callable[[Site], Any], ...]] = {
+_ACCESS: Mapping[str, tuple[Callable[[Site], Any], ...]] = {
     README: (logins, forwards),
     "operator/site.env": (images, fetched, forwards),
     "operator/ssh_config": (logins,),

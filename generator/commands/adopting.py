@@ -1,6 +1,5 @@
 """Shared by the commands that read captures and other people's files."""
 
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import click
 
 from generator.adoption.found import Found
-from generator.adoption.reading import LABEL, Input, check, read
+from generator.adoption.reading import Input, check, read
 from generator.capture import Capture, CaptureError
 from generator.capture.archive import MAX_ARCHIVE_BYTES
 from generator.capture.archive import read as read_archive
@@ -18,6 +17,7 @@ from generator.commands.sites import TEXTUAL, fail
 from generator.diagnostics import Severity
 from generator.reports import report
 from generator.reports.remarks import Place, Remark
+from generator.sitefile.text_types import TEXT_TYPES
 
 INPUTS = click.argument(
     "inputs", nargs=-1, required=True, metavar="[NODE=]FILE...", shell_complete=completion.outputs
@@ -38,7 +38,7 @@ def found(inputs: Iterable[str], form: str) -> Found:
     given = []
     for one in inputs:
         node, equals, name = one.partition("=")
-        if not equals or not LABEL.fullmatch(node):
+        if not equals or not TEXT_TYPES["hostname"].fits(node):
             node, name = "", one
         given.append(Input(node, name, _bytes(Path(name))))
     for file in given:
@@ -70,7 +70,7 @@ def captures_of(paths: Iterable[Path], form: str) -> list[Capture]:
 def site_name(said: str | None, file: Path | None) -> str:
     """The name of the site: the one given, or else the file's."""
     name = said or (file.name.partition(".")[0] if file else "mine")
-    if not re.fullmatch(LABEL, name):
+    if not TEXT_TYPES["hostname"].fits(name):
         why = "can't be the name of a site: lower-case letters, digits and '-'"
         raise click.UsageError(f"'{name}' {why}")
     return name

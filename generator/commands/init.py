@@ -21,8 +21,8 @@ from generator.scaffold.discovery import Discovery, DiscoveryError, discover
 from generator.scaffold.plan import Request
 from generator.sitefile.defaults import default
 from generator.sitefile.json_schema import json_schema
+from generator.sitefile.text_types import TEXT_TYPES
 
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PORTS = {**{f"p{port}": (port,) for port in PORTS}, "both": PORTS}
 # Relative to the site file: as in the examples, otherwise in the same folder.
 _SCHEMAS = ("../schemas/site.schema.json", "site.schema.json")
@@ -200,7 +200,7 @@ def _discovered(outputs: tuple[str, ...]) -> dict[str, Discovery]:
         name, equals, file = output.partition("=")
         if not equals:
             name, file = Path(output).name.partition(".")[0], output
-        if not _LABEL.fullmatch(name):
+        if not TEXT_TYPES["hostname"].fits(name):
             raise click.BadParameter(
                 f"'{name}' does not name a node: NODE={file}", param_hint="--from"
             )
@@ -273,7 +273,7 @@ def _answer(question: str, usual: str | None, choice: Any) -> Any:
 def _checked(name: str | None, file: Path | None) -> str:
     """The given name, or else the file's, if that is a valid name for a site."""
     found = name or _name(file)
-    if _LABEL.fullmatch(found):
+    if TEXT_TYPES["hostname"].fits(found):
         return found
     hint = f"'{found}' can't be the name of a site: lower-case letters, digits and '-'"
     if name:

@@ -29,7 +29,7 @@ from generator.sitefile.declaration import (
     DeclaredModel,
     DeclaredNode,
 )
-from generator.sitefile.text_types import FORMS
+from generator.sitefile.text_types import TEXT_TYPES
 
 _FILES: KeyPath = ("engine", "files")
 # Virtual file systems of the kernel and the container, and the sockets that make anyone who can
@@ -403,7 +403,7 @@ def _named(engine: DeclaredEngine) -> Iterator[_Named]:
         if key[2] == _SEARCHED or "/" not in text or not _is_read(str(key[2])):
             continue
         for part in _parts(text):
-            if FORMS["path"].fits(part) and not _is_of_the_image(part, engine):
+            if TEXT_TYPES["path"].fits(part) and not _is_of_the_image(part, engine):
                 yield _Named(part, key, text)
 
 
@@ -473,7 +473,7 @@ def _uncovered(named: _Named, engine: DeclaredEngine, missing: Sequence[str]) ->
 
 
 def _carry(engine: DeclaredEngine, key: KeyPath, source: str) -> tuple[Proposal, ...]:
-    if not FORMS["source_path"].fits(source):
+    if not TEXT_TYPES["source_path"].fits(source):
         return ()
     whole = Replace(key, f"{FILES}/{source.removeprefix('files/')}")
     known = any(file.source == source for file in engine.files)

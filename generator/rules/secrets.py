@@ -12,7 +12,7 @@ from generator.sitefile import redaction
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.sitefile.sections import path_in_group
 from generator.sitefile.source import Document, value_at
-from generator.sitefile.text_types import form_fault
+from generator.sitefile.text_types import text_fault
 
 
 @rule("SG710")
@@ -129,7 +129,7 @@ def _variable(document: Document, path: KeyPath) -> str:
     if own[:2] == ("engine", "args"):
         flags = {"api-key": _api_key(_engine(document, path)), "hf-token": "HF_TOKEN"}
         return flags.get(key.replace("_", "-"), "")
-    is_variable = own[:2] == ("engine", "env") and not form_fault("variable", key)
+    is_variable = own[:2] == ("engine", "env") and not text_fault("variable", key)
     return key if is_variable else ""
 
 

@@ -14,7 +14,7 @@ from generator.records import replace
 from generator.sitefile import corrections, source
 from generator.sitefile.beside import Beside
 from generator.sitefile.source import Document
-from generator.sitefile.text_types import FORMS, form_fault
+from generator.sitefile.text_types import TEXT_TYPES, text_fault
 
 _KEY = "extends"
 
@@ -22,7 +22,7 @@ _KEY = "extends"
 def wanted(document: Document) -> str:
     """The base that a site file names; empty if that is not a path."""
     path = document.data[_KEY]
-    return path if isinstance(path, str) and path and not form_fault("source_path", path) else ""
+    return path if isinstance(path, str) and path and not text_fault("source_path", path) else ""
 
 
 def base_name(name: str, path: str) -> str:
@@ -37,7 +37,9 @@ def extended(document: Document, beside: Beside) -> tuple[Document, Mapping[str,
     """
     path = wanted(document)
     if not path:
-        return _without_base(document, f"'{_KEY}' must be {FORMS['source_path'].wanted}", _HELP), {}
+        return _without_base(
+            document, f"'{_KEY}' must be {TEXT_TYPES['source_path'].wanted}", _HELP
+        ), {}
     found = beside(path)
     if found.fault or found.is_folder:
         fault = found.fault or f"{path} is a folder"

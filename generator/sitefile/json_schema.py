@@ -20,7 +20,7 @@ from generator.hardware import PORT_NAMES
 from generator.sitefile.key_rules import rules_at
 from generator.sitefile.sections import ALTERNATIVES, GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
-from generator.sitefile.text_types import ARGUMENT_TEXT, FORMS, Form
+from generator.sitefile.text_types import ARGUMENT_TEXT, TEXT_TYPES, TextType
 
 Rules = Mapping[str, Any]
 JsonSchema = dict[str, Any]
@@ -200,7 +200,7 @@ def _value(rules: Rules) -> JsonSchema:
         **_annotations(rules.get("meta", {})),
         "type": types if len(types) > 1 else types[0],
         **_limits(kinds, rules),
-        **(_pattern(FORMS[rules["check_with"]]) if "check_with" in rules else {}),
+        **(_pattern(TEXT_TYPES[rules["check_with"]]) if "check_with" in rules else {}),
         **({"items": _value(rules["schema"])} if "list" in kinds else {}),
         **(_members(rules) if "dict" in kinds else {}),
     }
@@ -224,10 +224,10 @@ def _kinds(rules: Rules) -> list[str]:
 def _types(kinds: Iterable[str], rules: Rules) -> list[str]:
     """The types that an editor may see, since YAML may read unquoted text as another type."""
     types = [_TYPES[kind] for kind in kinds]
-    form = FORMS.get(rules.get("check_with", ""))
-    if form and any(form.fits(number) for number in _NUMBERS):
+    text_type = TEXT_TYPES.get(rules.get("check_with", ""))
+    if text_type and any(text_type.fits(number) for number in _NUMBERS):
         types.append("number")
-    if form and form.fits("true"):
+    if text_type and text_type.fits("true"):
         types.append("boolean")
     return types
 
@@ -245,9 +245,12 @@ def _limits(kinds: Iterable[str], rules: Rules) -> JsonSchema:
     return {keyword: rules[rule] for rule, keyword in keywords.items() if rule in rules}
 
 
-def _pattern(form: Form) -> JsonSchema:
+def _pattern(text_type: TextType) -> JsonSchema:
     # The YAML language server shows the second in place of the pattern.
-    return {"pattern": f"^({form.pattern})$", "patternErrorMessage": f"must be {form.wanted}"}
+    return {
+        "pattern": f"^({text_type.pattern})$",
+        "patternErrorMessage": f"must be {text_type.wanted}",
+    }
 
 
 def _members(rules: Rules) -> JsonSchema:
@@ -257,7 +260,7 @@ def _members(rules: Rules) -> JsonSchema:
         is_of_flags = rules["valuesrules"].get("check_with") == "argument"
         flags = {flag: _suggested(name, free) for flag, name in _SUGGESTED_FLAGS.items()}
         return {
-            "propertyNames": _pattern(FORMS[rules["keysrules"]["check_with"]]),
+            "propertyNames": _pattern(TEXT_TYPES[rules["keysrules"]["check_with"]]),
             **({"properties": flags} if is_of_flags else {}),
             "additionalProperties": free,
         }
@@ -415,8 +418,8 @@ def _wanted(rules: Rules) -> str:
 
 
 def _text(rules: Rules) -> str:
-    form = FORMS.get(rules.get("check_with", ""))
-    wanted = form.wanted.replace("`", r"\`") if form else "text"
+    text_type = TEXT_TYPES.get(rules.get("check_with", ""))
+    wanted = text_type.wanted.replace("`", r"\`") if text_type else "text"
     return ", ".join(filter(None, (wanted, _length(rules, "characters"))))
 
 

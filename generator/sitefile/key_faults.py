@@ -52,7 +52,7 @@ from generator.sitefile.meanings import (
 )
 from generator.sitefile.possible_kinds import possible_kinds
 from generator.sitefile.source import value_at
-from generator.sitefile.text_types import FORM_HELP, valid_text
+from generator.sitefile.text_types import TEXT_HELP, valid_text
 from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid
 
@@ -279,8 +279,8 @@ def _form_fault(error: Any, path: KeyPath) -> Finding:
     else:
         meant = valid_text(rules_at(path).get("check_with", ""), error.value)
         message = f"{quoted(path, error.value)} {error.info[0]}"
-        form = rules_at(path).get("check_with", "")
-        help_text = f"write '{meant}'" if meant else example_of(path) or FORM_HELP.get(form, "")
+        check = rules_at(path).get("check_with", "")
+        help_text = f"write '{meant}'" if meant else example_of(path) or TEXT_HELP.get(check, "")
         if meant and meant == f"{error.value}/24":
             help_text += ", or with the prefix length that your network has"
         proposals = replacements(path, filter(None, [meant]))

@@ -22,7 +22,7 @@ from generator.sitefile.key_rules import (
 )
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Plain
-from generator.sitefile.text_types import form_fault
+from generator.sitefile.text_types import text_fault
 from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid
 
@@ -186,6 +186,6 @@ def meant_value(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
 
 def meant_key(path: KeyPath) -> str:
     """The intended name: a flag without its dashes, a variable with '_'."""
-    form, key = rules_at(path[:-1])["keysrules"]["check_with"], str(path[-1])
+    text_type, key = rules_at(path[:-1])["keysrules"]["check_with"], str(path[-1])
     meant = (key.lstrip("-"), key.replace("-", "_"), key.rstrip(":"))
-    return next((name for name in meant if not form_fault(form, name)), "")
+    return next((name for name in meant if not text_fault(text_type, name)), "")

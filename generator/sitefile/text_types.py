@@ -16,7 +16,7 @@ Test = Callable[[str], bool]
 
 
 @record
-class Form:
+class TextType:
     """A text type: what it must be, in words, its pattern, and a check that no pattern can express.
 
     The pattern matches the whole text, and editors use it too: Python and JavaScript agree on it.
@@ -81,133 +81,133 @@ _IMAGE = (
     r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?"
 )
 
-FORMS = {
-    "hostname": Form(
+TEXT_TYPES = {
+    "hostname": TextType(
         "a host name: lower-case letters, digits and '-', at most 63",
         r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     ),
     # A node's folder is beside those of the bundle itself, and its name is the machine's.
-    "node_name": Form(
+    "node_name": TextType(
         "a host name, not localhost, operator or switches: lower-case letters, digits, '-', "
         "at most 63",
         r"(?!(localhost|operator|switches)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     ),
     # It is the end of the names of a unit and a container, whose length is limited.
-    "group_name": Form(
+    "group_name": TextType(
         "the name of a group: lower-case letters, digits and '-', at most 32",
         r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?",
     ),
-    "switch_name": Form(
+    "switch_name": TextType(
         "the name of a switch: letters, digits, '.', '_' and '-', at most 63",
         r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
     ),
-    "user": Form(
+    "user": TextType(
         "a login: lower-case letters, digits, '_' and '-', at most 32",
         r"[a-z_][a-z0-9_-]{0,31}",
     ),
-    "interface": Form(
+    "interface": TextType(
         "an interface name: letters, digits, '.', '_' and '-', at most 15",
         r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}",
     ),
-    "address": Form("an IPv4 address such as 10.0.0.1", _ADDRESS, _address),
-    "interface_address": Form(
+    "address": TextType("an IPv4 address such as 10.0.0.1", _ADDRESS, _address),
+    "interface_address": TextType(
         "an IPv4 address with its prefix length, 8 to 30, such as 10.0.0.11/24",
         _WITH_PREFIX,
         _interface_address,
     ),
-    "subnet": Form(
+    "subnet": TextType(
         "an IPv4 subnet such as 192.168.177.0/24, without host bits, /8 to /30",
         _WITH_PREFIX,
         _subnet,
     ),
-    "endpoint": Form(
+    "endpoint": TextType(
         "NODE:p0 or NODE:p1, or SWITCH:PORT",
         r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}:[A-Za-z0-9][A-Za-z0-9._/-]{0,30}",
     ),
-    "printable": Form(
+    "printable": TextType(
         "one line of printable text", r"[^\x00-\x1f\x7f-\xa0\xad\u2028\u2029]*", str.isprintable
     ),
-    "ascii": Form("one line of printable ASCII", r"[ -~]+"),
-    "word": Form("one word of letters, digits, '.', '_', '/' and '-'", _WORD),
-    "served_name": Form("a name of letters, digits, '.', '_', '/' and '-'", _WORD),
-    "model_name": Form(
+    "ascii": TextType("one line of printable ASCII", r"[ -~]+"),
+    "word": TextType("one word of letters, digits, '.', '_', '/' and '-'", _WORD),
+    "served_name": TextType("a name of letters, digits, '.', '_', '/' and '-'", _WORD),
+    "model_name": TextType(
         "a model of the catalog, such as gpt-oss-120b",
         r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?",
     ),
-    "model_source": Form(
+    "model_source": TextType(
         "a Hugging Face id OWNER/NAME, or an absolute path",
         rf"{_MODEL_ID}|{_PATH}",
     ),
-    "draft_source": Form(
+    "draft_source": TextType(
         "a Hugging Face id OWNER/NAME, an absolute path, or the dotted path of a class",
         rf"{_MODEL_ID}|{_PATH}|[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+",
     ),
-    "path": Form("an absolute path of letters, digits, '.', '_', '@', '+' and '-'", _PATH),
-    "source_path": Form(
+    "path": TextType("an absolute path of letters, digits, '.', '_', '@', '+' and '-'", _PATH),
+    "source_path": TextType(
         "a path below the site file's folder, of letters, digits, '.', '_', '@', '+' and '-'",
         rf"{NAME}(/{NAME})*",
     ),
-    "sha256": Form("a SHA-256 checksum of 64 digits and letters a to f", r"[0-9a-f]{64}"),
+    "sha256": TextType("a SHA-256 checksum of 64 digits and letters a to f", r"[0-9a-f]{64}"),
     # Nothing that has to be escaped in a URL, and nothing that is syntax in nginx's patterns.
-    "url_path": Form(
+    "url_path": TextType(
         "a path such as /tokenize, of letters, digits, '_' and '-'", r"(/[A-Za-z0-9_-]+)+"
     ),
-    "version": Form(
+    "version": TextType(
         "a version such as 0.19.0",
         r"([0-9]+!)?[0-9]+(\.[0-9]+)*([._-]?[a-z][a-z0-9]*)?([._-][a-z0-9]+)*"
         r"(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
     ),
-    "image": Form("a container image such as vllm/vllm-openai:v0.19.0", _IMAGE),
-    "requirement": Form("'>=' and a version, such as '>=0.3'", r">= ?[0-9]+(\.[0-9]+)*"),
-    "nccl": Form("a version such as 2.30.7", r"[0-9]+(\.[0-9]+)+(-[0-9]+)?"),
-    "flag": Form(
+    "image": TextType("a container image such as vllm/vllm-openai:v0.19.0", _IMAGE),
+    "requirement": TextType("'>=' and a version, such as '>=0.3'", r">= ?[0-9]+(\.[0-9]+)*"),
+    "nccl": TextType("a version such as 2.30.7", r"[0-9]+(\.[0-9]+)+(-[0-9]+)?"),
+    "flag": TextType(
         "a flag's full name without its dashes: letters, digits, '-', '_' and '.'",
         r"[A-Za-z0-9][A-Za-z0-9_.-]*",
     ),
-    "variable": Form("a variable's name: letters, digits and '_'", r"[A-Za-z_][A-Za-z0-9_]*"),
+    "variable": TextType("a variable's name: letters, digits and '_'", r"[A-Za-z_][A-Za-z0-9_]*"),
     # A line of an environment file, of a length that Docker accepts.
-    "environment_value": Form(
+    "environment_value": TextType(
         "one line of printable ASCII, at most 32,768 characters", r"[ -~]{0,32768}"
     ),
-    "cpus": Form(
+    "cpus": TextType(
         "cores of the 20, 0 to 19, such as 5-9,15-19",
         r"1?[0-9](-1?[0-9])?(,1?[0-9](-1?[0-9])?)*",
         _cores,
     ),
-    "gib": Form("a size in GiB such as 112g", r"[1-9][0-9]{0,3}g"),
-    "device": Form("a device below /dev", r"/dev(/[A-Za-z0-9_@+-][A-Za-z0-9._@+-]*)+"),
-    "waived": Form("one line of printable ASCII", r"[ -~]{1,200}"),
-    "os_release": Form("a release of DGX OS such as 7.5.0", r"[0-9]+(\.[0-9]+){1,3}"),
-    "rule": Form("a rule such as SG310", r"SG[0-9]{3}"),
+    "gib": TextType("a size in GiB such as 112g", r"[1-9][0-9]{0,3}g"),
+    "device": TextType("a device below /dev", r"/dev(/[A-Za-z0-9_@+-][A-Za-z0-9._@+-]*)+"),
+    "waived": TextType("one line of printable ASCII", r"[ -~]{1,200}"),
+    "os_release": TextType("a release of DGX OS such as 7.5.0", r"[0-9]+(\.[0-9]+){1,3}"),
+    "rule": TextType("a rule such as SG310", r"SG[0-9]{3}"),
 }
 
 # What Compose, Docker, systemd and a shell read the same way in a file of NAME=VALUE lines,
 # unquoted.
-PLAIN_VALUE = Form(
+PLAIN_VALUE = TextType(
     "printable ASCII without quotes, '$', backslash, '#', '`' and spaces, and not empty",
     r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+",
 )
 
 # All text in a value of `engine.args`, including keys.
-ARGUMENT_TEXT = Form("printable ASCII", r"[ -~]*")
+ARGUMENT_TEXT = TextType("printable ASCII", r"[ -~]*")
 
 
 # What to do if an example doesn't help.
-FORM_HELP = {
+TEXT_HELP = {
     "environment_value": "write it on one line, in ASCII: JSON has \\u00e9 for other letters",
     "argument": "write a text, a list of texts, or a mapping for JSON, in ASCII",
     "setting": "write it in ASCII: JSON has \\u00e9 for other letters",
 }
 
 
-def form_fault(name: str, value: object) -> str:
+def text_fault(name: str, value: object) -> str:
     """What is wrong with a text that must be of the named type, or nothing."""
-    form = FORMS[name]
-    if not isinstance(value, str) or form.fits(value):
+    text_type = TEXT_TYPES[name]
+    if not isinstance(value, str) or text_type.fits(value):
         return ""
     if name == "interface_address" and (edge := _edge(value)):
         return f"is {edge}, not that of a node"
-    return f"must be {form.wanted}"
+    return f"must be {text_type.wanted}"
 
 
 def _edge(value: str) -> str:
@@ -292,7 +292,7 @@ def valid_text(name: str, value: object) -> str:
     if name not in _MEANT or not isinstance(value, str) or before_comment(value) != value:
         return ""
     meant = _MEANT[name](value)
-    return meant if FORMS[name].fits(meant) else ""
+    return meant if TEXT_TYPES[name].fits(meant) else ""
 
 
 def argument_fault(value: object) -> str:
@@ -313,13 +313,13 @@ def setting_fault(value: object) -> str:
 
 _FAULTS = {"argument": argument_fault, "setting": setting_fault}
 # The names that `check_with` may have in a schema.
-TEXT_TYPES = (*FORMS, *_FAULTS)
+CHECKS = (*TEXT_TYPES, *_FAULTS)
 
 
 def fault(name: str, value: object) -> str:
     """What is wrong with a value according to a named check of a schema, or nothing."""
     own = _FAULTS.get(name)
-    return own(value) if own else form_fault(name, value)
+    return own(value) if own else text_fault(name, value)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -13,7 +13,7 @@ from cerberus.schema import UnvalidatedSchema
 from generator.diagnostics import KeyPath
 from generator.sitefile.key_rules import rules_at
 from generator.sitefile.sections import site_schema
-from generator.sitefile.text_types import TEXT_TYPES, fault
+from generator.sitefile.text_types import CHECKS, fault
 from generator.sitefile.typed_values import as_typed
 
 
@@ -45,9 +45,7 @@ def _checker(name: str) -> Callable[[Any, str, Any], None]:
     return check_with
 
 
-_CHECKERS: Any = type(
-    "_Checkers", (), {f"_check_with_{name}": _checker(name) for name in TEXT_TYPES}
-)
+_CHECKERS: Any = type("_Checkers", (), {f"_check_with_{name}": _checker(name) for name in CHECKS})
 
 
 _Inspected: Any = type(cerberus.Validator)
