@@ -78,9 +78,9 @@ def read_site(
     findings, declaration, site = _site(document, beside, policy, lock)
     if unread:
         findings, site = [*findings, unread], None
-    told = redaction.concealed(document, findings) if findings else []
+    redacted = redaction.concealed(document, findings) if findings else []
     # Cerberus reports missing keys in an order that differs from run to run.
-    ordered = tuple(in_order(document, told))
+    ordered = tuple(in_order(document, redacted))
     return Reading(document, ordered, declaration, site, {"": raw, **base}, lock)
 
 

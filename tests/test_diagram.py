@@ -14,7 +14,7 @@ from programs import require
 from racks import ring_text, site_text
 from tables import of_each
 
-from generator.bundle.diagram.layout import layout, said, subnets
+from generator.bundle.diagram.layout import cable_text, layout, subnets
 from generator.bundle.diagram.memory import Part, picture
 from generator.bundle.diagram.mermaid import READABLE_CABLES, graph, readable_graph
 from generator.bundle.diagram.plain import drawing
@@ -192,8 +192,8 @@ def by_line(picture: Drawing, site: Site) -> list[object]:
     for line in picture.lines:
         y = line.points[1][1]
         (label,) = [
-            said
-            for (x, base), said in texts.items()
+            text
+            for (x, base), text in texts.items()
             if base == y - 7 and min(p[0] for p in line.points) < x < max(p[0] for p in line.points)
         ]
         number = int(re.match(r"cable (\d+)", label)[1])  # type: ignore[index]
@@ -205,7 +205,7 @@ def by_line(picture: Drawing, site: Site) -> list[object]:
 def test_what_a_label_says(site: Site) -> None:
     shown = [text.text for text in layout(site).texts]
     for cable in site.cables:
-        assert any(said(cable).startswith(text.rstrip("\u2026")) for text in shown)
+        assert any(cable_text(cable).startswith(text.rstrip("\u2026")) for text in shown)
         assert subnets(cable) in shown
 
 
@@ -222,7 +222,7 @@ def test_svg_is_xml_and_says_all_of_it(site: Site) -> None:
     description = root.find(f"{SVG}desc")
     assert description is not None
     for cable in site.cables:
-        assert f"{said(cable)}: {cable.a} to {cable.b}" in str(description.text)
+        assert f"{cable_text(cable)}: {cable.a} to {cable.b}" in str(description.text)
 
 
 def test_comment_cannot_be_ended_by_the_name_of_the_site() -> None:

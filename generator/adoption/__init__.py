@@ -73,7 +73,7 @@ def adopt(
     found: Found,
     name: str,
     file: str,
-    cables_told: Sequence[Edge] = (),
+    stated_cables: Sequence[Edge] = (),
     beside: Beside = nothing_beside,
 ) -> Adoption:
     """A site file named `file` from everything that was found, with the cables the user states.
@@ -87,9 +87,9 @@ def adopt(
     nodes = _nodes(found)
     several = running.engines(nodes)
     head, kind = (
-        _grouped(draft, nodes, several, cables_told)
+        _grouped(draft, nodes, several, stated_cables)
         if several
-        else _alone(draft, nodes, cables_told)
+        else _alone(draft, nodes, stated_cables)
     )
     _ordered(draft)
     text = draft.text()
@@ -97,7 +97,7 @@ def adopt(
 
 
 def _alone(
-    draft: Draft, nodes: list[FoundNode], cables_told: Sequence[Edge]
+    draft: Draft, nodes: list[FoundNode], stated_cables: Sequence[Edge]
 ) -> tuple[Command | None, str]:
     """Write one engine on all nodes; returns its command, and the kind of topology."""
     commands = {node.name: _command(node) for node in nodes}
@@ -112,7 +112,7 @@ def _alone(
     variables = {node.name: _variables(node, commands.get(node.name)) for node in nodes}
     mine = variables[nodes[len(missing)].name]
     cabling = cables.Cabling(
-        [cables.wired(node) for node in nodes], _named_ports(mine), ranks, cables_told
+        [cables.wired(node) for node in nodes], _named_ports(mine), ranks, stated_cables
     )
     cabling.guessed += [node.name for node in missing]
     _fabric(draft, cabling, _control(nodes[0], mine, head), _uses_first_halves(mine, cabling))
@@ -124,18 +124,18 @@ def _alone(
 
 def _earlier_ranks(nodes: Sequence[FoundNode], first: Command | None) -> list[FoundNode]:
     """The nodes before the first known one, according to the rank that it states."""
-    said = first.entry("node-rank") if first else None
-    if first is None or said is None:
+    rank = first.entry("node-rank") if first else None
+    if first is None or rank is None:
         return []
     known = {node.name for node in nodes}
     free = (name for name in (f"spark{n}" for n in count(1)) if name not in known)
     entry = first.entry("master-addr", "dist-init-addr")
     place = entry.place if entry else None
-    met = re.match(r"[\d.]+", place.text) if place else None
+    master = re.match(r"[\d.]+", place.text) if place else None
     found = [FoundNode(next(free)) for _ in range(min(first.rank, running.size(first) - 1))]
     reached = {word.text.partition("/")[0] for n in nodes for word in _management(n)}
-    if found and place and met and any(_is_beside(met[0], address) for address in reached):
-        found[0] = replace(found[0], management=Word(met[0], place.file, place.span))
+    if found and place and master and any(_is_beside(master[0], address) for address in reached):
+        found[0] = replace(found[0], management=Word(master[0], place.file, place.span))
     return found
 
 
@@ -154,7 +154,7 @@ def _grouped(
     draft: Draft,
     nodes: Sequence[FoundNode],
     several: Sequence[running.Engine],
-    cables_told: Sequence[Edge],
+    stated_cables: Sequence[Edge],
 ) -> tuple[Command, str]:
     """Write a group for each engine; returns the first one's command, and the kind of topology."""
     groups = [engine.names for engine in several]
@@ -170,7 +170,11 @@ def _grouped(
     widest = max(range(len(several)), key=lambda number: len(groups[number]))
     mine = variables[widest][groups[widest][0]]
     cabling = cables.Cabling(
-        [cables.wired(node) for node in known.values()], _named_ports(mine), 0, cables_told, groups
+        [cables.wired(node) for node in known.values()],
+        _named_ports(mine),
+        0,
+        stated_cables,
+        groups,
     )
     cabling.guessed += missing
     control = _control(known[groups[widest][0]], mine, several[widest].head)
@@ -331,14 +335,14 @@ def _control(
     head: FoundNode, variables: Iterable[Variable], command: Command | None
 ) -> tuple[str, str]:
     """The interface for control traffic, and whether that is on the fabric; empty if unknown."""
-    said = {variable.name: variable.value.text for variable in variables}
+    values = {variable.name: variable.value.text for variable in variables}
     for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "MN_IF_NAME", "TP_SOCKET_IFNAME"):
-        first = said.get(name, "").lstrip("=").partition(",")[0]
+        first = values.get(name, "").lstrip("=").partition(",")[0]
         if first and not first.startswith("^"):
             return first, "fabric" if first.startswith(("enp1s0", "enP2p1s0")) else "management"
     addresses = {w.text.partition("/")[0]: i.name for i in head.interfaces for w in i.addresses}
     entry = command.entry("master-addr", "dist-init-addr") if command else None
-    for text in (said.get("VLLM_HOST_IP", ""), str(entry.value) if entry else ""):
+    for text in (values.get("VLLM_HOST_IP", ""), str(entry.value) if entry else ""):
         if name := addresses.get(text.partition(":")[0], ""):
             return name, "fabric" if name in FABRIC_HALVES else "management"
     return "", ""
@@ -385,13 +389,13 @@ def _parallel(draft: Draft, count: int, kind: str) -> None:
 
 def _nccl(draft: Draft, nodes: Sequence[FoundNode], kind: str) -> None:
     found = {node.programs["nccl"] for node in nodes if "nccl" in node.programs}
-    if len(found) == 1 and _speaks_nccl(draft):
+    if len(found) == 1 and _uses_nccl(draft):
         draft.put(("engine", "nccl"), found.pop())
-    elif (needed := TOPOLOGIES[kind].nccl) and _speaks_nccl(draft):
+    elif (needed := TOPOLOGIES[kind].nccl) and _uses_nccl(draft):
         draft.put(("engine", "nccl"), needed, None, "the NCCL in the image")
 
 
-def _speaks_nccl(draft: Draft) -> bool:
+def _uses_nccl(draft: Draft) -> bool:
     return ENGINE_TRAITS[draft.get("engine", "name")].uses_nccl
 
 
@@ -448,26 +452,26 @@ def _other_engines(
     draft: Draft, nodes: Sequence[FoundNode], head: Command | None, heads: Sequence[Command] = ()
 ) -> None:
     """Record what is served besides what the site file contains."""
-    said = {one.served.text for one in (head, *heads) if one and one.served}
+    served = {one.served.text for one in (head, *heads) if one and one.served}
     for node in nodes:
         for container in node.containers:
             command = find(container, dict(node.programs))
-            if head and command and command.served and command.served.text not in said:
-                said.add(command.served.text)
+            if head and command and command.served and command.served.text not in served:
+                served.add(command.served.text)
                 text = f"{command.served.text}, which is served too: a group of its own ('groups')"
                 draft.losses.append(Loss(text, command.served))
 
 
 def _left_out(draft: Draft, variables: Mapping[str, Sequence[Variable]]) -> None:
     """Record the engine's variables whose values a capture removed, or only a shell knows."""
-    said = set()
+    reported = set()
     for own in variables.values():
         for variable in own:
             name = variable.name
-            is_own = not (_SYSTEM.fullmatch(name) or serving_secret(name) or name in said)
+            is_own = not (_SYSTEM.fullmatch(name) or serving_secret(name) or name in reported)
             is_removed = variable.value.text == REMOVED
             if is_own and (is_removed or serving.is_open(variable.value.text)):
-                said.add(name)
+                reported.add(name)
                 why = "the capture left out" if is_removed else "only the shell knows"
                 draft.losses.append(Loss(f"the value of {name}, which {why}", variable.value))
 

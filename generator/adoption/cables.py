@@ -79,11 +79,11 @@ class Cabling:
         nodes: Sequence[Wired],
         ports: Sequence[int],
         ranks: int,
-        told: Sequence[Edge] = (),
+        stated: Sequence[Edge] = (),
         groups: Sequence[Sequence[str]] = (),
     ) -> None:
         self.nodes = list(nodes)
-        self._told = [*told] or self._heard()
+        self._stated = [*stated] or self._detected()
         self._groups = groups
         self._ports = tuple(ports) or self._own_ports() or (0,)
         self.kind = self._kind(ranks)
@@ -150,7 +150,7 @@ class Cabling:
             return self._kind_of_groups()
         if len(self.nodes) == 1 and ranks <= 1:
             return _without_a_switch(1 + len(self._addressed()))
-        if total == 1 or len(self._told) == total:
+        if total == 1 or len(self._stated) == total:
             return _without_a_switch(total)
         if any(len({node for node, _ in ends}) > 2 for ends in self._shared().values()):
             return SWITCH
@@ -189,7 +189,7 @@ class Cabling:
                     found[IPv4Interface(word.text).network].append((w.node.name, port))
         return found
 
-    def _heard(self) -> list[Edge]:
+    def _detected(self) -> list[Edge]:
         """Pairs of ports one of which hears the other."""
         names = {w.node.name for w in self.nodes}
         found: dict[frozenset[End], Edge] = {}
@@ -203,8 +203,8 @@ class Cabling:
 
     def _edges(self, nodes: Sequence[Wired]) -> list[Edge]:
         """The stated or detected cables, or else pairs of ports that are alone in a subnet."""
-        if self._told:
-            return self._told
+        if self._stated:
+            return self._stated
         found: dict[Edge, None] = {}
         for ends in self._shared().values():
             unique = list(dict.fromkeys(ends))
@@ -214,9 +214,9 @@ class Cabling:
             second = [end for end in unique if end[0] != unique[0][0]]
             for a, b in zip(first, second, strict=False):
                 found[a, b] = None
-        return list(found) or self._of_twos()
+        return list(found) or self._pairs_of_groups()
 
-    def _of_twos(self) -> list[Edge]:
+    def _pairs_of_groups(self) -> list[Edge]:
         """The cables of engines on two nodes, if none has more and no address is known."""
         if any(len(names) > 2 for names in self._groups) or self._addressed():
             return []
@@ -344,9 +344,9 @@ def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
 
 def _managed(nodes: Sequence[FoundNode], wanted: str) -> IPv4Network:
     """A management network: the other nodes', or else one that none of them uses."""
-    said = [known[1].text for node in nodes if (known := management(node, wanted))]
-    if said:
-        return IPv4Interface(said[0]).network
+    addresses = [known[1].text for node in nodes if (known := management(node, wanted))]
+    if addresses:
+        return IPv4Interface(addresses[0]).network
     taken = [
         IPv4Interface(word.text).network
         for node in nodes
@@ -414,10 +414,10 @@ def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool
     taken = {IPv4Interface(word.text).ip for words in known for word in words if word}
     for half, words in enumerate(known):
         texts = [word.text if word else None for word in words]
-        said = next(text for text in texts if text)
+        address = next(text for text in texts if text)
         for end, text in enumerate(texts):
             if text is None:
-                guess = texts[end] = _beside(IPv4Interface(said), taken)
+                guess = texts[end] = _beside(IPv4Interface(address), taken)
                 draft.guessed.add((*path, "addresses", half, end))
                 draft.guessed_words.add(guess.partition("/")[0])
                 draft.guesses.append(f"the address {guess} of {cable[end][0]}")

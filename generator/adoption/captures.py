@@ -202,41 +202,41 @@ def _records(text: Text) -> Iterator[tuple[str, Word]]:
             continue
         first = len(label) + 1 + rest.startswith('"')
         span = Span(number, first, number, max(len(line) - rest.endswith('"'), first + 1))
-        said = ":".join(map(str, values[:2])) if label == "mount" else str(values[0])
-        yield label, Word(said.lower() if isinstance(values[0], bool) else said, text.file, span)
+        value = ":".join(map(str, values[:2])) if label == "mount" else str(values[0])
+        yield label, Word(value.lower() if isinstance(values[0], bool) else value, text.file, span)
 
 
 def _container(text: Text, served: list[list[Word]]) -> Container:
-    said: dict[str, list[Word]] = {}
+    records: dict[str, list[Word]] = {}
     for label, word in _records(text):
-        said.setdefault(label, []).append(word)
-    words = [*said.get("entrypoint", ()), *said.get("cmd", ())]
+        records.setdefault(label, []).append(word)
+    words = [*records.get("entrypoint", ()), *records.get("cmd", ())]
     if [word.text for word in words[-2:]] == ["sleep", "infinity"] and served:
         words = served[0]
     is_running = [word.text for word in words] in [[word.text for word in own] for own in served]
-    base = frozenset(word.text for word in said.get("image-env", ()))
+    base = frozenset(word.text for word in records.get("image-env", ()))
     env = [
         Variable(name, Word(value, word.file, word.span))
-        for word in said.get("env", ())
+        for word in records.get("env", ())
         for name, equals, value in [word.text.partition("=")]
         if equals and (word.text not in base or value == REMOVED)
     ]
     taken = {REMOVED}
     env = [v for v in env if f"{v.name}={REMOVED}" not in base or v.value.text not in taken]
     options: Mapping[str, Word] = {
-        label: said[label][0]
+        label: records[label][0]
         for label in ("name", "restart", "privileged", "network", "ipc", "shm-size", "image-id")
-        if label in said
+        if label in records
     }
     name = options["name"].text.lstrip("/") if "name" in options else ""
-    image = said.get("image", [None])[0]
+    image = records.get("image", [None])[0]
     return Container(
         name,
         image,
         tuple(words),
         tuple(env),
         options,
-        tuple(said.get("mount", ())),
+        tuple(records.get("mount", ())),
         base,
         is_running=is_running,
     )

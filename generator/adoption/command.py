@@ -76,8 +76,8 @@ class Command:
         options = self.container.options
         word = options.get("p", options.get("publish"))
         found = re.fullmatch(r"(?:[\d.]+:)?(\d+):(\d+)(?:/tcp)?", word.text) if word else None
-        said = self.entry("port")
-        own = str(said.value) if said else str(ENGINES[self.engine].API_PORT)
+        port = self.entry("port")
+        own = str(port.value) if port else str(ENGINES[self.engine].API_PORT)
         if word and found and found[2] == own != found[1]:
             return replace(word, text=found[1])
         return None
@@ -90,9 +90,9 @@ class Command:
     @property
     def rank(self) -> int:
         """The rank that it states; workers without one sort after the others."""
-        said = self.entry("node-rank")
-        if said and str(said.value).isdecimal():
-            return int(said.value)
+        entry = self.entry("node-rank")
+        if entry and str(entry.value).isdecimal():
+            return int(entry.value)
         variables = {variable.name: variable.value.text for variable in self.container.env}
         own = variables.get("NODE_RANK", "")
         return int(own) if own.isdecimal() else 1 if self.is_worker else 0
@@ -243,7 +243,7 @@ def _version(engine: str, container: Container, programs: dict[str, str]) -> str
     image = catalogs.image(container.image.text) if container.image else None
     if image and image.engine == engine and image.version:
         return image.version
-    said = {v.name: v.value.text for v in container.env} | dict(
+    variables = {v.name: v.value.text for v in container.env} | dict(
         text.partition("=")[::2] for text in container.base
     )
-    return said.get(ENGINE_TRAITS[engine].commands.version_variable, "")
+    return variables.get(ENGINE_TRAITS[engine].commands.version_variable, "")

@@ -52,17 +52,17 @@ def _container(words: Sequence[Word]) -> Container:
             image = word
             break
         name, equals, value = word.text.lstrip("-").partition("=")
-        said = replace_text(word, value) if equals else word
+        argument = replace_text(word, value) if equals else word
         if not equals and name not in _SWITCHES:
-            said = next(rest, word)
+            argument = next(rest, word)
         if name in ("e", "env"):
-            env += list(variable(said))
+            env += list(variable(argument))
         elif name in ("v", "volume", "mount"):
-            mounts.append(said)
+            mounts.append(argument)
         elif name == "env-file":
-            files.append(said)
+            files.append(argument)
         else:
-            options.setdefault(name, said)
+            options.setdefault(name, argument)
     command = []
     for word in rest:
         if word.breaks:

@@ -20,10 +20,10 @@ def nodes_info(raw: str) -> list[dict[str, Any]] | None:
     return nodes if is_list else None
 
 
-def nodes(text: Text, said: list[dict[str, Any]]) -> Iterator[FoundNode]:
+def nodes(text: Text, entries: list[dict[str, Any]]) -> Iterator[FoundNode]:
     """The nodes, in their order."""
     at = 0
-    for node in said:
+    for node in entries:
         address, user = str(node.get("ip_address", "")), str(node.get("user", ""))
         if not re.fullmatch(r"[0-9.]+", address):
             continue
@@ -35,8 +35,8 @@ def nodes(text: Text, said: list[dict[str, Any]]) -> Iterator[FoundNode]:
         at += 1
 
 
-def losses(text: Text, said: list[dict[str, Any]]) -> Iterator[Loss]:
+def losses(text: Text, entries: list[dict[str, Any]]) -> Iterator[Loss]:
     """The passwords, which no site file contains."""
-    if any(node.get("password") for node in said) and (at := text.text.find('"password"')) >= 0:
+    if any(node.get("password") for node in entries) and (at := text.text.find('"password"')) >= 0:
         place = text.word("password", at, at + len('"password"'))
         yield Loss("passwords: a site file holds none; set up keys, and delete this file", place)

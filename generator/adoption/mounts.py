@@ -61,8 +61,8 @@ def fill(draft: Draft, container: Container) -> None:
         if not is_file and _CACHE.fullmatch(mount.target):
             continue
         if not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
-            said = f"the mount {mount.source}: write it under 'engine.files' by its whole path"
-            draft.losses.append(Loss(said, mount.word))
+            message = f"the mount {mount.source}: write it under 'engine.files' by its whole path"
+            draft.losses.append(Loss(message, mount.word))
             continue
         draft.put(("engine", "files", number, "path"), mount.source, mount.word)
         if mount.target != mount.source:
@@ -72,13 +72,13 @@ def fill(draft: Draft, container: Container) -> None:
 
 def _mount(word: Word) -> Mount | None:
     """A mount in the syntax of `-v` or `--mount`."""
-    said = word.text
-    if re.match(r"(type|source|src|target|dst|destination)=", said):
-        named = dict(part.partition("=")[::2] for part in said.split(","))
+    text = word.text
+    if re.match(r"(type|source|src|target|dst|destination)=", text):
+        named = dict(part.partition("=")[::2] for part in text.split(","))
         source = named.get("source", named.get("src", ""))
         target = named.get("target", named.get("dst", named.get("destination", "")))
     else:
-        source, _, rest = said.partition(":")
+        source, _, rest = text.partition(":")
         target = rest.partition(":")[0]
     is_path = source.startswith(("/", ".", "~", "$", "__"))
     return Mount(source.rstrip("/"), target.rstrip("/"), word) if is_path and target else None

@@ -126,13 +126,15 @@ def live(text: Text, configured: Mapping[str, Interface], start: int = 0) -> Ite
         name, has_link = link["ifname"], "LOWER_UP" in link.get("flags", ())
         known = configured.get(name)
         written = {word.text: word for word in known.addresses} if known else {}
-        addresses = tuple(written.get(said) or _said(text, said, name) for said in _addresses(link))
-        mtu = _said(text, str(link.get("mtu", "")), name) if link.get("mtu") else None
-        place = known.place if known else _said(text, name, name)
+        addresses = tuple(
+            written.get(address) or _word(text, address, name) for address in _addresses(link)
+        )
+        mtu = _word(text, str(link.get("mtu", "")), name) if link.get("mtu") else None
+        place = known.place if known else _word(text, name, name)
         if known and known.mtu and (mtu is None or known.mtu.text == mtu.text):
             mtu = known.mtu
         over = link.get("master")
-        master = _said(text, over, name) if isinstance(over, str) else None
+        master = _word(text, over, name) if isinstance(over, str) else None
         master = known.master if known and known.master else master
         yield Interface(name, place, addresses, mtu, has_link, master)
 
@@ -140,14 +142,14 @@ def live(text: Text, configured: Mapping[str, Interface], start: int = 0) -> Ite
 def _addresses(link: Mapping[str, Any]) -> Iterator[str]:
     for info in link.get("addr_info", ()):
         if isinstance(info, dict) and info.get("family") == "inet" and info.get("scope") != "host":
-            said = f"{info.get('local')}/{info.get('prefixlen')}"
-            if is_address(said):
-                yield said
+            address = f"{info.get('local')}/{info.get('prefixlen')}"
+            if is_address(address):
+                yield address
 
 
-def _said(text: Text, said: str, name: str) -> Word:
+def _word(text: Text, value: str, name: str) -> Word:
     start = max(text.text.find(f'"{name}"'), 0)
-    plain = said.partition("/")[0]
+    plain = value.partition("/")[0]
     found = text.text.find(plain, start)
     begin = found if found >= 0 else start
-    return text.word(said, begin, begin + len(plain))
+    return text.word(value, begin, begin + len(plain))

@@ -63,7 +63,7 @@ def read(inputs: Iterable[Input]) -> Found:
     for one in sorted(given, key=lambda one: not one.name.endswith(".env")):
         reader.read(one)
     found = reader.found()
-    if not any(map(_says_something, found.nodes)):
+    if not any(map(_is_relevant, found.nodes)):
         raise CaptureError(*_NOTHING)
     return found
 
@@ -73,7 +73,7 @@ def check(one: Input) -> None:
     _Reader().read(one)
 
 
-def _says_something(node: FoundNode) -> bool:
+def _is_relevant(node: FoundNode) -> bool:
     """Whether anything known of a node concerns a cluster, or a model that it serves."""
     if node.place or node.interfaces or node.settings or node.management:
         return True
@@ -151,8 +151,8 @@ class _Reader:
         for word in container.env_files:
             given = self._env_files.get(PurePath(word.text).name)
             if given is None:
-                said = f"what {word.text} says: name that file too"
-                self._losses.append(Loss(said, word))
+                message = f"what {word.text} says: name that file too"
+                self._losses.append(Loss(message, word))
             own = {**{v.name: v for v in given or ()}, **own}
         return replace(container, env=tuple(own.values()))
 
@@ -167,10 +167,10 @@ class _Reader:
 
     def _structured(self, one: Input, text: Text) -> bool:
         """Whether it is JSON or YAML of a known kind."""
-        if (said := inventory.nodes_info(text.text)) is not None:
-            for number, node in enumerate(inventory.nodes(text, said), start=1):
+        if (entries := inventory.nodes_info(text.text)) is not None:
+            for number, node in enumerate(inventory.nodes(text, entries), start=1):
                 self._add(f"spark{number}", node)
-            self._losses += inventory.losses(text, said)
+            self._losses += inventory.losses(text, entries)
             return True
         if keyfiles.is_keyfile(text.text):
             return self._network(one, keyfiles.interfaces(text))
@@ -210,19 +210,19 @@ class _Reader:
             return True
         if self._network(one, printed.interfaces(text).values()):
             return True
-        said = tuple(variables(text))
-        self._env_files[PurePath(one.name).name] = said
-        if recipes.is_settings(said):
-            container, nodes = recipes.settings(said)
+        settings = tuple(variables(text))
+        self._env_files[PurePath(one.name).name] = settings
+        if recipes.is_settings(settings):
+            container, nodes = recipes.settings(settings)
             for node in nodes:
                 self._add(node.name, node)
             self._add(one.node, FoundNode(containers=(container,)))
             return True
-        if said and _is_nccl_conf(one.name, text, len(said)):
-            self._add(one.node, FoundNode(settings=said))
-        elif said:
-            self._known |= {variable.name: variable.value.text for variable in said}
-        return bool(said)
+        if settings and _is_nccl_conf(one.name, text, len(settings)):
+            self._add(one.node, FoundNode(settings=settings))
+        elif settings:
+            self._known |= {variable.name: variable.value.text for variable in settings}
+        return bool(settings)
 
     def _script(self, one: Input, text: Text) -> bool:
         """Whether it is a script that starts an engine, or sets up what one runs on."""
@@ -244,15 +244,15 @@ class _Reader:
 
     def _written(self, one: Input, text: Text, known: Mapping[str, str]) -> bool:
         """Whether a script writes a file of a known kind."""
-        said, number = False, 0
+        is_written, number = False, 0
         for line, body in _few(scripts.files(text, known), "files"):
             if re.search(r"nccl\.conf", line):
                 self._add(one.node, FoundNode(settings=tuple(variables(body))))
-                said = True
+                is_written = True
             elif self._structured(replace(one, name=f"spark{number + 1}"), body):
                 # The next file of the same kind belongs to the next node.
-                said, number = True, number + 1
-        return said
+                is_written, number = True, number + 1
+        return is_written
 
     def _own_name(self, file: str) -> str:
         """The node that a netplan file belongs to: its name, if a node can have that."""

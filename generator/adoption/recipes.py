@@ -140,16 +140,16 @@ def settings(variables: Sequence[Variable]) -> tuple[Container, list[FoundNode]]
 
     Their addresses are on the interface that it names: of the fabric, or of management.
     """
-    said = {variable.name: variable.value for variable in variables}
+    values = {variable.name: variable.value for variable in variables}
     env = [
         Variable(v.name.removeprefix(_PREFIX), v.value)
         for v in variables
         if v.name.startswith(_PREFIX)
     ]
     for name, given in (("NCCL_SOCKET_IFNAME", "ETH_IF"), ("NCCL_IB_HCA", "IB_IF")):
-        if given in said:
-            env.append(Variable(name, said[given]))
-    interface, listed = said.get("ETH_IF"), said.get("CLUSTER_NODES")
+        if given in values:
+            env.append(Variable(name, values[given]))
+    interface, listed = values.get("ETH_IF"), values.get("CLUSTER_NODES")
     addresses = [part.strip() for part in listed.text.split(",")] if listed else []
     nodes = [
         _node(f"spark{number}", Word(address, listed.file, listed.span), interface)

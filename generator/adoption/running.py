@@ -43,8 +43,8 @@ def size(command: Command | None) -> int:
     """The number of nodes that a command is for."""
     if command is None:
         return 1
-    if said := command.entry("nnodes"):
-        return int(said.value) if str(said.value).isdecimal() else 1
+    if nodes := command.entry("nnodes"):
+        return int(nodes.value) if str(nodes.value).isdecimal() else 1
     product = 1
     for names in (
         ("tensor-parallel-size", "tp-size", "tensor_parallel_size"),

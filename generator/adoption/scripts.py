@@ -64,11 +64,11 @@ def exports(words: Sequence[Word]) -> Iterator[Variable]:
 
 def assigned(words: Sequence[Word]) -> Mapping[str, str]:
     """The values of variables to which a script assigns a single value."""
-    said: dict[str, set[str]] = {}
+    found: dict[str, set[str]] = {}
     for word in words:
         for one in variable(word):
-            said.setdefault(one.name, set()).add(one.value.text)
-    once = {name: next(iter(values)) for name, values in said.items() if len(values) == 1}
+            found.setdefault(one.name, set()).add(one.value.text)
+    once = {name: next(iter(values)) for name, values in found.items() if len(values) == 1}
     return {name: value for name, value in once.items() if "$" not in value}
 
 
@@ -87,8 +87,8 @@ def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, Text]]:
         after = bisect_left(closing, number)
         if found and after < len(closing):
             body = "\n".join(lines[number : closing[after]]) + "\n"
-            said = body if found[1] else expand(body, known)
-            yield line, Text(text.file, "\n" * number + said)
+            content = body if found[1] else expand(body, known)
+            yield line, Text(text.file, "\n" * number + content)
             number = closing[after] + 1
 
 
@@ -97,8 +97,8 @@ def interfaces(text: Text, known: Mapping[str, str]) -> Iterator[Interface]:
     mtus = {found[1]: text.word(found[2], *found.span(2)) for found in _found(text, _MTU)}
     given = [(m[2], m[1], m.span(1), m.span(2)) for m in _found(text, _ADDRESS)]
     given += [(m[1], m[2], m.span(2), m.span(1)) for m in _found(text, _PROFILE)]
-    for name, said, where, named in given:
-        address = expand(said.strip("\"'"), known)
+    for name, value, where, named in given:
+        address = expand(value.strip("\"'"), known)
         if is_address(address):
             word = text.word(address, *where)
             yield Interface(name, text.word(name, *named), (word,), mtus.get(name))

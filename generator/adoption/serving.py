@@ -102,8 +102,8 @@ def _version(draft: Draft, command: Command) -> None:
     if command.version:
         draft.put(("engine", "version"), command.version, command.container.image)
         return
-    said = f"the version of {ENGINE_TRAITS[command.engine].title}, which the image does not say"
-    draft.put(("engine", "version"), _guessed_version(command), None, said)
+    guess = f"the version of {ENGINE_TRAITS[command.engine].title}, which the image does not say"
+    draft.put(("engine", "version"), _guessed_version(command), None, guess)
 
 
 def _guessed_version(command: Command) -> str:
@@ -144,8 +144,8 @@ def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
     draft.put((*path, "name"), f"{stem}-with-mods:1", image, "the name of the image with its mods")
     draft.put((*path, "from"), image.text, image)
     draft.put((*path, "mods"), [word.text for word in known], known[0])
-    said = "the folders of the mods: copy them beside the site file"
-    draft.losses.append(Loss(said, known[0]))
+    message = "the folders of the mods: copy them beside the site file"
+    draft.losses.append(Loss(message, known[0]))
     return True
 
 
@@ -169,8 +169,8 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
     if text.startswith("/"):
         text = outside(command.container, text)
     if text.startswith("/") and not TEXT_TYPES["path"].fits(text):
-        said = f"the model's path, '{text}', which has other than letters, digits and '._-@+'"
-        draft.losses.append(Loss(said, word))
+        message = f"the model's path, '{text}', which has other than letters, digits and '._-@+'"
+        draft.losses.append(Loss(message, word))
         draft.put(("model", "name"), MODEL, None, "the model")
         return
     if text.endswith(".gguf") and text.startswith("/"):
@@ -208,8 +208,8 @@ def _by_file(path: str) -> str:
 def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None:
     """Write one flag in the place that the format has for it."""
     if (entry.place.is_removed or entry.value == REMOVED) and not _is_secret(key):
-        said = f"the value of --{entry.name}, which the capture left out"
-        draft.losses.append(Loss(said, entry.place))
+        loss = f"the value of --{entry.name}, which the capture left out"
+        draft.losses.append(Loss(loss, entry.place))
         if not entry.is_known:
             # The flag's existence is checked anyway.
             draft.put(("engine", "args", entry.name), True, entry.place)
@@ -218,11 +218,11 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         and not _is_secret(key)
         and key not in ("model.name", "model.file")
     ):
-        said = f"--{entry.name} {entry.value}, which only the shell knows"
-        draft.losses.append(Loss(said, entry.place))
+        loss = f"--{entry.name} {entry.value}, which only the shell knows"
+        draft.losses.append(Loss(loss, entry.place))
     elif key is None and _is_of_the_image(command.container, entry):
-        said = f"--{entry.name} {entry.value}, a file of an image of your own: see 'engine.files'"
-        draft.losses.append(Loss(said, entry.place))
+        loss = f"--{entry.name} {entry.value}, a file of an image of your own: see 'engine.files'"
+        draft.losses.append(Loss(loss, entry.place))
     elif key is None:
         draft.put(("engine", "args", entry.name), _argument(entry.value), entry.place)
     else:
@@ -277,8 +277,8 @@ def _automatic(draft: Draft, place: Word) -> None:
     if draft.get("model", "name"):
         draft.put(("model", "context_length"), "auto", place)
     else:
-        said = "a context as long as fits: write model.architecture, or a length"
-        draft.losses.append(Loss(said, place))
+        message = "a context as long as fits: write model.architecture, or a length"
+        draft.losses.append(Loss(message, place))
 
 
 def _named(draft: Draft, command: Command, entry: Entry) -> None:

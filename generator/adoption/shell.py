@@ -59,8 +59,8 @@ class _Shell:
                 self._arrays.setdefault(found[1], [])
                 at = found.end()
             else:
-                after, said = self._one_word(at)
-                for word in self._read(at, after, said):
+                after, value = self._one_word(at)
+                for word in self._read(at, after, value):
                     if self._array:
                         self._arrays[self._array].append(word)
                     else:
@@ -74,19 +74,19 @@ class _Shell:
         is_line_blank = bool(self._array) or not self._by_line
         return at + 1 if self._source[at] in (" \t\r\n" if is_line_blank else " \t\r") else 0
 
-    def _read(self, at: int, after: int, said: str) -> Iterator[Word]:
+    def _read(self, at: int, after: int, value: str) -> Iterator[Word]:
         """The words that a program gets for one in the text: none, one or more."""
         raw = self._source[at:after]
         if (elements := _ELEMENTS.fullmatch(raw)) and elements[1] in self._arrays:
             yield from self._arrays[elements[1]]
             return
-        if found := _ASSIGNED.fullmatch(said):
+        if found := _ASSIGNED.fullmatch(value):
             self._assign(found[1], bool(found[2]), found[3])
-        if raw.startswith("$") and said != raw and not re.search("[\"']", raw):
+        if raw.startswith("$") and value != raw and not re.search("[\"']", raw):
             # An expansion outside quotes is split into words.
-            yield from (self._text.word(text, at, after) for text in said.split())
-        elif said or not raw.startswith("$"):
-            yield self._text.word(said, at, after)
+            yield from (self._text.word(text, at, after) for text in value.split())
+        elif value or not raw.startswith("$"):
+            yield self._text.word(value, at, after)
 
     def _assign(self, name: str, is_more: bool, value: str) -> None:
         """Record a variable's value; if two differ, as in branches of a script, neither counts."""
@@ -103,7 +103,7 @@ class _Shell:
 
     def _one_word(self, at: int) -> tuple[int, str]:
         """The end of a word, and its value."""
-        source, said, quote = self._source, "", ""
+        source, result, quote = self._source, "", ""
         while at < self._end:
             character = source[at]
             if character == quote:
@@ -112,7 +112,7 @@ class _Shell:
                 quote = character
             elif character == "$" and quote != "'":
                 at, value = _expanded(source, at, self._known)
-                said += value
+                result += value
                 continue
             elif character == "\\" and quote != "'":
                 after = source[at + 1 : at + 2]
@@ -121,23 +121,23 @@ class _Shell:
                 if not quote or after in ('"', "\\", "$", "`", "\n"):
                     at += 1
                     character = "" if after == "\n" else after
-                said += character
+                result += character
             elif not quote and (character in " \t\r\n;|&" or (character == ")" and self._array)):
                 break
             else:
-                said += character
+                result += character
             at += 1
-        return at, said
+        return at, result
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
     """A text with the values of known variables, or else their defaults."""
-    said, at = "", 0
+    result, at = "", 0
     while (found := text.find("$", at)) >= 0:
         after, value = _expanded(text, found, known)
-        said += text[at:found] + value
+        result += text[at:found] + value
         at = after
-    return said + text[at:]
+    return result + text[at:]
 
 
 def _expanded(source: str, at: int, known: Mapping[str, str]) -> tuple[int, str]:

@@ -33,15 +33,15 @@ class Yaml:
 
     def pairs(self, node: Any) -> Iterator[tuple[str, yaml.Node]]:
         """The keys and values of a mapping, including merged ones; none for other nodes."""
-        waiting, seen, said = [node], set[int](), set[str]()
+        waiting, seen, names = [node], set[int](), set[str]()
         while waiting:
             mapping = waiting.pop()
             if not isinstance(mapping, yaml.MappingNode) or id(mapping) in seen:
                 continue
             seen.add(id(mapping))
             own = [(str(k.value), v) for k, v in mapping.value if isinstance(k, yaml.ScalarNode)]
-            yield from ((key, v) for key, v in own if key not in said and key != "<<")
-            said |= {key for key, _ in own}
+            yield from ((key, v) for key, v in own if key not in names and key != "<<")
+            names |= {key for key, _ in own}
             for value in (v for key, v in own if key == "<<"):
                 waiting += reversed([*self.items(value)] or [value])
 

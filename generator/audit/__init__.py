@@ -75,8 +75,8 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
             container.is_running for node in adopted.found.nodes for container in node.containers
         )
     if finding.rule == "SG695":
-        said = adopted.origin(finding.path)
-        return said is not None and not _is_missing(adopted, said.text)
+        origin = adopted.origin(finding.path)
+        return origin is not None and not _is_missing(adopted, origin.text)
     # An empty variable masks a line of nccl.conf; without such a line it has no effect.
     nodes = adopted.found.nodes
     if finding.rule == "SG413" and finding.path[-2:-1] == ("env",) and all(n.place for n in nodes):
@@ -110,17 +110,17 @@ def _help(adopted: Adoption, text: str) -> str:
         for clause in text.split("; ")
         if all(address in known for address in re.findall(r"\d+\.\d+\.\d+\.\d+", clause))
     ]
-    said = "; ".join(clauses)
-    return f"in a site file: {said}" if said.startswith("write ") else said
+    advice = "; ".join(clauses)
+    return f"in a site file: {advice}" if advice.startswith("write ") else advice
 
 
 def _is_guessed(adopted: Adoption, finding: Finding) -> bool:
     """Whether a finding depends on a version or a model that was guessed."""
-    said, rule = adopted.draft.origins, finding.rule
+    origins, rule = adopted.draft.origins, finding.rule
     group = finding.path[:2] if finding.path[:1] == ("groups",) else ()
-    if (*group, "engine", "version") not in said and _OF_THE_VERSION.match(rule):
+    if (*group, "engine", "version") not in origins and _OF_THE_VERSION.match(rule):
         return True
-    is_known = any((*group, "model", key) in said for key in ("name", "source"))
+    is_known = any((*group, "model", key) in origins for key in ("name", "source"))
     return not is_known and bool(_OF_THE_MODEL.match(rule))
 
 

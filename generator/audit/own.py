@@ -30,7 +30,7 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
         yield from _assigned(adopted.found.texts, node)
 
 
-def _said(rule: str, message: str, advice: str, word: Word) -> Remark:
+def _remark(rule: str, message: str, advice: str, word: Word) -> Remark:
     severity = DOCUMENTED[rule][0] if rule in DOCUMENTED else Severity.WARNING
     return Remark(rule, severity, message, advice, Place(word.file, "", word.span))
 
@@ -46,7 +46,7 @@ def _bonds(node: FoundNode) -> Iterator[Remark]:
         message = f"{listed(known, 'and')} {'are' if len(own) > 1 else 'is'} in {name}"
         place = own[0].master or own[0].place
         advice = "take them out, and give each half an address in a subnet of its own"
-        yield _said("SG846", message, advice, place)
+        yield _remark("SG846", message, advice, place)
 
 
 def _repeats(node: FoundNode) -> Iterator[Remark]:
@@ -54,7 +54,7 @@ def _repeats(node: FoundNode) -> Iterator[Remark]:
     for first, later in node.repeats:
         if first.name in FABRIC_HALVES:
             message = f"{first.name} is set up otherwise in {first.place.file}"
-            yield _said("SG847", message, _netplan_takes(first, later), later.place)
+            yield _remark("SG847", message, _netplan_takes(first, later), later.place)
 
 
 def _netplan_takes(first: Interface, later: Interface) -> str:
@@ -80,7 +80,7 @@ def _bare_halves(node: FoundNode) -> Iterator[Remark]:
         if len(having) != 1 or is_bonded or any(one.name == node.gateway for one in having):
             continue
         bare = next(Half(port, half).interface for half in HALVES if halves[half] is not having[0])
-        yield _said(
+        yield _remark(
             "SG841",
             f"{bare}, the other half of {having[0].name}'s port, has no address",
             f"give {bare} one in a subnet of its own: a half carries 100 of the 200 Gb/s",
@@ -92,7 +92,7 @@ def _settings(node: FoundNode) -> Iterator[Remark]:
     """Lines of nccl.conf that NCCL reads differently from how they look."""
     for variable in node.settings:
         if variable.is_blank:
-            yield _said(
+            yield _remark(
                 "SG842",
                 f"NCCL does not trim this line: {variable.name} is not set to what it looks like",
                 f"write {variable.name}={variable.value.text}, without spaces, quotes and 'export'",
@@ -103,7 +103,7 @@ def _settings(node: FoundNode) -> Iterator[Remark]:
 def _container(container: Container) -> Iterator[Remark]:
     privileged = container.options.get("privileged")
     if privileged and privileged.text in ("true", "--privileged"):
-        yield _said(
+        yield _remark(
             "SG713",
             "a privileged container is root on the node",
             "write '--cap-add IPC_LOCK --device /dev/infiniband --ulimit memlock=-1' in its place",
@@ -119,7 +119,7 @@ def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
     name = container.name.lstrip("/")
     units = [unit for unit, start in node.units.items() if _starts(start.text, name)]
     if units:
-        yield _said(
+        yield _remark(
             "SG844",
             f"Docker starts '{name}' again, and so does {listed(units, 'and')}",
             'write restart: "no", and leave it to the unit',
@@ -139,8 +139,8 @@ def _assigned(texts: Mapping[str, str], node: FoundNode) -> Iterator[Remark]:
         if _is_expanded(texts, word):
             continue
         if _is_key(variable):
-            said = f"the value of {variable.name} is written in the file"
-            yield _said("SG845", said, _ADVICE, word)
+            message = f"the value of {variable.name} is written in the file"
+            yield _remark("SG845", message, _ADVICE, word)
 
 
 def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
@@ -153,9 +153,9 @@ def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
         if _is_expanded(texts, word):
             continue
         if name.startswith("--") and is_secret_key(name.lstrip("-")) and _is_written(text):
-            yield _said("SG845", f"the value of {name} is written in the command", _ADVICE, word)
+            yield _remark("SG845", f"the value of {name} is written in the command", _ADVICE, word)
         elif is_secret_text(text):
-            yield _said("SG845", "a key is written in the command", _ADVICE, word)
+            yield _remark("SG845", "a key is written in the command", _ADVICE, word)
     for variable in container.env:
         word = variable.value
         # A separate file of variables is where a key belongs.
@@ -163,8 +163,8 @@ def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
         if is_kept_apart or _is_expanded(texts, word):
             continue
         if _is_key(variable):
-            said = f"the value of {variable.name} is written in the file"
-            yield _said("SG845", said, _ADVICE, word)
+            message = f"the value of {variable.name} is written in the file"
+            yield _remark("SG845", message, _ADVICE, word)
 
 
 _ADVICE = "make it a new one, and keep it in a file that root alone reads, as by 'env_file'"

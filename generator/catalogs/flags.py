@@ -224,24 +224,24 @@ def _variables(lines: Sequence[str], coverage: Coverage) -> Iterator[str]:
 
 def _flag(line: str, coverage: Coverage) -> Flag:
     names, kind, *rest = line.split("\t")
-    said = dict(part.partition("=")[::2] for part in rest)
+    attributes = dict(part.partition("=")[::2] for part in rest)
 
     def words(attribute: str) -> tuple[str, ...]:
-        return coverage.words(said.get(attribute, ""))
+        return coverage.words(attributes.get(attribute, ""))
 
     return Flag(
         names=coverage.words(names),
         type=kind,
         off=words("off"),
-        many=said.get("many", ""),
+        many=attributes.get("many", ""),
         choices=words("choices"),
         known=words("known"),
         also=words("also"),
         words=words("words"),
         fields=words("fields"),
-        suffixes="suffixes" in said,
-        folded="folded" in said,
-        optional="optional" in said,
-        variable=said.get("variable", ""),
-        deprecated=said.get("deprecated"),
+        suffixes="suffixes" in attributes,
+        folded="folded" in attributes,
+        optional="optional" in attributes,
+        variable=attributes.get("variable", ""),
+        deprecated=attributes.get("deprecated"),
     )

@@ -67,9 +67,9 @@ def captures_of(paths: Iterable[Path], form: str) -> list[Capture]:
     return list(taken.values())
 
 
-def site_name(said: str | None, file: Path | None) -> str:
+def site_name(given: str | None, file: Path | None) -> str:
     """The name of the site: the one given, or else the file's."""
-    name = said or (file.name.partition(".")[0] if file else "mine")
+    name = given or (file.name.partition(".")[0] if file else "mine")
     if not TEXT_TYPES["hostname"].fits(name):
         why = "can't be the name of a site: lower-case letters, digits and '-'"
         raise click.UsageError(f"'{name}' {why}")

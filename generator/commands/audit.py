@@ -28,10 +28,10 @@ def command(inputs: tuple[str, ...], strict: bool, quiet: bool, form: str) -> No
 
     from generator.reports import located
 
-    said = found(inputs, form)
-    remarks = audit(adopt(said, "mine", "mine.yaml"))
+    cluster = found(inputs, form)
+    remarks = audit(adopt(cluster, "mine", "mine.yaml"))
     if form in TEXTUAL:
-        shown = located.text(remarks, said.texts, color_of(sys.stderr))
+        shown = located.text(remarks, cluster.texts, color_of(sys.stderr))
         click.echo(shown, nl=False, err=True)
     if form == "text" and not remarks and not quiet:
         click.echo("nothing is wrong, as far as these files say")

@@ -58,24 +58,24 @@ def command(
         _Plan(site, tree, out / site.name, compared(tree, out / site.name))
         for site, tree in rendered(readings)
     ]
-    refused = _refusals(plans, force, telling=form == "text")
+    refused = _refusals(plans, force, as_text=form == "text")
     for plan in () if refused else plans:
         with disk():
             write(plan.tree, plan.folder, plan.found)
         if form == "text":
-            _tell(plan, quiet)
+            _report(plan, quiet)
     found = [(valid.reading, valid.reading.findings) for valid in readings]
     publish(form, found, rest=_data(plans, written=not refused))
     if refused:
         sys.exit(DRIFT)
 
 
-def _refusals(plans: list[_Plan], force: bool, telling: bool) -> bool:
+def _refusals(plans: list[_Plan], force: bool, as_text: bool) -> bool:
     """Report what only `force` overwrites; return whether anything prevents writing."""
     newer = [drift.downgrade(p.found, p.folder, force) for p in plans if p.found.is_newer]
     if newer and not force:
         why = "--force builds them with this version"
-        return _stopped(newer, why, telling)
+        return _stopped(newer, why, as_text)
     word = "overwritten" if force else "SG803"
     edited = [
         f"{word}: {plan.folder / path} was edited by hand"
@@ -83,21 +83,21 @@ def _refusals(plans: list[_Plan], force: bool, telling: bool) -> bool:
         for path in plan.found.edited
     ]
     if edited and not force:
-        return _stopped(edited, "--force overwrites them", telling)
-    if telling:
+        return _stopped(edited, "--force overwrites them", as_text)
+    if as_text:
         for line in (*newer, *edited):
             click.echo(line, err=True)
     return False
 
 
-def _stopped(lines: list[str], way_out: str, telling: bool) -> bool:
-    if telling:
+def _stopped(lines: list[str], way_out: str, as_text: bool) -> bool:
+    if as_text:
         for line in (*lines, f"nothing was written; {way_out}"):
             click.echo(line, err=True)
     return True
 
 
-def _tell(plan: _Plan, quiet: bool) -> None:
+def _report(plan: _Plan, quiet: bool) -> None:
     if plan.found.interrupted:
         click.echo(f"{plan.folder}: finished what an interrupted build began", err=True)
     for path in plan.found.foreign:

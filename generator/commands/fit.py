@@ -96,8 +96,8 @@ def _beside(log: Path, group: Group) -> None:
         click.echo(verdict(fit)[0] if fit else UNKNOWN)
         sys.exit(DRIFT)
     click.echo(columns(HEAD, rows(fit, seen)))
-    told = all(node.measured for node in group.nodes)
-    if seen.visible and not told and abs(seen.visible - fit.worst.visible_gib) > _SAME_GIB:
+    is_measured = all(node.measured for node in group.nodes)
+    if seen.visible and not is_measured and abs(seen.visible - fit.worst.visible_gib) > _SAME_GIB:
         click.echo(
             f"\nThe nodes see more or less than supposed: write 'visible_gib: {seen.visible}'"
         )

@@ -45,18 +45,18 @@ def _write(site: Path, done: Repair) -> None:
 
 def _applied(done: Repair) -> list[str]:
     """One line for each finding that was fixed, in the order of the rounds."""
-    return [f"applied: {_told(finding)}" for finding in done.fixed]
+    return [f"applied: {_text(finding)}" for finding in done.fixed]
 
 
 def _left(done: Repair) -> list[str]:
     """One line for each finding that remains; its help has the possible meanings."""
-    requested = [f"choose one: {_told(finding)}" for finding in done.requested]
-    stuck = [f"to be changed by hand: {_told(finding)}" for finding in done.stuck]
+    requested = [f"choose one: {_text(finding)}" for finding in done.requested]
+    stuck = [f"to be changed by hand: {_text(finding)}" for finding in done.stuck]
     other = [f for f in done.after.findings if not f.proposals]
-    return [*requested, *stuck, *(f"nothing to propose: {_told(finding)}" for finding in other)]
+    return [*requested, *stuck, *(f"nothing to propose: {_text(finding)}" for finding in other)]
 
 
-def _told(finding: Finding) -> str:
+def _text(finding: Finding) -> str:
     place = f" at {path_text(finding.path)}" if finding.path else ""
     help_text = f"; {finding.help}" if finding.help else ""
     return f"{finding.severity}[{finding.rule}]{place}: {finding.message}{help_text}"

@@ -18,10 +18,10 @@ from generator.sitefile.beside import nothing_beside
 from generator.sitefile.disk import beside
 
 
-def _cables(context: click.Context, option: click.Parameter, said: tuple[str, ...]) -> list[Edge]:
+def _cables(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> list[Edge]:
     """Parse both ends of each cable, written NODE:PORT=NODE:PORT."""
     cables: list[Edge] = []
-    for text in said:
+    for text in values:
         ends = re.fullmatch(r"([a-z0-9-]+):p([01])=([a-z0-9-]+):p([01])", text)
         if ends is None:
             raise click.BadParameter(f"'{text}' is not a cable, such as spark1:p0=spark2:p1")
@@ -42,7 +42,7 @@ def _cables(context: click.Context, option: click.Parameter, said: tuple[str, ..
 )
 @click.option(
     "--cable",
-    "told",
+    "cables",
     multiple=True,
     callback=_cables,
     metavar="END=END",
@@ -54,7 +54,7 @@ def _cables(context: click.Context, option: click.Parameter, said: tuple[str, ..
 def command(
     inputs: tuple[str, ...],
     file: Path | None,
-    told: list[Edge],
+    cables: list[Edge],
     name: str | None,
     quiet: bool,
     form: str,
@@ -72,19 +72,19 @@ def command(
         fail(f"{file} is there already; import never overwrites a site file")
     near = beside(file) if file else nothing_beside
     given = found(inputs, form)
-    adopted = adopt(given, site_name(name, file), str(file or "mine.yaml"), told, near)
+    adopted = adopt(given, site_name(name, file), str(file or "mine.yaml"), cables, near)
     if file:
         _write(file, adopted.text)
     if form == "json":
         rest = _data(adopted, file)
         publish(form, [(adopted.reading, adopted.reading.findings)], rest=rest)
     else:
-        _tell(adopted, file, quiet)
+        _report(adopted, file, quiet)
     if has_errors(adopted.reading.findings):
         sys.exit(INVALID)
 
 
-def _tell(adopted: Adoption, file: Path | None, quiet: bool) -> None:
+def _report(adopted: Adoption, file: Path | None, quiet: bool) -> None:
     if file is None:
         click.echo(adopted.text, nl=False)
     tell(adopted.reading, adopted.reading.findings, strict=False)

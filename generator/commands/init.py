@@ -69,7 +69,7 @@ def command(
     yes: bool,
     quiet: bool,
     form: str,
-    **said: Any,
+    **given: Any,
 ) -> None:
     """Write a commented site file to start from, to FILE or to standard output.
 
@@ -80,9 +80,9 @@ def command(
         fail(f"{file} is there already; init never overwrites a site file")
     discovered = _discovered(outputs)
     if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        _ask(said, discovered, _name(file))
+        _prompt(given, discovered, _name(file))
     try:
-        made = scaffold(_request(said, discovered, file))
+        made = scaffold(_request(given, discovered, file))
     except ScaffoldError as error:
         raise click.UsageError(str(error)) from None
     refused = has_errors(made.reading.findings)
@@ -92,42 +92,42 @@ def command(
         found = [(made.reading, made.reading.findings)]
         publish(form, found, rest=_data(made, file, refused))
     else:
-        _tell(made, file, refused, quiet)
+        _report(made, file, refused, quiet)
     if refused:
         sys.exit(INVALID)
 
 
-def _request(said: dict[str, Any], discovered: dict[str, Discovery], file: Path | None) -> Request:
+def _request(given: dict[str, Any], discovered: dict[str, Discovery], file: Path | None) -> Request:
     """Everything needed to write the site file; what was given is not marked as a guess."""
-    groups = _sizes(said["groups"])
-    kind, nodes = said["kind"] or _kind_of(groups), said["nodes"] or sum(groups) or None
+    groups = _sizes(given["groups"])
+    kind, nodes = given["kind"] or _kind_of(groups), given["nodes"] or sum(groups) or None
     if kind is None and nodes is None and not discovered:
         raise click.UsageError("say --kind or --nodes, or give --from; on a terminal it asks")
     discovered = _all(discovered, kind, nodes)
     chosen = kind or kind_of(discovered)
     _fitting(chosen, len(discovered))
     groups = _grouped(groups, chosen, len(discovered))
-    name = _checked(said["name"], file)
+    name = _checked(given["name"], file)
     return Request(
         file=str(file or f"{name}.yaml"),
         kind=chosen,
         discovered=discovered,
         name=name,
-        engine=said["engine"] or next(iter(ENGINES)),
-        model=said["model"] or MODEL,
-        user=said["user"],
-        ports=_PORTS[said["port"]] if said["port"] else None,
+        engine=given["engine"] or next(iter(ENGINES)),
+        model=given["model"] or MODEL,
+        user=given["user"],
+        ports=_PORTS[given["port"]] if given["port"] else None,
         schema=_schema(file),
-        said=frozenset(word for word, value in said.items() if value is not None),
+        given=frozenset(word for word, value in given.items() if value is not None),
         groups=groups,
     )
 
 
-def _sizes(said: str | None) -> tuple[int, ...]:
+def _sizes(given: str | None) -> tuple[int, ...]:
     """The sizes of the groups; empty if no groups are requested."""
-    words = said.split(",") if said is not None else []
+    words = given.split(",") if given is not None else []
     if not all(re.fullmatch(r" *[1-9][0-9]{0,2} *", word) for word in words):
-        raise click.BadParameter(f"'{said}' is not a list of sizes: 2,2,1", param_hint="--groups")
+        raise click.BadParameter(f"'{given}' is not a list of sizes: 2,2,1", param_hint="--groups")
     return tuple(map(int, words))
 
 
@@ -153,7 +153,7 @@ def _grouped(groups: tuple[int, ...], kind: str, count: int) -> tuple[int, ...]:
     return groups
 
 
-def _tell(made: Scaffold, file: Path | None, refused: bool, quiet: bool) -> None:
+def _report(made: Scaffold, file: Path | None, refused: bool, quiet: bool) -> None:
     """Report the result: the file, what fits, what was guessed, and the next step."""
     tell(made.reading, made.reading.findings, strict=False)
     if refused:
@@ -236,20 +236,22 @@ def _fitting(kind: str, count: int) -> None:
         raise ScaffoldError(f"{kind} takes {wanted} {nodes}, not {count}")
 
 
-def _ask(said: dict[str, Any], discovered: dict[str, Discovery], name: str) -> None:
+def _prompt(given: dict[str, Any], discovered: dict[str, Discovery], name: str) -> None:
     """Ask on standard error for everything that was not given, offering the defaults."""
-    if said["kind"] is None:
+    if given["kind"] is None:
         for kind, topology in TOPOLOGIES.items():
             click.echo(f"  {kind:<7} {topology.meaning}", err=True)
-        usual = kind_of(discovered) if discovered and said["nodes"] is None else None
-        said["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(TOPOLOGIES)))
-    topology = TOPOLOGIES[said["kind"]]
-    if said["nodes"] is None and not discovered and topology.fewest < topology.most:
+        usual = kind_of(discovered) if discovered and given["nodes"] is None else None
+        given["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(TOPOLOGIES)))
+    topology = TOPOLOGIES[given["kind"]]
+    if given["nodes"] is None and not discovered and topology.fewest < topology.most:
         size = click.IntRange(topology.fewest, topology.most)
-        said["nodes"] = _answer("How many nodes are there", None, size)
-    if said["port"] is None and _asks_port(topology, discovered):
+        given["nodes"] = _answer("How many nodes are there", None, size)
+    if given["port"] is None and _needs_port(topology, discovered):
         choice = click.Choice([p for p in _PORTS if topology.switched or p != "both"])
-        said["port"] = _answer("Which QSFP port of each node is cabled", next(iter(_PORTS)), choice)
+        given["port"] = _answer(
+            "Which QSFP port of each node is cabled", next(iter(_PORTS)), choice
+        )
     questions = {
         "name": ("What is the site called", name, click.STRING),
         "user": ("Which login do the nodes have", default("user"), click.STRING),
@@ -257,11 +259,11 @@ def _ask(said: dict[str, Any], discovered: dict[str, Discovery], name: str) -> N
         "model": ("Which model of the catalog", MODEL, click.STRING),
     }
     for key, question in questions.items():
-        if said[key] is None:
-            said[key] = _answer(*question)
+        if given[key] is None:
+            given[key] = _answer(*question)
 
 
-def _asks_port(topology: TopologyKind, discovered: dict[str, Discovery]) -> bool:
+def _needs_port(topology: TopologyKind, discovered: dict[str, Discovery]) -> bool:
     """Whether to ask for a port: the topology needs one, and no output shows which has a link."""
     return topology.plugged_alike and not any(found.linked for found in discovered.values())
 

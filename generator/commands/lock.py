@@ -42,7 +42,7 @@ def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> N
     if form == "json":
         publish(form, [(reading, reading.findings)], rest=_data(target, made, moved))
     else:
-        _tell(target, made, moved, quiet)
+        _report(target, made, moved, quiet)
     if made.different:
         sys.exit(DRIFT)
 
@@ -64,7 +64,7 @@ def _write(target: Path, text: str) -> None:
         fail(f"{error.filename or target}: {error.strerror}")
 
 
-def _tell(target: Path, made: Locking, moved: list[str], quiet: bool) -> None:
+def _report(target: Path, made: Locking, moved: list[str], quiet: bool) -> None:
     for line in made.missing:
         click.echo(f"not locked: {line}", err=True)
     for line in made.different:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from generator.commands.policies import sound_policy_of
+from generator.commands.policies import readable_policy_of
 from generator.commands.sites import fail
 from generator.pipeline import Reading, read_site
 from generator.sitefile.disk import beside
@@ -25,4 +25,4 @@ def command() -> None:
 
 def _read(path: str, text: str) -> Reading:
     file = Path(path)
-    return read_site(path, text.encode(), beside(file), sound_policy_of(file))
+    return read_site(path, text.encode(), beside(file), readable_policy_of(file))

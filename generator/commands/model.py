@@ -67,9 +67,9 @@ def _source(path: Path, config: object) -> str:
     for part in reversed(path.absolute().parts):
         if cached := re.fullmatch(r"models--([^-].*?)--(.+)", part):
             return f"{cached[1]}/{cached[2]}"
-    said = config.get("_name_or_path") if isinstance(config, dict) else None
-    is_id = isinstance(said, str) and re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", said)
-    return said if isinstance(said, str) and is_id else ""
+    name = config.get("_name_or_path") if isinstance(config, dict) else None
+    is_id = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", name)
+    return name if isinstance(name, str) and is_id else ""
 
 
 def _text(found: Section, source: str) -> str:

@@ -37,7 +37,7 @@ def beside(site: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def sound_policy_of(site: Path) -> Policy | None:
+def readable_policy_of(site: Path) -> Policy | None:
     """The policy of the site's repository, for a program that continues if it can't be read."""
     found = beside(site)
     try:

@@ -91,8 +91,8 @@ def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
     if traits.tokens_flag and memory and memory.pool_tokens:
         return {traits.tokens_flag: str(memory.pool_tokens)}
     flag = traits.pool_flag
-    is_said = flag in declared.engine.args or declared.model.kv_cache_memory is not None
-    if not flag or is_said or memory is None or not memory.nodes:
+    is_given = flag in declared.engine.args or declared.model.kv_cache_memory is not None
+    if not flag or is_given or memory is None or not memory.nodes:
         return {}
     room = min(node.kv_room_gib for node in memory.nodes)
     return {flag: str(int(room * _MIB_IN_GIB) << 20)}

@@ -88,7 +88,7 @@ def container(
         log_size=LOG_SIZE,
         log_files=LOG_FILES,
         stop_seconds=STOP_SECONDS,
-        health=_health(engine) if _is_asked(rank, engine) else None,
+        health=_health(engine) if _is_checked(rank, engine) else None,
     )
 
 
@@ -129,7 +129,7 @@ def _mounts(
     elif engine.secrets:
         prepared = given_secrets(group)
         yield Mount(prepared, read_only=True, inside=GIVEN_SECRETS, is_secret=True)
-    if _is_asked(rank, engine):
+    if _is_checked(rank, engine):
         yield _generated(ENGINES[engine.name].HEALTH[-1])
 
 
@@ -143,19 +143,19 @@ def _generated(path: str) -> Mount:
     return Mount(path, read_only=True, inside=path)
 
 
-def _is_asked(rank: Rank, engine: Engine) -> bool:
+def _is_checked(rank: Rank, engine: Engine) -> bool:
     """Whether Docker checks the rank's health: the head's, unless Slurm runs the container."""
     return rank.is_head and not engine.is_slurm_job
 
 
 def _health(engine: Engine) -> Health:
     module = ENGINES[engine.name]
-    asks_with_key = engine.key and not module.HEALTH_GENERATES
+    needs_key = engine.key and not module.HEALTH_GENERATES
     return Health(
         url=engine.api.own_url,
         key=engine.key,
         generates=module.HEALTH_GENERATES,
-        test=("CMD", *(("bash", SECRETS_SCRIPT) if asks_with_key else ()), *module.HEALTH),
+        test=("CMD", *(("bash", SECRETS_SCRIPT) if needs_key else ()), *module.HEALTH),
         start_seconds=_TIMES.load,
         # A dead rank is noticed within a minute: one interval and one probe without an answer. That
         # gives a busy engine as long as possible to return a single token.

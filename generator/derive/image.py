@@ -58,8 +58,8 @@ def _command(mod: str) -> str:
 
 
 def _checksum(engine: DeclaredEngine, image: DerivedImage, files: tuple[CarriedFile, ...]) -> str:
-    told: list[object] = [image.base, image.copies, image.mods, image.run]
-    told += [(name, engine.version, _ADDED.get(name)) for name in image.adds]
-    told += [_command(mod) for mod in image.mods]
-    told += [(file.path, file.is_executable, sha256(file.data).hexdigest()) for file in files]
-    return sha256(json.dumps(told).encode()).hexdigest()
+    inputs: list[object] = [image.base, image.copies, image.mods, image.run]
+    inputs += [(name, engine.version, _ADDED.get(name)) for name in image.adds]
+    inputs += [_command(mod) for mod in image.mods]
+    inputs += [(file.path, file.is_executable, sha256(file.data).hexdigest()) for file in files]
+    return sha256(json.dumps(inputs).encode()).hexdigest()

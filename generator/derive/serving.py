@@ -39,11 +39,11 @@ def model_of(
         gated=checkpoint.gated if checkpoint else architecture.get("gated", False),
         kv_cache_memory=declared.kv_cache_memory,
         kv_offload=declared.kv_offload,
-        vocabularies=HARMONY if not declared.file and _speaks_harmony(checkpoint) else (),
+        vocabularies=HARMONY if not declared.file and _uses_harmony(checkpoint) else (),
     )
 
 
-def _speaks_harmony(checkpoint: Checkpoint | None) -> bool:
+def _uses_harmony(checkpoint: Checkpoint | None) -> bool:
     return checkpoint is not None and checkpoint.architecture.reasoning_parser == HARMONY_PARSER
 
 

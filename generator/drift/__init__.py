@@ -29,7 +29,7 @@ class _Seen:
     capture: Capture
     found: FoundNode
 
-    def said(self, rule: str, message: str, advice: str, path: str = "") -> Remark:
+    def remark(self, rule: str, message: str, advice: str, path: str = "") -> Remark:
         """A remark about this node."""
         severity = DOCUMENTED[rule][0]
         place = Place(self.capture.place(path))
@@ -80,7 +80,7 @@ def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
                 yield from _variables(member, process)
         elif part.is_active and _DOCKER in seen.capture.texts and _is_installed(seen, part):
             advice = f"journalctl -u {part.unit} says why it does not run"
-            yield seen.said("SG866", f"there is no container {part.unit}", advice, _DOCKER)
+            yield seen.remark("SG866", f"there is no container {part.unit}", advice, _DOCKER)
         yield from _models(part, member, lock)
 
 
@@ -107,15 +107,15 @@ def _interfaces(seen: _Seen) -> Iterator[Remark]:
         there = known.get(wanted.name)
         if there is None:
             advice = "see that the cable is in: without one the system may not show the port at all"
-            yield seen.said("SG861", f"there is no {wanted.name}", advice, path)
+            yield seen.remark("SG861", f"there is no {wanted.name}", advice, path)
             continue
         if there.has_link is False:
             advice = f"look at cable {wanted.cable} at both ends"
-            yield seen.said("SG861", f"{wanted.name} has no link", advice, path)
+            yield seen.remark("SG861", f"{wanted.name} has no link", advice, path)
         yield from _addresses(seen, wanted, [word.text for word in there.addresses], path)
         if there.mtu and int(there.mtu.text) != wanted.mtu:
             message = f"{wanted.name} has an MTU of {there.mtu.text}, and the bundle {wanted.mtu}"
-            yield seen.said("SG862", message, _NETPLAN, path)
+            yield seen.remark("SG862", message, _NETPLAN, path)
 
 
 _NETPLAN = "see /etc/netplan for a file that sets it too; run netplan apply, or install the bundle"
@@ -128,12 +128,12 @@ def _addresses(
     if own not in there:
         has = listed(there, "and") or "none"
         message = f"{wanted.name} has no address {own}: it has {has}"
-        yield seen.said("SG862", message, _NETPLAN, path)
+        yield seen.remark("SG862", message, _NETPLAN, path)
         return
     for other in there:
         if other != own:
             message = f"{wanted.name} has another address, {other}"
-            yield seen.said("SG862", message, _owner(seen, other), path)
+            yield seen.remark("SG862", message, _owner(seen, other), path)
 
 
 def _owner(seen: _Seen, address: str) -> str:
@@ -166,14 +166,14 @@ def _values(
     for name, value in wanted.items():
         has = there.get(name)
         if has is None:
-            yield seen.said("SG865", f"{where} has no {name}", _RESTART, path)
+            yield seen.remark("SG865", f"{where} has no {name}", _RESTART, path)
         elif has not in (value, REMOVED):
             message = f"{name} is {has} in {where}, and {value} in the bundle"
-            yield seen.said("SG865", message, _RESTART, path)
+            yield seen.remark("SG865", message, _RESTART, path)
     for name in sorted(there):
         if name.startswith("NCCL_") and name not in wanted and name != "NCCL_VERSION":
             message = f"{where} has {name}={there[name]}, which the bundle has not"
-            yield seen.said("SG865", message, _RESTART, path)
+            yield seen.remark("SG865", message, _RESTART, path)
 
 
 _RESTART = "install the bundle and restart the engine, or take it over into engine.env"
@@ -191,7 +191,7 @@ def _words(seen: _Seen, engine: Container) -> Iterator[Remark]:
         more = [f"without {' '.join(gone)}"] if gone else []
         more += [f"with {' '.join(new)}"] if new else []
         message = f"the engine runs {' and '.join(more)}"
-        yield seen.said("SG868", message, _RESTART, _path(seen, engine))
+        yield seen.remark("SG868", message, _RESTART, _path(seen, engine))
 
 
 def _command(node: Node) -> list[str]:
@@ -217,7 +217,7 @@ def _image(site: Site, seen: _Seen, engine: Container, lock: Lock | None) -> Ite
     has = engine.image.text if engine.image else ""
     if has != wanted:
         message = f"the engine runs {has}, and the bundle says {wanted}"
-        yield seen.said("SG863", message, _RESTART, path)
+        yield seen.remark("SG863", message, _RESTART, path)
         return
     name = wanted.partition("@")[0]
     locked = lock.image(name) if lock else None
@@ -229,7 +229,7 @@ def _image(site: Site, seen: _Seen, engine: Container, lock: Lock | None) -> Ite
     ):
         own = (there.digest or there.layers or "nothing that is locked")[:19]
         message = f"{name} is {own} there, and {(locked.digest or locked.layers)[:19]} in the lock"
-        yield seen.said("SG863", message, "pull what is locked, or lock what is there", path)
+        yield seen.remark("SG863", message, "pull what is locked, or lock what is there", path)
 
 
 def _models(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
@@ -243,10 +243,10 @@ def _models(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
         locked = lock.commit(source, revision) if lock else ""
         if not there:
             message = f"{source}, revision {revision}, is not in the cache of the hub"
-            yield seen.said("SG864", message, "run models.sh", path)
+            yield seen.remark("SG864", message, "run models.sh", path)
         elif locked and there != locked:
             message = f"{source} is at {there[:12]}, and the lock has {locked[:12]}"
-            yield seen.said("SG864", message, "run models.sh, or lock what is there", path)
+            yield seen.remark("SG864", message, "run models.sh, or lock what is there", path)
 
 
 def _units(site: Site, seen: _Seen) -> Iterator[Remark]:
@@ -255,31 +255,35 @@ def _units(site: Site, seen: _Seen) -> Iterator[Remark]:
         dict(line.partition("=")[::2] for line in block.splitlines() if "=" in line)
         for block in seen.capture.texts.get(path, "").split("\n\n")
     )
-    units = {said.get("Id", ""): said for said in blocks}
+    units = {properties.get("Id", ""): properties for properties in blocks}
     for part, _ in site.parts_of(seen.node.name) if path in seen.capture.texts else ():
         if f"{part.unit}.service" not in units and _is_installed(seen, part):
             message = f"there is no unit {part.unit}.service"
-            yield seen.said("SG866", message, "run install.sh of the node's bundle", path)
+            yield seen.remark("SG866", message, "run install.sh of the node's bundle", path)
     waiting = _waiting(site, seen, units)
     for unit, instead in waiting.items():
         part = next(p for p in site.groups if f"{p.unit}.service" == unit)
         if part.is_active:
             message = f"{instead} runs in place of {unit}, which the site names"
             advice = f"operator/switch.sh {part.group}, or write another one as 'active'"
-            yield seen.said("SG866", message, advice, path)
+            yield seen.remark("SG866", message, advice, path)
         if units.get(unit, {}).get("UnitFileState") == "enabled":
             message = f"{unit} starts at boot, and {instead} runs in its place"
-            yield seen.said("SG866", message, f"systemctl disable {unit}", path)
-    for name, said in units.items():
-        state = said.get("ActiveState", "")
-        if not _UNIT.fullmatch(name) or said.get("UnitFileState") == "static" or name in waiting:
+            yield seen.remark("SG866", message, f"systemctl disable {unit}", path)
+    for name, properties in units.items():
+        state = properties.get("ActiveState", "")
+        if (
+            not _UNIT.fullmatch(name)
+            or properties.get("UnitFileState") == "static"
+            or name in waiting
+        ):
             continue
         if state not in _STARTED:
-            message = f"{name} is {state} ({said.get('SubState', '')})"
-            yield seen.said("SG866", message, f"journalctl -u {name} says why", path)
-        if said.get("UnitFileState") == "disabled":
+            message = f"{name} is {state} ({properties.get('SubState', '')})"
+            yield seen.remark("SG866", message, f"journalctl -u {name} says why", path)
+        if properties.get("UnitFileState") == "disabled":
             message = f"{name} is not started at boot"
-            yield seen.said("SG866", message, f"systemctl enable {name}", path)
+            yield seen.remark("SG866", message, f"systemctl enable {name}", path)
 
 
 def _waiting(site: Site, seen: _Seen, units: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
@@ -310,8 +314,8 @@ def _between(site: Site, seen: Sequence[_Seen]) -> Iterator[Remark]:
                 values[what][value].append(one.node.name)
     for what, by_value in values.items():
         if len(by_value) > 1:
-            said = "; ".join(f"{v} on {listed(names, 'and')}" for v, names in by_value.items())
-            message = f"{what} differs: {said}"
+            versions = "; ".join(f"{v} on {listed(names, 'and')}" for v, names in by_value.items())
+            message = f"{what} differs: {versions}"
             place = Place(seen[0].capture.archive)
             advice = "bring all nodes to the same: what one is updated to, the others wait for"
             yield Remark("SG867", DOCUMENTED["SG867"][0], message, advice, place)

@@ -36,15 +36,15 @@ def words(name: str, value: Argument, known: FlagCatalog | None = None) -> Itera
     """
     found = known.find(name) if known else None
     option = f"--{name}"
-    for said in _values(value, found):
-        if said is None:
+    for item in _values(value, found):
+        if item is None:
             yield (_negation(option, found),) if value is False else (option,)
-        elif isinstance(said, list):
-            yield (option, *said)
+        elif isinstance(item, list):
+            yield (option, *item)
         elif known and "equals" not in known.traits:
-            yield (option, said)
+            yield (option, item)
         else:
-            yield (f"{option}={said}",)
+            yield (f"{option}={item}",)
 
 
 def _values(value: Argument, found: Found | None) -> Iterator[str | list[str] | None]:

@@ -425,8 +425,8 @@ def _weights(
     predicts = bool(model.speculative and model.speculative.method == "mtp")
     if checkpoint and whole and not predicts:
         text -= checkpoint.mtp_gb * GB
-    draft, elements, told = _draft(model)
-    missing += told
+    draft, elements, unknown = _draft(model)
+    missing += unknown
     return Weights(text, vision, form, draft, elements, predicts, whole, tables), missing
 
 

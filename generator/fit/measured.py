@@ -214,11 +214,11 @@ def _room(fit: Fit, seen: Measured) -> float:
 
 def _concurrency(log: str) -> tuple[int | None, float | None]:
     """The context that vLLM counts in, and how many of it the cache holds."""
-    if said := re.findall(_CONCURRENCY, log):
-        return int(_plain(said[-1][0])), _plain(said[-1][1])
-    said = [tuple(map(_plain, three)) for three in re.findall(_TOO_LONG, log)]
-    if said and said[-1][1]:
-        context, needed, available = said[-1]
+    if matches := re.findall(_CONCURRENCY, log):
+        return int(_plain(matches[-1][0])), _plain(matches[-1][1])
+    matches = [tuple(map(_plain, three)) for three in re.findall(_TOO_LONG, log)]
+    if matches and matches[-1][1]:
+        context, needed, available = matches[-1]
         return int(context), available / needed
     return None, None
 
@@ -248,8 +248,8 @@ def _buffers(log: str) -> Iterator[_Buffers]:
     """The buffers of each start and node, added up."""
     for start in re.split(_LLAMA_STARTS, log):
         nodes: dict[str, dict[str, float]] = {}
-        for loading, device, said, size in re.findall(_BUFFERS, start):
-            kind = said or ("model" if loading else "")
+        for loading, device, layers, size in re.findall(_BUFFERS, start):
+            kind = layers or ("model" if loading else "")
             if not kind or "CPU" in device or "Host" in device:
                 continue
             kind = kind if kind in ("model", "compute") else "cache"

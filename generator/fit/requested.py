@@ -138,8 +138,8 @@ def requested(
 
 def _scored(engine: DeclaredEngine, paging: Paging) -> int:
     """Source: vLLM 0.33.0, vllm/envs.py, line 1095, and sparse_attn_indexer.py, line 503."""
-    said = engine.env.get(paging.scores_variable, "")
-    return (int(said) if said.isdecimal() else 512) * 2**20
+    limit = engine.env.get(paging.scores_variable, "")
+    return (int(limit) if limit.isdecimal() else 512) * 2**20
 
 
 def _sizes_gathers(engine: DeclaredEngine) -> bool:
@@ -156,8 +156,8 @@ def context_ranks(engine: DeclaredEngine) -> int:
 
 def _state_bytes(args: Mapping[str, Argument]) -> int | None:
     """The bytes of a state's element that vLLM and SGLang are configured with."""
-    told = args.get("mamba-ssm-cache-dtype") or args.get("mamba-ssm-dtype")
-    return _STATES.get(str(told))
+    dtype = args.get("mamba-ssm-cache-dtype") or args.get("mamba-ssm-dtype")
+    return _STATES.get(str(dtype))
 
 
 def _division(model: DeclaredModel, engine: DeclaredEngine, drafted: int) -> Division | None:
@@ -231,8 +231,10 @@ def _reserves_graphs(engine: DeclaredEngine) -> bool:
     paging = ENGINE_TRAITS[engine.name].paging
     if paging is None:
         return True
-    said = engine.env.get(paging.graphs_variable)
-    return said == "1" if said in ("0", "1") else release(engine.version) >= paging.counts_graphs
+    switch = engine.env.get(paging.graphs_variable)
+    return (
+        switch == "1" if switch in ("0", "1") else release(engine.version) >= paging.counts_graphs
+    )
 
 
 def _pool(model: DeclaredModel, args: Mapping[str, Argument], flag: str) -> int | None:
@@ -277,8 +279,8 @@ def _fraction(args: Mapping[str, Argument], flag: str, default: float) -> float:
 
 def _number(args: Mapping[str, Argument], flag: str) -> int | None:
     """A flag's number as engines parse it: 16384, 16k, 8G or 8GiB."""
-    said = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG])?(i?[bB])?", str(args.get(flag, "")))
-    if not said:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG])?(i?[bB])?", str(args.get(flag, "")))
+    if not found:
         return None
     powers = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "K": 1024, "M": 1024**2, "G": GIB}
-    return int(float(said[1]) * powers[said[2] or ""])
+    return int(float(found[1]) * powers[found[2] or ""])

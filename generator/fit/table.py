@@ -53,7 +53,7 @@ _EXCESS = (
     "{excess:.1f} GiB of the reserve are what others' starts of this model held beyond what is "
     "computed: compare yours with 'sparkgen fit --measured'"
 )
-_SAID: Mapping[str, str] = {"fits newer": "fits newer releases of DGX OS alone"}
+_PHRASES: Mapping[str, str] = {"fits newer": "fits newer releases of DGX OS alone"}
 UNKNOWN = (
     "unknown, for want of model.architecture, which 'sparkgen model config.json' prints, or of "
     "model.like"
@@ -96,14 +96,14 @@ def verdict(fit: Fit) -> list[str]:
         missing = fit.missing or ("how the layers are split",)
         return [f"unknown, for want of {listed(missing, 'and')}"]
     worst = fit.worst
-    said = "tight" if fit.tight else _SAID.get(fit.state, fit.state)
-    first = f"{said}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
+    phrase = "tight" if fit.tight else _PHRASES.get(fit.state, fit.state)
+    first = f"{phrase}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
     lines = [f"{first} beside {_plain(fit.needed)} of {fit.context} tokens"]
     if fit.state == "fits newer":
         lines.append(_NEWER)
     if fit.state == "may not fit":
-        said = _OWN if fit.is_own_build else _MAY
-        lines.append(said.format(doubt=worst.doubt_gib, reserve=worst.reserve_gib))
+        phrase = _OWN if fit.is_own_build else _MAY
+        lines.append(phrase.format(doubt=worst.doubt_gib, reserve=worst.reserve_gib))
     replica = " a replica" if fit.parallel.data > 1 else ""
     if fit.excess_gib:
         lines.append(_EXCESS.format(excess=fit.excess_gib))

@@ -50,8 +50,8 @@ def lock_of(
     for source, revision, _ in declared.downloads:
         commits = {c.node: commit for c in captures if (commit := commit_on(c, source, revision))}
         if len({*commits.values()}) > 1:
-            said = {node: commit[:12] for node, commit in commits.items()}
-            different.append(_differing(f"{source}, revision {revision}", said))
+            short = {node: commit[:12] for node, commit in commits.items()}
+            different.append(_differing(f"{source}, revision {revision}", short))
         elif commits:
             models.append(LockedModel(source, revision, next(iter(commits.values()))))
         else:
@@ -139,6 +139,6 @@ def _short(image: LockedImage) -> str:
     return (image.digest or image.layers)[:19]
 
 
-def _differing(what: str, said: dict[str, str]) -> str:
-    having = ", ".join(f"{node} has {one}" for node, one in said.items())
+def _differing(what: str, by_node: dict[str, str]) -> str:
+    having = ", ".join(f"{node} has {one}" for node, one in by_node.items())
     return f"{what} is not the same on all nodes: {having}"

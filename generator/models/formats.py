@@ -55,70 +55,70 @@ def packing(config: Config, text: Config, quantized: object) -> tuple[str, str]:
     `quantized` is the content of hf_quant_config.json, which is NVIDIA's and says more.
     """
     inside = quantized.get("quantization") if isinstance(quantized, Mapping) else None
-    said = inside or config.get("quantization_config") or text.get("quantization_config")
-    if not isinstance(said, Mapping):
+    quantization = inside or config.get("quantization_config") or text.get("quantization_config")
+    if not isinstance(quantization, Mapping):
         return "bf16", ""
-    form = _form(said)
-    experts = text.get("expert_dtype") or said.get("store_dtype")
+    form = _form(quantization)
+    experts = text.get("expert_dtype") or quantization.get("store_dtype")
     if form and experts in ("fp4", "mxfp4") and form.startswith("fp8"):
         form = "fp4-fp8"
     if form:
         return form, ""
-    method = said.get("quant_method") or said.get("quant_algo") or "no method"
-    bits = f" with {said['bits']} bits" if "bits" in said else ""
+    method = quantization.get("quant_method") or quantization.get("quant_algo") or "no method"
+    bits = f" with {quantization['bits']} bits" if "bits" in quantization else ""
     doubt = f"format: '{method}'{bits} is not known; weight_gb counts, spread evenly over layers"
     return MIXED, doubt
 
 
-def _form(said: Config) -> str | None:
-    method = str(said.get("quant_method", "")).lower().replace("_", "-")
-    algorithm = str(said.get("quant_algo", "")).upper()
+def _form(quantization: Config) -> str | None:
+    method = str(quantization.get("quant_method", "")).lower().replace("_", "-")
+    algorithm = str(quantization.get("quant_algo", "")).upper()
     if method == "compressed-tensors":
-        return _compressed(said)
+        return _compressed(quantization)
     if method.startswith("modelopt") or algorithm:
         return _MODELOPT.get(algorithm)
     if method == "fp8":
-        return "fp8-block128" if said.get("weight_block_size") else "fp8"
+        return "fp8-block128" if quantization.get("weight_block_size") else "fp8"
     if form := _METHODS.get(method):
         return form
-    if kind := _type_of_numbers(said):
+    if kind := _type_of_numbers(quantization):
         return kind
     if method in _OF_MANY_SIZES:
         return MIXED
-    bits = said.get("bits", said.get("w_bit", 4))
+    bits = quantization.get("bits", quantization.get("w_bit", 4))
     family = next((each for each in ("gptq", "awq", "auto-round") if method.endswith(each)), "")
     if family and isinstance(bits, int):
         return _INTEGERS.get((family, bits), MIXED)
     return None
 
 
-def _type_of_numbers(said: Config) -> str | None:
+def _type_of_numbers(quantization: Config) -> str | None:
     """The type that AutoRound states for all weights, and Quark for most."""
-    whole = said.get("global_quant_config")
+    whole = quantization.get("global_quant_config")
     weights = whole.get("weight") if isinstance(whole, Mapping) else None
-    name = weights.get("dtype") if isinstance(weights, Mapping) else said.get("data_type")
+    name = weights.get("dtype") if isinstance(weights, Mapping) else quantization.get("data_type")
     return _TYPES.get(str(name).lower().replace("_", "-"))
 
 
-def _compressed(said: Config) -> str | None:
+def _compressed(quantization: Config) -> str | None:
     """The format, from the groups of layers that compressed-tensors distinguishes.
 
     Source: compressed-tensors, `QuantizationArgs` and `CompressionFormat`.
     """
-    found = {*_groups(said)}
+    found = {*_groups(quantization)}
     if len(found) == 1:
         return found.pop()
     if found:
         return "nvfp4-mixed" if "nvfp4" in found else MIXED
-    form = str(said.get("format", ""))
+    form = str(quantization.get("format", ""))
     names = {"pack-quantized": "int4", "int-quantized": "int8", "float-quantized": "fp8"}
     kinds = ("nvfp4", "mxfp4", "mxfp8")
     packed = next((kind for kind in kinds if form.startswith(kind)), None)
     return packed or names.get(form) or (MIXED if form == "mixed-precision" else None)
 
 
-def _groups(said: Config) -> Iterator[str]:
-    groups = said.get("config_groups")
+def _groups(quantization: Config) -> Iterator[str]:
+    groups = quantization.get("config_groups")
     for group in groups.values() if isinstance(groups, Mapping) else ():
         weights = group.get("weights") if isinstance(group, Mapping) else None
         if not isinstance(weights, Mapping) or not weights.get("num_bits"):

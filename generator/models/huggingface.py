@@ -245,8 +245,8 @@ class _Reader:
         return self.kind in _ENCODERS and not self.config.get("is_decoder")
 
     def _is_gated(self) -> bool:
-        unsaid = self.config.get("use_gqa_gate", self.kind.startswith(_GATED))
-        return bool(self.config.get("attn_output_gate", unsaid))
+        default = self.config.get("use_gqa_gate", self.kind.startswith(_GATED))
+        return bool(self.config.get("attn_output_gate", default))
 
     def _experts(self, layers: int) -> dict[str, Value]:
         found = {key: self.first(names) for key, names in _EXPERTS.items()}
@@ -408,11 +408,11 @@ class _Reader:
         """The bytes per element of a recurrent state, if it isn't in 32 bits."""
         if not (self.kinds[MAMBA] or self.kinds[LINEAR]):
             return {}
-        said = self.config.get("mamba_ssm_dtype") or self.config.get("mamba_ssm_cache_dtype")
-        unsaid = 4 if self.kind.startswith(_WIDE_STATES) else 2
+        dtype = self.config.get("mamba_ssm_dtype") or self.config.get("mamba_ssm_cache_dtype")
+        default = 4 if self.kind.startswith(_WIDE_STATES) else 2
         if isinstance(self.config.get("linear_attn_config"), Mapping):
-            unsaid = 4
-        size = _STATES.get(str(said).removeprefix("torch."), unsaid)
+            default = 4
+        size = _STATES.get(str(dtype).removeprefix("torch."), default)
         return {"state_dtype_bytes": size} if size < 4 else {}
 
     def _convolutions(self) -> dict[str, Value]:

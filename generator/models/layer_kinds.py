@@ -80,7 +80,7 @@ class LayerKinds:
 
 def layer_kinds(config: Config, layers: int) -> LayerKinds:
     """The kinds of layers of a model with this many layers."""
-    for found in _said(config, layers):
+    for found in _sources(config, layers):
         return _with_mamba(found) if _has_mamba(config) else found
     return LayerKinds(0, {})
 
@@ -105,7 +105,7 @@ def pattern_length(config: Config) -> int:
     return len(blocks) if isinstance(blocks, list) else 0
 
 
-def _said(config: Config, layers: int) -> Iterator[LayerKinds]:
+def _sources(config: Config, layers: int) -> Iterator[LayerKinds]:
     kind = str(config.get("model_type", ""))
     if kind in _BOTH:
         yield LayerKinds(layers, {FULL: layers, MAMBA: layers}, source="model_type")

@@ -118,7 +118,7 @@ def not_modelled(config: Config, sizes: Config) -> str:
     if config.get("use_cla") is False:
         modelled.add("cla_share_factor")
     names = (name for name in _NOT_MODELLED if name not in modelled)
-    return next((name for name in names if _says(config.get(name))), "")
+    return next((name for name in names if _is_enabled(config.get(name))), "")
 
 
 def unread(config: Config) -> Iterator[str]:
@@ -126,7 +126,7 @@ def unread(config: Config) -> Iterator[str]:
     for name, value in config.items():
         if (
             name in _KNOWN
-            or not _says(value)
+            or not _is_enabled(value)
             or _NO_PART_NAMES.search(str(name))
             or _is_words(value)
         ):
@@ -134,7 +134,7 @@ def unread(config: Config) -> Iterator[str]:
         yield f"{name}: it is not read; if it adds weights or cache, the fit is too good"
 
 
-def _says(value: object) -> bool:
+def _is_enabled(value: object) -> bool:
     """Whether a value enables anything."""
     if isinstance(value, bool):
         return value

@@ -91,8 +91,8 @@ def _summary(comparison: Comparison) -> str:
     if not comparison.built:
         return _UNBUILT.help
     count = len([*comparison.changed, *comparison.edited, *comparison.left_over])
-    told = "1 file differs" if count == 1 else f"{count} files differ"
-    return f"{told}; {_EDITED.help if comparison.edited else _BUILD}"
+    count_text = "1 file differs" if count == 1 else f"{count} files differ"
+    return f"{count_text}; {_EDITED.help if comparison.edited else _BUILD}"
 
 
 def _mode(comparison: Comparison, path: str) -> str:

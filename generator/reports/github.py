@@ -27,9 +27,9 @@ def _command(remark: Remark) -> str:
         **_place(remark.place.span),
         "title": remark.rule,
     }
-    said = ",".join(f"{key}={value.translate(_IN_PROPERTY)}" for key, value in properties.items())
+    pairs = ",".join(f"{key}={value.translate(_IN_PROPERTY)}" for key, value in properties.items())
     text = "\n".join(visible(line) for line in (remark.message, remark.help) if line)
-    return f"::{_LEVELS[remark.severity]} {said}::{text.translate(_IN_TEXT)}"
+    return f"::{_LEVELS[remark.severity]} {pairs}::{text.translate(_IN_TEXT)}"
 
 
 def _place(span: Span | None) -> dict[str, str]:

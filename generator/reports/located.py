@@ -9,7 +9,7 @@ from generator.reports.text import advice, count, heading, plain, snippet
 from generator.sitefile.redaction import blanked, is_secret_key
 
 # A name and its value, in a command or in a file.
-_SAID = re.compile(
+_ASSIGNMENT = re.compile(
     r"""(?<![\w-])(--?)?([A-Za-z0-9_.-]+)(["']?[ \t]*[:=][ \t]*|[ \t]+)("[^"]*"|'[^']*'|[^\s"']+)"""
 )
 
@@ -36,8 +36,8 @@ def _block(remark: Remark, texts: Mapping[str, str], color: bool) -> Iterator[st
         yield f"{gutter} |"
         yield f"{span.line + 1} | {source}"
         yield f"{gutter} | {caret}"
-    for said, place in remark.related:
-        yield f"{gutter} = note: {plain(said)} at {_where(place)}"
+    for note, place in remark.related:
+        yield f"{gutter} = note: {plain(note)} at {_where(place)}"
     yield f"{gutter} = help: {advice(remark.rule, remark.help)}"
 
 
@@ -60,7 +60,7 @@ def shown(line: str) -> str:
             return match[0]
         return f"{dashes or ''}{name}{between}{re.sub(r'[^ ]', '*', value)}"
 
-    return _SAID.sub(hidden, blanked(line))
+    return _ASSIGNMENT.sub(hidden, blanked(line))
 
 
 def files(found: Iterable[Remark]) -> list[str]:

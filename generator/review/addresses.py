@@ -11,11 +11,11 @@ _FACTS, _FORWARD, _API = "operator/site.env", "FORWARD=", "API"
 
 
 def moved(before: Tree, site: Site) -> Iterator[str]:
-    """What clients have to be told for each published address of an API."""
-    told = {each.title: _url(f"{each.address}:{each.port}") for each in forwards(site)}
+    """What clients have to be urls for each published address of an API."""
+    urls = {each.title: _url(f"{each.address}:{each.port}") for each in forwards(site)}
     served = {site.address, *(part.engine.api.url for part in site.parts)}
-    now = {title: url for title, url in told.items() if title.startswith(_API)}
-    for title, url in _told(before).items():
+    now = {title: url for title, url in urls.items() if title.startswith(_API)}
+    for title, url in _published(before).items():
         if url not in served and not url.startswith(_url(str(LOOPBACK))):
             found = {title: now[title]} if title in now else now
             where = ", ".join(f"{name} at {own}" for name, own in found.items())
@@ -34,7 +34,7 @@ def left_behind(before: Tree, site: Site) -> Iterator[str]:
             yield f"{service.KEPT} stay on {was[0]}: copy them to {now[0]}"
 
 
-def _told(before: Tree) -> Mapping[str, str]:
+def _published(before: Tree) -> Mapping[str, str]:
     """The address of each API by its title, from the operator's folder."""
     lines = before[_FACTS].text.splitlines() if _FACTS in before else []
     found = (

@@ -68,16 +68,16 @@ class Commit:
         return f"{self.ref} ({commit})" if not commit.startswith(self.ref) else commit
 
 
-def abandoned(end: End, asked: Mapping[str, Path]) -> dict[str, Committed]:
+def abandoned(end: End, sites: Mapping[str, Path]) -> dict[str, Committed]:
     """The bundles whose site file is gone, or now has another site.
 
-    `asked` has the sites in question, by name, with their files.
+    `sites` has the sites in question, by name, with their files.
     """
-    files = {path.resolve() for path in asked.values()}
+    files = {path.resolve() for path in sites.values()}
     folders = {path.parent for path in files}
     found = {}
     for name in end.names:
-        if name not in asked:
+        if name not in sites:
             bundle = bundle_of(end.files(name), {})
             places = (place for folder in folders for place in _places(folder, bundle.site_file))
             if all(place in files for place in places):
@@ -90,13 +90,13 @@ def _places(folder: Path, name: str) -> Iterator[Path]:
     yield from (place for place in folder.parent.glob(f"*/{name}") if name)
 
 
-def reason(bundle: Committed, asked: Mapping[str, Path]) -> str:
+def reason(bundle: Committed, sites: Mapping[str, Path]) -> str:
     """Why a bundle has no site: its file is gone, or now has another site."""
-    here = {path.name: (path, name) for name, path in asked.items()}
+    here = {path.name: (path, name) for name, path in sites.items()}
     if bundle.site_file in here:
         path, name = here[bundle.site_file]
         return f"for {path} is the site {name}"
-    folders = {path.parent for path in asked.values()} or {Path()}
+    folders = {path.parent for path in sites.values()} or {Path()}
     return f"for there is no {' or '.join(str(f / bundle.site_file) for f in sorted(folders))}"
 
 

@@ -107,7 +107,7 @@ def _existing(folder: Path) -> Path:
 def _contents(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
     """The bytes of blobs by their names, fetched all at once."""
     wanted = sorted(names)
-    answer = _git(folder, "cat-file", "--batch", told="".join(f"{n}\n" for n in wanted).encode())
+    answer = _git(folder, "cat-file", "--batch", stdin="".join(f"{n}\n" for n in wanted).encode())
     found: dict[str, bytes] = {}
     start = 0
     for name in wanted:
@@ -127,11 +127,11 @@ def _commit(folder: Path, ref: str) -> str:
         raise HistoryError(f"git knows no commit called '{ref}'") from None
 
 
-def _git(folder: Path, *arguments: str, told: bytes = b"") -> bytes:
+def _git(folder: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     """The output of git; its complaint becomes the error."""
     command = ("git", "-C", str(folder), *arguments)
     try:
-        done = subprocess.run(command, input=told, capture_output=True)
+        done = subprocess.run(command, input=stdin, capture_output=True)
     except FileNotFoundError:
         raise HistoryError("git is not installed; --against asks it for the site file") from None
     if done.returncode:

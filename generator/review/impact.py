@@ -214,18 +214,18 @@ def _notice(parts: Serving, time: str) -> str:
     if not parts.before:
         return f"the API is down for up to {time}: stop, then load the models"
     stopped, gone = parts.restarting, parts.gone
-    said = [f"{listed(stopped, 'and')} restart{'s' * (len(stopped) == 1)}"] if stopped else []
-    said += [f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"] if gone else []
-    said += [
+    clauses = [f"{listed(stopped, 'and')} restart{'s' * (len(stopped) == 1)}"] if stopped else []
+    clauses += [f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"] if gone else []
+    clauses += [
         f"{part.group} runs in place of {name}, after up to {time}" for part, name in parts.switched
     ]
     if parts.lost:
-        said.append(f"nobody answers to {listed(parts.lost, 'and')} any more")
+        clauses.append(f"nobody answers to {listed(parts.lost, 'and')} any more")
     if parts.is_down:
-        said.append(f"nobody answers to {listed(parts.is_down, 'and')} for up to {time}")
+        clauses.append(f"nobody answers to {listed(parts.is_down, 'and')} for up to {time}")
     elif stopped and not parts.lost:
-        said.append("another group answers to the same name meanwhile")
-    return "; ".join(said)
+        clauses.append("another group answers to the same name meanwhile")
+    return "; ".join(clauses)
 
 
 def _by_node(

@@ -82,8 +82,8 @@ def serving(
     every = answers.union(*(part.model.aliases for part in active))
     stays = {part.model.served_name for part in staying}
     stopped = [*gone, *(part.group for part in changed), *(name for _, name in switched)]
-    asked = dict.fromkeys(was[name] for name in stopped if was[name] not in stays)
-    is_down = tuple(name for name in asked if name in answers and not plan.keeps(name))
+    interrupted = dict.fromkeys(was[name] for name in stopped if was[name] not in stays)
+    is_down = tuple(name for name in interrupted if name in answers and not plan.keeps(name))
     return Serving(
         before=known,
         waves=plan.waves(),
@@ -91,7 +91,7 @@ def serving(
         gone=tuple(gone),
         switched=tuple(switched),
         is_down=is_down,
-        lost=tuple(name for name in [*asked, *_aliases(old)] if name and name not in every),
+        lost=tuple(name for name in [*interrupted, *_aliases(old)] if name and name not in every),
     )
 
 

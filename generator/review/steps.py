@@ -303,8 +303,8 @@ def _keys(change: Change) -> Iterator[Step]:
     if keys and (joined or is_led_by_another or _without(site.nodes, change.given, keys[0])):
         yield Step("make the keys of MPI, as README.md says", all_nodes)
     for service in site.services.values():
-        is_asked_anew = change.old is not None and service.NAME not in change.old.services
-        is_due = joined or is_led_by_another or is_asked_anew
+        is_new = change.old is not None and service.NAME not in change.old.services
+        is_due = joined or is_led_by_another or is_new
         if service.ON_NEW_MEMBERS and is_due and len(all_nodes) > 1:
             yield Step(service.ON_NEW_MEMBERS, (site.head.name,))
 

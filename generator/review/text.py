@@ -69,8 +69,8 @@ def order(review: Review) -> Iterator[str]:
 
 def shown(files: Sequence[FileChange]) -> list[FileChange]:
     """The files that don't just repeat others."""
-    telling = [file for file in files if not file.repeats]
-    return telling or list(files)
+    distinct = [file for file in files if not file.repeats]
+    return distinct or list(files)
 
 
 def _row(node: NodeReview) -> tuple[str, str, str]:

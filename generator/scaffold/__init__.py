@@ -177,12 +177,12 @@ def _cables(
     kind: str, discovered: Mapping[str, Discovery], groups: Sequence[PlannedGroup]
 ) -> Iterator[PlannedCable]:
     names, topology = list(discovered), TOPOLOGIES[kind]
-    told = [found for found in discovered.values() if found.linked]
+    surveyed = [found for found in discovered.values() if found.linked]
     joined = [group.nodes for group in groups if topology.groups_alone and len(group.nodes) > 1]
     for a, b in topology.pairs(names) or joined:
         # A node of which nothing is known has its cable where the other one does.
         alike = topology.plugged_alike
-        used = [_first(discovered[name], *told) for name in (a, b)] if alike else (0, 1)
+        used = [_first(discovered[name], *surveyed) for name in (a, b)] if alike else (0, 1)
         yield _cable(discovered, (a, used[0]), (b, used[1]))
     if topology.switched:
         common = _common(list(discovered.values()))
@@ -210,8 +210,8 @@ def _first(*found: Discovery) -> int:
 
 def _common(found: Sequence[Discovery]) -> list[int]:
     """The ports with a link on every node; the left one if there are none."""
-    told = [each.linked for each in found if each.linked is not None]
-    common = set(PORTS).intersection(*told) if told else {PORTS[0]}
+    linked = [each.linked for each in found if each.linked is not None]
+    common = set(PORTS).intersection(*linked) if linked else {PORTS[0]}
     return sorted(common) or [PORTS[0]]
 
 

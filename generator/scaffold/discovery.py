@@ -55,9 +55,9 @@ def discover(text: str) -> Discovery:
 
 def _addresses(text: str) -> Discovery:
     try:
-        said, _ = json.JSONDecoder().raw_decode(text)
+        parsed, _ = json.JSONDecoder().raw_decode(text)
         # With a filter, ip prints an empty object for each link that it leaves out.
-        links = [link for link in said if link and isinstance(link, dict)]
+        links = [link for link in parsed if link and isinstance(link, dict)]
         linked = _linked((str(link["ifname"]), _has_carrier(link)) for link in links)
         management = sorted(_management(links), key=lambda found: _preference(found[0]))
     except (ValueError, KeyError, TypeError, RecursionError):

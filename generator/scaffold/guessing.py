@@ -18,7 +18,7 @@ def guesses(request: Request, plan: Plan) -> Iterator[str]:
             ("model", plan.model),
             ("user", plan.user),
         )
-        if word not in request.said
+        if word not in request.given
     ]
     if chosen:
         yield f"{listed(chosen, 'and')}, since nothing said otherwise"
@@ -27,16 +27,16 @@ def guesses(request: Request, plan: Plan) -> Iterator[str]:
         yield f"the management addresses of {_named(examples, plan)}, which are examples"
     if plan.cables:
         yield from _cabling(request, plan)
-    if plan.groups and "groups" not in request.said:
+    if plan.groups and "groups" not in request.given:
         yield "which nodes serve together"
     if plan.file:
         yield f"the path of the model's file on {plan.nodes[0].name}, {plan.file}"
 
 
 def _cabling(request: Request, plan: Plan) -> Iterator[str]:
-    untold = [name for name, found in request.plugged.items() if found.linked is None]
-    if untold and "ports" not in request.said:
-        yield f"the ports that are cabled on {_named(untold, plan)}"
+    unknown = [name for name, found in request.plugged.items() if found.linked is None]
+    if unknown and "ports" not in request.given:
+        yield f"the ports that are cabled on {_named(unknown, plan)}"
     both = [name for name, found in request.plugged.items() if len(found.linked or ()) > 1]
     if both and plan.topology.same_port:
         yield f"that the cable is in p0, for both ports of {_named(both, plan)} have a link"

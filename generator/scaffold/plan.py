@@ -33,7 +33,7 @@ class Request:
     """What is requested, or known, for a site in `file`; `discovered` are in rank order.
 
     `user` and `ports`, those that each cabled node uses, are None if not given. `schema` is the
-    path of the JSON Schema from the site file. `said` are the names of the options that were given,
+    path of the JSON Schema from the site file. `given` are the names of the options that were set,
     and so are not guesses. `groups` are the numbers of nodes that serve together, empty if all do.
     """
 
@@ -46,7 +46,7 @@ class Request:
     user: str | None
     ports: tuple[int, ...] | None
     schema: str
-    said: frozenset[str]
+    given: frozenset[str]
     groups: tuple[int, ...] = ()
 
     @property

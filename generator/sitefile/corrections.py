@@ -45,13 +45,16 @@ def corrected(document: Document) -> tuple[Finding, ...]:
     fewest = min(one.faults for one in mended)
     best = [one for one in mended if one.faults == fewest]
     others = [one for one in best[1:] if one.data != best[0].data]
-    return (*document.findings[:-1], _told(finding, [best[0].slip, *(o.slip for o in others[:1])]))
+    return (
+        *document.findings[:-1],
+        _finding(finding, [best[0].slip, *(o.slip for o in others[:1])]),
+    )
 
 
 _MENDED = ("SG001", "SG002")
 
 
-def _told(finding: Finding, slips: list[Slip]) -> Finding:
+def _finding(finding: Finding, slips: list[Slip]) -> Finding:
     """The finding at the first slip, with all possible meanings."""
     first = slips[0]
     return replace(

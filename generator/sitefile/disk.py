@@ -72,8 +72,8 @@ def _walk(folder: Path, shown: str, below: str = "") -> Iterator[str]:
         for entry in sorted(entries, key=lambda entry: entry.name):
             path = f"{below}/{entry.name}" if below else entry.name
             if not re.fullmatch(NAME, entry.name):
-                said = f"{path!a} in {shown} has a name not of letters, digits and '._@+-'"
-                raise _Refusal(Source(fault=said, help="rename it"))
+                fault = f"{path!a} in {shown} has a name not of letters, digits and '._@+-'"
+                raise _Refusal(Source(fault=fault, help="rename it"))
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(folder, shown, path)
             elif entry.is_symlink() and entry.is_dir():
@@ -85,8 +85,8 @@ def _walk(folder: Path, shown: str, below: str = "") -> Iterator[str]:
 def _file(file: Path, home: Path, shown: str, path: str, limits: Limits) -> SourceFile:
     _refuse_links_out(file, home, shown)
     if len(file.name) > MAX_NAME:
-        said = f"{shown} has a name of more than {MAX_NAME} letters"
-        raise _Refusal(Source(fault=said, help="give it a shorter one"))
+        message = f"{shown} has a name of more than {MAX_NAME} letters"
+        raise _Refusal(Source(fault=message, help="give it a shorter one"))
     try:
         data, mode = _read(file, MAX_FILE_BYTES)
     except OSError as error:

@@ -59,9 +59,9 @@ def _without_base(document: Document, fault: str, help_text: str) -> Document:
 
 def _over(document: Document, base: Document) -> Document:
     """The merged document; without data if the base has none, or extends a base itself."""
-    told = tuple(_placed(base, finding) for finding in corrections.corrected(base))
+    base_findings = tuple(_placed(base, finding) for finding in corrections.corrected(base))
     made = replace(
-        document, data=None, findings=(*document.findings, *told), parts=(document, base)
+        document, data=None, findings=(*document.findings, *base_findings), parts=(document, base)
     )
     if base.data is None or document.root is None or base.root is None:
         return made

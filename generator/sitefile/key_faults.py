@@ -88,14 +88,14 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     # A key that is already present can't be meant, unless nothing else is close.
     known = [name for name in every if name not in siblings]
     is_known = bool(aliases.meant(key, known) or misspelt(key, all_nearest(key, known)))
-    if (said := aliases.said(key)) and not is_known:
+    if (other := aliases.other_word(key)) and not is_known:
         return fault(
-            said.rule,
+            other.rule,
             f"unknown key '{path[-1]}'",
             path,
             at_key=True,
-            help=said.help,
-            proposals=removal(path) if said.is_needless else (),
+            help=other.help,
+            proposals=removal(path) if other.is_needless else (),
         )
     known = known if all_nearest(key, known) or aliases.meant(key, known) else every
     meant = aliases.meant(key, known)

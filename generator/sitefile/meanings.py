@@ -123,8 +123,8 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
 
 def one_of_several(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, None] | None:
     """What to write in place of a list, for something that a site has once."""
-    said = several_meant(path, value) if "list" not in types else ""
-    return (said, None) if said else None
+    advice = several_meant(path, value) if "list" not in types else ""
+    return (advice, None) if advice else None
 
 
 def several_meant(path: KeyPath, value: Any) -> str:
@@ -137,8 +137,8 @@ def several_meant(path: KeyPath, value: Any) -> str:
         return ""
     rules = rules_at(path)
     in_groups = _EACH_IN_A_GROUP if rules.get("excludes") == GROUPS else ""
-    said: str = rules.get("meta", {}).get("several", in_groups)
-    return said
+    advice: str = rules.get("meta", {}).get("several", in_groups)
+    return advice
 
 
 _EACH_IN_A_GROUP = (

@@ -47,7 +47,7 @@ def misplaced(document: Document, unknown: Iterable[KeyPath], fits: Fits) -> Ite
     yield from _outdented(document, [path for path in unknown if len(path) == 1])
 
 
-def _said(
+def _finding(
     message: str, help_text: str, path: KeyPath, edits: Proposal, rule: str, span: Span | None
 ) -> Finding:
     return Finding(
@@ -86,7 +86,7 @@ def _moved(document: Document, twice: Finding, fits: Fits) -> Iterator[Misplaced
         value = ways[0][1]
         is_second = ways[0] == tuple(written)
         yield Misplaced(
-            _said(
+            _finding(
                 f"'{key}: {value}' is under '{section}', and '{other}' has no '{key}'",
                 f"write it under '{other}'",
                 here,
@@ -113,7 +113,7 @@ def _beside_another(document: Document, fits: Fits) -> Iterator[Misplaced]:
                 here, there = (section, key), (other, key)
                 if fits(there, own[key]):
                     yield Misplaced(
-                        _said(
+                        _finding(
                             f"'{key}: {own[key]}' is under '{section}', "
                             f"and '{other}' has no '{key}'",
                             f"write it under '{other}'",
@@ -150,7 +150,7 @@ def _entries_without_dash(document: Document, twice: list[Finding]) -> Iterator[
             continue
         place = Span(first.line, first.column - 2, first.line, first.column)
         yield Misplaced(
-            _said(
+            _finding(
                 f"an entry of '{entry[0]}' without its '-'",
                 f"write '- {key}: ...'",
                 (*entry, key),
@@ -176,7 +176,7 @@ def _dash_without_blank(document: Document) -> Iterator[Misplaced]:
             if site_schema()[section]["type"] == "list" and key in entry_keys(section) and span:
                 behind = Span(span.line, span.column + 1, span.line, span.column + 1)
                 yield Misplaced(
-                    _said(
+                    _finding(
                         "a '-' without a space after it",
                         f"write '- {key}: ...'",
                         (section,),
@@ -214,7 +214,7 @@ def _outdented(document: Document, unknown: Iterable[KeyPath]) -> Iterator[Mispl
             n for place in places if place for n in range(place.line, _end(lines, place.line))
         ]
         yield Misplaced(
-            _said(
+            _finding(
                 *_words(section, str(own[0][0])),
                 (section,),
                 tuple(_indented(lines, n) for n in numbers),

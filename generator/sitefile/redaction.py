@@ -159,15 +159,15 @@ def concealed(document: Document, findings: Iterable[Finding]) -> list[Finding]:
     found = list(secrets(document))
     places = {secret.path for secret in found}
     words = _words(found)
-    told = {finding.path for finding in findings if finding.rule in _TELLING} & places
+    secret_paths = {finding.path for finding in findings if finding.rule in _SECRET_RULES} & places
     return [
         _concealed(document, finding, words)
         for finding in findings
-        if finding.path not in told or finding.rule in _TELLING
+        if finding.path not in secret_paths or finding.rule in _SECRET_RULES
     ]
 
 
-_TELLING = ("SG710", "SG711")
+_SECRET_RULES = ("SG710", "SG711")
 # Secrets without a shape are searched for word by word; nobody has this many passwords.
 _MOST_WORDS = 100
 

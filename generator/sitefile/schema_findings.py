@@ -35,17 +35,17 @@ def findings(document: Document, typed: Any, errors: Sequence[Any]) -> list[Find
         # The order of lines shows what was meant, and a site of two files has no such order.
         lost += _lost_sections(errors, unknown, document)
         lost += misplaced(document, unknown, is_valid)
-    said = [f for f in document.findings if not is_explained(lost, f.path)]
+    reported = [f for f in document.findings if not is_explained(lost, f.path)]
     rest = [
         error
         for error in errors
         if not any(is_explained(lost, path) for path in (tuple(error.document_path), _rival(error)))
     ]
-    said += [
+    reported += [
         _with_version_of_the_image(finding, typed) if place == _VERSION else finding
         for place, finding in _without_cascades(rest, document.findings, typed)
     ]
-    found = near_misses(document, said, document.data, is_valid) if said else []
+    found = near_misses(document, reported, document.data, is_valid) if reported else []
     return [one.finding for one in lost] + found
 
 
@@ -77,17 +77,17 @@ def _rival(error: Any) -> KeyPath:
 
 
 def _without_cascades(
-    errors: Iterable[Any], said: Iterable[Finding], data: Any
+    errors: Iterable[Any], reported: Iterable[Finding], data: Any
 ) -> Iterator[tuple[KeyPath, Finding]]:
     """One finding per mistake, with its place: a misspelled key is not also a missing one.
 
-    `said` has the findings of reading: a key that was not read may be the one that is missing, and
-    a value with a tag is not also one of the wrong type.
+    `reported` has the findings of reading: a key that was not read may be the one that is missing,
+    and a value with a tag is not also one of the wrong type.
     """
     flat = list(errors)
-    unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in said if f.rule in _UNREAD}
-    tagged = {finding.path for finding in said if finding.rule == "SG010"}
-    empty = {finding.path for finding in said if finding.rule == "SG003"}
+    unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in reported if f.rule in _UNREAD}
+    tagged = {finding.path for finding in reported if finding.rule == "SG010"}
+    empty = {finding.path for finding in reported if finding.rule == "SG003"}
     misspelt: dict[KeyPath, list[str]] = {}
     moved: set[KeyPath] = set()
     for error in flat:
@@ -135,8 +135,8 @@ def _is_replaced(path: KeyPath, data: Any) -> bool:
 def _is_other_form(error: Any, path: KeyPath, data: Any) -> bool:
     """Whether the error is already reported at the model and engine, or at what replaces them."""
     if error.code == REQUIRED:
-        is_said = any(key in value_at(data, path[:-1]) for key in _IN_PLACE_OF_BOTH)
-        of_both = path[-1] in _OF_BOTH and is_said
+        is_reported = any(key in value_at(data, path[:-1]) for key in _IN_PLACE_OF_BOTH)
+        of_both = path[-1] in _OF_BOTH and is_reported
         return path[-1] in _IN_PLACE_OF_BOTH or of_both or _is_replaced(path, data)
     return error.rule == "excludes" and error.constraint in _IN_PLACE_OF_BOTH
 

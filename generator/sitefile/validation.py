@@ -39,8 +39,8 @@ def _checker(name: str) -> Callable[[Any, str, Any], None]:
     """The method that Cerberus calls for `check_with: NAME`."""
 
     def check_with(validator: Any, field: str, value: Any) -> None:
-        if said := fault(name, value):
-            validator._error(field, said)
+        if message := fault(name, value):
+            validator._error(field, message)
 
     return check_with
 

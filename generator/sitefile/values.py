@@ -180,7 +180,7 @@ def _cut_by_comma(
     document: Document, findings: list[Finding], data: Mapping[str, Any], fits: Fits
 ) -> list[Finding]:
     """In braces a comma ends a value: `0,33.0` is 0, and a key 33.0 without a value."""
-    said: dict[KeyPath, Finding] = {}
+    by_path: dict[KeyPath, Finding] = {}
     for unknown in findings:
         path = unknown.path
         if unknown.rule != "SG101" or value_at(data, path) not in ("", None):
@@ -200,7 +200,7 @@ def _cut_by_comma(
         between = _line(document, start)[start.end_column : end.column]
         if between.strip() == ",":
             comma = replace(start, column=start.end_column, end_column=end.column)
-            said[path] = said[first] = Finding(
+            by_path[path] = by_path[first] = Finding(
                 "SG106",
                 unknown.severity,
                 f"'{before}: {value_at(data, first)}' is cut at the ',' after it",
@@ -209,8 +209,8 @@ def _cut_by_comma(
                 proposals=((Rewrite(comma, sign),),),
                 stage=unknown.stage,
             )
-    rest = [finding for finding in findings if finding.path not in said]
-    return [*dict.fromkeys(said.values()), *rest] if said else findings
+    rest = [finding for finding in findings if finding.path not in by_path]
+    return [*dict.fromkeys(by_path.values()), *rest] if by_path else findings
 
 
 def _entries_run_together(

@@ -70,14 +70,14 @@ def checksums(bundle: BundleFolder, work: Path) -> Complaints:
     program = found("sha256sum")
     for node in bundle.nodes:
         options = ("--check", "--strict", "--quiet", "SHA256SUMS")
-        yield from said(node, run(program, *options, cwd=bundle.path / node))
+        yield from output_of(node, run(program, *options, cwd=bundle.path / node))
 
 
 def yaml(bundle: BundleFolder, work: Path) -> Complaints:
     """Yamllint has no complaints."""
     for path in some(bundle.files("*.yaml") + bundle.files("*.yml")):
         argv = (sys.executable, "-m", "yamllint", "--strict", "-f", "parsable", "-d", LINT, path)
-        yield from said("", run(*argv, cwd=bundle.path))
+        yield from output_of("", run(*argv, cwd=bundle.path))
 
 
 def documents(bundle: BundleFolder, work: Path) -> Complaints:
@@ -99,7 +99,7 @@ def shell(bundle: BundleFolder, work: Path) -> Complaints:
     """Each script can be parsed by its shell."""
     program = found("bash")
     for path in some([*scripts(bundle), *logins(bundle)]):
-        yield from said(path, run(program, "-n", path, cwd=bundle.path))
+        yield from output_of(path, run(program, "-n", path, cwd=bundle.path))
 
 
 def shellcheck(bundle: BundleFolder, work: Path) -> Complaints:
@@ -110,7 +110,7 @@ def shellcheck(bundle: BundleFolder, work: Path) -> Complaints:
     options = ("--severity=style", "-f", "gcc")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = pool.map(lambda path: run(program, *options, path, cwd=bundle.path), once)
-        yield from (line for each in done for line in said("", each))
+        yield from (line for each in done for line in output_of("", each))
 
 
 def netplan(bundle: BundleFolder, work: Path) -> Complaints:
@@ -119,7 +119,7 @@ def netplan(bundle: BundleFolder, work: Path) -> Complaints:
     program = found("netplan")
     for node in nodes:
         tree = bundle.copy(node, work / "netplan")
-        yield from said(node, run(program, "generate", "--root-dir", tree), str(tree))
+        yield from output_of(node, run(program, "generate", "--root-dir", tree), str(tree))
 
 
 def units(bundle: BundleFolder, work: Path) -> Complaints:
@@ -132,7 +132,7 @@ def units(bundle: BundleFolder, work: Path) -> Complaints:
         files = unit_files(tree)
         options = (f"--root={tree}", "--man=no", "--recursive-errors=yes")
         done = run(program, "verify", *options, *(file.name for file in files))
-        yield from said(node, done, str(tree))
+        yield from output_of(node, done, str(tree))
         yield from (f"{node}: {line}" for file in files for line in unstartable(file, tree))
 
 
@@ -179,7 +179,7 @@ def containers(bundle: BundleFolder, work: Path) -> Complaints:
         tree = bundle.copy(path.partition("/")[0], work / "compose")
         file = tree / path.partition("/")[2]
         at_its_place(file, tree)
-        yield from said(path, run(*program, "--file", file, "config", "--quiet"), str(tree))
+        yield from output_of(path, run(*program, "--file", file, "config", "--quiet"), str(tree))
 
 
 def at_its_place(file: Path, tree: Path) -> None:
@@ -212,7 +212,7 @@ def hostfiles(bundle: BundleFolder, work: Path) -> Complaints:
         # Only the map is needed; that nothing is launched counts as an error.
         if done.stdout.count("Data for node:") != ranks:
             yield f"{path}: not every node has a rank"
-            yield from said(path, done)
+            yield from output_of(path, done)
 
 
 def sshd(bundle: BundleFolder, work: Path) -> Complaints:
@@ -224,7 +224,9 @@ def sshd(bundle: BundleFolder, work: Path) -> Complaints:
     key = work / "host_key"
     run(keygen, "-q", "-t", "ed25519", "-N", "", "-f", key)
     for path in paths:
-        yield from said(path, run(program, "-t", "-h", key, "-f", (bundle.path / path).resolve()))
+        yield from output_of(
+            path, run(program, "-t", "-h", key, "-f", (bundle.path / path).resolve())
+        )
 
 
 def ssh(bundle: BundleFolder, work: Path) -> Complaints:
@@ -233,7 +235,9 @@ def ssh(bundle: BundleFolder, work: Path) -> Complaints:
     program = found("ssh")
     for path in paths:
         for node in bundle.nodes:
-            yield from said(path, run(program, "-G", "-F", path, node, cwd=bundle.path), quiet=True)
+            yield from output_of(
+                path, run(program, "-G", "-F", path, node, cwd=bundle.path), quiet=True
+            )
 
 
 def gateway(bundle: BundleFolder, work: Path) -> Complaints:
@@ -251,7 +255,7 @@ def prometheus(bundle: BundleFolder, work: Path) -> Complaints:
     program = found("promtool")
     for path in paths:
         options = ("check", "config", "--syntax-only", path)
-        yield from said(path, run(program, *options, cwd=bundle.path), quiet=True)
+        yield from output_of(path, run(program, *options, cwd=bundle.path), quiet=True)
 
 
 CHECKS: Sequence[Check] = (
@@ -290,7 +294,7 @@ def some(items: Sequence[str]) -> list[str]:
     return list(items)
 
 
-def said(
+def output_of(
     subject: str, done: CompletedProcess[str], root: str = "", quiet: bool = False
 ) -> Complaints:
     """What a program that should be silent prints; a `quiet` one counts only if it fails."""

@@ -38,15 +38,15 @@ NETWORK = Check("network", "every cable of the fabric, in namespaces", network)
 def complaints(nodes: Fabric) -> Iterator[str]:
     """What wait-fabric.sh reports on each node, cable by cable; then what only an observer sees."""
     with ThreadPoolExecutor() as pool:
-        told = list(pool.map(lambda node: list(_asked(nodes, node)), nodes.trees))
-    said = [line for lines in told for line in lines]
-    yield from said
-    if not said:
+        by_node = list(pool.map(lambda node: list(_reported(nodes, node)), nodes.trees))
+    reported = [line for lines in by_node for line in lines]
+    yield from reported
+    if not reported:
         yield from nodes.ping_all()
         yield from nodes.arp_flux()
 
 
-def _asked(nodes: Fabric, node: str) -> Iterator[str]:
+def _reported(nodes: Fabric, node: str) -> Iterator[str]:
     done = nodes.run(node, "bash", str(nodes.trees[node] / _SCRIPT), "0")
     if done.returncode:
         _, *lines = done.stderr.splitlines() or [""]

@@ -37,10 +37,10 @@ def spans(site: Site, nodes: Sequence[Node]) -> tuple[Span, ...]:
     The short ones come first, so that a frame within another is drawn within it.
     """
     found: list[Span] = []
-    for first, last, said in sorted(_runs(site, nodes), key=lambda run: run[1] - run[0]):
+    for first, last, name in sorted(_runs(site, nodes), key=lambda run: run[1] - run[0]):
         taken = {span.level for span in found if first <= span.last and span.first <= last}
         level = next(level for level in range(len(taken) + 1) if level not in taken)
-        found.append(Span(said, first, last, level))
+        found.append(Span(name, first, last, level))
     return tuple(found)
 
 

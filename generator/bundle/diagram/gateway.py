@@ -20,7 +20,7 @@ def is_here(site: Site, node: Node) -> bool:
     return gateway is not None and gateway.node == node.name
 
 
-def told(site: Site) -> Words:
+def lines(site: Site) -> Words:
     """A line for its address, and one for each model name."""
     gateway = Gateway.of(site)
     if gateway is None:

@@ -48,7 +48,7 @@ def lanes(cables: Sequence[Cable], column: dict[Port, int]) -> list[Cable]:
     return sorted(cables, key=lambda cable: (_length(cable, column), cable.number))
 
 
-def said(cable: Cable) -> str:
+def cable_text(cable: Cable) -> str:
     """A cable's properties, its number first."""
     length = f"{cable.length_m:g} m" if cable.length_m else ""
     kind = (cable.kind or "").upper()
@@ -99,13 +99,13 @@ class _Picture:
 
     def finished(self, width: int, height: int) -> Drawing:
         title = f"{self.site.name}: how it is cabled"
-        told = [
+        gateway_lines = [
             Text(line, _MARGIN, height - _FOOT + _TEXT * (index + 1), "small")
-            for index, line in enumerate(gateway.told(self.site))
+            for index, line in enumerate(gateway.lines(self.site))
         ]
-        height += _TEXT * len(told)
+        height += _TEXT * len(gateway_lines)
         note = Text(_NOTE, _MARGIN, height - 16, "small", muted=True)
-        width = max(width, *(text.box.right + _MARGIN for text in (*told, note)))
+        width = max(width, *(text.box.right + _MARGIN for text in (*gateway_lines, note)))
         room = width - 2 * _MARGIN
         return Drawing(
             title=title,
@@ -120,7 +120,7 @@ class _Picture:
             texts=(
                 Text(fitted(title, "title", room), _MARGIN, 34, "title"),
                 *self.texts,
-                *told,
+                *gateway_lines,
                 note,
             ),
         )
@@ -128,9 +128,9 @@ class _Picture:
     def node(self, node: Node, x: int, y: int) -> Box:
         box = Box(x, y, *_NODE)
         room = _NODE[0] - 28
-        said = [role(self.site, node), str(node.address)]
+        details = [role(self.site, node), str(node.address)]
         # There may be more groups than fit, and their frames show them anyway.
-        about = ", ".join(reversed(said) if self.site.groups else said)
+        about = ", ".join(reversed(details) if self.site.groups else details)
         self.frames.append(box)
         self.texts += [
             Text(fitted(node.name, "name", room), x + 14, y + 22, "name"),
@@ -155,7 +155,7 @@ class _Picture:
 
     def label(self, cable: Cable, center: int, y: int, room: int) -> None:
         """Write a cable's properties above its line, and its subnets below."""
-        for text, baseline in ((said(cable), y - _ABOVE), (subnets(cable), y + _BELOW)):
+        for text, baseline in ((cable_text(cable), y - _ABOVE), (subnets(cable), y + _BELOW)):
             shown = fitted(text, "small", room)
             self.texts.append(Text(shown, center, baseline, "small", "middle", baseline > y))
 
@@ -166,12 +166,14 @@ class _Picture:
 
 def _description(site: Site) -> str:
     """The picture in words, for those who can't see it."""
-    cables = [f"{said(cable)}: {cable.a} to {cable.b}, {subnets(cable)}" for cable in site.cables]
+    cables = [
+        f"{cable_text(cable)}: {cable.a} to {cable.b}, {subnets(cable)}" for cable in site.cables
+    ]
     groups = [
         f"{label(parts)} on {', '.join(node.name for node in parts[0].nodes)}"
         for parts in (site.slots if site.groups else ())
     ]
-    return ". ".join([_NOTE.rstrip("."), *cables, *groups, *gateway.told(site)]) + "."
+    return ". ".join([_NOTE.rstrip("."), *cables, *groups, *gateway.lines(site)]) + "."
 
 
 class _Row(_Picture):

@@ -79,7 +79,7 @@ def picture(name: str, fit: Fit) -> MemoryPicture:
         parts.append(Part(x, y, 14, kind))
         texts.append(Text(word, x + 20, y + 17, "small"))
         x += 40 + 7 * len(word)
-    description = "; ".join(_said(node, names) for node, names in rows)
+    description = "; ".join(_summary(node, names) for node, names in rows)
     height = y + _BAR + _MARGIN
     return MemoryPicture(
         *(_WIDTH, height, _BAR, title, description, tuple(parts), tuple(edges), tuple(texts))
@@ -102,7 +102,7 @@ def _names(names: Sequence[str]) -> str:
     return text if len(text) <= 22 else f"{text[:21]}\u2026"
 
 
-def _said(node: NodeMemory, names: Sequence[str]) -> str:
+def _summary(node: NodeMemory, names: Sequence[str]) -> str:
     sizes = zip(LEGEND, parts_of(node), strict=True)
     held = ", ".join(f"{word} {size:.1f}" for word, size in sizes)
     return f"{_names(names)}: {held} of {node.visible_gib:.1f} GiB"

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 from generator.bundle.diagram.frames import label
 from generator.bundle.diagram.gateway import serving
-from generator.bundle.diagram.layout import role, said
+from generator.bundle.diagram.layout import cable_text, role
 from generator.fabric.addressing import Cable, Port, SwitchPort
 from generator.site import Site
 
@@ -91,7 +91,7 @@ def _edges(site: Site) -> Iterator[str]:
 
 
 def _label(cable: Cable, a: str, b: str) -> Iterator[str]:
-    yield said(cable)
+    yield cable_text(cable)
     yield f"{a} to {b}"
     yield from map(str, cable.subnets)
 

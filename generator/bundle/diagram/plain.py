@@ -22,8 +22,8 @@ def drawing(site: Site) -> str:
         parts.append(groups(site.groups))
     if site.cables:
         parts.append(cables(site.cables))
-    if told := gateway.told(site):
-        parts.append("\n".join(told))
+    if lines := gateway.lines(site):
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 

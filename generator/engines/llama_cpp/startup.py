@@ -110,8 +110,8 @@ def _split(start: Start) -> list[str]:
 
 def _devices_of_a_split(start: Start) -> Refusal | None:
     if len(_split(start)) >= _MOST_DEVICES:
-        said = f"a split has fewer than {_MOST_DEVICES} parts"
-        return start.refuse("tensor-split", said, "take it out")
+        message = f"a split has fewer than {_MOST_DEVICES} parts"
+        return start.refuse("tensor-split", message, "take it out")
     return None
 
 

@@ -161,8 +161,8 @@ def _kernels_of_products(start: Start) -> Refusal | None:
         ("fp8-gemm-backend", ("flashinfer_trtllm", "deep_gemm")),
     ):
         if start.word(flag) in wrong:
-            said = f"{start.word(flag)} is made for other GPUs than a GB10"
-            return start.refuse(flag, said, "take it out: SGLang chooses one that runs")
+            message = f"{start.word(flag)} is made for other GPUs than a GB10"
+            return start.refuse(flag, message, "take it out: SGLang chooses one that runs")
     return None
 
 
@@ -171,8 +171,8 @@ def _snapped_pages(start: Start) -> Refusal | None:
     if page is None or not pages or page in pages:
         return None
     shown = " or ".join(map(str, pages))
-    said = f"{start.word('attention-backend')} has pages of {shown}, and takes {pages[-1]}"
-    return start.refuse("page-size", said, f"write {shown}")
+    message = f"{start.word('attention-backend')} has pages of {shown}, and takes {pages[-1]}"
+    return start.refuse("page-size", message, f"write {shown}")
 
 
 def _states_without_buffer(start: Start) -> Refusal | None:
@@ -222,17 +222,17 @@ def _prompts_in_eight_bits(start: Start) -> Refusal | None:
 
 
 def _four_bits(start: Start) -> Refusal | None:
-    said, flag = start.word("prefill-kv-cache-dequant-dtype"), "prefill-kv-cache-dequant-dtype"
+    dtype, flag = start.word("prefill-kv-cache-dequant-dtype"), "prefill-kv-cache-dequant-dtype"
     if start.model.kv_cache_dtype != "nvfp4":
-        if said in ("", "auto"):
+        if dtype in ("", "auto"):
             return None
         return start.refuse(flag, "it is for a KV cache in nvfp4", "take it out")
     prompts = next((name for name in reversed(_FLAGS[:2]) if start.word(name)), "")
     if start.word("decode-attention-backend") not in ("", "trtllm_mha"):
         flag, remedy = "decode-attention-backend", "write trtllm_mha, or take it out"
         return start.refuse(flag, "a KV cache in nvfp4 is decoded by trtllm_mha", remedy)
-    if said == "nvfp4" or (said in ("", "auto") and start.word(prompts) == "trtllm_mha"):
-        at = flag if said == "nvfp4" else prompts
+    if dtype == "nvfp4" or (dtype in ("", "auto") and start.word(prompts) == "trtllm_mha"):
+        at = flag if dtype == "nvfp4" else prompts
         return start.refuse(
             at, "a GB10 reads no prompts in nvfp4", f"write '{flag}: fp8_e4m3' beside it"
         )
@@ -267,13 +267,13 @@ def _states(start: Start) -> Refusal | None:
 def _other_method(start: Start) -> Refusal | None:
     method, known = start.model.quantization, _METHODS.get(start.form)
     if method == "nvfp4_online":
-        said = "nvfp4_online has no kernels for a GB10"
+        message = "nvfp4_online has no kernels for a GB10"
     elif method and known and method not in known:
-        said = f"the checkpoint is packed in {start.form}, and not for '{method}'"
+        message = f"the checkpoint is packed in {start.form}, and not for '{method}'"
     else:
         return None
     remedy = "take it out: the checkpoint says itself how it is quantized"
-    return Refusal(said, ("model", "quantization"), remedy)
+    return Refusal(message, ("model", "quantization"), remedy)
 
 
 def _runner_of_other_gpus(start: Start) -> Refusal | None:

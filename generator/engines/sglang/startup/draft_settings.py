@@ -29,13 +29,13 @@ def _branches_of_pages(start: Start) -> Refusal | None:
     if not drafts or (drafts.topk or 1) <= 1 or not backend:
         return None
     if backend == "trtllm_mha":
-        said = "trtllm_mha verifies no tree of drafts"
+        message = "trtllm_mha verifies no tree of drafts"
     elif backend not in _OF_TREES and start.count("page-size") > 1:
-        said = f"{backend} verifies no tree of drafts in pages of several tokens"
+        message = f"{backend} verifies no tree of drafts in pages of several tokens"
     else:
         return None
     return Refusal(
-        said,
+        message,
         (*SPECULATIVE, "topk"),
         "write 1, or 'attention-backend: flashinfer' under engine.args",
     )

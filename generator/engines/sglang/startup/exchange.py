@@ -91,11 +91,11 @@ def _host_cache_of_context(start: Start) -> Refusal | None:
     if not start.is_on(name) or start.count("dcp-size") == 1:
         return None
     if start.known and not start.known.latent:
-        said = "with context ranks the cache in host memory is for latent attention (MLA) alone"
-        return start.refuse(name, said, "take it out, or 'dcp-size'")
+        message = "with context ranks the cache in host memory is for latent attention (MLA) alone"
+        return start.refuse(name, message, "take it out, or 'dcp-size'")
     if start.method:
-        said = "with context ranks the cache in host memory does not go with drafts"
-        return start.refuse(name, said, "take one of the three out")
+        message = "with context ranks the cache in host memory does not go with drafts"
+        return start.refuse(name, message, "take one of the three out")
     return None
 
 
@@ -117,8 +117,8 @@ def _offload_of_a_role(start: Start) -> Refusal | None:
     if start.word(_MODE) != "decode":
         return start.refuse(name, f"'{name}' is for decoding alone", f"write '{_MODE}: decode'")
     if "hicache-storage-backend" not in start.flags:
-        said = f"'{name}' needs 'hicache-storage-backend'"
-        return start.refuse(name, said, "write 'hicache-storage-backend: file' beside it")
+        message = f"'{name}' needs 'hicache-storage-backend'"
+        return start.refuse(name, message, "write 'hicache-storage-backend: file' beside it")
     return None
 
 

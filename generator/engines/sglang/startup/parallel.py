@@ -162,8 +162,8 @@ def _without_attention_data(start: Start, name: str) -> Refusal | None:
     is_spread = start.count(_DATA) > 1 or start.is_on("enable-dp-attention")
     if not start.is_on(name) or is_spread:
         return None
-    said, remedy = f"'{name}' needs data parallel attention", f"write '{_DATA}', or take it out"
-    return start.refuse(name, said, remedy)
+    message, remedy = f"'{name}' needs data parallel attention", f"write '{_DATA}', or take it out"
+    return start.refuse(name, message, remedy)
 
 
 def _first_gpu(start: Start) -> Refusal | None:

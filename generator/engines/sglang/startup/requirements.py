@@ -42,8 +42,8 @@ def _dispatched(start: Start) -> Refusal | None:
     name = "flashinfer-a2a-dispatch-type"
     if start.word(name) in ("", "auto") or start.word(_EXCHANGE) == "flashinfer":
         return None
-    said = f"'{name}' is of the exchange 'flashinfer'"
-    return start.refuse(name, said, f"write '{_EXCHANGE}: flashinfer' beside it, or take it out")
+    message = f"'{name}' is of the exchange 'flashinfer'"
+    return start.refuse(name, message, f"write '{_EXCHANGE}: flashinfer' beside it, or take it out")
 
 
 def _exchanged_by_flashinfer(start: Start) -> Refusal | None:
@@ -52,8 +52,8 @@ def _exchanged_by_flashinfer(start: Start) -> Refusal | None:
         return None
     if runner in ("", "auto") and start.form not in ("mxfp4", "fp8-block128", "bf16"):
         return None
-    said = f"the exchange 'flashinfer' goes with {', '.join(_RUNNERS)}"
-    return start.refuse(_EXCHANGE, said, f"write '{_RUNNER}: {_RUNNERS[0]}' beside it")
+    message = f"the exchange 'flashinfer' goes with {', '.join(_RUNNERS)}"
+    return start.refuse(_EXCHANGE, message, f"write '{_RUNNER}: {_RUNNERS[0]}' beside it")
 
 
 def _joined_ranks(start: Start) -> Refusal | None:
@@ -66,8 +66,8 @@ def _joined_ranks(start: Start) -> Refusal | None:
 def _initial_ranks(start: Start) -> Refusal | None:
     name, most = "elastic-ep-initial-size", "max-ep-size"
     if start.is_given(name) and start.count(most, 0) <= start.sizes.tensor:
-        said = f"'{name}' needs a '{most}' above {start.sizes.tensor}"
-        return start.refuse(name, said, f"write '{most}' beside it, or take it out")
+        message = f"'{name}' needs a '{most}' above {start.sizes.tensor}"
+        return start.refuse(name, message, f"write '{most}' beside it, or take it out")
     return None
 
 
@@ -97,12 +97,12 @@ def _rounded_states(start: Start) -> Refusal | None:
     if not start.is_on(name):
         return None
     if start.word("mamba-ssm-dtype") != "float16":
-        said, remedy = "needs states in float16", "write 'mamba-ssm-dtype: float16' beside it"
+        need, remedy = "needs states in float16", "write 'mamba-ssm-dtype: float16' beside it"
     elif start.word(kernels) in ("", "triton"):
-        said, remedy = "is FlashInfer's alone on a GB10", f"write '{kernels}: flashinfer' beside it"
+        need, remedy = "is FlashInfer's alone on a GB10", f"write '{kernels}: flashinfer' beside it"
     else:
         return None
-    return start.refuse(name, f"'{name}' {said}", remedy)
+    return start.refuse(name, f"'{name}' {need}", remedy)
 
 
 def _other_processors(start: Start) -> Refusal | None:
@@ -117,8 +117,8 @@ def _overlapped_batches(start: Start) -> Refusal | None:
     is_spread = start.count("attn-dp-size") > 1 or start.is_on("enable-dp-attention")
     if not start.is_on(name) or is_spread or start.word(_EXCHANGE) not in ("", "none"):
         return None
-    said = "batches overlap with an exchange of experts or data parallel attention"
-    return start.refuse(name, said, f"write '{_EXCHANGE}' or 'attn-dp-size' beside it")
+    message = "batches overlap with an exchange of experts or data parallel attention"
+    return start.refuse(name, message, f"write '{_EXCHANGE}' or 'attn-dp-size' beside it")
 
 
 def _shards_of_prompts(start: Start) -> Refusal | None:

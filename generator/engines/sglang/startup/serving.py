@@ -111,14 +111,14 @@ def _runner_of_adapters(start: Start) -> Refusal | None:
     if not runner.startswith("lora_"):
         return None
     if not start.is_on(_ADAPTERS) and "lora-paths" not in start.flags:
-        said, remedy = f"{runner} is for adapters", "write 'enable-lora: true' beside it"
+        text, remedy = f"{runner} is for adapters", "write 'enable-lora: true' beside it"
     elif start.word("lora-backend") != "triton_v2":
-        said, remedy = f"{runner} needs other kernels", "write 'lora-backend: triton_v2' beside it"
+        text, remedy = f"{runner} needs other kernels", "write 'lora-backend: triton_v2' beside it"
     elif start.word("moe-a2a-backend") not in ("", "none"):
-        said, remedy = f"{runner} does not go with 'moe-a2a-backend'", "keep one of the two"
+        text, remedy = f"{runner} does not go with 'moe-a2a-backend'", "keep one of the two"
     else:
         return None
-    return start.refuse(name, said, remedy)
+    return start.refuse(name, text, remedy)
 
 
 def _refreshed_certificate(start: Start) -> Refusal | None:

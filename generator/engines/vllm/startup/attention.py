@@ -42,13 +42,13 @@ _OWN = {"turboquant_": "TURBOQUANT", "ultraquant_": "ULTRAQUANT"}
 _ENCODERS = ("FLASH_ATTN", "TRITON_ATTN", "TORCH_SDPA", "FLASHINFER")
 
 
-def _asked(start: Start) -> str:
+def _requested(start: Start) -> str:
     return (start.word(_BACKEND) or start.word("attention-config", "backend")).upper()
 
 
 def _backend(start: Start) -> str:
     """The backend for the usual attention: the DeepSeek V4 family has classes of its own."""
-    return "" if start.model_type.startswith(_OWN_ATTENTION) else _asked(start)
+    return "" if start.model_type.startswith(_OWN_ATTENTION) else _requested(start)
 
 
 def _refuse(start: Start, message: str, remedy: str = _AUTOMATIC) -> Refusal:
@@ -66,7 +66,7 @@ def _is_latent(start: Start) -> bool | None:
 
 
 def _for_another_gpu(start: Start) -> Refusal | None:
-    name = _asked(start)
+    name = _requested(start)
     if name in _ELSEWHERE or name.endswith("_SPARSE_SM90") or name.startswith(_FOREIGN):
         return _refuse(start, f"{name} has no kernels for a GB10")
     return None
@@ -145,13 +145,13 @@ def _cache_of_the_backend(start: Start) -> Refusal | None:
         return None
     own = next((owner for prefix, owner in _OWN.items() if dtype.startswith(prefix)), "")
     if own and name != own:
-        said, remedy = f"a KV cache in {dtype} is {own}'s alone", f"write {own}, or take it out"
-        return _refuse(start, said, remedy)
+        message, remedy = f"a KV cache in {dtype} is {own}'s alone", f"write {own}, or take it out"
+        return _refuse(start, message, remedy)
     if not own and name in _CACHES and dtype not in _CACHES[name]:
         reads = [other for other, types in _CACHES.items() if dtype in types and "MLA" not in other]
         others = f", or write {' or '.join(reads)}" if reads and not _is_latent(start) else ""
-        said = f"{name} has no KV cache in {dtype.partition('_e')[0]} on a GB10"
-        return _refuse(start, said, f"take it out{others}")
+        message = f"{name} has no KV cache in {dtype.partition('_e')[0]} on a GB10"
+        return _refuse(start, message, f"take it out{others}")
     return None
 
 
@@ -166,12 +166,12 @@ def _five_bit_mantissas(start: Start) -> Refusal | None:
     if start.model.kv_cache_dtype != "fp8_e5m2":
         return None
     if start.form.startswith("fp8"):
-        said = "a KV cache in fp8_e5m2 does not go with weights in fp8"
+        message = "a KV cache in fp8_e5m2 does not go with weights in fp8"
     elif _is_latent(start):
-        said = "latent attention (MLA) has no KV cache in fp8_e5m2"
+        message = "latent attention (MLA) has no KV cache in fp8_e5m2"
     else:
         return None
-    return Refusal(said, _CACHE, "write fp8")
+    return Refusal(message, _CACHE, "write fp8")
 
 
 def _small_floats(start: Start) -> Refusal | None:
@@ -219,8 +219,8 @@ def _cache_of_another_type(start: Start) -> Refusal | None:
     cached, dtype = start.model.kv_cache_dtype, start.word("dtype").replace("half", "float16")
     types = {"float16", "bfloat16"}
     if {cached, dtype} == types:
-        said = f"the KV cache is {cached}, and the model {dtype}"
-        return Refusal(said, _CACHE, "take one of the two out")
+        message = f"the KV cache is {cached}, and the model {dtype}"
+        return Refusal(message, _CACHE, "take one of the two out")
     return None
 
 

@@ -122,11 +122,11 @@ def _class_without_a_name(start: Start) -> Refusal | None:
 
 
 def _longer_drafts(start: Start) -> Refusal | None:
-    said, context = str(start.draft_setting("max_model_len")), start.model.context_length
+    length, context = str(start.draft_setting("max_model_len")), start.model.context_length
     context = context or (start.known.max_context if start.known else None)
-    if start.method in _WITHOUT_A_MODEL or not said.isdecimal():
+    if start.method in _WITHOUT_A_MODEL or not length.isdecimal():
         return None
-    most = int(said)
+    most = int(length)
     if context and most > context:
         return _refuse(
             "max_model_len",

@@ -131,8 +131,8 @@ def _shared_caches(start: Start) -> Refusal | None:
 
 
 def _counted_without_drafts(start: Start) -> Refusal | None:
-    said = start.word("per-request-spec-decode-metrics")
-    if said not in ("", "none") and not start.method:
+    mode = start.word("per-request-spec-decode-metrics")
+    if mode not in ("", "none") and not start.method:
         return start.refuse(
             "per-request-spec-decode-metrics",
             "'per-request-spec-decode-metrics' counts drafts, and none are made",

@@ -91,8 +91,8 @@ def _without_prediction(start: Start) -> Refusal | None:
     if known.prediction <= _version(start):
         return None
     if known.prediction != _NEVER:
-        said = f"{_title(start)} does not load the model's layers that predict tokens"
-        return Refusal(said, METHOD, _later(start, known.prediction))
+        message = f"{_title(start)} does not load the model's layers that predict tokens"
+        return Refusal(message, METHOD, _later(start, known.prediction))
     return Refusal(
         "the model has no layers that predict tokens, which 'mtp' drafts with",
         METHOD,

@@ -306,8 +306,8 @@ def _lists_of_processors(start: Start) -> Refusal | None:
     sets = [str(text) for text in (cores if isinstance(cores, list) else ())]
     wrong = [text for text in sets if not _ascends(text)]
     if cores == [] or wrong:
-        said = f"'{wrong[0]}' is not a list of processors" if wrong else "no processors"
-        return start.refuse("numa-bind-cpus", said, "write numbers in order, as 0-9,15")
+        message = f"'{wrong[0]}' is not a list of processors" if wrong else "no processors"
+        return start.refuse("numa-bind-cpus", message, "write numbers in order, as 0-9,15")
     return None
 
 

@@ -68,12 +68,12 @@ def _half_floats(start: Start) -> Refusal | None:
     if start.word("dtype") not in ("float16", "half"):
         return None
     if start.form.startswith("mxfp4"):
-        said = "weights in MXFP4 are computed in bfloat16"
+        message = "weights in MXFP4 are computed in bfloat16"
     elif start.model_type in _WIDE:
-        said = "the model's numbers leave the range of float16"
+        message = "the model's numbers leave the range of float16"
     else:
         return None
-    return start.refuse("dtype", said, "write bfloat16, or take it out")
+    return start.refuse("dtype", message, "write bfloat16, or take it out")
 
 
 def _half_floats_of_the_method(start: Start) -> Refusal | None:
@@ -94,8 +94,8 @@ def _full_floats(start: Start, *, by_the_method: bool) -> Refusal | None:
     certain = named or is_of_modelopt(start.model) or start.form == "mxfp4"
     if certain is not by_the_method or not (certain or start.form in _METHODS):
         return None
-    said = f"weights in {method or start.form} are computed in 16 bits"
-    return start.refuse("dtype", said, "write bfloat16, or take it out")
+    message = f"weights in {method or start.form} are computed in 16 bits"
+    return start.refuse("dtype", message, "write bfloat16, or take it out")
 
 
 def _full_floats_of_a_method(start: Start) -> Refusal | None:
@@ -165,19 +165,19 @@ def _backend_of_another_form(start: Start) -> Refusal | None:
     if not name or name == "auto" or not start.known or not start.known.experts:
         return None
     if name in _OTHER_GPUS:
-        said = f"{name} has no kernels for a GB10"
+        message = f"{name} has no kernels for a GB10"
     elif (
         known
         and name not in known
         and not name.startswith(_SPREAD)
         and not start.model.quantization
     ):
-        said = f"{name} computes no experts in {start.form}"
+        message = f"{name} computes no experts in {start.form}"
     else:
         return None
     usual = [other for other in known or () if other in ("flashinfer_cutlass", "marlin", "triton")]
     return start.refuse(
-        _EXPERTS, said, f"write {' or '.join(usual)}, or take it out" if usual else "take it out"
+        _EXPERTS, message, f"write {' or '.join(usual)}, or take it out" if usual else "take it out"
     )
 
 

@@ -120,14 +120,14 @@ def _marked_drafts(start: Start) -> Refusal | None:
     if start.value(_WATERMARK) is None or drafts is None:
         return None
     if drafts.method not in _MARKED:
-        said = f"watermarks do not go with drafts by '{drafts.method}'"
+        message = f"watermarks do not go with drafts by '{drafts.method}'"
     elif drafts.config.get("draft_sample_method") != "probabilistic":
-        said = "watermarks need drafts that are sampled ('draft_sample_method: probabilistic')"
+        message = "watermarks need drafts that are sampled ('draft_sample_method: probabilistic')"
     elif drafts.config.get("rejection_sample_method", "standard") != "standard":
-        said = "watermarks need drafts that are judged by 'rejection_sample_method: standard'"
+        message = "watermarks need drafts that are judged by 'rejection_sample_method: standard'"
     else:
         return None
-    return start.refuse(_WATERMARK, said, "take one of the two out")
+    return start.refuse(_WATERMARK, message, "take one of the two out")
 
 
 def _profiled_graphs(start: Start) -> Refusal | None:
@@ -136,22 +136,22 @@ def _profiled_graphs(start: Start) -> Refusal | None:
     if start.word("compilation-config", "cudagraph_mode").upper() == "NONE":
         return None
     if start.word(_PROFILER, "proton_mode").split(":")[0].lower() == "pcsampling":
-        said, key = "samples of the program counter are taken without CUDA graphs", "proton_mode"
+        message, key = "samples of the program counter are taken without CUDA graphs", "proton_mode"
     elif not start.is_on(_PROFILER, "proton_graph_attribution"):
-        said, key = "Proton sees CUDA graphs by 'proton_graph_attribution' alone", "profiler"
+        message, key = "Proton sees CUDA graphs by 'proton_graph_attribution' alone", "profiler"
     else:
         return None
     remedy = "write 'enforce-eager: true' beside it"
     if key == "profiler":
         remedy = "write 'proton_graph_attribution: true' beside it"
-    return start.refuse(_PROFILER, said, remedy, key)
+    return start.refuse(_PROFILER, message, remedy, key)
 
 
 def _graphs_of_no_encoder(start: Start) -> Refusal | None:
     config, key = "compilation-config", "cudagraph_mm_encoder"
     if start.is_on("language-model-only") and start.is_on(config, key):
-        said = f"with 'language-model-only' there is no encoder for '{key}'"
-        return start.refuse(config, said, "keep one of the two", key)
+        message = f"with 'language-model-only' there is no encoder for '{key}'"
+        return start.refuse(config, message, "keep one of the two", key)
     return None
 
 

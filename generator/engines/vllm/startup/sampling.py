@@ -11,16 +11,16 @@ def _sharded(start: Start) -> Refusal | None:
     if not start.is_on(_SHARDED):
         return None
     if tensor == 1:
-        said = "a model that is not split has nothing to shard"
+        message = "a model that is not split has nothing to shard"
     elif sequences and sequences < tensor:
-        said = f"{sequences} sequences at once leave some of {tensor} ranks without any"
+        message = f"{sequences} sequences at once leave some of {tensor} ranks without any"
     elif (start.number("max-logprobs") or 0) < 0:
-        said = f"'{_SHARDED}' has a limit of log probabilities, and 'max-logprobs: -1' none"
+        message = f"'{_SHARDED}' has a limit of log probabilities, and 'max-logprobs: -1' none"
     elif start.is_on(_MASK):
-        said = f"'{_SHARDED}' does not go with '{_MASK}'"
+        message = f"'{_SHARDED}' does not go with '{_MASK}'"
     else:
         return None
-    return start.refuse(_SHARDED, said, "take it out")
+    return start.refuse(_SHARDED, message, "take it out")
 
 
 def _masked(start: Start) -> Refusal | None:

@@ -99,7 +99,7 @@ def _mamba_blocks(start: Start) -> Refusal | None:
     return None
 
 
-def _said_twice(start: Start) -> Refusal | None:
+def _given_twice(start: Start) -> Refusal | None:
     pairs = (
         ("cudagraph-capture-sizes", _GRAPHS, "cudagraph_capture_sizes"),
         ("max-cudagraph-capture-size", _GRAPHS, "max_cudagraph_capture_size"),
@@ -149,10 +149,10 @@ def _pieces_without_compiling(start: Start) -> Refusal | None:
 
 
 def _custom_operators(start: Start) -> Refusal | None:
-    said = start.value(_GRAPHS, "custom_ops")
-    if not isinstance(said, list):
+    operators = start.value(_GRAPHS, "custom_ops")
+    if not isinstance(operators, list):
         return None
-    words = [str(word) for word in said]
+    words = [str(word) for word in operators]
     both = {word[1:] for word in words if word[:1] == "+"} & {
         word[1:] for word in words if word[:1] == "-"
     }
@@ -164,10 +164,10 @@ def _custom_operators(start: Start) -> Refusal | None:
 
 
 def _syntax_of_operators(start: Start) -> Refusal | None:
-    said = start.value(_GRAPHS, "custom_ops")
+    operators = start.value(_GRAPHS, "custom_ops")
     wrong = [
         str(word)
-        for word in (said if isinstance(said, list) else ())
+        for word in (operators if isinstance(operators, list) else ())
         if word not in ("all", "none") and not re.fullmatch(r"[+-]\w.*", str(word))
     ]
     if wrong:
@@ -212,7 +212,7 @@ CONDITIONS = (
     Condition(_partial_prefills, _SCHEDULER, until=(0, 27)),
     Condition(_aligned_blocks, f"{_VLLM}:3415"),
     Condition(_mamba_blocks, f"{_VLLM}:3449"),
-    Condition(_said_twice, "vllm/engine/arg_utils.py:2730"),
+    Condition(_given_twice, "vllm/engine/arg_utils.py:2730"),
     Condition(_largest_graph, f"{_VLLM}:2561"),
     Condition(_pieces_without_compiling, f"{_VLLM}:2171", until=(0, 30)),
     Condition(_pieces_without_compiling, f"{_VLLM}:1129", (0, 30), None, Effect.DIFFERS),

@@ -65,15 +65,15 @@ def _faults(
         names = _keys(path)
         for key, inner in value.items() if names else ():
             if key not in names:
-                said, remedy = f"'{keys[-1]}' has no key '{key}'", did_you_mean(key, names)
-                yield start.refuse(flag, said, remedy or f"it has {listed(names)}", *keys, key)
+                message, remedy = f"'{keys[-1]}' has no key '{key}'", did_you_mean(key, names)
+                yield start.refuse(flag, message, remedy or f"it has {listed(names)}", *keys, key)
             yield from _faults(start, flag, (*keys, key), inner)
     elif _is_wrong(known, value) and not (is_word and known.type in ("text", "list", "keys")):
         wanted = listed(known.words) if known.words else _WANTED[known.type]
         near = did_you_mean(str(value), known.words) if known.words else ""
         shown = str(value).lower() if isinstance(value, bool) else value
-        said = f"'{keys[-1]}' takes {wanted}, and not {shown}"
-        yield start.refuse(flag, said, near or f"write {wanted}", *keys)
+        message = f"'{keys[-1]}' takes {wanted}, and not {shown}"
+        yield start.refuse(flag, message, near or f"write {wanted}", *keys)
 
 
 def _keys(path: str) -> list[str]:

@@ -106,11 +106,11 @@ def _contexts_over_ranks(start: Start) -> Refusal | None:
     if name != "NixlConnector" or size == 1:
         return None
     if size != start.sizes.tensor:
-        said = f"NixlConnector takes caches on one rank or on all {start.sizes.tensor}"
-        return start.refuse(_CONTEXT, said, f"write {start.sizes.tensor}, or take it out")
+        message = f"NixlConnector takes caches on one rank or on all {start.sizes.tensor}"
+        return start.refuse(_CONTEXT, message, f"write {start.sizes.tensor}, or take it out")
     if start.known and not start.known.latent:
-        said = "NixlConnector hands over spread caches of latent attention (MLA) alone"
-        return start.refuse(_CONTEXT, said, "take it out")
+        message = "NixlConnector hands over spread caches of latent attention (MLA) alone"
+        return start.refuse(_CONTEXT, message, "take it out")
     return None
 
 
@@ -126,20 +126,20 @@ def _sparse_cache_in_memory(start: Start) -> Refusal | None:
             "kv_connector",
         )
     if start.known and start.known.indexer is None:
-        said = "HiSparseConnector is for sparse attention, which the model has not"
+        message = "HiSparseConnector is for sparse attention, which the model has not"
     elif start.sizes.pipeline > 1 or start.count(_CONTEXT) > 1:
-        said = "HiSparseConnector has neither stages nor context ranks"
+        message = "HiSparseConnector has neither stages nor context ranks"
     else:
         return None
-    return start.refuse(_TRANSFER, said, "take it out", "kv_connector")
+    return start.refuse(_TRANSFER, message, "take it out", "kv_connector")
 
 
 def _experts_without_prefixes(start: Start) -> Refusal | None:
     if not start.is_on(_EXPERTS):
         return None
     if start.is_off("enable-prefix-caching"):
-        said = f"'{_EXPERTS}' keeps them with the cached prefixes"
-        return start.refuse("enable-prefix-caching", said, "take one of the two out")
+        message = f"'{_EXPERTS}' keeps them with the cached prefixes"
+        return start.refuse("enable-prefix-caching", message, "take one of the two out")
     connector = start.word(_TRANSFER, "kv_connector")
     if connector.startswith(("Nixl", "MoRIIO")) or connector == "MooncakeConnector":
         return start.refuse(_EXPERTS, f"'{_EXPERTS}' does not go with {connector}", "take it out")
