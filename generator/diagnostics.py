@@ -7,6 +7,7 @@ are looked up only when a report is printed.
 import re
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum
+from typing import Any
 
 from generator.records import record
 
@@ -139,6 +140,11 @@ class Finding:
         return self.proposals[0] if len(self.proposals) == 1 and not self.unsafe else None
 
 
+def reading_error(rule: str, message: str, path: KeyPath = (), **more: Any) -> Finding:
+    """An error of a stage before the rules."""
+    return Finding(rule, Severity.ERROR, message, path, stage=Stage.READING, **more)
+
+
 def has_errors(findings: Iterable[Finding]) -> bool:
     """Whether any finding stops the build."""
     return any(finding.severity is Severity.ERROR for finding in findings)
@@ -263,6 +269,11 @@ def renamings(path: KeyPath, keys: Iterable[str]) -> tuple[Proposal, ...]:
 def removal(*paths: KeyPath) -> tuple[Proposal, ...]:
     """The proposal to remove all of these."""
     return (tuple(Remove(path) for path in paths),)
+
+
+def scalar(value: object) -> str:
+    """A value as YAML has it: `true`, and not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def listed(words: Iterable[str], last: str = "or") -> str:

@@ -1,6 +1,5 @@
 """What a container serves: its engine, its model, and its flags by the parser's names."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -15,6 +14,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
 from generator.engines import ENGINES
+from generator.engines.startup import parsed
 from generator.records import record, replace
 
 # What may come first after the image of a server: a flag, a model, or a shell's variable.
@@ -225,15 +225,8 @@ def _entry(known: FlagCatalog | None, name: str, taken: list[Word], word: Word) 
         texts = [w.text for w in taken]
         return Entry(full, texts if len(texts) > 1 else texts[0], place)
     if found.flag.type == "json" and not found.key:
-        return Entry(full, _json(taken[0].text), place)
+        return Entry(full, parsed(taken[0].text), place)
     return Entry(full, taken[0].text, place)
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _version(engine: str, container: Container, programs: dict[str, str]) -> str:

@@ -163,15 +163,13 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
         draft.put(("model", "source"), repository, word)
         return
     if is_open(text):
-        draft.losses.append(Loss("the model's name, which only the running shell knows", word))
-        draft.put(("model", "name"), MODEL, None, "the model")
+        _without_model(draft, _ONLY_RUNNING, word)
         return
     if text.startswith("/"):
         text = outside(command.container, text)
     if text.startswith("/") and not TEXT_TYPES["path"].fits(text):
         message = f"the model's path, '{text}', which has other than letters, digits and '._-@+'"
-        draft.losses.append(Loss(message, word))
-        draft.put(("model", "name"), MODEL, None, "the model")
+        _without_model(draft, message, word)
         return
     if text.endswith(".gguf") and text.startswith("/"):
         draft.put(("model", "file"), text, word)
@@ -189,8 +187,15 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
     elif _HUB_ID.fullmatch(text) or text.startswith("/"):
         draft.put(("model", "source"), text, word)
     else:
-        draft.losses.append(Loss("the model's name, which only the running shell knows", word))
-        draft.put(("model", "name"), MODEL, None, "the model")
+        _without_model(draft, _ONLY_RUNNING, word)
+
+
+_ONLY_RUNNING = "the model's name, which only the running shell knows"
+
+
+def _without_model(draft: Draft, lost: str, word: Word) -> None:
+    draft.losses.append(Loss(lost, word))
+    draft.put(("model", "name"), MODEL, None, "the model")
 
 
 def _by_file(path: str) -> str:

@@ -10,6 +10,7 @@ import click
 
 from generator.commands.options import INVALID
 from generator.commands.sites import fail
+from generator.diagnostics import scalar
 from generator.models.huggingface import NoModelError, Section, section
 from generator.pipeline import read_site
 
@@ -75,7 +76,7 @@ def _source(path: Path, config: object) -> str:
 def _text(found: Section, source: str) -> str:
     lines = ["model:", f"  source: {source or 'OWNER/NAME'}", "  architecture:"]
     for key, value in found.architecture.items():
-        lines.append(f"    {key}: {str(value).lower() if isinstance(value, bool) else value}")
+        lines.append(f"    {key}: {scalar(value)}")
     remarks = list(found.remarks)
     if not source:
         remarks.insert(0, "source: write the model's Hugging Face id, or its folder on the nodes")

@@ -3,9 +3,10 @@
 Each function creates a check for a `Condition` of generator/engines/startup.py.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
-from generator.engines.startup import METHOD, Refusal, Start
+from generator import catalogs
+from generator.engines.startup import METHOD, SPECULATIVE, Refusal, Start
 
 Check = Callable[[Start], Refusal | None]
 
@@ -85,6 +86,16 @@ def within(name: str, least: float, most: float | None = None, *keys: str) -> Ch
     return check
 
 
+def none_below(bounds: Mapping[str, float]) -> Check:
+    """Numbers have to be at least so large; the first that is not is refused."""
+    checks = [within(name, least) for name, least in bounds.items()]
+
+    def check(start: Start) -> Refusal | None:
+        return next((found for each in checks if (found := each(start))), None)
+
+    return check
+
+
 def one_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str) -> Check:
     """A value has to be one of these words; `why` follows it in the message."""
 
@@ -114,5 +125,20 @@ def without_prediction(start: Start) -> Refusal | None:
             "the model has no layers that predict tokens, which 'mtp' drafts with",
             METHOD,
             "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
+        )
+    return None
+
+
+def other_vocabulary(start: Start) -> Refusal | None:
+    """A draft model has the vocabulary of the model."""
+    drafts = start.model.speculative
+    known = catalogs.checkpoint(drafts.source) if drafts and drafts.source else None
+    own = start.known.vocab_size if start.known else None
+    other = known.architecture.facts.get("vocab_size") if known else None
+    if start.method == "draft" and own and other and own != other:
+        return Refusal(
+            f"the draft model has a vocabulary of {other} words, and the model one of {own}",
+            (*SPECULATIVE, "source"),
+            "choose a smaller model of the same family",
         )
     return None

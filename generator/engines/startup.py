@@ -211,12 +211,12 @@ def _flags(engine: DeclaredEngine) -> dict[str, Given]:
         if found and found.is_off and isinstance(value, bool):
             value = not value
         if found and found.flag.type == "json" and isinstance(value, str):
-            value = _of_json(value)
+            value = parsed(value)
         flags[f"{name}.{found.key}" if found and found.key else name] = Given(written, value)
     return flags
 
 
-def _of_json(text: str) -> Any:
+def parsed(text: str) -> Any:
     """Text parsed as JSON; other text as it is."""
     try:
         return json.loads(text)

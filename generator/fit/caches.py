@@ -96,8 +96,8 @@ def cache(model: CompleteShape, split: Split, requested: Requested, paging: Pagi
     shape = model.shape
     if shape.encoder:
         return Cache((), (), 0)
+    kinds = tuple(_kinds(model, split, requested, paging))
     if paging is None:
-        kinds = tuple(_apart(model, split, requested))
         if requested.division and not shape.compressed:
             divided = _divided(kinds, requested.division, requested.step)
             return divided if requested.context_ranks == 1 else replace(divided, token=None)
@@ -106,10 +106,19 @@ def cache(model: CompleteShape, split: Split, requested: Requested, paging: Pagi
     under_way = requested.step
     if requested.version >= paging.two_steps:
         under_way *= split.pipeline + 1 if split.pipeline > 1 else 2
-    kinds = tuple(_paged(model, split, requested, paging))
     packed = shape.compressed is not None or _is_pooled(shape)
     one = pool(kinds, packed, tuples=requested.version < paging.packs)
     return Cache(kinds, (one,), under_way)
+
+
+def _kinds(
+    model: CompleteShape, split: Split, requested: Requested, paging: Paging | None
+) -> Iterator[Pages]:
+    if model.shape.compressed:
+        return _compressed(model.shape.compressed, split)
+    if paging is None:
+        return _apart(model, split, requested)
+    return _paged(model, split, requested, paging)
 
 
 def _token(kinds: tuple[Pages, ...]) -> float | None:
@@ -163,9 +172,6 @@ def _apart(model: CompleteShape, split: Split, requested: Requested) -> Iterator
     the window and a step, in cells of 256.
     """
     shape = model.shape
-    if shape.compressed:
-        yield from _compressed(shape.compressed, split)
-        return
     token = _tokens_of_layers(model, split, requested)
     for kind, (here, everywhere, size) in token.items():
         if not here:
@@ -197,9 +203,6 @@ def _paged(
     is made as long as a state is large, and the state padded to it.
     """
     shape = model.shape
-    if shape.compressed:
-        yield from _compressed(shape.compressed, split)
-        return
     token = _tokens_of_layers(model, split, requested)
     ranks = requested.context_ranks
     latent = shape.mla is not None

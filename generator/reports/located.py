@@ -32,10 +32,7 @@ def _block(remark: Remark, texts: Mapping[str, str], color: bool) -> Iterator[st
     gutter = " " * len(str(span.line + 1 if span else 1))
     line = _line(texts, remark.place.file, span)
     if span and line.strip():
-        source, caret = snippet(line, span)
-        yield f"{gutter} |"
-        yield f"{span.line + 1} | {source}"
-        yield f"{gutter} | {caret}"
+        yield from snippet(line, span)
     for note, place in remark.related:
         yield f"{gutter} = note: {plain(note)} at {_where(place)}"
     yield f"{gutter} = help: {advice(remark.rule, remark.help)}"

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from generator.diagnostics import Finding, KeyPath, Severity, Span, path_text
+from generator.diagnostics import Finding, KeyPath, Severity, Span, path_text, weight
 from generator.sitefile import redaction
 from generator.sitefile.source import Document
 
@@ -42,12 +42,9 @@ def text(
 
 def count(findings: Iterable[Finding]) -> str:
     """`2 errors, 1 warning`."""
-    totals = dict.fromkeys(Severity, 0)
-    for finding in findings:
-        totals[finding.severity] += 1
     return ", ".join(
         f"{total} {severity}{'s' if total > 1 else ''}"
-        for severity, total in totals.items()
+        for severity, total in zip(Severity, weight(findings), strict=True)
         if total
     )
 
@@ -99,10 +96,7 @@ def _finding(document: Document, texts: _Texts, finding: Finding, color: bool) -
     gutter = " " * len(str(span.line + 1))
     # What is missing from the site as a whole has no line to show.
     if (finding.path or finding.span) and span.line < len(lines) and lines[span.line].strip():
-        source, caret = snippet(lines[span.line], span)
-        yield f"{gutter} |"
-        yield f"{span.line + 1} | {source}"
-        yield f"{gutter} | {caret}"
+        yield from snippet(lines[span.line], span)
     for related in finding.related:
         other = document.locate(related.path) or Span(0, 0, 0, 0)
         file = "" if other.file == span.file else f"{plain(document.file(other).name)}:"
@@ -147,7 +141,16 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def snippet(line: str, span: Span) -> tuple[str, str]:
+def snippet(line: str, span: Span) -> Iterator[str]:
+    """The line that a finding is about with its number, and carets below."""
+    number = str(span.line + 1)
+    source, carets = _marked(line, span)
+    yield f"{' ' * len(number)} |"
+    yield f"{number} | {source}"
+    yield f"{' ' * len(number)} | {carets}"
+
+
+def _marked(line: str, span: Span) -> tuple[str, str]:
     """The source line, or the part around the span, and carets exactly under the span."""
     line = line.rstrip()
     end = span.end_column if span.end_line == span.line else len(line)

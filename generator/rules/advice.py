@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from generator.catalogs.advice import advised_parsers, needed_flags, needed_parsers
-from generator.diagnostics import Add, Proposal, Replace, Severity, listed
+from generator.diagnostics import Add, Proposal, Replace, Severity, listed, scalar
 from generator.engines.startup import start_of
 from generator.models.architecture import known_checkpoint
 from generator.rules.registry import Fault, rule
@@ -49,7 +49,7 @@ def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Itera
         advised |= needed_parsers(known.architecture, engine.name)
     missing = {name: value for name, value in advised.items() if name not in given}
     if missing:
-        written = [f"'{name}: {_yaml(value)}'" for name, value in missing.items()]
+        written = [f"'{name}: {scalar(value)}'" for name, value in missing.items()]
         one = len(written) == 1
         yield Fault(
             f"{listed(map(repr, missing), 'and')} {'is' if one else 'are'} advised for the model, "
@@ -64,10 +64,6 @@ def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Itera
 
 
 _PARSERS = frozenset(("tool-call-parser", "reasoning-parser"))
-
-
-def _yaml(value: Argument) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _written(engine: DeclaredEngine, missing: Mapping[str, Argument]) -> Proposal:

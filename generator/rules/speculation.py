@@ -61,6 +61,13 @@ def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
     )
 
 
+def _method(model: DeclaredModel, engine: DeclaredEngine) -> tuple[Speculative, Method] | None:
+    """What a site drafts with, and the method of the engine that this is."""
+    drafts = model.speculative
+    known = method_of(engine.name, drafts.method) if drafts else None
+    return (drafts, known) if drafts and known else None
+
+
 @rule("SG551", unless="SG553")
 def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A method that needs a draft model names one, and no other method does.
@@ -78,10 +85,9 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
           name: llama-3.1-70b-instruct-fp8
           speculative: {method: eagle3, source: example/eagle3-of-the-model, tokens: 3}
     """
-    drafts = model.speculative
-    known = method_of(engine.name, drafts.method) if drafts else None
-    if not drafts or not known:
+    if not (found := _method(model, engine)):
         return
+    drafts, known = found
     if known.source == "none" and drafts.source:
         yield Fault(
             "'mtp' drafts with the model's own prediction head"
@@ -133,10 +139,9 @@ def inconsistent_draft_sizes(model: DeclaredModel, engine: DeclaredEngine) -> It
           name: gpt-oss-120b
           speculative: {method: ngram, tokens: 4}
     """
-    drafts = model.speculative
-    known = method_of(engine.name, drafts.method) if drafts else None
-    if not drafts or not known:
+    if not (found := _method(model, engine)):
         return
+    drafts, known = found
     if known.tokens == "needed" and drafts.tokens is None:
         yield Fault(
             f"'{drafts.method}' does not say how many tokens are drafted",
@@ -201,10 +206,10 @@ def settings_of_drafts(
           name: gpt-oss-120b
           speculative: {method: ngram, tokens: 4, config: {prompt_lookup_max: 4}}
     """
-    drafts = model.speculative
-    known = method_of(engine.name, drafts.method) if drafts else None
-    if not drafts or not known or not (flags.is_covered or flags.is_between):
+    found = _method(model, engine)
+    if not found or not (flags.is_covered or flags.is_between):
         return
+    drafts, _ = found
     for key, value in drafts.config.items():
         faults = [_setting(key, value, drafts, engine, parser) for parser in flags.parsers]
         if all(faults) and faults[0]:

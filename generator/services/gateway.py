@@ -5,7 +5,6 @@ database: the master key, which also opens its administration, is made on the no
 Clients have keys of the proxy.
 """
 
-from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address
 from typing import Self
 
@@ -16,9 +15,8 @@ from generator.records import record
 from generator.site import Node, Site, Words
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
-from generator.site.service import RequestedPort, Service, on_its_node
+from generator.site.service import HostedService, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
-from generator.sitefile.defaults import default
 
 # How long a failed replica is left alone. An engine without replicas is not: clients would only
 # wait.
@@ -109,10 +107,6 @@ def keys(site: Site) -> Words:
     return tuple(dict.fromkeys(route.key for route in routes(site) if route.key))
 
 
-def _port(settings: Settings) -> int:
-    return int(settings.get("port", default("services.gateway.port")))
-
-
 def _values(site: Site, node: Node) -> dict[str, object]:
     gateway, ways = Gateway.of(site), routes(site)
     return {
@@ -131,14 +125,12 @@ def _values(site: Site, node: Node) -> dict[str, object]:
 
 
 @record
-class Gateway(Service):
+class Gateway(HostedService):
     """The gateway: its node, its image, and its port on the loopback."""
 
     ORIGIN = Origin("services.gateway", "the gateway's own, generator/services/")
 
     NAME = "gateway"
-    IS_ON_HEAD = True
-    IMAGES = ("image",)
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-gateway.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/gateway.sh", NOTHING, 0o755, _HERE, payload=True),
@@ -169,23 +161,8 @@ class Gateway(Service):
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the node that the site names."""
-        image = settings.get("image", default("services.gateway.image"))
-        return cls(host.name, image, _port(settings))
-
-    @classmethod
-    def requested_ports(cls, settings: Settings) -> Mapping[str, RequestedPort]:
-        """Its own port."""
-        path = ("services", cls.NAME, "port")
-        return {cls.NAME: RequestedPort(_port(settings), path, "port" in settings)}
-
-    def listeners(self, node: Node) -> Mapping[str, int]:
-        """On its node alone."""
-        return {self.NAME: self.port} if node.name == self.node else {}
-
-    def images(self, node: Node) -> Iterator[str]:
-        """LiteLLM, on its node."""
-        if node.name == self.node:
-            yield self.image
+        image = cls.requested_image(settings)
+        return cls(host.name, image, cls.requested_port(settings))
 
     @staticmethod
     def names(site: Site) -> Words:

@@ -4,7 +4,7 @@ An engine has a single key for all clients, and protects only some of its paths 
 proxy, the engine listens only on its own node.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Self
 
 from generator.activation import NOTHING, service_restart
@@ -14,9 +14,8 @@ from generator.services.gateway import Gateway, routes
 from generator.site import Node, Site, Words
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
-from generator.site.service import RequestedPort, Service, on_its_node
+from generator.site.service import HostedService, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
-from generator.sitefile.defaults import default
 
 # The paths of the OpenAI API that send requests to a model, and those of other APIs that engines
 # serve as well. Nothing that loads adapters, puts the server to sleep or describes it is included.
@@ -42,10 +41,6 @@ USER = 101
 
 _RESTART = service_restart("sparkgen-proxy", "the proxy")
 _HERE = on_its_node("proxy")
-
-
-def _port(settings: Settings) -> int:
-    return int(settings.get("port", default("services.proxy.port")))
 
 
 @record
@@ -85,7 +80,7 @@ def _direct(site: Site, gateway: Gateway) -> Iterator[Direct]:
 
 
 @record
-class Proxy(Service):
+class Proxy(HostedService):
     """The proxy: where it listens, its image, and the paths that clients may post to.
 
     `is_for_all`: the gateway is behind it, not an engine.
@@ -94,8 +89,6 @@ class Proxy(Service):
     ORIGIN = Origin("services.proxy", "what clients may ask for, generator/services/")
 
     NAME = "proxy"
-    IS_ON_HEAD = True
-    IMAGES = ("image",)
     KEPT = "the clients' keys, /etc/sparkgen/proxy.keys,"
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_HERE),
@@ -139,24 +132,9 @@ class Proxy(Service):
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the management network; a rule ensures that there is one."""
         listen = host.management.address.ip if host.management else LOOPBACK
-        image = settings.get("image", default("services.proxy.image"))
+        image = cls.requested_image(settings)
         asked = dict.fromkeys([*ASKED, *settings.get("paths", ())])
-        return cls(host.name, image, str(listen), _port(settings), tuple(asked))
-
-    @classmethod
-    def requested_ports(cls, settings: Settings) -> Mapping[str, RequestedPort]:
-        """Its own port."""
-        path = ("services", cls.NAME, "port")
-        return {cls.NAME: RequestedPort(_port(settings), path, "port" in settings)}
-
-    def listeners(self, node: Node) -> Mapping[str, int]:
-        """On the head alone."""
-        return {self.NAME: self.port} if node.name == self.node else {}
-
-    def images(self, node: Node) -> Iterator[str]:
-        """nginx, on the head."""
-        if node.name == self.node:
-            yield self.image
+        return cls(host.name, image, str(listen), cls.requested_port(settings), tuple(asked))
 
     def opened(self, node: Node) -> Iterator[int]:
         """Clients are on the management network."""

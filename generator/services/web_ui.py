@@ -1,6 +1,6 @@
 """The chat page on the head, Open WebUI."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Self
 
 from generator.activation import service_restart
@@ -9,27 +9,20 @@ from generator.records import record
 from generator.site import Node, Site
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
-from generator.site.service import Page, RequestedPort, Service, on_its_node
+from generator.site.service import HostedService, Page, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
-from generator.sitefile.defaults import default
 
 _RESTART = service_restart("sparkgen-web-ui", "the web UI")
 _HERE = on_its_node("web_ui")
 
 
-def _port(settings: Settings) -> int:
-    return int(settings.get("port", default("services.web_ui.port")))
-
-
 @record
-class WebUi(Service):
+class WebUi(HostedService):
     """The chat page: where it listens, and its image."""
 
     ORIGIN = Origin("services.web_ui engine.bind", "what the web UI is told, generator/services/")
 
     NAME = "web_ui"
-    IS_ON_HEAD = True
-    IMAGES = ("image",)
     KEPT = "the chat page's data, the Docker volume sparkgen-web-ui,"
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-web-ui.service", _RESTART, wanted=_HERE),
@@ -56,28 +49,13 @@ class WebUi(Service):
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the management network, or for the head alone if there is none."""
         listen = host.management.address.ip if host.management else LOOPBACK
-        image = settings.get("image", default("services.web_ui.image"))
-        return cls(host.name, image, str(listen), _port(settings))
-
-    @classmethod
-    def requested_ports(cls, settings: Settings) -> Mapping[str, RequestedPort]:
-        """The page's own port."""
-        path = ("services", cls.NAME, "port")
-        return {cls.NAME: RequestedPort(_port(settings), path, "port" in settings)}
-
-    def listeners(self, node: Node) -> Mapping[str, int]:
-        """On the head alone."""
-        return {self.NAME: self.port} if node.name == self.node else {}
+        image = cls.requested_image(settings)
+        return cls(host.name, image, str(listen), cls.requested_port(settings))
 
     def secrets(self, site: Site, node: Node) -> Iterator[str]:
         """The administrator's account, which Open WebUI creates at its first start."""
         if node.name == self.node:
             yield from ("WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD")
-
-    def images(self, node: Node) -> Iterator[str]:
-        """Open WebUI, on the head."""
-        if node.name == self.node:
-            yield self.image
 
     def opened(self, node: Node) -> Iterator[int]:
         """People reach the page if the head has a management network."""

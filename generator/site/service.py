@@ -15,6 +15,7 @@ from generator.site import Node, Site
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.panel import Panel
 from generator.sitefile.declaration import DeclaredNode, Settings
+from generator.sitefile.defaults import default
 
 
 @record
@@ -116,6 +117,43 @@ class Service:
     def panels(self, site: Site) -> Iterable[Panel]:
         """Its panels on the dashboard."""
         return ()
+
+
+class HostedService(Service):
+    """A service that runs one image on one node, and listens on one port there."""
+
+    __slots__ = ()
+
+    IS_ON_HEAD = True
+    IMAGES = ("image",)
+
+    node: str
+    image: str
+    port: int
+
+    @classmethod
+    def requested_image(cls, settings: Settings) -> str:
+        """The image that the site requests, or the default."""
+        return str(settings.get("image", default(f"services.{cls.NAME}.image")))
+
+    @classmethod
+    def requested_port(cls, settings: Settings) -> int:
+        """The port that the site requests, or the default."""
+        return int(settings.get("port", default(f"services.{cls.NAME}.port")))
+
+    @classmethod
+    def requested_ports(cls, settings: Settings) -> Mapping[str, RequestedPort]:
+        """Its own port."""
+        path, number = ("services", cls.NAME, "port"), cls.requested_port(settings)
+        return {cls.NAME: RequestedPort(number, path, "port" in settings)}
+
+    def listeners(self, node: Node) -> Mapping[str, int]:
+        """On its node alone."""
+        return {self.NAME: self.port} if node.name == self.node else {}
+
+    def images(self, node: Node) -> Iterable[str]:
+        """On its node alone."""
+        return (self.image,) if node.name == self.node else ()
 
 
 def on_its_node(name: str) -> Callable[[Site, Node], bool]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from generator.diagnostics import Finding, Proposal, Rewrite, Severity, Span, Stage
+from generator.diagnostics import Finding, Proposal, Rewrite, Span, reading_error
 from generator.records import replace
 from generator.sitefile import corrections, source
 from generator.sitefile.beside import Beside
@@ -53,7 +53,7 @@ _HELP = "write the base's path from the folder of the site file"
 
 
 def _without_base(document: Document, fault: str, help_text: str) -> Document:
-    finding = Finding("SG013", Severity.ERROR, fault, (_KEY,), help=help_text, stage=Stage.READING)
+    finding = reading_error("SG013", fault, (_KEY,), help=help_text)
     return replace(document, data=None, findings=(*document.findings, finding))
 
 
@@ -80,9 +80,7 @@ _NO_CHAIN = ("a base extends no other file", "write what the other one says into
 def _no_base(base: Document, words: tuple[str, str]) -> Finding:
     message, help_text = words
     place = _in_file(base.locate((_KEY,), at_key=True) or Span(0, 0, 0, 0), base.name)
-    return Finding(
-        "SG013", Severity.ERROR, message, span=place, help=help_text, stage=Stage.READING
-    )
+    return reading_error("SG013", message, span=place, help=help_text)
 
 
 def _placed(base: Document, finding: Finding) -> Finding:

@@ -13,11 +13,10 @@ from generator.diagnostics import (
     Proposal,
     Related,
     Remove,
-    Severity,
-    Stage,
     all_nearest,
     listed,
     misspelt,
+    reading_error,
     removal,
     renamings,
     replacements,
@@ -77,11 +76,6 @@ def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
     return made if made.at_key else in_plain_characters(made, error.value)
 
 
-def fault(rule: str, message: str, path: KeyPath, **more: Any) -> Finding:
-    """An error of a stage before the rules."""
-    return Finding(rule, Severity.ERROR, message, path, stage=Stage.READING, **more)
-
-
 def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Finding:
     every = keys_at(path[:-1])
     key = str(path[-1])
@@ -89,7 +83,7 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     known = [name for name in every if name not in siblings]
     is_known = bool(aliases.meant(key, known) or misspelt(key, all_nearest(key, known)))
     if (other := aliases.other_word(key)) and not is_known:
-        return fault(
+        return reading_error(
             other.rule,
             f"unknown key '{path[-1]}'",
             path,
@@ -121,7 +115,7 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
         if near
         else elsewhere or f"the keys here are {listed(every, 'and')}"
     )
-    return fault(
+    return reading_error(
         "SG101",
         f"unknown key '{path[-1]}'",
         path,
@@ -160,7 +154,7 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
     elif path == ("topology", "kind"):
         help_text = f"write 'kind: {listed(possible_kinds(data))}'"
     only = rules.get("allowed", ())
-    return fault(
+    return reading_error(
         "SG102",
         message,
         path[:-1],
@@ -189,7 +183,7 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
     proposals = () if meant is None else replacements(path, [meant])
     # Another digit may be missing before the zero.
     unsafe = isinstance(error.value, str) and bool(re.match("[+-]?0[0-9]", error.value))
-    return fault("SG103", message, path, help=help_text, proposals=proposals, unsafe=unsafe)
+    return reading_error("SG103", message, path, help=help_text, proposals=proposals, unsafe=unsafe)
 
 
 def _empty(error: Any, path: KeyPath) -> Finding:
@@ -199,7 +193,7 @@ def _empty(error: Any, path: KeyPath) -> Finding:
         help_text = "write true or false"
     proposals = () if help_text else removal(path)
     message = f"{subject} is empty"
-    return fault(
+    return reading_error(
         "SG108",
         message,
         path,
@@ -220,7 +214,7 @@ def _not_allowed(error: Any, path: KeyPath) -> Finding:
     guess = f"did you mean {listed(map(repr, near))}?" if near else ""
     help_text = "; ".join(filter(None, (choices, guess)))
     sure = allowed if len(allowed) == 1 else [meant] if meant else misspelt(word, near)
-    return fault(
+    return reading_error(
         "SG104",
         f"{quoted(path, error.value)} is not allowed",
         path,
@@ -238,8 +232,10 @@ def _out_of_range(error: Any, path: KeyPath) -> Finding:
     if unit == "fraction" and rules["max"] < error.value < 100:
         share = error.value / 100
         help_text = f"write {share:g}"
-        return fault("SG105", message, path, help=help_text, proposals=replacements(path, [share]))
-    return fault("SG105", message, path, help=example_of(path))
+        return reading_error(
+            "SG105", message, path, help=help_text, proposals=replacements(path, [share])
+        )
+    return reading_error("SG105", message, path, help=example_of(path))
 
 
 def _wrong_length(error: Any, path: KeyPath) -> Finding:
@@ -252,13 +248,13 @@ def _wrong_length(error: Any, path: KeyPath) -> Finding:
     message = (
         f"'{key_name(path)}' has {count or 'no'} {one if count == 1 else many}; it takes {bounds}"
     )
-    return fault("SG107", message, path, help=example_of(path))
+    return reading_error("SG107", message, path, help=example_of(path))
 
 
 def _excluded(error: Any, path: KeyPath, siblings: Collection[str]) -> Finding:
     others = types_of({"type": error.constraint})
     other = next((key for key in others if key in siblings), others[0])
-    return fault(
+    return reading_error(
         "SG109",
         f"'{path[-1]}' and '{other}' exclude each other",
         path,
@@ -284,7 +280,7 @@ def _form_fault(error: Any, path: KeyPath) -> Finding:
         if meant and meant == f"{error.value}/24":
             help_text += ", or with the prefix length that your network has"
         proposals = replacements(path, filter(None, [meant]))
-    return fault("SG106", message, path, at_key=is_key, help=help_text, proposals=proposals)
+    return reading_error("SG106", message, path, at_key=is_key, help=help_text, proposals=proposals)
 
 
 def _of_a_node(made: Finding, value: str, data: Any) -> Finding:

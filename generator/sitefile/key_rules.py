@@ -5,6 +5,7 @@ from typing import Any
 
 from generator.diagnostics import (
     KeyPath,
+    scalar,
 )
 from generator.sitefile.sections import site_schema
 
@@ -93,7 +94,7 @@ LONGEST = 60
 
 def quoted(path: KeyPath, value: Any) -> str:
     """The value as it was written, with the key that it belongs to."""
-    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    shown = scalar(value)
     if isinstance(value, list | dict) or len(shown) > LONGEST or not shown.isprintable():
         return place_name(path) if path else "'site'"
     return f"'{key_name(path)}: {shown}'" if isinstance(path[-1], str) else f"'{shown}'"

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
-from generator.diagnostics import Finding, KeyPath, Rewrite, Severity, Span, Stage
+from generator.diagnostics import Finding, KeyPath, Rewrite, Span, reading_error
 from generator.records import record
 from generator.sitefile.sections import entry_keys, section_keys, site_schema
 from generator.sitefile.source import Document
@@ -20,16 +20,14 @@ class LostSection:
     @property
     def finding(self) -> Finding:
         """The one mistake behind all errors about these keys."""
-        return Finding(
+        return reading_error(
             "SG102",
-            Severity.ERROR,
             f"the key '{self.name}' is missing above its content",
             self.path,
             at_key=True,
             help=f"write '{self.name}:' on a line of its own before this one",
             span=Span(self.line, 0, self.line, 1),
             proposals=((Rewrite(Span(self.line, 0, self.line, 0), f"{self.name}:\n"),),),
-            stage=Stage.READING,
         )
 
     def explains(self, path: KeyPath) -> bool:

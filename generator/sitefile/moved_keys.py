@@ -13,9 +13,8 @@ from generator.diagnostics import (
     Proposal,
     Remove,
     Rewrite,
-    Severity,
     Span,
-    Stage,
+    reading_error,
 )
 from generator.records import record
 from generator.sitefile.sections import SECTIONS, entry_keys, section_keys, site_schema
@@ -50,16 +49,8 @@ def misplaced(document: Document, unknown: Iterable[KeyPath], fits: Fits) -> Ite
 def _finding(
     message: str, help_text: str, path: KeyPath, edits: Proposal, rule: str, span: Span | None
 ) -> Finding:
-    return Finding(
-        rule,
-        Severity.ERROR,
-        message,
-        path,
-        at_key=True,
-        help=help_text,
-        span=span,
-        proposals=(edits,),
-        stage=Stage.READING,
+    return reading_error(
+        rule, message, path, at_key=True, help=help_text, span=span, proposals=(edits,)
     )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from generator import catalogs
-from generator.diagnostics import Finding, KeyPath, did_you_mean
+from generator.diagnostics import Finding, KeyPath, did_you_mean, reading_error
 from generator.records import replace
 from generator.sitefile import aliases
-from generator.sitefile.key_faults import REQUIRED, UNKNOWN, fault, finding_of
+from generator.sitefile.key_faults import REQUIRED, UNKNOWN, finding_of
 from generator.sitefile.key_rules import rules_at, section_of, types_of
 from generator.sitefile.lost_sections import LostSection, is_explained, lost_sections
 from generator.sitefile.meanings import several_meant
@@ -24,7 +24,7 @@ from generator.sitefile.values import near_misses
 def no_mapping() -> Finding:
     """The file contains a list or text."""
     message = "a site file is a mapping of keys to values"
-    return fault("SG103", message, (), help="start with 'version: 1'")
+    return reading_error("SG103", message, (), help="start with 'version: 1'")
 
 
 def findings(document: Document, typed: Any, errors: Sequence[Any]) -> list[Finding]:

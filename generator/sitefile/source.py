@@ -20,9 +20,8 @@ from generator.diagnostics import (
     Remove,
     Replace,
     Rewrite,
-    Severity,
     Span,
-    Stage,
+    reading_error,
 )
 from generator.records import record, replace
 
@@ -255,12 +254,8 @@ class _UnreadableError(Exception):
 
     def __init__(self, rule: str, message: str, text: str = "", **more: Any) -> None:
         super().__init__(message)
-        self.finding = _error(rule, message, **more)
+        self.finding = reading_error(rule, message, **more)
         self.text = text
-
-
-def _error(rule: str, message: str, path: KeyPath = (), **more: Any) -> Finding:
-    return Finding(rule, Severity.ERROR, message, path, stage=Stage.READING, **more)
 
 
 def _lines(raw: bytes) -> str:
@@ -315,7 +310,7 @@ def _odd_blanks(text: str) -> Iterator[Finding]:
         for odd in (odd for part in syntax for odd in blank.finditer(line, *part.span())):
             span = Span(number, odd.start(), number, odd.end())
             plain = "" if odd[0] in _NO_WIDTH else " "
-            yield _error(
+            yield reading_error(
                 "SG012",
                 f"a character that only looks like a space, U+{ord(odd[0]):04X}",
                 span=span,
@@ -368,7 +363,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
     point = _point(mark)
     if found := conflict(text):
         line = text.count("\n", 0, found.start())
-        return _error(
+        return reading_error(
             "SG001",
             f"'{found[0][:40]}' begins a conflict that git left here",
             span=Span(line, 0, line, 7),
@@ -376,11 +371,11 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
             unsafe=True,
         )
     if _tab_at(text, point):
-        return _error(
+        return reading_error(
             "SG002", "a tab where YAML wants spaces", span=point, help="indent with spaces"
         )
     if "another document" in problem:
-        return _error(
+        return reading_error(
             "SG005",
             "a second document starts here; a site file holds one",
             span=point,
@@ -389,7 +384,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
     known = _PROBLEMS.get(problem) or _Problem(problem, _QUOTES)
     place = opened if known.is_opened else mark
     point = _within(_point(place or mark or opened), text)
-    return _error("SG001", known.message, span=point, help=known.help, unsafe=known.unsafe)
+    return reading_error("SG001", known.message, span=point, help=known.help, unsafe=known.unsafe)
 
 
 def _point(mark: Any) -> Span | None:
@@ -441,7 +436,7 @@ class _Builder:
             # What a custom tag makes of a text is not known.
             known = node.tag.startswith("tag:yaml.org,2002:") and isinstance(node, yaml.ScalarNode)
             self.findings.append(
-                _error(
+                reading_error(
                     "SG010",
                     f"the tag {tag} is not known here",
                     path,
@@ -494,7 +489,9 @@ class _Builder:
     def _key_fault(
         self, rule: str, message: str, path: KeyPath, key: yaml.Node, help_text: str, **more: Any
     ) -> None:
-        self.findings.append(_error(rule, message, path, span=_span(key), help=help_text, **more))
+        self.findings.append(
+            reading_error(rule, message, path, span=_span(key), help=help_text, **more)
+        )
 
 
 def _removal_of_either(place: KeyPath, first: yaml.Node, second: yaml.Node) -> tuple[Proposal, ...]:

@@ -18,6 +18,7 @@ from generator.diagnostics import (
     misspelt,
     removal,
     renamings,
+    scalar,
 )
 from generator.records import replace
 from generator.rules.flags.parser import Parser, of_other_versions, others
@@ -78,18 +79,14 @@ def _said_twice(fault: Fault, out: Remove, new: Add, old: Data) -> Fault:
         return replace(fault, help=f"{fault.help}, which is there already", proposals=())
     choices = choices_at(new.path)
     if choices and new.value not in choices:
-        text = f"{fault.help}, which says {_word(current)}: take this out"
+        text = f"{fault.help}, which says {scalar(current)}: take this out"
         return replace(fault, help=text, proposals=((out,),))
     return replace(
         fault,
-        help=f"{fault.help}, which says {_word(current)}: take this out, or write "
-        f"{_word(new.value)} there",
+        help=f"{fault.help}, which says {scalar(current)}: take this out, or write "
+        f"{scalar(new.value)} there",
         proposals=((out,), (out, Replace(new.path, new.value))),
     )
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _at(document: Document, path: KeyPath) -> Any:

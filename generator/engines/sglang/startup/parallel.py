@@ -1,5 +1,6 @@
 """How SGLang subdivides tensor ranks: by requests, by context and by experts."""
 
+from generator.engines.conditions import none_below
 from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _DATA, _CONTEXT, _DECODE = "attn-dp-size", "attn-cp-size", "dcp-size"
@@ -166,14 +167,6 @@ def _without_attention_data(start: Start, name: str) -> Refusal | None:
     return start.refuse(name, message, remedy)
 
 
-def _first_gpu(start: Start) -> Refusal | None:
-    for name, least in (("base-gpu-id", 0), ("gpu-id-step", 1)):
-        number = start.number(name)
-        if number is not None and number < least:
-            return start.refuse(name, f"'{name}' is {least} at least", "take it out")
-    return None
-
-
 def _parallel_norms(start: Start) -> Refusal | None:
     name = "enable-layernorm-sp"
     if not start.is_on(name):
@@ -211,6 +204,6 @@ CONDITIONS = (
     Condition(_experts_by_exchange, _MOE, effect=Effect.DIFFERS),
     Condition(_head_of_attention_data, "sglang/srt/arg_groups/overrides.py:1429", (0, 5, 18)),
     Condition(_whole_head, "sglang/srt/arg_groups/overrides.py:1369", effect=Effect.DIFFERS),
-    Condition(_first_gpu, f"{_VALIDATION}:204"),
+    Condition(none_below({"base-gpu-id": 0, "gpu-id-step": 1}), f"{_VALIDATION}:204"),
     Condition(_parallel_norms, "sglang/srt/arg_groups/layernorm_sp_hook.py:129", (0, 5, 19)),
 )

@@ -1,6 +1,6 @@
 """SGLang's scheduler: chunks and pages, queues, graphs and the cache in host memory."""
 
-from generator.engines.conditions import excludes, needs, within
+from generator.engines.conditions import excludes, needs, none_below, within
 from generator.engines.sglang.startup.pages import PAGES as _PAGES
 from generator.engines.startup import Condition, Refusal, Start
 
@@ -58,18 +58,6 @@ def _priorities(start: Start) -> Refusal | None:
             "requests have no priorities",
             "write 'enable-priority-scheduling: true' beside it",
         )
-    return None
-
-
-def _least_numbers(start: Start) -> Refusal | None:
-    for name, least in (
-        ("schedule-conservativeness", 0),
-        ("tokenizer-worker-num", 1),
-        ("detokenizer-worker-num", 1),
-    ):
-        number = start.number(name)
-        if number is not None and number < least:
-            return start.refuse(name, f"'{name}' is {least} at least", "take it out")
     return None
 
 
@@ -140,12 +128,14 @@ def _buffered_cache(start: Start) -> Refusal | None:
 _VALIDATION = "sglang/srt/arg_groups/validation_hook.py"
 _CACHE = "sglang/srt/arg_groups/kv_cache_hook.py"
 
+_LEAST = {"schedule-conservativeness": 0, "tokenizer-worker-num": 1, "detokenizer-worker-num": 1}
+
 CONDITIONS = (
     Condition(_chunk_of_pages, f"{_VALIDATION}:244"),
     Condition(_multiplexed, f"{_VALIDATION}:250"),
     Condition(_padded_graphs, f"{_VALIDATION}:188", (0, 5, 12)),
     Condition(_priorities, f"{_VALIDATION}:282"),
-    Condition(_least_numbers, f"{_VALIDATION}:273"),
+    Condition(none_below(_LEAST), f"{_VALIDATION}:273"),
     Condition(_longest_graph, "sglang/srt/arg_groups/cuda_graph_hook.py:417", (0, 5, 21)),
     Condition(_ratio_of_windows, f"{_CACHE}:428", (0, 5, 7)),
     Condition(_hierarchical_cache, f"{_CACHE}:394"),

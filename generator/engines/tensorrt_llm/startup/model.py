@@ -1,7 +1,6 @@
 """How TensorRT-LLM handles a model: its stages, its ranks, its drafts."""
 
-from generator import catalogs
-from generator.engines.conditions import NOT_PREDICTING, without_prediction
+from generator.engines.conditions import NOT_PREDICTING, other_vocabulary, without_prediction
 from generator.engines.startup import METHOD, Condition, Effect, Refusal, Start
 
 
@@ -80,20 +79,6 @@ def _latent_prefixes(start: Start) -> Refusal | None:
     return None
 
 
-def _vocabulary_of_the_draft(start: Start) -> Refusal | None:
-    drafts = start.model.speculative
-    known = catalogs.checkpoint(drafts.source) if drafts and drafts.source else None
-    own = start.known.vocab_size if start.known else None
-    other = known.architecture.facts.get("vocab_size") if known else None
-    if start.method == "draft" and own and other and own != other:
-        return Refusal(
-            f"the draft model has a vocabulary of {other} words, and the model one of {own}",
-            ("model", "speculative", "source"),
-            "choose a smaller model of the same family",
-        )
-    return None
-
-
 _EXECUTOR = "tensorrt_llm/_torch/pyexecutor"
 
 CONDITIONS = (
@@ -103,5 +88,5 @@ CONDITIONS = (
     Condition(_experts_of_ranks, "tensorrt_llm/mapping.py"),
     Condition(_context_ranks, "tensorrt_llm/mapping.py"),
     Condition(_latent_prefixes, f"{_EXECUTOR}/py_executor_creator.py", effect=Effect.DIFFERS),
-    Condition(_vocabulary_of_the_draft, ""),
+    Condition(other_vocabulary, ""),
 )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generator.diagnostics import all_nearest, did_you_mean, listed, misspelt
+from generator.diagnostics import all_nearest, did_you_mean, listed, misspelt, scalar
 from generator.engines.startup import Condition, Refusal, Start
 from generator.engines.tensorrt_llm.startup.keys import Key, keys, sections
 from generator.records import replace
@@ -66,7 +66,7 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
     for path, value in settings(start):
         key = known.get(".".join(path))
         if key and ".".join(path) not in _OWNED and (wanted := wanted_instead(key, value)):
-            instead = "and there is no value here" if value is None else f"not '{_shown(value)}'"
+            instead = "and there is no value here" if value is None else f"not '{scalar(value)}'"
             yield start.refuse(
                 CONFIG,
                 f"'{path[-1]}' takes {wanted}, {instead}",
@@ -102,10 +102,6 @@ def _is_number(value: Any, kind: str) -> bool:
     number = float(str(value))
     whole = kind.startswith("float") or number.is_integer()
     return whole and (kind not in _BOUNDS or _BOUNDS[kind](number))
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _title(start: Start) -> str:

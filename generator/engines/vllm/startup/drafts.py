@@ -1,6 +1,7 @@
 """Speculative decoding in vLLM: which methods a model supports, and what they exclude."""
 
 from generator import catalogs
+from generator.engines.conditions import other_vocabulary
 from generator.engines.startup import METHOD, SPECULATIVE, Condition, Effect, Refusal, Start
 from generator.engines.vllm.startup.kinds import lacks_eagle3
 
@@ -45,18 +46,8 @@ def _draft_over_stages(start: Start) -> Refusal | None:
 
 
 def _vocabulary_of_the_draft(start: Start) -> Refusal | None:
-    drafts = start.model.speculative
-    known = catalogs.checkpoint(drafts.source) if drafts and drafts.source else None
-    own = start.known.vocab_size if start.known else None
-    other = known.architecture.facts.get("vocab_size") if known else None
-    shares = not (drafts and drafts.config.get("use_heterogeneous_vocab") is True)
-    if start.method == "draft" and shares and own and other and own != other:
-        return Refusal(
-            f"the draft model has a vocabulary of {other} words, and the model one of {own}",
-            (*SPECULATIVE, "source"),
-            "choose a smaller model of the same family",
-        )
-    return None
+    shares = start.draft_setting("use_heterogeneous_vocab") is not True
+    return other_vocabulary(start) if shares else None
 
 
 def _draft_of_shorter_contexts(start: Start) -> Refusal | None:

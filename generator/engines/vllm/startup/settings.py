@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from generator.diagnostics import did_you_mean, listed
+from generator.diagnostics import did_you_mean, listed, scalar
 from generator.engines.startup import Condition, Refusal, Start
 from generator.resources import SCHEMAS
 
@@ -71,8 +71,7 @@ def _faults(
     elif _is_wrong(known, value) and not (is_word and known.type in ("text", "list", "keys")):
         wanted = listed(known.words) if known.words else _WANTED[known.type]
         near = did_you_mean(str(value), known.words) if known.words else ""
-        shown = str(value).lower() if isinstance(value, bool) else value
-        message = f"'{keys[-1]}' takes {wanted}, and not {shown}"
+        message = f"'{keys[-1]}' takes {wanted}, and not {scalar(value)}"
         yield start.refuse(flag, message, near or f"write {wanted}", *keys)
 
 
