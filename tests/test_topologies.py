@@ -26,7 +26,8 @@ def test_the_schema_has_the_same_kinds() -> None:
 
 
 def test_no_other_module_knows_a_kind() -> None:
-    kinds = re.compile(rf'kind\s*(==|!=|in)\s*\(?"({"|".join(TOPOLOGIES)})"')
+    names = rf'"({"|".join(TOPOLOGIES)})"|SINGLE|PAIRS|SWITCH'
+    kinds = re.compile(rf"kind\s*(==|!=|in|not in)\s*\(?({names})")
     files = [*(ROOT / "generator").rglob("*.py"), *(ROOT / "templates").rglob("*.j2")]
     assert files
     assert [str(file) for file in files if kinds.search(file.read_text())] == []

@@ -140,13 +140,14 @@ def _kind_of(groups: tuple[int, ...]) -> str | None:
 
 def _grouped(groups: tuple[int, ...], kind: str, count: int) -> tuple[int, ...]:
     """The groups of `count` nodes; empty if all serve together."""
-    if not groups and TOPOLOGIES[kind].groups_alone:
+    topology = TOPOLOGIES[kind]
+    if not groups and topology.groups_alone:
         return (*(2 for _ in range(count // 2)), *(1 for _ in range(count % 2)))
-    if groups and kind not in (PAIRS, SWITCH):
+    if groups and not (topology.groups_alone or topology.switched):
         raise ScaffoldError(f"groups are joined by {PAIRS} or a {SWITCH}, not by a {kind}")
     if groups and sum(groups) != count:
         raise ScaffoldError(f"the groups have {sum(groups)} nodes, and there are {count}")
-    if kind == PAIRS and max(groups) > 2:
+    if topology.groups_alone and max(groups) > 2:
         raise ScaffoldError(
             f"{PAIRS} join two nodes each, not {max(groups)}: write --kind {SWITCH}"
         )
