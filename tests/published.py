@@ -136,6 +136,10 @@ WEIGHTS, UNIFORM, MIXED, ROOM, ALL = (
 )
 
 
+# A model, and where it runs, as the function that computes the figure takes them.
+Place = tuple[Any, ...]
+
+
 @dataclass(frozen=True)
 class Figure:
     """A published figure, and ours in the same unit."""
@@ -231,11 +235,44 @@ def sized(name: str, published: float, source: str, tolerance: float = 0.01) -> 
 
 
 def held(
-    what: str, published: float, source: str, name: str, tensor: int = 1, tolerance: float = 0.02
+    what: str,
+    published: float,
+    source: str,
+    name: str,
+    tensor: int = 1,
+    tolerance: float = 0.02,
+    **model: Any,
 ) -> Figure:
-    """Weights of a rank in GiB."""
+    """Weights of a rank, and of what it drafts with, in GiB."""
     sizes = Parallel(tensor=tensor)
-    return Figure(what, published, "GiB", source, tolerance, lambda: weights_gib(name, sizes))
+
+    def ours() -> float:
+        return sum_of_weights(name, sizes, **model)
+
+    return Figure(what, published, "GiB", source, tolerance, ours)
+
+
+def room(
+    what: str, published: float, source: str, tolerance: float, place: Place, **how: Any
+) -> Figure:
+    """Room for the KV cache on a node in GiB."""
+    return Figure(what, published, "GiB", source, tolerance, lambda: room_gib(*place, **how), ROOM)
+
+
+def states(
+    what: str, published: float, source: str, tolerance: float, which: Place, **how: Any
+) -> Figure:
+    """States that SGLang holds on a rank, in GiB."""
+
+    def ours() -> float:
+        return held_states(*which, **how) / GIB
+
+    return Figure(what, published, "GiB", source, tolerance, ours, MIXED)
+
+
+def allocated(what: str, published: float, source: str, kind: str, which: Place) -> Figure:
+    """What llama.cpp allocates for one kind of layers, in MiB."""
+    return Figure(what, published, "MiB", source, 0.001, lambda: llama_cpp_mib(*which), kind)
 
 
 def in_cache(
@@ -598,33 +635,31 @@ FIGURES = (
     held("GLM-5 in FP8, tensor 8, SGLang: weights per rank", 89.58, GLM_LOG, "glm-5-fp8", 8),
     held("GLM-5.2-NVFP4, tensor 4: weights per rank", 106.69, GLM_5_2, "glm-5.2-nvfp4", 4),
     held("Qwen3.8-27B in 16 bits: weights", 51.35, LONG_27B, "qwen3.8-27b"),
-    Figure(
+    held(
         "Qwen3.6-27B-NVFP4 with its prediction layer: weights",
         20.57,
-        "GiB",
         SECOND_LOG,
-        0.02,
-        lambda: sum_of_weights("qwen3.6-27b-nvfp4", speculative={"method": "mtp", "tokens": 2}),
+        "qwen3.6-27b-nvfp4",
+        tolerance=0.02,
+        speculative={"method": "mtp", "tokens": 2},
     ),
-    Figure(
+    held(
         "Qwen3.8-Flash-Next NVFP4 of RadixArk, tensor 2: weights per rank",
         64.06,
-        "GiB",
         TWO_SPARKS,
-        0.03,
-        lambda: sum_of_weights(
-            "radixark/qwen3.8-flash-next-nvfp4", Parallel(tensor=2), tables="memory"
-        ),
+        "radixark/qwen3.8-flash-next-nvfp4",
+        tensor=2,
+        tolerance=0.03,
+        tables="memory",
     ),
-    Figure(
+    held(
         "Qwen3.8-Flash-Next NVFP4 of NVIDIA, tensor 2: weights per rank",
         61.93,
-        "GiB",
         TWO_SPARKS,
-        0.03,
-        lambda: sum_of_weights(
-            "nvidia/qwen3.8-flash-next-nvfp4", Parallel(tensor=2), tables="memory"
-        ),
+        "nvidia/qwen3.8-flash-next-nvfp4",
+        tensor=2,
+        tolerance=0.03,
+        tables="memory",
     ),
     Figure(
         "Qwen3-235B-A22B in FP8, tensor 4, two replicas, experts spread: weights per rank",
@@ -678,14 +713,12 @@ FIGURES = (
         args={"max-mamba-cache-size": 360},
         kind=MIXED,
     ),
-    Figure(
+    states(
         "Qwen3.8-27B, SGLang: 360 states and one more",
         51.76,
-        "GiB",
         STATES_SPARK,
         0.01,
-        lambda: held_states("qwen3.8-27b-fp8", 360) / GIB,
-        MIXED,
+        ("qwen3.8-27b-fp8", 360),
     ),
     in_cache(
         "Gemma 4 31B, SGLang: windows for 0.8 of the tokens",
@@ -776,23 +809,19 @@ FIGURES = (
         lambda: one_sequence_gib("minimax-m2.7-nvfp4", 240816, Parallel(tensor=2)),
         UNIFORM,
     ),
-    Figure(
+    allocated(
         "gpt-oss-120b, llama.cpp: full layers of 2 sequences of 131072 tokens",
         9216,
-        "MiB",
         OLLAMA,
-        0.001,
-        lambda: llama_cpp_mib("gpt-oss-120b", 131072, 2, "full", 1024),
         MIXED,
+        ("gpt-oss-120b", 131072, 2, "full", 1024),
     ),
-    Figure(
+    allocated(
         "gpt-oss-120b, llama.cpp: windows of 2 sequences, 1024 tokens per step",
         90,
-        "MiB",
         OLLAMA,
-        0.001,
-        lambda: llama_cpp_mib("gpt-oss-120b", 131072, 2, "window", 1024),
         MIXED,
+        ("gpt-oss-120b", 131072, 2, "window", 1024),
     ),
     paged(
         "DeepSeek-V4-Flash, tensor 2, 16384 tokens per step: sequence of 30000 tokens",
@@ -982,18 +1011,15 @@ FIGURES = (
         ROOM,
     ),
     *(
-        Figure(
+        room(
             f"MiniMax-M2.7 in 4 bits, tensor 2, vLLM 0.29, {share} of 121.63 GiB: room",
-            room,
-            "GiB",
+            gib,
             MINIMAX,
             0.05,
-            lambda share=share: room_gib(
-                "minimax-m2.7-nvfp4", 196608, "0.29.1", share, 121.63, tensor=2
-            ),
-            ROOM,
+            ("minimax-m2.7-nvfp4", 196608, "0.29.1", share, 121.63),
+            tensor=2,
         )
-        for share, room in ((0.8, 22.5), (0.85, 28.74))
+        for share, gib in ((0.8, 22.5), (0.85, 28.74))
     ),
     Figure(
         "GLM-5.2 on four ranks: memory of 102 graphs",
@@ -1031,61 +1057,41 @@ FIGURES = (
         ),
         ROOM,
     ),
-    Figure(
+    room(
         "Qwen3.8-27B in 16 bits, vLLM 0.27, 0.92 of 119.63 GiB: room",
         50.29,
-        "GiB",
         LONG_27B,
         0.03,
-        lambda: room_gib("qwen3.8-27b", 786432, "0.27.0", 0.92, 119.63),
-        ROOM,
+        ("qwen3.8-27b", 786432, "0.27.0", 0.92, 119.63),
     ),
-    Figure(
+    room(
         "Qwen3.6-27B-NVFP4, 65536 tokens per step, vLLM 0.23, 0.7 of 121.69 GiB: room",
         48.6,
-        "GiB",
         SECOND_LOG,
         0.05,
-        lambda: room_gib(
-            "qwen3.6-27b-nvfp4",
-            262144,
-            "0.23.1",
-            0.7,
-            121.69,
-            max_sequences=8,
-            kv_cache_dtype="fp8",
-            speculative={"method": "mtp", "tokens": 2},
-            args={"max-num-batched-tokens": 65536},
-        ),
-        ROOM,
+        ("qwen3.6-27b-nvfp4", 262144, "0.23.1", 0.7, 121.69),
+        max_sequences=8,
+        kv_cache_dtype="fp8",
+        speculative={"method": "mtp", "tokens": 2},
+        args={"max-num-batched-tokens": 65536},
     ),
-    Figure(
+    room(
         "Qwen3-0.6B, vLLM 0.27, 0.6 of 121.69 GiB: room",
         69.4,
-        "GiB",
         SMALL,
         0.05,
-        lambda: room_gib("qwen3-embedding-0.6b", 32768, "0.27.1", 0.6, 121.69),
-        ROOM,
+        ("qwen3-embedding-0.6b", 32768, "0.27.1", 0.6, 121.69),
     ),
-    Figure(
+    room(
         "Qwen3.8-Flash-Next of RadixArk, tensor 2, no graphs, 0.9 of 121.69 GiB: room",
         109.52 - 68.68 - 1.42,
-        "GiB",
         TWO_SPARKS,
         0.05,
-        lambda: room_gib(
-            "radixark/qwen3.8-flash-next-nvfp4",
-            262144,
-            "0.29.1",
-            0.9,
-            121.69,
-            tensor=2,
-            max_sequences=16,
-            tables="memory",
-            args={"enforce-eager": True},
-        ),
-        ROOM,
+        ("radixark/qwen3.8-flash-next-nvfp4", 262144, "0.29.1", 0.9, 121.69),
+        tensor=2,
+        max_sequences=16,
+        tables="memory",
+        args={"enforce-eager": True},
     ),
     *(
         drawn(name, rows, published, version)
@@ -1222,14 +1228,12 @@ FIGURES = (
         220480,
         engine="tensorrt-llm",
     ),
-    Figure(
+    allocated(
         "Qwen3-30B-A3B, llama.cpp: a sequence of 65536 tokens",
         6144,
-        "MiB",
         CODER_LOG,
-        0.001,
-        lambda: llama_cpp_mib("qwen3-30b-a3b", 65536, 1, "full", 512),
         UNIFORM,
+        ("qwen3-30b-a3b", 65536, 1, "full", 512),
     ),
     in_cache(
         "Qwen3.8-27B, SGLang with 360 states, cache of 8 bits",
@@ -1242,14 +1246,8 @@ FIGURES = (
         kv_cache_dtype="fp8_e4m3",
         kind=MIXED,
     ),
-    Figure(
-        "Qwen3.8-27B, SGLang: 360 states",
-        0.99 + 50.77,
-        "GiB",
-        STATES_360,
-        0.001,
-        lambda: held_states("qwen3.8-27b", 360) / GIB,
-        MIXED,
+    states(
+        "Qwen3.8-27B, SGLang: 360 states", 0.99 + 50.77, STATES_360, 0.001, ("qwen3.8-27b", 360)
     ),
     in_cache(
         "Nemotron-3-Nano-30B-A3B, tensor 4, SGLang with 8 states",
@@ -1293,28 +1291,20 @@ FIGURES = (
         tensor=2,
         tolerance=0.06,
     ),
-    Figure(
+    room(
         "DeepSeek-V4-Flash-DSpark, tensor 2, vLLM 0.21 with patches, 0.85 of 121.63 GiB: room",
         20.36,
-        "GiB",
         STAGE_C,
         0.3,
-        lambda: room_gib(
-            "deepseek-v4-flash-dspark",
-            1048576,
-            "0.21.1",
-            0.85,
-            121.63,
-            tensor=2,
-            max_sequences=12,
-            kv_cache_dtype="nvfp4_ds_mla",
-            args={"max-num-batched-tokens": 8192, "max-cudagraph-capture-size": 8},
-            env={
-                "VLLM_SPARSE_INDEXER_MAX_LOGITS_MB": "256",
-                "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0",
-            },
-        ),
-        ROOM,
+        ("deepseek-v4-flash-dspark", 1048576, "0.21.1", 0.85, 121.63),
+        tensor=2,
+        max_sequences=12,
+        kv_cache_dtype="nvfp4_ds_mla",
+        args={"max-num-batched-tokens": 8192, "max-cudagraph-capture-size": 8},
+        env={
+            "VLLM_SPARSE_INDEXER_MAX_LOGITS_MB": "256",
+            "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0",
+        },
     ),
     Figure(
         "Qwen3.6-35B-A3B NVFP4 of Red Hat, vLLM 0.20, 0.9 of a Spark: room beside 21.86 GiB",
@@ -1361,23 +1351,19 @@ FIGURES = (
         args={"max-mamba-cache-size": 160},
         kind=MIXED,
     ),
-    Figure(
+    states(
         "Nemotron-3-Super, tensor 4, SGLang: 160 states",
         6.29 + 0.09,
-        "GiB",
         SUPER_LOG,
         0.001,
-        lambda: held_states(_SUPER, 160, 4) / GIB,
-        MIXED,
+        (_SUPER, 160, 4),
     ),
-    Figure(
+    states(
         "Nemotron 3 Nano, tensor 4, SGLang: 48 states",
         0.55 + 0.01,
-        "GiB",
         OMNI_LOG,
         0.001,
-        lambda: held_states("nvidia-nemotron-3-nano-30b-a3b-nvfp4", 48, 4) / GIB,
-        MIXED,
+        ("nvidia-nemotron-3-nano-30b-a3b-nvfp4", 48, 4),
     ),
     Figure(
         "Nemotron-3-Super, tensor 4, SGLang, 0.75 of what is free: pools beside 22.76 GiB",
@@ -1395,69 +1381,55 @@ FIGURES = (
     in_cache("Llama 3.1 8B", 2.5, LORA_8B, "llama-3.1-8b-instruct", 20480, engine="sglang"),
     held("Qwen3-32B, SGLang: weights", 61.07, COLD_32B, "qwen3-32b"),
     held("Kimi-K2.5, tensor 8, SGLang, H100: weights per rank", 72.19, KIMI_H100, "kimi-k2.5", 8),
-    Figure(
+    held(
         "Qwen3.8-Flash-Next NVFP4 of NVIDIA, tables on disk, with its prediction layer: weights",
         75.94,
-        "GiB",
         DRAFT_WEIGHTS,
-        0.01,
-        lambda: sum_of_weights(
-            "nvidia/qwen3.8-flash-next-nvfp4",
-            tables="disk",
-            speculative={"method": "mtp", "tokens": 3},
-        ),
+        "nvidia/qwen3.8-flash-next-nvfp4",
+        tolerance=0.01,
+        tables="disk",
+        speculative={"method": "mtp", "tokens": 3},
     ),
-    Figure(
+    held(
         "DeepSeek-V4-Flash-0731, tensor 2, with its draft: weights per node",
         80.84,
-        "GiB",
         AUDITED,
-        0.04,
-        lambda: sum_of_weights(
-            "deepseek-v4-flash-0731",
-            Parallel(tensor=2),
-            speculative={"method": "dspark", "tokens": 5},
-        ),
+        "deepseek-v4-flash-0731",
+        tensor=2,
+        tolerance=0.04,
+        speculative={"method": "dspark", "tokens": 5},
     ),
-    Figure(
+    held(
         "DeepSeek-V4-Flash-0731, tensor 4, with its draft: weights per node",
         40.55,
-        "GiB",
         FOUR_SPARKS,
-        0.04,
-        lambda: sum_of_weights(
-            "deepseek-v4-flash-0731",
-            Parallel(tensor=4),
-            speculative={"method": "dspark", "tokens": 5},
-        ),
+        "deepseek-v4-flash-0731",
+        tensor=4,
+        tolerance=0.04,
+        speculative={"method": "dspark", "tokens": 5},
     ),
-    Figure(
+    room(
         "DeepSeek-V4-Flash-0731, tensor 4, vLLM with patches, 0.7 of 121.63 GiB: room",
         42.43,
-        "GiB",
         FOUR_SPARKS,
         0.1,
-        lambda: room_gib(
-            *("deepseek-v4-flash-0731", 600000, "0.24.0", 0.7, 121.63),
-            tensor=4,
-            max_sequences=12,
-            kv_cache_dtype="nvfp4_ds_mla",
-            speculative={"method": "dspark", "tokens": 5},
-            env={"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"},
-        ),
-        ROOM,
+        ("deepseek-v4-flash-0731", 600000, "0.24.0", 0.7, 121.63),
+        tensor=4,
+        max_sequences=12,
+        kv_cache_dtype="nvfp4_ds_mla",
+        speculative={"method": "dspark", "tokens": 5},
+        env={"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"},
     ),
     *(
-        Figure(
+        room(
             f"Qwen3.8-Flash-Next of RadixArk, tensor 2, 3 predicted, {share} of 121.69 GiB: room",
-            room,
-            "GiB",
+            gib,
             DAY_0,
             0.1,
-            lambda share=share: room_gib(*_DAY_0, share, 121.69, **_OF_DAY_0),
-            ROOM,
+            (*_DAY_0, share, 121.69),
+            **_OF_DAY_0,
         )
-        for share, room in ((0.835, 35.11), (0.85, 36.35))
+        for share, gib in ((0.835, 35.11), (0.85, 36.35))
     ),
     paged(
         "Qwen3.8-Flash-Next of RadixArk, tensor 2, 3 predicted: sequence of 1000000, per rank",
@@ -1487,16 +1459,13 @@ FIGURES = (
         )
     ),
     *(
-        Figure(
+        states(
             f"Qwen3.8-Flash-Next, tensor 2, SGLang: {count} states, in 16 bits by their size",
             published,
-            "GiB",
             DUAL_SGLANG,
             0.02,
-            lambda count=count, running=running: (
-                held_states(_NEXT, count, 2, 3, running, **{"mamba-ssm-dtype": "bfloat16"}) / GIB
-            ),
-            MIXED,
+            (_NEXT, count, 2, 3, running),
+            **{"mamba-ssm-dtype": "bfloat16"},
         )
         for count, running, published in ((28, 5, 1.43), (143, 16, 5.78))
     ),
@@ -1544,22 +1513,18 @@ FIGURES = (
         ROOM,
     ),
     *(
-        Figure(
+        room(
             f"DeepSeek-V4-Flash-0731, tensor 2, patched vLLM, 0.87 of 121.63 GiB: room, {rank}",
             published,
-            "GiB",
             AUDITED,
             0.12,
-            lambda: room_gib(
-                *(*_0731, "0.24.0", 0.87, 121.63),
-                tensor=2,
-                max_sequences=6,
-                kv_cache_dtype="fp8",
-                speculative={"method": "dspark", "tokens": 5},
-                args={"max-num-batched-tokens": 4096},
-                env={"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"},
-            ),
-            ROOM,
+            (*_0731, "0.24.0", 0.87, 121.63),
+            tensor=2,
+            max_sequences=6,
+            kv_cache_dtype="fp8",
+            speculative={"method": "dspark", "tokens": 5},
+            args={"max-num-batched-tokens": 4096},
+            env={"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"},
         )
         for rank, published in (("rank 0", 19.27), ("rank 1", 17.14))
     ),
@@ -1738,6 +1703,8 @@ class Run:
     sequences: int | None = None
     kv: str | None = None
     mtp: int = 0
+    step: int | None = None
+    prefixes: bool = True
     args: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -1746,12 +1713,15 @@ class Run:
         sizes = Parallel(tensor=self.tensor, pipeline=self.pipeline)
         start = ENGINE_TRAITS[self.engine].start
         assert start
+        is_vllm = self.engine == "vllm"
+        step = {_STEP: self.step} if self.step else {}
+        prefixes = {"enable-prefix-caching": True} if is_vllm and self.prefixes else {}
         engine = an_engine(
             name=self.engine,
-            version=self.version if self.engine == "vllm" else start.version,
+            version=self.version if is_vllm else start.version,
             parallel=sizes,
             memory_utilization=self.share,
-            args=self.args,
+            args={**step, **prefixes, **self.args},
         )
         drafts = {"speculative": {"method": "mtp", "tokens": self.mtp}} if self.mtp else {}
         model = a_model(
@@ -1781,11 +1751,8 @@ RUNS = (
         sequences=10,
         kv="fp8",
         mtp=2,
-        args={
-            "max-num-batched-tokens": 6144,
-            "max-cudagraph-capture-size": 8,
-            "enable-prefix-caching": True,
-        },
+        step=6144,
+        args={"max-cudagraph-capture-size": 8},
     ),
     Run(
         "deepseek4-flash-fp8-vllm",
@@ -1796,22 +1763,14 @@ RUNS = (
         tensor=2,
         sequences=10,
         kv="fp8",
-        args={
-            "max-num-batched-tokens": 6144,
-            "max-cudagraph-capture-size": 8,
-            "enable-prefix-caching": True,
-        },
+        step=6144,
+        args={"max-cudagraph-capture-size": 8},
     ),
-    Run("minimax-m2-awq-vllm", "minimax-m2-awq", 0.7, 128000, tensor=2),
-    Run("minimax-m2.5-4x-vllm", "minimax-m2.5", 0.9, 128000, tensor=4),
-    Run("minimax-m2.5-awq-vllm", "minimax-m2.5-awq-4bit", 0.7, 128000, tensor=2),
+    Run("minimax-m2-awq-vllm", "minimax-m2-awq", 0.7, 128000, tensor=2, prefixes=False),
+    Run("minimax-m2.5-4x-vllm", "minimax-m2.5", 0.9, 128000, tensor=4, prefixes=False),
+    Run("minimax-m2.5-awq-vllm", "minimax-m2.5-awq-4bit", 0.7, 128000, tensor=2, prefixes=False),
     Run(
-        "nemotron-3-nano-nvfp4-vllm",
-        "nvidia-nemotron-3-nano-30b-a3b-nvfp4",
-        0.7,
-        262144,
-        kv="fp8",
-        args={"enable-prefix-caching": True},
+        "nemotron-3-nano-nvfp4-vllm", "nvidia-nemotron-3-nano-30b-a3b-nvfp4", 0.7, 262144, kv="fp8"
     ),
     Run(
         "nemotron-3-super-nvfp4-vllm",
@@ -1821,54 +1780,19 @@ RUNS = (
         tensor=2,
         sequences=10,
         kv="fp8",
-        args={"enable-prefix-caching": True},
     ),
-    Run(
-        "openai-gpt-oss-120b-vllm",
-        "gpt-oss-120b",
-        0.7,
-        None,
-        kv="fp8",
-        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
-    ),
-    Run(
-        "qwen3-coder-next-fp8-vllm",
-        "qwen3-coder-next-fp8",
-        0.7,
-        131072,
-        kv="fp8",
-        args={"enable-prefix-caching": True},
-    ),
-    Run(
-        "qwen3-coder-next-int4-autoround-vllm",
-        "qwen3-coder-next-int4-autoround",
-        0.7,
-        262144,
-        args={"enable-prefix-caching": True},
-    ),
-    Run(
-        "qwen3.5-122b-a10b-fp8-vllm",
-        "qwen3.5-122b-a10b-fp8",
-        0.7,
-        262144,
-        tensor=2,
-        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
-    ),
+    Run("openai-gpt-oss-120b-vllm", "gpt-oss-120b", 0.7, None, kv="fp8", step=8192),
+    Run("qwen3-coder-next-fp8-vllm", "qwen3-coder-next-fp8", 0.7, 131072, kv="fp8"),
+    Run("qwen3-coder-next-int4-autoround-vllm", "qwen3-coder-next-int4-autoround", 0.7, 262144),
+    Run("qwen3.5-122b-a10b-fp8-vllm", "qwen3.5-122b-a10b-fp8", 0.7, 262144, tensor=2, step=8192),
     Run(
         "qwen3.5-122b-a10b-int4-autoround-vllm",
         "qwen3.5-122b-a10b-int4-autoround",
         0.7,
         262144,
-        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
+        step=8192,
     ),
-    Run(
-        "qwen3.5-35b-a3b-fp8-vllm",
-        "qwen3.5-35b-a3b-fp8",
-        0.7,
-        262144,
-        kv="fp8",
-        args={"max-num-batched-tokens": 16384, "enable-prefix-caching": True},
-    ),
+    Run("qwen3.5-35b-a3b-fp8-vllm", "qwen3.5-35b-a3b-fp8", 0.7, 262144, kv="fp8", step=16384),
     Run(
         "qwen3.5-397b-a17b-fp8-4x-vllm",
         "qwen3.5-397b-a17b-fp8",
@@ -1877,11 +1801,8 @@ RUNS = (
         tensor=4,
         sequences=32,
         kv="fp8",
-        args={
-            "max-num-batched-tokens": 8192,
-            "enable-prefix-caching": True,
-            "compilation-config.cudagraph_mode": "none",
-        },
+        step=8192,
+        args={"compilation-config.cudagraph_mode": "none"},
     ),
     Run(
         "qwen3.5-397b-a17b-int4-autoround-2x-vllm",
@@ -1891,7 +1812,7 @@ RUNS = (
         tensor=2,
         sequences=2,
         kv="fp8",
-        args={"max-num-batched-tokens": 4176, "enable-prefix-caching": True},
+        step=4176,
     ),
     Run(
         "qwen3.5-397b-a17b-int4-autoround-4x-vllm",
@@ -1900,23 +1821,10 @@ RUNS = (
         32768,
         tensor=4,
         kv="fp8",
-        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
+        step=8192,
     ),
-    Run(
-        "gemma4-26b-a4b-bf16-vllm",
-        "gemma-4-26b-a4b-it",
-        0.8,
-        262144,
-        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
-    ),
-    Run(
-        "gemma4-26b-a4b-online-fp8-vllm",
-        "gemma-4-26b-a4b-it",
-        0.8,
-        262144,
-        kv="fp8",
-        args={"max-num-batched-tokens": 8192, "enable-prefix-caching": True},
-    ),
+    Run("gemma4-26b-a4b-bf16-vllm", "gemma-4-26b-a4b-it", 0.8, 262144, step=8192),
+    Run("gemma4-26b-a4b-online-fp8-vllm", "gemma-4-26b-a4b-it", 0.8, 262144, kv="fp8", step=8192),
     Run(
         "minimax-m3-v0-nvfp4-2x-reap25",
         "minimax-m3-v0-nvfp4-reap25",
@@ -1942,10 +1850,10 @@ RUNS = (
         pipeline=3,
         sequences=10,
         kv="fp8",
-        args={"max-num-batched-tokens": 16384, "enable-prefix-caching": True},
+        step=16384,
     ),
-    Run("minimax-m2.7-awq4-vllm", "minimax-m2.7-awq-4bit", 0.8, 196608, tensor=2),
-    Run("minimax-m2.7-nvfp4-vllm", "minimax-m2.7-nvfp4", 0.85, 196608, tensor=2),
+    Run("minimax-m2.7-awq4-vllm", "minimax-m2.7-awq-4bit", 0.8, 196608, tensor=2, prefixes=False),
+    Run("minimax-m2.7-nvfp4-vllm", "minimax-m2.7-nvfp4", 0.85, 196608, tensor=2, prefixes=False),
     Run(
         "qwen3-coder-next-int4-autoround-vllm",
         "qwen3-coder-next-int4-autoround",
@@ -1953,25 +1861,10 @@ RUNS = (
         262144,
         sequences=128,
         kv="fp8",
-        args={"max-num-batched-tokens": 16384, "enable-prefix-caching": True},
+        step=16384,
     ),
-    Run(
-        "qwen3.6-27b-fp8-mtp-vllm",
-        "qwen3.6-27b-fp8",
-        0.8,
-        262144,
-        kv="fp8",
-        mtp=2,
-        args={"max-num-batched-tokens": 32768, "enable-prefix-caching": True},
-    ),
-    Run(
-        "qwen3.6-27b-fp8-vllm",
-        "qwen3.6-27b-fp8",
-        0.8,
-        262144,
-        kv="fp8",
-        args={"max-num-batched-tokens": 32768, "enable-prefix-caching": True},
-    ),
+    Run("qwen3.6-27b-fp8-mtp-vllm", "qwen3.6-27b-fp8", 0.8, 262144, kv="fp8", mtp=2, step=32768),
+    Run("qwen3.6-27b-fp8-vllm", "qwen3.6-27b-fp8", 0.8, 262144, kv="fp8", step=32768),
     Run(
         "qwen3.6-35b-a3b-fp8-mtp-vllm",
         "qwen3.6-35b-a3b-fp8",
@@ -1979,16 +1872,9 @@ RUNS = (
         262144,
         kv="fp8",
         mtp=2,
-        args={"max-num-batched-tokens": 32768, "enable-prefix-caching": True},
+        step=32768,
     ),
-    Run(
-        "qwen3.6-35b-a3b-fp8-vllm",
-        "qwen3.6-35b-a3b-fp8",
-        0.8,
-        262144,
-        kv="fp8",
-        args={"max-num-batched-tokens": 32768, "enable-prefix-caching": True},
-    ),
+    Run("qwen3.6-35b-a3b-fp8-vllm", "qwen3.6-35b-a3b-fp8", 0.8, 262144, kv="fp8", step=32768),
 )
 
 
