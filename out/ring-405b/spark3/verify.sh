@@ -749,10 +749,15 @@ check_image() {
   fi
 }
 
+# The engine's version in its virtual environment.
+package_version() {
+  bounded "$venv/bin/python3" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$package"
+}
+
 # What is behind the release, as +cu130, is the build's.
 check_venv() {
   local found
-  found=$(bounded "$venv/bin/python3" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$package")
+  found=$(package_version)
   if [[ ! -x $venv/bin/$package || ! $found ]]; then
     fail venv "$venv has no $package" "make it as README.md says"
   elif [[ ${found%%+*} != "${release%%+*}" ]]; then
@@ -1038,7 +1043,7 @@ check_api_of_job() {
     skip api "the job $job does not run"
   elif [[ -z $(listener "$port") ]]; then
     skip api "the job is loading the model: port $port is not open yet"
-  elif ! bounded curl --insecure --fail --silent --show-error --max-time 10 --output /dev/null "$health_url/health"; then
+  elif ! answers; then
     fail api "$health_url/health does not answer, though its port is open" \
       "read the log of the job: $job-*.log, in the folder where sbatch ran"
   else
@@ -1072,7 +1077,7 @@ check_api() {
   elif [[ $health != healthy ]]; then
     fail api "the container is ${health:-without a health check}" \
       "docker inspect --format '{{json .State.Health}}' $unit, and docker logs $unit"
-  elif ! bounded curl --insecure --fail --silent --show-error --max-time 10 --output /dev/null "$health_url/health"; then
+  elif ! answers; then
     fail api "$health_url/health does not answer, though the container is healthy" \
       "look for what is between: sudo ufw status, ip address"
   else
@@ -1338,7 +1343,7 @@ facts() {
   echo "driver ${found_driver-$(ask_driver | name_and_version)}"
   echo "firmware $(cat /sys/class/infiniband/*/fw_ver 2>/dev/null | sort -u | paste -sd ' ')"
   if [[ $venv ]]; then
-    echo "$package $(bounded "$venv/bin/python3" -c 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))' "$package")"
+    echo "$package $(package_version)"
   else
     echo "image layers $(layers)"
   fi
@@ -1353,7 +1358,7 @@ layers() {
 
 # The same on another node: only with a key that is there, and a host that is known.
 facts_of() {
-  { declare -f bounded release dgx_os ask_driver name_and_version layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
+  { declare -f bounded release dgx_os ask_driver name_and_version package_version layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
     timeout --kill-after=5 30 ssh -o BatchMode=yes -o ConnectTimeout=3 -o StrictHostKeyChecking=yes "$1" bash -s 2>/dev/null
 }
 
@@ -1837,6 +1842,9 @@ cables() {
   done | sort -u
 }
 
+# The address of a peer, by its name.
+peer_address() { peers_of "$1" | awk -v name="$2" '$4 == name { print $3; exit }'; } # INTERFACE NAME
+
 # Whether one decimal number is at least another one.
 at_least() { awk -v got="$1" -v want="$2" 'BEGIN { exit !(got + 0 >= want + 0) }'; }
 
@@ -1847,7 +1855,7 @@ check_cable() {
   for line in "${halves[@]}"; do
     read -r half interface hca own _ <<<"$line"
     [[ $half == "$port".* ]] || continue
-    address=$(peers_of "$interface" | awk -v name="$name" '$4 == name { print $3; exit }')
+    address=$(peer_address "$interface" "$name")
     measured "$hca" "$own" "$address" >"$work/$half" &
   done
   wait
@@ -1871,7 +1879,7 @@ check_both_ways() {
   for line in "${halves[@]}"; do
     read -r half interface hca own _ <<<"$line"
     [[ $half == "$port".* ]] || continue
-    address=$(peers_of "$interface" | awk -v name="$name" '$4 == name { print $3; exit }')
+    address=$(peer_address "$interface" "$name")
     found=$(measured "$hca" "$own" "$address" --bidirectional)
     if at_least "${found:-0}" "$half_gbit_s"; then
       ok "bandwidth $half" "$found Gb/s both ways to $name, $half_gbit_s expected"
