@@ -21,8 +21,8 @@ from generator.reports import report
 def command(inputs: tuple[str, ...], strict: bool, quiet: bool, form: str) -> None:
     """Report what is wrong with what a cluster runs, in its own files.
 
-    FILE is what import takes: a capture, or a file that people run clusters with. The rules are
-    those of site files; of what nobody says nothing is found.
+    FILE is a capture, or a file that people run clusters with, as for import. The rules are those
+    of site files; nothing is reported about what no file states.
     """
     from pathlib import Path
 

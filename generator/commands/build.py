@@ -47,7 +47,7 @@ def command(
     quiet: bool,
     form: str,
 ) -> None:
-    """Check sites and write their bundles; nothing if one of them is not valid.
+    """Check sites and write their bundles, or nothing if one of them is not valid.
 
     Takes sites/*.yaml if none is named.
     """

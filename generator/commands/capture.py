@@ -9,7 +9,7 @@ from generator.capture import script
 def command() -> None:
     """Print the script that records what a node runs.
 
-    Read it, and run it on each node, with sudo or without: it writes NODE.tar.gz, plain text
-    without keys and serial numbers, and changes nothing. Read that too before you send it on.
+    Read it, and run it on each node, with or without sudo: it writes NODE.tar.gz, plain text
+    without keys and serial numbers, and changes nothing. Read that too before you pass it on.
     """
     click.echo(script(), nl=False)

@@ -19,7 +19,7 @@ from generator.review.ends import Folder, abandoned, reason
 @click.option(
     "--live",
     is_flag=True,
-    help="Compare nodes with the site instead: what their captures, NODE.tar.gz, have recorded.",
+    help="Compare nodes with the site instead, by their captures, NODE.tar.gz.",
 )
 @QUIET
 @FORM

@@ -33,7 +33,7 @@ from generator.site import Site
 @click.option(
     "--against",
     metavar="GITREF",
-    help="Compare with the bundle that is committed there.",
+    help="Compare with the bundle committed at GITREF.",
     shell_complete=completion.refs,
 )
 @click.option(

@@ -48,8 +48,8 @@ _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibrati
     "log",
     type=Path,
     metavar="LOG",
-    help="Show what an engine printed at its start beside the prediction; 1 if weights "
-    "or cache are a tenth apart.",
+    help="Show what an engine printed at startup beside the prediction; exits 1 if weights "
+    "or cache differ by more than a tenth.",
 )
 @GROUP
 def command(site: Path, compare: bool, form: str, log: Path | None, group: str | None) -> None:

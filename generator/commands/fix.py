@@ -18,7 +18,7 @@ from generator.sitefile.disk import beside
 @SITE
 @click.option("--write", is_flag=True, help="Write the changes to the site file, and to its base.")
 def command(site: Path, write: bool) -> None:
-    """Show what findings propose to change in a site file, and write it."""
+    """Show the changes that findings propose to a site file, or write them."""
     done = repair(str(site), content(site), beside(site))
     click.echo(difference(done.before.document, done.after.document), nl=False)
     if write and done.changed and done.fewer:

@@ -8,7 +8,7 @@ from generator.fit.alternatives import Group
 from generator.site.complete import CompleteDeclaration
 
 GROUP = click.option(
-    "--group", metavar="NAME", help="Only the group of that name, where the site has groups."
+    "--group", metavar="NAME", help="Only the group with this name, if the site has groups."
 )
 
 

@@ -61,12 +61,12 @@ def command(
 ) -> None:
     """Write a site file that describes what a cluster already runs.
 
-    FILE is a capture, or a file that people run clusters with: netplan's,
-    NetworkManager's or networkd's, what 'ip addr' and ibdev2netdev printed, nccl.conf, Compose, a
+    FILE is a capture, or a file that people run clusters with: a configuration of netplan,
+    NetworkManager or networkd, the output of 'ip addr' and ibdev2netdev, nccl.conf, Compose, a
     docker run line, a script that sets up a node or starts an engine, a unit, a recipe of sparkrun
-    or spark-vllm-docker with its .env, or NVIDIA's cluster JSON. NODE= says which node it is of.
-    What nobody said is guessed, and marked; what the format does not hold is listed at the end. It
-    never overwrites a file.
+    or spark-vllm-docker with its .env, or NVIDIA's cluster JSON. NODE= names the node that it is
+    from. What no file states is guessed and marked; what the format can't express is listed at the
+    end. It never overwrites a file.
     """
     if file and file.exists():
         fail(f"{file} is there already; import never overwrites a site file")

@@ -57,8 +57,8 @@ _SCHEMAS = ("../schemas/site.schema.json", "site.schema.json")
     multiple=True,
     metavar="[NODE=]FILE",
     shell_complete=completion.outputs,
-    help="What ibdev2netdev or ip -j addr printed on a node, or both; without NODE it is called "
-    "like the file. Can be given more than once.",
+    help="The output of ibdev2netdev or ip -j addr on a node, or of both; without NODE, the node "
+    "is named after the file. Can be given more than once.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: use the defaults, and list them.")
 @QUIET
@@ -73,7 +73,7 @@ def command(
 ) -> None:
     """Write a commented site file to start from, to FILE or to standard output.
 
-    On a terminal it asks for what is not said. It never overwrites a file.
+    On a terminal it asks for what is not given. It never overwrites a file.
     """
     file = None if file == STDOUT else file
     if file and file.exists():

@@ -24,8 +24,8 @@ from generator.sitefile.lock import SUFFIX, Lock
 def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> None:
     """Record which image and which commit of the model a site's names stand for on its nodes.
 
-    The lock lies beside the site, SITE.lock.yaml, and build goes by it: images are pinned to their
-    digests, and models.sh fetches those commits. The site stays as it is written.
+    The lock is written beside the site, as SITE.lock.yaml, and build uses it: images are pinned to
+    their digests, and models.sh fetches those commits. The site file does not change.
     """
     reading = read(site)
     if reading.declaration is None:

@@ -12,9 +12,9 @@ from generator.sitefile.disk import beside
 
 @click.command(epilog="Example: sparkgen lsp (as the server that an editor starts)")
 def command() -> None:
-    """Answer an editor over standard input: findings, their rules, and changes that mend them.
+    """Answer an editor over standard input: findings, their rules, and edits that fix them.
 
-    It speaks the Language Server Protocol, and needs the extra 'lsp'.
+    It speaks the Language Server Protocol and needs the extra 'lsp'.
     """
     try:
         from generator.editors.server import server

@@ -35,7 +35,7 @@ _FITTING: Row = ("MODEL", "FORMAT", "GB", "PARALLEL", "LEFT", "LONGEST CONTEXT",
 @DATA_FORM
 @GROUP
 def command(word: str, site: Path | None, form: str, group: str | None) -> None:
-    """List the models of the catalog that a WORD is about, and on how many nodes each fits."""
+    """List the models of the catalog that match WORD, and on how many nodes each fits."""
     if site is None:
         found = list(choices(word))
         head, rows = _HEAD, [_row(choice) for choice in found]

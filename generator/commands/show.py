@@ -20,7 +20,9 @@ from generator.site.show import plain, table
 
 @click.command(epilog="Example: sparkgen show sites/lab-mesh.yaml --node spark2")
 @SITE_OR_STDIN
-@click.option("--node", metavar="NAME", help="All of one node.", shell_complete=completion.nodes)
+@click.option(
+    "--node", metavar="NAME", help="Everything about one node.", shell_complete=completion.nodes
+)
 @click.option(
     "--why",
     metavar="FILE[:LINE]",

@@ -51,7 +51,7 @@ class _Result:
 def command(bundles: tuple[Path, ...], network: bool, strict: bool, quiet: bool, form: str) -> None:
     """Hand bundles to the programs that read them on a node, one line per check.
 
-    Nothing of this machine is changed. What is not installed is named with its package.
+    Nothing on this machine is changed. Missing programs are named with their packages.
     """
     refuse_interrupted(bundles)
     checks = (*CHECKS, *((NETWORK,) if network else ()))

@@ -86,7 +86,7 @@ def element_bytes(model: DeclaredModel) -> float | None:
 
 
 def sequences(model: DeclaredModel) -> int:
-    """How many sequences a site asks for."""
+    """The number of sequences that a site requests."""
     return model.max_sequences or 1
 
 

@@ -51,7 +51,7 @@ def _are_pairs(cables: Cables) -> bool:
 
 
 def _groups(data: Any) -> list[int]:
-    """How many nodes each group has; nothing where there are none."""
+    """The number of nodes in each group; empty if there are no groups."""
     return [len(_entries(group, "nodes")) for group in _entries(data, GROUPS)]
 
 

@@ -83,7 +83,7 @@ def traced(template: str, values: Mapping[str, Any]) -> list[Line]:
 
 @cache
 def _engine() -> "_Tracing":
-    """Its templates are compiled once: who asks for a second file does not wait again."""
+    """The environment, whose templates are compiled once, so that a second file is fast."""
     return environment_of(_Tracing, FileSystemLoader(TEMPLATES, encoding="utf-8"))
 
 
