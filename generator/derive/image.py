@@ -44,7 +44,7 @@ def image_build(engine: DeclaredEngine, sources: Mapping[str, Source]) -> ImageB
         copies=(*image.copies, *mods),
         mods=image.mods,
         run=tuple((*_SHELL, command) for command in (*commands, *image.run)),
-        llama_cpp=traits.commit(engine.version) if traits.addition in image.adds else None,
+        commit=traits.commit(engine.version) if traits.addition in image.adds else None,
         inputs=_checksum(engine, image, files),
     )
 

@@ -57,7 +57,7 @@ class ImageBuild:
     """An image that is built on a node, from the files of its own folder.
 
     `copies` are paths in that folder and in the image, `mods` folders in both that contain a
-    run.sh. `llama_cpp` is the commit of llama.cpp that is built in a stage of its own, if any.
+    run.sh. `commit` is the one of the engine that is built in a stage of its own, if any.
     `inputs` is the checksum of everything it is built from, which the image has as a label.
     """
 
@@ -69,7 +69,7 @@ class ImageBuild:
     copies: tuple[tuple[str, str], ...]
     mods: Words
     run: tuple[Words, ...]
-    llama_cpp: str | None
+    commit: str | None
     inputs: str
 
 
