@@ -81,9 +81,9 @@ def test_order_of_a_ring() -> None:
 
 def test_rings_that_leave_nodes_out() -> None:
     closed = [("b", "c"), ("c", "d"), ("d", "b")]
-    assert RING.closed_apart(FIVE, closed) == ("b", "c", "d")
+    assert RING.closed_subset(FIVE, closed) == ("b", "c", "d")
     assert RING.order(FIVE, [*closed, ("a", "e"), ("e", "a")]) == ()
-    assert RING.closed_apart(FIVE, RING.pairs(FIVE)) == ()
+    assert RING.closed_subset(FIVE, RING.pairs(FIVE)) == ()
 
 
 def kinds_of(sizes: Parallel, context: int = 1, shared: bool = False) -> dict[str, set[Ranks]]:

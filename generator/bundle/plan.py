@@ -28,64 +28,64 @@ from generator.site.places import is_context as is_context
 from generator.site.switch_setup import SwitchSetup
 
 
-def _fabric(site: Site, node: Node) -> bool:
+def _has_fabric(site: Site, node: Node) -> bool:
     return bool(node.interfaces)
 
 
-def _cabled(site: Site) -> bool:
+def _is_cabled(site: Site) -> bool:
     return site.has_fabric
 
 
-def _with_turns(site: Site) -> bool:
+def _has_alternatives(site: Site) -> bool:
     return any(part.alternatives for part in site.parts)
 
 
-def _routed(site: Site, node: Node) -> bool:
+def _has_routes(site: Site, node: Node) -> bool:
     return bool(node.routes)
 
 
-def _unit(site: Site, node: Node) -> bool:
+def _has_unit(site: Site, node: Node) -> bool:
     return not site.engine.is_slurm_job
 
 
-def _contained(site: Site, node: Node) -> bool:
+def _runs_in_container(site: Site, node: Node) -> bool:
     return not site.engine.is_slurm_job and not site.engine.venv
 
 
-def _any_unit(site: Site, node: Node) -> bool:
-    return any(_unit(*part) for part in site.parts_of(node.name))
+def _has_any_unit(site: Site, node: Node) -> bool:
+    return any(_has_unit(*part) for part in site.parts_of(node.name))
 
 
-def _any_several(site: Site, node: Node) -> bool:
+def _has_several_ranks(site: Site, node: Node) -> bool:
     return any(several(*part) for part in site.parts_of(node.name))
 
 
-def _one_after_another(site: Site, node: Node) -> bool:
+def _starts_in_order(site: Site, node: Node) -> bool:
     return any(member.starts_after for _, member in site.parts_of(node.name))
 
 
-def _group(site: Site, node: Node) -> bool:
+def _is_of_group(site: Site, node: Node) -> bool:
     return bool(site.group)
 
 
-def _raw(site: Site, node: Node) -> bool:
+def _has_raw_values(site: Site, node: Node) -> bool:
     return site.place(RAW_ENV) in node.container.env_files
 
 
-def _kept(site: Site, node: Node) -> bool:
+def _has_kv_offload(site: Site, node: Node) -> bool:
     return bool(site.kv_offloads(node))
 
 
-def _job(site: Site, node: Node) -> bool:
+def _has_job(site: Site, node: Node) -> bool:
     return several(site, node) or site.engine.is_slurm_job
 
 
-def _reached(site: Site, node: Node) -> Hashable:
+def _reachable(site: Site, node: Node) -> Hashable:
     subnets = (interface.address.network for interface in node.interfaces)
     return *subnets, *(str(route.to) for route in node.routes)
 
 
-def _forwarding(site: Site, node: Node) -> Hashable:
+def _forwarded(site: Site, node: Node) -> Hashable:
     return *(interface.name for interface in node.interfaces), *node.forwards
 
 
@@ -93,12 +93,12 @@ def _nccl(site: Site, node: Node) -> Hashable:
     return tuple(node.nccl.items())
 
 
-def _secrets(site: Site, node: Node) -> bool:
+def _has_secrets(site: Site, node: Node) -> bool:
     return any(part.engine.secrets for part, _ in site.parts_of(node.name))
 
 
-def _script(name: str) -> Callable[[Site, Node], bool]:
-    """Nodes whose container uses that script."""
+def _mounts(name: str) -> Callable[[Site, Node], bool]:
+    """Nodes whose container mounts that script."""
     inside = f"/opt/sparkgen/{name}"
     return lambda site, node: any(
         mount.inside == inside
@@ -109,56 +109,56 @@ def _script(name: str) -> Callable[[Site, Node], bool]:
 
 _OF_EVERY_SITE = (
     # netplan wants no other user to read it: it may contain passwords.
-    Entry("etc/netplan/40-cx7.yaml", NETPLAN, 0o600, _fabric),
+    Entry("etc/netplan/40-cx7.yaml", NETPLAN, 0o600, _has_fabric),
     Entry("etc/nccl.conf", RESTART, alike=_nccl),
     Entry("etc/profile.d/sparkgen.sh", LOGIN),
     Entry("etc/sparkgen/container.env", RESTART, of_engine=True),
     Entry("etc/sparkgen/engine.env", RESTART, of_engine=True),
-    Entry("etc/sparkgen/engine.raw.env", RESTART, wanted=_raw, of_engine=True),
-    Entry("etc/sparkgen/hosts", HOSTS, wanted=several, alike=_reached),
+    Entry("etc/sparkgen/engine.raw.env", RESTART, wanted=_has_raw_values, of_engine=True),
+    Entry("etc/sparkgen/hosts", HOSTS, wanted=several, alike=_reachable),
     Entry("etc/sparkgen/node.env", NOTHING),
-    Entry("etc/sparkgen/node.env", NOTHING, wanted=_group, of_engine=True),
+    Entry("etc/sparkgen/node.env", NOTHING, wanted=_is_of_group, of_engine=True),
     Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
-    Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_fabric, alike=_forwarding),
-    Entry("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_unit, of_engine=True),
-    Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_kept),
-    Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_routed),
-    Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_contained, of_engine=True),
-    Entry("opt/sparkgen/container.sh", NOTHING, wanted=_unit, of_engine=True),
-    Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _script("follow.sh"), payload=True),
-    Entry("opt/sparkgen/health.py", RESTART, 0o644, _script("health.py"), payload=True),
-    Entry("opt/sparkgen/health.sh", RESTART, 0o755, _script("health.sh"), payload=True),
+    Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_has_fabric, alike=_forwarded),
+    Entry("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_has_unit, of_engine=True),
+    Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_has_kv_offload),
+    Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_has_routes),
+    Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_runs_in_container, of_engine=True),
+    Entry("opt/sparkgen/container.sh", NOTHING, wanted=_has_unit, of_engine=True),
+    Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _mounts("follow.sh"), payload=True),
+    Entry("opt/sparkgen/health.py", RESTART, 0o644, _mounts("health.py"), payload=True),
+    Entry("opt/sparkgen/health.sh", RESTART, 0o755, _mounts("health.sh"), payload=True),
     Entry("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere, of_engine=True),
-    Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _kept, payload=True),
-    Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _any_unit, payload=True),
-    Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _script("llama.sh"), payload=True),
-    Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _script("mpi.sh"), payload=True),
-    Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _any_several, payload=True),
-    Entry("opt/sparkgen/options.yaml", RESTART, 0o644, _script("options.yaml"), of_engine=True),
-    Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _script("rank.sh"), payload=True),
-    Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _script("ray.sh"), payload=True),
-    Entry("opt/sparkgen/secrets.sh", RESTART, 0o755, _secrets, payload=True),
-    Entry("opt/sparkgen/serve.py", RESTART, 0o644, _script("serve.py"), payload=True),
-    Entry("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _job, alike=everywhere, of_engine=True),
-    Entry("opt/sparkgen/session.sh", RESTART, 0o755, _script("session.sh"), payload=True),
-    Entry("opt/sparkgen/ssh_config", RESTART, 0o644, _script("ssh_config"), of_engine=True),
-    Entry("opt/sparkgen/sshd_config", RESTART, 0o644, _script("sshd_config"), of_engine=True),
-    Entry("opt/sparkgen/wait-engines.sh", NOTHING, 0o755, _one_after_another, payload=True),
-    Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _fabric, payload=True),
+    Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _has_kv_offload, payload=True),
+    Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _has_any_unit, payload=True),
+    Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _mounts("llama.sh"), payload=True),
+    Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _mounts("mpi.sh"), payload=True),
+    Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _has_several_ranks, payload=True),
+    Entry("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml"), of_engine=True),
+    Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _mounts("rank.sh"), payload=True),
+    Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _mounts("ray.sh"), payload=True),
+    Entry("opt/sparkgen/secrets.sh", RESTART, 0o755, _has_secrets, payload=True),
+    Entry("opt/sparkgen/serve.py", RESTART, 0o644, _mounts("serve.py"), payload=True),
+    Entry("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _has_job, alike=everywhere, of_engine=True),
+    Entry("opt/sparkgen/session.sh", RESTART, 0o755, _mounts("session.sh"), payload=True),
+    Entry("opt/sparkgen/ssh_config", RESTART, 0o644, _mounts("ssh_config"), of_engine=True),
+    Entry("opt/sparkgen/sshd_config", RESTART, 0o644, _mounts("sshd_config"), of_engine=True),
+    Entry("opt/sparkgen/wait-engines.sh", NOTHING, 0o755, _starts_in_order, payload=True),
+    Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _has_fabric, payload=True),
     # These remain in the copied folder: only etc and opt are installed.
     Entry("install.sh", NOTHING, 0o755, payload=True),
-    Entry("owners.py", NOTHING, 0o755, _fabric, payload=True),
+    Entry("owners.py", NOTHING, 0o755, _has_fabric, payload=True),
     Entry("verify.sh", NOTHING, 0o755, payload=True),
 )
 
 # For the operator's machine.
 _OPERATOR_OF_EVERY_SITE = (
     OperatorEntry("operator/airgap.sh", 0o755, payload=True),
-    OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=_cabled),
+    OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=_is_cabled),
     OperatorEntry("operator/deploy.sh", 0o755, payload=True),
     OperatorEntry("operator/site.env"),
     OperatorEntry("operator/ssh_config"),
-    OperatorEntry("operator/switch.sh", 0o755, payload=True, wanted=_with_turns),
+    OperatorEntry("operator/switch.sh", 0o755, payload=True, wanted=_has_alternatives),
     OperatorEntry("operator/tunnels.sh", 0o755, payload=True),
 )
 

@@ -266,7 +266,7 @@ def _prompt(given: dict[str, Any], discovered: dict[str, Discovery], name: str) 
 
 def _needs_port(topology: TopologyKind, discovered: dict[str, Discovery]) -> bool:
     """Whether to ask for a port: the topology needs one, and no output shows which has a link."""
-    return topology.plugged_alike and not any(found.linked for found in discovered.values())
+    return topology.uses_same_port and not any(found.linked for found in discovered.values())
 
 
 def _answer(question: str, usual: str | None, choice: Any) -> Any:

@@ -107,7 +107,7 @@ def derived(
 
 
 def _folders(hub: str | None, engine: Engine, has_vocabularies: bool) -> Mapping[str, str]:
-    """The models' cache is mounted read-only and nothing is downloaded; others are separate."""
+    """The models' cache is read-only and nothing is downloaded; other caches have own folders."""
     models = {} if hub is None else {"HF_HUB_CACHE": f"{hub}/hub"}
     if hub is not None and has_vocabularies:
         models[VARIABLE] = f"{hub}/tiktoken"

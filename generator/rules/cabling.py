@@ -603,7 +603,7 @@ def _second_cable(cabling: Cabling) -> Fault | None:
 def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Iterator[Fault]:
     """The faults of nodes that the cables do not join as the topology requires."""
     joined = [_joined(cable) for cable in cabling]
-    if closed := kind.closed_apart(names, joined):
+    if closed := kind.closed_subset(names, joined):
         others = [name for name in names if name not in closed]
         yield Fault(
             f"the cables join {listed(closed, 'and')} in a ring without {listed(others, 'and')}",

@@ -181,7 +181,7 @@ def _cables(
     joined = [group.nodes for group in groups if topology.groups_alone and len(group.nodes) > 1]
     for a, b in topology.pairs(names) or joined:
         # A node of which nothing is known has its cable where the other one does.
-        alike = topology.plugged_alike
+        alike = topology.uses_same_port
         used = [_first(discovered[name], *surveyed) for name in (a, b)] if alike else (0, 1)
         yield _cable(discovered, (a, used[0]), (b, used[1]))
     if topology.switched:

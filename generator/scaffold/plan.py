@@ -53,7 +53,7 @@ class Request:
     def plugged(self) -> Mapping[str, Discovery]:
         """What was discovered, with the given ports for nodes that don't know their own."""
         topology = TOPOLOGIES[self.kind]
-        by_port = topology.plugged_alike
+        by_port = topology.uses_same_port
         if self.ports is None or not by_port or any(s.linked for s in self.discovered.values()):
             return self.discovered
         linked = Discovery(linked=frozenset(self.ports))

@@ -41,7 +41,7 @@ class TopologyKind(Protocol):
     nccl_origins: Mapping[str, Origin] = {}
 
     @property
-    def plugged_alike(self) -> bool:
+    def uses_same_port(self) -> bool:
         """Whether a new site has each node's cable in the same port."""
         return self.same_port or self.switched or self.groups_alone
 
@@ -53,7 +53,7 @@ class TopologyKind(Protocol):
         """The pairs of nodes that cables have yet to connect; `joined` are those that have one."""
         return ()
 
-    def closed_apart(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
+    def closed_subset(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
         """Nodes whose cables form a closed shape without the others, if any."""
         return ()
 

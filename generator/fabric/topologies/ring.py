@@ -63,7 +63,7 @@ class Ring(TopologyKind):
         turned = [(b, a) if (b, a) in usual else (a, b) for a, b in ends]
         return tuple(sorted(turned, key=lambda pair: names.index(pair[0])))
 
-    def closed_apart(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
+    def closed_subset(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
         """The nodes of the first ring that doesn't include all nodes."""
         open_ones = {name for chain in _chains(names, joined) for name in chain}
         rings = (_walk(name, names, joined) for name in names if name not in open_ones)

@@ -41,7 +41,7 @@ def _branches_of_pages(start: Start) -> Refusal | None:
     )
 
 
-def _branches_of_words(start: Start) -> Refusal | None:
+def _branches_of_ngrams(start: Start) -> Refusal | None:
     breadth, _ = _setting(start, "speculative-ngram-max-bfs-breadth")
     backend = start.word("attention-backend")
     if start.method != "ngram" or breadth == 1 or start.count("page-size") <= 1:
@@ -55,7 +55,7 @@ def _branches_of_words(start: Start) -> Refusal | None:
     )
 
 
-def _budget_of_words(start: Start) -> Refusal | None:
+def _budget_of_ngrams(start: Start) -> Refusal | None:
     budget, path = _setting(start, "speculative-ngram-external-sam-budget")
     number = _whole(budget)
     if number is not None and (number <= 0 or (start.drafted and number > start.drafted)):
@@ -130,8 +130,8 @@ _HOOK = "sglang/srt/arg_groups/speculative_hook.py"
 
 CONDITIONS = (
     Condition(_branches_of_pages, f"{_HOOK}:1278", (0, 5, 23)),
-    Condition(_branches_of_words, f"{_HOOK}:1361", (0, 5, 23)),
-    Condition(_budget_of_words, f"{_HOOK}:1333", (0, 5, 23)),
+    Condition(_branches_of_ngrams, f"{_HOOK}:1361", (0, 5, 23)),
+    Condition(_budget_of_ngrams, f"{_HOOK}:1333", (0, 5, 23)),
     Condition(_size_of_blocks, f"{_HOOK}:298", (0, 5, 23)),
     Condition(_window_of_blocks, f"{_HOOK}:430", (0, 5, 23)),
     Condition(_blocks_with_attention_data, f"{_HOOK}:420", (0, 5, 23)),
