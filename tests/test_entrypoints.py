@@ -414,7 +414,7 @@ def test_llama_head_wants_its_key(tmp_path: Path, stand_ins: StandIns) -> None:
     argv = beside(worker_addresses(folder), *on_node(folder.copy(tmp_path), *words))
     done = stand_ins.run(*argv)
     assert done.returncode == 1
-    assert done.stderr == "LLAMA_API_KEY is empty: the API would ask for no key\n"
+    assert done.stderr == "LLAMA_API_KEY is empty: the API would require no key\n"
     assert not stand_ins.called("llama-server")
 
 
@@ -478,7 +478,7 @@ def test_without_a_key_nothing_starts(key: str | None, tmp_path: Path, stand_ins
         *beside(head_address(KEEPERS[0]), *on_node(KEEPERS[0].copy(tmp_path), *words))
     )
     assert done.returncode == 1
-    assert done.stderr == "SGLANG_API_KEY is empty: the API would ask for no key\n"
+    assert done.stderr == "SGLANG_API_KEY is empty: the API would require no key\n"
     assert not (stand_ins.calls / "words").exists()
 
 
@@ -615,7 +615,7 @@ def test_health_of_a_llama_cpp_that_does_not_answer_in_time(
     stand_ins.env |= {"STATUS": "500", "IDLE": "1", "STEP": step}
     done = ask(folder, tmp_path, stand_ins)
     assert done.returncode == status
-    assert ("the engine hangs: no token for anybody" in done.stderr) == bool(status)
+    assert ("the engine hangs: no token for any client" in done.stderr) == bool(status)
     assert (stand_ins.calls / "asked").exists()
 
 
@@ -674,6 +674,6 @@ def test_health_of_an_engine_that_is_late(
     else:
         assert done.returncode == 1
         assert done.stderr == (
-            "the engine hangs: no token for anybody within 1 s; "
-            "use and power of the GPU: 96 %, 12.34 W (timed out)\n"
+            "the engine hangs: no token for any client within 1 s; "
+            "GPU load and power: 96 %, 12.34 W (timed out)\n"
         )

@@ -69,7 +69,7 @@ def test_image_is_built_once_and_loaded_on_the_others(tmp_path: Path, stand_ins:
 
     assert build(tmp_path, stand_ins) == (
         0,
-        "vllm-own:1 is there already\nspark2 has it already\n",
+        "vllm-own:1 is present already\nspark2 has it already\n",
     )
     assert (stand_ins.calls / "docker").read_text().count(wanted) == 1
     assert build(tmp_path, stand_ins, "--check")[0] == 0

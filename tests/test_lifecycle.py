@@ -231,7 +231,7 @@ def test_guard(answers: bool, tmp_path: Path) -> None:
             assert process.stdout.readline().endswith("killing an engine\n")
             said = process.stdout.readline()
             if answers:
-                assert said == "<3>Docker, of sparkgen-engine: HTTP/1.0 204 No Content\n"
+                assert said == "<3>Docker's answer about sparkgen-engine: HTTP/1.0 204 No Content\n"
                 assert [text.splitlines()[0] for text in asked] == [
                     "POST /containers/sparkgen-engine/kill HTTP/1.0"
                 ]

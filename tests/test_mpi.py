@@ -302,7 +302,7 @@ def test_without_keys(name: str, tmp_path: Path) -> None:
         shutil.rmtree(lab.trees[name] / "etc/sparkgen/mpi")
         with lab.start(node) as process:
             out, _ = process.communicate(timeout=PATIENCE)
-    assert out == "there is no /etc/sparkgen/mpi/key; the README says how it is made\n"
+    assert out == "there is no /etc/sparkgen/mpi/key; the README says how to create it\n"
     assert process.returncode == 1
 
 

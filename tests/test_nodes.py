@@ -93,7 +93,7 @@ def hold_container(pair: Pair) -> None:
 def hold_image(pair: Pair) -> None:
     """Built on the head by its Docker engine, and loaded on the other node: the same layers."""
     build = pair.head.run("/var/image/build.sh")
-    assert build.stdout == "tiny-own:1 is there already\nspark2 has it already\n"
+    assert build.stdout == "tiny-own:1 is present already\nspark2 has it already\n"
     told = '--format={{index .Config.Labels "sparkgen.build"}} {{json .RootFS.Layers}}'
     images = set()
     for machine in (pair.head, pair.worker):
@@ -101,7 +101,7 @@ def hold_image(pair: Pair) -> None:
         assert machine.run("docker", "exec", ENGINE, "cat", "/opt/built").stdout == "built\n"
         images.add(machine.run("docker", "image", "inspect", told, "tiny-own:1").stdout)
         said = machine.run("/var/bundle/verify.sh").stdout
-        assert "\nOK    image             tiny-own:1, built from what the bundle has\n" in said
+        assert "\nOK    image             tiny-own:1, built from the files of the bundle\n" in said
     (image,) = images
     facts = pair.worker.run("cat", "/etc/sparkgen/node.env").stdout
     assert f"IMAGE_BUILD={image.split()[0]}\n" in facts

@@ -183,7 +183,7 @@ def test_deploy_says_what_is_not_installed_yet(recording: Laptop) -> None:
     assert done.returncode == 1
     assert recording.asked() == COMMANDS
     assert done.stdout.splitlines()[-3:] == [
-        "== not yet as the bundle says: spark3 spark1. To install, workers first: "
+        "== do not match the bundle yet: spark3 spark1. To install, workers first: "
         "operator/deploy.sh --apply, or by hand",
         "ssh -F operator/ssh_config -t spark3 sudo sparkgen-bundle/install.sh --apply",
         "ssh -F operator/ssh_config -t spark1 sudo sparkgen-bundle/install.sh --apply",
@@ -273,7 +273,7 @@ def test_deploy_installs_node_by_node(nodes: Laptop) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     steps = [step for node in ("spark2", "spark3", "spark1") for step in installed(node)]
     assert nodes.asked() == [*COMMANDS, *steps, *VERIFIED]
-    assert "all are as the bundle says: spark2 spark3 spark1" in done.stdout
+    assert "all match the bundle: spark2 spark3 spark1" in done.stdout
     # The second time there is nothing to install.
     again = nodes.run("deploy.sh", "--apply")
     assert again.returncode == 0
@@ -288,7 +288,7 @@ def test_deploy_stops_where_verify_finds_a_fault(nodes: Laptop) -> None:
     assert "FAIL  driver  580.1. To do: update\n" in done.stdout
     assert done.stderr.splitlines() == [
         "== stopped: verify.sh finds a fault on spark3; nothing was done on: spark1",
-        "Mend what is said above and run this again, or put spark3 back:",
+        "Fix what is reported above and run this again, or roll spark3 back:",
         "ssh -F operator/ssh_config -t spark3 sudo sparkgen-bundle/install.sh --rollback",
     ]
 
@@ -312,7 +312,7 @@ def test_deploy_confirms_over_new_connections(lost: int, status: int, nodes: Lap
     done = nodes.run("deploy.sh", "--apply", "spark2")
     assert done.returncode == status
     assert nodes.asked()[2:].count(installed("spark2")[1]) == min(lost + 1, 8)
-    assert ("put back by itself" in done.stderr) is bool(status)
+    assert ("reverted automatically" in done.stderr) is bool(status)
 
 
 # airgap.sh, from a machine with network to a node without one: docker and hf are stand-ins
@@ -420,7 +420,7 @@ def test_airgap_takes_nothing_that_is_not_whole(connected: Laptop, tmp_path: Pat
     connected.env |= {"SHARED": "", "LOST": "yes"}
     done = connected.run("airgap.sh", "save", str(disk))
     assert done.returncode == 1
-    assert "is not whole: fetch it again" in done.stderr
+    assert "is incomplete: fetch it again" in done.stderr
     assert not (disk / "SHA256SUMS").exists()
     connected.env |= {"LOST": ""}
     assert connected.run("airgap.sh", "save", str(disk)).returncode == 0
@@ -436,7 +436,7 @@ def test_airgap_refuses_an_image_of_another_machine(connected: Laptop, tmp_path:
     (connected.calls / "architecture").write_text("amd64\n")
     done = connected.run("airgap.sh", "save", str(tmp_path / "disk"))
     assert done.returncode == 1
-    assert "is here for amd64" in done.stderr
+    assert "here is for amd64" in done.stderr
 
 
 def test_airgap_knows_its_nodes(connected: Laptop, tmp_path: Path) -> None:

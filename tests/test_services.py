@@ -659,8 +659,8 @@ def test_models_that_are_not_whole_are_not_copied(
     shutil.rmtree(tmp_path / "peers")
     hub = next(tmp_path.rglob(f"home/{HUB}"))
     said = {
-        "blob": "snapshots/0a/model.safetensors is a link to nowhere",
-        "store": "blobs/w is a link to nowhere",
+        "blob": "snapshots/0a/model.safetensors is a dangling link",
+        "store": "blobs/w is a dangling link",
         "bytes": "snapshots/0a/model.safetensors.index.json lists 1 files with 8 bytes, "
         "which are not all here",
     }

@@ -193,7 +193,7 @@ def test_list(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["cdoer"], "there is no alternative cdoer; there are: chat coder tiny"),
+        (["cdoer"], "there is no alternative cdoer; choose one of: chat coder tiny"),
         (["--now"], "usage: operator/switch.sh"),
         (["chat", "coder"], "usage: operator/switch.sh"),
         (["embed"], "there is no alternative embed"),

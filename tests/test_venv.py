@@ -78,7 +78,7 @@ def test_login_is_given_what_only_root_may_read(tmp_path: Path) -> None:
     ("installed", "said"),
     [
         ("0.33.0+cu130", "ok venv vllm 0.33.0+cu130 in VENV"),
-        ("0.32.0", "fail venv VENV has vllm 0.32.0, and the site counts on 0.33.0"),
+        ("0.32.0", "fail venv VENV has vllm 0.32.0, and the site expects 0.33.0"),
         ("", "fail venv VENV has no vllm"),
     ],
 )

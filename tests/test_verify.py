@@ -432,7 +432,7 @@ def test_files_that_people_put_there(tmp_path: Path) -> None:
     made.write(f"{tables}/one", "1\n")
     assert made.lines()["files-of-site"] == "OK 2 in place"
     made.write(library, "another build\n")
-    assert f"/{library} has another checksum" in made.lines()["files-of-site"]
+    assert f"/{library} does not have the checksum" in made.lines()["files-of-site"]
 
 
 def test_vocabularies_of_harmony(tmp_path: Path) -> None:
@@ -531,8 +531,8 @@ def test_what_is_seen_is_said(mesh: Machine) -> None:
     lines = mesh.lines()
     assert lines["os"] == "OK DGX OS 7.5.0, kernel 6.17.0-1014-nvidia"
     assert lines["driver"] == "OK NVIDIA GB10, 580.142"
-    assert lines["firmware"] == "OK 28.45.4028 on all halves, which must be equal on all nodes"
-    assert lines["image"] == (f"OK {IMAGE_ID}, layers {LAYERS}, which must be equal on all nodes")
+    assert lines["firmware"] == "OK 28.45.4028 on all halves, which must be the same on all nodes"
+    assert lines["image"] == f"OK {IMAGE_ID}, layers {LAYERS}, which must be the same on all nodes"
     assert lines["nccl.conf"] == "OK that of the bundle, NCCL_IB_DISABLE=0"
     assert lines["link p0.h0"] == (
         "OK enp1s0f0np0, 192.168.177.11/24, MTU 9000, 200000 Mb/s, cable 1"
@@ -574,7 +574,7 @@ def test_advisory_that_the_command_line_mends(mesh: Machine) -> None:
     [
         ("2100", "OK 2100 MHz, at most 2100"),
         ("208", "OK 208 MHz, at most 2100"),
-        ("2411", "FAIL the GPU runs at 2411 MHz, and is bound to 2100"),
+        ("2411", "FAIL the GPU runs at 2411 MHz, above its limit of 2100"),
         ("[N/A]", "SKIP nvidia-smi does not say how fast the GPU runs"),
     ],
 )
@@ -758,46 +758,46 @@ FAULTS = (
     ),
     Fault(
         "cdi",
-        "/run/cdi/nvidia.yaml is not of the driver 580.142",
+        "/run/cdi/nvidia.yaml is not for the driver 580.142",
         "sudo systemctl restart nvidia-cdi-refresh.service",
         lambda m: m.edit("run/cdi/nvidia.yaml", "580.142", "580.95.05"),
     ),
     Fault(
         "driver",
-        "nvidia-smi tells no version of a driver, but: Failed to initialize NVML: Unknown Error",
+        "nvidia-smi shows no driver version, but: Failed to initialize NVML: Unknown Error",
         "reboot",
         answer("nvidia-smi", "Failed to initialize NVML: Unknown Error\\n"),
         skipped=("alike",),
     ),
     Fault(
         "driver",
-        "nvidia-smi tells no version of a driver, but: NVIDIA GB10, [Unknown Error]",
+        "nvidia-smi shows no driver version, but: NVIDIA GB10, [Unknown Error]",
         "reboot",
         answer("nvidia-smi", "NVIDIA GB10, [Unknown Error]\\n"),
         skipped=("alike",),
     ),
     Fault(
         "rights",
-        "others than root may change what root runs: /opt/sparkgen/launch.sh is not root's",
+        "others than root can change what root runs: /opt/sparkgen/launch.sh is not root's",
         "sudo chown root:root /opt/sparkgen/launch.sh && sudo chmod go-w /opt/sparkgen/launch.sh",
         lambda m: os.chown(m.tree / "opt/sparkgen/launch.sh", 1000, 1000),
     ),
     Fault(
         "rights",
-        "others than root may change what root runs: /opt/sparkgen/launch.sh has the mode 775",
+        "others than root can change what root runs: /opt/sparkgen/launch.sh has the mode 775",
         "sudo chmod go-w",
         lambda m: (m.tree / "opt/sparkgen/launch.sh").chmod(0o775),
     ),
     Fault(
         "rights",
-        "others than root may change what root runs: /opt/sparkgen has the mode 777",
+        "others than root can change what root runs: /opt/sparkgen has the mode 777",
         "sudo chmod go-w /opt/sparkgen",
         lambda m: (m.tree / "opt/sparkgen").chmod(0o777),
     ),
     Fault(
         "management",
         "no answer from spark2 (10.0.0.12)",
-        "at the switch of the management network",
+        "connected to the switch of the management network",
         lambda m: lost(m, "10.0.0.12"),
     ),
     Fault(
@@ -834,7 +834,7 @@ FAULTS = (
     ),
     Fault(
         "cabling",
-        "lldpd hears nobody, or tells root nothing",
+        "lldpd hears no neighbor, or does not let root ask",
         "",
         silence("lldpcli", "'-f keyvalue show neighbors'"),
         status="SKIP",
@@ -855,14 +855,14 @@ FAULTS = (
     ),
     Fault(
         "firewall",
-        "ufw is on, and off after a reboot",
+        "ufw is on, but off after a reboot",
         "sudo systemctl enable ufw",
         answer("systemctl", "disabled\\n", "'is-enabled ufw'"),
         GUARDED,
     ),
     Fault(
         "firewall",
-        "ufw is to be on, and the kernel has none of its rules",
+        "ufw should be on, but the kernel has none of its rules",
         "sudo ufw reload",
         answer("ufw", "Status: inactive\\n", "status"),
         GUARDED,
@@ -876,14 +876,14 @@ FAULTS = (
     ),
     Fault(
         "fail2ban",
-        "fail2ban does not run",
+        "fail2ban is not running",
         "sudo systemctl enable --now fail2ban",
         answer("systemctl", "inactive\\n", "'is-active fail2ban'"),
         GUARDED,
     ),
     Fault(
         "fail2ban",
-        "it runs without the jail sshd",
+        "it is running without the jail sshd",
         "sudo systemctl restart fail2ban",
         silence("fail2ban-client", "'status sshd'"),
         GUARDED,
@@ -897,7 +897,7 @@ FAULTS = (
     ),
     Fault(
         "sshd",
-        "sshd does not take its settings: /etc/ssh/sshd_config.d/99-x.conf",
+        "sshd rejects its settings: /etc/ssh/sshd_config.d/99-x.conf",
         "sudo sshd -t",
         writes("etc/ssh/sshd_config.d/99-x.conf", "NoSuchThing yes\n"),
         GUARDED,
@@ -962,7 +962,7 @@ FAULTS = (
     ),
     Fault(
         "model",
-        f"/{SNAPSHOT}/{SHARDS[0]} is a link to nowhere",
+        f"/{SNAPSHOT}/{SHARDS[0]} is a dangling link",
         "hf download",
         removes(f"{SNAPSHOT}/../../blobs/{SHARDS[0]}.blob"),
     ),
@@ -1008,7 +1008,7 @@ FAULTS = (
     Fault(
         "memory",
         f"76.3 GiB available, {MESH.site.engine.memory_utilization} of 119.7 GiB planned",
-        "end what takes memory",
+        "stop what uses memory",
         writes("meminfo", "MemAvailable: 80000000 kB\n"),
     ),
     Fault(
@@ -1103,7 +1103,7 @@ FAULTS = (
     ),
     Fault(
         "hot-plug",
-        f"{FIRST.name} came to a running system, which caps it at 13 Gb/s",
+        f"{FIRST.name} was attached to a running system, which caps it at 13 Gb/s",
         "start them with the cables in",
         answer(
             "journalctl",
@@ -1113,7 +1113,7 @@ FAULTS = (
     ),
     Fault(
         "hot-plug",
-        f"{FIRST.name} came to a running system",
+        f"{FIRST.name} was attached to a running system",
         "sudo mv /etc/nvidia/cx7-hotplug-enabled /etc/nvidia/cx7-hotplug-enabled.off on all nodes",
         lambda m: [
             m.write("etc/nvidia/cx7-hotplug-enabled", ""),
@@ -1159,14 +1159,14 @@ FAULTS = (
     Fault(
         first("link"),
         f"cable 1: {FIRST.name} runs at 100000 Mb/s, not 200000",
-        "take a cable for 200 Gb/s",
+        "use a cable for 200 Gb/s",
         answer("ethtool", "\\tSpeed: 100000Mb/s\\n", FIRST.name),
         skipped=BEHIND_LINK,
     ),
     Fault(
         first("link"),
         f"cable 1: {FIRST.name} runs at an unknown number of Mb/s",
-        "take a cable for 200 Gb/s",
+        "use a cable for 200 Gb/s",
         answer("ethtool", "\\tSpeed: Unknown!\\n", FIRST.name),
         skipped=BEHIND_LINK,
     ),
@@ -1187,7 +1187,7 @@ FAULTS = (
     Fault(
         first("hca"),
         f"there is no HCA {FIRST.hca}, but: mlx5_0",
-        "NCCL is told the name",
+        "NCCL is configured with the name",
         lambda m: (m.tree / HCA).rename(m.tree / "sys-class/infiniband/mlx5_0"),
         skipped=(first("gid"), first("pcie")),
     ),
@@ -1212,7 +1212,7 @@ FAULTS = (
     Fault(
         first("peers"),
         f"cable 1: spark2 ({PEER}) does not answer on {FIRST.name}",
-        "compare both ends of the cable with the table of README.md",
+        "compare both ends of the cable with the table in README.md",
         lambda m: silent_peer(m, small=False),
     ),
     Fault(
@@ -1253,7 +1253,7 @@ FAULTS = (
     ),
     Fault(
         "unit engine",
-        "it ends again and again: 4 restarts, the last end was exit-code",
+        "it exits again and again: 4 restarts, the last exit was exit-code",
         "journalctl -u sparkgen-engine",
         answer("systemctl", unit("activating", "enabled", sub="auto-restart", restarts=4)),
     ),
@@ -1286,7 +1286,7 @@ FAULTS = (
     Fault(
         "keys",
         f"there is no {MPI.node.container.keys[1]}",
-        "make it as README.md says",
+        "create it as README.md says",
         removes(MPI.node.container.keys[1][1:]),
         MPI,
     ),
@@ -1333,8 +1333,8 @@ FAULTS = (
     ),
     Fault(
         "ports",
-        "taken: 8000 (api) by a process that root can see",
-        "end that program",
+        "taken: 8000 (api) by a process that only root can see",
+        "stop that program",
         answer("ss", "LISTEN 0 9 *:8000 *:* \\n", "*:8000"),
     ),
     Fault(
@@ -1346,7 +1346,7 @@ FAULTS = (
     ),
     Fault(
         "secrets",
-        "/etc/sparkgen/secrets.env can be read by everybody",
+        "/etc/sparkgen/secrets.env can be read by everyone",
         "sudo chmod 0600",
         lambda m: (m.tree / "etc/sparkgen/secrets.env").chmod(0o644),
         SECRETIVE,
@@ -1467,7 +1467,7 @@ echo "vllm:generation_tokens_total{engine=\\"0\\"} $made.0"
     ("power", "step", "said"),
     [
         ("96, 12.34\\n", 0, "FAIL the engine hangs: the GPU is busy at 12.34 W, and for a while "),
-        ("96, 12.34\\n", 5, "OK the GPU is busy at 12.34 W, and tokens are made"),
+        ("96, 12.34\\n", 5, "OK the GPU is busy at 12.34 W, and tokens are generated"),
         ("96, 61.00\\n", 0, ""),
         ("0, 4.51\\n", 0, ""),
         ("[N/A], [N/A]\\n", 0, ""),
@@ -1505,7 +1505,7 @@ def test_as_a_user(mesh: Machine) -> None:
     after = mesh.lines(user="nobody")
     skipped = {check for check in changed(before, after) if after[check].startswith("SKIP ")}
     assert skipped == {"files", "owner", "hot-plug", "model"}
-    assert after["files"].startswith("SKIP /etc/netplan/40-cx7.yaml can be read by root alone")
+    assert after["files"].startswith("SKIP only root can read /etc/netplan/40-cx7.yaml")
     assert not [text for text in after.values() if text.startswith("FAIL ")]
 
 
@@ -1728,9 +1728,9 @@ def test_routes_across_a_ring(routed: Network) -> None:
     for half in ("enp1s0f0np0", "enp1s0f1np1"):
         routed.fabric.run("spark2", "sysctl", "-w", f"net.ipv4.conf.{half}.forwarding=0")
     assert routed.faults("spark1") == {
-        "routes": "FAIL spark3 (10.100.2.13) does not answer by way of 10.100.0.12, "
-        "spark3 (10.100.4.13) does not answer by way of 10.100.0.12. To do: mend what fails under "
-        "peers on all nodes; then sudo systemctl restart sparkgen-routes on the nodes between"
+        "routes": "FAIL spark3 (10.100.2.13) does not answer through 10.100.0.12, "
+        "spark3 (10.100.4.13) does not answer through 10.100.0.12. To do: fix what fails under "
+        "peers on all nodes; then sudo systemctl restart sparkgen-routes on the nodes in between"
     }
 
 
@@ -1955,7 +1955,7 @@ def test_job_runs(tmp_path: Path) -> None:
     lines = made.lines("--bandwidth")
     assert lines["ports"] == "OK free: none; in use here: 8000"
     assert lines["api"] == "OK http://10.0.0.11:8000/health answers"
-    assert lines["bandwidth"].startswith("SKIP the job slurm-trtllm runs, ")
+    assert lines["bandwidth"].startswith("SKIP the job slurm-trtllm is running, ")
     assert lines["bandwidth"].endswith("scancel --name=slurm-trtllm")
     assert "bandwidth nccl" not in lines
     made.answers["curl"] = {}
@@ -1974,7 +1974,7 @@ def test_gateway(mesh: Machine) -> None:
     facts += [f"SERVED={name}" for name in names]
     file = mesh.tree / BUNDLE / "etc/sparkgen/node.env"
     file.write_text(file.read_text() + "\n".join(facts) + "\n")
-    assert mesh.lines()["gateway"] == "SKIP sparkgen-gateway does not run"
+    assert mesh.lines()["gateway"] == "SKIP sparkgen-gateway is not running"
     mesh.answers["systemctl"]["'is-active sparkgen-gateway'"] = "active\\n"
     mesh.answers["curl"] = {}
     assert mesh.lines()["gateway"].startswith("FAIL http://10.0.0.11:8088/health does not answer")

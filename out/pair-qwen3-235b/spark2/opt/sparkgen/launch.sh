@@ -3,10 +3,10 @@
 # Starts this node's engine by hand or under Slurm, in the foreground. What it starts is in container.sh.
 #   launch.sh          as sparkgen-engine.service runs it, in a container unless the site says otherwise; stop the
 #                      unit first
-#   launch.sh --bare   without a container, with the engine of the site's virtual environment or else of the PATH
+#   launch.sh --bare   without a container, with the engine in the site's virtual environment or else on the PATH
 #   launch.sh --check  starts nothing, and fails if a secret has no value
-#   launch.sh --create has Compose make the container, for the unit to start
-# Where a node has engines of several groups, --group NAME comes first.
+#   launch.sh --create has Compose create the container, for the unit to start
+# If a node has engines of several groups, --group NAME comes first.
 # shellcheck disable=SC2154 # What is not set here is in container.sh.
 set -euo pipefail
 
@@ -26,8 +26,8 @@ secrets() {
   if [[ -e $here/secrets.sh ]]; then "$BASH" "$here/secrets.sh" ${group:+--group "$group"} "$@"; fi
 }
 
-# A GPU that is asked for by its CDI specification stays in a running container over a daemon-reload. Up to 28
-# Docker takes the specification only where it is asked for by name, and it says since 28.2 what it has found.
+# A GPU that is requested through CDI stays in a running container across a daemon-reload. Docker up to 28 uses CDI
+# only if a device is requested by its CDI name; since 28.2 it lists the devices that it has found.
 gpu=nvidia.com/gpu=all
 has_cdi() {
   [[ $(timeout 15 docker info --format '{{range .DiscoveredDevices}}{{.ID}} {{end}}' 2>/dev/null) == *"$gpu"* ]]
@@ -36,7 +36,7 @@ has_cdi() {
 create() {
   secrets --prepare "/run/$name/secrets"
   if has_cdi; then export GPU_DRIVER=cdi GPU=$gpu; fi
-  # An image may have to be fetched first.
+  # The image may have to be pulled first.
   exec timeout 3500 docker compose --file "$own/compose.yaml" up --no-start
 }
 
@@ -46,20 +46,20 @@ bare() {
   local file variables
   # shellcheck source=/dev/null
   . "$own/container.sh"
-  # Its unit runs as the node's login, and has caches of its own.
+  # The unit runs as the node's login, and has its own caches.
   if [[ ${CACHE_DIRECTORY:-} ]]; then caches=(); fi
   if [[ ${venv:-} ]]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
-  # In a container it is where those of a node with one engine are.
+  # In a container, this file is where a node with one engine has it.
   if [[ $group ]]; then export SPARKGEN_FACTS=/etc/sparkgen/groups/$group.container.env; fi
   for file in "${env_files[@]}"; do
     mapfile -t variables <"$file"
     set -- "$@" "${variables[@]}"
   done
-  # A variable of any name is for the engine: what is still needed here has no name. What it is not
-  # given is named with a minus.
+  # Variables of any name may be for the engine, so whatever is still needed here goes into the positional
+  # parameters. A minus marks a variable that the engine must not get.
   set -- "$@" "${caches[@]/#/-}" -- "$program" "${arguments[@]}"
   unset name given here own group gpu image venv program arguments options env_files caches file variables
-  # As Docker reads such a file: one NAME=VALUE per line, nothing expanded.
+  # Like Docker's env files: one NAME=VALUE per line, nothing expanded.
   until [[ $1 == -- ]]; do
     case $1 in
       '' | '#'*) ;;
@@ -72,8 +72,8 @@ bare() {
   exec "$@"
 }
 
-# Docker's client may be killed before the container has ended: the container is stopped by name,
-# or, while the image is still being fetched, the client.
+# Docker's client may be killed before the container has stopped, so the container is stopped by name;
+# while the image is still being pulled, the client is killed instead.
 stop() {
   timeout 60 docker stop -t 20 "$name" >/dev/null 2>&1 || kill "$client" 2>/dev/null || true
 }
@@ -83,7 +83,7 @@ contained() {
   trap 'signaled=143' TERM
   trap 'signaled=130' INT
   if [[ -e $here/secrets.sh ]]; then
-    # In memory alone, and gone with the container.
+    # In memory only, and gone with the container.
     given=$(mktemp -d -p /dev/shm)
     trap 'rm -rf "$given"' EXIT
     secrets --prepare "$given/secrets"
@@ -103,9 +103,9 @@ contained() {
     --entrypoint "$program" \
     "$image" "${arguments[@]}" &
   client=$!
-  # A signal that comes just before a wait is heard when that ends: so no wait is a long one. A client
-  # that has only just been forked loses the signal that it is sent: so it is sent again. And bash 5.2
-  # may forget for `wait -n` a client that ended beside a command in the foreground: so it is looked for.
+  # A signal that arrives just before a wait is handled when the wait ends, so no wait is long. A client
+  # that has only just been forked loses a signal, so the signal is sent again. And `wait -n` of bash 5.2
+  # may miss a client that ended during a command in the foreground, so each turn checks that it is alive.
   while kill -0 "$client" 2>/dev/null; do
     [[ -z $signaled ]] || stop
     sleep 1 >/dev/null 2>&1 &
