@@ -20,15 +20,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from programs import program, require, require_root
+from valid_sites import valid_file
 from waiting import PATIENCE
 
 from generator.bundle.output import compare
 from generator.bundle.render import render
 from generator.bundle.writing import write
 from generator.fabric.addressing import Cable, Port
-from generator.pipeline import Reading, read_site
+from generator.pipeline import ValidReading
 from generator.site import Node, Site
-from generator.sitefile.disk import beside
 from generator.verify.namespaces import Link
 
 TESTS = Path(__file__).parent
@@ -65,7 +65,7 @@ class Bundle:
         with (folder.parent / f"{self.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
-                tree = render(self.site, self._reading.sha256)
+                tree = render(self.site, self._valid.reading.sha256)
                 with TemporaryDirectory(dir=folder.parent) as work:
                     made = Path(work) / self.name
                     write(tree, made, compare(tree, made))
@@ -73,14 +73,13 @@ class Bundle:
         return folder
 
     @cached_property
-    def _reading(self) -> Reading:
-        return read_site(self.file.name, self.file.read_bytes(), beside(self.file))
+    def _valid(self) -> ValidReading:
+        return valid_file(self.file)
 
     @property
     def site(self) -> Site:
         """The site that the bundle is built from."""
-        assert self._reading.site, self._reading.findings
-        return self._reading.site
+        return self._valid.site
 
     @cached_property
     def modes(self) -> dict[str, int]:

@@ -17,15 +17,13 @@ from bundles import BUILT
 from click.testing import CliRunner
 from cluster import probe
 from order import mixed
+from valid_sites import valid_file
 from waiting import PATIENCE
 
 from generator.bundle.render import render
 from generator.bundle.tree import Tree
 from generator.cli import main
-from generator.pipeline import read_site
-from generator.reports.text import text
 from generator.resources import ROOT
-from generator.sitefile.disk import beside
 
 # A node's own search path. Where a version manager's wrappers come first, each `python3` of a
 # script costs nine times as much.
@@ -95,9 +93,8 @@ def bundle() -> Bundle:
 
 
 def _tree(path: Path) -> Tree:
-    reading = read_site(path.name, path.read_bytes(), beside(path))
-    assert reading.site, text(reading.document, reading.findings)
-    return render(reading.site, reading.sha256)
+    found = valid_file(path)
+    return render(found.site, found.reading.sha256)
 
 
 @dataclass(frozen=True)

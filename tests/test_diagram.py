@@ -13,6 +13,7 @@ from conftest import Command
 from programs import require
 from racks import ring_text, site_text
 from tables import of_each
+from valid_sites import valid
 
 from generator.bundle.diagram.layout import cable_text, layout, subnets
 from generator.bundle.diagram.memory import Part, picture
@@ -21,7 +22,6 @@ from generator.bundle.diagram.plain import drawing
 from generator.bundle.diagram.shapes import Box, Drawing, Text, fitted, width_of
 from generator.bundle.render import cabling
 from generator.fit.table import LEGEND
-from generator.pipeline import read_site
 from generator.resources import ROOT
 from generator.site import Site
 
@@ -30,9 +30,7 @@ LAB_MESH = ROOT / "sites/lab-mesh.yaml"
 
 
 def site_of(text: str, name: str = "lab.yaml") -> Site:
-    reading = read_site(name, text.encode())
-    assert reading.site, reading.findings
-    return reading.site
+    return valid(text, name).site
 
 
 def grouped(text: str, groups: dict[str, str]) -> Site:

@@ -1,7 +1,7 @@
 """`import`: a site file of what runs already, and of single files that people run clusters with."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from captured_nodes import Container, Machine, address
 from conftest import Command
 from test_install import done, fresh, install
 from test_network import running
+from valid_sites import valid_file
 
 from generator.adoption import Adoption, adopt
 from generator.adoption.reading import Input, read
@@ -29,12 +30,6 @@ from generator.sitefile.beside import Source, SourceFile, nothing_beside
 from generator.sitefile.disk import beside
 
 SITES = sorted((ROOT / "sites").glob("*.yaml"))
-
-
-def site_of(path: Path) -> Site:
-    reading = read_site(path.name, path.read_bytes(), beside(path))
-    assert reading.site, text(reading.document, reading.findings)
-    return reading.site
 
 
 def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
@@ -110,7 +105,7 @@ def containers(
 
 def captured(path: Path, folder: Path) -> tuple[Site, Adoption]:
     """A site, and what is adopted from captures of its nodes."""
-    site = site_of(path)
+    site = valid_file(path).site
     tree = {p: file.text for p, file in render(site, "0" * 64).items()}
     inputs = []
     for node in site.nodes:
@@ -149,10 +144,7 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     for engine, adopted_engine in zip(parts, again.parts, strict=True):
         assert engine.engine.venv or adopted_engine.group == engine.group
         assert [n.name for n in adopted_engine.nodes] == [n.name for n in engine.nodes]
-        for before, after in zip(engine.nodes, adopted_engine.nodes, strict=True):
-            assert addresses(after) == addresses(before)
-            assert words(after) == words(before)
-            assert variables(after) == variables(before)
+        assert_alike(engine.nodes, adopted_engine.nodes)
     # The nodes are as the bundle of what was made of them says.
     archives = sorted(tmp_path.glob("*.tar.gz"))
     assert not drift(again, [read_archive(a.name, a.read_bytes()) for a in archives], None)
@@ -208,10 +200,14 @@ def test_round_trip_of_installed_nodes(bundle: Bundle, tmp_path: Path) -> None:
         given.append(Input("", archive.name, archive.read_bytes()))
     again = adopt(read(given), bundle.name, f"{bundle.name}.yaml").reading.site
     assert again
-    for before, after in zip(bundle.site.nodes, again.nodes, strict=True):
-        assert addresses(after) == addresses(before)
-        assert words(after) == words(before)
-        assert variables(after) == variables(before)
+    assert_alike(bundle.site.nodes, again.nodes)
+
+
+def assert_alike(before: Sequence[Node], after: Sequence[Node]) -> None:
+    for old, new in zip(before, after, strict=True):
+        assert addresses(new) == addresses(old)
+        assert words(new) == words(old)
+        assert variables(new) == variables(old)
 
 
 def own_files(root: Path) -> Iterator[tuple[str, str]]:

@@ -392,6 +392,15 @@ NETPLAN = "network:\n  ethernets:\n    {}:\n      dhcp4: true\n"
 ANY = "network: {{ethernets: {{any: {{{}, dhcp4: true}}}}}}\n"
 
 
+def place_owner(root: Path, path: str, content: str) -> None:
+    """A node with ports, and a file about one of them that somebody else wrote."""
+    require("netplan")
+    place_ports(root)
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content)
+
+
 @pytest.mark.parametrize(
     ("path", "content"),
     [
@@ -439,11 +448,7 @@ ANY = "network: {{ethernets: {{any: {{{}, dhcp4: true}}}}}}\n"
     ],
 )
 def test_another_owner(path: str, content: str, root: Path) -> None:
-    require("netplan")
-    place_ports(root)
-    file = root / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(content)
+    place_owner(root, path, content)
     before = snapshot(root)
     assert f"refused: /{path} is about " in refused(install(LAB_MESH, root, "--apply"))
     assert snapshot(root) == before
@@ -500,11 +505,7 @@ def place_ports(root: Path) -> None:
     ],
 )
 def test_no_owner(path: str, content: str, root: Path) -> None:
-    require("netplan")
-    place_ports(root)
-    file = root / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(content)
+    place_owner(root, path, content)
     done(install(LAB_MESH, root, "--apply"))
 
 

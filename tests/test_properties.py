@@ -35,6 +35,7 @@ from site_files import (
     with_all_ports,
     written,
 )
+from valid_sites import valid
 from waiting import PATIENCE
 
 from generator.bundle.render import render
@@ -92,9 +93,7 @@ def build(file: SiteFile, flow: bool = False) -> Built:
 
 
 def site_of(file: SiteFile) -> Site:
-    reading = read_site("site.yaml", written(file, flow=True), beside)
-    assert reading.site, text(reading.document, reading.findings)
-    return reading.site
+    return valid(written(file, flow=True), files=beside).site
 
 
 # Twice as many switches: of these alone there are nodes to add.
@@ -425,9 +424,8 @@ def site_over_a_base_means_the_same(built: Built, dice: Random) -> None:
         its = (SourceFile("", raw, is_executable=False),)
         return Source(its) if path == "base.yaml" else beside(path)
 
-    reading = read_site("site.yaml", written({"extends": "base.yaml", **own}), with_base)
-    assert reading.site, text(reading.document, reading.findings)
-    same_but_checksum(built.tree, render(reading.site, reading.sha256))
+    found = valid(written({"extends": "base.yaml", **own}), files=with_base)
+    same_but_checksum(built.tree, render(found.site, found.reading.sha256))
 
 
 def apart(whole: dict[str, Any], dice: Random) -> tuple[dict[str, Any], dict[str, Any]]:

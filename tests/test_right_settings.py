@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.pipeline import read_site
+from generator.pipeline import Reading, read_site
 from generator.sitefile.lint import lint
 
 SITE = """\
@@ -155,18 +155,20 @@ engine:
 FILES = sorted((Path(__file__).parent / "right").glob("*.yaml"))
 
 
+def messages(reading: Reading) -> list[str]:
+    found = [*reading.findings, *lint(reading.document)]
+    return [finding.message for finding in found]
+
+
 @pytest.mark.parametrize("text", SITES.values(), ids=SITES.keys())
 def test_site_is_right(text: str) -> None:
-    reading = read_site("site.yaml", text.encode())
-    found = [*reading.findings, *lint(reading.document)]
-    assert [finding.message for finding in found] == []
+    assert messages(read_site("site.yaml", text.encode())) == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_site_of_a_recipe_is_right(path: Path) -> None:
     reading = read_site(path.name, path.read_bytes())
-    found = [*reading.findings, *lint(reading.document)]
-    assert [finding.message for finding in found] == []
+    assert messages(reading) == []
     assert reading.site
 
 

@@ -11,6 +11,7 @@ from conftest import Bundle
 from jinja2 import nodes
 from tables import of_each
 from test_golden import GOLDEN, SITES
+from valid_sites import valid_file
 
 from generator.bundle.plan import README, group_page
 from generator.bundle.render import render
@@ -23,7 +24,6 @@ from generator.pipeline import read_site
 from generator.resources import TEMPLATES
 from generator.services import SERVICES
 from generator.site import Site
-from generator.sitefile.disk import beside
 
 RUNBOOK = [TEMPLATES / "README.md.j2", *sorted((TEMPLATES / "readme").rglob("*.j2"))]
 PARTS = TEMPLATES / "readme"
@@ -81,8 +81,7 @@ def test_every_engine_has_the_parts_that_no_runbook_lacks() -> None:
 
 @pytest.mark.parametrize("file", SITES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_every_part_of_a_site_is_in_its_runbook(file: Path, bundle: Bundle) -> None:
-    site = read_site(file.name, file.read_bytes(), beside(file)).site
-    assert site
+    site = valid_file(file).site
     hold_that_every_part_is_there(site, bundle(file))
 
 
@@ -163,8 +162,7 @@ OF_AN_ENGINE = {"### Image and model", "### Start", "## Troubleshooting", "## Re
 @pytest.mark.parametrize("file", SITES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_steps_stand_in_the_order_that_they_are_taken_in(file: Path, bundle: Bundle) -> None:
     tree = bundle(file)
-    site = read_site(file.name, file.read_bytes(), beside(file)).site
-    assert site
+    site = valid_file(file).site
     for told, page in pages(site):
         text = tree[page].text
         found = [heading for heading in ORDER if re.search(f"^{heading}", text, re.MULTILINE)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import Command
+from valid_sites import valid
 
 from generator.diagnostics import Finding, KeyPath, Severity
 from generator.pipeline import read_site
@@ -127,9 +128,7 @@ engine:
 def derived(rest: str) -> Site:
     """The site of a node with these sections."""
     start = "version: 1\nname: single\nnodes: [{name: spark}]\ntopology: {kind: single}\n"
-    reading = read_site("site.yaml", (start + rest).encode())
-    assert reading.site, text(reading.document, reading.findings)
-    return reading.site
+    return valid(start + rest).site
 
 
 # Where things stand

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from valid_sites import valid
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.pipeline import read_site
 
 FOLDER = Path(__file__).parent / "speculation"
 TABLES = {file.stem: file for file in FOLDER.glob("*.txt")}
@@ -60,9 +60,7 @@ def told(engine: str, version: str, said: str) -> Iterator[str]:
         engine=engine,
         version=version,
     )
-    reading = read_site("site.yaml", text.encode())
-    assert reading.site, reading.findings
-    container = reading.site.head.container
+    container = valid(text).site.head.container
     if settings := container.options.get("speculative_config"):
         yield from (f"    {line}\n" for line in yaml.dump(dict(settings)).splitlines())
     yield from (

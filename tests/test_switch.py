@@ -82,6 +82,7 @@ esac
 """
 NODES = ("spark1", "spark2")
 NAMES = ("chat", "coder", "tiny")
+HEAD = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
 
 
 class Cluster:
@@ -306,11 +307,10 @@ def test_old_one_fails_too(cluster: Cluster) -> None:
 
 
 def test_first_installation_enables_the_active_one(tmp_path: Path) -> None:
-    node = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
     root = tmp_path / "root"
     (root / "etc").mkdir(parents=True)
     (root / "etc/hostname").write_text("spark1\n")
-    script = node.copy(tmp_path) / "install.sh"
+    script = HEAD.copy(tmp_path) / "install.sh"
     argv = ["bash", str(script), "--apply", "--root", str(root)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
@@ -331,8 +331,7 @@ def test_first_installation_enables_the_active_one(tmp_path: Path) -> None:
 def test_verify_knows_whose_turn_it_is(
     active: str, enabled: str, said: dict[str, str], tmp_path: Path
 ) -> None:
-    node = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
-    on = machine(node, tmp_path)
+    on = machine(HEAD, tmp_path)
     on.answers["systemctl"] = {"*": unit("inactive", "disabled")}
     for name in NAMES:
         own = f"sparkgen-engine-{name}"
@@ -381,8 +380,7 @@ def test_capture_shows_whose_turn_it_is(active: str, enabled: str, said: list[st
 
 
 def test_verify_says_whether_one_could_start(tmp_path: Path) -> None:
-    node = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
-    on = machine(node, tmp_path)
+    on = machine(HEAD, tmp_path)
     assert on.run("--ready", "nobody").returncode == 2
     there = on.run("--ready", "chat")
     faults = [line for line in there.stdout.splitlines() if line.startswith("FAIL")]

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from bundles import BUNDLES, Bundle
 from conftest import Command
+from valid_sites import valid
 
 from generator.bundle.access import Forward, Login
 from generator.bundle.diagram.shapes import Drawing
@@ -21,7 +22,7 @@ from generator.bundle.tree import Tree
 from generator.diagnostics import path_text
 from generator.fit.table import Page
 from generator.origin import origin_of
-from generator.pipeline import Reading, read_site
+from generator.pipeline import Reading
 from generator.records import Record
 from generator.resources import ROOT
 from generator.services import SERVICES
@@ -43,9 +44,8 @@ ENV2 = "spark2/etc/sparkgen/engine.env"
 
 
 def read(text: str, name: str = "site.yaml") -> tuple[Reading, Tree]:
-    reading = read_site(name, text.encode(), beside(Path(name)))
-    assert reading.site, reading.findings
-    return reading, render(reading.site, reading.sha256)
+    found = valid(text, name, beside(Path(name)))
+    return found.reading, render(found.site, found.reading.sha256)
 
 
 def explained(reading: Reading, tree: Tree, path: str) -> list[Because]:

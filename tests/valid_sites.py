@@ -1,0 +1,24 @@
+"""Reads sites that have no errors."""
+
+from pathlib import Path
+
+from generator.pipeline import ValidReading, read_site
+from generator.reports.text import text
+from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.disk import beside
+
+
+def valid(
+    content: str | bytes, name: str = "site.yaml", files: Beside = nothing_beside
+) -> ValidReading:
+    """A site file with this content; what is wrong with it fails the test."""
+    raw = content.encode() if isinstance(content, str) else content
+    reading = read_site(name, raw, files)
+    found = reading.valid
+    assert found, text(reading.document, reading.findings)
+    return found
+
+
+def valid_file(path: Path) -> ValidReading:
+    """A site file, with the files that it names beside it."""
+    return valid(path.read_bytes(), path.name, beside(path))
