@@ -6,7 +6,7 @@ set -euo pipefail
 
 fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 # Monotonic seconds: those of bash follow the clock, which is set while a node boots.
-uptime_seconds() { cut -d . -f 1 /proc/uptime; }
+uptime_seconds() { local up; read -r up _ </proc/uptime; echo "${up%.*}"; }
 
 PATH=$PATH:/app
 key=$(fact API_KEY) seconds=$(fact JOIN_SECONDS)

@@ -17,7 +17,7 @@ fi
 # The values of a fact, one per line.
 fact() { sed -n "s/^$1=//p" "$node_env"; }
 # Monotonic seconds: those of bash follow the clock, which is set while a node boots.
-uptime_seconds() { cut -d . -f 1 /proc/uptime; }
+uptime_seconds() { local up; read -r up _ </proc/uptime; echo "${up%.*}"; }
 
 own=$(fact NODE)
 limit=${1:-$(fact FABRIC_SECONDS)}

@@ -7,7 +7,7 @@ set -euo pipefail
 fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 port() { fact PORT | sed -n "s/^$1 //p"; }
 # Monotonic seconds: those of bash follow the clock, which is set while a node boots.
-uptime_seconds() { cut -d . -f 1 /proc/uptime; }
+uptime_seconds() { local up; read -r up _ </proc/uptime; echo "${up%.*}"; }
 
 nodes=$(fact NODES) address=$(fact ADDRESS) head_address=$(fact HEAD_ADDRESS) ray=$(port ray)
 seconds=$(fact JOIN_SECONDS)

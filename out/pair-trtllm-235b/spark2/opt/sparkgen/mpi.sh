@@ -8,7 +8,7 @@ set -uo pipefail
 
 fact() { sed -n "s/^$1=//p" "${SPARKGEN_FACTS:-/etc/sparkgen/container.env}"; }
 # Monotonic seconds: those of bash follow the clock, which is set while a node boots.
-uptime_seconds() { cut -d . -f 1 /proc/uptime; }
+uptime_seconds() { local up; read -r up _ </proc/uptime; echo "${up%.*}"; }
 
 rank=$(fact RANK) head=$(fact HEAD) seconds=$(fact JOIN_SECONDS) port=$(fact PORT | sed -n 's/^ssh //p')
 deadline=$(($(uptime_seconds) + seconds))
