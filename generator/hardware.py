@@ -13,14 +13,14 @@ PORTS = (0, 1)
 PORT_NAMES = tuple(f"p{port}" for port in PORTS)
 HALVES = (0, 1)
 
-# Memory that CUDA sees on a 128 GB Spark, which is MemTotal of /proc/meminfo to the byte: the lower
-# of two counts, 125,513,944 kB of the first releases (leptonai/gpud pull request 1170, December
-# 2025), and the higher, 127,506,432 to 127,600,748 kB of releases of 2026 (XuehaiPan/nvitop pull
-# request 208; unslothai/unsloth pull request 10486: no carve-out of firmware decides it). What does
-# decide isn't known. The two are 2 GiB apart, as large as Ubuntu's reservation for a crash kernel,
-# and it is not that: DGX OS has crashkernel=1G-:0M, and a Dell with it had the lower count in
-# November 2025 (its sbc-bench). The lower was still seen in September 2026. The 64 GB model is
-# taken in proportion.
+# Memory that CUDA sees on a 128 GB Spark, which is MemTotal of /proc/meminfo to the byte. There are
+# two counts. The lower one, 125,513,944 kB, is that of the first releases (leptonai/gpud pull
+# request 1170, December 2025); the higher one, 127,506,432 to 127,600,748 kB, that of releases of
+# 2026 (XuehaiPan/nvitop pull request 208; unslothai/unsloth pull request 10486: no carve-out of
+# firmware determines it). What does determine it isn't known. They differ by 2 GiB, as much as
+# Ubuntu reserves for a crash kernel, but that is not the cause: DGX OS has crashkernel=1G-:0M, and
+# a Dell with it had the lower count in November 2025 (its sbc-bench). The lower one was still seen
+# in September 2026. The 64 GB model is assumed to be in proportion.
 VISIBLE_GIB = {128: 119.7, 64: 59.8}
 NEWER_VISIBLE_GIB = {128: 121.6, 64: 60.8}
 

@@ -56,7 +56,7 @@ class Adoption:
 
     @property
     def guesses(self) -> tuple[str, ...]:
-        """What nobody stated."""
+        """The guesses: what nobody stated."""
         return tuple(self.draft.guesses)
 
     @property

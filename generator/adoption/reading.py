@@ -143,7 +143,7 @@ class _Reader:
         return Found(tuple(nodes), self._texts, tuple(self._losses))
 
     def _with_env_files(self, node: FoundNode) -> FoundNode:
-        """With what its containers' files of variables say, as far as they are given."""
+        """The node with the variables from its containers' environment files, if they are given."""
         return replace(node, containers=tuple(map(self._with_env_file, node.containers)))
 
     def _with_env_file(self, container: Container) -> Container:

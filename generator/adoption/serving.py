@@ -346,7 +346,7 @@ def _secret(draft: Draft, key: str) -> None:
 
 
 def _bind(draft: Draft, command: Command, entry: Entry) -> None:
-    """Write where the API listens; on the management network is the default."""
+    """Write where the API listens, unless that is on the management network, the default."""
     value = str(entry.value)
     bind = {"0.0.0.0": "all", "::": "all", "127.0.0.1": "local", "localhost": "local"}.get(value)
     if bind:

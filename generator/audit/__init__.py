@@ -103,7 +103,7 @@ def _message(finding: Finding, place: Word) -> str:
 
 
 def _help(adopted: Adoption, text: str) -> str:
-    """What to do, without what is only computed from a guess."""
+    """What to do, without advice that is only based on a guess."""
     known = "\n".join(adopted.found.texts.values())
     clauses = [
         clause

@@ -23,7 +23,7 @@ _LAST_PORT = 65535
 class Login:
     """What ssh needs for a node; `jump` is the node through which it is reached, if any."""
 
-    ORIGIN = Origin("nodes", "how each node is reached, through the head where it must be")
+    ORIGIN = Origin("nodes", "how each node is reached, through the head if necessary")
 
     node: Node
     host: str

@@ -15,7 +15,7 @@ VARIABLE = "TIKTOKEN_ENCODINGS_BASE"
 class Vocabulary:
     """A file, and the checksum that its readers verify."""
 
-    ORIGIN = Origin("model", "what harmony's readers fetch, generator/catalogs/vocabularies.py")
+    ORIGIN = Origin("model", "what harmony's readers download, generator/catalogs/vocabularies.py")
 
     file: str
     sha256: str

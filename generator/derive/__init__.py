@@ -48,7 +48,7 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
     if not declared.groups:
         return _site(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)
-    # Of groups that take turns, one at a time is on a node.
+    # Of groups that take turns, only one at a time runs on a node.
     serving = Counter(n.name for group in declared.groups if group.is_active for n in group.nodes)
     # Services that each group has for itself.
     own = {name: service for name, service in beside.items() if service.IS_OF_GROUPS}

@@ -30,10 +30,10 @@ CACHES = {
 }
 
 _CONTROL = ControlPlane.ORIGIN
-_CACHED = Origin("", "caches are kept over restarts")
+_CACHED = Origin("", "caches are kept across restarts")
 # For the variables derived here; topologies, services and engines declare those that they add.
 ORIGINS: Mapping[str, Origin] = {
-    "NCCL_NET": Origin("cabling", "fail, rather than fall back to sockets in silence"),
+    "NCCL_NET": Origin("cabling", "fail, rather than silently fall back to sockets"),
     "NCCL_IB_DISABLE": Origin("cabling", "RDMA is on where there is a fabric"),
     "NCCL_IB_HCA": Origin(
         "{cable} topology.rdma_halves", "exactly the RoCE devices of the node's cabled ports"

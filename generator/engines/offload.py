@@ -6,7 +6,7 @@ from generator.catalogs.versions import Release
 from generator.origin import Origin
 from generator.records import record
 
-ORIGIN = Origin("model.kv_offload", "where the KV cache lasts, and how much of it")
+ORIGIN = Origin("model.kv_offload", "where the KV cache is kept, and how much of it")
 
 
 @record

@@ -47,7 +47,9 @@ _HERE = on_its_node("proxy")
 class Direct:
     """A path that needs no key, and the server behind it; `key` names a file with its key."""
 
-    ORIGIN = Origin("services.gateway groups|model", "who is asked, generator/services/proxy.py")
+    ORIGIN = Origin(
+        "services.gateway groups|model", "the server behind each path, generator/services/proxy.py"
+    )
 
     path: str
     url: str
@@ -86,7 +88,7 @@ class Proxy(HostedService):
     `is_for_all`: the gateway is behind it, not an engine.
     """
 
-    ORIGIN = Origin("services.proxy", "what clients may ask for, generator/services/")
+    ORIGIN = Origin("services.proxy", "what clients may request, generator/services/")
 
     NAME = "proxy"
     KEPT = "the clients' keys, /etc/sparkgen/proxy.keys,"

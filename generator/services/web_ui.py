@@ -20,7 +20,7 @@ _HERE = on_its_node("web_ui")
 class WebUi(HostedService):
     """The chat page: where it listens, and its image."""
 
-    ORIGIN = Origin("services.web_ui engine.bind", "what the web UI is told, generator/services/")
+    ORIGIN = Origin("services.web_ui engine.bind", "the web UI's settings, generator/services/")
 
     NAME = "web_ui"
     KEPT = "the chat page's data, the Docker volume sparkgen-web-ui,"

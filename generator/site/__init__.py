@@ -138,7 +138,7 @@ class Site:
         nodes=RANK,
         placed=Origin("engine.files"),
         renderer=Origin("topology.renderer"),
-        switches=Origin("cabling", "what the cables end at beside the nodes"),
+        switches=Origin("cabling", "what cables connect to besides the nodes"),
         topology=Origin("topology.kind"),
         start_order=Origin("nodes", "workers before the head"),
         test_nccl=Origin("engine.nccl"),

@@ -98,7 +98,7 @@ class Health:
     ORIGIN = _TIMES
     ORIGINS = origins(
         test=RANK,
-        url=Origin("engine.bind engine.port", "how the head is asked whether it serves"),
+        url=Origin("engine.bind engine.port", "how the head's health is checked"),
     )
 
     url: str
@@ -148,7 +148,7 @@ class Container:
     `log_files`.
     """
 
-    ORIGIN = Origin("engine", "what Docker is told, generator/derive/container.py")
+    ORIGIN = Origin("engine", "Docker's options, generator/derive/container.py")
     ORIGINS = origins(
         command=Origin("model engine", "the engine's command line, generator/engines/"),
         cpus=Origin("engine.container.cpus"),

@@ -15,7 +15,7 @@ from generator.sitefile.declaration import Management
 HostEntry = tuple[str, str]
 
 _SETTINGS = Origin("engine", "the environment, generator/derive/environment.py")
-_ROUTES = Origin("topology.routes", "on a ring of four or more, where the site asks for them")
+_ROUTES = Origin("topology.routes", "on a ring of four or more, if the site requests them")
 
 
 @record

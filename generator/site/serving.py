@@ -119,7 +119,7 @@ class Api:
     )
     ORIGINS = origins(
         has_tls=Origin("engine.args", "whether the engine is given a certificate"),
-        port=Origin("engine.port", "the engine's own port unless the site says another"),
+        port=Origin("engine.port", "the engine's own port unless the site sets another"),
         url=Origin(
             "services.gateway|services.proxy|engine.bind|nodes[0].management engine.port",
             "the API listens on the head's management address unless engine.bind says otherwise",

@@ -10,7 +10,7 @@ class SwitchLine:
 
     ORIGIN = Origin("{cable}.endpoints", "each cable to a switch ends at one of its ports")
     ORIGINS = origins(
-        mode=Origin("{cable}.kind", "copper unless the cable is optical: switches do not ask it")
+        mode=Origin("{cable}.kind", "copper unless the cable is optical: switches don't detect it")
     )
 
     port: str

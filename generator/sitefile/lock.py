@@ -68,7 +68,7 @@ class Lock:
         return next((image for image in self.images if image.image == name), None)
 
     def commit(self, name: str, revision: str) -> str:
-        """The commit of a model's revision; empty where it is not locked."""
+        """The commit of a model's revision; empty if it is not locked."""
         found = (m.commit for m in self.models if (m.source, m.revision) == (name, revision))
         return next(found, "")
 

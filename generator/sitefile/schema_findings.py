@@ -112,7 +112,7 @@ def _without_cascades(
 
 
 def _meant(key: str, value: Any) -> tuple[str, ...]:
-    """What an unknown key may be: groups, too, where several stand under the name of one."""
+    """The keys that an unknown one may be; also 'groups', if it has several models or engines."""
     several = any(did_you_mean(key, [one]) and several_meant((one,), value) for one in _OF_BOTH)
     return (key, GROUPS) if several else (key,)
 

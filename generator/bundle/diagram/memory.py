@@ -20,7 +20,7 @@ _SCALE = _WIDTH - 2 * _MARGIN - _NAMES - _TOTAL
 _LABELLED = 44
 _MOST_NAMES = 2
 
-_DRAWN = Origin("model engine nodes", "drawn of what each rank holds, generator/bundle/diagram/")
+_DRAWN = Origin("model engine nodes", "drawn from what each rank holds, generator/bundle/diagram/")
 
 
 @record

@@ -10,7 +10,7 @@ from generator.sitefile.declaration import Plane
 _TRIANGLE = 3
 # The number of address bits that NCCL compares by default (src/transport/net_ib/connect.cc).
 _COMPARED_BITS = 24
-_LAZY = Origin("topology.kind nodes", "else NCCL connects trees at the start, across the ring")
+_LAZY = Origin("topology.kind nodes", "otherwise NCCL connects trees at startup, across the ring")
 
 
 class Ring(TopologyKind):
@@ -33,11 +33,13 @@ class Ring(TopologyKind):
     nccl_origins = origins(
         NCCL_NET_PLUGIN=Origin("topology.kind", "a ring's peers are found by NCCL's own transport"),
         NCCL_IB_SUBNET_AWARE_ROUTING=Origin("topology.kind", "a ring's peer is behind one port"),
-        NCCL_IB_SUBNET_PREFIX_LEN=Origin("cabling", "NCCL compares 24 bits unless told"),
+        NCCL_IB_SUBNET_PREFIX_LEN=Origin("cabling", "NCCL compares 24 bits by default"),
         NCCL_ALGO=Origin("topology.kind nodes", "a tree would lead to nodes that no cable reaches"),
         NCCL_RUNTIME_CONNECT=_LAZY,
         NCCL_CUMEM_ENABLE=_LAZY,
-        NCCL_CUMEM_HOST_ENABLE=Origin("topology.kind nodes", "containers have no say over NUMA"),
+        NCCL_CUMEM_HOST_ENABLE=Origin(
+            "topology.kind nodes", "containers may not set NUMA policies"
+        ),
     )
 
     def group_kind(
