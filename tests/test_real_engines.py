@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from cluster import llama_cpp
-from cluster.bare import Running, ask
+from cluster.bare import Running
 from cluster.load import HANGS, SERVED, Load
 from cluster.ranks import Cluster, running
 from cluster.results import record
+from cluster.serving import embed
 from cluster.sites import DRAFT, MODEL, llama_text
 from cluster.tiny_model import write
 from waiting import until
@@ -105,12 +106,8 @@ def test_embedding(cluster: Cluster) -> None:
     seconds = since(cluster.head.started, cluster.answers)
     worker = cluster.engines["spark2"]
     before = computed(worker)
-    asked = {"model": "tiny", "input": ["one", "two"]}
-    status, text = ask(cluster.within("spark2"), f"{cluster.url}/v1/embeddings", asked)
-    assert status == 200
-    assert [len(one["embedding"]) for one in json.loads(text)["data"]] == [256, 256]
+    embed(cluster)
     assert computed(worker) > before
-    assert cluster.is_healthy()
     record(ENGINE, "start of 2 nodes, embedding", "embeddings over all ranks", seconds)
 
 

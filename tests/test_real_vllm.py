@@ -6,27 +6,22 @@
 import json
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from cluster import vllm_cpu, vllm_ray
-from cluster.bare import Running, ask
-from cluster.load import HANGS, SERVED, Load
+from cluster.bare import Running
 from cluster.ranks import Cluster, running
 from cluster.results import record
+from cluster.serving import REQUESTS, SECONDS, await_answer, complete, embed, kill_rank
 from cluster.sites import FOLDER, vllm_text
 from waiting import until
 
 pytestmark = pytest.mark.cluster
 
 ENGINE = f"vLLM {vllm_cpu.VERSION}"
-# On a machine whose processors others have, too.
-SECONDS = 900
-REQUESTS, CLIENTS = 200, 8
 # vLLM's own limit for a rank's answer, after which the head ends; then a client has its answer.
 LIMIT, MINUTE = 300, 60
 
@@ -72,13 +67,6 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, ray_folder: Path) ->
         yield started
 
 
-def await_answer(cluster: Cluster) -> float:
-    """Seconds from the start until the API is up."""
-    until(lambda: cluster.answers() or cluster.head.status is not None, SECONDS)
-    assert cluster.head.status is None, cluster.head.said[-3000:]
-    return time.monotonic() - cluster.head.started
-
-
 LAYOUTS = [
     Layout(3),
     Layout(4),
@@ -95,8 +83,7 @@ LAYOUTS = [
 def test_layout(layout: Layout, cluster: Cluster) -> None:
     """Each rank has loaded its part of the model, and a completion goes over all of them."""
     seconds = await_answer(cluster)
-    assert json.loads(cluster.complete())["usage"]["completion_tokens"] == 8
-    assert cluster.is_healthy()
+    complete(cluster)
     for engine in cluster.engines.values():
         assert engine.status is None
         assert "Loading weights took" in engine.said
@@ -109,11 +96,7 @@ EMBEDDING = Layout(2, "embedding")
 @pytest.mark.parametrize("cluster", [EMBEDDING], ids=str, indirect=True)
 def test_embedding(cluster: Cluster) -> None:
     seconds = await_answer(cluster)
-    asked = {"model": "tiny", "input": ["one", "two"]}
-    status, text = ask(cluster.within("spark2"), f"{cluster.url}/v1/embeddings", asked)
-    assert status == 200
-    assert [len(one["embedding"]) for one in json.loads(text)["data"]] == [256, 256]
-    assert cluster.is_healthy()
+    embed(cluster)
     record(ENGINE, f"start of {EMBEDDING}", "embeddings over all ranks", seconds)
 
 
@@ -124,8 +107,7 @@ RAY = Layout(2, launcher="ray")
 def test_ray_starts_again(cluster: Cluster) -> None:
     """Nothing of Ray that a head leaves behind keeps the next one from starting."""
     seconds = await_answer(cluster)
-    assert json.loads(cluster.complete())["usage"]["completion_tokens"] == 8
-    assert cluster.is_healthy()
+    complete(cluster)
     record(ENGINE, f"start of {RAY}", "a completion over all ranks", seconds)
 
     def ended(engine: Running) -> float:
@@ -151,41 +133,12 @@ def test_ray_starts_again(cluster: Cluster) -> None:
 def test_a_dead_rank_is_seen_and_no_request_hangs(cluster: Cluster) -> None:
     """Under streams of several clients; each has an end, and the head and the rank have one."""
     seconds = await_answer(cluster)
-    assert '"completion_tokens":8' in cluster.complete()
-    assert cluster.is_healthy()
+    complete(cluster)
     record(ENGINE, f"start of {Layout(2)}", "a completion over all ranks", seconds)
 
-    worker = cluster.engines["spark2"]
-    start = 0.0
-
-    def kill() -> None:
-        nonlocal start
-        start = time.monotonic()
-        worker.kill("VLLM::Worker")
-
-    def since(holds: Callable[[], bool]) -> float:
-        until(lambda: start > 0 and holds(), SECONDS)
-        return time.monotonic() - start
-
-    body = {"model": "tiny", "max_tokens": 8}
-    load = Load(f"{cluster.url}/v1/chat/completions", body, REQUESTS, CLIENTS, LIMIT + 2 * MINUTE)
-    with ThreadPoolExecutor() as pool:
-        seen = {
-            "the rank ends, and its unit fails": pool.submit(
-                since, lambda: worker.status is not None
-            ),
-            "the head's health fails": pool.submit(since, lambda: not cluster.is_healthy()),
-            "the head ends, and its unit fails": pool.submit(
-                since, lambda: cluster.head.status is not None
-            ),
-        }
-        answers = load.send([cluster.within(name) for name in cluster.trees], kill)
-        last = time.monotonic() - start
-    ends = Counter(answer.end for answer in answers)
-    assert 0 < ends[SERVED] < REQUESTS == ends.total(), ends
-    assert ends[HANGS] == 0, ends
+    last, seen = kill_rank(cluster, "VLLM::Worker", LIMIT + 2 * MINUTE)
     assert last < LIMIT + MINUTE
     fault = f"rank 1 of 2: its worker process is killed under {REQUESTS} streams"
     record(ENGINE, fault, "the last client knows how its request ended", last, LIMIT + MINUTE)
     for text, promised in zip(seen, (MINUTE, MINUTE, LIMIT + MINUTE), strict=True):
-        record(ENGINE, fault, text, seen[text].result(), promised)
+        record(ENGINE, fault, text, seen[text], promised)
