@@ -1,4 +1,4 @@
-"""A model's shape with all the sizes that its memory is computed from."""
+"""A model's shape with all the sizes from which its memory is computed."""
 
 from generator.models.architecture import Latent, Shape
 from generator.records import record
@@ -6,21 +6,21 @@ from generator.records import record
 
 @record
 class CacheBytes:
-    """Bytes that all layers cache of a token, whatever the type of the cache."""
+    """Bytes that all layers cache per token, in a cache of any type."""
 
     count: int
 
 
 @record
 class CacheElements:
-    """Elements that all layers cache of a token."""
+    """Elements that all layers cache per token."""
 
     count: int
 
 
 @record
 class KeyValueHeads:
-    """Heads of keys and values in a layer, and the size of each."""
+    """The number of key and value heads in a layer, and the size of each."""
 
     count: int
     size: int
@@ -31,7 +31,7 @@ Cached = CacheBytes | CacheElements | Latent | KeyValueHeads
 
 @record
 class CompleteShape:
-    """A shape that lacks nothing; `cached` is what layers keep of a token they attend to."""
+    """A shape with all its sizes; `cached` is what layers keep per token that they attend to."""
 
     shape: Shape
     hidden_size: int
@@ -48,7 +48,7 @@ def complete(shape: Shape) -> CompleteShape | None:
 
 
 def lacking(shape: Shape) -> list[str]:
-    """Sizes that must be known and aren't, by the names that a site file gives them."""
+    """The required sizes that are missing, by their keys in a site file."""
     needed = {
         "hidden_size": shape.hidden_size,
         "vocab_size": shape.vocab_size,

@@ -1,7 +1,7 @@
 """The derived site: every decision made and every number computed, so that templates only print.
 
-Here is the site as a whole; what its nodes are, what they run and what is served have modules of
-their own, whose records are those of this package.
+This module has the site as a whole; its nodes, what they run and what they serve have modules of
+their own in this package.
 """
 
 from collections.abc import Mapping

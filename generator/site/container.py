@@ -1,4 +1,4 @@
-"""What Docker runs on a node, and the files that it is given."""
+"""What Docker runs on a node, and the files that it gets."""
 
 from collections.abc import Mapping
 from typing import Any

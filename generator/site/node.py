@@ -1,4 +1,4 @@
-"""The derived nodes: where each is, and everything that its folder of a bundle contains."""
+"""The derived nodes: their addresses, and everything that their folders of a bundle contain."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Which kinds of topology the nodes and cables of a site file can have that names none."""
+"""The kinds of topology that the nodes and cables of a site file can have, if it names none."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ Cables = list[tuple[str, ...]]
 
 
 def possible_kinds(data: Any) -> list[str]:
-    """The kinds, the likeliest first; whatever else is wrong with the data."""
+    """The possible kinds, the most likely first, whatever else is wrong with the data."""
     rules = rules_at(("topology", "kind"))
     names = [str(value_at(node, ("name",))) for node in _entries(data, "nodes")]
     cables = [
@@ -31,7 +31,7 @@ def _fitting(
         return
     count = len(names)
     if groups and cables:
-        # The others are alone in their groups.
+        # Nodes without a cable are alone in their groups.
         count = len({end for cable in cables for end in cable})
     elif groups and max(groups) == 1:
         count = 1
@@ -45,7 +45,7 @@ def _fitting(
 
 
 def _are_pairs(cables: Cables) -> bool:
-    """Whether each cabled node has one other at its cables."""
+    """Whether the cables connect nodes only in pairs."""
     joined = {frozenset(cable) for cable in cables}
     return len({end for pair in joined for end in pair}) == 2 * len(joined)
 
