@@ -14,7 +14,7 @@ MANY = some_nodes(2)
 
 
 @pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.id)
-def test_entry_is_whole(entry: Advisory) -> None:
+def test_entry_is_complete(entry: Advisory) -> None:
     assert entry.source
     assert entry.effect[0].islower()
     assert not entry.remedy.endswith(".")
@@ -24,11 +24,11 @@ def test_entry_is_whole(entry: Advisory) -> None:
     assert entry.subject != "node" or entry.kernel or entry.driver
 
 
-def test_ids_are_never_used_twice() -> None:
+def test_ids_are_unique() -> None:
     assert len({entry.id for entry in ALL}) == len(ALL)
 
 
-def test_every_subject_has_its_rule() -> None:
+def test_every_subject_has_a_rule() -> None:
     told = {subject for subjects in SUBJECTS.values() for subject in subjects}
     assert {entry.subject for entry in ALL} <= told | {"node"}
 
@@ -44,12 +44,12 @@ def test_every_subject_has_its_rule() -> None:
         ("0.33.0", False),
     ],
 )
-def test_ranges(version: str, inside: bool) -> None:
+def test_version_ranges(version: str, inside: bool) -> None:
     assert within(">=0.27.1, <0.32", version) is inside
     assert within(None, version)
 
 
-def test_fault_of_an_engine_needs_its_nodes_version_and_arguments(
+def test_advisory_matches_nodes_version_and_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one = Advisory(
@@ -69,12 +69,12 @@ def test_fault_of_an_engine_needs_its_nodes_version_and_arguments(
     assert not list(engine_with_a_fault(an_engine(name="sglang", version="0.29.0"), MANY))
 
 
-def test_patched_nccl_is_nobodys_release() -> None:
+def test_patched_nccl_matches_no_release() -> None:
     assert list(nccl_with_a_fault(an_engine(nccl="2.28.9")))
     assert not list(nccl_with_a_fault(an_engine(nccl="2.28.9", nccl_patched=True)))
 
 
-def test_pair_of_an_engine_and_a_library_is_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_advisory_about_engine_and_library_needs_both(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Advisory(
         *("SGA-0", None, "hangs", "use another", "this test"),
         engine="vllm",
@@ -88,7 +88,7 @@ def test_pair_of_an_engine_and_a_library_is_both(monkeypatch: pytest.MonkeyPatch
     assert not list(nccl_with_a_fault(an_engine(version="0.29.0", nccl="2.30.7")))
 
 
-def test_explain_prints_an_advisory_and_the_rule_all_of_its_own(
+def test_explain_prints_an_advisory_and_a_rule_all_of_its(
     sparkgen: Command, tmp_path: object
 ) -> None:
     one = sparkgen("explain", "sga-2026-01", cwd=tmp_path).out

@@ -194,7 +194,7 @@ def changes(said: str) -> dict[str, int]:
 
 
 @pytest.mark.long
-def test_roll_out(operator: Operator) -> None:
+def test_rollout(operator: Operator) -> None:
     """Workers first, one at a time; before that nothing is installed, and after it nothing to do.
 
     What an earlier bundle had goes, in check mode too; scripts stay scripts.
@@ -235,7 +235,7 @@ def test_fault_of_the_first_node_stops_it(operator: Operator) -> None:
     assert '\\"check\\": \\"driver\\"' in done.stdout or "driver" in done.stdout
 
 
-def test_silent_peer_counts_once_all_are_installed(operator: Operator) -> None:
+def test_silent_peer_is_a_fault_once_all_are_installed(operator: Operator) -> None:
     operator.fault("spark2", "peers p0.0")
     done = operator.run()
     assert done.returncode != 0
@@ -257,7 +257,7 @@ def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
 
 
 @pytest.mark.long
-def test_groups_restart_by_their_own_units(operator: Operator) -> None:
+def test_groups_restart_with_their_own_units(operator: Operator) -> None:
     """What started last on a node stops first there."""
     file = operator.bundle / "operator/ansible/inventory.yaml"
     inventory = yaml.safe_load(file.read_text())
@@ -276,7 +276,7 @@ def test_groups_restart_by_their_own_units(operator: Operator) -> None:
     ]
 
 
-def test_playbook_needs_ansible_core_alone() -> None:
+def test_playbook_needs_only_ansible_core() -> None:
     plays = yaml.safe_load((BUNDLE.folder / "operator/ansible/playbook.yaml").read_text())
     words = {key for play in plays for task in play["tasks"] for key in task if "." in key}
     assert words

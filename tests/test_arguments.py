@@ -66,15 +66,17 @@ VLLM, SGLANG, TENSORRT, LLAMA = (
         (VLLM, "of-tomorrow", {"a": 1}, [('--of-tomorrow={"a": 1}',)]),
     ],
 )
-def test_words(engine: tuple[str, str], name: str, value: Any, expected: list[Words]) -> None:
+def test_words_of_each_kind_of_value(
+    engine: tuple[str, str], name: str, value: Any, expected: list[Words]
+) -> None:
     assert list(words(name, value, catalog(*engine))) == expected
 
 
-def test_without_a_catalog() -> None:
+def test_words_without_a_catalog() -> None:
     assert list(words("flag", "1")) == [("--flag=1",)]
 
 
-def test_entries_in_the_order_of_their_names() -> None:
+def test_entries_are_sorted_by_name() -> None:
     args = {"seed": "1", "block-size": "16"}
     assert list(arguments(*VLLM, args)) == [("--block-size=16",), ("--seed=1",)]
     assert list(arguments(*VLLM, {})) == []

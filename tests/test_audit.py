@@ -225,7 +225,7 @@ CASES: dict[str, tuple[list[Machine], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_deployments(name: str, sparkgen: Command, tmp_path: Path) -> None:
+def test_findings_of_deployments(name: str, sparkgen: Command, tmp_path: Path) -> None:
     machines, rules = CASES[name]
     archives = [machine.capture(tmp_path).name for machine in machines]
     outcome = sparkgen("audit", *archives, "--format", "json", cwd=tmp_path)
@@ -236,7 +236,7 @@ def test_deployments(name: str, sparkgen: Command, tmp_path: Path) -> None:
     assert imported.out.startswith("# yaml-language-server")
 
 
-def test_there_are_fifteen() -> None:
+def test_deployments_are_fifteen() -> None:
     assert len(CASES) >= 15
 
 
@@ -268,7 +268,7 @@ error[SG416]: 'NCCL_IB_DISABLE: 1' keeps NCCL off the fabric, on slow sockets
 """
 
 
-def test_line_and_caret(sparkgen: Command) -> None:
+def test_finding_shows_line_and_caret(sparkgen: Command) -> None:
     outcome = sparkgen("audit", "spark1=40-cx7.yaml", "spark1=nccl.conf", cwd=FOLDER)
     assert (outcome.code, outcome.out, outcome.err) == (1, "", PRINTED)
 
@@ -280,7 +280,7 @@ def test_no_key_is_shown(sparkgen: Command) -> None:
     assert "HF_TOKEN=****" in outcome.err
 
 
-def test_of_files_that_say_little_nothing_is_found(sparkgen: Command) -> None:
+def test_sparse_files_have_no_finding(sparkgen: Command) -> None:
     for name in ("cluster.json", "40-cx7.yaml", "solo.yaml"):
         outcome = sparkgen("audit", name, cwd=FOLDER)
         assert (outcome.code, outcome.err) == (0, "")
@@ -297,7 +297,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("lines", ALONE)
-def test_one_nodes_netplan_alone(lines: str, sparkgen: Command, tmp_path: Path) -> None:
+def test_netplan_of_one_node_only(lines: str, sparkgen: Command, tmp_path: Path) -> None:
     """What is guessed of its peer has no finding."""
     given = dict(line.split(": ") for line in lines.splitlines())
     own = {name: [text for text in [listed.strip("[]")] if text] for name, listed in given.items()}
@@ -306,7 +306,7 @@ def test_one_nodes_netplan_alone(lines: str, sparkgen: Command, tmp_path: Path) 
     assert [finding["rule"] for finding in json.loads(outcome.out)["findings"]] == ALONE[lines]
 
 
-def test_an_empty_line_of_nccl_conf(sparkgen: Command, tmp_path: Path) -> None:
+def test_empty_value_in_nccl_conf(sparkgen: Command, tmp_path: Path) -> None:
     (tmp_path / "nccl.conf").write_text("NCCL_IB_HCA=\n")
     outcome = sparkgen("audit", "nccl.conf", cwd=tmp_path)
     assert outcome.err.startswith(
@@ -355,14 +355,14 @@ env: {LD_PRELOAD: /cache/huggingface/libnccl.so.2}
         ),
     ],
 )
-def test_places(name: str, text: str, expected: list[tuple[int, str]]) -> None:
+def test_places_of_findings(name: str, text: str, expected: list[tuple[int, str]]) -> None:
     """By line and rule; what is mounted is there, and what a shell reads is no line of NCCL's."""
     adopted = adopt(read([Input("", name, text.encode())]), "mine", "mine.yaml")
     found = [(r.place.span.line + 1, r.rule) for r in audit(adopted) if r.place.span]
     assert found == expected
 
 
-def test_two_files_of_netplan() -> None:
+def test_merged_netplan_files() -> None:
     """What is in force is said of addresses, of DHCP and of MTUs; what only adds up is none."""
     first = netplan({"enp1s0f0np0": ["10.1.0.1/24"], "enP2p1s0f0np0": ["10.2.0.1/24"]})
     later = (
@@ -394,7 +394,7 @@ ODD = (
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.iterdir()))
-def test_whatever_a_file_says_there_is_an_answer(name: str) -> None:
+def test_damaged_file_is_read_or_refused(name: str) -> None:
     """Damaged anywhere, a file is read, or refused in one line."""
     raw = (FOLDER / name).read_bytes()
     for number, at in enumerate(range(0, len(raw), 23)):

@@ -33,7 +33,7 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_root_of_any_name(name: str, tmp_path: Path) -> None:
+def test_root_with_an_awkward_name(name: str, tmp_path: Path) -> None:
     base = tmp_path / "base"
     (base / "a/b").mkdir(parents=True)
     root = fresh(base / name, "spark1")
@@ -47,7 +47,7 @@ def test_root_of_any_name(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["relative", "link", "slash"])
-def test_ways_to_a_root(way: str, tmp_path: Path) -> None:
+def test_root_given_as_relative_path_or_link(way: str, tmp_path: Path) -> None:
     root = fresh(tmp_path / "root", "spark1")
     before = snapshot(root)
     (tmp_path / "link").symlink_to("root")
@@ -123,7 +123,7 @@ REFUSED: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("state", TAKEN)
-def test_state_that_comes_back(state: str, tmp_path: Path) -> None:
+def test_awkward_state_is_restored(state: str, tmp_path: Path) -> None:
     root = fresh(tmp_path / "root", "spark1")
     (root / "srv").mkdir()
     TAKEN[state](root)
@@ -135,7 +135,7 @@ def test_state_that_comes_back(state: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", REFUSED)
-def test_state_that_is_refused(state: str, tmp_path: Path) -> None:
+def test_awkward_state_is_refused(state: str, tmp_path: Path) -> None:
     root = fresh(tmp_path / "root", "spark1")
     REFUSED[state](root)
     outside = tmp_path / "outside"
@@ -159,7 +159,7 @@ def immutable(tmp_path: Path) -> Path:
     return root
 
 
-def test_immutable_file(immutable: Path) -> None:
+def test_immutable_file_is_refused(immutable: Path) -> None:
     file = immutable / "etc/nccl.conf"
     try:
         before = snapshot(immutable)

@@ -46,7 +46,7 @@ def fastest(network: Fabric) -> float:
     ],
     ids=str,
 )
-def test_bad_half(fault: Fault, least: float | None, network: Fabric) -> None:
+def test_cable_with_loss_delay_or_rate(fault: Fault, least: float | None, network: Fabric) -> None:
     with bad(network, "spark1", [HALF.name], fault):
         seconds = fastest(network)
     assert seconds == 0 if least is None else seconds > least

@@ -411,7 +411,7 @@ def members(archive: Path) -> dict[str, str]:
         }
 
 
-def test_there_are_eighty_forms_and_more() -> None:
+def test_secrets_have_over_eighty_forms() -> None:
     assert len(set(FORMS)) >= 80
     told = json.dumps([container.inspected() for container in CONTAINERS])
     told += HOSTILE.image_inspected()
@@ -451,12 +451,12 @@ KEPT = {
 
 
 @pytest.mark.parametrize("path", KEPT)
-def test_what_is_wanted_is_kept(path: str, members: dict[str, str]) -> None:
+def test_useful_values_are_kept(path: str, members: dict[str, str]) -> None:
     text = members[path].replace("cmd -script\n", "")
     assert [line for line in KEPT[path] if line not in text] == []
 
 
-def test_lines_of_network_files_stay_in_their_places(members: dict[str, str]) -> None:
+def test_network_files_keep_their_line_numbers(members: dict[str, str]) -> None:
     before = FILES["etc/netplan/40-cx7.yaml"].splitlines()
     after = members["files/etc/netplan/40-cx7.yaml"].splitlines()
     assert len(before) == len(after)
@@ -464,18 +464,18 @@ def test_lines_of_network_files_stay_in_their_places(members: dict[str, str]) ->
     assert after[7:] == ["# [removed]"] * (len(after) - 7)
 
 
-def test_no_hardware_address(members: dict[str, str]) -> None:
+def test_hardware_addresses_are_removed(members: dict[str, str]) -> None:
     assert "4c:bb:47" not in json.dumps(members)
 
 
-def test_same_node_same_bytes_and_what_was_taken_is_said(archive: Path, tmp_path: Path) -> None:
+def test_capture_is_reproducible_and_lists_its_files(archive: Path, tmp_path: Path) -> None:
     done = NODE.run(tmp_path)
     assert (tmp_path / "spark1.tar.gz").read_bytes() == archive.read_bytes()
     assert "took containers/engine.txt" in done.stdout
     assert "Read it before you send it on" in done.stdout
 
 
-def test_dockers_own_client_prints_what_its_stand_in_does(tmp_path: Path) -> None:
+def test_stand_in_for_docker_prints_what_docker_does(tmp_path: Path) -> None:
     require("docker")
     given = replace(HOSTILE, mounts=[("/srv/models", "/models")], build="c4" * 32)
     expected = Machine("spark1", {}, {}, [given]).capture(tmp_path)
@@ -501,7 +501,7 @@ def test_dockers_own_client_prints_what_its_stand_in_does(tmp_path: Path) -> Non
     assert [line for line in printed if line not in more] == stand_in
 
 
-def test_shell() -> None:
+def test_script_passes_shellcheck() -> None:
     require("shellcheck")
     done = subprocess.run(["shellcheck", "-s", "sh", SCRIPT], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
@@ -570,7 +570,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_an_archive_that_is_no_capture(why: str) -> None:
+def test_archive_that_is_no_capture_is_refused(why: str) -> None:
     with pytest.raises(CaptureError) as refused:
         read("n.tar.gz", REFUSED[why])
     assert why in refused.value.why
@@ -578,11 +578,11 @@ def test_an_archive_that_is_no_capture(why: str) -> None:
     assert refused.value.advice
 
 
-def test_a_capture(archive: Path, members: dict[str, str]) -> None:
+def test_capture_is_read(archive: Path, members: dict[str, str]) -> None:
     capture = read(str(archive), archive.read_bytes())
     assert (capture.node, capture.texts) == ("spark1", members)
 
 
-def test_the_command_prints_the_script(sparkgen: Command, tmp_path: Path) -> None:
+def test_command_prints_the_script(sparkgen: Command, tmp_path: Path) -> None:
     outcome = sparkgen("capture", cwd=tmp_path)
     assert (outcome.code, outcome.out, outcome.err) == (0, SCRIPT.read_text(), "")

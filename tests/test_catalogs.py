@@ -66,14 +66,14 @@ ARCHITECTURES = {c.architecture.name: c.architecture for c in map(found, NAMES)}
 each_architecture = of_each(MODELS)
 
 
-def test_every_checkpoint_has_one_name_of_its_own() -> None:
+def test_every_checkpoint_has_a_unique_name() -> None:
     assert [found(name).name for name in NAMES] == list(NAMES) == sorted(set(NAMES))
     assert sorted(found(name).hf_id for name in NAMES) == sorted(set(HF_IDS))
     assert len(HF_IDS) == len(set(HF_IDS))
 
 
 @of_each(HF_IDS)
-def test_an_id_is_plausible_and_leads_to_its_checkpoint_in_any_case(hf_id: str) -> None:
+def test_id_finds_its_checkpoint_in_any_case(hf_id: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9][A-Za-z0-9._-]*", hf_id)
     assert found(hf_id).hf_id == found(hf_id.lower()).hf_id == hf_id
 
@@ -89,11 +89,11 @@ def test_an_id_is_plausible_and_leads_to_its_checkpoint_in_any_case(hf_id: str) 
         ("qwen3-coder-next-fp8", "Qwen/Qwen3-Coder-Next-FP8"),
     ],
 )
-def test_names_that_people_write(name: str, hf_id: str) -> None:
+def test_aliases_find_their_checkpoint(name: str, hf_id: str) -> None:
     assert found(name).hf_id == hf_id
 
 
-def test_a_name_of_several_publishers_is_written_with_its_owner() -> None:
+def test_ambiguous_name_needs_its_owner() -> None:
     assert catalogs.checkpoint("qwen3.5-397b-a17b-nvfp4") is None
     first = found("nvidia/qwen3.5-397b-a17b-nvfp4")
     other = found("lukealonso/Qwen3.5-397B-A17B-NVFP4")
@@ -103,24 +103,24 @@ def test_a_name_of_several_publishers_is_written_with_its_owner() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "/", "gpt-oss", "someone/gpt-oss-120b", "qwen3.5-397b-a17b/"])
-def test_an_unknown_name_has_no_checkpoint(name: str) -> None:
+def test_unknown_name_has_no_checkpoint(name: str) -> None:
     assert catalogs.checkpoint(name) is None
 
 
 @each_architecture
-def test_an_architecture_is_published_under_its_own_id(name: str) -> None:
+def test_architecture_is_published_under_its_own_id(name: str) -> None:
     assert MODELS[name]["hf_id"] in [item["id"] for item in MODELS[name]["checkpoints"]]
 
 
 @each_architecture
-def test_an_entry_has_known_keys_and_is_like_one_that_is_complete(name: str) -> None:
+def test_entry_has_known_keys_and_extends_a_complete_one(name: str) -> None:
     entry = MODELS[name]
     assert set(entry) <= KEYS
     assert "like" not in entry or "like" not in MODELS[entry["like"]]
 
 
 @each_architecture
-def test_shapes_are_whole(name: str) -> None:
+def test_shapes_are_complete(name: str) -> None:
     shape = ARCHITECTURES[name]
     attention = shape.facts["attention"]
     assert shape.layers
@@ -170,7 +170,7 @@ def test_weights_are_plausible(name: str) -> None:
 
 
 @each_architecture
-def test_an_entry_says_where_its_facts_are_from(name: str) -> None:
+def test_entry_names_its_sources(name: str) -> None:
     entry = MODELS[name]
     assert entry["sources"]
     assert {source.partition("/")[0] for source in entry["sources"]} <= SOURCES
@@ -178,7 +178,7 @@ def test_an_entry_says_where_its_facts_are_from(name: str) -> None:
     assert bases <= {"computed", "observed", "stated"}
 
 
-def test_an_entry_says_only_what_differs_from_the_one_that_it_is_like() -> None:
+def test_entry_has_only_what_differs_from_its_base() -> None:
     older, newer = ARCHITECTURES["glm-5"], ARCHITECTURES["glm-5.2"]
     assert (older.max_context, newer.max_context) == (202752, 1048576)
     assert newer.facts["attention"] == {**older.facts["attention"], "index_layers": 21}
@@ -187,13 +187,13 @@ def test_an_entry_says_only_what_differs_from_the_one_that_it_is_like() -> None:
     assert "unverified" not in ARCHITECTURES["deepseek-r1"].facts
 
 
-def test_a_copy_of_a_gated_model_is_open() -> None:
+def test_copy_of_a_gated_model_is_open() -> None:
     assert found("llama-3.3-70b-instruct").gated
     assert not found("llama-3.3-70b-instruct-nvfp4").gated
     assert not found("gpt-oss-120b").gated
 
 
-def test_a_checkpoint_can_have_a_shorter_context_than_its_model() -> None:
+def test_checkpoint_may_have_a_shorter_context_than_its_model() -> None:
     assert found("minimax-m2.7").max_context == 204800
     assert found("minimax-m2.7-nvfp4").max_context == 196608
 
@@ -214,7 +214,7 @@ def test_a_checkpoint_can_have_a_shorter_context_than_its_model() -> None:
         ),
     ],
 )
-def test_an_image_is_known_by_its_tag(reference: str, held: Image) -> None:
+def test_image_is_found_by_its_tag(reference: str, held: Image) -> None:
     assert catalogs.image(reference) == held
 
 
@@ -236,7 +236,7 @@ def test_other_images_are_unknown(reference: str) -> None:
     assert catalogs.image(reference) is None
 
 
-def test_every_image_has_a_source_and_says_each_version_as_text() -> None:
+def test_every_image_has_a_source_and_versions_as_text() -> None:
     for row in IMAGES:
         assert row["source"], row
         assert ("{version}" in row["tag"]) == (row["version"] is None), row
@@ -244,7 +244,7 @@ def test_every_image_has_a_source_and_says_each_version_as_text() -> None:
     assert len({(row["image"], row["tag"]) for row in IMAGES}) == len(IMAGES)
 
 
-def test_nothing_is_read_before_the_first_question() -> None:
+def test_catalogs_are_read_on_demand() -> None:
     program = (
         "import sys\n"
         "opened = []\n"
@@ -256,7 +256,7 @@ def test_nothing_is_read_before_the_first_question() -> None:
 
 
 @each_architecture
-def test_a_copy_is_named_after_its_model(name: str) -> None:
+def test_copy_is_found_by_the_name_of_its_model(name: str) -> None:
     """What its own name has in it leads to it, unless it was pruned itself."""
     alike = catalogs.named_after(f"someone/{MODELS[name]['hf_id'].partition('/')[2]}-INT4")
     pruned = any(word in name for word in ("reap", "dspark"))

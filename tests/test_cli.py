@@ -52,7 +52,7 @@ def invalid(tmp_path: Path) -> Path:
     return path
 
 
-def test_build_answers_in_a_line_a_site(
+def test_build_prints_one_line_per_site(
     good: Path, warned: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     outcome = sparkgen("build", good, warned, cwd=tmp_path)
@@ -65,7 +65,7 @@ def test_build_answers_in_a_line_a_site(
     assert outcome.err.endswith("1 warning in " + str(warned) + "\n")
 
 
-def test_finding_shows_its_place_and_a_way_out(
+def test_finding_shows_its_place_and_a_remedy(
     invalid: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     outcome = sparkgen("validate", invalid.name, cwd=tmp_path)
@@ -84,7 +84,9 @@ def test_finding_shows_its_place_and_a_way_out(
 
 
 @pytest.mark.parametrize("command", ["build", "validate", "check", "show"])
-def test_invalid_site_is_3(command: str, invalid: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_invalid_site_exits_with_3(
+    command: str, invalid: Path, tmp_path: Path, sparkgen: Command
+) -> None:
     outcome = sparkgen(command, invalid, cwd=tmp_path)
     assert (outcome.code, outcome.out) == (3, "")
     assert outcome.err.startswith("error[SG104]")
@@ -92,14 +94,14 @@ def test_invalid_site_is_3(command: str, invalid: Path, tmp_path: Path, sparkgen
 
 
 @pytest.mark.parametrize("command", ["build", "validate", "check", "show"])
-def test_unknown_site_is_4(command: str, tmp_path: Path, sparkgen: Command) -> None:
+def test_missing_site_exits_with_4(command: str, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen(command, "none.yaml", cwd=tmp_path)
     message = "sparkgen: none.yaml: No such file or directory\n"
     assert (outcome.code, outcome.out, outcome.err) == (4, "", message)
 
 
 @pytest.mark.parametrize("command", ["validate", "build", "check", "fix"])
-def test_what_has_no_end_is_no_site_file(command: str, process: Command, tmp_path: Path) -> None:
+def test_endless_input_is_refused(command: str, process: Command, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     for path in ("/dev/zero", "pipe.yaml"):
         outcome = process(command, path, cwd=tmp_path)
@@ -116,7 +118,9 @@ def test_site_file_is_read_up_to_the_limit(process: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("command", ["build", "validate", "check", "show"])
-def test_folder_in_place_of_a_site_is_4(command: str, tmp_path: Path, sparkgen: Command) -> None:
+def test_folder_in_place_of_a_site_exits_with_4(
+    command: str, tmp_path: Path, sparkgen: Command
+) -> None:
     outcome = sparkgen(command, ".", cwd=tmp_path)
     assert (outcome.code, outcome.out) == (4, "")
     assert outcome.err == "sparkgen: .: Is a directory\n"
@@ -136,13 +140,15 @@ def test_folder_in_place_of_a_site_is_4(command: str, tmp_path: Path, sparkgen: 
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_2(arguments: tuple[str, ...], tmp_path: Path, sparkgen: Command) -> None:
+def test_wrong_usage_exits_with_2(
+    arguments: tuple[str, ...], tmp_path: Path, sparkgen: Command
+) -> None:
     outcome = sparkgen(*arguments, cwd=tmp_path)
     assert (outcome.code, outcome.out) == (2, "")
     assert "Error: " in outcome.err
 
 
-def test_file_that_is_named_twice_is_built_once(
+def test_file_named_twice_is_built_once(
     good: Path, warned: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     outcome = sparkgen("build", good.name, warned.name, f"./{good.name}", good, cwd=tmp_path)
@@ -182,7 +188,7 @@ def cluster(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_sites_where_none_is_named(cluster: Path, sparkgen: Command) -> None:
+def test_all_sites_are_built_by_default(cluster: Path, sparkgen: Command) -> None:
     validated = sparkgen("validate", cwd=cluster)
     told = "sites/anna.yaml: fine\nsites/berta.yaml: fine\n"
     assert (validated.code, validated.out, validated.err) == (0, told, "")
@@ -192,14 +198,14 @@ def test_all_sites_where_none_is_named(cluster: Path, sparkgen: Command) -> None
     assert sparkgen("diff", cwd=cluster).out.count("nothing differs") == 2
 
 
-def test_lock_that_a_pattern_names_is_no_site(cluster: Path, sparkgen: Command) -> None:
+def test_lock_that_matches_a_pattern_is_no_site(cluster: Path, sparkgen: Command) -> None:
     files = ("sites/anna.lock.yaml", "sites/anna.yaml")
     assert sparkgen("validate", *files, cwd=cluster).out == "sites/anna.yaml: fine\n"
     assert sparkgen("validate", files[0], cwd=cluster).code == 3
 
 
 @pytest.mark.parametrize("command", ["build", "validate", "check", "diff"])
-def test_no_site_at_all(command: str, tmp_path: Path, sparkgen: Command) -> None:
+def test_folder_without_sites(command: str, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen(command, cwd=tmp_path)
     assert (outcome.code, outcome.out) == (2, "")
     assert "name a site, or run it where there are sites/*.yaml" in outcome.err
@@ -214,7 +220,7 @@ def test_standard_input(command: str, good: Path, tmp_path: Path, sparkgen: Comm
 
 
 @pytest.mark.parametrize("command", ["build", "check", "diff", "fix"])
-def test_what_writes_beside_a_site_wants_a_file(
+def test_commands_that_write_beside_a_site_need_a_file(
     command: str, tmp_path: Path, sparkgen: Command
 ) -> None:
     outcome = sparkgen(command, "-", cwd=tmp_path, stdin="version: 1\n")
@@ -228,7 +234,7 @@ def test_finding_in_standard_input(invalid: Path, tmp_path: Path, sparkgen: Comm
     assert outcome.err.count(" --> <stdin>:21:9 (topology.kind)") == 1
 
 
-def test_quiet_is_silent_of_what_went_well(
+def test_quiet_prints_only_problems(
     good: Path, warned: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     for command in ("build", "validate", "check"):
@@ -241,7 +247,7 @@ def test_quiet_is_silent_of_what_went_well(
     assert "pair-chatbot" not in drift.out
 
 
-def test_build_tells_a_script_what_it_wrote(good: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_build_json_lists_what_it_wrote(good: Path, tmp_path: Path, sparkgen: Command) -> None:
     first = json.loads(sparkgen("build", "--format", "json", good, cwd=tmp_path).out)
     (site,) = first["sites"]
     folder = tmp_path / site["folder"]
@@ -263,7 +269,7 @@ def test_build_tells_a_script_what_it_wrote(good: Path, tmp_path: Path, sparkgen
     assert reworded["changed"] == ["MANIFEST.json"]
 
 
-def test_build_tells_a_script_what_is_wrong(
+def test_build_json_lists_what_is_wrong(
     invalid: Path, good: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     outcome = sparkgen("build", "--format", "json", good, invalid, cwd=tmp_path)
@@ -273,21 +279,19 @@ def test_build_tells_a_script_what_is_wrong(
     assert data["findings"][0]["rule"] == "SG104"
 
 
-def test_misspelt_command_is_told_its_neighbor(tmp_path: Path, sparkgen: Command) -> None:
+def test_misspelt_command_gets_a_suggestion(tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("buid", cwd=tmp_path)
     assert outcome.code == 2
     assert "'buid'. Did you mean 'build'?" in outcome.err
 
 
-def test_validate_says_what_is_fine_and_writes_nothing(
-    good: Path, tmp_path: Path, sparkgen: Command
-) -> None:
+def test_validate_writes_nothing(good: Path, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("validate", good, cwd=tmp_path)
     assert (outcome.code, outcome.out, outcome.err) == (0, f"{good}: fine\n", "")
     assert list(tmp_path.iterdir()) == [good]
 
 
-def test_validate_judges_every_site(
+def test_validate_checks_every_site(
     good: Path, invalid: Path, warned: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     outcome = sparkgen("validate", invalid, warned, good, cwd=tmp_path)
@@ -296,7 +300,7 @@ def test_validate_judges_every_site(
 
 
 @pytest.mark.parametrize("command", ["build", "validate"])
-def test_warning_stops_only_where_it_is_asked_to(
+def test_warning_is_an_error_only_with_strict(
     command: str, warned: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     strict = sparkgen(command, "--strict", warned, cwd=tmp_path)
@@ -314,9 +318,7 @@ def test_strict_adds_nothing_to_an_error(invalid: Path, tmp_path: Path, sparkgen
     assert sparkgen("validate", "--strict", invalid, cwd=tmp_path).err == lenient.err
 
 
-def test_style_is_a_warning_of_validate_alone(
-    good: Path, tmp_path: Path, sparkgen: Command
-) -> None:
+def test_only_validate_warns_about_style(good: Path, tmp_path: Path, sparkgen: Command) -> None:
     good.write_text(good.read_text().replace("kind: direct", "kind:  direct"))
     outcome = sparkgen("validate", good, cwd=tmp_path)
     assert (outcome.code, outcome.out) == (0, "")
@@ -325,7 +327,7 @@ def test_style_is_a_warning_of_validate_alone(
     assert sparkgen("build", "--strict", good, cwd=tmp_path).code == 0
 
 
-def test_check_tells_drift(good: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_check_reports_drift(good: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert sparkgen("check", good, cwd=tmp_path).code == 1
     sparkgen("build", good, cwd=tmp_path)
     outcome = sparkgen("check", good, cwd=tmp_path)
@@ -333,7 +335,7 @@ def test_check_tells_drift(good: Path, tmp_path: Path, sparkgen: Command) -> Non
     assert (outcome.code, outcome.out, outcome.err) == (0, said, "")
 
 
-def test_show_is_a_table(good: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_show_as_a_table(good: Path, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("show", good, cwd=tmp_path)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out == TABLE
@@ -365,7 +367,7 @@ Memory in GiB: fits: 55.7 GiB left on spark1 beside one sequence of 16384 tokens
 
 
 @pytest.mark.parametrize(("form", "parse"), [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_show_is_data(
+def test_show_as_json(
     form: str, parse: Callable[[str], Any], good: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     outcome = sparkgen("show", "--format", form, good, cwd=tmp_path)
@@ -393,7 +395,7 @@ def test_show_of_a_node(good: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert [node["name"] for node in json.loads(data.out)["nodes"]] == ["spark2"]
 
 
-def test_show_of_a_node_that_there_is_not(good: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_show_of_an_unknown_node(good: Path, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("show", "--node", "spark9", good, cwd=tmp_path)
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.endswith("--node: spark9; the nodes are spark1, spark2\n")
@@ -420,7 +422,7 @@ def test_streams_of_a_process(good: Path, invalid: Path, tmp_path: Path, process
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False)],
     ids=["color", "NO_COLOR", "both"],
 )
-def test_color_is_for_terminals_that_want_it(
+def test_color_is_for_terminals_that_support_it(
     env: dict[str, str], colored: bool, invalid: Path
 ) -> None:
     said = on_a_terminal(invalid, env)
@@ -455,7 +457,7 @@ def terminal(env: dict[str, str], *words: str) -> tuple[int, str]:
     return running.wait(PATIENCE), said.decode().replace("\r\n", "\n")
 
 
-def test_colors_that_are_forced_reach_a_file(invalid: Path, process: Command) -> None:
+def test_forced_colors_reach_a_file(invalid: Path, process: Command) -> None:
     env = {"FORCE_COLOR": "1", "NO_COLOR": ""}
     outcome = process("validate", invalid, cwd=invalid.parent, env=env)
     assert outcome.err.startswith("\x1b[1;31merror[SG104]\x1b[0m: ")
@@ -479,7 +481,7 @@ def test_tables_fit_the_terminal(words: tuple[str, ...], width: int) -> None:
     assert max(map(len, tables)) <= width
 
 
-def test_table_of_a_terminal_says_what_that_of_a_file_says(process: Command) -> None:
+def test_tables_are_the_same_on_terminals_and_in_files(process: Command) -> None:
     whole = process("fit", "--compare", LAB, cwd=ROOT).out
     for width in (60, 80):
         _, said = terminal({"COLUMNS": str(width), "NO_COLOR": "1"}, "fit", "--compare", LAB)

@@ -91,7 +91,7 @@ def addresses(machine: Machine) -> str:
 
 
 @pytest.mark.long
-def test_nobody_confirms(wires: Wires, tree: Path) -> None:
+def test_unconfirmed_change_is_reverted(wires: Wires, tree: Path) -> None:
     with booted(faulty(tree), wires.within) as machine:
         until(lambda: wires.answers(OWN))
         before = files(machine)
@@ -108,7 +108,7 @@ def test_nobody_confirms(wires: Wires, tree: Path) -> None:
         install(machine, "--apply")
 
 
-def test_plug_is_pulled_before_anybody_confirms(wires: Wires, tree: Path) -> None:
+def test_unconfirmed_change_is_reverted_after_a_power_cut(wires: Wires, tree: Path) -> None:
     """What a person does first whom a node does not answer."""
     faulty(tree)
     with booted(tree, wires.within) as machine:
@@ -126,7 +126,7 @@ def test_plug_is_pulled_before_anybody_confirms(wires: Wires, tree: Path) -> Non
         assert "sparkgen" not in machine.run("ls", "-R", "/etc/systemd/system").stdout
 
 
-def test_confirmed(wires: Wires, tree: Path) -> None:
+def test_confirmed_change_stays(wires: Wires, tree: Path) -> None:
     with booted(tree, wires.within) as machine:
         until(lambda: wires.answers(OWN))
         install(machine, "--apply")

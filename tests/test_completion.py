@@ -136,13 +136,13 @@ def test_models(offered: Offer) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_an_example(name: str, sparkgen: Command, tmp_path: Path) -> None:
+def test_every_command_is_completed(name: str, sparkgen: Command, tmp_path: Path) -> None:
     outcome = sparkgen(name, "--help", cwd=tmp_path)
     assert outcome.code == 0
     assert f"Example: sparkgen {name} " in outcome.out
 
 
-def test_rules_have_a_meaning() -> None:
+def test_rules_are_described() -> None:
     from generator.commands.completion import rules
 
     context = main.make_context("sparkgen", ["explain"], resilient_parsing=True)

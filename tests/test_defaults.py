@@ -104,7 +104,7 @@ def _read(data: Mapping[str, Any]) -> Site:
 
 
 @pytest.mark.parametrize("path", DEFAULTS)
-def test_a_default_that_is_written_changes_nothing(path: str) -> None:
+def test_writing_a_default_changes_nothing(path: str) -> None:
     silent, written = _site(path), _site(path)
     _write(silent, path.split("."), None)
     _write(written, path.split("."), DEFAULTS[path])

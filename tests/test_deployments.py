@@ -52,7 +52,7 @@ def test_every_deployment_is_expected() -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_deployment_runs_what_it_ran(name: str) -> None:
+def test_deployment_starts_what_it_ran(name: str) -> None:
     run, site = RUNS[name], reading(name).site
     assert site
     node = site.nodes[run.get("node", 0)]

@@ -56,7 +56,7 @@ def test_bytes_and_modes_are_the_same(
     assert {path.stat().st_mode & 0o777 for path in folders} == {0o755}
 
 
-def test_where_the_site_file_is_does_not_count(
+def test_folder_of_the_site_file_does_not_matter(
     expected: Files, tmp_path: Path, bundle: Bundle
 ) -> None:
     copy = tmp_path / SITE.name
@@ -64,7 +64,7 @@ def test_where_the_site_file_is_does_not_count(
     assert {path: (file.mode, file.data) for path, file in bundle(copy).items()} == expected
 
 
-def test_name_of_the_site_file_stands_in_the_manifest_alone(
+def test_only_the_manifest_names_the_site_file(
     expected: Files, tmp_path: Path, bundle: Bundle
 ) -> None:
     copy = tmp_path / "renamed.yaml"
@@ -76,7 +76,7 @@ def test_name_of_the_site_file_stands_in_the_manifest_alone(
 @pytest.mark.parametrize(
     "site", sorted((ROOT / "sites").glob("*.yaml")), ids=lambda site: site.stem
 )
-def test_order_of_keys_means_nothing(site: Path, tmp_path: Path, bundle: Bundle) -> None:
+def test_order_of_keys_does_not_matter(site: Path, tmp_path: Path, bundle: Bundle) -> None:
     """Only the checksum of the site file, in the manifest, is another one."""
     turned = tmp_path / site.name
     data = yaml.load(site.read_text(), Loader=yaml.BaseLoader)

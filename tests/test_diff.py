@@ -37,7 +37,7 @@ against = pytest.mark.parametrize("words", [(), ("--against", "HEAD")], ids=["fo
 
 
 @against
-def test_nothing(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_no_change(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("diff", site, "--exit-code", *words, cwd=tmp_path)
     assert (outcome.code, outcome.err) == (0, "")
     assert re.fullmatch(r"lab: nothing differs from (out/lab|HEAD \(\w{12}\))\n", outcome.out)
@@ -76,7 +76,7 @@ def test_address(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: C
 
 
 @against
-def test_address_of_management_of_one_node(
+def test_management_address_of_one_node(
     words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
     """The worker's own address stands in names alone: nothing that runs was given it."""
@@ -119,7 +119,7 @@ def test_image(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Com
     assert "@@" not in outcome.out
 
 
-def test_image_that_no_registry_has(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_image_in_no_registry(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     before = site_text()
     after = re.sub(r"vllm/vllm-openai:\S+?(?=[\s,}])", "vllm-of-ours:v0.33.0", before)
     assert after != before
@@ -225,7 +225,7 @@ def test_script_that_lost_its_mode(site: Path, tmp_path: Path, sparkgen: Command
     assert "\nspark1/opt/sparkgen/launch.sh: mode 0644 -> 0755\n" in outcome.out
 
 
-def test_checksums_alone(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_change_of_checksums_only(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     """A file that only repeats others is shown where nothing else differs."""
     sums = tmp_path / "out/lab/spark1/SHA256SUMS"
     sums.write_text(sums.read_text().rstrip("\n"))
@@ -244,9 +244,7 @@ def test_first_bundle(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_what_is_not_of_the_bundle_is_left_out(
-    site: Path, tmp_path: Path, sparkgen: Command
-) -> None:
+def test_foreign_files_are_left_out(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     (tmp_path / "out/lab/spark1/notes.txt").write_text("mine\n")
     assert sparkgen("diff", site, "--exit-code", cwd=tmp_path).code == 0
 
@@ -279,7 +277,7 @@ def test_another_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     }
 
 
-def test_site_that_was_not_there(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_new_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     """A new site is reviewed like any other: all of it is new."""
     new = tmp_path / "sites/new.yaml"
     new.write_text(site_text().replace("name: lab", "name: new"))
@@ -338,7 +336,7 @@ def test_no_git(site: Path, tmp_path: Path, process: Command) -> None:
     assert outcome.err == "sparkgen: git is not installed; --against asks it for the site file\n"
 
 
-def test_two_ways_at_once(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_exclusive_options(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     both = sparkgen("diff", site, "--against", "HEAD", "--with", site, cwd=tmp_path)
     assert both.code == 2
     assert sparkgen("diff", site, site, "--with", site, cwd=tmp_path).code == 2
@@ -370,7 +368,7 @@ def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     balanced(outcome.out)
 
 
-def test_markdown_of_no_change(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_markdown_without_a_change(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("diff", site, "--format", "markdown", cwd=tmp_path)
     assert outcome.out == "<!-- sparkgen diff -->\nNothing differs: lab\n"
 

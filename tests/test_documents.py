@@ -26,7 +26,7 @@ def update(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.mark.parametrize("path", WITH_COMMANDS)
-def test_commands(path: str, tmp_path: Path, update: bool) -> None:
+def test_documented_commands_print_what_they_show(path: str, tmp_path: Path, update: bool) -> None:
     place = Workplace(tmp_path)
     place = place.empty() if path in FROM_NOTHING else place.with_examples()
     text = text_of(path)
@@ -40,7 +40,7 @@ def test_commands(path: str, tmp_path: Path, update: bool) -> None:
         (ROOT / path).write_text(text, encoding="utf-8")
 
 
-def test_reference_of_the_commands(update: bool) -> None:
+def test_command_reference_is_fresh(update: bool) -> None:
     path = ROOT / "generator/commands/README.md"
     if update:
         path.write_text(page(), encoding="utf-8")
@@ -48,7 +48,7 @@ def test_reference_of_the_commands(update: bool) -> None:
     assert {*EXITS} == {*COMMANDS}
 
 
-def test_published_figures(update: bool) -> None:
+def test_table_of_published_figures_is_fresh(update: bool) -> None:
     path = ROOT / "schemas/README.md"
     text = path.read_text(encoding="utf-8")
     head, _ = markdown().split("\n", 1)
@@ -60,7 +60,7 @@ def test_published_figures(update: bool) -> None:
         assert table[0] == markdown(), "the table is that of published.markdown()"
 
 
-def test_picture_of_the_comment(update: bool) -> None:
+def test_picture_of_the_comment_is_fresh(update: bool) -> None:
     path = ROOT / "sites/images/comment.svg"
     now = drawn()
     ElementTree.fromstring(now)
@@ -83,7 +83,7 @@ def anchors(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_links(path: str) -> None:
+def test_links_lead_somewhere(path: str) -> None:
     text = text_of(path)
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     folder = (ROOT / path).parent
@@ -97,7 +97,7 @@ def test_links(path: str) -> None:
             assert anchor in anchors(found.read_text(encoding="utf-8")), target
 
 
-def test_documents_that_there_are() -> None:
+def test_all_documents_are_tested() -> None:
     folders = [path for path in ROOT.glob("[!.]*/") if (path / "README.md").exists()]
     found = {f"{folder.name}/README.md" for folder in folders} | {"README.md"}
     assert found <= {*PATHS}
@@ -106,7 +106,7 @@ def test_documents_that_there_are() -> None:
 # The bundle
 
 
-def test_tree_of_a_bundle() -> None:
+def test_documented_tree_is_that_of_a_bundle() -> None:
     (tree,) = [text for text in blocks(text_of(BUNDLE), "") if text.startswith("out/lab-mesh/")]
     folder, listed = "", set()
     for line in tree.splitlines()[1:]:
@@ -121,7 +121,7 @@ def test_tree_of_a_bundle() -> None:
     assert listed == {path for path in files if not path.startswith(("spark2/", "spark3/"))}
 
 
-def test_files_of_engines_and_services() -> None:
+def test_documented_files_are_in_a_bundle() -> None:
     """Each is in a bundle that somebody can look at, unless it is of a service that none shows."""
     sites = "".join(path.read_text() for path in (ROOT / "sites").glob("*.yaml"))
     rows = [

@@ -161,7 +161,7 @@ def test_ray_head_is_stopped(tmp_path: Path, stand_ins: StandIns) -> None:
     assert (stand_ins.calls / "ray.ended").exists()
 
 
-def test_ray_ends_and_so_does_the_engine(tmp_path: Path, stand_ins: StandIns) -> None:
+def test_engine_ends_with_ray(tmp_path: Path, stand_ins: StandIns) -> None:
     folder = RAY_HEADS[0]
     add_ray(stand_ins, limit=len(folder.site.nodes), ends="serves")
     stand_ins.add("sleep")
@@ -296,7 +296,7 @@ listen()
 
 
 @pytest.mark.parametrize("folder", [f for f in FOLLOWERS if f.site.engine.replicas], ids=str)
-def test_replica_of_a_head_that_is_another_one(
+def test_replica_ends_when_the_head_is_a_new_one(
     folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     address, port = head_address(folder), folder.site.engine.replicas
@@ -310,7 +310,9 @@ def test_replica_of_a_head_that_is_another_one(
 
 
 @pytest.mark.parametrize("folder", FOLLOWERS, ids=str)
-def test_follower_ends(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+def test_follower_ends_with_its_engine(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
     program, *arguments = engine_words(folder)
     stand_ins.add(program)
     stand_ins.add("sleep", BLINK)
@@ -320,7 +322,9 @@ def test_follower_ends(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) 
 
 
 @pytest.mark.parametrize("folder", one_of_each(FOLLOWERS), ids=str)
-def test_head_is_gone(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+def test_follower_ends_when_the_head_is_gone(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
     address, port = head_address(folder), folder.site.engine.rendezvous
     stand_ins.add(engine_words(folder)[0], ENGINE)
     stand_ins.add("sleep", BLINK)
@@ -334,7 +338,7 @@ def test_head_is_gone(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -
 
 
 @pytest.mark.parametrize(("engine", "ends"), [(ENGINE, True), (STUBBORN, False)])
-def test_follower_is_told_to_end(
+def test_follower_stops_on_a_signal(
     engine: str, ends: bool, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     folder = FOLLOWERS[0]
@@ -404,7 +408,7 @@ def test_llama_head_gives_up(tmp_path: Path, stand_ins: StandIns) -> None:
     assert not stand_ins.called("llama-server")
 
 
-def test_llama_head_wants_its_key(tmp_path: Path, stand_ins: StandIns) -> None:
+def test_llama_head_needs_its_key(tmp_path: Path, stand_ins: StandIns) -> None:
     folder = next(folder for folder in LLAMA_HEADS if folder.site.engine.key)
     stand_ins.env["LLAMA_API_KEY"] = ""
     stand_ins.add("llama-server")
@@ -468,7 +472,7 @@ def test_key_is_in_no_process_list_and_no_log(
 
 
 @pytest.mark.parametrize("key", [None, ""])
-def test_without_a_key_nothing_starts(key: str | None, tmp_path: Path, stand_ins: StandIns) -> None:
+def test_sglang_needs_its_key(key: str | None, tmp_path: Path, stand_ins: StandIns) -> None:
     add_sglang(stand_ins)
     stand_ins.env |= {} if key is None else {"SGLANG_API_KEY": key}
     # As if secrets.sh had handed nothing over.
@@ -655,7 +659,7 @@ ASKING = [folder for folder in HEALTHY if folder.site.engine.name == "vllm"]
 
 @pytest.mark.parametrize("metric", ["vllm:generation_tokens_total", "vllm:kv_cache_usage_perc"])
 @pytest.mark.parametrize("makes_tokens", [True, False])
-def test_health_of_an_engine_that_is_late(
+def test_health_of_a_slow_engine(
     makes_tokens: bool, metric: str, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     """It has its hands full, or hangs."""

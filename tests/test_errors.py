@@ -67,9 +67,7 @@ def fixed(done: Repair) -> str:
 
 
 @each_case
-def test_mistake_is_reported_once_and_fixed_like_this(
-    case: Case, pytestconfig: pytest.Config
-) -> None:
+def test_mistake_is_reported_once_and_fixed(case: Case, pytestconfig: pytest.Config) -> None:
     done = repair("site.yaml", case.site, beside)
     printed, found = findings(done.before)
     assert [finding.rule for finding in found] == [case.rule], printed
@@ -79,10 +77,10 @@ def test_mistake_is_reported_once_and_fixed_like_this(
         file.write_bytes(now)
     if report := "\n".join(differences(file.read_bytes(), now)):
         pytest.fail(f"{report}\n\nmeant? pytest --update-golden -k {case}", pytrace=False)
-    hold_that_all_proposals_are_settled(case, done)
+    check_all_proposals_are_settled(case, done)
 
 
-def hold_that_all_proposals_are_settled(case: Case, done: Repair) -> None:
+def check_all_proposals_are_settled(case: Case, done: Repair) -> None:
     """All that is proposed is applied, or known to be for people, and said by its help."""
     if case.name in BY_HAND:
         assert done.stuck
@@ -149,7 +147,7 @@ def findings_in_the_source() -> Iterator[str]:
         yield from re.findall(r'"(SG[0-7]\d\d)"', module.read_text(encoding="utf-8"))
 
 
-def test_every_case_is_a_site_and_what_is_said_of_it() -> None:
+def test_every_case_is_a_site_with_its_findings() -> None:
     assert {path.name for path in ERRORS.iterdir()} == {f"{name}.yaml" for name in CASES}
     for name, case in CASES.items():
         assert re.fullmatch(r"SG\d{3}(-[a-z0-9]+)+", name)
@@ -158,7 +156,7 @@ def test_every_case_is_a_site_and_what_is_said_of_it() -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
-def test_case_is_of_its_rule_alone(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_case_breaks_only_its_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(*sections: object) -> Iterator[Fault]:
         return iter(())
 

@@ -170,7 +170,7 @@ def test_rule_is_documented(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", WITH_EXAMPLES)
-def test_examples_show_the_rule_and_nothing_else(rule: str) -> None:
+def test_examples_break_only_their_rule(rule: str) -> None:
     known = EXPLAINED[rule]
     assert known.bad
     assert known.good
@@ -180,11 +180,11 @@ def test_examples_show_the_rule_and_nothing_else(rule: str) -> None:
 
 
 @pytest.mark.parametrize("kind", COUNTS)
-def test_site_around_an_example_is_sound(kind: str) -> None:
+def test_site_around_an_example_is_valid(kind: str) -> None:
     assert found(f"topology:\n  kind: {kind}\n") == []
 
 
-def test_rules_without_examples_are_rules_that_have_none() -> None:
+def test_listed_rules_have_no_examples() -> None:
     assert set(WITHOUT_EXAMPLES) <= set(EXPLAINED)
     assert not [rule for rule in WITHOUT_EXAMPLES if EXPLAINED[rule].bad or EXPLAINED[rule].good]
 
@@ -204,13 +204,13 @@ def test_every_rule_that_the_code_names_is_documented() -> None:
     assert named - set(EXPLAINED) == set()
 
 
-def test_severity_is_that_of_the_findings() -> None:
+def test_documented_severity_is_that_of_the_findings() -> None:
     shown = [re.match(r"(\w+)\[(SG\d{3})\]", case.printed) for case in CASES.values()]
     seen = {(found[2], found[1]) for found in shown if found}
     assert {(rule, EXPLAINED[rule].severity) for rule, _ in seen} == seen
 
 
-def test_page_of_rules_is_fresh(sparkgen: Command, tmp_path: Path) -> None:
+def test_rules_page_is_fresh(sparkgen: Command, tmp_path: Path) -> None:
     printed = sparkgen("explain", "--docs", cwd=tmp_path)
     assert (printed.code, printed.err) == (0, "")
     page = (SCHEMAS / "rules.md").read_bytes()
@@ -274,7 +274,7 @@ def test_example_in_the_text_keeps_its_lines() -> None:
     assert "\n    rules:\n      SG609: {level: error, reason: " in explain("SG820")
 
 
-def test_list_has_every_rule_on_a_line_in_its_group() -> None:
+def test_list_has_one_line_per_rule() -> None:
     lines = listing().splitlines()
     rules = [line.split()[0] for line in lines if line.startswith("  SG")]
     assert rules == list(EXPLAINED)
@@ -301,7 +301,7 @@ def test_command_lists_rules(sparkgen: Command, tmp_path: Path) -> None:
         (["SG204", "--list"], "name a rule, or use --list"),
     ],
 )
-def test_wrong_call(words: list[str], message: str, sparkgen: Command, tmp_path: Path) -> None:
+def test_wrong_usage(words: list[str], message: str, sparkgen: Command, tmp_path: Path) -> None:
     answer = sparkgen("explain", *words, cwd=tmp_path)
     assert (answer.code, answer.out) == (2, "")
     assert message in answer.err

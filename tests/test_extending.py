@@ -99,18 +99,18 @@ def test_finding_names_the_file_that_it_is_about(
         ("bases/rack.yaml", ""),
     ],
 )
-def test_no_such_base_is_one_finding(old: str, new: str) -> None:
+def test_missing_base_is_one_finding(old: str, new: str) -> None:
     assert places(reading(SITE.replace(old, new))) == [("SG013", "sites/lab.yaml", 1)]
 
 
 @pytest.mark.parametrize("base", ["- a list\n", "words\n", "", "\0", "a: &a [*a]\n"])
-def test_hostile_base_is_told_in_the_base(base: str) -> None:
+def test_fault_in_the_base_is_reported_there(base: str) -> None:
     found = reading(base=base)
     assert {file for _, file, _ in places(found)} == {"sites/bases/rack.yaml"}
     assert not found.site
 
 
-def test_site_that_extends_itself_is_told_so(tmp_path: Path, sparkgen: Command) -> None:
+def test_site_that_extends_itself_is_reported(tmp_path: Path, sparkgen: Command) -> None:
     (tmp_path / "lab.yaml").write_text("extends: lab.yaml\nname: lab\n")
     said = sparkgen("validate", "lab.yaml", cwd=tmp_path)
     assert (said.code, said.err.count("SG013]")) == (3, 1)
@@ -127,7 +127,7 @@ def test_fix_edits_the_file_where_the_mistake_is() -> None:
     assert mended == BASE.replace("VLLM_LOGGING_LEVEL", "NCCL_DEBUG_FILE")
 
 
-def test_checksum_is_of_both_files() -> None:
+def test_checksum_covers_both_files() -> None:
     sums = {
         reading(SITE, BASE).sha256,
         reading(SITE + "\n").sha256,
@@ -156,7 +156,7 @@ def test_base_is_no_site_among_sites_and_its_change_is_drift(
     assert " of sites/base.yaml)" in why.out
 
 
-def test_editor_asks_for_no_key_that_a_base_may_have() -> None:
+def test_editor_schema_requires_no_key_that_a_base_may_have() -> None:
     assert objections(reading().document.parts[0]) == []
     assert objections(reading(base=BASE).document.parts[1])
     assert objections(reading(SITE + "  memory_utilisation: 0.8\n").document.parts[0])

@@ -66,7 +66,7 @@ def test_change_of_a_file_is_drift_and_restarts_the_engine(lab: Path, sparkgen: 
     assert "\udc80" not in told.out
 
 
-def test_file_that_is_gone_leaves_the_bundle(lab: Path, sparkgen: Command) -> None:
+def test_removed_file_leaves_the_bundle(lab: Path, sparkgen: Command) -> None:
     assert sparkgen("build", "site.yaml", cwd=lab).code == 0
     (lab / "files/mods/patch").unlink()
     assert sparkgen("build", "site.yaml", cwd=lab).code == 0

@@ -60,11 +60,11 @@ steady = settings(
 
 
 @of_each(FIGURES, lambda figure: figure.what)
-def test_ours_is_what_others_have_published(figure: Figure) -> None:
+def test_formulas_agree_with_published_figures(figure: Figure) -> None:
     assert abs(figure.difference) <= figure.tolerance, figure.ours()
 
 
-def test_figures_are_many_and_of_every_kind() -> None:
+def test_published_figures_cover_every_kind() -> None:
     found = agreement()
     assert found.keys() == {WEIGHTS, UNIFORM, MIXED, ROOM, ALL}
     count, _, three, ten = found.pop(ALL)
@@ -88,7 +88,7 @@ def test_no_recipe_of_the_registry_is_refused() -> None:
 
 
 @of_each(UNKNOWN, lambda unknown: unknown.what)
-def test_what_nobody_can_compute_is_called_unknown(unknown: Unknown) -> None:
+def test_incomputable_sizes_are_unknown(unknown: Unknown) -> None:
     assert unknown.missing
 
 
@@ -110,7 +110,7 @@ def test_layers_of_a_kind_are_spread_evenly_and_none_is_lost() -> None:
     assert full[:8] == [0, 0, 0, 1, 0, 0, 0, 1]
 
 
-def test_a_kv_head_is_copied_where_there_are_more_ranks_than_heads() -> None:
+def test_kv_heads_are_replicated_over_more_ranks() -> None:
     cached = [formulas.grouped_cache_elements(4, 128, tensor) for tensor in (1, 2, 4, 8, 16)]
     assert cached == [1024, 512, 256, 256, 256]
 
@@ -128,7 +128,7 @@ def test_a_kv_head_is_copied_where_there_are_more_ranks_than_heads() -> None:
         ("qwen3-235b-a22b", WIDE, WIDE),
     ],
 )
-def test_what_a_checkpoint_packs_is_told_by_its_size(
+def test_quantized_layers_follow_from_the_checkpoints_size(
     name: str, experts: float, others: float
 ) -> None:
     checkpoint = found(name)
@@ -167,7 +167,7 @@ def test_weights_of_all_ranks_add_up_to_the_checkpoint(name: str) -> None:
 
 
 @of_each(NAMES)
-def test_the_catalogs_cache_is_that_of_the_formulas(name: str) -> None:
+def test_cache_of_the_catalog_follows_from_the_formulas(name: str) -> None:
     shape, facts = known_shape(found(name)), found(name).architecture.facts
     given = facts.get("kv_elements_per_token")
     if given is None:
@@ -208,7 +208,7 @@ def need(fit: Fit) -> float:
     st.sampled_from([1024, 32768, 131072]),
     st.booleans(),
 )
-def test_more_nodes_never_need_more_memory_a_node(
+def test_more_nodes_never_need_more_memory_per_node(
     name: str, pipeline: int, tensor: int, context: int, expert: bool
 ) -> None:
     legal = tensor_sizes(known_shape(found(name)), 8)
@@ -258,7 +258,7 @@ def test_the_longest_context_fits_and_a_longer_one_does_not(
         assert (longer.most_sequences or 0) < sequences
 
 
-def test_a_node_that_was_not_measured_is_judged_by_both_counts() -> None:
+def test_unmeasured_node_is_checked_with_both_memory_sizes() -> None:
     """MemTotal is 119.7 GiB on early releases of DGX OS and 121.6 on newer ones."""
     own = {"name": "qwen3.5-122b-a10b-gptq-int4", "context_length": 131072}
     shares = [hundredth / 1000 for hundredth in range(500, 900, 2)]
@@ -394,9 +394,7 @@ def test_graphs_are_of_the_sizes_that_vllm_captures(most: int, count: int) -> No
         (0.85, 121.63, "fits"),
     ],
 )
-def test_minimax_starts_at_the_share_at_which_it_did(
-    share: float, visible: float, state: str
-) -> None:
+def test_minimax_fits_at_the_share_that_worked(share: float, visible: float, state: str) -> None:
     """22.5 GiB were there at 0.8 where 23.25 are needed (eugr/spark-vllm-docker issue 396)."""
     sizes = Parallel(tensor=2)
     engine = an_engine(version="0.29.1", parallel=sizes, memory_utilization=share)
@@ -450,7 +448,7 @@ def test_less_is_in_doubt_once_it_was_measured(
         ("vllm", 2, None, 0.0),
     ],
 )
-def test_what_starts_of_others_held_is_reserved_unless_it_was_measured(
+def test_memory_seen_at_other_starts_is_reserved_unless_measured(
     engine: str, tensor: int, correction: float | None, excess: float
 ) -> None:
     where = an_engine(
@@ -472,7 +470,7 @@ def test_what_starts_of_others_held_is_reserved_unless_it_was_measured(
     assert any("starts of this model" in said for said in verdict(fit)) == bool(excess)
 
 
-def test_weights_that_exceed_the_share_are_refused_of_any_build() -> None:
+def test_weights_above_the_share_are_refused_for_any_build() -> None:
     for version in ("0.33.0", "0.33.0+own"):
         engine = an_engine(version=version, parallel=Parallel(tensor=2))
         fit = assess(some_nodes(2), a_model(name="glm-5.2-nvfp4", context_length=8192), engine)
@@ -480,7 +478,7 @@ def test_weights_that_exceed_the_share_are_refused_of_any_build() -> None:
         assert fit.state == "does not fit"
 
 
-def test_what_may_not_fit_says_both_figures_and_what_to_do() -> None:
+def test_doubtful_fit_shows_both_figures_and_a_remedy() -> None:
     model = a_model(name="llama-3.3-70b-instruct-fp8", context_length=65536)
     for version, why in (("0.33.0", "up to 3.2 GiB more"), ("0.33.0+own", "this build needs")):
         engine = an_engine(version=version, memory_utilization=0.77)
@@ -509,7 +507,7 @@ def test_what_may_not_fit_says_both_figures_and_what_to_do() -> None:
         ({"compilation-config": "{no JSON"}, (51, 35)),
     ],
 )
-def test_graphs_are_those_that_are_asked_for(args: dict[str, Any], graphs: tuple[int, int]) -> None:
+def test_graphs_are_those_of_the_settings(args: dict[str, Any], graphs: tuple[int, int]) -> None:
     wanted = requested(
         a_model(name="gpt-oss-120b", max_sequences=256), an_engine(args=args), 8192, WIDE
     )
@@ -568,7 +566,7 @@ def test_experts_are_shared_by_replicas_in_vllm_alone() -> None:
     assert whole.nodes[0].weights_gib > 370
 
 
-def test_each_engine_means_something_else_by_its_fraction() -> None:
+def test_memory_fraction_of_each_engine() -> None:
     visible = 100.0 * GIB
     assert share_bytes(visible, 0.8, shares_free=False) == 80 * GIB
     assert share_bytes(visible, 0.8, shares_free=True) == pytest.approx(0.8 * 88.3 * GIB)
@@ -583,7 +581,7 @@ def test_each_engine_means_something_else_by_its_fraction() -> None:
     assert inside.system_gib - outside.system_gib == pytest.approx(left, abs=0.1)
 
 
-def test_a_cache_of_a_fixed_size_is_what_it_says() -> None:
+def test_cache_of_a_fixed_size() -> None:
     model = a_model(name="gpt-oss-120b", context_length=131072)
     fixed = an_engine(args={"kv-cache-memory-bytes": "8G"})
     fit = assess(some_nodes(1), model, fixed)
@@ -604,7 +602,7 @@ def test_a_cache_of_a_fixed_size_is_what_it_says() -> None:
         ({"name": "gpt-oss-120b", "speculative": {"method": "eagle3", "tokens": 3}}, 1),
     ],
 )
-def test_what_is_not_known_is_named(own: dict[str, Any], missing: int) -> None:
+def test_unknown_sizes_are_named(own: dict[str, Any], missing: int) -> None:
     fit = assess(some_nodes(1), a_model(**own), an_engine())
     assert fit
     assert fit.state == "unknown"
@@ -612,14 +610,14 @@ def test_what_is_not_known_is_named(own: dict[str, Any], missing: int) -> None:
     assert all(name in verdict(fit)[0] for name in fit.missing)
 
 
-def test_a_size_that_the_catalog_lacks_is_the_sites_to_give() -> None:
+def test_site_may_give_a_size_that_the_catalog_lacks() -> None:
     own = {"name": "minimax-m2.7-awq-4bit", "context_length": 8192}
     given = fit_of(**own, parallel=Parallel(tensor=2), weight_gb=134.4)
     known = fit_of("minimax-m2.7-nvfp4", Parallel(tensor=2), context_length=8192)
     assert given.nodes[0].weights_gib == pytest.approx(known.nodes[0].weights_gib, rel=0.02)
 
 
-def test_what_is_said_of_ones_own_files_is_of_no_other_checkpoint() -> None:
+def test_facts_about_own_files_apply_to_no_other_checkpoint() -> None:
     sizes = Parallel(tensor=2)
     engine = an_engine(parallel=sizes)
     for own in (
@@ -655,7 +653,7 @@ def test_what_is_said_of_ones_own_files_is_of_no_other_checkpoint() -> None:
         ("huihui-ai/Huihui-DeepSeek-V4-Flash-0731-abliterated", "fp4-fp8", 167.0),
     ],
 )
-def test_foreign_quantizations_are_known_by_their_names(
+def test_quantizations_of_others_are_recognized_by_name(
     source: str, form: str, weight_gb: float
 ) -> None:
     alike = catalogs.named_after(source)
@@ -700,7 +698,7 @@ def test_prefixes_and_checkpoints_of_states_by_release(name: str, states: dict[s
         assert kept == {count}, version
 
 
-def test_what_a_draft_model_caches_is_known_or_asked_for() -> None:
+def test_cache_of_a_draft_model_is_known_or_requested() -> None:
     own = {"name": "llama-3.1-8b-instruct", "context_length": 131072}
     drafts = {"source": "example/draft", "tokens": 4, "weight_gb": 1.0}
     alone = fit_of(**own).nodes[0].kv_one_gib
@@ -735,7 +733,7 @@ def test_tables_are_in_memory_or_on_disk() -> None:
     assert "model.tables, in memory or on disk" in fit.missing
 
 
-def test_a_model_of_ones_own_fits_like_the_catalogs() -> None:
+def test_own_model_fits_like_that_of_the_catalog() -> None:
     own = {
         "layers": 94, "heads": 64, "kv_heads": 4, "head_dim": 128, "hidden_size": 4096,
         "vocab_size": 151936, "experts": 128, "experts_per_token": 8,
@@ -767,9 +765,7 @@ def test_a_source_is_like_a_model_of_the_catalog() -> None:
     assert unsized.missing == ("model.weight_gb",)
 
 
-def test_a_cache_of_ones_own_size_is_written_beside_the_share(
-    sparkgen: Command, tmp_path: Path
-) -> None:
+def test_cache_of_an_explicit_size_goes_with_the_share(sparkgen: Command, tmp_path: Path) -> None:
     text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
     site = tmp_path / "single.yaml"
     text = text.replace("name: gpt-oss-120b", "name: gpt-oss-120b\n  kv_cache_memory: 12")
@@ -920,13 +916,13 @@ TENSORRT_LOG = """
         ("INFO started", Measured(None, None, None, None, None)),
     ],
 )
-def test_a_log_says_what_an_engine_holds(log: str, found: Measured) -> None:
+def test_logs_are_read(log: str, found: Measured) -> None:
     seen = measured(log)
     for name in Measured.__match_args__:
         assert getattr(seen, name) == pytest.approx(getattr(found, name), abs=0.005), name
 
 
-def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -> None:
+def test_log_is_compared_with_the_prediction(sparkgen: Command, tmp_path: Path) -> None:
     site, log = ROOT / "sites/single.yaml", tmp_path / "log"
     room = json.loads(sparkgen("fit", site, "--format", "json", cwd=ROOT).out)
     log.write_text(VLLM_LOG.format(room=room["memory"]["nodes"][0]["kv_room_gib"]))
@@ -946,9 +942,7 @@ def test_a_log_stands_beside_the_prediction(sparkgen: Command, tmp_path: Path) -
     assert sparkgen("fit", site, "--measured", tmp_path / "none", cwd=ROOT).code == 4
 
 
-def test_a_cache_of_all_sequences_stands_beside_what_they_take(
-    sparkgen: Command, tmp_path: Path
-) -> None:
+def test_measured_cache_is_compared_for_all_sequences(sparkgen: Command, tmp_path: Path) -> None:
     site, log = ROOT / "sites/pair-llamacpp.yaml", tmp_path / "log"
     log.write_text(RPC_LOG)
     told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
@@ -972,7 +966,7 @@ SGLANG_LOG = """
     ("engine", "version", "log_of"),
     [("vllm", "0.33.0", VLLM_LOG.format(room="15.00")), ("sglang", "0.5.23", SGLANG_LOG)],
 )
-def test_what_is_measured_corrects_the_prediction(
+def test_calibration_corrects_the_prediction(
     engine: str, version: str, log_of: str, sparkgen: Command, tmp_path: Path
 ) -> None:
     site, log = tmp_path / "single.yaml", tmp_path / "log"
@@ -1013,7 +1007,7 @@ def test_what_is_measured_corrects_the_prediction(
         (b"- {model: a, engine: b, version: c, reserve_gib: 65}", "entry 1: reserve_gib is not"),
     ],
 )
-def test_calibrations_faults_are_told(data: bytes, fault: str) -> None:
+def test_faults_of_a_calibration_are_reported(data: bytes, fault: str) -> None:
     source = Source((SourceFile("", data, is_executable=False),))
     assert fault in calibration.read("c.yaml", source).fault
 
@@ -1030,9 +1024,7 @@ AUTOMATIC = ("context_length", "max_sequences")
         ("llama-3.3-70b-instruct-fp8", {"name": "sglang", "version": "0.5.23"}),
     ],
 )
-def test_what_is_found_leaves_the_margin_and_more_would_not(
-    name: str, engine: dict[str, Any]
-) -> None:
+def test_auto_size_leaves_the_margin_and_is_the_largest(name: str, engine: dict[str, Any]) -> None:
     own = an_engine(**engine)
     model = found_of(a_model(name=name, automatic=AUTOMATIC), own)
     fit = assess(some_nodes(1), model, own)
@@ -1053,7 +1045,7 @@ def test_what_is_found_leaves_the_margin_and_more_would_not(
     assert room < TIGHT * node.share_gib or model.max_sequences == 256
 
 
-def test_what_is_found_is_written_as_a_number(sparkgen: Command, tmp_path: Path) -> None:
+def test_auto_size_is_written_as_a_number(sparkgen: Command, tmp_path: Path) -> None:
     text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
     text = re.sub(r"(context_length|max_sequences): \d+", r"\1: auto", text)
     (tmp_path / "single.yaml").write_text(text, encoding="utf-8")
@@ -1064,7 +1056,7 @@ def test_what_is_found_is_written_as_a_number(sparkgen: Command, tmp_path: Path)
     assert sparkgen("check", "single.yaml", cwd=tmp_path).code == 0
 
 
-def test_nothing_is_found_without_a_shape() -> None:
+def test_auto_size_needs_a_shape() -> None:
     model = a_model(source="example/x", automatic=AUTOMATIC)
     assert found_of(model, an_engine()) == model
 
@@ -1096,7 +1088,7 @@ def test_a_draft_is_held_beside_the_model() -> None:
     assert given.nodes[0].draft_gib == pytest.approx(2 * formulas.GB / GIB, abs=0.01)
 
 
-def test_a_prediction_layer_is_as_large_as_people_found_it() -> None:
+def test_size_of_a_prediction_layer() -> None:
     """5 GB in 16 bits beside Qwen3.5-122B-A10B in NVFP4 (docai.hu/en/blog/qwen35-122b-spark)."""
     fit = fit_of(
         "nvidia/qwen3.5-122b-a10b-nvfp4",
@@ -1106,7 +1098,7 @@ def test_a_prediction_layer_is_as_large_as_people_found_it() -> None:
     assert fit.nodes[0].draft_gib * GIB / formulas.GB == pytest.approx(5, abs=0.2)
 
 
-def test_stages_that_are_given_are_taken() -> None:
+def test_explicit_stages_are_used() -> None:
     uneven = an_engine(parallel=Parallel(pipeline=2), env={"VLLM_PP_LAYER_PARTITION": "50,30"})
     model = a_model(name="llama-3.1-70b-instruct-fp8", context_length=8192)
     fit = assess(some_nodes(2), model, uneven)
@@ -1118,7 +1110,7 @@ def test_stages_that_are_given_are_taken() -> None:
     assert unknown.state == "unknown"
 
 
-def test_vllm_takes_a_spark_for_a_small_gpu_from_0_33_on() -> None:
+def test_vllm_treats_a_spark_as_a_small_gpu_since_0_33() -> None:
     model = a_model(name="gpt-oss-120b")
     old = requested(model, an_engine(version="0.19.0"), 131072, WIDE)
     new = requested(model, an_engine(), 131072, WIDE)
@@ -1191,13 +1183,13 @@ def test_a_bar_is_as_long_as_the_node_and_shows_what_is_beyond_its_end() -> None
     assert "\033[" not in table("x", fit_of("gpt-oss-120b"), ascii_only=True, color=False)
 
 
-def test_every_number_of_the_table_has_a_column() -> None:
+def test_every_figure_of_the_table_has_a_column() -> None:
     fit = fit_of("gpt-oss-120b", context_length=8192)
     assert [len(row) for row in rows(fit)] == [8]
 
 
 @pytest.mark.parametrize("site", SITES, ids=lambda site: site.stem)
-def test_fit_answers_for_every_example_site(sparkgen: Command, site: Path) -> None:
+def test_fit_of_every_example_site(sparkgen: Command, site: Path) -> None:
     told = sparkgen("fit", site, cwd=ROOT)
     assert told.code == 0
     assert re.match(rf"{site.stem}(, \w+)?: fits", told.out)
@@ -1233,7 +1225,7 @@ def processor_seconds(*arguments: str) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def test_fit_says_what_a_site_lacks_and_stops_at_other_errors(
+def test_fit_reports_missing_sections_and_stops_at_other_errors(
     sparkgen: Command, tmp_path: Path
 ) -> None:
     text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
@@ -1301,7 +1293,7 @@ def test_states_of_sglang_have_room_of_their_own(
     assert (division.slots, division.held) == (slots, held)
 
 
-def test_a_room_that_sglang_divides_is_told() -> None:
+def test_room_that_sglang_divides_is_reported() -> None:
     def fit(**args: Any) -> Fit:
         engine = an_engine(name="sglang", version="0.5.23", args=args)
         found = assess(some_nodes(1), a_model(**HYBRID), engine)
@@ -1328,7 +1320,7 @@ def test_a_room_that_sglang_divides_is_told() -> None:
         ({"name": "sglang", "version": "0.5.23"}, "kimi-k2.5", "dcp-size", 8),
     ],
 )
-def test_ranks_that_share_a_sequence_hold_a_part_of_its_cache(
+def test_context_parallel_ranks_share_the_cache(
     engine: dict[str, Any], name: str, flag: str, tensor: int
 ) -> None:
     def one(ranks: int) -> float:

@@ -79,7 +79,7 @@ def changed(old: str, new: str) -> bytes:
         ("name: gpt-oss-120b", "name: &model gpt-os-120b", "name: gpt-oss-120b"),
     ],
 )
-def test_change_is_what_was_wrong_alone(old: str, wrong: str, right: str) -> None:
+def test_only_the_mistake_is_changed(old: str, wrong: str, right: str) -> None:
     raw = changed(old, wrong)
     for ends in ("\n", "\r\n", "\r"):
         for mark in (b"", b"\xef\xbb\xbf"):
@@ -131,7 +131,7 @@ ENV = "  parallel: {pipeline: 2}\n"
         ("  args: {max-num-seqs: 8}\n", ""),
     ],
 )
-def test_what_is_added_or_taken_out_has_lines_of_its_own(wrong: str, right: str) -> None:
+def test_keys_are_added_and_removed_as_whole_lines(wrong: str, right: str) -> None:
     done = repair("site.yaml", SITE.encode() + wrong.encode())
     assert not done.after.findings
     moved = "  max_sequences: 8\n" if "max-num-seqs" in wrong else ""
@@ -177,7 +177,7 @@ def chosen(text: str) -> str:
         "[]",
     ],
 )
-def test_nothing_is_changed(text: str) -> None:
+def test_ambiguous_mistake_is_left_alone(text: str) -> None:
     done = repair("site.yaml", text.encode())
     assert done.before.findings
     assert (done.raw, done.changed, done.fewer) == (text.encode(), False, False)
@@ -192,7 +192,7 @@ def test_alias_in_place_of_a_value_is_replaced_there_alone() -> None:
     assert done.raw.decode() == text.replace("kind: *it", "kind: direct")
 
 
-def test_names_that_are_as_near_are_readings() -> None:
+def test_equally_close_names_are_alternatives() -> None:
     done = repair(
         "site.yaml", SITE.replace("spark1:p0, spark2:p0", "spark3:p0, spark4:p0").encode()
     )
@@ -202,7 +202,7 @@ def test_names_that_are_as_near_are_readings() -> None:
     assert [len(finding.proposals) for finding in done.requested] == [2, 2]
 
 
-def test_name_that_no_cable_has_is_meant() -> None:
+def test_name_without_a_cable_is_preferred() -> None:
     done = repair("site.yaml", SITE.replace("spark2:p0", "spark3:p0").encode())
     assert done.raw.decode() == SITE
 
@@ -224,14 +224,14 @@ def test_fix_that_uncovers_as_much_is_shown_and_not_written(
     assert (tmp_path / "site.yaml").read_text(encoding="utf-8") == text
 
 
-def test_value_that_was_asked_for_is_not_changed_on_the_way() -> None:
+def test_value_set_by_a_fix_is_kept() -> None:
     done = repair("site.yaml", changed("  parallel", "  memory_utilization: 90\n  parallel"))
     assert b"memory_utilization: 0.9\n" in done.raw
     assert [finding.severity for finding in done.requested] == ["warning"]
     assert done.fewer
 
 
-def test_flag_goes_behind_a_key_of_its_section() -> None:
+def test_flag_is_added_after_a_key_of_its_section() -> None:
     """`after` names a key that is there; a key within `parallel` comes last."""
     for key, after in [("max-model-len", ""), ("gpu-memory-utilization", "image"), ("tp", "")]:
         args = f"  args: {{{key}: 1}}\n  parallel"
@@ -249,7 +249,7 @@ def test_flag_goes_behind_a_key_of_its_section() -> None:
         ("{name: gpt-oss-120b}", "{name: gpt-oss-120b, kv_cache_dtype: fp4}"),
     ],
 )
-def test_word_that_is_merely_alike_is_for_people(old: str, wrong: str) -> None:
+def test_merely_similar_word_is_left_alone(old: str, wrong: str) -> None:
     done = repair("site.yaml", changed(old, wrong))
     assert len(done.before.findings) == 1
     assert not done.changed
@@ -300,7 +300,7 @@ def misspelt_texts(draw: st.DrawFn) -> bytes:
 @pytest.mark.long
 @quick
 @given(misspelt_texts())
-def test_misspelt_site_keeps_its_comments(raw: bytes) -> None:
+def test_fixing_a_misspelt_site_keeps_its_comments(raw: bytes) -> None:
     done = repair("site.yaml", raw)
     check_repair(raw, done)
     comments = rb"^ *# \d+ \xc3\xbc\r?$"
@@ -333,7 +333,7 @@ def check_repair(raw: bytes, done: Repair) -> None:
 
 @quick
 @given(st.data(), misspelt_texts())
-def test_bytes_outside_of_an_edit_stay(data: st.DataObject, raw: bytes) -> None:
+def test_bytes_outside_an_edit_are_kept(data: st.DataObject, raw: bytes) -> None:
     reading = read_site("site.yaml", raw)
     proposals = [proposal for f in reading.findings for proposal in f.proposals]
     if not proposals:
@@ -382,7 +382,7 @@ def site(tmp_path: Path) -> Path:
     return path
 
 
-def test_diff_is_shown_and_nothing_written(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_diff_writes_nothing(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("fix", "site.yaml", cwd=tmp_path)
     assert outcome.code == 1
     assert outcome.err == (
@@ -407,7 +407,7 @@ def test_file_is_written_once(site: Path, tmp_path: Path, sparkgen: Command) -> 
     assert list(tmp_path.iterdir()) == [site]
 
 
-def test_errors_that_stay_are_3(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_remaining_errors_exit_with_3(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     site.write_bytes(WRONG.replace(b"version: 0.33.0", b"version: new version"))
     outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
     assert outcome.code == 3
@@ -416,7 +416,7 @@ def test_errors_that_stay_are_3(site: Path, tmp_path: Path, sparkgen: Command) -
     assert outcome.err.endswith("site.yaml: 2 errors before, 1 error after; written\n")
 
 
-def test_readings_to_choose_from_are_told(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_alternatives_are_listed(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     site.write_bytes(RIGHT + b"model: {name: gpt-oss-20b}\n")
     outcome = sparkgen("fix", "site.yaml", cwd=tmp_path)
     assert (outcome.code, outcome.out) == (3, "")
@@ -426,9 +426,7 @@ def test_readings_to_choose_from_are_told(site: Path, tmp_path: Path, sparkgen: 
     )
 
 
-def test_findings_that_stay_are_in_the_order_of_the_file(
-    site: Path, tmp_path: Path, process: Command
-) -> None:
+def test_remaining_findings_are_in_file_order(site: Path, tmp_path: Path, process: Command) -> None:
     """Whatever order a run of Python keeps the names of keys in."""
     site.write_bytes(b"version: 1\n")
     missing = ["engine", "model", "name", "nodes", "topology"]
@@ -437,7 +435,7 @@ def test_findings_that_stay_are_in_the_order_of_the_file(
         assert re.findall(r"the key '(\w+)' is missing", outcome.err) == missing
 
 
-def test_text_that_is_no_yaml_is_3(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_invalid_yaml_exits_with_3(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     site.write_bytes(b"\xff\xfe")
     outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)
     assert (outcome.code, outcome.out, site.read_bytes()) == (3, "", b"\xff\xfe")
@@ -462,7 +460,7 @@ def test_no_secret_is_shown(site: Path, tmp_path: Path, sparkgen: Command) -> No
     assert "+    NCCL_DEBUG: INFO\n" in outcome.out
 
 
-def test_mode_and_link_stay(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_mode_and_link_are_kept(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     site.chmod(0o640)
     folder = tmp_path / "elsewhere"
     folder.mkdir()
@@ -475,14 +473,14 @@ def test_mode_and_link_stay(site: Path, tmp_path: Path, sparkgen: Command) -> No
     assert list(folder.iterdir()) == [link]
 
 
-def test_missing_file_is_4(tmp_path: Path, sparkgen: Command) -> None:
+def test_missing_file_exits_with_4(tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("fix", "none.yaml", cwd=tmp_path)
     assert (outcome.code, outcome.err) == (4, "sparkgen: none.yaml: No such file or directory\n")
 
 
 @pytest.mark.parametrize("call", ["fsync", "fchmod", "replace"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_interrupted_writing_leaves_the_file(
+def test_interrupted_write_keeps_the_file(
     call: str,
     error: BaseException,
     site: Path,
@@ -500,6 +498,6 @@ def test_interrupted_writing_leaves_the_file(
     assert list(tmp_path.iterdir()) == [site]
 
 
-def test_every_example_site_is_fine(tmp_path: Path, sparkgen: Command) -> None:
+def test_example_sites_need_no_fix(tmp_path: Path, sparkgen: Command) -> None:
     for file in sorted((ROOT / "sites").glob("*.yaml")):
         assert sparkgen("fix", file, cwd=tmp_path).code == 0

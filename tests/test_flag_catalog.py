@@ -50,7 +50,7 @@ def test_lines_of_a_catalog() -> None:
         ("cache", None),
     ],
 )
-def test_flag_that_a_name_stands_for(name: str, found: Found | None) -> None:
+def test_aliases_of_a_flag(name: str, found: Found | None) -> None:
     assert SMALL.find(name) == found
 
 
@@ -131,7 +131,7 @@ def each() -> list[FlagCatalog]:
 
 
 @pytest.mark.parametrize("known", each(), ids=lambda known: f"{known.program}-{known.version}")
-def test_catalog_is_sound(known: FlagCatalog) -> None:
+def test_catalog_is_consistent(known: FlagCatalog) -> None:
     lines = (FOLDER / f"{known.program}.tsv").read_text("utf-8").splitlines()
     assert [line[:1] for line in lines[:2]] == ["#", "#"]
     assert lines[1].startswith("# Source: ")
@@ -149,7 +149,7 @@ def test_catalog_is_sound(known: FlagCatalog) -> None:
         assert set(flag.words) <= set(flag.choices)
 
 
-def test_replacements_know_since_when_a_name_is_gone() -> None:
+def test_replacements_have_the_version_of_a_removal() -> None:
     rows = (SCHEMAS / "replaced.tsv").read_text("utf-8").splitlines()
     for program, name, gone, _ in (row.split("\t") for row in rows if row.count("\t") == 3):
         order = versions(program)

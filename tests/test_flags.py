@@ -76,14 +76,14 @@ def faults(site: Site) -> list[str]:
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
-def test_command_is_one_that_the_program_takes(bundle: Bundle) -> None:
+def test_generated_command_is_accepted(bundle: Bundle) -> None:
     given = [words for node in bundle.site.nodes for _, words in commands(bundle.site, node)]
     assert given or bundle.site.engine.launcher in ("mpi", "slurm")
     assert faults(bundle.site) == []
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
-def test_command_is_one_that_every_known_version_takes(bundle: Bundle) -> None:
+def test_generated_command_is_accepted_by_every_version(bundle: Bundle) -> None:
     raw, engine = bundle.file.read_bytes(), bundle.site.engine
     for version in versions(engine.name):
         old, new = (f"version: {said}".encode() for said in (engine.version, version))
@@ -97,7 +97,7 @@ def test_command_is_one_that_every_known_version_takes(bundle: Bundle) -> None:
 RAY_VALUES = {"address": "10.0.0.11", "port": "6379"}
 
 
-def test_ray_is_started_as_it_takes_it() -> None:
+def test_ray_accepts_its_options() -> None:
     script = unfolded((TEMPLATES / "payload/node/opt/sparkgen/ray.sh").read_text())
     started = re.findall(r"^\s*(?:exec )?ray start (.*)$", script, re.M)
     assert len(started) == 2
@@ -118,7 +118,7 @@ def unfolded(script: str) -> str:
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
-def test_variables_are_those_that_the_engine_reads(bundle: Bundle) -> None:
+def test_engine_reads_all_variables(bundle: Bundle) -> None:
     """In the environment, and wherever else a file of the bundle names one."""
     engine = bundle.site.engine
     known = catalog(engine.name, engine.version)
@@ -153,7 +153,7 @@ def test_variables_are_those_that_the_engine_reads(bundle: Bundle) -> None:
         ("-tp", "2"),
     ],
 )
-def test_wrong_flag_would_be_seen(words: Words) -> None:
+def test_wrong_flag_is_detected(words: Words) -> None:
     bundle = next(bundle for bundle in BUNDLES if bundle.name == "single")
     node = bundle.site.nodes[0]
     wrong = replace(node.container, command=(*node.container.command, words))
@@ -288,7 +288,7 @@ def cases() -> Iterator[tuple[str, str, str, list[tuple[str, str, str]]]]:
 
 
 @pytest.mark.parametrize(("engine", "version", "section", "wanted"), list(cases()))
-def test_each_is_said_once_with_a_way_out(
+def test_wrong_flag_has_one_finding_with_a_remedy(
     engine: str, version: str, section: str, wanted: list[tuple[str, str, str]]
 ) -> None:
     found = said_of(engine, version, section, [line for line, _, _ in wanted])
@@ -299,7 +299,7 @@ def test_each_is_said_once_with_a_way_out(
         assert (finding.rule, instead in finding.help) == (rule, True), finding
 
 
-def test_guides_command_lines() -> None:
+def test_command_lines_of_guides() -> None:
     assert len(BAD_FLAGS["vllm", "0.19.0"]) == 30
     version = {"vllm": ("vllm", "0.19.0"), "trtllm": ("tensorrt-llm", "1.2.1")}
     published = {
@@ -310,7 +310,7 @@ def test_guides_command_lines() -> None:
         assert {*names} <= {line.partition(":")[0] for line, _, _ in BAD_FLAGS[version[program]]}
 
 
-def test_what_is_right_is_not_spoken_of() -> None:
+def test_correct_flags_have_no_finding() -> None:
     """Every flag of every catalog with a value of its own, but for those that sparkgen sets."""
     for engine in ENGINES:
         for version in versions(engine):

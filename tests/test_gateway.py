@@ -190,7 +190,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield node
 
 
-def test_clients_key_becomes_the_gateways(front: Node) -> None:
+def test_clients_key_is_replaced_with_the_gateways(front: Node) -> None:
     assert front.chat("hello")[0] == 200
     last = json.loads(front.run("curl", "--silent", "http://127.0.0.1:4000/last"))
     made = front.run("cat", "/var/lib/sparkgen-gateway/key").strip()
@@ -207,7 +207,7 @@ def test_wrong_key(front: Node, key: str) -> None:
     assert (status, json.loads(text)["error"]["code"]) == (401, "invalid_api_key")
 
 
-def test_master_key_is_no_clients(front: Node) -> None:
+def test_master_key_is_not_accepted_from_clients(front: Node) -> None:
     made = front.run("cat", "/var/lib/sparkgen-gateway/key").strip()
     assert front.ask("/v1/models", key=made)[0] == 401
 
@@ -229,7 +229,7 @@ def test_administration_is_closed(front: Node, path: str) -> None:
 
 
 @pytest.mark.parametrize("route", ACTIVE)
-def test_engines_are_watched_without_a_key(front: Node, route: str) -> None:
+def test_health_and_metrics_need_no_key(front: Node, route: str) -> None:
     name = next(each.name for each in routes(SITE) if each.engine == route)
     status, text, _ = front.ask(f"/metrics/{route}", key="")
     assert (status, json.loads(text)) == (200, {"metrics": name, "key": None})
@@ -265,7 +265,7 @@ def test_container(tmp_path: Path) -> None:
     assert not any("KEY" in name for name in service["environment"])
 
 
-def test_every_misspelt_key_of_the_configuration_is_seen() -> None:
+def test_misspelt_configuration_keys_are_detected() -> None:
     """LiteLLM's own check passes over all of them."""
     text = (FOLDER.path / "opt/sparkgen/litellm.yaml").read_text()
     assert list(complaints(text)) == []
@@ -430,7 +430,7 @@ def test_replicas_restart_one_after_the_other(running: Node) -> None:
     assert {(status, route) for status, route, *_ in found} == {(200, "chat")}
 
 
-def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> None:
+def test_failure_is_retried_on_a_replica(gateway: Node) -> None:
     def asked(*names: str) -> int:
         return sum(int(gateway.of_engine(name, "/asked")) for name in names)
 
@@ -445,7 +445,7 @@ def test_failure_is_tried_elsewhere_if_there_is_an_elsewhere(gateway: Node) -> N
     assert sum(more) <= 4
 
 
-def test_nobody_answers(gateway: Node) -> None:
+def test_no_engine_answers(gateway: Node) -> None:
     """It is 503, in words, and over as soon as an engine is back."""
     gateway.kill("embed")
     body = {"model": "qwen3-embedding-8b", "input": "hello"}
@@ -463,7 +463,7 @@ def test_nobody_answers(gateway: Node) -> None:
         assert status == 503, text
 
 
-def test_what_is_not_loaded(running: Node) -> None:
+def test_request_for_a_model_that_is_not_loaded(running: Node) -> None:
     """Of those that take turns the other is named, until this one has the turn."""
     gateway = running
     body = {"model": "gpt-oss-20b", "messages": [{"role": "user", "content": "hello"}]}
@@ -487,7 +487,7 @@ def test_what_is_not_loaded(running: Node) -> None:
         gateway.kill("coder")
 
 
-def test_nothing_is_looked_for_outside(whole: Node) -> None:
+def test_gateway_needs_no_network(whole: Node) -> None:
     log = (whole.folder / "gateway").read_text()
     for word in ("raw.githubusercontent", "Name or service not known", "Temporary failure"):
         assert word not in log

@@ -128,7 +128,7 @@ def test_action_has_the_inputs_that_it_uses() -> None:
         assert "${{" not in found.get("run", "")
 
 
-def test_steps_are_sound_scripts(tmp_path: Path) -> None:
+def test_steps_are_valid_scripts(tmp_path: Path) -> None:
     require("shellcheck")
     for number, found in enumerate(s for s in ACTION["runs"]["steps"] if "run" in s):
         script = tmp_path / f"{number}.sh"
@@ -174,7 +174,7 @@ def runner(repository: Path, programs: Path) -> Runner:
     return Runner(repository, programs, git(repository, "rev-parse", "HEAD"))
 
 
-def test_action_over_a_sound_change(runner: Runner, programs: Path) -> None:
+def test_action_on_a_valid_change(runner: Runner, programs: Path) -> None:
     (runner.cwd / "sites/lab.yaml").write_text(site_text(image="v0.33.0-aarch64"))
     assert run(programs / "sparkgen", "build", "sites/lab.yaml", cwd=runner.cwd)[0] == 0
     commit(runner.cwd)
@@ -187,7 +187,7 @@ def test_action_over_a_sound_change(runner: Runner, programs: Path) -> None:
     assert runner("Check")[0] == 0
 
 
-def test_action_over_a_mistake(runner: Runner) -> None:
+def test_action_on_a_mistake(runner: Runner) -> None:
     (runner.cwd / "sites/lab.yaml").write_text(site_text().replace("switch}", "swich}"))
     code, said = runner("Validate")
     assert code == 3
@@ -201,7 +201,7 @@ def test_action_where_warnings_fail(runner: Runner) -> None:
     assert runner("Validate")[0] == 3
 
 
-def test_action_over_a_bundle_that_was_forgotten(runner: Runner) -> None:
+def test_action_on_a_stale_bundle(runner: Runner) -> None:
     (runner.cwd / "sites/lab.yaml").write_text(site_text(image="v0.33.0-aarch64"))
     code, said = runner("Check")
     assert code == 1
@@ -226,7 +226,7 @@ def test_action_fetches_the_base_that_a_checkout_lacks(runner: Runner, tmp_path:
         ([41, 42], ["PATCH", "repos/someone/cluster/issues/comments/41"]),
     ],
 )
-def test_comment_is_written_once(there: list[int], written: list[str], runner: Runner) -> None:
+def test_comment_is_updated_in_place(there: list[int], written: list[str], runner: Runner) -> None:
     """With a stand-in for GitHub's own command, which answers with the comments that are there."""
     log = runner.temp / "log"
     lines = "\n".join(map(str, there))

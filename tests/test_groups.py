@@ -58,7 +58,7 @@ def folder(case: str, name: str) -> NodeFolder:
         ),
     ],
 )
-def test_place(path: str, placed: str) -> None:
+def test_paths_of_a_group(path: str, placed: str) -> None:
     assert place(path, "a") == placed
     assert place(path, "") == path
 
@@ -76,7 +76,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("case", KINDS)
-def test_group_has_its_own_cables_alone(case: str) -> None:
+def test_group_has_only_its_own_cables(case: str) -> None:
     site = site_of(case)
     kinds = {part.group: part.kind for part in site.groups}
     assert KINDS[case].items() <= kinds.items()
@@ -123,7 +123,7 @@ VALID = "{name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0'}"
 FAULTY = VALID.replace("}", ", args: {max-model-lenn: 4096}}")
 
 
-def test_a_fault_is_told_in_each_group_that_is_written_with_it() -> None:
+def test_fault_of_a_shared_section_is_reported_in_each_group() -> None:
     text = SET_UP_ALIKE.replace("FAULTY", FAULTY).replace("VALID", VALID)
     found = read_site("site.yaml", text.encode()).findings
     flag = ("engine", "args", "max-model-lenn")
@@ -165,7 +165,7 @@ def ran(script: Path, *options: str, env: Mapping[str, str] | None = None) -> st
         ("ring-halves", "spark2", [], {"spark1", "spark3"}),
     ],
 )
-def test_fabric_that_an_engine_waits_for(
+def test_engine_waits_for_its_groups_fabric(
     case: str, node: str, options: list[str], peers: set[str]
 ) -> None:
     script = folder(case, node).path / "opt/sparkgen/wait-fabric.sh"
@@ -173,7 +173,7 @@ def test_fabric_that_an_engine_waits_for(
     assert {line.split()[3] for line in lines} == peers
 
 
-def test_verify_looks_at_each_engine(tmp_path: Path) -> None:
+def test_verify_checks_each_engine(tmp_path: Path) -> None:
     found = machine(folder("one-node", "spark1"), tmp_path).lines()
     for check in ("image", "model", "ports"):
         assert {f"{check} chat", f"{check} small"} <= found.keys()
@@ -225,7 +225,7 @@ def test_launch_of_a_group(tmp_path: Path) -> None:
     assert stand_ins.environment(container.entrypoint)["VLLM_HOST_IP"] == "10.0.0.11"
 
 
-def test_image_of_a_group_gets_to_its_nodes_alone(tmp_path: Path) -> None:
+def test_image_of_a_group_gets_to_its_nodes_only(tmp_path: Path) -> None:
     stand_ins = StandIns(tmp_path)
     stand_ins.add("docker", DOCKER)
     stand_ins.add("ssh", SSH)
@@ -301,7 +301,7 @@ def test_a_name_answers_while_its_replicas_restart() -> None:
     ]
 
 
-def test_a_name_that_a_model_has_no_more() -> None:
+def test_name_that_a_model_loses() -> None:
     model = "gpt-oss-20b, context_length: 65536"
     named = SWITCH.replace(model, f"{model}, aliases: [assistant, helper]")
     assert named != SWITCH
@@ -315,7 +315,7 @@ def test_a_name_that_a_model_has_no_more() -> None:
     assert "nobody answers to gpt-oss-20b and assistant any more" in reviewed(named, first).downtime
 
 
-def test_address_that_clients_know_no_more() -> None:
+def test_address_that_clients_lose() -> None:
     with_gateway = (GOLDEN / "groups-gateway/site.yaml").read_text()
     without = re.sub(r"  (gateway|web_ui): .*\n", "", with_gateway)
     there, here = "http://10.0.0.15:8088", "API of chat at http://10.0.0.11:8000"
@@ -328,7 +328,7 @@ def test_address_that_clients_know_no_more() -> None:
     )
 
 
-def test_what_stays_where_the_gateway_was() -> None:
+def test_leftovers_of_a_moved_gateway() -> None:
     text = (GOLDEN / "groups-gateway/site.yaml").read_text()
     moved = text.replace("gateway: {node: spark5}", "gateway: {node: spark1}")
     keys = "the clients' keys, /etc/sparkgen/proxy.keys, stay on spark5: copy them to spark1"
@@ -487,7 +487,7 @@ def some_groups(rng: random.Random) -> Groups:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_order_keeps_its_promise(seed: int) -> None:
+def test_random_orders_keep_names_answering(seed: int) -> None:
     """No node ever has two engines, and who is said to answer does so at every step."""
     rng = random.Random(seed)
     before, after = some_groups(rng), some_groups(rng)
@@ -510,7 +510,7 @@ def test_any_order_keeps_its_promise(seed: int) -> None:
     assert (running | started).keys() == after.keys()
 
 
-def test_lock_is_of_all_groups() -> None:
+def test_lock_covers_all_groups() -> None:
     reading = read_site("site.yaml", SWITCH.encode())
     assert reading.declaration
     assert {name for name, _ in reading.declaration.images} == {
@@ -637,7 +637,7 @@ def random_site(rng: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_any_groups_make_a_bundle(seed: int) -> None:
+def test_random_groups_build(seed: int) -> None:
     made = random_site(random.Random(seed))
     reading = read_site("site.yaml", json.dumps(made).encode())
     site = reading.site

@@ -344,7 +344,7 @@ BYTES = {
 
 
 @pytest.mark.parametrize("kind", BYTES)
-def test_bytes_of_any_kind_get_an_answer(kind: str) -> None:
+def test_random_bytes_get_an_answer(kind: str) -> None:
     assert read(BYTES[kind]).findings
 
 
@@ -434,9 +434,7 @@ def test_control_characters_of_the_file_name_are_not_printed(
     assert "\x1b" not in outcome.err
 
 
-def test_directory_as_a_site_file_is_the_environments_fault(
-    sparkgen: Command, tmp_path: Path
-) -> None:
+def test_directory_as_a_site_file_exits_with_4(sparkgen: Command, tmp_path: Path) -> None:
     (tmp_path / "site.yaml").mkdir()
     for command in ("validate", "build", "check", "show"):
         outcome = sparkgen(command, "site.yaml", cwd=tmp_path)
@@ -464,7 +462,7 @@ def test_hostile_site_writes_nothing(name: str, sparkgen: Command, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["site.yaml"]
 
 
-def test_fault_of_sparkgens_own_is_one_line(
+def test_internal_error_is_one_line(
     sparkgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fault(name: str, raw: bytes) -> Reading:

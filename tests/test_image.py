@@ -101,7 +101,7 @@ def test_node_that_cannot_be_reached_is_named(tmp_path: Path, stand_ins: StandIn
         ("vllm:1.2", False),
     ],
 )
-def test_registry_that_is_named_is_used(
+def test_registry_in_the_name_is_used(
     name: str, pulled: bool, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     HEAD.copy(tmp_path / "trees")
@@ -156,7 +156,7 @@ def test_node_needs_no_bundle_yet(tmp_path: Path, stand_ins: StandIns) -> None:
     assert "--tag vllm-own:1 " in (stand_ins.calls / "docker").read_text()
 
 
-def test_worker_builds_none(tmp_path: Path, stand_ins: StandIns) -> None:
+def test_worker_builds_nothing(tmp_path: Path, stand_ins: StandIns) -> None:
     worker = NodeFolder(BUNDLE, "spark2")
     worker.copy(tmp_path / "trees")
     shutil.copytree(BUNDLE.folder / "operator/image", tmp_path / "image")
@@ -167,7 +167,7 @@ def test_worker_builds_none(tmp_path: Path, stand_ins: StandIns) -> None:
     assert not (stand_ins.calls / "docker").exists()
 
 
-def test_docker_without_buildkit_knows_no_attestation(tmp_path: Path, stand_ins: StandIns) -> None:
+def test_docker_without_buildkit(tmp_path: Path, stand_ins: StandIns) -> None:
     stand_ins.add("docker", DOCKER.replace("--provenance string", "--progress string"))
     assert build(tmp_path, stand_ins)[0] == 0
     calls = (stand_ins.calls / "docker").read_text().splitlines()
@@ -186,7 +186,7 @@ def test_other_build_under_the_same_name_restarts_the_engine(
     assert said.index("build and load") < said.index("start the engine, the head last")
 
 
-def test_option_that_it_does_not_know(tmp_path: Path, stand_ins: StandIns) -> None:
+def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
     assert build(tmp_path, stand_ins, "--all")[0] == 2
     assert not (stand_ins.calls / "docker").exists()
 

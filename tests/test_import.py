@@ -699,7 +699,7 @@ def with_mods(path: str) -> Source:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms(form: str) -> None:
+def test_forms_of_recipes_and_docker_run(form: str) -> None:
     text, expected, rules = FORMS[form]
     found = read([Input("", "given", text.encode())])
     adopted = adopt(found, "mine", "mine.yaml", beside=with_mods)
@@ -709,7 +709,7 @@ def test_forms(form: str) -> None:
     assert adopted.reading.site, adopted.text
 
 
-def test_what_is_lost_or_guessed_is_said(sparkgen: Command, tmp_path: Path) -> None:
+def test_losses_and_guesses_are_reported(sparkgen: Command, tmp_path: Path) -> None:
     outcome = sparkgen("import", "recipe.yaml", "--format", "json", cwd=FOLDER)
     data = json.loads(outcome.out)
     (loss,) = data["losses"]
@@ -744,7 +744,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_files_that_say_nothing(form: str, name: str, sparkgen: Command, tmp_path: Path) -> None:
+def test_files_without_a_site(form: str, name: str, sparkgen: Command, tmp_path: Path) -> None:
     raw, why = REFUSED[name]
     (tmp_path / name).write_bytes(raw)
     outcome = sparkgen("import", name, "-o", "mine.yaml", "--format", form, cwd=tmp_path)
@@ -818,7 +818,7 @@ def heard(name: str, *lines: str) -> Machine:
 RING = [f"spark{n}:p0 spark{n % 3 + 1}:p1" for n in (1, 2, 3)]
 
 
-def test_cables_that_ports_hear(tmp_path: Path) -> None:
+def test_cables_from_lldp(tmp_path: Path) -> None:
     machines = [
         heard(
             f"spark{n}",
@@ -834,7 +834,7 @@ def test_cables_that_ports_hear(tmp_path: Path) -> None:
     assert [" ".join(cable["endpoints"]) for cable in data["cabling"]] == RING
 
 
-def test_cables_that_people_tell_of(sparkgen: Command, tmp_path: Path) -> None:
+def test_cables_from_options(sparkgen: Command, tmp_path: Path) -> None:
     text = NETWORKS["ibdev2netdev"][0].replace("Down", "Up")
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text(text)
@@ -846,7 +846,7 @@ def test_cables_that_people_tell_of(sparkgen: Command, tmp_path: Path) -> None:
     assert sparkgen("import", *files, "--cable", "spark1:2=x", cwd=tmp_path).code == 2
 
 
-def test_what_else_is_served_is_said() -> None:
+def test_other_models_are_reported() -> None:
     serve = "docker run vllm/vllm-openai:v0.33.0 {} --port 8000\n"
     text = serve.format("openai/gpt-oss-120b") + serve.format("Qwen/Qwen3-Embedding-8B")
     adopted = adopt(read([Input("", "run.sh", text.encode())]), "mine", "mine.yaml")

@@ -328,7 +328,7 @@ def test_pool_keeps_clear_of_the_management_network(tmp_path: Path, sparkgen: Co
     assert str(site.subnets[0]) == "172.28.0.0/24"
 
 
-def test_more_nodes_than_were_asked(tmp_path: Path, sparkgen: Command) -> None:
+def test_more_nodes_than_captured(tmp_path: Path, sparkgen: Command) -> None:
     (tmp_path / "spark2.txt").write_text(devices(0, 1))
     site = written(sparkgen, tmp_path, "--from", "spark2.txt", "--kind", "ring")
     assert [node.name for node in site.nodes] == ["spark2", "spark1", "spark3"]
@@ -387,7 +387,7 @@ def test_rj45_before_wifi_and_wifi_before_nothing(tmp_path: Path, sparkgen: Comm
         ('["a"]', NO_PORT),
     ],
 )  # fmt: skip
-def test_output_of_something_else(text: str, said: str, tmp_path: Path, sparkgen: Command) -> None:
+def test_output_of_another_program(text: str, said: str, tmp_path: Path, sparkgen: Command) -> None:
     (tmp_path / "a.txt").write_text(text)
     outcome = sparkgen("init", "--from", "a.txt", cwd=tmp_path)
     assert (outcome.code, outcome.out, outcome.err) == (4, "", f"sparkgen: a.txt: {said}\n")
@@ -417,13 +417,13 @@ def test_output_that_cannot_be_read(tmp_path: Path, sparkgen: Command) -> None:
         (("--from", "Spark 1.txt"), "'Spark 1' does not name a node: NODE=Spark 1.txt"),
     ],
 )
-def test_wrong_call(words: tuple[str, ...], said: str, tmp_path: Path, sparkgen: Command) -> None:
+def test_wrong_usage(words: tuple[str, ...], said: str, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("init", *words, cwd=tmp_path)
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err
 
 
-def test_fewer_nodes_than_were_asked(tmp_path: Path, sparkgen: Command) -> None:
+def test_fewer_nodes_than_captured(tmp_path: Path, sparkgen: Command) -> None:
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text(devices(0))
     outcome = sparkgen("init", "--from", "a.txt", "--from", "b.txt", "--nodes", 1, cwd=tmp_path)
@@ -504,7 +504,7 @@ def test_groups(
         (("--kind", "pairs", "--nodes", "1"), "pairs takes 2 to 244 nodes, not 1"),
     ],
 )
-def test_groups_that_can_not_be(
+def test_impossible_groups(
     words: tuple[str, ...], message: str, tmp_path: Path, sparkgen: Command
 ) -> None:
     outcome = sparkgen("init", *words, cwd=tmp_path)

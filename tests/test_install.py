@@ -104,7 +104,7 @@ def snapshot(root: Path) -> Snapshot:
 
 
 @pytest.mark.parametrize("folder", SHAPES, ids=str)
-def test_there_and_back(folder: NodeFolder, tmp_path: Path) -> None:
+def test_uninstall_restores_the_first_state(folder: NodeFolder, tmp_path: Path) -> None:
     root = fresh(tmp_path / "root", folder.name)
     before = snapshot(root)
     assert install(folder, root).returncode == 1
@@ -122,7 +122,7 @@ def test_there_and_back(folder: NodeFolder, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", UNIT_AND_JOB, ids=str)
-def test_back_and_there(folder: NodeFolder, tmp_path: Path) -> None:
+def test_apply_mends_and_rollback_restores(folder: NodeFolder, tmp_path: Path) -> None:
     root = fresh(tmp_path / "root", folder.name)
     before = snapshot(root)
     done(install(folder, root, "--apply"))
@@ -169,7 +169,7 @@ RESTART = "sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart"
         ("slurm-trtllm", "etc/nccl.conf", "sbatch /opt/sparkgen/serve.sbatch on spark1"),
     ],
 )
-def test_what_takes_a_change_over(bundle: str, path: str, last: str, root: Path) -> None:
+def test_apply_names_the_units_to_restart(bundle: str, path: str, last: str, root: Path) -> None:
     """A bound on starts that was reached is none any more: a person has seen to the cause."""
     folder = next(folder for folder in NODES if str(folder) == f"{bundle}/spark1")
     page = " sparkgen-web-ui" if "web_ui" in folder.site.services else ""
@@ -258,7 +258,7 @@ def test_update_removes_what_is_gone(tmp_path: Path, root: Path) -> None:
     assert snapshot(root) == old
 
 
-def test_a_unit_stays_disabled(root: Path) -> None:
+def test_disabled_unit_stays_disabled(root: Path) -> None:
     done(install(LAB_MESH, root, "--apply"))
     (root / LINK).unlink()
     assert done(install(LAB_MESH, root, "--apply")) == "there is nothing to change\n"
@@ -304,7 +304,7 @@ def test_link_of_what_was_switched_to_goes_with_its_unit(action: str, root: Path
     assert snapshot(root) == before
 
 
-def test_what_was_there_at_first_comes_back(root: Path) -> None:
+def test_first_state_comes_back(root: Path) -> None:
     own = root / "etc/netplan/40-cx7.yaml"
     own.write_text("network: {ethernets: {enp1s0f0np0: {dhcp4: true}}}\n")
     (root / "etc/nccl.conf").unlink()
@@ -320,7 +320,7 @@ def test_what_was_there_at_first_comes_back(root: Path) -> None:
 # /etc/hosts and the name of the host
 
 
-def test_other_lines_of_hosts_stay(root: Path) -> None:
+def test_other_lines_of_hosts_are_kept(root: Path) -> None:
     hosts = root / "etc/hosts"
     hosts.write_text(
         "127.0.0.1 localhost\n# begin sparkgen\n1.2.3.4 old\n# end sparkgen\n1.1.1.1 a"
@@ -447,7 +447,7 @@ def place_owner(root: Path, path: str, content: str) -> None:
         ),
     ],
 )
-def test_another_owner(path: str, content: str, root: Path) -> None:
+def test_other_owner_of_an_interface(path: str, content: str, root: Path) -> None:
     place_owner(root, path, content)
     before = snapshot(root)
     assert f"refused: /{path} is about " in refused(install(LAB_MESH, root, "--apply"))
@@ -504,7 +504,7 @@ def place_ports(root: Path) -> None:
         ),
     ],
 )
-def test_no_owner(path: str, content: str, root: Path) -> None:
+def test_interfaces_without_another_owner(path: str, content: str, root: Path) -> None:
     place_owner(root, path, content)
     done(install(LAB_MESH, root, "--apply"))
 
@@ -595,7 +595,7 @@ def small_bundle(target: Path) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["kill", "fail"])
-def test_stopped_at_every_step(how: str, tmp_path: Path) -> None:
+def test_apply_killed_or_failing_at_every_step(how: str, tmp_path: Path) -> None:
     """The node has an earlier version: files are replaced, made and removed."""
     saboteur, folder = Saboteur(tmp_path), small_bundle(tmp_path)
     start = fresh(tmp_path / "start", LAB_MESH.name)
@@ -626,7 +626,7 @@ def test_stopped_at_every_step(how: str, tmp_path: Path) -> None:
     assert undone > (10 if how == "kill" else 0)
 
 
-def test_rollback_stopped_at_every_step(tmp_path: Path) -> None:
+def test_rollback_killed_at_every_step(tmp_path: Path) -> None:
     saboteur = Saboteur(tmp_path)
     old = changed_bundle(SINGLE, tmp_path)
     start = fresh(tmp_path / "start", SINGLE.name)
@@ -659,14 +659,14 @@ def test_stopped_before_it_touched_anything(root: Path, tmp_path: Path) -> None:
     done(install(LAB_MESH, root, "--apply"))
 
 
-def test_unfinished(root: Path) -> None:
+def test_unfinished_change_must_be_rolled_back(root: Path) -> None:
     done(install(LAB_MESH, root, "--apply"))
     (backup,) = (root / BACKUPS).iterdir()
     (backup / "unfinished").touch()
     assert "first install.sh --rollback" in refused(install(LAB_MESH, root, "--apply"))
 
 
-def test_one_at_a_time(root: Path) -> None:
+def test_only_one_installer_runs(root: Path) -> None:
     (root / BACKUPS).mkdir(parents=True)
     with subprocess.Popen(["flock", str(root / BACKUPS), "sleep", "60"]) as other:
         try:
@@ -901,7 +901,7 @@ def live(
 ARP = "net.ipv4.conf.enP2p1s0f1np1.arp_ignore"
 
 
-def test_live(machine: Path) -> None:
+def test_install_on_the_machine_itself(machine: Path) -> None:
     before = snapshot(machine)
     lines = f"sysctl --values {ARP} | grep -x 1 && $I --confirm && $I --apply"
     done = live(machine, f"$I --apply && {lines}")

@@ -74,7 +74,7 @@ def test_json_schema_is_valid_2020_12() -> None:
 
 
 @pytest.mark.parametrize("path", SITES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_sound_site_is_fine(path: Path) -> None:
+def test_valid_site_passes(path: Path) -> None:
     assert objections(read(path.name, path.read_bytes())) == []
 
 
@@ -89,7 +89,7 @@ def test_editor_has_no_objection_to_what_sparkgen_takes(case: str) -> None:
     "case",
     ["SG203-unknown-port", "SG208-ring-of-nine", "SG502-no-model", "SG653-file-of-another-engine"],
 )
-def test_editor_knows_some_of_what_the_rules_say(case: str) -> None:
+def test_schema_covers_some_of_the_rules(case: str) -> None:
     assert objections(read("site.yaml", CASES[case].site))
 
 
@@ -129,7 +129,7 @@ def test_editor_objects_to_what_the_schema_refuses(case: str) -> None:
     assert bool(found) != (case in INEXPRESSIBLE)
 
 
-def test_exceptions_are_cases() -> None:
+def test_listed_exceptions_are_error_cases() -> None:
     assert set(INEXPRESSIBLE) <= set(OF_THE_SCHEMA)
 
 

@@ -5,6 +5,6 @@ import random
 from killed_installs import at_random
 
 
-def test_installs() -> None:
+def test_killed_installs() -> None:
     found = at_random(6, random.Random(3))
     assert sum(found.values()) == 6

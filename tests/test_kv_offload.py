@@ -96,7 +96,7 @@ def test_lmcache_keeps_files_that_a_later_start_finds() -> None:
         (ONE, "vllm", "0.33.0", "", "qwen3.6-27b"),
     ],
 )
-def test_lmcache_that_cannot_is_refused(
+def test_release_without_lmcache_is_refused(
     nodes: str, engine: str, version: str, more: str, model: str
 ) -> None:
     assert "SG678" in site(nodes, engine, version, more, LMCACHE, model)[1]
@@ -131,13 +131,13 @@ def test_sglang_keeps_each_ranks_part_on_its_node() -> None:
         (ONE, "sglang", "0.5.18", "", True),
     ],
 )
-def test_engine_that_cannot_is_refused(
+def test_engine_without_offloading_is_refused(
     nodes: str, engine: str, version: str, more: str, refused: bool
 ) -> None:
     assert ("SG678" in site(nodes, engine, version, more)[1]) is refused
 
 
-def test_what_was_not_read_for_longest_goes_first(tmp_path: Path) -> None:
+def test_least_recently_read_blocks_are_removed(tmp_path: Path) -> None:
     """2 GiB of sparse files where 1 GiB may be: half of them and a tenth more are removed."""
     kept, script = tmp_path / "kv", tmp_path / "opt/sparkgen/kv-cache.sh"
     facts = tmp_path / "etc/sparkgen/node.env"
@@ -161,7 +161,7 @@ def test_what_was_not_read_for_longest_goes_first(tmp_path: Path) -> None:
     assert sum(block.exists() for block in blocks) == 3
 
 
-def test_fit_tells_the_buffer_apart() -> None:
+def test_fit_shows_the_buffer() -> None:
     made, _ = site(ONE, "vllm", "0.33.0", offload=LMCACHE)
     assert made
     assert made.memory

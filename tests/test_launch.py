@@ -33,7 +33,9 @@ def launch(tree: Path, *options: str) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", COMPOSED, ids=str)
-def test_container(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+def test_launch_starts_the_container_of_compose(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
     """Compose reads of its file what was derived, and launch.sh starts the same."""
     tree = folder.copy(tmp_path)
     service = composed(tree)
@@ -229,7 +231,7 @@ def test_signal_before_the_client_is_known_is_not_lost(
     assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
 
 
-def test_status_is_that_of_the_engine(tmp_path: Path, stand_ins: StandIns) -> None:
+def test_exit_status_of_the_engine_is_passed_on(tmp_path: Path, stand_ins: StandIns) -> None:
     stand_ins.add("docker", '#!/bin/sh\necho "$1"\nexit 7\n')
     done = stand_ins.run(*launch(HEAD.copy(tmp_path)))
     assert (done.returncode, done.stdout) == (7, "run\n")
@@ -274,7 +276,7 @@ def test_secret_without_value(
 
 @pytest.mark.parametrize("option", [(), ("--bare",), ("--check",)], ids=str)
 @pytest.mark.parametrize("folder", SECRETIVE.values(), ids=SECRETIVE.keys())
-def test_secrets_of_which_there_are_none(
+def test_missing_secrets_file(
     folder: NodeFolder, option: tuple[str, ...], tmp_path: Path, stand_ins: StandIns
 ) -> None:
     tree = folder.copy(tmp_path)
@@ -316,7 +318,7 @@ exec env -i PATH="$PATH" names=own file=own ./secrets.sh env
 
 
 @pytest.mark.parametrize("folder", SECRETIVE.values(), ids=SECRETIVE.keys())
-def test_engine_is_handed_its_own_secrets(folder: NodeFolder, tmp_path: Path) -> None:
+def test_engine_gets_only_its_own_secrets(folder: NodeFolder, tmp_path: Path) -> None:
     """And none of another service, nor does it lose a variable of any name."""
     tree, names = folder.copy(tmp_path), folder.site.engine.secrets
     with (tree / "etc/sparkgen/secrets.env").open("a") as file:
@@ -341,7 +343,7 @@ env --null >"$CALLS/docker.environment"
 
 
 @pytest.mark.parametrize("found", ["", "nvidia.com/gpu=0 nvidia.com/gpu=all "])
-def test_gpu_by_its_specification(found: str, tmp_path: Path, stand_ins: StandIns) -> None:
+def test_gpu_is_requested_through_cdi(found: str, tmp_path: Path, stand_ins: StandIns) -> None:
     """A container that asks so keeps the GPU; without one Docker knows no such name."""
     stand_ins.add("docker", _WITH_CDI)
     stand_ins.env["FOUND"] = found
@@ -372,7 +374,9 @@ GPU = {"driver": "nvidia", "device_ids": ["all"]}
 
 
 @pytest.mark.parametrize("folder", COMPOSED, ids=str)
-def test_bare(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
+def test_engine_without_a_container(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
     node, container = folder.node, folder.node.container
     program = container.entrypoint
     stand_ins.add(program)

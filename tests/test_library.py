@@ -105,5 +105,5 @@ def test_site_that_is_not_valid() -> None:
         generator.read("nowhere.yaml")
 
 
-def test_module_is_the_command(process: Command, tmp_path: Path) -> None:
+def test_module_runs_the_command(process: Command, tmp_path: Path) -> None:
     assert process("--version", cwd=tmp_path).out == f"sparkgen {generator.__version__}\n"

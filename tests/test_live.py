@@ -257,7 +257,7 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", DRIFTS)
-def test_drift(name: str, second: Path, sparkgen: Command, tmp_path: Path) -> None:
+def test_drift_of_a_node(name: str, second: Path, sparkgen: Command, tmp_path: Path) -> None:
     change, expected = DRIFTS[name]
     first = change(nodes()[0]).capture(tmp_path)
     outcome = sparkgen("check", PATH, "--live", first, second, cwd=tmp_path)
@@ -301,5 +301,5 @@ def test_two_captures_of_one_node(second: Path, sparkgen: Command, tmp_path: Pat
 
 
 @pytest.mark.parametrize("words", [[PATH], ["a.yaml", "b.yaml", "c.tar.gz"], ["c.tar.gz"]])
-def test_wrong_calls(words: list[object], sparkgen: Command, tmp_path: Path) -> None:
+def test_wrong_usage(words: list[object], sparkgen: Command, tmp_path: Path) -> None:
     assert sparkgen("check", *words, "--live", cwd=tmp_path).code == 2

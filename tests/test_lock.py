@@ -73,7 +73,7 @@ def locked(
     return outcome.code, outcome.out, outcome.err
 
 
-def test_lock_is_written_and_build_goes_by_it(lab: Path, sparkgen: Command) -> None:
+def test_build_uses_the_lock(lab: Path, sparkgen: Command) -> None:
     assert sparkgen("build", "lab.yaml", cwd=lab).code == 0
     before = json.loads((lab / "out/lab/MANIFEST.json").read_text())
     code, out, err = locked(lab, sparkgen, node("spark1"), node("spark2"))
@@ -193,7 +193,7 @@ def test_an_image_that_the_site_builds_is_locked_by_its_inputs(
         ("gpt-oss-120b, c", "gpt-oss-120b, revision: v2, c", "openai/gpt-oss-120b, revision v2"),
     ],
 )
-def test_a_lock_that_is_older(old: str, new: str, said: str, lab: Path, sparkgen: Command) -> None:
+def test_stale_lock(old: str, new: str, said: str, lab: Path, sparkgen: Command) -> None:
     text = SITE.replace(old, new).replace(
         "0.33.0\n  image: vllm/vllm-openai:v0.32", "0.32.0\n  image: vllm/vllm-openai:v0.32"
     )
@@ -239,7 +239,7 @@ def test_a_lock_that_cannot_be_read(why: str, lab: Path, sparkgen: Command) -> N
     assert not (lab / "out").exists()
 
 
-def test_a_lock_reads_as_it_is_written() -> None:
+def test_lock_round_trip() -> None:
     lock = parse("", LOCK.encode())
     assert Lock(lock.images, lock.models).text() == LOCK
 

@@ -69,7 +69,7 @@ def path(tmp_path: Path) -> Path:
         ("rules: [", types.DiagnosticSeverity.Warning),
     ],
 )
-def test_policy_of_the_repository_is_obeyed_if_it_is_one(
+def test_policy_of_the_repository_is_applied(
     policy: str, severity: types.DiagnosticSeverity, tmp_path: Path
 ) -> None:
     async def ask(_: LanguageClient, uri: str, published: list[Any]) -> Any:
@@ -113,7 +113,7 @@ def test_columns_are_counted_as_the_editor_counts(encoding: str, units: int, pat
     assert talk(path, text, ask, encoding) == line.index("kid") + units - 1
 
 
-def test_a_change_is_judged_anew_and_a_closed_file_not_at_all(path: Path) -> None:
+def test_changes_are_checked_and_closed_files_are_not(path: Path) -> None:
     async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
         assert not published[-1].diagnostics
         whole = types.TextDocumentContentChangeWholeDocument(SITE.replace("image:", "imagge:"))
@@ -129,7 +129,7 @@ def test_a_change_is_judged_anew_and_a_closed_file_not_at_all(path: Path) -> Non
     assert talk(path, SITE, ask) == (["SG101"], [])
 
 
-def test_hover_says_what_explain_says(path: Path) -> None:
+def test_hover_shows_the_explanation(path: Path) -> None:
     async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
         document = types.TextDocumentIdentifier(uri)
         at = published[-1].diagnostics[0].range.start
@@ -143,7 +143,7 @@ def test_hover_says_what_explain_says(path: Path) -> None:
     assert nothing is None
 
 
-def test_actions_mend_the_text(path: Path) -> None:
+def test_actions_fix_the_text(path: Path) -> None:
     async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
         document = types.TextDocumentIdentifier(uri)
         (one,) = published[-1].diagnostics
@@ -180,7 +180,7 @@ def test_other_yaml_files_are_left_alone(path: Path) -> None:
     assert talk(path, "services:\n  web:\n    image: nginx\nnetworks: {}\n", ask) == []
 
 
-def test_without_pygls_it_ends_in_a_line(process: Command, tmp_path: Path) -> None:
+def test_missing_pygls_is_reported_in_one_line(process: Command, tmp_path: Path) -> None:
     (tmp_path / "pygls").mkdir()
     (tmp_path / "pygls/__init__.py").write_text("raise ImportError")
     lacking = os.pathsep.join([str(tmp_path), str(ROOT)])

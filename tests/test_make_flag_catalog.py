@@ -160,7 +160,7 @@ def test_another_version_of_a_catalog(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_catalogs_are_written_alike(program: str) -> None:
+def test_catalogs_are_formatted_the_same(program: str) -> None:
     text = (FOLDER / f"{program}.tsv").read_text("utf-8")
     lines = text.splitlines(keepends=True)
     known = [parse(program, version, text) for version in covered(text)]

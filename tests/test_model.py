@@ -341,7 +341,7 @@ def total_size(name: str) -> int:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_models_shape_is_that_of_the_catalog(name: str) -> None:
+def test_shape_is_that_of_the_catalog(name: str) -> None:
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     found = section(CONFIGS[name], total_size(name))
@@ -559,7 +559,7 @@ def test_kinds_of_layers_are_read_and_add_up(config: Any, kinds: Any) -> None:
         {"engram_config": {"layers": [1, 4]}},
     ],
 )
-def test_what_is_not_modelled_is_unknown_and_not_guessed(config: Any) -> None:
+def test_unmodelled_layers_are_unknown(config: Any) -> None:
     found = section(SIZES | config, 10**9)
     assert any("whether it fits is unknown" in remark for remark in found.remarks)
     model = a_model(source="x/y", architecture=dict(found.architecture), context_length=4096)
@@ -569,7 +569,7 @@ def test_what_is_not_modelled_is_unknown_and_not_guessed(config: Any) -> None:
     assert "not modelled" in " ".join(fit.missing)
 
 
-def test_a_key_that_nobody_reads_is_told() -> None:
+def test_unread_key_is_reported() -> None:
     told = section(SIZES | {"num_memory_banks": 64, "rope_theta": 5e5, "hc_mult": 4}).remarks
     assert [remark for remark in told if "not read" in remark] == [
         "num_memory_banks: it is not read; if it adds weights or cache, the fit is too good"
@@ -647,13 +647,13 @@ def test_a_format_is_known_by_the_words_of_its_maker(quantized: Any, form: str) 
         {"quant_method": "modelopt", "quant_algo": "NVINT3"},
     ],
 )
-def test_a_format_that_is_not_known_is_said(quantized: Any) -> None:
+def test_unknown_format_is_reported(quantized: Any) -> None:
     found = section(GEMMA_3 | {"quantization_config": quantized})
     assert found.architecture["format"] == "mixed"
     assert any(remark.startswith("format") for remark in found.remarks)
 
 
-def test_what_the_files_do_not_say_is_said(sparkgen: Command, tmp_path: Path) -> None:
+def test_missing_facts_are_reported(sparkgen: Command, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(QWEN3_5), encoding="utf-8")
     told = sparkgen("model", config, cwd=tmp_path)
@@ -663,7 +663,7 @@ def test_what_the_files_do_not_say_is_said(sparkgen: Command, tmp_path: Path) ->
     assert set(yaml.safe_load(told.out)) == {"model"}
 
 
-def test_the_id_is_that_of_the_cache_folder(sparkgen: Command, tmp_path: Path) -> None:
+def test_id_follows_from_the_cache_folder(sparkgen: Command, tmp_path: Path) -> None:
     folder = tmp_path / "models--example--Some-Model-8B" / "snapshots" / "0123"
     folder.mkdir(parents=True)
     config = folder / "config.json"
@@ -959,7 +959,7 @@ def test_words_of_further_families(own: Any, read: Any) -> None:
         ({"memory_config": {"slots": 64}}, "memory_config: it is not read"),
     ],
 )
-def test_what_a_fit_would_lack_is_told_with_the_section(own: Any, told: str) -> None:
+def test_section_lists_what_a_fit_would_lack(own: Any, told: str) -> None:
     assert any(remark.startswith(told) for remark in section(PLAIN | own).remarks)
 
 

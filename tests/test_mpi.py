@@ -237,7 +237,7 @@ def ended(lab: World, started: Mapping[str, "subprocess.Popen[str]"]) -> str:
     ],
     ids=str,
 )
-def test_one_that_dies_ends_all(bundle: Bundle, record: str, sent: str, tmp_path: Path) -> None:
+def test_dead_rank_ends_all(bundle: Bundle, record: str, sent: str, tmp_path: Path) -> None:
     with world(bundle, tmp_path) as lab, running(lab) as started:
         subprocess.run(("kill", f"-{sent}", str(lab.process(record))), check=True)
         said = ended(lab, started)
@@ -256,7 +256,7 @@ def test_stop(bundle: Bundle, tmp_path: Path) -> None:
     assert all(f"rank {node.rank} has ended" in said for node in bundle.site.workers)
 
 
-def test_worker_is_told_to_end(tmp_path: Path) -> None:
+def test_worker_stops_on_a_signal(tmp_path: Path) -> None:
     """It is its own will that its rank ends, and no failure; the head's is."""
     with world(PAIR, tmp_path) as lab, running(lab) as started:
         head, worker = (started[node.name] for node in PAIR.site.nodes)
@@ -313,7 +313,7 @@ def test_without_keys(name: str, tmp_path: Path) -> None:
         ("spark1", "known_hosts", "Host key verification failed"),
     ],
 )
-def test_another_key(node: str, file: str, complaint: str, tmp_path: Path) -> None:
+def test_wrong_key(node: str, file: str, complaint: str, tmp_path: Path) -> None:
     with world(PAIR, tmp_path) as lab, ExitStack() as stack:
         trusted = lab.trees[node] / "etc/sparkgen/mpi" / file
         make_key(tmp_path, "stranger")

@@ -147,7 +147,7 @@ def test_one_rank_a_node(name: str, tmp_path: Path, stand_ins: StandIns) -> None
 
 
 @pytest.mark.parametrize("release", ["2.30.7", "2.30.7-1"])
-def test_tag_that_it_is_built_from(release: str) -> None:
+def test_documented_tag(release: str) -> None:
     file = BY_NAME["lab-mesh"].file
     raw = file.read_bytes().replace(b"nccl: 2.30.7", f"nccl: {release}".encode())
     site = read_site(file.name, raw).site

@@ -69,7 +69,7 @@ def faults(nodes: Fabric, node: str, limit: int = 0) -> list[str]:
     return lines
 
 
-def test_waits_for_as_long_as_it_takes(lab_mesh: Fabric, tmp_path: Path) -> None:
+def test_forever_waits_and_reports_faults_once(lab_mesh: Fabric, tmp_path: Path) -> None:
     """What is at fault is said once, and the wait ends with the fault."""
     program, _ = script(lab_mesh, "spark1", 0)
     lab_mesh.set_mtu("spark1", "enp1s0f0np0", 1500)
@@ -110,7 +110,7 @@ def unanswered(site: Site, *silent: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("bundle", DISTINCT.values(), ids=str)
-def test_every_half_of_every_cable(bundle: Bundle, tmp_path: Path) -> None:
+def test_fabric_works_and_every_lost_address_is_reported(bundle: Bundle, tmp_path: Path) -> None:
     site = bundle.site
     ports = [port for cable in site.cables for port in cable.ports]
     cabled = {(port.node, name) for port in ports for name in halves(port.port)}
@@ -132,15 +132,15 @@ def long_ring(request: pytest.FixtureRequest, tmp_path: Path) -> Bundle:
 
 @pytest.mark.parametrize("bundle", RINGS, ids=str)
 def test_swapped_cables(bundle: Bundle, tmp_path: Path) -> None:
-    hold_that_swapped_cables_show(bundle, tmp_path)
+    check_swapped_cables_are_reported(bundle, tmp_path)
 
 
 def test_long_ring(long_ring: Bundle, tmp_path: Path) -> None:
-    test_every_half_of_every_cable(long_ring, tmp_path)
+    test_fabric_works_and_every_lost_address_is_reported(long_ring, tmp_path)
 
 
 def test_swapped_cables_of_a_long_ring(long_ring: Bundle, tmp_path: Path) -> None:
-    hold_that_swapped_cables_show(long_ring, tmp_path)
+    check_swapped_cables_are_reported(long_ring, tmp_path)
 
 
 def test_missing_cable_of_a_long_ring(long_ring: Bundle, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_routes_reach_across_a_ring(count: int, tmp_path: Path) -> None:
         assert all_faults(nodes) == {node: [] for node in nodes.trees}
 
 
-def hold_that_swapped_cables_show(bundle: Bundle, tmp_path: Path) -> None:
+def check_swapped_cables_are_reported(bundle: Bundle, tmp_path: Path) -> None:
     """Both cables of the head in each other's port: neither end has an answer."""
     site = bundle.site
     confused = site.head.name

@@ -48,9 +48,9 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 @pytest.mark.long
 @pytest.mark.docker
-def test_pair(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
+def test_pair_serves_fails_and_recovers(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
     assert json.loads(pair.complete())["usage"]["completion_tokens"] == 8
-    hold_container(pair)
+    check_container(pair)
     for failure in FAILURES:
         assert observe(pair, failure)
     pair.wait(lambda: health(pair.head) == "healthy")
@@ -60,15 +60,15 @@ def test_pair(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files/note").write_text("given\n")
     for change in CHANGES:
-        hold_change(pair, change, tmp_path, sparkgen)
-    hold_image(pair)
+        check_change(pair, change, tmp_path, sparkgen)
+    check_image(pair)
     pair.stop()
     for machine in (pair.head, pair.worker):
         assert (machine.state(), machine.result()) == ("inactive", "success")
         assert machine.run("docker", "ps", "--all", "--quiet").stdout == ""
 
 
-def hold_container(pair: Pair) -> None:
+def check_container(pair: Pair) -> None:
     """What Docker itself has made of the Compose file."""
     container = inspected(pair.head)
     mounts = {mount["Destination"]: mount["RW"] for mount in container["Mounts"]}
@@ -90,7 +90,7 @@ def hold_container(pair: Pair) -> None:
     assert host["RestartPolicy"]["Name"] == "no"
 
 
-def hold_image(pair: Pair) -> None:
+def check_image(pair: Pair) -> None:
     """Built on the head by its Docker engine, and loaded on the other node: the same layers."""
     build = pair.head.run("/var/image/build.sh")
     assert build.stdout == "tiny-own:1 is present already\nspark2 has it already\n"
@@ -107,7 +107,7 @@ def hold_image(pair: Pair) -> None:
     assert f"IMAGE_BUILD={image.split()[0]}\n" in facts
 
 
-def hold_change(pair: Pair, change: tuple[str, str], folder: Path, sparkgen: Command) -> None:
+def check_change(pair: Pair, change: tuple[str, str], folder: Path, sparkgen: Command) -> None:
     """Carried out as `diff` says, a change costs no more than that says."""
     file = folder / "tiny.yaml"
     assert sparkgen("build", file, cwd=folder).code == 0

@@ -147,7 +147,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ways())
-def test_way_of_the_front_page(name: str, repository: Path, tmp_path: Path) -> None:
+def test_documented_way_to_install(name: str, repository: Path, tmp_path: Path) -> None:
     """Installed, upgraded and taken away again; in a home of its own."""
     home = tmp_path / "home"
     home.mkdir()
@@ -166,7 +166,7 @@ def test_way_of_the_front_page(name: str, repository: Path, tmp_path: Path) -> N
     assert not sparkgen.exists()
 
 
-def test_address_of_a_repository(repository: Path, tmp_path: Path) -> None:
+def test_install_from_a_repository(repository: Path, tmp_path: Path) -> None:
     assert "git+file:///srv/git/sparkgen" in (ROOT / "README.md").read_text()
     # What it needs is here, and is installed with it by the ways above.
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--target", tmp_path / "installed")
@@ -185,7 +185,7 @@ def test_address_of_a_repository(repository: Path, tmp_path: Path) -> None:
     assert contents(tmp_path / "out/single") == contents(ROOT / "out/single")
 
 
-def test_changes_of_this_version_are_told() -> None:
+def test_changelog_has_this_version() -> None:
     text = (ROOT / "generator/CHANGELOG.md").read_text()
     assert re.findall(r"^## (\S+)$", text, re.MULTILINE)[0] == __version__
 

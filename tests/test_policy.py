@@ -30,7 +30,7 @@ def rule(cluster: Path, text: str) -> None:
     ("level", "code", "shown"),
     [("error", 3, "error[SG609]"), ("warning", 0, "warning[SG609]"), ("note", 0, "note[SG609]")],
 )
-def test_level_of_a_rule(
+def test_severity_of_a_rule(
     level: str, code: int, shown: str, cluster: Path, sparkgen: Command
 ) -> None:
     rule(cluster, MOVING.replace("LEVEL", level))
@@ -65,7 +65,7 @@ def test_no_waiver_against_the_policy(cluster: Path, sparkgen: Command) -> None:
     assert outcome.err.count("[SG") == 1
 
 
-def test_what_is_asked_for(cluster: Path, sparkgen: Command) -> None:
+def test_required_settings(cluster: Path, sparkgen: Command) -> None:
     rule(cluster, "require: {api_key: A, image_digests: B, model_revision: C}\n")
     site = cluster / "sites/lab.yaml"
     text = site_text() + "services: {monitoring: true}\n"
@@ -87,7 +87,7 @@ def test_what_is_asked_for(cluster: Path, sparkgen: Command) -> None:
     assert sparkgen("validate", cwd=cluster).err.count("SG821") == 0
 
 
-def test_key_that_nobody_else_needs(cluster: Path, sparkgen: Command) -> None:
+def test_required_key(cluster: Path, sparkgen: Command) -> None:
     rule(cluster, "require: {api_key: A}\n")
     site = cluster / "sites/lab.yaml"
     site.write_text(site_text().replace("  parallel:", "  bind: local\n  parallel:"))
@@ -130,7 +130,7 @@ def test_policy_of_standard_input(cluster: Path, sparkgen: Command) -> None:
         ("rules: {SG609: [\n", "SG001"),
     ],
 )
-def test_malformed(text: str, said: str, cluster: Path, sparkgen: Command) -> None:
+def test_malformed_policy(text: str, said: str, cluster: Path, sparkgen: Command) -> None:
     rule(cluster, text)
     outcome = sparkgen("build", cwd=cluster)
     assert (outcome.code, outcome.out) == (3, "")
@@ -142,7 +142,7 @@ def test_malformed(text: str, said: str, cluster: Path, sparkgen: Command) -> No
 
 
 @pytest.mark.parametrize("text", ["", "[]\n", "version: 2\n", "just words\n"])
-def test_what_is_no_policy(text: str) -> None:
+def test_file_that_is_no_policy(text: str) -> None:
     _, findings, policy = read_policy("policy.yaml", text.encode())
     assert findings
     assert policy is None

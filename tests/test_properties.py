@@ -142,9 +142,9 @@ def test_every_bundle(built: Built, seed: int) -> None:
 def every_bundle_is_in_the_form_of_the_golden_ones(built: Built) -> None:
     generated = test_golden.of_sparkgen(built.tree)
     test_golden.test_text_is_plain(generated)
-    test_golden.test_first_comment_says_who_made_the_file_from_what(generated)
-    test_golden.test_scripts_are_those_that_can_be_run(generated)
-    test_golden.test_nccl_conf_says_what_the_engine_is_told(built.tree)
+    test_golden.test_first_comment_names_generator_and_site(generated)
+    test_golden.test_scripts_are_executable(generated)
+    test_golden.test_nccl_conf_agrees_with_the_engines_environment(built.tree)
     test_golden.test_nccl_conf_is_in_the_grammar_of_nccl(built.tree)
     test_golden.test_environment_is_one_that_docker_systemd_and_a_shell_read_alike(built.tree)
     test_golden.test_manifest_lists_all_other_files(built.tree)
@@ -506,7 +506,7 @@ def check_reading(reading: Reading) -> None:
         tree = render(reading.site, reading.sha256)
         generated = test_golden.of_sparkgen(tree)
         test_golden.test_text_is_plain(generated)
-        test_golden.test_scripts_are_those_that_can_be_run(generated)
+        test_golden.test_scripts_are_executable(generated)
         test_golden.test_manifest_lists_all_other_files(tree)
 
 

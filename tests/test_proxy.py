@@ -251,7 +251,7 @@ def test_paths(head: Head, key: str) -> None:
         "/pause/..;/v1/models",
     ],
 )
-def test_the_path_that_was_judged_is_the_one_that_is_asked(path: str, head: Head, key: str) -> None:
+def test_checked_path_is_the_one_passed_on(path: str, head: Head, key: str) -> None:
     status, answer = head.ask(path, key)
     assert status == 404 or (status, answer["path"]) == (200, "/v1/models")
 
@@ -283,7 +283,7 @@ def test_large_requests(head: Head, key: str, tmp_path: Path) -> None:
         assert wanted != 200 or answer["asked"] == size
 
 
-def test_engine_that_is_not_there(head: Head, key: str) -> None:
+def test_engine_is_down(head: Head, key: str) -> None:
     head.engine.kill()
     head.engine.wait()
     status, answer = head.ask("/v1/models", key)
@@ -323,7 +323,7 @@ def test_faulty_keys(text: str, complaint: str, head: Head) -> None:
     assert head.run("cat", "/run/sparkgen-proxy/nginx/clients").stdout == before
 
 
-def test_keys_that_others_read(head: Head) -> None:
+def test_keys_must_not_be_readable_by_others(head: Head) -> None:
     head.run("sh", "-c", "touch /etc/sparkgen/proxy.keys; chmod 0644 /etc/sparkgen/proxy.keys")
     assert "sudo chmod 0600" in head.run(SCRIPT, "--prepare").stderr
 
@@ -344,7 +344,7 @@ def test_engine_key_that_nginx_cannot_pass_on(value: str, head: Head) -> None:
     assert "no value for VLLM_API_KEY" in head.run(SCRIPT, "--prepare").stderr
 
 
-def test_script_reloads_a_proxy_that_runs(tmp_path: Path) -> None:
+def test_script_reloads_a_running_proxy(tmp_path: Path) -> None:
     require_root()
     stand_ins = StandIns(tmp_path)
     stand_ins.add("systemctl", '#!/bin/sh\necho "$@" >>"$HOME/called"\n')
@@ -381,6 +381,6 @@ def test_container(folder: NodeFolder, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", HEADS, ids=str)
-def test_engine_listens_for_the_head_alone(folder: NodeFolder) -> None:
+def test_engine_listens_only_for_the_head(folder: NodeFolder) -> None:
     assert folder.site.engine.api.is_local
     assert "--host=127.0.0.1" in folder.command

@@ -437,7 +437,7 @@ CASES: dict[str, Published] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_published(name: str, tmp_path: Path) -> None:
+def test_published_cluster(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     archives = [machine.capture(tmp_path) for machine in case.machines()]
     found = read([Input("", archive.name, archive.read_bytes()) for archive in archives])
@@ -450,5 +450,5 @@ def test_published(name: str, tmp_path: Path) -> None:
     assert all(remark.place.span and remark.place.file.startswith("spark") for remark in remarks)
 
 
-def test_there_are_fifteen() -> None:
+def test_captures_are_fifteen() -> None:
     assert len(CASES) >= 15

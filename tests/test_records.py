@@ -40,9 +40,7 @@ def test_names_are_parameters_and_defaults_may_be_left_out() -> None:
         ((1,), {"colour": "red"}),
     ],
 )
-def test_what_the_class_does_not_name_is_refused(
-    given: tuple[object, ...], named: dict[str, object]
-) -> None:
+def test_unknown_names_are_refused(given: tuple[object, ...], named: dict[str, object]) -> None:
     with pytest.raises(TypeError, match="Plug takes port, label"):
         Plug(*given, **named)  # type: ignore[arg-type]
 

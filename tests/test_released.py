@@ -66,6 +66,6 @@ def alike(by_node: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("path", RELEASED, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_released_site_means_what_it_meant(path: Path) -> None:
+def test_released_site_means_the_same(path: Path) -> None:
     tree = {p: file.text for p, file in render(valid_file(path).site, "0" * 64).items()}
     assert said(tree) == json.loads(path.with_suffix(".json").read_text())

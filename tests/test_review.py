@@ -182,7 +182,7 @@ def test_moved_cable(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert found["downtimeSeconds"] is not None
 
 
-def test_labelled_cables_that_changed_places(tmp_path: Path, sparkgen: Command) -> None:
+def test_labelled_cables_that_were_swapped(tmp_path: Path, sparkgen: Command) -> None:
     text = (ROOT / "sites/lab-mesh.yaml").read_text()
     file = tmp_path / "sites/lab-mesh.yaml"
     file.parent.mkdir()
@@ -211,7 +211,7 @@ def test_mtu_of_a_switch(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     ]
 
 
-def test_service_that_is_new_and_gone(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_added_and_removed_service(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     rewrite(site, ("engine:", "services: {guard: true, firewall: true, ssh: true}\nengine:"))
     found = data(sparkgen, tmp_path, "--against", "HEAD")
     start = "systemctl start sparkgen-guard; /opt/sparkgen/firewall.sh; systemctl restart fail2ban"
@@ -297,7 +297,7 @@ def reviewed(sparkgen: Command, file: Path, cwd: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def test_mode_alone(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+def test_change_of_a_mode_only(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     manifest = tmp_path / "out/lab/MANIFEST.json"
     content = json.loads(manifest.read_text())
     content["files"]["spark1/etc/netplan/40-cx7.yaml"]["mode"] = "0644"

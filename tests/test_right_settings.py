@@ -161,12 +161,12 @@ def messages(reading: Reading) -> list[str]:
 
 
 @pytest.mark.parametrize("text", SITES.values(), ids=SITES.keys())
-def test_site_is_right(text: str) -> None:
+def test_correct_site_has_no_finding(text: str) -> None:
     assert messages(read_site("site.yaml", text.encode())) == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_site_of_a_recipe_is_right(path: Path) -> None:
+def test_site_of_a_recipe_has_no_finding(path: Path) -> None:
     reading = read_site(path.name, path.read_bytes())
     assert messages(reading) == []
     assert reading.site
@@ -177,12 +177,12 @@ def test_right_sites_are_many() -> None:
 
 
 @pytest.mark.parametrize(("engine", "version", "settings"), RIGHT)
-def test_nothing_is_said_of(engine: str, version: str, settings: str) -> None:
+def test_correct_setting_has_no_finding(engine: str, version: str, settings: str) -> None:
     text = SITE.format(engine=engine, version=version, settings=settings)
     assert [finding.message for finding in read_site("site.yaml", text.encode()).findings] == []
 
 
-def test_source_that_the_catalog_knows_is_judged() -> None:
+def test_source_in_the_catalog_is_checked() -> None:
     small, large = "nvidia/Qwen3.8-27B-NVFP4", "local-inference-lab/GLM-5.3-Flash-NVFP4"
     text = SITES["a source that the catalog knows"].replace(small, large)
     found = read_site("site.yaml", text.encode()).findings

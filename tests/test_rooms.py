@@ -82,7 +82,7 @@ AT_HOME = {
 }
 
 
-def test_names_of_engines_and_topologies_stand_at_home() -> None:
+def test_names_of_engines_and_topologies_stay_in_their_rooms() -> None:
     assert dict(strangers()) == {}
 
 

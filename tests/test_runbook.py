@@ -82,7 +82,7 @@ def test_every_engine_has_the_parts_that_no_runbook_lacks() -> None:
 @pytest.mark.parametrize("file", SITES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_every_part_of_a_site_is_in_its_runbook(file: Path, bundle: Bundle) -> None:
     site = valid_file(file).site
-    hold_that_every_part_is_there(site, bundle(file))
+    check_every_part_is_present(site, bundle(file))
 
 
 @pytest.mark.parametrize("launcher", ["mpi", "ray", "slurm"])
@@ -98,23 +98,23 @@ def test_every_part_of_a_group_is_on_its_page(launcher: str) -> None:
     assert site
     assert site.groups[0].engine.launcher == launcher
     tree = render(site, "")
-    hold_that_every_part_is_there(site, tree)
+    check_every_part_is_present(site, tree)
     start = tree[README].text.partition("### Groups")[2].partition("## Check")[0]
     assert ("sbatch" in start, "systemctl" in start) == (launcher == "slurm", launcher != "slurm")
     assert "```\n#" not in tree[group_page(site.groups[0])].text
 
 
-def hold_that_every_part_is_there(site: Site, tree: Tree) -> None:
+def check_every_part_is_present(site: Site, tree: Tree) -> None:
     for told, page in pages(site):
         text = tree[page].text
         for owner in owners(told):
             for name in EVERYWHERE:
                 part = PARTS / owner / name
-                elsewhere = owner.startswith("topologies/") and is_told_elsewhere(told, name)
+                elsewhere = owner.startswith("topologies/") and is_covered_elsewhere(told, name)
                 assert elsewhere or not part.exists() or longest_line(part) in text, (page, part)
 
 
-def is_told_elsewhere(told: Site, name: str) -> bool:
+def is_covered_elsewhere(told: Site, name: str) -> bool:
     """The fabric is set up once; what is wrong with it shows in a group, and is on its page."""
     is_trouble = name == "trouble.md.j2"
     return bool(told.groups) if is_trouble else bool(told.group)
@@ -160,7 +160,7 @@ OF_AN_ENGINE = {"### Image and model", "### Start", "## Troubleshooting", "## Re
 
 
 @pytest.mark.parametrize("file", SITES, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_steps_stand_in_the_order_that_they_are_taken_in(file: Path, bundle: Bundle) -> None:
+def test_steps_are_in_order(file: Path, bundle: Bundle) -> None:
     tree = bundle(file)
     site = valid_file(file).site
     for told, page in pages(site):
@@ -177,7 +177,7 @@ def test_steps_stand_in_the_order_that_they_are_taken_in(file: Path, bundle: Bun
         assert "\n\n\n" not in text
 
 
-def test_uplinks_and_routes_are_told(bundle: Bundle) -> None:
+def test_uplinks_and_routes_are_described(bundle: Bundle) -> None:
     uplinks = bundle(GOLDEN / "direct-uplink" / "site.yaml")["README.md"].text
     assert "nothing here configures them: spark1:p1, spark2:p1.\n" in uplinks
     routes = bundle(GOLDEN / "ring-five-routes" / "site.yaml")["README.md"].text

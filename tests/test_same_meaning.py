@@ -10,7 +10,7 @@ from same_meaning import differences, meaning
 PAIR = PROJECT / "out/single"
 
 
-def test_comments_and_layout_mean_nothing_and_a_value_does(tmp_path: Path) -> None:
+def test_only_values_count_and_not_comments_or_layout(tmp_path: Path) -> None:
     require_root()
     require("mount", "unshare")
     folder = tmp_path / PAIR.name

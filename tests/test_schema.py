@@ -66,7 +66,7 @@ def without_meta(rules: Any) -> Any:
     return rules
 
 
-def test_every_form_that_a_schema_names_is_there_and_none_is_idle() -> None:
+def test_text_types_of_schemas_exist_and_are_all_used() -> None:
     named = {form for form in _forms(sections.site_schema()) if form not in ("argument", "setting")}
     assert named == set(TEXT_TYPES)
 
@@ -98,7 +98,7 @@ def test_number_has_a_unit_and_bounds(path: str) -> None:
 
 
 @each_leaf
-def test_text_has_a_form_or_choices(path: str) -> None:
+def test_text_has_a_type_or_choices(path: str) -> None:
     """Every text that reaches a generated file has a form, so that none can become syntax."""
     rules = LEAVES[path]
     if "string" in types(rules):
@@ -153,7 +153,7 @@ def findings(old: str = "", new: str = "") -> list[tuple[str, str]]:
     return [(finding.rule, path_text(finding.path)) for finding in reading(old, new).findings]
 
 
-def test_sound_site_has_no_findings() -> None:
+def test_valid_site_has_no_findings() -> None:
     assert findings() == []
 
 
@@ -226,7 +226,7 @@ def test_misspelt_key_is_not_also_a_missing_one() -> None:
     assert finding.help == "did you mean 'kind'?"
 
 
-def test_all_mistakes_are_said_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     wrong = (
         SITE.replace("name: lab", "name: Lab").replace("single", "mesh").replace("vllm\n", "v\n")
     )
@@ -248,7 +248,7 @@ def test_file_that_is_no_mapping_is_one_finding(raw: str) -> None:
     ["a: " + "x" * 100_000, "nodes: " + "[" * 30 + "]" * 30, "{? : }", "1: 2", "~: ~", "'': ''"],
     ids=["long", "nested", "nothing", "number", "null", "empty"],
 )
-def test_strange_file_is_only_found_fault_with(raw: str) -> None:
+def test_strange_file_only_has_findings(raw: str) -> None:
     found = read_site("site.yaml", raw.encode())
     assert found.findings
     assert found.site is None
@@ -349,5 +349,5 @@ def _unfinished(nodes: str, cables: str = "", groups: str = "") -> dict[str, Any
         ({"nodes": [{"name": "a"}, None], "cabling": [3, {"endpoints": [1]}]}, ["direct"]),
     ],
 )
-def test_possible_kinds_are_what_nodes_and_cables_say(data: Any, kinds: list[str]) -> None:
+def test_possible_kinds_follow_from_nodes_and_cables(data: Any, kinds: list[str]) -> None:
     assert possible_kinds(data) == kinds

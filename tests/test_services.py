@@ -250,7 +250,7 @@ kill "$server"
 """
 
 
-def test_firewall_lets_in_whom_it_should(tmp_path: Path) -> None:
+def test_firewall_lets_in_only_what_it_should(tmp_path: Path) -> None:
     """From the fabric all, from management SSH and the API; and the session that is open."""
     folder = asking("firewall")[0]
     node, half = folder.node, folder.node.interfaces[0]
@@ -312,7 +312,7 @@ kill "$server"
 
 
 @pytest.mark.parametrize("folder", WORKERS, ids=str)
-def test_worker_is_reached_by_its_head_alone(folder: NodeFolder, tmp_path: Path) -> None:
+def test_only_the_head_reaches_a_worker(folder: NodeFolder, tmp_path: Path) -> None:
     """With ufw and without, for as long as the engine runs, however often it was started."""
     require("iptables")
     unit = (folder.path / "etc/systemd/system/sparkgen-engine.service").read_text()
@@ -451,7 +451,7 @@ def test_node_compares_itself_with_its_bundle(folder: NodeFolder, tmp_path: Path
 
 
 @pytest.mark.parametrize("folder", asking("qos"), ids=str)
-def test_dcb_knows_what_it_is_told(folder: NodeFolder) -> None:
+def test_dcb_accepts_its_commands(folder: NodeFolder) -> None:
     """No simulated interface has priorities: dcb takes the command, and the kernel declines.
 
     Before it replaces anything dcb asks the kernel, and so is not held to the mapping; before it
@@ -474,7 +474,7 @@ def test_dcb_knows_what_it_is_told(folder: NodeFolder) -> None:
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
-def test_nccl_marks_what_may_be_paused(bundle: Bundle) -> None:
+def test_nccl_marks_packets_of_the_paused_priority(bundle: Bundle) -> None:
     for node in bundle.site.nodes:
         assert node.nccl.get("NCCL_IB_TC") == ("106" if "qos" in bundle.site.services else None)
 
@@ -648,7 +648,7 @@ def test_models_of_each_group_are_fetched_on_its_head(tmp_path: Path, sparkgen: 
 
 
 @pytest.mark.parametrize("fault", ["blob", "store", "bytes"])
-def test_models_that_are_not_whole_are_not_copied(
+def test_incomplete_models_are_not_copied(
     fault: str,
     fetching: tuple[StandIns, NodeFolder, tuple[str, ...]],
     tmp_path: Path,

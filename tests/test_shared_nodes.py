@@ -212,13 +212,13 @@ def test_runbook_counts_what_an_engine_has_beside_its_share() -> None:
     assert row in render(site, "")["README.md"].text.splitlines()
 
 
-def test_an_engine_alone_on_its_node_has_its_share_and_no_bound() -> None:
+def test_engine_alone_on_its_node_has_no_bound() -> None:
     flags = flags_of(site_of(SMALL), "small")
     assert flags["--mem-fraction-static"] == "0.3"
     assert "--max-total-tokens" not in flags
 
 
-def test_of_those_that_take_turns_the_largest_counts() -> None:
+def test_largest_alternative_counts() -> None:
     def with_turn(share: float) -> dict[str, Any]:
         engine = CHAT["engine"] | {"memory_utilization": share}  # type: ignore[operator]
         turn = {"name": "coder", "model": CHAT["model"], "engine": engine}
@@ -234,7 +234,7 @@ def test_of_those_that_take_turns_the_largest_counts() -> None:
     assert float(beside[2]) > float(beside[1])
 
 
-def test_llama_cpp_leaves_free_what_nobody_holds() -> None:
+def test_llama_cpp_leaves_the_rest_free() -> None:
     """`--fit-target` is what is to stay free, so what others hold is no part of it."""
     engine = {
         "name": "llama.cpp",
@@ -257,13 +257,13 @@ def test_llama_cpp_leaves_free_what_nobody_holds() -> None:
     assert target(gguf, CHAT) == target(CHAT, gguf)
 
 
-def test_what_the_site_says_of_the_bounds_is_taken() -> None:
+def test_explicit_bounds_are_used() -> None:
     engine = SMALL["engine"] | {"args": {"max-total-tokens": 65536}}  # type: ignore[operator]
     flags = flags_of(site_of(CHAT, SMALL | {"engine": engine}), "small")
     assert flags["--max-total-tokens"] == "65536"
 
 
-def test_states_take_no_more_where_the_site_bounds_them() -> None:
+def test_explicit_bound_of_states_is_used() -> None:
     """A pool of states of a fixed number leaves the rest to tokens, which are bounded then."""
     model = {"name": "nvidia-nemotron-3-nano-30b-a3b-nvfp4", "context_length": 8192}
     engine = SMALL["engine"] | {"args": {"max-mamba-cache-size": 40}}  # type: ignore[operator]

@@ -72,13 +72,13 @@ def test_scalar_means_what_yaml_1_2_says(written: str, value: object) -> None:
         *("=", "<", "1e", "1e9999", "12345678901234567890123", "0x", "0o8", "+", "-x", "."),
     ],
 )
-def test_everything_else_is_text(written: str) -> None:
+def test_other_scalars_are_text(written: str) -> None:
     assert meaning(written) == written
 
 
 @pytest.mark.parametrize("quote", ["'", '"'])
 @pytest.mark.parametrize("written", ["", "~", "true", "17", "null", "1e3"])
-def test_what_has_quotes_is_text(written: str, quote: str) -> None:
+def test_quoted_scalar_is_text(written: str, quote: str) -> None:
     value = document(f"value: {quote}{written}{quote}\n").data["value"]
     assert (value, type(value)) == (written, str)
 
@@ -95,7 +95,7 @@ as_written = pytest.mark.parametrize(
 
 
 @as_written
-def test_where_a_schema_wants_text_it_is_kept(written: str) -> None:
+def test_text_is_kept_where_the_schema_has_text(written: str) -> None:
     site = derived(f"""\
 description: {written}
 model: {{name: gpt-oss-120b}}
@@ -185,14 +185,14 @@ def test_place_of_a_key_and_of_a_value(
         (("nothing", 0), ()),
     ],
 )
-def test_place_of_what_is_not_there_is_its_nearest_parent(path: KeyPath, nearest: KeyPath) -> None:
+def test_place_of_a_missing_value_is_its_nearest_parent(path: KeyPath, nearest: KeyPath) -> None:
     found = document(PLACES)
     assert found.locate(path) in (found.locate(nearest), found.locate(nearest, at_key=True))
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=["unix", "dos", "mac"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "mark"])
-def test_line_ends_and_byte_order_mark_move_nothing(ends: str, mark: bytes) -> None:
+def test_line_ends_and_byte_order_mark_move_no_place(ends: str, mark: bytes) -> None:
     found = document(mark + PLACES.replace("\n", ends).encode())
     assert found.data == document(PLACES).data
     assert found.text == PLACES
@@ -283,7 +283,7 @@ def test_alias_repeats_a_value() -> None:
     assert found.locate(("c", "b", 0)) == found.locate(("a", "b", 0))
 
 
-def test_first_of_two_keys_is_the_one_that_counts() -> None:
+def test_first_of_two_keys_counts() -> None:
     found = document("a: 1\nb: 2\na: 3\n")
     assert found.data == {"a": "1", "b": "2"}
     (finding,) = found.findings
@@ -312,7 +312,7 @@ LADDER = "a0: &a0 x\n" + "".join(f"a{level}: &a{level} [*a{level - 1}]\n" for le
     ],
     ids=["bomb", "ladder", "braces", "dashes", "blocks", "long", "large"],
 )
-def test_too_much_is_one_finding(raw: str) -> None:
+def test_oversized_input_is_one_finding(raw: str) -> None:
     reading = read_site("site.yaml", raw.encode())
     assert [finding.rule for finding in reading.findings] == ["SG007"]
     assert reading.site is None

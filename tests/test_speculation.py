@@ -34,7 +34,7 @@ model:
 
 
 @pytest.mark.parametrize("engine", TABLES)
-def test_engine_is_told(engine: str, pytestconfig: pytest.Config) -> None:
+def test_engine_gets_the_method(engine: str, pytestconfig: pytest.Config) -> None:
     said = [line for line in TABLES[engine].read_text().splitlines() if line[:1] not in (" ", "")]
     text = "".join(f"{line}\n{''.join(told(engine, *line.split(' ', 1)))}" for line in said)
     if pytestconfig.getoption("update_golden"):
@@ -42,7 +42,7 @@ def test_engine_is_told(engine: str, pytestconfig: pytest.Config) -> None:
     assert TABLES[engine].read_text() == text
 
 
-def test_every_method_is_told() -> None:
+def test_every_method_is_covered() -> None:
     drafting = {name: e.draft_methods for name, e in ENGINE_TRAITS.items() if e.draft_methods}
     assert set(TABLES) == set(drafting)
     for engine, methods in drafting.items():

@@ -108,7 +108,7 @@ def _of_the_start(engine: str, settings: Settings) -> list[Finding]:
 
 
 @each_row
-def test_bad(row: Row) -> None:
+def test_refused_setting_is_found(row: Row) -> None:
     found = _of_the_start(row.engine, row.bad)
     everything = [(f.rule, f.message) for f in _reading(row.engine, row.bad).findings]
     assert [finding.rule for finding in found] == [row.rule], everything
@@ -128,12 +128,12 @@ BAD_NUMBERS = [
 
 
 @pytest.mark.parametrize(("engine", "args"), BAD_NUMBERS)
-def test_numbers_that_nothing_divides_by_are_no_crash(engine: str, args: Settings) -> None:
+def test_zero_sizes_do_not_crash(engine: str, args: Settings) -> None:
     assert _reading(engine, {"args": args}).findings
 
 
 @each_row
-def test_nearest_good(row: Row) -> None:
+def test_nearest_accepted_setting_has_no_finding(row: Row) -> None:
     reading = _reading(row.engine, row.good)
     wrong = [
         (finding.rule, finding.message)
@@ -212,7 +212,7 @@ AFTER = {"0.32.0": "0.33.0", "0.19.1": "0.20.0"}
 
 
 @pytest.mark.parametrize(("first", "last", "drafts"), SPECULATION)
-def test_speculation_is_of_its_releases(first: str, last: str, drafts: Settings) -> None:
+def test_speculation_methods_have_their_releases(first: str, last: str, drafts: Settings) -> None:
     def refused(version: str) -> list[str]:
         model = {"speculative": {"tokens": 3, **drafts}}
         found = _reading("vllm", {"version": version, "model": model}).findings

@@ -173,7 +173,7 @@ def test_switch(cluster: Cluster) -> None:
     assert cluster.has_run("chat")
 
 
-def test_what_serves_already_is_left_alone(cluster: Cluster) -> None:
+def test_running_alternative_is_left_alone(cluster: Cluster) -> None:
     done = cluster.switch("chat")
     assert (done.returncode, done.stdout) == (0, "chat serves already\n")
     assert not cluster.done()
@@ -214,7 +214,7 @@ def test_wrong_name(cluster: Cluster, words: list[str], said: str) -> None:
         ("unreachable spark2", "spark2 does not answer; nothing was changed"),
     ],
 )
-def test_nothing_stops_before_all_is_there(cluster: Cluster, fault: str, said: str) -> None:
+def test_nothing_stops_unless_all_is_present(cluster: Cluster, fault: str, said: str) -> None:
     done = cluster.switch("coder", faults=[fault])
     assert done.returncode == 1
     assert said in done.stderr
@@ -232,7 +232,7 @@ def test_nothing_stops_before_all_is_there(cluster: Cluster, fault: str, said: s
         "TERM at start on spark2",
     ],
 )
-def test_goes_back(cluster: Cluster, fault: str) -> None:
+def test_failed_start_goes_back(cluster: Cluster, fault: str) -> None:
     done = cluster.switch("coder", faults=[fault])
     assert done.returncode == 1
     assert "chat serves again; coder does not" in done.stderr
@@ -291,7 +291,7 @@ def test_killed_in_between(cluster: Cluster, place: str, name: str) -> None:
     assert cluster.has_run(name)
 
 
-def test_nothing_ran_before(cluster: Cluster) -> None:
+def test_failed_start_with_nothing_to_go_back_to(cluster: Cluster) -> None:
     for node in NODES:
         (cluster.calls / node / "sparkgen-engine-chat").write_text("inactive\n")
     done = cluster.switch("coder", faults=["silent coder"])
@@ -300,7 +300,7 @@ def test_nothing_ran_before(cluster: Cluster) -> None:
     assert not any(cluster.running(node) for node in NODES)
 
 
-def test_old_one_fails_too(cluster: Cluster) -> None:
+def test_failed_way_back(cluster: Cluster) -> None:
     done = cluster.switch("coder", faults=["silent coder", "silent chat"])
     assert done.returncode == 1
     assert "neither coder nor chat serves" in done.stderr
@@ -328,7 +328,7 @@ def test_first_installation_enables_the_active_one(tmp_path: Path) -> None:
         ("none", "chat", {"chat": "SKIP", "coder": "OK", "tiny": "OK"}),
     ],
 )
-def test_verify_knows_whose_turn_it_is(
+def test_verify_reports_alternatives(
     active: str, enabled: str, said: dict[str, str], tmp_path: Path
 ) -> None:
     on = machine(HEAD, tmp_path)
@@ -364,7 +364,7 @@ def test_verify_knows_whose_turn_it_is(
         ("none", "chat", ["sparkgen-engine-chat.service is inactive"]),
     ],
 )
-def test_capture_shows_whose_turn_it_is(active: str, enabled: str, said: list[str]) -> None:
+def test_capture_records_alternatives(active: str, enabled: str, said: list[str]) -> None:
     blocks = [
         f"Id=sparkgen-engine-{name}.service\n"
         f"ActiveState={'active' if name == active else 'inactive'}\n"
@@ -379,7 +379,7 @@ def test_capture_shows_whose_turn_it_is(active: str, enabled: str, said: list[st
     ] == said
 
 
-def test_verify_says_whether_one_could_start(tmp_path: Path) -> None:
+def test_verify_checks_whether_an_alternative_could_start(tmp_path: Path) -> None:
     on = machine(HEAD, tmp_path)
     assert on.run("--ready", "nobody").returncode == 2
     there = on.run("--ready", "chat")

@@ -201,7 +201,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_change(name: str, tmp_path: Path, sparkgen: Command) -> None:
+def test_review_of_a_change(name: str, tmp_path: Path, sparkgen: Command) -> None:
     change = CHANGES[name]
     (tmp_path / "sites").mkdir()
     site = tmp_path / "sites/lab.yaml"
@@ -266,7 +266,7 @@ sparkgen diff --against HEAD --format markdown && sparkgen validate --strict && 
 """
 
 
-def test_five_commands(tmp_path: Path, sparkgen: Command) -> None:
+def test_from_captures_to_a_bundle_in_five_commands(tmp_path: Path, sparkgen: Command) -> None:
     place = Workplace(tmp_path).empty()
     script = FIVE.splitlines()
     assert len(script) == 5

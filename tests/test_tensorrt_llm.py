@@ -38,7 +38,7 @@ def test_settings_are_those_of_the_site(folder: NodeFolder) -> None:
 
 
 @each_head
-def test_nothing_is_said_in_both_places(folder: NodeFolder) -> None:
+def test_no_setting_is_in_both_places(folder: NodeFolder) -> None:
     options = settings(folder)
     flags = {*names(folder.bundle, [word for word in folder.command if word.startswith("--")])}
     said = {*names(folder.bundle, [f"--{key}" for key in (*options, *options["kv_cache_config"])])}
@@ -47,12 +47,12 @@ def test_nothing_is_said_in_both_places(folder: NodeFolder) -> None:
 
 
 @pytest.mark.parametrize("folder", [h for h in HEADS if "--config" in str(h.command)], ids=str)
-def test_launcher_has_no_blank_to_cut_at(folder: NodeFolder) -> None:
+def test_arguments_have_no_space_for_the_launcher_to_split(folder: NodeFolder) -> None:
     assert not [word for word in folder.command if " " in word]
 
 
 @pytest.mark.parametrize("bundle", SERVED, ids=str)
-def test_engine_takes_what_it_was_given(bundle: Bundle) -> None:
+def test_engine_takes_its_share(bundle: Bundle) -> None:
     """Weights, activations and the KV cache together, on the node that has the least room."""
     memory, utilization = bundle.site.memory, bundle.site.engine.memory_utilization
     fraction = bundle.site.head.container.options["kv_cache_config"]["free_gpu_memory_fraction"]
@@ -86,7 +86,7 @@ def test_unknown_memory(utilization: float) -> None:
         ("1.10.0", True),
     ],
 )
-def test_words_of_a_version(version: str, named: bool) -> None:
+def test_flags_of_a_version(version: str, named: bool) -> None:
     assert tensorrt_llm.has_names(version) is named
     drafts = {
         method: tensorrt_llm._speculative(Speculative(method, source, 3, None), version)

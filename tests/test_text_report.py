@@ -78,7 +78,7 @@ def cases() -> dict[str, tuple[Document, list[Finding]]]:
     return found
 
 
-def test_json_says_all_of_a_finding() -> None:
+def test_json_has_all_of_a_finding() -> None:
     assert json.loads(json_.report(twice())) == {
         "version": 1,
         "findings": [
@@ -111,7 +111,7 @@ def test_json_says_all_of_a_finding() -> None:
     }
 
 
-def test_sarif_says_all_of_a_finding() -> None:
+def test_sarif_has_all_of_a_finding() -> None:
     place = {"uri": "sites/lab.yaml"}
     first = len('"ü日本語😀"')
     assert json.loads(sarif.report(twice("sites/lab.yaml"), HERE)) == {
@@ -162,7 +162,7 @@ def region(column: int, length: int) -> dict[str, int]:
     return {"startLine": 1, "startColumn": column, "endLine": 1, "endColumn": end}
 
 
-def test_github_says_a_finding_in_a_line() -> None:
+def test_github_prints_a_finding_on_one_line() -> None:
     assert github.report(twice()) == (
         "::error file=lab.yaml,line=1,endLine=1,col=27,endColumn=33,title=SG003"
         "::the key 'name' is written twice%0Akeep one of the two\n"
@@ -203,7 +203,7 @@ def test_no_character_takes_over_a_terminal(form: str) -> None:
         assert printed.count("\n") == 1
 
 
-def test_nameless_bytes_in_a_file_name_are_said_in_every_form() -> None:
+def test_undecodable_file_name_in_every_format() -> None:
     name = os.fsdecode(b"sites/\xff #1.yaml")
     for form in FORMS:
         report(form, twice(name), HERE).encode()
@@ -276,7 +276,7 @@ KEYS = [
 ]
 
 
-def test_github_of_every_case_is_a_line_a_finding(
+def test_github_prints_one_line_per_finding_of_every_case(
     cases: dict[str, tuple[Document, list[Finding]]],
 ) -> None:
     place = r"line=\d+,endLine=\d+(,col=\d+,endColumn=\d+)?"
@@ -357,7 +357,7 @@ def official(tmp_path_factory: pytest.TempPathFactory) -> Draft7Validator:
         {"locations": [{"physicalLocation": {"region": {"startLine": 0}}}]},
     ],
 )
-def test_sarif_schema_refuses_what_is_none(
+def test_sarif_schema_refuses_invalid_logs(
     official: Draft7Validator, broken: dict[str, Any]
 ) -> None:
     log = json.loads(sarif.report(twice(), HERE))
@@ -367,7 +367,7 @@ def test_sarif_schema_refuses_what_is_none(
 
 
 @pytest.mark.parametrize("command", ["validate", "check"])
-def test_nothing_to_say_is_an_empty_document(
+def test_no_findings_are_an_empty_document(
     command: str, site: Site, tmp_path: Path, sparkgen: Command
 ) -> None:
     path = site()
@@ -417,7 +417,7 @@ def test_github_has_the_text_in_the_log_too(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_strict_changes_the_exit_code_alone(
+def test_strict_changes_only_the_exit_status(
     form: str, site: Site, tmp_path: Path, sparkgen: Command
 ) -> None:
     path = site("lab", WARNED)
@@ -427,9 +427,7 @@ def test_strict_changes_the_exit_code_alone(
     assert lenient.out == strict.out != ""
 
 
-def test_matters_of_style_are_findings_of_validate_alone(
-    site: Site, tmp_path: Path, sparkgen: Command
-) -> None:
+def test_only_validate_reports_style(site: Site, tmp_path: Path, sparkgen: Command) -> None:
     path = site("lab", {"kind: direct": "kind:  direct"})
     sparkgen("build", path, cwd=tmp_path)
     for command, rules in (("validate", ["SG011"]), ("check", [])):
@@ -505,7 +503,7 @@ def test_two_sites_of_one_name_are_a_finding_of_the_second(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("command", ["validate", "check"])
-def test_file_that_cannot_be_read_is_4_and_a_line(
+def test_unreadable_file_exits_with_4_and_one_line(
     command: str, form: str, site: Site, tmp_path: Path, sparkgen: Command
 ) -> None:
     said = sparkgen(command, "--format", form, site("lab", INVALID), "none.yaml", cwd=tmp_path)
@@ -517,7 +515,7 @@ def test_file_that_cannot_be_read_is_4_and_a_line(
 @pytest.mark.parametrize(
     ("env", "colored"), [({}, True), ({"NO_COLOR": "1"}, False)], ids=["color", "NO_COLOR"]
 )
-def test_color_is_for_the_text_alone(
+def test_only_text_is_colored(
     form: str, env: dict[str, str], colored: bool, site: Site, tmp_path: Path
 ) -> None:
     path = site("lab", INVALID)

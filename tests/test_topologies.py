@@ -15,7 +15,7 @@ Ranks = tuple[int, ...]
 each_kind = pytest.mark.parametrize("kind", TOPOLOGIES)
 
 
-def test_the_schema_has_the_same_kinds() -> None:
+def test_schema_has_the_same_kinds() -> None:
     rules = yaml.safe_load((SCHEMAS / "topology.yaml").read_text())["schema"]["kind"]
     facts, kinds = rules["meta"], TOPOLOGIES.items()
     assert rules["allowed"] == list(TOPOLOGIES)
@@ -25,7 +25,7 @@ def test_the_schema_has_the_same_kinds() -> None:
     assert facts["joins"] == counts
 
 
-def test_no_other_module_knows_a_kind() -> None:
+def test_no_other_module_names_a_kind() -> None:
     names = rf'"({"|".join(TOPOLOGIES)})"|SINGLE|PAIRS|SWITCH'
     kinds = re.compile(rf"kind\s*(==|!=|in|not in)\s*\(?({names})")
     files = [*(ROOT / "generator").rglob("*.py"), *(ROOT / "templates").rglob("*.j2")]

@@ -43,7 +43,9 @@ FLOORS = {"detected": 0.97, "line": 0.98, "one": 0.98, "restored": 0.95}
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mistakes(seed: int, record_property: Callable[[str, object], None]) -> None:
+def test_share_of_mistakes_that_are_reported(
+    seed: int, record_property: Callable[[str, object], None]
+) -> None:
     found = list(outcomes(COUNT, seed))
     shown = table(found)
     record_property("table", shown)

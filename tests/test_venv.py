@@ -46,7 +46,7 @@ def test_unit_is_hardened_and_leaves_the_devices(folder: NodeFolder, tmp_path: P
     assert not (tree / "opt/sparkgen/compose.yaml").exists()
 
 
-def test_login_is_given_what_only_root_may_read(tmp_path: Path) -> None:
+def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
     """As systemd starts it: credentials in a folder of their own, and caches that are kept."""
     folder = next(folder for folder in FOLDERS if folder.node.is_head)
     stand_ins = StandIns(tmp_path)
@@ -116,7 +116,7 @@ check_venv
         (", files: [{path: /srv/a}]", []),
     ],
 )
-def test_what_goes_with_it(more: str, expected: list[str]) -> None:
+def test_settings_beside_a_virtual_environment(more: str, expected: list[str]) -> None:
     assert rules(SITE.replace("/opt/vllm}", f"/opt/vllm{more}}}")) == expected
 
 

@@ -421,7 +421,7 @@ SNAPSHOT = (
 )
 
 
-def test_files_that_people_put_there(tmp_path: Path) -> None:
+def test_files_of_the_site_on_the_node(tmp_path: Path) -> None:
     made = machine(folder_of("golden-direct-files", "spark2"), tmp_path)
     library, tables = (file.path[1:] for file in made.folder.node.placed)
     (made.tree / library).unlink()
@@ -467,7 +467,7 @@ def parts(folder: NodeFolder) -> set[object]:
 
 
 @pytest.mark.parametrize("folder", covering(NODES, parts), ids=str)
-def test_sound(folder: NodeFolder, tmp_path: Path) -> None:
+def test_healthy_node(folder: NodeFolder, tmp_path: Path) -> None:
     lines = machine(folder, tmp_path).lines()
     skipped = {check for check, text in lines.items() if not text.startswith("OK ")}
     units = (folder.path / "etc/systemd/system").glob("*.service")
@@ -493,7 +493,7 @@ def test_folder_without_its_facts(mesh: Machine) -> None:
     assert done.stderr.endswith("node.env; copy this node's folder of the bundle here again\n")
 
 
-def test_running(mesh: Machine) -> None:
+def test_running_engine(mesh: Machine) -> None:
     running(mesh)
     mesh.answers["ss"]["*:8000"] = 'LISTEN 0 4096 *:8000 *:* users:(("vllm",pid=1,fd=5))\\n'
     # What the kernel would say of the container's process; other questions are for the real grep.
@@ -527,7 +527,7 @@ def test_release_after_several_updates(mesh: Machine) -> None:
     assert mesh.lines()["os"] == "OK DGX OS 7.6.0, kernel 6.17.0-1014-nvidia"
 
 
-def test_what_is_seen_is_said(mesh: Machine) -> None:
+def test_results_show_what_was_found(mesh: Machine) -> None:
     lines = mesh.lines()
     assert lines["os"] == "OK DGX OS 7.5.0, kernel 6.17.0-1014-nvidia"
     assert lines["driver"] == "OK NVIDIA GB10, 580.142"
@@ -578,7 +578,7 @@ def test_advisory_that_the_command_line_mends(mesh: Machine) -> None:
         ("[N/A]", "SKIP nvidia-smi does not say how fast the GPU runs"),
     ],
 )
-def test_bound_on_the_clock(said: str, result: str, tmp_path: Path) -> None:
+def test_clock_limit(said: str, result: str, tmp_path: Path) -> None:
     made = machine(folder_of("golden-direct-proxy", "spark2"), tmp_path)
     made.answers["nvidia-smi"][CLOCK] = f"{said}\n"
     assert made.lines()["clock"].startswith(result)
@@ -1512,7 +1512,7 @@ def test_as_a_user(mesh: Machine) -> None:
 # Other nodes
 
 
-def test_alike(mesh: Machine) -> None:
+def test_nodes_that_differ(mesh: Machine) -> None:
     facts = "DGX OS 7.5.0\\nkernel 6.17.0-1014-nvidia\\ndriver NVIDIA GB10, 580.142\\n"
     firmware = "firmware 28.45.4028\\n"
     mesh.answers["ssh"] = {
@@ -1529,7 +1529,7 @@ def test_alike(mesh: Machine) -> None:
     assert mesh.lines("--peers")["alike spark2"].startswith("OK DGX OS 7.5.0; kernel ")
 
 
-def test_facts_are_asked_by_the_same_lines(mesh: Machine) -> None:
+def test_peers_run_the_same_commands(mesh: Machine) -> None:
     """What goes through ssh runs there: here the other node is this one."""
     mesh.write("stand-ins/ssh", '#!/bin/bash\nexec "${@: -2}"\n', 0o755)
     lines = mesh.lines("--peers")
@@ -1570,7 +1570,7 @@ def test_metrics(mesh: Machine) -> None:
     assert mesh.run("--metrics").returncode == 2
 
 
-def test_as_it_is_installed(tmp_path: Path) -> None:
+def test_installed_script(tmp_path: Path) -> None:
     """The timer's needs no folder, and judges nobody else's units."""
     made = machine(next(f for f in NODES if "monitoring" in f.site.services), tmp_path)
     made.write("etc/systemd/system/other.service", "[Install]\nWantedBy=multi-user.target\n")
@@ -1676,7 +1676,7 @@ def ring(tmp_path: Path) -> Iterator[Network]:
 NEAR, FAR = "enp1s0f0np0", "enp1s0f1np1"
 
 
-def test_sound_network(ring: Network) -> None:
+def test_healthy_network(ring: Network) -> None:
     assert {node: ring.faults(node) for node in ring.machines} == {
         "spark1": {},
         "spark2": {},

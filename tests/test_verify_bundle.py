@@ -91,7 +91,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Requested:
 
 
 @pytest.mark.parametrize("bundle", [b for b in BUNDLES if b.name in SHOWN], ids=str)
-def test_sound_bundle(bundle: Bundle, verify: Verify) -> None:
+def test_valid_bundle(bundle: Bundle, verify: Verify) -> None:
     code, lines = verify(bundle.folder)
     assert list(lines) == [check.name for check in CHECKS]
     assert code == 0, lines
@@ -123,7 +123,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("name", "path", "old", "new", "said"), FAULTS)
-def test_fault(
+def test_fault_in_a_file(
     name: str, path: str, old: str, new: str, said: str, copy: Path, asked: Requested
 ) -> None:
     if name in NEEDS:
@@ -134,7 +134,7 @@ def test_fault(
     assert any(said in line for line in asked(name, copy))
 
 
-def test_failure(copy: Path, verify: Verify) -> None:
+def test_program_that_fails(copy: Path, verify: Verify) -> None:
     (copy / "spark1/etc/nccl.conf").write_text("NCCL_NET=Socket\n")
     code, lines = verify(copy)
     assert code == 1

@@ -55,14 +55,14 @@ def test_spellings_of_one_version(text: str, same: str) -> None:
     ("text", "numbers"),
     [("2.30.7-1", (2, 30, 7)), ("0.29.1rc1.dev17+g1234567.d20260913", (0, 29, 1)), ("", ())],
 )
-def test_release(text: str, numbers: tuple[int, ...]) -> None:
+def test_public_release(text: str, numbers: tuple[int, ...]) -> None:
     assert release(text) == numbers
 
 
-def test_a_build_of_ones_own_is_made_from_a_public_version() -> None:
+def test_own_build_is_based_on_a_public_version() -> None:
     assert version("0.26.1rc1.dev439+g7b9f2dad8").public == version("0.26.1rc1.dev439")
 
 
 @pytest.mark.parametrize("text", ["25.11-py3", "latest", "", "0.33.0+", "b11434"])
-def test_no_version_of_pep_440_still_compares(text: str) -> None:
+def test_invalid_versions_still_compare(text: str) -> None:
     assert version(text) < version("26.0")

@@ -255,12 +255,12 @@ def test_data(sparkgen: Command) -> None:
         ("", "the bundle has no file ; such as MANIFEST.json"),
     ],
 )
-def test_place_that_there_is_not(place: str, said: str, sparkgen: Command) -> None:
+def test_missing_place(place: str, said: str, sparkgen: Command) -> None:
     outcome = sparkgen("show", LAB_MESH, "--why", place, cwd=ROOT)
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err
 
 
-def test_node_and_why(sparkgen: Command) -> None:
+def test_node_and_why_exclude_each_other(sparkgen: Command) -> None:
     outcome = sparkgen("show", LAB_MESH, "--why", NETPLAN, "--node", "spark1", cwd=ROOT)
     assert outcome.code == 2

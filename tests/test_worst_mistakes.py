@@ -150,7 +150,7 @@ MISTAKES = (
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: f"{m.site}-{m.rule}-{m.said[:20]}")
-def test_mistake(mistake: Worst) -> None:
+def test_mistake_is_reported_and_undone(mistake: Worst) -> None:
     right = (ROOT / f"sites/{mistake.site}.yaml").read_text()
     wrong = right
     for old, new in ((mistake.right, mistake.wrong), mistake.also or ("", "")):
