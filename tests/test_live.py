@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from captured_nodes import Machine, address
 from conftest import Command
-from test_import import machine, site_of
+from test_import import machine
+from valid_sites import valid_file
 
 from generator.bundle.render import render
 from generator.resources import ROOT
@@ -23,7 +24,7 @@ COMMIT = "d4" * 20
 
 def nodes() -> list[Machine]:
     """The nodes of a site that do what its bundle says."""
-    site = site_of(PATH)
+    site = valid_file(PATH).site
     tree = {path: file.text for path, file in render(site, "0" * 64).items()}
     return [running(site, index, tree) for index in range(len(site.nodes))]
 
