@@ -13,6 +13,7 @@ from generator.adoption.mounts import mounts
 from generator.audit import own
 from generator.diagnostics import Finding, Related
 from generator.reports.remarks import Place, Remark
+from generator.rules.registry import RULES
 
 # Not a fault of what runs: what sparkgen would set itself, and what a site file has to add.
 _OF_SITES = frozenset(
@@ -21,10 +22,6 @@ _OF_SITES = frozenset(
         *("SG212", "SG665", "SG677", "SG691"),
     )
 )
-# Depends on the version and the model, and doesn't count if those are a guess. Whether a model fits
-# at all hardly depends on the release; how tightly, and for how many sequences, does.
-_OF_THE_VERSION = re.compile(r"SG(41[0-2]|52[12]|62|63|64|65|66|67|55)")
-_OF_THE_MODEL = re.compile(r"SG(5[0-3]|62)")
 
 
 def audit(adopted: Adoption) -> list[Remark]:
@@ -116,12 +113,13 @@ def _help(adopted: Adoption, text: str) -> str:
 
 def _is_guessed(adopted: Adoption, finding: Finding) -> bool:
     """Whether a finding depends on a version or a model that was guessed."""
-    origins, rule = adopted.draft.origins, finding.rule
+    depends = RULES[finding.rule].depends_on if finding.rule in RULES else frozenset()
     group = finding.path[:2] if finding.path[:1] == ("groups",) else ()
-    if (*group, "engine", "version") not in origins and _OF_THE_VERSION.match(rule):
+    origins = adopted.draft.origins
+    if "version" in depends and (*group, "engine", "version") not in origins:
         return True
     is_known = any((*group, "model", key) in origins for key in ("name", "source"))
-    return not is_known and bool(_OF_THE_MODEL.match(rule))
+    return "model" in depends and not is_known
 
 
 def _related(adopted: Adoption, related: tuple[Related, ...]) -> Iterator[tuple[str, Place]]:

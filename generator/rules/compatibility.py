@@ -28,7 +28,7 @@ _LENGTH = re.compile(
 )
 
 
-@rule("SG526", Severity.WARNING, unless="SG501 SG503")
+@rule("SG526", Severity.WARNING, unless="SG501 SG503", depends_on="model")
 def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A context is longer than the model supports only on request, since it costs quality.
 
@@ -90,7 +90,7 @@ def _overrides(engine: DeclaredEngine) -> Iterator[str]:
             yield f"{flag} {value}"
 
 
-@rule("SG527", Severity.NOTE, unless="SG501 SG503")
+@rule("SG527", Severity.NOTE, unless="SG501 SG503", depends_on="model")
 def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The kernels for the model's format are known to be correct on a GB10.
 
@@ -148,7 +148,7 @@ def _int4(model: DeclaredModel) -> Iterator[str]:
     return (other.name for other in siblings if "int4" in other.format)
 
 
-@rule("SG528", Severity.NOTE, unless="SG501 SG503 SG511 SG529 SG603")
+@rule("SG528", Severity.NOTE, unless="SG501 SG503 SG511 SG529 SG603", depends_on="model")
 def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Pipeline stages differ by one layer at most.
 
@@ -180,7 +180,7 @@ def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
         )
 
 
-@rule("SG529", unless="SG501 SG503 SG603")
+@rule("SG529", unless="SG501 SG503 SG603", depends_on="model")
 def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Explicit stage sizes add up to the model's layers, with one number per stage.
 
@@ -217,7 +217,7 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
         )
 
 
-@rule("SG530", Severity.WARNING, unless="SG501 SG503")
+@rule("SG530", Severity.WARNING, unless="SG501 SG503", depends_on="model")
 def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A model that needs a token to download has one among the secrets.
 
@@ -249,7 +249,7 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
         )
 
 
-@rule("SG531", Severity.WARNING, unless="SG501 SG503")
+@rule("SG531", Severity.WARNING, unless="SG501 SG503", depends_on="model")
 def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Gated delta layers have dedicated kernels on a GB10.
 
@@ -285,7 +285,7 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
         )
 
 
-@rule("SG532", unless="SG501 SG503 SG510 SG603")
+@rule("SG532", unless="SG501 SG503 SG510 SG603", depends_on="model")
 def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A slice of an FP8 expert consists of whole scale blocks.
 
@@ -354,7 +354,7 @@ def _counted(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-@rule("SG676", Severity.NOTE, unless="SG501 SG603")
+@rule("SG676", Severity.NOTE, unless="SG501 SG603", depends_on="version")
 def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
     """FlashInfer's tuning survives a restart.
 

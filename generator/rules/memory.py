@@ -22,7 +22,7 @@ _POOL = "kv-cache-memory-bytes"
 _INVALID_MODEL = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
 
 
-@rule("SG520", unless=_INVALID_MODEL)
+@rule("SG520", unless=_INVALID_MODEL, depends_on="model")
 def does_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -75,7 +75,7 @@ def does_not_fit(
     )
 
 
-@rule("SG538", Severity.WARNING, unless=_INVALID_MODEL)
+@rule("SG538", Severity.WARNING, unless=_INVALID_MODEL, depends_on="model")
 def may_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -142,7 +142,7 @@ def may_not_fit(
     )
 
 
-@rule("SG537", Severity.WARNING, unless=_INVALID_MODEL)
+@rule("SG537", Severity.WARNING, unless=_INVALID_MODEL, depends_on="model")
 def fits_newer_releases(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -264,7 +264,7 @@ def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
     )
 
 
-@rule("SG534", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG603")
+@rule("SG534", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG603", depends_on="model")
 def auto_not_computable(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
@@ -295,7 +295,7 @@ def auto_not_computable(
         yield Fault(f"'auto' can't be computed without {wanted}", ("model", key), "write a number")
 
 
-@rule("SG535")
+@rule("SG535", depends_on="model")
 def invalid_calibration(calibration: Calibration) -> Iterator[Fault]:
     """The file that `fit.calibration` names has the output of 'sparkgen fit --measured'.
 
@@ -322,7 +322,7 @@ def invalid_calibration(calibration: Calibration) -> Iterator[Fault]:
         )
 
 
-@rule("SG536", Severity.NOTE, unless="SG535")
+@rule("SG536", Severity.NOTE, unless="SG535", depends_on="model")
 def calibration_of_another_model(
     calibration: Calibration, model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
@@ -354,7 +354,10 @@ def calibration_of_another_model(
         )
 
 
-@rule("SG521", Severity.NOTE, unless="SG222 SG504 SG507 SG520 SG537 SG538")
+# Whether a model fits at all hardly depends on the release; how tightly does.
+@rule(
+    "SG521", Severity.NOTE, unless="SG222 SG504 SG507 SG520 SG537 SG538", depends_on="version model"
+)
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
     """The KV cache holds as many full-length sequences as may run at once.
 
@@ -390,7 +393,12 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
         )
 
 
-@rule("SG522", Severity.WARNING, unless="SG222 SG504 SG507 SG520 SG537 SG538")
+@rule(
+    "SG522",
+    Severity.WARNING,
+    unless="SG222 SG504 SG507 SG520 SG537 SG538",
+    depends_on="version model",
+)
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -428,7 +436,7 @@ def tight(
         )
 
 
-@rule("SG523")
+@rule("SG523", depends_on="model")
 def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine does not take so much memory that the system can't run.
 
@@ -458,7 +466,7 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG524", Severity.WARNING)
+@rule("SG524", Severity.WARNING, depends_on="model")
 def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine takes at most 0.85 of the memory, and leaves the rest for the system.
 
@@ -486,7 +494,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG525", Severity.WARNING, unless="SG222 SG520 SG523 SG524 SG537 SG538")
+@rule("SG525", Severity.WARNING, unless="SG222 SG520 SG523 SG524 SG537 SG538", depends_on="model")
 def little_for_the_system(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:

@@ -23,7 +23,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 _KINDS = ("attention_layers", "sliding_layers", "linear_layers", "mamba_layers", "expert_layers")
 
 
-@rule("SG501")
+@rule("SG501", depends_on="model")
 def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
     """The catalog has a model of this name.
 
@@ -57,7 +57,7 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-@rule("SG508")
+@rule("SG508", depends_on="model")
 def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """`like`, `weight_gb` and `format` go with a `source`; a cache of fixed size is for vLLM.
 
@@ -122,7 +122,7 @@ def _lacks_size(model: DeclaredModel) -> bool:
     return known is not None and known.weight_gb is None
 
 
-@rule("SG502")
+@rule("SG502", depends_on="model")
 def no_model(model: DeclaredModel) -> Iterator[Fault]:
     """A site names its model.
 
@@ -146,7 +146,7 @@ def no_model(model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-@rule("SG503")
+@rule("SG503", depends_on="model")
 def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
     """The architecture of a model in the catalog is not repeated.
 
@@ -171,7 +171,7 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-@rule("SG506", unless="SG503")
+@rule("SG506", unless="SG503", depends_on="model")
 def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
     """The layers of each kind add up to the model's layers.
 
@@ -210,7 +210,7 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
     )
 
 
-@rule("SG507", unless="SG503")
+@rule("SG507", unless="SG503", depends_on="model")
 def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
     """The shape of a model is possible.
 
@@ -257,7 +257,7 @@ def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
 _ROW = 64
 
 
-@rule("SG504", unless="SG501 SG503")
+@rule("SG504", unless="SG501 SG503", depends_on="model")
 def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The context is no longer than the model supports.
 
@@ -290,7 +290,7 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
         )
 
 
-@rule("SG510", unless="SG501 SG503 SG603")
+@rule("SG510", unless="SG501 SG503 SG603", depends_on="model")
 def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Tensor parallelism splits attention heads, and splits or replicates KV heads, evenly.
 
@@ -314,7 +314,7 @@ def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
         yield from _illegal_tensor(model, engine)
 
 
-@rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603")
+@rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603", depends_on="model")
 def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A custom build splits heads like the engine does, unless a patch pads them.
 
@@ -366,7 +366,7 @@ def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
         yield Fault(message, path, advice, proposals=proposals, unsafe=True)
 
 
-@rule("SG511", unless="SG501 SG503 SG603")
+@rule("SG511", unless="SG501 SG503 SG603", depends_on="model")
 def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A pipeline stage has at least one layer.
 
@@ -395,7 +395,7 @@ def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
         )
 
 
-@rule("SG513", unless="SG501 SG503 SG603")
+@rule("SG513", unless="SG501 SG503 SG603", depends_on="model")
 def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A dense model has no data parallel ranks that span several nodes.
 
@@ -433,7 +433,7 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
         )
 
 
-@rule("SG512", unless="SG501 SG503")
+@rule("SG512", unless="SG501 SG503", depends_on="model")
 def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Expert parallelism needs experts.
 
@@ -464,7 +464,7 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
         )
 
 
-@rule("SG552", Severity.WARNING)
+@rule("SG552", Severity.WARNING, depends_on="version")
 def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """EAGLE-3 over pipeline stages needs vLLM 0.30 or later.
 
@@ -506,7 +506,7 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
         )
 
 
-@rule("SG505", Severity.NOTE, unless="SG502")
+@rule("SG505", Severity.NOTE, unless="SG502", depends_on="model")
 def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
     """A model outside the catalog comes with its architecture.
 

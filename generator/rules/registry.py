@@ -43,7 +43,8 @@ class Rule:
 
     Those in `suppressed_by` suppress it only at the same place. If `of_serving` is set, the rule is
     checked once for each group, with that group's nodes, model and engine. A rule with an `engine`
-    applies to that engine alone.
+    applies to that engine alone. `depends_on` says what a finding is only as good as: the engine's
+    "version", the "model", or both.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Rule:
     suppressed_by: frozenset[str]
     stage: Stage
     of_serving: bool
+    depends_on: frozenset[str]
     engine: str = ""
 
     def finding(self, fault: Fault) -> Finding:
@@ -74,6 +76,8 @@ class Rule:
 
 # Sections that each group has for itself.
 _OF_SERVING = frozenset(("model", "engine", "fit", "flags", "verdicts", "sources"))
+# Sections that are known for a version of the engine alone.
+_OF_VERSION = frozenset(("flags", "verdicts"))
 
 RULES: dict[str, Rule] = {}
 # Rules that are not checks of a declaration: their severity and docstring.
@@ -88,13 +92,20 @@ def rule(
     stage: Stage = Stage.RULES,
     of_serving: bool = False,
     engine: str = "",
+    depends_on: str | None = None,
 ) -> Callable[[Check], Check]:
-    """Register a check under an id that is never reused."""
+    """Register a check under an id that is never reused.
+
+    Unless `depends_on` is given, a rule of one engine, or of its flags or startup, depends on the
+    version; any other depends on neither the version nor the model.
+    """
 
     def register(check: Check) -> Check:
         assert number not in RULES, number
         # Every parameter is annotated; `inspect.signature` on all rules would take milliseconds.
         needs = tuple(name for name in check.__annotations__ if name != "return")
+        of_version = engine or not _OF_VERSION.isdisjoint(needs)
+        depends = "version" if depends_on is None and of_version else depends_on or ""
         RULES[number] = Rule(
             number,
             severity,
@@ -104,6 +115,7 @@ def rule(
             frozenset(suppressed_by.split()),
             stage,
             of_serving or not _OF_SERVING.isdisjoint(needs),
+            frozenset(depends.split()),
             engine,
         )
         return check

@@ -25,7 +25,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Specul
 _PATH: KeyPath = ("model", "speculative")
 
 
-@rule("SG553")
+@rule("SG553", depends_on="version")
 def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A method of speculative decoding is one that this version of the engine has.
 
@@ -68,7 +68,7 @@ def _method(model: DeclaredModel, engine: DeclaredEngine) -> tuple[Speculative, 
     return (drafts, known) if drafts and known else None
 
 
-@rule("SG551", unless="SG553")
+@rule("SG551", unless="SG553", depends_on="version")
 def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A method that needs a draft model names one, and no other method does.
 
@@ -118,7 +118,7 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
         )
 
 
-@rule("SG554", unless="SG553")
+@rule("SG554", unless="SG553", depends_on="version")
 def inconsistent_draft_sizes(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The numbers for drafting are ones that the method has, and are consistent.
 

@@ -293,7 +293,7 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
         )
 
 
-@rule("SG668", unless="SG602")
+@rule("SG668", unless="SG602", depends_on="version")
 def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
     """The guard needs a Docker container to watch.
 

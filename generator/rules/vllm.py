@@ -35,7 +35,7 @@ def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     yield from certain(verdicts)
 
 
-@rule("SG620", unless="SG631 SG632 SG633 SG634", engine=NAME)
+@rule("SG620", unless="SG631 SG632 SG633 SG634", engine=NAME, depends_on="version model")
 def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """Automatic tool choice comes with the parser for the model's tool calls.
 
@@ -70,7 +70,7 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
         )
 
 
-@rule("SG621", unless="SG631 SG632 SG633 SG634", engine=NAME)
+@rule("SG621", unless="SG631 SG632 SG633 SG634", engine=NAME, depends_on="version model")
 def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
     """A tool call parser comes with automatic tool choice.
 

@@ -8,7 +8,8 @@ from generator.rules.registry import Fault, rule
 from generator.sitefile.source import Document
 
 
-@rule("SG604")
+# No release decides which flags sparkgen sets.
+@rule("SG604", depends_on="")
 def flag_set_by_sparkgen(flags: CheckedFlags, document: Document) -> Iterator[Fault]:
     """A flag that sparkgen sets is not given in `args`.
 

@@ -20,7 +20,7 @@ from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine
 
 
-@rule("SG410")
+@rule("SG410", depends_on="version")
 def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     """The NCCL in the image reads each of its variables.
 
@@ -44,7 +44,7 @@ def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
         yield from _unknown(engine, f"NCCL {engine.nccl} has no", engine.env.keys() - HARMLESS)
 
 
-@rule("SG411", Severity.WARNING)
+@rule("SG411", Severity.WARNING, depends_on="version")
 def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """Some release of NCCL is known to read each of its variables.
 
@@ -73,7 +73,7 @@ def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
             yield _given_up(name, known.last)
 
 
-@rule("SG412", unless="SG401")
+@rule("SG412", unless="SG401", depends_on="version")
 def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """No variable is one that only an earlier or later release of NCCL reads.
 
