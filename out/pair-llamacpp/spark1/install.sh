@@ -3,13 +3,13 @@
 # Installs this folder on its node with nothing but what DGX OS has, and starts nothing:
 #   install.sh [--check]    shows what would change
 #   install.sh --apply      saves what it will touch, installs, enables the units
-#   install.sh --confirm    keeps a change of links or sshd, which 120 s later is put back otherwise
-#   install.sh --rollback   puts back what the last change replaced, finished or not
-#   install.sh --uninstall  puts back what was there before the first change
-# With each of them --root DIR works below DIR, for tests and images, and runs no program of the machine.
-# --set-hostname also gives the machine the name of its node; --force-host goes on although it has another.
-# --no-confirm keeps all changes at once; --force-links lets links drop although the engine runs.
-# Exit status: 0 all is as it should be, 1 something would change, 2 refused or failed.
+#   install.sh --confirm    keeps a change of links or sshd, which is otherwise reverted after 120 s
+#   install.sh --rollback   restores what the last change replaced, finished or not
+#   install.sh --uninstall  restores what was there before the first change
+# With any of them, --root DIR works below DIR, for tests and images, and runs no program of the machine.
+# --set-hostname also renames the machine to the node's name; --force-host continues although it has another.
+# --no-confirm keeps all changes at once; --force-links lets links drop although the engine is running.
+# Exit status: 0 nothing to change, or done; 1 something would change; 2 refused or failed.
 set -euo pipefail
 shopt -s nullglob && umask 022
 
@@ -20,7 +20,7 @@ bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() { echo "install.sh: $1" >&2; exit 2; }
 refuse() { echo "refused: $1" >&2; refused=1; }
 problem() { echo "install.sh: $1" >&2; ((++problems)); }
-# Runs a program, for at most a minute; what fails is told with its words, and ends nothing.
+# Runs a program for at most a minute; a failure is reported with its output, and does not end this script.
 try() {
   local said
   said=$(timeout --kill-after=5 60 "$@" 2>&1) || { problem "$* failed${said:+: $said}" && return 1; }
@@ -46,7 +46,7 @@ check_host() {
   fi
 }
 
-# netplan merges all its files: another owner's addresses would be added to these.
+# netplan merges all its files: the addresses of another file would be added to these.
 check_interfaces() {
   local interface file how
   if ((${#interfaces[@]} == 0)); then return; fi
@@ -64,7 +64,7 @@ check_interfaces() {
   done <"$work/owners"
 }
 
-# Looks at all paths at once, as they are and as they are staged: a program for each would take most of the time.
+# Reads the state of all paths at once, installed and staged: one program per path would take most of the time.
 look_at() { # PATH...
   local path file text all=() texts=(/dev/null)
   for path in "$@"; do all+=("$root/$path" "$stage/$path" "$root/${path%/*}/."); done
@@ -74,7 +74,7 @@ look_at() { # PATH...
   while read -r -d '' text file; do digest[$file]=$text; done < <(sha256sum --zero "${texts[@]}")
 }
 
-# What could not be replaced, or would be replaced outside of the root.
+# Refuses what cannot be replaced, or would be replaced outside the root.
 check_path() {
   local file=$root/$1 folder=$root/${1%/*}
   folder=${real[$folder]:=$(realpath --canonicalize-missing "$folder")}
@@ -90,7 +90,7 @@ check_path() {
 }
 is_immutable() { [[ $'\n'$immutable$'\n' == *$'\n'"$1"$'\n'* ]]; }
 
-# Whether the machine would take the change over, tried beside it.
+# Tries whether the machine would accept the change, without touching it.
 check_machine() {
   local trial=$work/netplan folder said
   if about etc/netplan/ "$@"; then
@@ -108,7 +108,7 @@ check_machine() {
   fi
 }
 
-# Whether nothing has to drop: every link is up and has its address and MTU, and none is given up.
+# Whether no link has to drop: every link is up and has its address and MTU, and none is removed.
 links_are_right() {
   local new=$stage/$netplan interface address mtu
   if [[ ! -e $new ]] || grep -q 'routes:' "$new"; then return 1; fi
@@ -127,7 +127,7 @@ stage_file() { # MODE FILE PATH
   paths+=("$3")
 }
 
-# How it is to be, below $stage; one of the paths that is missing there is to be removed.
+# Puts the wanted state below $stage; a path that is missing there is to be removed.
 stage() {
   local before=() known=() programs=() turns=() path start link name waiting
   mapfile -t turns < <(fact ALTERNATIVES) && waiting=" ${turns[*]#* } "
@@ -138,7 +138,7 @@ stage() {
   known=("${paths[@]}")
   for path in "${known[@]}"; do
     if [[ $path == opt/sparkgen/files/* ]]; then
-      # Those are people's own: what can be run is what they made so.
+      # These are the site's own: those are executable that people made so.
       if [[ -x $bundle/$path ]]; then programs+=("$stage/$path"); fi
     elif IFS= read -r -N 2 start <"$stage/$path" && [[ $start == '#!' ]]; then
       programs+=("$stage/$path")
@@ -146,7 +146,7 @@ stage() {
     if [[ $path == etc/systemd/system/*.service && $'\n'$(<"$stage/$path") == *$'\n[Install]'* ]]; then
       link=etc/systemd/system/multi-user.target.wants/${path##*/} name=${path##*/sparkgen-engine-}
       known+=("$link")
-      # After the first time it is its admin's to enable or disable; what waits for its turn is not enabled.
+      # After the first install, enabling it is up to the admin; an alternative that is not active is not enabled.
       if [[ " ${before[*]} " != *" $path "* && $waiting != *" ${name%.service} "* ]]; then
         mkdir -p "$stage/${link%/*}" && ln -s "/$path" "$stage/$link" && paths+=("$link")
       fi
@@ -169,7 +169,7 @@ stage() {
   stage_hosts
 }
 
-# The names of the nodes come at the end of /etc/hosts, between two lines that mark them.
+# The names of the nodes go to the end of /etc/hosts, between two markers.
 begin='# begin sparkgen' end='# end sparkgen'
 stage_hosts() {
   local hosts=$stage/etc/hosts own=$bundle/etc/sparkgen/hosts
@@ -206,7 +206,7 @@ without_own() {
     if about etc/hostname "${paths[@]}"; then sed '/^127\.0\.1\.1[[:space:]]/d'; else cat; fi
 }
 
-# Whether a path differs from what it is to be, by mode, owner or text; --check shows how.
+# Whether a path differs from the wanted state, by mode, owner or text; --check shows how.
 differs() {
   local is=$root/$1 wanted=$stage/$1 old=${kind[$root/$1]:-nothing} new=${kind[$stage/$1]:-nothing}
   [[ $old != "$new" || ${digest[$is]:-} != "${digest[$wanted]:-}" ]] || return
@@ -214,8 +214,8 @@ differs() {
   if [[ $action == check && ! -L $is && ! -L $wanted ]]; then diff -uN --label "/$1" --label "/$1, new" "$is" "$wanted" || true; fi
 }
 
-# A change has a folder of its own: the paths that it touches, a copy of each, the folders that it makes,
-# and a mark that it is unfinished, until it is.
+# A change has its own folder: the paths that it touches, a copy of each, the folders that it creates,
+# and a mark that it is unfinished, for as long as it is.
 change() {
   local path folder old=()
   rm -rf "$new" && mkdir -p "$new/before" && touch "$new/unfinished"
@@ -241,7 +241,7 @@ change() {
   open=''
 }
 
-# Puts back what was there before changes, the newest one first: what the oldest one found counts.
+# Restores what was there before changes, the newest first: what the oldest one found counts.
 undo() {
   local from path paths=() folders=()
   problems=0 origin=()
@@ -266,7 +266,7 @@ undo() {
   echo "all is as it was before ${from##*/}"
 }
 
-# Makes paths what they are at their origins.
+# Makes paths the same as at their origins.
 put() {
   local path kept gone=() # all that goes, for one rm
   for path in "$@"; do if live && ! there "${origin[$path]}/$path"; then retire "$path"; fi; done
@@ -276,8 +276,8 @@ put() {
   ((problems == 0))
 }
 
-# A file is written beside the old one and renamed to it: whenever this is interrupted, it is the one or the other.
-# Docker makes a folder of a file that it should mount and that is missing. What enabled a unit since left a link.
+# A file is written beside the old one and renamed: whenever this is interrupted, it is the one or the other.
+# Docker creates a folder in place of a missing file that it should mount. Enabling a unit later leaves a link.
 put_path() { # ORIGIN PATH
   local is=$root/$2
   if is_folder "$is"; then rmdir "$is" || return; fi
@@ -303,7 +303,7 @@ retire() {
   esac
 }
 
-# Has the machine take paths over.
+# Has the machine apply the changed paths.
 activate() {
   if about etc/hostname "$@"; then try hostname --file /etc/hostname || true; fi
   if about etc/netplan/ "$@" && try netplan generate; then
@@ -318,8 +318,8 @@ activate() {
   if about etc/fail2ban/ "$@"; then try systemctl try-reload-or-restart fail2ban || true; fi
 }
 
-# A change that cuts the connection is put back by a timer, which outlives the session: one of this boot, for which
-# systemd need not read its units again, and one of the next boot, should somebody turn the node off and on.
+# A change that cuts the connection is reverted by a timer, which outlives the session: one of this boot, for which
+# systemd need not reload its units, and one of the next boot, in case somebody power-cycles the node.
 undo=/etc/systemd/system/sparkgen-undo-boot
 arm() {
   local wants=/etc/systemd/system/timers.target.wants rollback=("$backup/install.sh" --rollback --force-links)
@@ -337,7 +337,7 @@ disarm() {
   for unit in sparkgen-undo{,-boot}.timer; do if timeout 15 systemctl is-active --quiet "$unit"; then try systemctl stop "$unit" || true; fi; done
 }
 
-# The last ten changes can be put back one by one; those before them only together with the first.
+# The last ten changes can be rolled back one by one; those before them only together with the first.
 prune() {
   local i undone=("$backups"/*.undone)
   for ((i = ${#history[@]} - 2; i >= 10; i--)); do
@@ -346,7 +346,7 @@ prune() {
   if ((${#undone[@]} > 10)); then rm -r "${undone[@]:0:${#undone[@]}-10}"; fi
 }
 
-# What a change found goes to an older one, as far as that does not say what was there before.
+# Moves what a change found to an older one, unless that one already has the path.
 fold() { # CHANGE OLDER
   local path known && known=$'\n'$(<"$2/paths")$'\n'
   while read -r path; do
@@ -409,7 +409,7 @@ if [[ $action != check ]]; then
   ((refused == 0)) || exit 2
   install --directory --mode 0700 "$backups"
   exec {lock}<"$backups"
-  # The timer's rollback waits for it: it is not asked for a second time.
+  # The timer's rollback waits for the lock: nobody would start it a second time.
   flock --timeout "$(if [[ $action == rollback ]]; then echo 300; else echo 0; fi)" "$lock" ||
     die "another install.sh is at work: try again when it is through"
 fi
