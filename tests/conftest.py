@@ -61,6 +61,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ.pop(BUILT))
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     deselected = probe.select(items, Path(os.environ[BUILT]))
     items[:] = [item for item in items if item not in deselected]
