@@ -3,11 +3,12 @@
 A module is found by the engine's name in a site file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import Any, Protocol, cast
 
 from generator.catalogs.engines import module_name, names
+from generator.engines.draft_settings import DraftSettings
 from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
@@ -77,6 +78,12 @@ class EngineModule(Protocol):
         self, engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
     ) -> Mapping[str, Any]:
         """Settings that the engine reads from a file; `memory` is what is known about each node."""
+
+    def option_names(self, version: str) -> Collection[str]:
+        """The names that the file has for settings; empty if the engine reads no such file."""
+
+    def draft_settings(self, version: str, method: str) -> DraftSettings | None:
+        """What the file accepts for speculative decoding; None if it is not set there."""
 
 
 def _module(engine: str) -> EngineModule:

@@ -16,6 +16,8 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
+from generator.engines import ENGINES
+from generator.engines.draft_settings import DraftSettings
 from generator.rules.flags.checking import CheckedFlags
 from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import value_fault
@@ -229,8 +231,8 @@ def _setting(
     traits = ENGINE_TRAITS[engine.name]
     if traits.drafts_flag:
         return _json_key(key, value, path, parser, traits.drafts_flag)
-    if traits.settings_flag:
-        return _option(key, value, drafts, path, engine)
+    if accepted := ENGINES[engine.name].draft_settings(engine.version, drafts.method):
+        return _option(key, value, path, accepted)
     name = setting_flag(engine.name, key)
     found = parser.catalog.find(name)
     if found is None:
@@ -378,20 +380,11 @@ def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fau
         )
 
 
-def _option(
-    key: str, value: Any, drafts: Speculative, path: KeyPath, engine: DeclaredEngine
-) -> Fault | None:
-    # Imported here because only an options file needs it.
-    from generator.engines.tensorrt_llm import decoding_type
-    from generator.engines.tensorrt_llm.startup.keys import speculative_keys
-    from generator.engines.tensorrt_llm.startup.options import wanted_instead
-
-    decoding = decoding_type(engine.version, drafts.method)
-    known = speculative_keys(engine.version, decoding)
-    if key not in known:
-        near = did_you_mean(key, list(known)) or "take it out"
-        message = f"'speculative_config' of {decoding} has no key '{key}'"
-        return Fault(message, path, near, at_key=True)
-    if wanted := wanted_instead(known[key], value):
+def _option(key: str, value: Any, path: KeyPath, accepted: DraftSettings) -> Fault | None:
+    """The fault of a key in the engine's file of settings."""
+    if key not in accepted.settings:
+        near = did_you_mean(key, list(accepted.settings)) or "take it out"
+        return Fault(f"{accepted.section} has no key '{key}'", path, near, at_key=True)
+    if wanted := accepted.settings[key](value):
         return Fault(f"'{key}' takes {wanted}", path, f"write {wanted}")
     return None

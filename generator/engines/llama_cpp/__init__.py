@@ -5,13 +5,14 @@ tools/rpc/rpc-server.cpp, ggml/src/ggml-rpc). Its parsers expect a flag and its 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.llama_cpp import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
+from generator.engines.draft_settings import DraftSettings
 from generator.engines.llama_cpp.panels import PANELS as PANELS
 from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
@@ -155,6 +156,16 @@ def options(
 ) -> Mapping[str, Any]:
     """None: everything is on the command line."""
     return {}
+
+
+def option_names(version: str) -> Collection[str]:
+    """None: it reads no file."""
+    return ()
+
+
+def draft_settings(version: str, method: str) -> DraftSettings | None:
+    """None: everything is on the command line."""
+    return None
 
 
 def _serve(

@@ -5,12 +5,13 @@ sglang/srt/arg_groups/validation_hook.py, sglang/srt/environ.py).
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.sglang import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
+from generator.engines.draft_settings import DraftSettings
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.sglang.panels import PANELS as PANELS
 from generator.engines.startup import Condition
@@ -167,6 +168,16 @@ def options(
 ) -> Mapping[str, Any]:
     """None: everything is on the command line."""
     return {}
+
+
+def option_names(version: str) -> Collection[str]:
+    """None: it reads no file."""
+    return ()
+
+
+def draft_settings(version: str, method: str) -> DraftSettings | None:
+    """None: everything is on the command line."""
+    return None
 
 
 def _serve(

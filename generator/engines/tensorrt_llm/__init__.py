@@ -8,13 +8,15 @@ on the command line. If both set a value, 1.2.1 uses the file's and 1.3.0rc29 th
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.tensorrt_llm import NAME
 from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
 from generator.engines.arguments import arguments
+from generator.engines.draft_settings import DraftSettings
 from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
@@ -180,6 +182,25 @@ def options(
     if model.speculative:
         settings["speculative_config"] = _speculative(model.speculative, engine.version)
     return settings
+
+
+def option_names(version: str) -> Collection[str]:
+    """The keys of the options file, which are only needed to check one."""
+    from generator.engines.tensorrt_llm.startup.keys import keys
+
+    return keys(version).keys()
+
+
+def draft_settings(version: str, method: str) -> DraftSettings | None:
+    """The keys of the method's class in the options file."""
+    from generator.engines.tensorrt_llm.startup.keys import speculative_keys
+    from generator.engines.tensorrt_llm.startup.options import wanted_instead
+
+    kind = decoding_type(version, method)
+    accepted = {
+        name: partial(wanted_instead, key) for name, key in speculative_keys(version, kind).items()
+    }
+    return DraftSettings(f"'speculative_config' of {kind}", accepted)
 
 
 def free_fraction(utilization: float, memory: Fit | None, held_by_others: float = 0.0) -> float:

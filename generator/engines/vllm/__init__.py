@@ -5,12 +5,13 @@ vllm/config/parallel.py, vllm/envs.py).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.vllm import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments
+from generator.engines.draft_settings import DraftSettings
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.startup import Condition
 from generator.engines.vllm import routes
@@ -207,6 +208,16 @@ def options(
 ) -> Mapping[str, Any]:
     """None: everything is on the command line."""
     return {}
+
+
+def option_names(version: str) -> Collection[str]:
+    """None: it reads no file."""
+    return ()
+
+
+def draft_settings(version: str, method: str) -> DraftSettings | None:
+    """None: everything is on the command line."""
+    return None
 
 
 def _split(engine: Engine) -> bool:

@@ -20,6 +20,7 @@ from generator.diagnostics import (
     renamings,
     scalar,
 )
+from generator.engines import ENGINES
 from generator.records import replace
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.flags.value_faults import Verdict
@@ -131,17 +132,11 @@ def unknown(name: str, parser: Parser) -> Verdict:
     for other in others(parser.engine):
         if other.catalog.find(name):
             return _of_another_engine(name, parser, other)
-    if ENGINE_TRAITS[parser.engine].settings_flag and _is_option(name, parser.catalog.version):
-        return _unknown(name, parser, "write it under 'config' in 'args': the options file has it")
+    if name in ENGINES[parser.engine].option_names(parser.catalog.version):
+        flag = ENGINE_TRAITS[parser.engine].settings_flag
+        return _unknown(name, parser, f"write it under '{flag}' in 'args': the options file has it")
     help_text = f"did you mean '{exact}'?" if exact else "take it out, or see the engine's '--help'"
     return _unknown(name, parser, help_text, _renamed(name, exact) if exact else ())
-
-
-def _is_option(name: str, version: str) -> bool:
-    """Whether it is a key of an options file."""
-    from generator.engines.tensorrt_llm.startup.keys import keys
-
-    return name in keys(version)
 
 
 def _renamed(name: str, near: str) -> tuple[Proposal, ...]:
