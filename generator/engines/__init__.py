@@ -28,7 +28,8 @@ class EngineModule(Protocol):
     the head serves, and `HEALTH_GENERATES` the engine's own endpoint for that, if it has one that
     generates a token. With `TLS_FLAGS` the API uses TLS. `OFFLOAD` has the connectors that can keep
     the KV cache on disk. `VARIABLE_ORIGINS` has the origins of those variables whose values come
-    from the site file. `PANELS` are the engine's panels on a dashboard.
+    from the site file. `PANELS` are the engine's panels on a dashboard, and `TOKEN_COUNTERS` its
+    metrics that count what it reads and generates, so that one of them grows while it works.
     """
 
     LAUNCHERS: tuple[str, ...]
@@ -41,6 +42,7 @@ class EngineModule(Protocol):
     OWNED_FLAGS: Mapping[str, str]
     VARIABLE_ORIGINS: Mapping[str, Origin]
     PANELS: tuple[Panel, ...]
+    TOKEN_COUNTERS: Words
     OFFLOAD: Connectors
 
     def conditions(self) -> tuple[Condition, ...]:

@@ -13,7 +13,8 @@ from generator.catalogs.engines.llama_cpp import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
 from generator.engines.draft_settings import DraftSettings
-from generator.engines.llama_cpp.panels import PANELS as PANELS
+from generator.engines.llama_cpp.metrics import PANELS as PANELS
+from generator.engines.llama_cpp.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
 from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit

@@ -13,7 +13,8 @@ from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
 from generator.engines.draft_settings import DraftSettings
 from generator.engines.offload import Connectors, OffloadTraits
-from generator.engines.sglang.panels import PANELS as PANELS
+from generator.engines.sglang.metrics import PANELS as PANELS
+from generator.engines.sglang.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.origin import Origin

@@ -41,6 +41,8 @@ HEALTH_GENERATES: str | None = None
 # With these flags the API uses TLS.
 TLS_FLAGS: tuple[str, ...] = ()
 PANELS: tuple[Panel, ...] = ()
+# `/metrics` has statistics of its latest steps, as JSON (tensorrt_llm/serve/openai_server.py).
+TOKEN_COUNTERS: Words = ()
 
 FOLDER = "/opt/sparkgen"
 MPI_SCRIPT = f"{FOLDER}/mpi.sh"

@@ -15,7 +15,8 @@ from generator.engines.draft_settings import DraftSettings
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.startup import Condition
 from generator.engines.vllm import routes
-from generator.engines.vllm.panels import PANELS as PANELS
+from generator.engines.vllm.metrics import PANELS as PANELS
+from generator.engines.vllm.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
 from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words

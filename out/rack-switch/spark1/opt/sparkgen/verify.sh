@@ -96,6 +96,7 @@ read_engine() {
   job=${fact_of[JOB]:-}
   mapfile -t keys < <(fact KEY)
   health_url=${fact_of[HEALTH_URL]:-}
+  token_counters=${fact_of[TOKEN_COUNTERS]:-}
   mapfile -t ports < <(fact PORT)
 }
 read_engine
@@ -1150,7 +1151,10 @@ idle_power() {
 # All tokens that an engine has read or generated, as one number; nothing if it counts none.
 tokens() {
   bounded curl --fail --silent --max-time 10 "$health_url/metrics" |
-    awk '/^(vllm|sglang|llamacpp):(generation_tokens|prompt_tokens|tokens_predicted)_total[{ ]/ { sum += $NF; found = 1 }
+    awk -v names="$token_counters" '
+      BEGIN { split(names, list); for (i in list) counts[list[i]] }
+      { name = $1; sub(/[{].*/, "", name) }
+      name in counts { sum += $NF; found = 1 }
       END { if (found) printf "%.0f\n", sum }'
 }
 

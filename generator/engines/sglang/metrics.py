@@ -1,6 +1,9 @@
-"""The dashboard's panels of SGLang, from its own metrics."""
+"""SGLang's own metrics: what counts its tokens, and the dashboard's panels."""
 
+from generator.site import Words
 from generator.site.panel import Panel
+
+TOKEN_COUNTERS: Words = ("sglang:generation_tokens_total", "sglang:prompt_tokens_total")
 
 PANELS: tuple[Panel, ...] = (
     Panel(

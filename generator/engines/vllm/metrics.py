@@ -1,6 +1,9 @@
-"""The dashboard's panels of vLLM, from its own metrics."""
+"""vLLM's own metrics: what counts its tokens, and the dashboard's panels."""
 
+from generator.site import Words
 from generator.site.panel import Panel
+
+TOKEN_COUNTERS: Words = ("vllm:generation_tokens_total", "vllm:prompt_tokens_total")
 
 PANELS: tuple[Panel, ...] = (
     Panel(

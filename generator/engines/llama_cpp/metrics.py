@@ -1,6 +1,9 @@
-"""The dashboard's panels of llama.cpp, from its own metrics."""
+"""llama.cpp's own metrics: what counts its tokens, and the dashboard's panels."""
 
+from generator.site import Words
 from generator.site.panel import Panel
+
+TOKEN_COUNTERS: Words = ("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total")
 
 PANELS: tuple[Panel, ...] = (
     Panel(
