@@ -3,26 +3,22 @@
 import re
 
 import pytest
-import yaml
 
 from generator.fabric.groups import gap, groups
 from generator.fabric.topologies import TOPOLOGIES, without_a_switch
-from generator.resources import ROOT, SCHEMAS
+from generator.resources import ROOT
 from generator.sitefile.declaration import Parallel
+from generator.sitefile.topology_kinds import kind_traits
 
 Ranks = tuple[int, ...]
 
 each_kind = pytest.mark.parametrize("kind", TOPOLOGIES)
 
 
-def test_schema_has_the_same_kinds() -> None:
-    rules = yaml.safe_load((SCHEMAS / "topology.yaml").read_text())["schema"]["kind"]
-    facts, kinds = rules["meta"], TOPOLOGIES.items()
-    assert rules["allowed"] == list(TOPOLOGIES)
-    assert facts["switched"] == [name for name, kind in kinds if kind.switched]
-    assert facts["groups_alone"] == [name for name, kind in kinds if kind.groups_alone]
-    counts = {n: [k.fewest, k.most] for n, k in kinds if not (k.switched or k.groups_alone)}
-    assert facts["joins"] == counts
+def test_schema_has_traits_of_each_kind() -> None:
+    assert list(kind_traits()) == list(TOPOLOGIES)
+    for topology in TOPOLOGIES.values():
+        assert topology.fewest <= topology.most >= topology.usual
 
 
 def test_no_other_module_names_a_kind() -> None:

@@ -17,10 +17,10 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.diagnostics import listed
 from generator.hardware import PORT_NAMES
-from generator.sitefile.key_rules import rules_at
 from generator.sitefile.sections import ALTERNATIVES, GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
 from generator.sitefile.text_types import ARGUMENT_TEXT, TEXT_TYPES, TextType
+from generator.sitefile.topology_kinds import kind_traits
 
 Rules = Mapping[str, Any]
 JsonSchema = dict[str, Any]
@@ -102,13 +102,15 @@ def _conditions() -> Iterator[JsonSchema]:
     """What one section requires of another, as far as a schema can express it."""
     node_port = {"pattern": f":({'|'.join(PORT_NAMES)})$"}
     ends = {"items": {"properties": {"endpoints": {"items": node_port}}}}
-    kinds = _topology_kinds()
-    no_switch = {"type": "string", "not": {"enum": kinds["switched"]}}
+    kinds = kind_traits()
+    switched = [name for name, kind in kinds.items() if kind.switched]
+    no_switch = {"type": "string", "not": {"enum": switched}}
     yield _when("topology", "kind", no_switch, {"properties": {"cabling": ends}})
-    for kind, (fewest, most) in kinds["joins"].items():
-        counted = {"properties": {"nodes": {"minItems": fewest, "maxItems": most}}}
-        of_all = {"anyOf": [{"required": [GROUPS]}, counted]}
-        yield _when("topology", "kind", {"const": kind}, of_all)
+    for name, kind in kinds.items():
+        if kind.connects_directly:
+            counted = {"properties": {"nodes": {"minItems": kind.fewest, "maxItems": kind.most}}}
+            of_all = {"anyOf": [{"required": [GROUPS]}, counted]}
+            yield _when("topology", "kind", {"const": name}, of_all)
     without = {"properties": {"model": {"properties": {"file": False}}}}
     no_file = _when("engine", "name", {"type": "string", "not": {"enum": _readers()}}, without)
     yield no_file
@@ -117,8 +119,9 @@ def _conditions() -> Iterator[JsonSchema]:
 
 def _needs_of_sections() -> Iterator[JsonSchema]:
     """Keys that one section needs in another."""
-    for kind in _topology_kinds()["groups_alone"]:
-        yield _when("topology", "kind", {"const": kind}, {"required": [GROUPS]})
+    for name, kind in kind_traits().items():
+        if kind.groups_alone:
+            yield _when("topology", "kind", {"const": name}, {"required": [GROUPS]})
     yield _either(GROUPS)
     served = list(_needs_of_serving())
     yield from served
@@ -169,12 +172,6 @@ def _without_needs(value: JsonSchema) -> JsonSchema:
         inner = value["properties"]
         kept["properties"] = {key: _without_needs(own) for key, own in inner.items()}
     return kept
-
-
-def _topology_kinds() -> Mapping[str, Any]:
-    """The schema's kinds of topology: their nodes, switches and groups."""
-    facts: Mapping[str, Any] = rules_at(("topology", "kind"))["meta"]
-    return facts
 
 
 def _when(section: str, key: str, value: JsonSchema, then: JsonSchema) -> JsonSchema:

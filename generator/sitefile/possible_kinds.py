@@ -1,33 +1,32 @@
 """The kinds of topology that the nodes and cables of a site file can have, if it names none."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from generator.sitefile.key_rules import rules_at
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import value_at
+from generator.sitefile.topology_kinds import kind_traits
 
 Cables = list[tuple[str, ...]]
 
 
 def possible_kinds(data: Any) -> list[str]:
     """The possible kinds, the most likely first, whatever else is wrong with the data."""
-    rules = rules_at(("topology", "kind"))
     names = [str(value_at(node, ("name",))) for node in _entries(data, "nodes")]
     cables = [
         tuple(str(end).partition(":")[0] for end in _entries(cable, "endpoints"))
         for cable in _entries(data, "cabling")
     ]
     if not names:
-        return list(rules["allowed"])
-    return list(_fitting(names, cables, _groups(data), rules["meta"]))
+        return list(kind_traits())
+    return list(_fitting(names, cables, _groups(data)))
 
 
-def _fitting(
-    names: list[str], cables: Cables, groups: list[int], facts: Mapping[str, Any]
-) -> Iterator[str]:
+def _fitting(names: list[str], cables: Cables, groups: list[int]) -> Iterator[str]:
+    kinds = kind_traits().items()
+    switched = [name for name, kind in kinds if kind.switched]
     if cables and all(any(end not in names for end in cable) for cable in cables):
-        yield from facts["switched"]
+        yield from switched
         return
     count = len(names)
     if groups and cables:
@@ -36,12 +35,14 @@ def _fitting(
     elif groups and max(groups) == 1:
         count = 1
     if groups and count > 2 and _are_pairs(cables):
-        yield from facts["groups_alone"]
+        yield from (name for name, kind in kinds if kind.groups_alone)
         return
-    joined = [kind for kind, (least, most) in facts["joins"].items() if least <= count <= most]
-    yield from joined
-    if not (joined and (cables or count == 1)):
-        yield from facts["switched"]
+    direct = [
+        name for name, kind in kinds if kind.connects_directly and kind.fewest <= count <= kind.most
+    ]
+    yield from direct
+    if not (direct and (cables or count == 1)):
+        yield from switched
 
 
 def _are_pairs(cables: Cables) -> bool:

@@ -9,6 +9,7 @@ from importlib import import_module
 from generator.fabric.topologies.kind import TopologyKind
 from generator.on_demand import OnDemand
 from generator.sitefile.sections import choices_at
+from generator.sitefile.topology_kinds import kind_traits
 
 # One node alone, nodes in pairs, and any number of nodes.
 SINGLE, PAIRS, SWITCH = "single", "pairs", "switch"
@@ -26,8 +27,8 @@ def without_a_switch(nodes: int) -> list[str]:
     """The kinds of topology that connect this many nodes without a switch."""
     return [
         name
-        for name, kind in TOPOLOGIES.items()
-        if kind.fewest <= nodes <= kind.most and not (kind.switched or kind.groups_alone)
+        for name, kind in kind_traits().items()
+        if kind.connects_directly and kind.fewest <= nodes <= kind.most
     ]
 
 

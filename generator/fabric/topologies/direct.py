@@ -9,7 +9,6 @@ from generator.sitefile.declaration import Plane
 class Direct(TopologyKind):
     """Two nodes; a second cable works but brings no gain."""
 
-    fewest = most = usual = 2
     meaning = "two nodes, one cable"
     mtu = 9000
     control_plane: Plane = "fabric"

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from generator.origin import Origin
 from generator.sitefile.declaration import Plane
+from generator.sitefile.topology_kinds import KindTraits, kind_traits
 
 Pair = tuple[str, str]
 
@@ -12,21 +13,15 @@ Pair = tuple[str, str]
 class TopologyKind(Protocol):
     """A way to connect nodes; the defaults here hold for most kinds.
 
-    `fewest` and `most` are the numbers of nodes that it connects. `mtu`, in bytes, and
+    What a kind's name alone tells is in the schema: see `KindTraits`. `mtu`, in bytes, and
     `control_plane` hold unless the site overrides them, the latter only if every node has a
     management network. `nccl` is the first release of NCCL that works, None if all do. `meaning` is
-    the description in `init`, and `usual` the largest number of nodes for which `init` assumes this
-    kind.
+    the description in `init`.
     """
 
-    fewest: int
-    most: int
-    usual: int
     meaning: str
     mtu: int
     control_plane: Plane
-    # Whether each cable goes to a switch, where all ports with the same number form one network.
-    switched: bool = False
     # Whether a fabric interface reaches all nodes; otherwise NCCL tells a node's ports apart by
     # subnet.
     reaches_all: bool = True
@@ -34,11 +29,39 @@ class TopologyKind(Protocol):
     # two.
     same_port: bool = False
     spare_cables: bool = False
-    # Whether it only connects nodes in groups, and never all nodes of a site.
-    groups_alone: bool = False
     nccl: str | None = None
     # The reason for each variable of `nccl_settings`.
     nccl_origins: Mapping[str, Origin] = {}
+
+    @property
+    def _traits(self) -> KindTraits:
+        """What the schema says of the kind, whose name is its module's."""
+        return kind_traits()[type(self).__module__.rpartition(".")[2]]
+
+    @property
+    def fewest(self) -> int:
+        """The smallest number of nodes that it connects."""
+        return self._traits.fewest
+
+    @property
+    def most(self) -> int:
+        """The largest number of nodes that it connects."""
+        return self._traits.most
+
+    @property
+    def usual(self) -> int:
+        """The largest number of nodes for which `init` assumes this kind."""
+        return self.most
+
+    @property
+    def switched(self) -> bool:
+        """Whether each cable goes to a switch; there, all ports with one number form a network."""
+        return self._traits.switched
+
+    @property
+    def groups_alone(self) -> bool:
+        """Whether it only connects nodes in groups, and never all nodes of a site."""
+        return self._traits.groups_alone
 
     @property
     def uses_same_port(self) -> bool:

@@ -13,13 +13,11 @@ class Pairs(TopologyKind):
     there.
     """
 
-    fewest, most = 2, 244
     usual = 0
     meaning = "pairs of nodes, each with a cable"
     mtu = 9000
     control_plane: Plane = "fabric"
     spare_cables = True
-    groups_alone = True
 
     def group_kind(
         self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]

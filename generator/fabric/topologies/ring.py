@@ -21,7 +21,6 @@ class Ring(TopologyKind):
     Measured with NCCL 2.28.9 on four, six and eight nodes.
     """
 
-    fewest, most = _TRIANGLE, 8
     # NVIDIA connects four with a switch.
     usual = _TRIANGLE
     meaning = "three to eight nodes, each on two others"

@@ -7,7 +7,6 @@ from generator.sitefile.declaration import Plane
 class Single(TopologyKind):
     """One node."""
 
-    fewest = most = usual = 1
     meaning = "one node alone"
     mtu = 1500
     control_plane: Plane = "management"

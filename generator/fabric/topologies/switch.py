@@ -9,13 +9,10 @@ from generator.sitefile.declaration import Plane
 class Switch(TopologyKind):
     """Two or more nodes; all ports with the same number form one network."""
 
-    fewest, most = 2, 244
-    usual = most
     meaning = "two nodes or more on a switch"
     # Every port of the switch must agree, and this is the default of a switch.
     mtu = 1500
     control_plane: Plane = "fabric"
-    switched = True
 
     def group_kind(
         self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
