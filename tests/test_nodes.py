@@ -55,7 +55,7 @@ def test_pair_serves_fails_and_recovers(pair: Pair, tmp_path: Path, sparkgen: Co
         assert observe(pair, failure)
     pair.wait(lambda: health(pair.head) == "healthy")
     # Compose's client would write escape codes.
-    assert "spark2 is there\n" in journal(pair.head)
+    assert "spark2 answers\n" in journal(pair.head)
     assert "\x1b" not in journal(pair.head)
     (tmp_path / "files").mkdir()
     (tmp_path / "files/note").write_text("given\n")

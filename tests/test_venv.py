@@ -84,8 +84,10 @@ def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
 )
 def test_verify_compares_the_release(installed: str, said: str, tmp_path: Path) -> None:
     text = (FOLDERS[0].copy(tmp_path) / "verify.sh").read_text()
-    check = re.search(r"^check_venv\(\) \{.*?^\}\n", text, re.MULTILINE | re.DOTALL)
-    assert check
+    functions = re.findall(
+        r"^(?:package_version|check_venv)\(\) \{.*?^\}\n", text, re.MULTILINE | re.DOTALL
+    )
+    assert len(functions) == 2
     for name in ("vllm", "python3"):
         program = tmp_path / f"venv/bin/{name}"
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +98,7 @@ bounded() {{ "$@"; }}
 ok() {{ echo ok "$1" "$2"; }}
 fail() {{ echo fail "$1" "$2"; }}
 venv={tmp_path}/venv package=vllm release=0.33.0
-{check[0]}
+{"".join(functions)}
 check_venv
 """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)

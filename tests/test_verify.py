@@ -1712,7 +1712,7 @@ def test_lossy_half(ring: Network) -> None:
         faults = ring.faults("spark1")
     assert re.fullmatch(
         rf"FAIL cable 1: spark2 \({PEER}\) answers \d+ of 40 full frames on {NEAR}\. To do: "
-        "clean and seat both ends of the cable; if it stays, change the cable",
+        "clean and reseat both ends of the cable; if it persists, replace the cable",
         faults.pop("peers p0.h0"),
     )
     assert faults == {}
@@ -1815,8 +1815,8 @@ def bandwidth(made: Machine, user: str = "") -> dict[str, str]:
 
 def test_bandwidth(measuring: Machine) -> None:
     assert bandwidth(measuring) == {
-        "bandwidth p0": "OK 191.5 Gb/s to spark2, 184 expected; a half each: 96.5 95.0",
-        "bandwidth p1": "OK 184.0 Gb/s to spark3, 184 expected; a half each: 97.0 87.0",
+        "bandwidth p0": "OK 191.5 Gb/s to spark2, 184 expected; per half: 96.5 95.0",
+        "bandwidth p1": "OK 184.0 Gb/s to spark3, 184 expected; per half: 97.0 87.0",
         **{
             f"bandwidth {half}": f"OK 213.1 Gb/s both ways to {name}, 190 expected"
             for port, name in {"p0": "spark2", "p1": "spark3"}.items()
@@ -1834,7 +1834,7 @@ def test_degraded_cable(measuring: Machine) -> None:
     assert found["bandwidth p0.h0"].startswith("OK ")
     assert found["bandwidth p0.h1"] == (
         "FAIL 119.2 Gb/s both ways to spark2, 190 expected. To do: reboot this node and spark2 "
-        "with the cable in; if it stays, change the cable"
+        "with the cable in; if it persists, replace the cable"
     )
 
 
@@ -1845,7 +1845,7 @@ def test_too_little_bandwidth(measuring: Machine) -> None:
     (calls / "12001").unlink()
     found = bandwidth(measuring)
     assert found["bandwidth p0"].startswith(
-        "FAIL 183.9 Gb/s to spark2, 184 expected; a half each: 96.5 87.4. To do: see hot-plug, "
+        "FAIL 183.9 Gb/s to spark2, 184 expected; per half: 96.5 87.4. To do: see hot-plug, "
     )
     assert found["bandwidth p1"].startswith(
         "FAIL spark3 does not answer. To do: run ./verify.sh --bandwidth-server on spark3"
@@ -1867,7 +1867,7 @@ def test_perftest_knows_the_options(measuring: Machine) -> None:
 def test_bandwidth_beside_the_engine(measuring: Machine) -> None:
     running(measuring)
     (found,) = bandwidth(measuring).values()
-    assert found.startswith("SKIP the engine runs")
+    assert found.startswith("SKIP the engine is running")
 
 
 def test_bandwidth_without_perftest(mesh: Machine) -> None:
