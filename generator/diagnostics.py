@@ -119,7 +119,8 @@ class Finding:
     `at_key` points at the key of `path` instead of its value. `span` is for text that is not YAML
     and so has no path. `proposals` are the edits that `help` describes: one, or one for each
     possible meaning, among which a person has to choose. `unsafe` edits need a person too: they
-    would give up something that the site asks for.
+    would give up something that the site asks for. `nodes` are those that it is about and that none
+    of its paths leads to.
     """
 
     rule: str
@@ -133,6 +134,7 @@ class Finding:
     proposals: tuple[Proposal, ...] = ()
     stage: Stage = Stage.RULES
     unsafe: bool = False
+    nodes: tuple[str, ...] = ()
 
     @property
     def correction(self) -> Proposal | None:

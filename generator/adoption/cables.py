@@ -386,7 +386,7 @@ def _node(
         draft.guesses.append(f"where {node.name} is managed")
     if guessed:
         draft.guessed.add(path)
-        draft.guessed_words.add(node.name)
+        draft.guessed_nodes.add(node.name)
         draft.guesses.append(f"{node.name}, which no file is of")
     if node.user:
         draft.put((*path, "user"), node.user.text, node.user)
@@ -404,6 +404,8 @@ def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool
     first = cabling.pair(cable, 0)
     place = next((word for word in (*first, *cabling.pair(cable, 1)) if word), None)
     draft.put((*path, "endpoints"), ends, place)
+    if any(name in draft.guessed_nodes for name, _ in cable):
+        draft.doubtful.add((*path, "endpoints"))
     known = [cabling.pair(cable, half) for half in HALVES]
     known = [half for half in known if any(half)]
     if plain or not known:
@@ -419,7 +421,9 @@ def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool
             if text is None:
                 guess = texts[end] = _beside(IPv4Interface(address), taken)
                 draft.guessed.add((*path, "addresses", half, end))
-                draft.guessed_words.add(guess.partition("/")[0])
+                if guess in texts[:end] + texts[end + 1 :]:
+                    # The subnet has no room for another address.
+                    draft.doubtful.add((*path, "addresses", half))
                 draft.guesses.append(f"the address {guess} of {cable[end][0]}")
         draft.put((*path, "addresses", half), texts, next(word for word in words if word))
         for end, word in enumerate(words):

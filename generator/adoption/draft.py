@@ -23,9 +23,10 @@ class Draft:
         self.comments: dict[KeyPath, str] = {}
         self.guesses: list[str] = []
         self.losses: list[Loss] = []
-        # Paths of guesses, and guessed names and addresses.
+        # Guesses, by path; what was found at a path that a guess is part of; and nodes by name.
         self.guessed: set[KeyPath] = set()
-        self.guessed_words: set[str] = set()
+        self.doubtful: set[KeyPath] = set()
+        self.guessed_nodes: set[str] = set()
 
     def put(self, path: KeyPath, value: Any, place: Word | None = None, guess: str = "") -> None:
         """Write a value; one that nobody stated is a guess."""
@@ -80,6 +81,11 @@ class Draft:
         below = [own for own in self.origins if own[: len(path)] == path]
         return self.origins[min(below, key=lambda own: (len(own), str(own)))] if below else None
 
+    def is_doubtful(self, path: KeyPath) -> bool:
+        """Whether the value at a path is a guess, or no better than one."""
+        above = {path[:length] for length in range(len(path) + 1)}
+        return not above.isdisjoint(self.guessed | self.doubtful)
+
     def graft(self, path: KeyPath, other: "Draft", keys: Collection[str]) -> None:
         """Copy some keys of another draft to a path, with all their remarks."""
         for key in keys:
@@ -92,7 +98,8 @@ class Draft:
         self.origins |= {(*path, *own): w for own, w in other.origins.items() if own[0] in keys}
         self.comments |= {(*path, *own): t for own, t in other.comments.items() if own[0] in keys}
         self.guessed |= {(*path, *own) for own in other.guessed if own[0] in keys}
-        self.guessed_words |= other.guessed_words
+        self.doubtful |= {(*path, *own) for own in other.doubtful if own[0] in keys}
+        self.guessed_nodes |= other.guessed_nodes
         self.guesses += [guess for guess in other.guesses if guess not in self.guesses]
         self.losses += other.losses
 

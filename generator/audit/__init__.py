@@ -52,9 +52,6 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
         or _is_guessed(adopted, finding)
     ):
         return
-    words = set(re.findall(r"[\w.-]+", finding.message))
-    if words & adopted.draft.guessed_words:
-        return
     yield Remark(
         finding.rule,
         finding.severity,
@@ -112,7 +109,12 @@ def _help(adopted: Adoption, text: str) -> str:
 
 
 def _is_guessed(adopted: Adoption, finding: Finding) -> bool:
-    """Whether a finding depends on a version or a model that was guessed."""
+    """Whether a finding depends on a node, an address, a version or a model that was guessed."""
+    places = (finding.path, *(other.path for other in finding.related))
+    if not adopted.draft.guessed_nodes.isdisjoint(finding.nodes) or any(
+        map(adopted.draft.is_doubtful, places)
+    ):
+        return True
     depends = RULES[finding.rule].depends_on if finding.rule in RULES else frozenset()
     group = finding.path[:2] if finding.path[:1] == ("groups",) else ()
     origins = adopted.draft.origins

@@ -581,6 +581,7 @@ def _no_cables(pairs: Sequence[Pair], port: str) -> Fault:
         else f"add 'cabling: [{{endpoints: [{a}:p0, {b}:{port}]}}]'",
         proposals=((Add(("cabling",), cables, after="nodes"),),),
         unsafe=True,
+        nodes=() if others else (a, b),
     )
 
 
@@ -610,6 +611,7 @@ def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Iterat
             ("cabling",),
             "cable all nodes in one ring: each one to the next, and the last one to the first",
             at_key=True,
+            nodes=tuple(names),
         )
         return
     yield from _open_gaps(kind.missing(names, joined), cabling)
@@ -630,6 +632,7 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
             proposals=((Add(("cabling", number), {"endpoints": [first, second]}),),),
             # Only the machines show where a cable is plugged in, and its place decides its subnets.
             unsafe=True,
+            nodes=(a, b),
         )
         used |= {first, second}
 

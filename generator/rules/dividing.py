@@ -38,6 +38,7 @@ class SharedMemory:
             advice.words,
             proposals=advice.proposals,
             unsafe=advice.unsafe,
+            nodes=(self.node,),
         )
 
 

@@ -164,6 +164,7 @@ def values_that_ray_copies(
                 ("engine", "launcher"),
                 "use 'launcher: native', or the same ports and interfaces on all nodes",
                 related=(Related(node.name, node.path),),
+                nodes=(nodes[0].name,),
             )
             return
 

@@ -10,6 +10,7 @@ from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import Pair
 from generator.fit.requested import context_ranks
 from generator.models.architecture import shape
+from generator.records import replace
 from generator.rules import splits
 from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, rule
@@ -93,20 +94,21 @@ def group_without_cables(
     if broken is None:
         return
     group, (a, b) = broken
-    members = listed([names[rank] for rank in group.ranks], "and")
-    message = f"the {group.kind} group {members} has no cable from {a} to {b}"
+    members = [names[rank] for rank in group.ranks]
+    message = f"the {group.kind} group {listed(members, 'and')} has no cable from {a} to {b}"
     along = TOPOLOGIES[topology.kind].order(names, fabric.pairs)
     orders = [order for order in _orders(along) if not _broken(order, found, fabric.pairs)]
     if orders:
-        yield _listed_otherwise(message, orders[0])
+        fault = _listed_otherwise(message, orders[0])
     elif group.kind == "context":
-        yield _shared_by_others(message, engine, model)
+        fault = _shared_by_others(message, engine, model)
     else:
         whole = groups(Parallel(tensor=len(nodes)), 1, False)
         splits_found = (
             [] if _broken(names, whole, fabric.pairs) else _whole_splits(len(nodes), model)
         )
-        yield _split_otherwise(message, engine.parallel, splits_found)
+        fault = _split_otherwise(message, engine.parallel, splits_found)
+    yield replace(fault, nodes=tuple(members))
 
 
 def _orders(along: Sequence[str]) -> Iterator[Sequence[str]]:

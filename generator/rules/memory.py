@@ -72,6 +72,7 @@ def does_not_fit(
         ),
         proposals=_proposals(changes),
         unsafe=True,
+        nodes=(worst.node,),
     )
 
 
@@ -139,6 +140,7 @@ def may_not_fit(
         f"start it, and give what it prints to 'sparkgen fit SITE --measured LOG'{sure}",
         proposals=_proposals(changes),
         unsafe=True,
+        nodes=() if _POOL in engine.args else (worst.node,),
     )
 
 
@@ -186,6 +188,7 @@ def fits_newer_releases(
             f"{worst.visible_gib} GiB: {lack}",
             (*unmeasured.path, "visible_gib"),
             "write what MemTotal of /proc/meminfo says as 'visible_gib' of each node, in GiB",
+            nodes=() if _POOL in engine.args else (worst.node,),
         )
 
 
@@ -256,6 +259,7 @@ def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
             f"{fit.context} tokens, which takes {worst.kv_one_gib:.1f} on {worst.node}",
             path,
             f"leave it out, or write at most {most}G",
+            nodes=(worst.node,),
         )
     return Fault(
         _beside(worst),
@@ -433,6 +437,7 @@ def tight(
             "beside weights, reserve and the KV cache that is needed",
             _model(model),
             "'sparkgen fit --compare' shows what leaves more",
+            nodes=(fit.worst.node,),
         )
 
 
@@ -538,6 +543,7 @@ def little_for_the_system(
             f"write 'memory_utilization: {enough}' or less",
             proposals=((Replace(_UTILIZATION, enough),),),
             unsafe=True,
+            nodes=(least.node,),
         )
 
 

@@ -136,6 +136,7 @@ def _taken_twice(cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
                 f"{owner.node} and {peer.node} both have the address {peer.address}",
                 _last_place(cabling[written[0] - 1], peer),
                 "give each end an address of its own",
+                nodes=(owner.node, peer.node),
             )
 
 

@@ -32,6 +32,7 @@ class Fault:
     related: tuple[Related, ...] = ()
     proposals: tuple[Proposal, ...] = ()
     unsafe: bool = False
+    nodes: tuple[str, ...] = ()
 
 
 Check = Callable[..., Iterator[Fault]]
@@ -71,6 +72,7 @@ class Rule:
             proposals=fault.proposals,
             stage=self.stage,
             unsafe=fault.unsafe,
+            nodes=fault.nodes,
         )
 
 

@@ -250,7 +250,7 @@ def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) ->
             a, b = missing or (group.nodes[0], group.nodes[-1])
             message = f"no cable joins {a} and {b}"
             help_text = "put nodes into a group that a cable joins"
-        yield Fault(message, (*group.path, "nodes"), help_text)
+        yield Fault(message, (*group.path, "nodes"), help_text, nodes=tuple(group.nodes))
 
 
 def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool:

@@ -85,6 +85,7 @@ def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[
                     related=(Related(owner.name, (*owner.path, "name")),),
                     proposals=replacements(path, [free]) if group.is_own else (),
                     unsafe=port.is_written,
+                    nodes=(node,),
                 )
 
 
@@ -294,12 +295,14 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                 f"{traits.title} {engine.version} takes what is free on {where}",
                 (*place, "version"),
                 f"use {since} or later, whose cache can be bounded, or another node",
+                nodes=(node,),
             )
         elif lacking := list(_unbounded(group, nodes)):
             yield Fault(
                 f"it is not known how much {group.name} caches on {where}",
                 (*place, "name"),
                 f"write {listed(map(repr, lacking), 'and')} into 'args'{_within(engine)}",
+                nodes=(node,),
             )
         elif launcher(engine) != ENGINES[engine.name].LAUNCHERS[0]:
             yield Fault(
@@ -307,6 +310,7 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                 f"{where.replace(', where', ' to itself, and')}",
                 (*place, "launcher"),
                 f"write 'launcher: {ENGINES[engine.name].LAUNCHERS[0]}', or use another node",
+                nodes=(node,),
             )
 
 

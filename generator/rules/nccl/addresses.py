@@ -46,7 +46,7 @@ def addresses_out_of_range(
         return
     wanted = ip_network(value, strict=False)
     outside = [
-        f"{interface.address.ip} of {node}'s {interface.name}"
+        (node, f"{interface.address.ip} of {node}'s {interface.name}")
         for node, interfaces in fabric.interfaces.items()
         for interface in interfaces
         if interface.half.half in topology.rdma_halves
@@ -55,11 +55,13 @@ def addresses_out_of_range(
     ]
     if outside:
         more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+        node, address = outside[0]
         yield Fault(
-            f"'NCCL_IB_ADDR_RANGE: {value}' leaves out {outside[0]}{more}",
+            f"'NCCL_IB_ADDR_RANGE: {value}' leaves out {address}{more}",
             path_of("NCCL_IB_ADDR_RANGE"),
             "take it out, or write a range that has all subnets of the fabric in it",
             proposals=removal(path_of("NCCL_IB_ADDR_RANGE")),
+            nodes=(node,),
         )
 
 

@@ -8,6 +8,7 @@ from generator.diagnostics import Proposal, all_nearest, listed, removal, replac
 from generator.fabric.addressing import Fabric
 from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import FABRIC_HALVES, RJ45
+from generator.records import record
 from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks, path_of
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
@@ -105,60 +106,72 @@ def name_without_address(
             continue
         reported.add(variable)
         known = _hardware_names(variable).union(*(names.of(variable) for names in own))
-        who = _who(lacking, len(nodes))
-        yield _missing_name(variable, engine.env[variable], name, prefix, who, known)
+        named = _Named(variable, engine.env[variable], name)
+        yield _without_address(named, prefix, known, lacking, len(nodes))
 
 
-def _missing_name(
-    variable: str, value: str, name: str, prefix: bool, who: str, known: set[str]
+@record
+class _Named:
+    """A name in the value of a variable."""
+
+    variable: str
+    value: str
+    name: str
+
+    def fault(
+        self, message: str, advice: str, instead: Sequence[str] = (), nodes: Sequence[str] = ()
+    ) -> Fault:
+        """The fault of this name, with other names in its place, or without the variable."""
+        path = path_of(self.variable)
+        proposals = self.replaced(instead) + removal(path)
+        return Fault(message, path, advice, proposals=proposals, nodes=tuple(nodes))
+
+    def replaced(self, names: Sequence[str]) -> tuple[Proposal, ...]:
+        """Proposals to write another name."""
+        values = [self.value.replace(self.name, name, 1) for name in names]
+        return replacements(path_of(self.variable), values)
+
+
+def _without_address(
+    named: _Named, prefix: bool, known: set[str], lacking: Sequence[str], count: int
 ) -> Fault:
-    path = path_of(variable)
-    out = removal(path)
-
-    def instead(*names: str) -> tuple[Proposal, ...]:
-        return replacements(path, [value.replace(name, right, 1) for right in names])
-
+    """The fault of a name that has no address on some nodes, or on none of them."""
+    name, who = named.name, _who(lacking, count)
+    nodes = () if len(lacking) == count > 1 else lacking
     if "/" in name:
-        return Fault(f"{who} an address in '{name}'", path, _DERIVED, proposals=out)
+        return named.fault(f"{who} an address in '{name}'", _DERIVED, nodes=nodes)
     if _matching(name, known, prefix):
-        return Fault(
-            f"{who} an address on '{name}'",
-            path,
-            f"{_DERIVED}; or name one that has an address on every node",
-            proposals=out,
-        )
+        advice = f"{_DERIVED}; or name one that has an address on every node"
+        return named.fault(f"{who} an address on '{name}'", advice, nodes=nodes)
+    if misnamed := _misnamed(named, known):
+        return misnamed
+    near = all_nearest(name, known)
+    return named.fault(
+        f"{who} an address on '{name}' that the site file knows of",
+        f"did you mean {listed(map(repr, near))}? Or {_DERIVED}" if near else _DERIVED,
+        near,
+        nodes,
+    )
+
+
+def _misnamed(named: _Named, known: Iterable[str]) -> Fault | None:
+    """The fault of a name that no Spark can have."""
+    variable, name = named.variable, named.name
     if name in _OTHER_KIND:
         kind = "RoCE devices" if variable == HCAS else "interfaces"
-        return Fault(
-            f"{variable} takes {kind}, and '{name}' is not one",
-            path,
-            f"write {_OTHER_KIND[name]}, or {_DERIVED}",
-            proposals=instead(_OTHER_KIND[name]) + out,
-        )
+        right = _OTHER_KIND[name]
+        message = f"{variable} takes {kind}, and '{name}' is not one"
+        return named.fault(message, f"write {right}, or {_DERIVED}", [right])
     lower = {word.lower(): word for word in known}
     if name.lower() in lower:
         right = lower[name.lower()]
-        return Fault(
-            f"there is no '{name}': upper and lower case matter",
-            path,
-            f"write '{right}'",
-            proposals=instead(right),
-        )
+        message = f"there is no '{name}': upper and lower case matter"
+        proposals = named.replaced([right])
+        return Fault(message, path_of(variable), f"write '{right}'", proposals=proposals)
     if re.fullmatch(r"mlx[45]_[0-9]+", name):
         devices = listed((half.hca for half in _HARDWARE), "and")
-        return Fault(
-            f"DGX OS has no '{name}'",
-            path,
-            f"its devices are {devices}; {_DERIVED}",
-            proposals=out,
-        )
-    near = all_nearest(name, known)
-    return Fault(
-        f"{who} an address on '{name}' that the site file knows of",
-        path,
-        f"did you mean {listed(map(repr, near))}? Or {_DERIVED}" if near else _DERIVED,
-        proposals=instead(*near) + out,
-    )
+        return named.fault(f"DGX OS has no '{name}'", f"its devices are {devices}; {_DERIVED}")
+    return None
 
 
 def _who(lacking: Sequence[str], count: int) -> str:
