@@ -13,6 +13,7 @@ from generator.adoption.command import Command, find
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED as REMOVED
 from generator.adoption.found import Found, FoundNode, Loss, Variable, Word
+from generator.catalogs.commands import version_variables
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment
 from generator.diagnostics import KeyPath
@@ -28,13 +29,13 @@ _INTERFACES = re.compile(
     r"(.*_SOCKET_IFNAME|UCX_NET_DEVICES|MN_IF_NAME|OMPI_MCA_btl_tcp_if_include)"
 )
 _OWN_ADDRESS = re.compile(
-    r"(VLLM_HOST_IP|SGLANG_HOST_IP|MASTER_ADDR|MASTER_PORT|HOST_IP|NODE_IP|HEAD_IP|RAY_NODE_IP_ADDRESS"
+    r"(MASTER_ADDR|MASTER_PORT|HOST_IP|NODE_IP|HEAD_IP|RAY_NODE_IP_ADDRESS"
     r"|RAY_OVERRIDE_NODE_IP_ADDRESS|NODE_RANK|RANK|WORLD_SIZE|LOCAL_RANK|NNODES|LOCAL_IP)"
 )
 # Variables that the system sets in every container, and shells in every process.
 _SYSTEM = re.compile(
     r"(PATH|HOME|HOSTNAME|TERM|PWD|SHLVL|OLDPWD|LANG|LC_\w+|LD_LIBRARY_PATH|DEBIAN_FRONTEND|CUDA_VERSION"
-    r"|NVIDIA_\w+|SLURM_\w+|NV_\w+|NVARCH|PYTHON\w*|TORCH_CUDA_ARCH_LIST|VLLM_VERSION|SGLANG_VERSION|UV_\w+|GPG_KEY|IMAGE|MODEL"
+    r"|NVIDIA_\w+|SLURM_\w+|NV_\w+|NVARCH|PYTHON\w*|TORCH_CUDA_ARCH_LIST|UV_\w+|GPG_KEY|IMAGE|MODEL"
     r"|HF_HOME|HF_HUB_CACHE|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|TRANSFORMERS_CACHE|XDG_CACHE_HOME|HEADLESS|NCCL_VERSION)"
 )
 
@@ -425,11 +426,12 @@ def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str
         "NCCL_NET_PLUGIN",
         "NCCL_IB_SUBNET_AWARE_ROUTING",
     }
-    caches = {*environment.CACHES, *(n for module in ENGINES.values() for n in module.CACHES)}
+    of_engines = {n for m in ENGINES.values() for n in (*m.CACHES, *m.VARIABLE_ORIGINS)}
+    set_anyway = {*environment.CACHES, *of_engines, *version_variables()}
     usual = {"NCCL_NET": "IB", "NCCL_IB_DISABLE": "0", "NCCL_NET_PLUGIN": "none"}
     for variable in variables:
         name, text = variable.name, variable.value.text
-        if _SYSTEM.fullmatch(name) or _OWN_ADDRESS.fullmatch(name) or name in caches:
+        if _SYSTEM.fullmatch(name) or _OWN_ADDRESS.fullmatch(name) or name in set_anyway:
             continue
         if name in ("VLLM_ENGINE_READY_TIMEOUT_S", "RAY_memory_monitor_refresh_ms"):
             continue
@@ -468,7 +470,8 @@ def _left_out(draft: Draft, variables: Mapping[str, Sequence[Variable]]) -> None
     for own in variables.values():
         for variable in own:
             name = variable.name
-            is_own = not (_SYSTEM.fullmatch(name) or serving_secret(name) or name in reported)
+            is_system = _SYSTEM.fullmatch(name) or name in version_variables()
+            is_own = not (is_system or serving_secret(name) or name in reported)
             is_removed = variable.value.text == REMOVED
             if is_own and (is_removed or serving.is_open(variable.value.text)):
                 reported.add(name)

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from generator.adoption.command import find
 from generator.adoption.docker import variable
@@ -10,20 +11,18 @@ from generator.adoption.found import Container, Interface, Variable, Word
 from generator.adoption.netplan import is_address
 from generator.adoption.shell import expand
 from generator.adoption.text import NAME, Text
+from generator.catalogs.commands import starters, variables
 
-# The beginnings of commands that serve. In spark-vllm-docker's launcher, -t is the image.
-_RUNS = re.compile(
-    r"(?:.*/)?(?:exec|sudo|nohup|env|time|setsid|numactl|taskset|uv|python[0-9.]*|mpirun|srun|vllm"
-    r"|sglang|trtllm-serve|trtllm-llmapi-launch|llama-server|ray|bash|sh"
-    rf"|launch-cluster\.sh)|{NAME}=.*"
+# The beginnings of commands that serve, beside the engines' own.
+_RUNS = (
+    r"exec|sudo|nohup|env|time|setsid|numactl|taskset|uv|python[0-9.]*|mpirun|srun|ray|bash|sh"
+    r"|launch-cluster\.sh"
 )
+# Of spark-vllm-docker.
 _LAUNCHER = "launch-cluster.sh"
 _IN_A_CONTAINER = re.compile(r"(?:.*/)?(?:docker|podman|docker-compose)")
-# Variables that engines, and what they run on, read; others are the script's own.
-_READ = re.compile(
-    r"(NCCL|VLLM|SGLANG|SGL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|FLASHINFER|TRITON|RAY|GGML"
-    r"|LLAMA|TLLM|TRTLLM)_\w+"
-)
+# Variables that what engines run on reads.
+_READ = "NCCL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|FLASHINFER|TRITON|RAY"
 _HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1""")
 # Longer lines don't set addresses.
 _MAX_LINE = 400
@@ -45,9 +44,9 @@ def commands(words: Sequence[Word]) -> Iterator[Container]:
     for command in _commands(words):
         own = [v for word in command for v in variable(word)]
         if command[0].text in ("export", "declare"):
-            exported += [v for v in own if _READ.fullmatch(v.name)]
+            exported += [v for v in own if _is_read(v)]
         elif _may_serve(command):
-            env = (*exported, *(v for v in own if _READ.fullmatch(v.name)))
+            env = (*exported, *(v for v in own if _is_read(v)))
             found = Container("command", _image(command), tuple(command), tuple(env))
             if find(found, {}):
                 yield found
@@ -59,7 +58,7 @@ def exports(words: Sequence[Word]) -> Iterator[Variable]:
         # A variable before a command is exported only to that command.
         if len(command) > 1:
             named = (v for word in command for v in variable(word))
-            yield from (v for v in named if _READ.fullmatch(v.name))
+            yield from (v for v in named if _is_read(v))
 
 
 def assigned(words: Sequence[Word]) -> Mapping[str, str]:
@@ -131,7 +130,22 @@ def _may_serve(command: Sequence[Word]) -> bool:
     first, second = command[0].text, command[1].text if len(command) > 1 else ""
     if _IN_A_CONTAINER.fullmatch(first):
         return second in ("exec", "compose")
-    return bool(_RUNS.fullmatch(first))
+    return bool(_runs().fullmatch(first))
+
+
+@cache
+def _runs() -> re.Pattern[str]:
+    return re.compile(rf"(?:.*/)?(?:{'|'.join((_RUNS, *map(re.escape, starters())))})|{NAME}=.*")
+
+
+def _is_read(one: Variable) -> bool:
+    """Whether engines, or what they run on, read a variable; others are the script's own."""
+    return bool(_read().fullmatch(one.name))
+
+
+@cache
+def _read() -> re.Pattern[str]:
+    return re.compile(rf"({'|'.join((_READ, *variables()))})_\w+")
 
 
 def _image(command: Sequence[Word]) -> Word | None:

@@ -27,8 +27,6 @@ _SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _SECRET = re.compile(r"(?i)(^|_)(TOKEN|KEY|SECRET|PASSWORD|PASSWD)$")
 _PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
-# Methods that vLLM infers from the name of the draft model.
-_METHODS = ("eagle3", "eagle", "medusa", "dflash", "dspark", "mtp")
 
 
 def fill(draft: Draft, command: Command | None) -> None:
@@ -356,13 +354,14 @@ def _bind(draft: Draft, command: Command, entry: Entry) -> None:
 
 
 def _speculative(draft: Draft, command: Command, entry: Entry) -> None:
-    keys = ENGINE_TRAITS[command.engine].commands.draft_keys
+    started = ENGINE_TRAITS[command.engine].commands
+    keys = started.draft_keys
     if isinstance(entry.value, dict):
         for name, value in entry.value.items():
             _draft(draft, keys.get(name, ""), name, value, entry.place)
         if "method" not in entry.value:
             source = str(entry.value.get("model", "")).lower()
-            own = next((method for method in _METHODS if method in source), "draft")
+            own = next((m for m in started.inferred_drafts if m in source), "draft")
             draft.put(("model", "speculative", "method"), own, None, "the method of speculation")
         return
     _draft(draft, keys.get(entry.name, ""), entry.name, entry.value, entry.place)

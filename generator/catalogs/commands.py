@@ -51,3 +51,20 @@ def recipe(runtime: str) -> Recipe | None:
         return ENGINE_TRAITS[under_ray()].commands.recipe
     named = (r for r in recipes() if re.search(rf"(^|[^a-z]){r.runtime}", runtime))
     return next(named, None)
+
+
+def starters() -> tuple[str, ...]:
+    """What can stand first in a command that serves; modules and scripts stand behind Python."""
+    commands = [traits.commands for traits in ENGINE_TRAITS.values()]
+    words = [p.word for c in commands for p in c.programs if "." not in p.word]
+    return (*dict.fromkeys(words), *(c.launcher for c in commands if c.launcher))
+
+
+def variables() -> tuple[str, ...]:
+    """The beginnings of the names of variables that engines read."""
+    return tuple(name for traits in ENGINE_TRAITS.values() for name in traits.commands.variables)
+
+
+def version_variables() -> frozenset[str]:
+    """The variables in which images state an engine's version."""
+    return frozenset(traits.commands.version_variable for traits in ENGINE_TRAITS.values()) - {""}

@@ -61,6 +61,7 @@ TRAITS = EngineTraits(
     drafts_prefix="spec-",
     commands=Commands(
         programs=(Program("llama-server"),),
+        variables=("GGML", "LLAMA"),
         workers=("ggml-rpc-server", "rpc-server", "llama-rpc-server"),
         # .devops/cuda.Dockerfile: its server's images start llama-server.
         servers=("ggml-org/llama.cpp:server",),

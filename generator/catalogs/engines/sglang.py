@@ -69,6 +69,7 @@ TRAITS = EngineTraits(
             Program("serve.py", "serve"),
         ),
         version_variable="SGLANG_VERSION",
+        variables=("SGLANG", "SGL"),
         recipe=Recipe(
             "sglang",
             ("sglang.launch_server", "--model-path"),

@@ -49,6 +49,8 @@ TRAITS = EngineTraits(
     commands=Commands(
         programs=(Program("trtllm-serve", "serve"), Program("trtllm-serve")),
         package="tensorrt_llm",
+        variables=("TLLM", "TRTLLM"),
+        launcher="trtllm-llmapi-launch",
         recipe=Recipe(
             "trtllm",
             ("trtllm-serve", "serve"),

@@ -138,11 +138,13 @@ class Commands:
     `workers` hold a part of the model of another node's server. `servers` are parts of the names of
     images that start the server, for tags that the catalog does not have. `package` is the name of
     its Python package if that differs, and `version_variable` the variable in which its images
-    state their version. `first_release` is that of the first image for Sparks, if that is older
+    state their version; `variables` begin the names of what it reads. `launcher` starts it on
+    several ranks. `first_release` is that of the first image for Sparks, if that is older
     than all known flags. `draft_keys` are the keys of `model.speculative`, by its flags or the keys
-    of its JSON. `own_shares` are its default shares of the memory, by release; empty if it
-    determines them itself. `listens_everywhere`: on all addresses by default. `is_under_ray`: it is
-    what is served if a container only runs `ray start`.
+    of its JSON, and `inferred_drafts` the methods that it infers from the name of a draft model.
+    `own_shares` are its default shares of the memory, by release; empty if it determines them
+    itself. `listens_everywhere`: on all addresses by default. `is_under_ray`: it is what is served
+    if a container only runs `ray start`.
 
     Sources: the engines' own documentation, and the Compose files and scripts that people publish.
     """
@@ -152,9 +154,12 @@ class Commands:
     servers: tuple[str, ...] = ()
     package: str = ""
     version_variable: str = ""
+    variables: tuple[str, ...] = ()
+    launcher: str = ""
     first_release: str = ""
     recipe: Recipe | None = None
     draft_keys: Mapping[str, str] = MappingProxyType({})
+    inferred_drafts: tuple[str, ...] = ()
     own_shares: tuple[tuple[Release, str], ...] = ()
     listens_everywhere: bool = False
     is_under_ray: bool = False

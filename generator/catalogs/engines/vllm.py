@@ -104,6 +104,7 @@ TRAITS = EngineTraits(
         # docker/Dockerfile: vllm-openai starts the server, whatever the tag.
         servers=("vllm/vllm-openai",),
         version_variable="VLLM_VERSION",
+        variables=("VLLM",),
         # Source: docs.nvidia.com/deeplearning/frameworks/vllm-release-notes, 25.10.
         first_release="0.10.2",
         recipe=Recipe(
@@ -116,6 +117,7 @@ TRAITS = EngineTraits(
             },
         ),
         draft_keys={"method": "method", "model": "source", "num_speculative_tokens": "tokens"},
+        inferred_drafts=("eagle3", "eagle", "medusa", "dflash", "dspark", "mtp"),
         # config/cache.py of 0.19.0 and 0.33.0. Which release changed it is not known.
         own_shares=(((), "0.9"), ((0, 20), "0.92")),
         listens_everywhere=True,
