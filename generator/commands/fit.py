@@ -15,6 +15,7 @@ from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DRIFT, INVALID, SITE_OR_STDIN
 from generator.commands.sites import color_of, fail, read, refuse, tell, width_of
 from generator.diagnostics import Severity
+from generator.engines import ENGINES
 from generator.fit import together
 from generator.fit.alternatives import Alternative, Group, alternatives
 from generator.fit.assessment import Fit
@@ -82,9 +83,10 @@ def _beside(log: Path, group: Group) -> None:
     """Print a log's figures next to the prediction, and the correction; exits 1 if far apart."""
     fit = group.assess()
     try:
-        seen = measured(log.read_text(encoding="utf-8", errors="replace"))
+        text = log.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         fail(f"{log}: {error.strerror}")
+    seen = measured(engine.logged_memory(text) for engine in ENGINES.values())
     if seen.is_empty:
         needed = ENGINE_TRAITS[group.engine.name].logs_memory
         how = f"; {group.engine.name} prints it with engine.args {{{needed}}}" if needed else ""

@@ -5,7 +5,7 @@ A module is found by the engine's name in a site file.
 
 from collections.abc import Collection, Mapping
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from generator.catalogs.engines import module_name, names
 from generator.engines.draft_settings import DraftSettings
@@ -17,6 +17,9 @@ from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
 from generator.site.panel import Panel
 from generator.sitefile.declaration import Argument, KvOffload, Parallel
+
+if TYPE_CHECKING:
+    from generator.fit.measured import Logged
 
 
 class EngineModule(Protocol):
@@ -83,6 +86,9 @@ class EngineModule(Protocol):
 
     def option_names(self, version: str) -> Collection[str]:
         """The names that the file has for settings; empty if the engine reads no such file."""
+
+    def logged_memory(self, log: str) -> "Logged":
+        """What lines of the engine in a log say about its memory."""
 
     def draft_settings(self, version: str, method: str) -> DraftSettings | None:
         """What the file accepts for speculative decoding; None if it is not set there."""

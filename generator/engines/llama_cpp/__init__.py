@@ -25,6 +25,7 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, llama_cpp
+    from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = llama_cpp
@@ -162,6 +163,13 @@ def options(
 def option_names(version: str) -> Collection[str]:
     """None: it reads no file."""
     return ()
+
+
+def logged_memory(log: str) -> "Logged":
+    """What it logs at startup; imported only to read a log."""
+    from generator.engines.llama_cpp.memory_log import logged
+
+    return logged(log)
 
 
 def draft_settings(version: str, method: str) -> DraftSettings | None:

@@ -25,6 +25,7 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, sglang
+    from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = sglang
@@ -174,6 +175,13 @@ def options(
 def option_names(version: str) -> Collection[str]:
     """None: it reads no file."""
     return ()
+
+
+def logged_memory(log: str) -> "Logged":
+    """What it logs at startup; imported only to read a log."""
+    from generator.engines.sglang.memory_log import logged
+
+    return logged(log)
 
 
 def draft_settings(version: str, method: str) -> DraftSettings | None:
