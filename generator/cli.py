@@ -79,7 +79,7 @@ def _own_fault(error: BaseException) -> NoReturn:
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(last.filename).name}:{last.lineno}"
     what = f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
-    click.echo(f"sparkgen: SG901: a fault of sparkgen's own, please report it: {what}", err=True)
+    click.echo(f"sparkgen: SG901: a bug in sparkgen, please report it: {what}", err=True)
     sys.exit(ENVIRONMENT)
 
 

@@ -492,11 +492,11 @@ def _beyond(
         return
     name, version = f"{ENGINE_TRAITS[engine.name].title} {engine.version}", release(engine.version)
     if known.compressed and version < paging.compresses:
-        yield f"how a build of {name} holds compressed attention, which that release has not"
+        yield f"how a build of {name} holds compressed attention, which that release does not have"
     least = 1 if version >= paging.caches_pooled else WIDE
     if known.indexes_pools and cached is not None and cached < least:
-        dtype = f"a KV cache in {model.kv_cache_dtype}"
-        yield f"how a build of {name} holds {dtype}, which that release has not for this model"
+        what = f"a KV cache in {model.kv_cache_dtype}"
+        yield f"how a build of {name} holds {what}, which that release does not have for this model"
 
 
 def _unknown(

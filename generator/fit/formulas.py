@@ -86,8 +86,8 @@ CONTEXT_BYTES = int(1.8 * GIB)
 _SYSTEM_CONTEXT_BYTES, _SYSTEM_SHARE = int(2.2 * GIB), 0.04
 _NODE_BYTES = 128 * GB
 
-# By how much the reserve may be smaller than computed, at most: rooms that others published are up
-# to 3.2 GiB larger than ours (schemas/README.md). Two starts of one measured site differ by a GiB
+# By how much the reserve may be smaller than computed, at most: published rooms are up to 3.2 GiB
+# larger than the computed ones (schemas/README.md). Two starts of one measured site differ by a GiB
 # (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204).
 RESERVE_ERROR_BYTES, STARTS_DIFFER_BYTES = int(3.2 * GIB), GIB
 

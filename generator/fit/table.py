@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 Row = tuple[str, ...]
 
-HEAD: Row = ("NODE", "STAGE", "WEIGHTS", "RESERVE", "KV ASKED", "KV ROOM", "HEADROOM", "SYSTEM")
+HEAD: Row = ("NODE", "STAGE", "WEIGHTS", "RESERVE", "KV CACHE", "KV ROOM", "HEADROOM", "SYSTEM")
 _PAGE_HEAD: Row = (
     "Node",
     "Stage",
     "Weights",
     "Reserve",
-    "KV cache asked for",
+    "Requested KV cache",
     "Its room",
     "Headroom",
     "System",
@@ -60,7 +60,7 @@ UNKNOWN = (
 )
 
 # Weights including the draft, reserve, requested KV cache, the rest of its room, the system.
-LEGEND = ("weights", "reserve", "KV cache asked for", "more room for it", "system")
+LEGEND = ("weights", "reserve", "requested KV cache", "more room for it", "system")
 BAR_WIDTH = 60
 _BLOCKS = "█▓▒░·"
 _ASCII = "#+=-."
@@ -109,7 +109,7 @@ def verdict(fit: Fit) -> list[str]:
         lines.append(_EXCESS.format(excess=fit.excess_gib))
     if fit.state == "fits":
         most = fit.most_sequences or 0
-        requested = f" of {fit.sequences} asked for" if most < fit.sequences else ""
+        requested = f" of {fit.sequences} requested" if most < fit.sequences else ""
         at_once = _sequences(fit.sequences)
         lines += [
             f"longest context for {at_once}{replica}: {fit.longest_context} tokens",

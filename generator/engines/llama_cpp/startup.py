@@ -85,7 +85,7 @@ def _slots(start: Start) -> Refusal | None:
 
 def _no_batch(start: Start) -> Refusal | None:
     if start.number("batch-size") == 0 and start.number("ubatch-size") == 0:
-        return start.refuse("batch-size", "a step has tokens", "take it out")
+        return start.refuse("batch-size", "a step has at least one token", "take it out")
     return None
 
 
@@ -110,7 +110,7 @@ def _split(start: Start) -> list[str]:
 
 def _devices_of_a_split(start: Start) -> Refusal | None:
     if len(_split(start)) >= _MOST_DEVICES:
-        message = f"a split has fewer than {_MOST_DEVICES} parts"
+        message = f"a tensor split has fewer than {_MOST_DEVICES} parts"
         return start.refuse("tensor-split", message, "take it out")
     return None
 
