@@ -23,7 +23,20 @@ from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.hardware import HALVES
 from generator.records import record, replace
 from generator.services import PROXY
-from generator.site import Bandwidth, Engine, HostEntry, Model, Node, Rank, Site, Words
+from generator.site import (
+    Bandwidth,
+    Container,
+    ControlPlane,
+    Engine,
+    HostEntry,
+    Link,
+    Model,
+    Node,
+    Rank,
+    Site,
+    Variables,
+    Words,
+)
 from generator.site.complete import CompleteDeclaration
 from generator.site.control_plane import control_planes, links, on_management
 from generator.site.service import Service
@@ -278,59 +291,106 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
         group=place.group,
         held_by_others=place.held,
     )
-    hosts = _hosts(nodes, fabric)
-    ways = _routes(topology, nodes, fabric)
-    shared = links(nodes, fabric, controls)
-    memory = declared.memory
-    of_services = {name: value for s in beside.values() for name, value in s.nccl().items()}
-    args = {**(_pool(declared) if place.shares_a_node else {}), **declared.engine.args}
-    members = []
-    for index, (node, control) in enumerate(zip(nodes, controls, strict=True)):
-        head = controls[0].address
-        rank = Rank(index, len(nodes), control.address, head, shared, node.visible_gib)
-        interfaces = fabric.interfaces[node.name]
-        hub = declared.model.cache or f"{home(node.user)}/.cache/huggingface"
-        read = None if model.file else hub
+    members = _Members(
+        declared,
+        place,
+        model,
+        engine,
+        {**(_pool(declared) if place.shares_a_node else {}), **declared.engine.args},
+        {name: value for s in beside.values() for name, value in s.nccl().items()},
+        controls,
+        links(nodes, fabric, controls),
+        _routes(topology, nodes, fabric),
+        _hosts(nodes, fabric),
+    )
+    ranks = tuple(members.node(index) for index in range(len(nodes)))
+    return {"nodes": ranks, "model": model, "engine": engine, "memory": declared.memory}
+
+
+@record
+class _Members:
+    """What the nodes of a group have in common, and each node by its place among them."""
+
+    declared: CompleteDeclaration
+    place: _Place
+    model: Model
+    engine: Engine
+    args: Mapping[str, Argument]
+    of_services: Mapping[str, str]
+    controls: Sequence[ControlPlane]
+    links: tuple[Link, ...]
+    routes: Mapping[str, tuple[Route, ...]]
+    hosts: Callable[[Sequence[FabricInterface], Sequence[Route]], tuple[HostEntry, ...]]
+
+    def node(self, index: int) -> Node:
+        """The node of a rank."""
+        declared, node = self.declared, self.declared.nodes[index]
+        interfaces = declared.fabric.interfaces[node.name]
+        variables = self._variables(index)
+        ways = self.routes.get(node.name, ())
+        return Node(
+            name=node.name,
+            rank=index,
+            host=node.host,
+            user=node.user,
+            model_path=node.model_path,
+            memory_gb=node.memory_gb,
+            visible_gib=node.visible_gib,
+            management=node.management,
+            interfaces=interfaces,
+            control=self.controls[index],
+            link=self.links[index - 1] if index else None,
+            nccl=environment.nccl_part(variables),
+            environment=environment.plain_part(variables),
+            raw_environment=environment.raw_part(variables),
+            login=environment.login_part(variables),
+            container=self._container(index),
+            hosts=self.hosts(interfaces, ways),
+            routes=ways,
+            carried=files.carried(declared.engine.given_files, declared.sources, node.name),
+            placed=files.placed(declared.engine.files, node.name),
+            starts_after=self.place.earlier.get(node.name, ()),
+        )
+
+    def _rank(self, index: int) -> Rank:
+        nodes, head = self.declared.nodes, self.controls[0].address
+        own, gib = self.controls[index].address, nodes[index].visible_gib
+        return Rank(index, len(nodes), own, head, self.links, gib)
+
+    def _variables(self, index: int) -> tuple[Variables, ...]:
+        """The derived variables of a node, with the site's own in their place."""
+        declared, node = self.declared, self.declared.nodes[index]
         groups = environment.derived(
-            *(rank, control, interfaces, topology, engine, read, of_services),
-            has_vocabularies=bool(model.vocabularies),
-            offload=model.kv_offload,
+            self._rank(index),
+            self.controls[index],
+            declared.fabric.interfaces[node.name],
+            declared.topology,
+            self.engine,
+            None if self.model.file else self._hub(node),
+            self.of_services,
+            has_vocabularies=bool(self.model.vocabularies),
+            offload=self.model.kv_offload,
         )
-        variables = environment.with_overrides(groups, {**declared.engine.env, **node.env})
-        members.append(
-            Node(
-                name=node.name,
-                rank=index,
-                host=node.host,
-                user=node.user,
-                model_path=node.model_path,
-                memory_gb=node.memory_gb,
-                visible_gib=node.visible_gib,
-                management=node.management,
-                interfaces=interfaces,
-                control=control,
-                link=shared[index - 1] if index else None,
-                nccl=environment.nccl_part(variables),
-                environment=environment.plain_part(variables),
-                raw_environment=environment.raw_part(variables),
-                login=environment.login_part(variables),
-                container=container(
-                    *(rank, engine, model, args, hub, bool(interfaces), memory),
-                    tuple(files.mounts(declared.engine.given_files, node.name)),
-                    declared.engine.container,
-                    node.model_path,
-                    files.script(declared.engine),
-                    place.group,
-                    place.has_nccl_conf(node.name),
-                ),
-                hosts=hosts(interfaces, ways.get(node.name, ())),
-                routes=ways.get(node.name, ()),
-                carried=files.carried(declared.engine.given_files, declared.sources, node.name),
-                placed=files.placed(declared.engine.files, node.name),
-                starts_after=place.earlier.get(node.name, ()),
-            )
+        return environment.with_overrides(groups, {**declared.engine.env, **node.env})
+
+    def _container(self, index: int) -> Container:
+        """The container of the engine on a node."""
+        declared, node = self.declared, self.declared.nodes[index]
+        return container(
+            *(self._rank(index), self.engine, self.model, self.args, self._hub(node)),
+            bool(declared.fabric.interfaces[node.name]),
+            declared.memory,
+            tuple(files.mounts(declared.engine.given_files, node.name)),
+            declared.engine.container,
+            node.model_path,
+            files.script(declared.engine),
+            self.place.group,
+            self.place.has_nccl_conf(node.name),
         )
-    return {"nodes": tuple(members), "model": model, "engine": engine, "memory": memory}
+
+    def _hub(self, node: DeclaredNode) -> str:
+        """The Hugging Face cache on a node."""
+        return self.declared.model.cache or f"{home(node.user)}/.cache/huggingface"
 
 
 def _is_behind_proxy(beside: Mapping[str, Service], head: DeclaredNode) -> bool:

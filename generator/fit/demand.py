@@ -239,22 +239,11 @@ def _demand(
     correction: float,
 ) -> Demand:
     shape, layout, weights = split.shape, split.layout, split.weights
-    first_stage, last_stage = stage == 0, stage == layout.pipeline - 1
-    table = split.table / layout.tensor
-    own = split.layers(*layers)
-    active = split.active(*layers)
-    if first_stage:
-        own += table + (0 if requested.text_only else weights.vision / layout.tensor)
-        # Each rank has a slice of them: 23.8 GiB of 47.7 at tensor 2 (1Cat-vLLM pull request 646).
-        own += weights.tables / layout.tensor
-    if last_stage:
-        own += 0 if shape.tied_embeddings and first_stage else table
-        active = None if active is None else active + table
+    last_stage = stage == layout.pipeline - 1
+    own, active = _stage_weights(split, stage, layers, requested.text_only)
     drafts = last_stage and bool(weights.draft or weights.predicts)
     like_own = drafts and not weights.draft_elements
-    draft = weights.draft / layout.tensor + (
-        split.prediction() if weights.predicts and not weights.whole else 0
-    )
+    gathered = _gathered(shape, layout, requested)
     shares = Split(
         here=count_kinds(shape, *layers),
         all=count_kinds(shape, 0, shape.layers),
@@ -263,21 +252,12 @@ def _demand(
         drafts=1 if like_own else 0,
         draft_elements=weights.draft_elements if drafts else 0.0,
     )
-    step_bytes = _step_bytes(split.model, layout, requested)
-    if last_stage:
-        rows = requested.running * (2 if requested.drafted else 1)
-        step_bytes = max(
-            step_bytes, formulas.logits_bytes(rows, split.model.vocab_size, requested.sorts)
-        )
-    if gathered := _gathered(shape, layout, requested):
-        step_bytes += gathered.bytes(requested.context)
-        step_bytes += formulas.SPARSE_WORKSPACE_BYTES if shape.compressed else 0
     return Demand(
         stage=stage,
         layers=layers[1] - layers[0],
         weights=own,
-        draft=draft if drafts else 0,
-        activations=step_bytes,
+        draft=_draft_weights(split) if drafts else 0,
+        activations=_activations(split, requested, last_stage, gathered),
         graphs=_graph_bytes(shape, layout, requested),
         graphs_outside=not requested.reserves_graphs,
         runtime=formulas.system_context_bytes(own) if layout.paging else formulas.CONTEXT_BYTES,
@@ -288,6 +268,47 @@ def _demand(
         context=requested.context,
         gathered=gathered,
     )
+
+
+def _stage_weights(
+    split: _Split, stage: int, layers: tuple[int, int], text_only: bool
+) -> tuple[float, float | None]:
+    """The bytes of a stage's weights on a rank, and of those that one token reads, if known."""
+    layout, weights = split.layout, split.weights
+    first_stage, last_stage = stage == 0, stage == layout.pipeline - 1
+    table = split.table / layout.tensor
+    own = split.layers(*layers)
+    active = split.active(*layers)
+    if first_stage:
+        own += table + (0 if text_only else weights.vision / layout.tensor)
+        # Each rank has a slice of them: 23.8 GiB of 47.7 at tensor 2 (1Cat-vLLM pull request 646).
+        own += weights.tables / layout.tensor
+    if last_stage:
+        own += 0 if split.shape.tied_embeddings and first_stage else table
+        active = None if active is None else active + table
+    return own, active
+
+
+def _draft_weights(split: _Split) -> float:
+    """The bytes of a draft model and of layers that predict tokens, on a rank."""
+    weights = split.weights
+    predicts = weights.predicts and not weights.whole
+    return weights.draft / split.layout.tensor + (split.prediction() if predicts else 0)
+
+
+def _activations(
+    split: _Split, requested: Requested, last_stage: bool, gathered: Gathered | None
+) -> float:
+    """The peak of a step on a rank; the last stage has the logits."""
+    step_bytes = _step_bytes(split.model, split.layout, requested)
+    if last_stage:
+        rows = requested.running * (2 if requested.drafted else 1)
+        logits = formulas.logits_bytes(rows, split.model.vocab_size, requested.sorts)
+        step_bytes = max(step_bytes, logits)
+    if gathered:
+        step_bytes += gathered.bytes(requested.context)
+        step_bytes += formulas.SPARSE_WORKSPACE_BYTES if split.shape.compressed else 0
+    return step_bytes
 
 
 def _step_bytes(model: CompleteShape, layout: Layout, requested: Requested) -> float:

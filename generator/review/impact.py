@@ -5,7 +5,7 @@ from two facts: the ranks of a site serve together or not at all, and the head i
 and the last to start.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from generator.activation import Effect
@@ -129,27 +129,17 @@ def review(site: Site, after: Tree, before: Before) -> Review:
     was = {new_name: name for name, new_name in names.items()}
     parts = serving(site, tree, before.site, by_node, loose) if site.groups else None
     restarting = _restarting(parts, members) if parts else set(members)
-
-    def node_review(name: str) -> NodeReview:
-        files = tuple(by_node[name])
-        state: State = "changed" if files else "unchanged"
-        if name in new or name in gone:
-            state = "new" if name in new else "removed"
-        elif name in was:
-            state = "renamed"
-        steps = tuple(node_steps(files, name in was)) if name in present else ()
-        return NodeReview(
-            name=name,
-            was=was.get(name, name),
-            state=state,
-            effect=effects[name],
-            files=files,
-            steps=steps,
-            restarts=restarts and name not in new and name in restarting,
+    stopped = restarting - new if restarts else set()
+    nodes = tuple(
+        _node_review(
+            *(name, was.get(name, name), by_node[name]),
+            is_new=name in new,
+            is_gone=name in gone,
+            restarts=name in stopped,
             is_unplugged=name in loose,
         )
-
-    nodes = tuple(node_review(name) for name in (*(node.name for node in site.nodes), *gone))
+        for name in (*(node.name for node in site.nodes), *gone)
+    )
     change = Change(site, tree, members, before.site, cables, nodes, restarts, parts)
     is_down = restarts if parts is None else parts.interrupts and not restarting.isdisjoint(members)
     return Review(
@@ -170,6 +160,32 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
         serving=parts if before.bundle.nodes else None,
+    )
+
+
+def _node_review(
+    name: str,
+    was: str,
+    files: Sequence[FileChange],
+    is_new: bool,
+    is_gone: bool,
+    restarts: bool,
+    is_unplugged: bool,
+) -> NodeReview:
+    state: State = "changed" if files else "unchanged"
+    if is_new or is_gone:
+        state = "new" if is_new else "removed"
+    elif name != was:
+        state = "renamed"
+    return NodeReview(
+        name=name,
+        was=was,
+        state=state,
+        effect=_effect(files),
+        files=tuple(files),
+        steps=() if is_gone else tuple(node_steps(tuple(files), name != was)),
+        restarts=restarts,
+        is_unplugged=is_unplugged,
     )
 
 
