@@ -62,6 +62,11 @@ def test_names_are_spelled_as_the_parser_spells_them() -> None:
     assert plain.nearest("cache_size") == "cache-size"
 
 
+def test_a_catalog_without_its_parser_is_named() -> None:
+    with pytest.raises(LookupError, match=r"^schemas/engines/engine\.tsv:3: no line 'parser'"):
+        parse("engine", "1.0", "# What it takes.\nversions\t1.0\n--cache-size\tint\n")
+
+
 def test_beginnings_and_misspelt_names() -> None:
     assert SMALL.completions("c") == ["cache-size"]
     assert SMALL.completions("en") == ["enable-cache"]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import cerberus
@@ -15,10 +16,10 @@ from test_source import document
 from generator.diagnostics import path_text
 from generator.pipeline import Reading, read_site
 from generator.resources import ROOT
-from generator.sitefile import sections, source, validation
+from generator.sitefile import sections, source, text_types, validation
 from generator.sitefile.conformity import conforms
 from generator.sitefile.possible_kinds import possible_kinds
-from generator.sitefile.text_types import TEXT_TYPES
+from generator.sitefile.text_types import TEXT_TYPES, fault
 from generator.sitefile.typed_values import as_typed
 
 Rules = Mapping[str, Any]
@@ -351,3 +352,12 @@ def _unfinished(nodes: str, cables: str = "", groups: str = "") -> dict[str, Any
 )
 def test_possible_kinds_follow_from_nodes_and_cables(data: Any, kinds: list[str]) -> None:
     assert possible_kinds(data) == kinds
+
+
+def test_an_unknown_type_of_text_is_named_at_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site.yaml").write_text("name:\n  type: string\n  check_with: nmae\n")
+    monkeypatch.setattr(text_types, "SCHEMAS", tmp_path)
+    with pytest.raises(LookupError, match=r"^schemas/site\.yaml:3: .* 'nmae'$"):
+        fault("nmae", "lab")

@@ -182,6 +182,9 @@ def parse(program: str, version: str, text: str) -> FlagCatalog:
     """Parse the catalog of one version from a file in this format."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     head = {line.partition("\t")[0]: line.split("\t")[1:] for line in lines[:3]}
+    if "parser" not in head:
+        place = f"schemas/engines/{program}.tsv:{text.partition(lines[0])[0].count(chr(10)) + 2}"
+        raise LookupError(f"{place}: no line 'parser' follows 'versions'")
     coverage = Coverage(covered(text), version)
     flags = tuple(line for line in lines if line.startswith("-") and _is_flag(line, coverage))
     prefix, extent = head.get("variables", ("", "some"))

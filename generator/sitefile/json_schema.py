@@ -19,7 +19,7 @@ from generator.diagnostics import listed
 from generator.hardware import PORT_NAMES
 from generator.sitefile.sections import ALTERNATIVES, GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
-from generator.sitefile.text_types import ARGUMENT_TEXT, TEXT_TYPES, TextType
+from generator.sitefile.text_types import ARGUMENT_TEXT, TEXT_TYPES, TextType, text_type_of
 from generator.sitefile.topology_kinds import kind_traits
 
 Rules = Mapping[str, Any]
@@ -197,7 +197,7 @@ def _value(rules: Rules) -> JsonSchema:
         **_annotations(rules.get("meta", {})),
         "type": types if len(types) > 1 else types[0],
         **_limits(kinds, rules),
-        **(_pattern(TEXT_TYPES[rules["check_with"]]) if "check_with" in rules else {}),
+        **(_pattern(text_type_of(rules["check_with"])) if "check_with" in rules else {}),
         **({"items": _value(rules["schema"])} if "list" in kinds else {}),
         **(_members(rules) if "dict" in kinds else {}),
     }
@@ -257,7 +257,7 @@ def _members(rules: Rules) -> JsonSchema:
         is_of_flags = rules["valuesrules"].get("check_with") == "argument"
         flags = {flag: _suggested(name, free) for flag, name in _SUGGESTED_FLAGS.items()}
         return {
-            "propertyNames": _pattern(TEXT_TYPES[rules["keysrules"]["check_with"]]),
+            "propertyNames": _pattern(text_type_of(rules["keysrules"]["check_with"])),
             **({"properties": flags} if is_of_flags else {}),
             "additionalProperties": free,
         }

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from generator.records import record
+from generator.resources import SCHEMAS
 from generator.sitefile.beside import NAME
 from generator.sitefile.slips import before_comment
 
@@ -200,9 +201,25 @@ TEXT_HELP = {
 }
 
 
+def text_type_of(name: str) -> TextType:
+    """The type that a schema names; an unknown name is reported with its place there."""
+    if name not in TEXT_TYPES:
+        raise LookupError(f"{_place_in_schemas(name)}: there is no type of text '{name}'")
+    return TEXT_TYPES[name]
+
+
+def _place_in_schemas(name: str) -> str:
+    """The file and the line of the first schema that has a name for `check_with`."""
+    for path in sorted(SCHEMAS.glob("*.yaml")):
+        text = path.read_text("utf-8")
+        if found := re.search(rf"check_with:\s*{re.escape(name)}\b", text):
+            return f"schemas/{path.name}:{text.count(chr(10), 0, found.start()) + 1}"
+    return "schemas"
+
+
 def text_fault(name: str, value: object) -> str:
     """What is wrong with a text that must be of the named type, or nothing."""
-    text_type = TEXT_TYPES[name]
+    text_type = text_type_of(name)
     if not isinstance(value, str) or text_type.fits(value):
         return ""
     if name == "interface_address" and (edge := _edge(value)):
