@@ -10,7 +10,7 @@ from typing import Any
 from generator.diagnostics import Finding, KeyPath, Severity, did_you_mean, has_errors
 from generator.engines import ENGINES
 from generator.records import record, replace
-from generator.rules.registry import DOCUMENTED, RULES
+from generator.rules.registry import ABOUT_SITES, DOCUMENTED, RULES
 from generator.site import Site
 from generator.sitefile import source
 from generator.sitefile.source import Document
@@ -176,7 +176,7 @@ def _severity(rule: str) -> Severity | None:
     """The severity of a rule about sites; a policy has no say in rules about bundles."""
     if rule in RULES:
         return RULES[rule].severity
-    return DOCUMENTED[rule][0] if rule in DOCUMENTED and rule < "SG8" else None
+    return DOCUMENTED[rule][0] if rule in ABOUT_SITES else None
 
 
 def _is_text(value: Any) -> bool:

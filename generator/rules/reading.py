@@ -6,10 +6,10 @@ SG00x comes from `generator.sitefile.source`, SG011 from `generator.sitefile.lin
 """
 
 from generator.diagnostics import Severity
-from generator.rules.registry import documented
+from generator.rules.registry import documented_of_sites
 
 
-@documented("SG001")
+@documented_of_sites("SG001")
 def yaml() -> None:
     """A site file is YAML.
 
@@ -25,7 +25,7 @@ def yaml() -> None:
     """
 
 
-@documented("SG002")
+@documented_of_sites("SG002")
 def tabs() -> None:
     """Indentation is made of spaces.
 
@@ -35,7 +35,7 @@ def tabs() -> None:
     """
 
 
-@documented("SG003")
+@documented_of_sites("SG003")
 def duplicate_key() -> None:
     """A key is written once.
 
@@ -56,7 +56,7 @@ def duplicate_key() -> None:
     """
 
 
-@documented("SG004")
+@documented_of_sites("SG004")
 def merge_keys() -> None:
     """Merge keys, `<<`, are not read.
 
@@ -80,7 +80,7 @@ def merge_keys() -> None:
     """
 
 
-@documented("SG005")
+@documented_of_sites("SG005")
 def one_document() -> None:
     """A site file is a single document.
 
@@ -95,7 +95,7 @@ def one_document() -> None:
     """
 
 
-@documented("SG006")
+@documented_of_sites("SG006")
 def encoding() -> None:
     """A site file is UTF-8 text without control characters.
 
@@ -105,7 +105,7 @@ def encoding() -> None:
     """
 
 
-@documented("SG007")
+@documented_of_sites("SG007")
 def too_much() -> None:
     """A site file is no larger than a site can be.
 
@@ -114,7 +114,7 @@ def too_much() -> None:
     """
 
 
-@documented("SG008")
+@documented_of_sites("SG008")
 def endless_alias() -> None:
     """An alias is not inside the node that it repeats.
 
@@ -132,7 +132,7 @@ def endless_alias() -> None:
     """
 
 
-@documented("SG009")
+@documented_of_sites("SG009")
 def text_keys() -> None:
     """A key is text.
 
@@ -151,7 +151,7 @@ def text_keys() -> None:
     """
 
 
-@documented("SG010")
+@documented_of_sites("SG010")
 def tags() -> None:
     """A site file has no tags.
 
@@ -165,7 +165,7 @@ def tags() -> None:
     """
 
 
-@documented("SG011", Severity.WARNING)
+@documented_of_sites("SG011", Severity.WARNING)
 def style() -> None:
     """A site file follows yamllint's default style.
 
@@ -182,7 +182,7 @@ def style() -> None:
     """
 
 
-@documented("SG012")
+@documented_of_sites("SG012")
 def unusual_spaces() -> None:
     """Keys, colons and dashes have plain spaces around them.
 
@@ -193,7 +193,7 @@ def unusual_spaces() -> None:
     """
 
 
-@documented("SG013")
+@documented_of_sites("SG013")
 def base() -> None:
     """The base of a site is a file below the site's folder, and extends no other.
 
@@ -209,7 +209,7 @@ def base() -> None:
     """
 
 
-@documented("SG101")
+@documented_of_sites("SG101")
 def known_keys() -> None:
     """Every key is part of the site format.
 
@@ -225,7 +225,7 @@ def known_keys() -> None:
     """
 
 
-@documented("SG102")
+@documented_of_sites("SG102")
 def required_keys() -> None:
     """No required key is missing.
 
@@ -242,7 +242,7 @@ def required_keys() -> None:
     """
 
 
-@documented("SG103")
+@documented_of_sites("SG103")
 def kinds_of_values() -> None:
     """A value has the type that its key takes.
 
@@ -261,7 +261,7 @@ def kinds_of_values() -> None:
     """
 
 
-@documented("SG104")
+@documented_of_sites("SG104")
 def choices() -> None:
     """A value is one of its key's choices.
 
@@ -275,7 +275,7 @@ def choices() -> None:
     """
 
 
-@documented("SG105")
+@documented_of_sites("SG105")
 def ranges() -> None:
     """A number is within its key's range.
 
@@ -291,7 +291,7 @@ def ranges() -> None:
     """
 
 
-@documented("SG106")
+@documented_of_sites("SG106")
 def forms() -> None:
     """A text has the form that its key requires.
 
@@ -310,7 +310,7 @@ def forms() -> None:
     """
 
 
-@documented("SG107")
+@documented_of_sites("SG107")
 def lengths() -> None:
     """A text or a list is as long as its key allows.
 
@@ -324,7 +324,7 @@ def lengths() -> None:
     """
 
 
-@documented("SG108")
+@documented_of_sites("SG108")
 def empty_values() -> None:
     """A key that is written has a value.
 
@@ -340,7 +340,7 @@ def empty_values() -> None:
     """
 
 
-@documented("SG109")
+@documented_of_sites("SG109")
 def exclusive_keys() -> None:
     """Of two keys that exclude each other, only one is written.
 
@@ -355,7 +355,7 @@ def exclusive_keys() -> None:
     """
 
 
-@documented("SG190", Severity.WARNING)
+@documented_of_sites("SG190", Severity.WARNING)
 def useless_waiver() -> None:
     """A waiver names a warning that the site has.
 

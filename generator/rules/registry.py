@@ -84,6 +84,8 @@ _OF_VERSION = frozenset(("flags", "verdicts"))
 RULES: dict[str, Rule] = {}
 # Rules that are not checks of a declaration: their severity and docstring.
 DOCUMENTED: dict[str, tuple[Severity, str]] = {}
+# Those of them that are about site files, and not about bundles, nodes or other files.
+ABOUT_SITES: set[str] = set()
 
 
 def rule(
@@ -130,13 +132,18 @@ shape_rule = partial(rule, stage=Stage.SHAPE)
 
 
 def documented(
-    number: str, severity: Severity = Severity.ERROR
+    number: str, severity: Severity = Severity.ERROR, about_sites: bool = False
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Register the docstring of a rule whose findings are made elsewhere."""
 
     def register(entry: Callable[[], None]) -> Callable[[], None]:
         assert number not in DOCUMENTED, number
         DOCUMENTED[number] = severity, entry.__doc__ or ""
+        if about_sites:
+            ABOUT_SITES.add(number)
         return entry
 
     return register
+
+
+documented_of_sites = partial(documented, about_sites=True)
