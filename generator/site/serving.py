@@ -24,6 +24,7 @@ class Model:
     ORIGINS = origins(
         aliases=Origin("model.aliases"),
         commits=Origin("", "the lock beside the site file"),
+        checkpoints=Origin("model", "with their commits, if there is a lock beside the site file"),
         context_length=Origin("model.context_length"),
         kv_offload=Origin("model.kv_offload"),
         max_sequences=Origin("model.max_sequences"),
@@ -60,6 +61,30 @@ class Model:
     def downloads(self) -> Words:
         """Those of the two that are in the Hugging Face cache, by id."""
         return tuple(source for source in self._sources if not source.startswith("/"))
+
+    def checkpoints(self, path: str | None) -> tuple[Words, ...]:
+        """What is read: its role, its folder or id, and of a download its revision and commit.
+
+        A node may have the model's folder at another `path`.
+        """
+        folders = [
+            (self._role(source), path if path and source == self.source else source)
+            for source in self.folders
+        ]
+        downloads = [
+            (self._role(source), source, self._revision(source), *self._commit(source))
+            for source in self.downloads
+        ]
+        return (*folders, *downloads)
+
+    def _role(self, source: str) -> str:
+        return "model" if source == self.source else "draft-model"
+
+    def _revision(self, source: str) -> str:
+        return (self.revision if source == self.source else None) or "main"
+
+    def _commit(self, source: str) -> Words:
+        return (self.commits[source],) if source in self.commits else ()
 
     @property
     def files(self) -> Words:
@@ -164,6 +189,7 @@ class Engine:
     ORIGIN = Origin("engine")
     ORIGINS = origins(
         env_files=Origin("engine.env"),
+        expects_nccl=Origin("engine.nccl engine.venv", "whether a release can be compared"),
         held_by_others=Origin(
             "groups", "what other engines and the system hold of its nodes at most"
         ),
@@ -222,6 +248,11 @@ class Engine:
     def traits(self) -> EngineTraits:
         """The traits of the engine, independent of the site."""
         return ENGINE_TRAITS[self.name]
+
+    @property
+    def expects_nccl(self) -> bool:
+        """Whether a release of NCCL is to be in its image, which can be compared there."""
+        return bool(self.nccl) and self.uses_nccl and not self.venv
 
     @property
     def squashfs(self) -> str:
