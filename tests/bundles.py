@@ -1,10 +1,10 @@
-"""The bundles that tests consume, those of the examples and of the goldens, and their nodes' trees.
+"""Bundles for tests to consume, of the example and golden sites, and the file trees of their nodes.
 
-The examples' bundles are those of `out/`. A golden site's is built once per test run, whole, for
-its case keeps only the files that it is about.
+The bundles of the examples are those in `out/`. A golden site's bundle is built in full once per
+test run, because its case keeps only the files that it is about.
 
-A tree is used as on its node: a copy with the modes that the manifest states, laid over this
-machine's /etc and /opt for one process and its children.
+A tree is used as it would be on its node: it is copied with the modes in the manifest and mounted
+over this machine's /etc and /opt for one process and its children.
 """
 
 import fcntl

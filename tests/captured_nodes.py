@@ -1,7 +1,7 @@
-"""Nodes as `capture.sh` finds them: a root tree, and stand-ins for what it asks.
+"""Nodes as `capture.sh` finds them: a root tree, and stand-ins for the programs that it runs.
 
-A stand-in prints what the program prints on a DGX Spark; of `docker inspect` the lines that its
-format asks for.
+A stand-in prints what the program prints on a DGX Spark; for `docker inspect`, only the lines that
+the script's format selects.
 """
 
 import json

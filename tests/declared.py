@@ -1,4 +1,4 @@
-"""Nodes, models and engines as a site file declares them, with what a test leaves out filled in."""
+"""Nodes, models and engines as a site file declares them, with defaults for what a test omits."""
 
 from typing import Any
 

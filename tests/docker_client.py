@@ -1,4 +1,4 @@
-"""Docker's own client, asked of a node whose engine is a stand-in for the API."""
+"""Docker's own client, run on a node whose engine is a stand-in for the API."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""The documents of the repository, and a place in which their commands are run."""
+"""The documents of the repository, and a workplace in which their commands are run."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The error cases: `errors/RULE-slug.yaml` is a site and, in comments at the end, its findings.
+"""Error cases: `errors/RULE-slug.yaml` is a site followed by comments with its findings.
 
     version: 1
     ...
@@ -8,8 +8,8 @@
     #=> fix
     # the difference that `fix` makes, where it makes one
 
-The site is what stands before the first of these marks, byte for byte: some sites are no YAML, and
-some no text.
+The site is everything before the first of these marks, byte for byte: some sites are not YAML, and
+some are not even text.
 """
 
 import re

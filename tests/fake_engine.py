@@ -1,8 +1,8 @@
-"""A program that answers as an engine does: fake_engine.py ADDRESS PORT NAME.
+"""A program that answers requests like an engine: fake_engine.py ADDRESS PORT NAME.
 
-What a question says decides how it is answered: `slow` takes a while, `failing` is 500, `cut` ends
-a stream in the middle, and `close` ends it so too where the end of the connection is the end of the
-answer. `/asked` is how many questions came, and `/last` the last one with its key.
+The prompt decides the answer: `slow` takes a while, `failing` returns 500, `cut` ends a stream in
+the middle, and `close` does the same where the end of the connection is also the end of the answer.
+`/asked` returns the number of requests so far, and `/last` the last one with its key.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Catalogs of several versions as one file, which generator/catalogs/flags.py reads.
+"""Writes the catalogs of several versions as one file, which generator/catalogs/flags.py reads.
 
-What versions have in common is written once. A flag that changed its kind has a line for each; a
-word that not all versions have names the ranges of those that do.
+What versions have in common is written once. A flag that changed its kind has one line per kind; a
+word that only some versions have is followed by the ranges of those versions.
 """
 
 from collections import defaultdict

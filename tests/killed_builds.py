@@ -1,13 +1,14 @@
-"""Kills builds with SIGKILL, and looks at what the next build makes of what is left.
+"""Kills builds with SIGKILL, and checks that the next build recovers from what is left.
 
     python tests/killed_builds.py random KILLS [SEED]   `sparkgen build` at random moments
     python tests/killed_builds.py each [STRIDE]         its writing, before each change of a file
 
-Each time a bundle of one site is replaced by that of another, of which files change, come and go,
-and after the kill a build of either has to make it whole. Prints what was found in between.
+Each build replaces the bundle of one site with that of another, which changes, adds and removes
+files. After the kill, a build of either site has to make the bundle complete. Prints the state in
+which each kill left the bundle.
 
-`random 100 7` on a busy machine with two cores, 2026-11-22: 36 half written, 64 whole; the next
-build made each of them whole.
+`random 100 7` on a busy machine with two cores, 2026-11-22: 36 half written, 64 complete; the next
+build completed every one of them.
 """
 
 import contextlib

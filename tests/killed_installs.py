@@ -1,10 +1,10 @@
-"""Kills install.sh at random moments, all of it at once, and looks at what can be made of the rest.
+"""Kills install.sh and its children at random moments, and checks that the node can be recovered.
 
     python tests/killed_installs.py KILLS [SEED]
 
-A node below a folder is installed on, put back or cleared of the bundle; after the kill the same,
-or a rollback, has to leave each file, mode and link as before or as it was to be. Prints what was
-found in between.
+A folder stands for the node, and the bundle is installed on it, rolled back or removed. After the
+kill, the same action or a rollback has to leave each file, mode and link either as it was before or
+as intended. Prints the state in which each kill left the node.
 """
 
 import contextlib

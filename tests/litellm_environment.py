@@ -1,8 +1,8 @@
-"""A virtual environment with LiteLLM for the tests of the gateway, made once of litellm.txt.
+"""A virtual environment with LiteLLM for the gateway tests, created once from litellm.txt.
 
     python tests/litellm_environment.py
 
-It is kept with the other caches of a user, so that all checkouts have it.
+It is kept with the user's other caches, so that all checkouts share it.
 """
 
 import fcntl

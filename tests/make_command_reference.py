@@ -1,9 +1,9 @@
-"""Prints `generator/commands/README.md`: every command, from the program itself.
+"""Prints `generator/commands/README.md`: every command, as the program itself defines it.
 
     python tests/make_command_reference.py > generator/commands/README.md
 
-What Click does not know, the exit statuses and the form of the JSON, is written here, and the tests
-compare it with what the commands do.
+The exit statuses and the form of the JSON, which Click does not define, are written here; the tests
+compare them with what the commands do.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
-"""Draws the comment on a pull request as a picture for the front page, from the comment itself.
+"""Draws the pull request comment as a picture for the front page, from the comment itself.
 
     PYTHONPATH=. python tests/make_comment_picture.py > sites/images/comment.svg
 
-What is drawn is what GitHub makes of the Markdown: folded parts by their titles alone.
+The picture shows what GitHub renders from the Markdown; of folded parts, only their titles.
 """
 
 import re

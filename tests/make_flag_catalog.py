@@ -1,4 +1,4 @@
-r"""Adds a version to a flag catalog, `schemas/engines/PROGRAM.tsv`, out of an engine's own parser.
+r"""Adds a version to a flag catalog, `schemas/engines/PROGRAM.tsv`, from an engine's own parser.
 
     python tests/make_flag_catalog.py vllm 0.34.0 --command 'vllm serve' \
         --wheel vllm-0.34.0-cp38-abi3-manylinux_2_28_aarch64.whl \
@@ -7,17 +7,18 @@ r"""Adds a version to a flag catalog, `schemas/engines/PROGRAM.tsv`, out of an e
         --variables VLLM_ --all-variables --variables-of envs.py \
         --underscores --dotted --output schemas/engines/vllm.tsv
 
-The parser is a click command, an argparse parser, or a function that returns one, fills one that it
-is given, or parses with one: what it would parse stays unread. Modules that aren't there, as torch
-where only the wheel is, are replaced by ones that have every name and do nothing, but for those
-that are to be `--absent`; so are modules of the engine's own that are `--replaced`, as they can't
-be loaded without a GPU. What a parser is made with, as pydantic, must be installed. Values that the
-engine itself reads later are the keys, members or words of what `--values` names. Variables are the
-names with the prefix that the package's code has.
+The parser is a click command, an argparse parser, or a function that returns an argparse parser,
+fills one that is passed to it, or parses with one; no arguments are actually parsed. Modules that
+are not installed, such as torch where there is only the wheel, are replaced by stand-ins that have
+every name and do nothing, except for modules that are meant to be `--absent`. Modules of the engine
+that can't be loaded without a GPU are replaced likewise if they are named with `--replaced`.
+Libraries that the parser is built with, such as pydantic, must be installed. Values that the engine
+itself checks later are the keys, members or words of the object that `--values` names. Variables
+are the names in the package's code that have the given prefix.
 
-`--like` takes over from an earlier version what a parser doesn't say: known values, keys of JSON,
-aliases of the type; and what the versions differ in is printed, for people to look at and to write
-into `schemas/replaced.tsv`. A type that is taken for text is printed too.
+`--like` takes over from an earlier version what a parser does not define: known values, keys of
+JSON and aliases of types. The differences between the versions are printed, to be reviewed and
+recorded in `schemas/replaced.tsv`. A type that is treated as text is printed too.
 """
 
 import argparse

@@ -1,9 +1,10 @@
-"""Writes schemas/litellm.tsv: the keys that LiteLLM reads from its configuration, by section.
+"""Prints schemas/litellm.tsv: the keys that LiteLLM reads from its configuration, by section.
 
     PYTHON_OF_LITELLM tests/make_gateway_catalog.py >schemas/litellm.tsv
 
-LiteLLM's own check takes any key. What it reads is what its records of the sections have, what its
-router is made with, what is set on its module, and what its proxy asks a section for by name.
+LiteLLM's own check accepts any key. The keys that it reads are the fields of its section models,
+the parameters of its router, the attributes that are set on its module, and the keys that its proxy
+looks up in a section by name.
 """
 
 import inspect

@@ -1,11 +1,11 @@
-"""Writes `schemas/vllm-settings.tsv`: what keys of vLLM's JSON flags take, out of its classes.
+"""Prints `schemas/vllm-settings.tsv`: what keys of vLLM's JSON flags take, read from its classes.
 
     python tests/make_vllm_settings.py 0.19.0/vllm/config ... 0.33.0/vllm/config \
         > schemas/vllm-settings.tsv
 
-Each folder is that of a release, out of its wheel; nothing of it is run. A key's type is there if
-all releases with it agree, its words are those of any of them. What is of several types, or checked
-by code, is left out: nothing is said of it.
+Each folder comes from the wheel of one release; none of its code is run. A key's type is listed if
+all releases that have the key agree on it; its words are those of any release. Keys that have
+several types, or that code validates, are left out: the table makes no statement about them.
 """
 
 import ast

@@ -1,7 +1,7 @@
-"""Modules in place of those that are not installed, so that a wheel's parser can be made.
+"""Stand-ins for modules that are not installed, so that a wheel's parser can be built.
 
-They have every name and do nothing. What records check as they are made is left out too: a parser
-asks only which fields they have.
+They have every name and do nothing. The checks that records make on creation are skipped too: a
+parser only needs to know which fields they have.
 """
 
 import importlib

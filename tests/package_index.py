@@ -1,4 +1,4 @@
-"""Where pip is configured to find packages, for uv, which does not read that."""
+"""Passes the package indexes that pip is configured with on to uv, which does not read them."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What a test needs of the machine: skipped where it is missing, failed where CI must have it."""
+"""What tests need of the machine: without it they are skipped, or fail where CI must have it."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A node in namespaces of its own, where nginx runs with the generated configuration."""
+"""A node in its own namespaces, in which nginx runs with the generated configuration."""
 
 import os
 import subprocess

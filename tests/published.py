@@ -1,4 +1,4 @@
-"""Figures that others published, and what the formulas make of the same: all in one list.
+"""Figures that others published, and what our formulas compute for the same cases, in one list.
 
 Each has its source and a tolerance: how far ours may be off, as a fraction.
 """

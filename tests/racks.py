@@ -1,4 +1,4 @@
-"""Site files of as many nodes as a test wants."""
+"""Site files with any number of nodes."""
 
 
 def site_text(

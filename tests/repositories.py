@@ -1,4 +1,4 @@
-"""A repository with a site and its bundle, and what `sparkgen diff` says in it."""
+"""A repository with a site and its bundle, and the output of `sparkgen diff` in it."""
 
 import json
 import subprocess

@@ -1,12 +1,12 @@
-"""Whether two folders of bundles mean the same: for a change that is to move things, not meanings.
+"""Checks whether two folders of bundles mean the same, for changes that should not alter meaning.
 
     python tests/same_meaning.py BEFORE AFTER
 
-Compares what is left without comments and layout: data, variables, settings of units, lines of
-configurations, the words of the commands that launch.sh, serve.sbatch and the operator's scripts
-run; and the addresses, devices, options, paths and numbers in the runbook, the picture, and all
-scripts of a node together: a fact may move from one script to another, or to the file that they
-read. Prints what differs, and ends with 1 if anything does. Needs root, to lay a node's tree over
+Ignores comments and layout. Compares data, variables, unit settings, lines of configuration, and
+the words of the commands that launch.sh, serve.sbatch and the operator's scripts run; also the
+addresses, devices, options, paths and numbers in the runbook, in the picture, and in all scripts of
+a node taken together: a fact may move from one script to another, or to the file that they read.
+Prints the differences, and exits with 1 if there are any. Needs root, to mount a node's tree over
 /etc and /opt.
 """
 

@@ -1,4 +1,4 @@
-"""Programs that the tests find first: they answer as the real ones do, in less time."""
+"""Programs that come first on the tests' search path: they answer like the real ones, faster."""
 
 import shutil
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Strategies for site files: sound ones of every kind, and sound ones that something befell.
+"""Hypothesis strategies for site files: valid ones of every kind, and valid ones that were damaged.
 
-A sound site may bring warnings and no error. Each network has a first octet of its own, so that
-none overlaps another by chance.
+A valid site may have warnings, but no errors. Each network has its own first octet, so that no two
+overlap by chance.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Stand-ins for what needs a GPU, a container engine or other machines.
+"""Stand-ins for programs that need a GPU, a container engine or other machines.
 
-They are found before the programs of the machine, and write down how they were called.
+They precede the machine's own programs on the search path, and record how they were called.
 """
 
 import subprocess

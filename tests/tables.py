@@ -1,4 +1,4 @@
-"""One test for a table of rows: pytest takes longer to run a test than each row to check."""
+"""Runs one test for a whole table of rows, because pytest's cost per test exceeds that of a row."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The advisories: each entry is whole, and about what it says that it is about."""
+"""Advisories: each entry is complete, and applies to exactly what it claims to apply to."""
 
 from collections.abc import Callable
 

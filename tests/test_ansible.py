@@ -1,4 +1,4 @@
-"""The playbook, run by ansible-core over real ssh: the nodes are namespaces with an sshd each."""
+"""The playbook, run by ansible-core over real ssh; each node has its own namespaces and sshd."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""Entries of `engine.args` become the words that each engine's parser reads."""
+"""Entries of `engine.args` become the arguments that each engine's parser expects."""
 
 from typing import Any
 

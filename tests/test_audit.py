@@ -1,7 +1,7 @@
-"""`audit`: findings in people's own files, on captures made after public deployments.
+"""`audit`: findings in users' own files, on captures modelled on public deployments.
 
-Each is what its owner published of a node's network, container and units, with addresses and names
-changed. It has the findings that it deserves, and no other.
+Each capture is what the owner published about a node's network, container and units, with addresses
+and names changed. It must get the findings that it deserves, and no others.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Nodes that are not as one expects: install.sh refuses and changes nothing, or all comes back."""
+"""Nodes in unexpected states: install.sh refuses and changes nothing, or rolls everything back."""
 
 import os
 import subprocess

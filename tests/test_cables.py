@@ -1,4 +1,4 @@
-"""Cables of simulated nodes are as bad as a test wants them, for as long as it does."""
+"""Cables of simulated nodes can be degraded as much, and for as long, as a test requires."""
 
 import re
 from collections.abc import Iterator

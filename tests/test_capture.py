@@ -1,4 +1,4 @@
-"""`capture.sh`: what it takes of a node and what it leaves, and archives not to be opened."""
+"""`capture.sh`: what it collects from a node, what it omits, and which archives are rejected."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Catalogs: every name leads to one checkpoint, shapes add up, and facts have sources."""
+"""Catalogs: every name resolves to one checkpoint, shapes add up, and facts have sources."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The command line: what it answers, on which stream, and with which exit code."""
+"""The command line: what it prints, on which stream, and with which exit code."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A node is never lost: install.sh on a booted node, with its own systemd, netplan and network."""
+"""A node always stays reachable: install.sh on a booted node with its own systemd and netplan."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The Tab key: what each shell is offered, through the shell's own script."""
+"""Tab completion: what each shell offers, through the shell's own script."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Every generated file is taken by the program that it is for, and understood as it was meant."""
+"""Every generated file is accepted by the program that reads it, and interpreted as intended."""
 
 import re
 import subprocess

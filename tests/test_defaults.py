@@ -1,4 +1,4 @@
-"""What a schema states as a default is what the program does where a site file is silent."""
+"""The defaults in the schema are what the program uses where a site file omits a key."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy

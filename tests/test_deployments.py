@@ -1,8 +1,8 @@
-"""Public deployments, written as sites: they are built as they run, and nothing false is said.
+"""Public deployments, written as sites: bundles run the same commands, without false findings.
 
-Each file of `deployments/` names its source. What is listed in `expected.yaml` is right, or known
-to be wrong and says so; what is not listed there is a false finding. `runs.yaml` has what the
-deployment itself runs; where a file lies on the nodes is each owner's own.
+Each file in `deployments/` names its source. A finding in `expected.yaml` is either right or marked
+as known to be wrong; any other is a false finding. `runs.yaml` has the commands that the deployment
+itself runs; the paths of files on the nodes are up to each owner.
 """
 
 from functools import cache

@@ -1,6 +1,6 @@
-"""The same site file gives the same bytes: whatever the process, the folder, the locale, the umask.
+"""The same site file gives the same bytes, whatever the process, folder, locale or umask.
 
-Every build is a process of its own, as hash seeds and locales are.
+Every build runs in a process of its own, because hash seeds and locales are set per process.
 """
 
 import json

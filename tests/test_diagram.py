@@ -1,4 +1,4 @@
-"""Pictures of the cabling: all of it is there, nothing lies on anything else, and XML reads it."""
+"""Cabling diagrams: they are complete, nothing overlaps anything else, and they are valid XML."""
 
 import re
 import subprocess

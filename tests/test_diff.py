@@ -1,4 +1,4 @@
-"""`diff`: over real git repositories, what a change costs on which node, in which order."""
+"""`diff` in real git repositories: what a change costs on which node, and in which order."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""The documents: their commands are run and print what they say, their links lead somewhere."""
+"""The documents: their commands print what the text shows, and their links resolve."""
 
 import re
 from pathlib import Path

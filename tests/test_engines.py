@@ -1,4 +1,4 @@
-"""What the engines are told, where it depends on a version or on how they are started."""
+"""Flags and variables of the engines that depend on a version or on how the engine is started."""
 
 from collections.abc import Mapping
 from typing import Any

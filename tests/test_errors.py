@@ -1,8 +1,8 @@
-"""Findings as an engineer reads them: a case of `errors/` for every rule and branch of it.
+"""Findings as an engineer reads them: a case in `errors/` for every branch of every rule.
 
-One mistake, one finding: each site has one mistake, and its file all that is printed of it and what
-the fix makes of it. `pytest --update-golden -k CASE` rewrites that; the diff is read before it is
-committed. A new case starts with the site alone.
+One mistake, one finding: each site has one mistake, and its file has everything that is printed
+about it and what `fix` makes of it. `pytest --update-golden -k CASE` rewrites these; read the diff
+before you commit it. A new case starts with just the site.
 """
 
 import re

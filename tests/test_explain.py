@@ -1,7 +1,7 @@
-"""Every rule is documented where it lives, and its examples do what they say.
+"""Every rule is documented in its own module, and its examples do what they claim.
 
-An example is laid over a sound site of its topology: its sections take the place of the site's, and
-of `engine` and `topology` what the example does not say stays.
+An example is merged into a valid site of its topology: its sections replace those of the site, but
+keys of `engine` and `topology` that the example does not set are kept.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A site that extends a base: what is merged, and which file a finding names and a fix edits."""
+"""Sites that extend a base: what is merged, which file a finding names, which one a fix edits."""
 
 from pathlib import Path
 

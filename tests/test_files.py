@@ -1,4 +1,4 @@
-"""Files that a site names: how they are read, carried byte by byte, and kept to their bounds."""
+"""Files that a site names: how they are read, copied byte for byte, and kept within limits."""
 
 import os
 import shutil

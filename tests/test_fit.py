@@ -1,4 +1,4 @@
-"""Memory: against figures that others published, by its own laws, and as the command prints it."""
+"""Memory fit: against published figures, by its own invariants, and as the command prints it."""
 
 import json
 import os

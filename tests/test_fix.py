@@ -1,6 +1,6 @@
-"""`sparkgen fix` does what findings say, and nothing else: layout, properties, the command.
+"""`sparkgen fix` applies what findings propose, and nothing else: layout, properties, the command.
 
-What it makes of every error case is in `test_errors.py`.
+Its effect on every error case is tested in `test_errors.py`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What the engines' parsers take, from files that are read only when it is asked for."""
+"""Catalogs of the flags that the engines' parsers accept: files that are read only on demand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is generated is what the engines take; what they don't is said, with a way out."""
+"""Generated flags are accepted by the engines; a flag that is not gets a finding with a way out."""
 
 import re
 from collections.abc import Iterator, Sequence

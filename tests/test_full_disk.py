@@ -1,4 +1,4 @@
-"""A disk that is really full: one line, status 4, and all that was there stays as it was."""
+"""A disk that is really full: one line of output, status 4, and nothing that was there changes."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
-"""The gateway: nginx and LiteLLM with the generated configuration, before engines that answer.
+"""The gateway: nginx and LiteLLM with the generated configuration, in front of fake engines.
 
-Nothing of it reaches a network: it runs where there is only a loopback. What does not need LiteLLM
-itself is tried with another program in its place, which answers with what it was asked.
+None of it reaches a network: it runs where there is only a loopback interface. Tests that do not
+need LiteLLM itself put another program in its place, which echoes the requests that it receives.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What other people's repositories use, run for real: hooks, the action, the documented jobs."""
+"""What users' repositories use, run for real: hooks, the action, the documented CI jobs."""
 
 import json
 import os

@@ -1,12 +1,12 @@
-"""Bundles byte for byte: the cases of `golden/`, the examples of `sites/`, and what holds in all.
+"""Bundles byte for byte: the cases of `golden/`, the examples of `sites/`, and common invariants.
 
-A case compares the files under its `expected/`; the rest of the bundle must merely build. Where
-the manifest is among them, the case is a whole bundle: the manifest has the digest of every file,
-and only those are kept that somebody reads. Copies of the payload are left out: they are the same
-everywhere, and have tests of their own.
+A case compares the files under its `expected/`; the rest of the bundle only has to build. A case
+with a manifest covers its whole bundle: the manifest has the digest of every file, so only files
+that are worth reading are kept. Copies of the payload are left out: they are the same everywhere,
+and have their own tests.
 
-`pytest --update-golden -k CASE` rewrites what is expected; the diff is read before it is committed.
-A new case starts with empty files in `expected/`, one for each that it is about.
+`pytest --update-golden -k CASE` rewrites the expected files; read the diff before you commit it.
+A new case starts with empty files in `expected/`, one for each file that it is about.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Sites of groups: what is derived of each, and the scripts of a node with several engines."""
+"""Sites with groups: what each group derives, and the scripts of a node with several engines."""
 
 import json
 import random

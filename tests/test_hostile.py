@@ -1,7 +1,7 @@
-"""Hostile site files: whatever they hold, an answer in bounded time, no traceback, nothing written.
+"""Hostile site files: whatever they contain, an answer in bounded time, no traceback, no output.
 
-A value that is taken must also be sound in every file that it reaches: it stays a value there, and
-never becomes syntax of a shell, a unit, YAML or a template.
+A value that is accepted must also be safe in every file that it reaches: it stays a value there,
+and never becomes shell, unit, YAML or template syntax.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The image that a site derives: what it is built from, once, and how the others get the same."""
+"""The image that a site derives: its inputs, its single build, and how the other nodes get it."""
 
 import shutil
 from pathlib import Path

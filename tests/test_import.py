@@ -1,4 +1,4 @@
-"""`import`: a site file of what runs already, and of single files that people run clusters with."""
+"""`import`: a site file from a running deployment, or from single files that people deploy with."""
 
 import json
 from collections.abc import Iterator, Sequence

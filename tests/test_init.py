@@ -1,4 +1,4 @@
-"""`init`: what it writes validates without a word, whatever was asked for or found out."""
+"""`init`: its sites validate without findings, whatever was requested or detected."""
 
 import json
 import os

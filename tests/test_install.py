@@ -1,6 +1,6 @@
-"""install.sh takes a node from what it was to what its folder says, and back, whatever happens.
+"""install.sh brings a node to the state in its folder, and back again, whatever happens.
 
-It runs below a folder that stands for the node, and once for real in namespaces of its own, where
+It runs in a folder that stands for the node's root, and once for real in its own namespaces, where
 only netplan and systemctl are stand-ins.
 """
 

@@ -1,4 +1,4 @@
-"""Editor support: generated files are fresh, and an editor says of a site what sparkgen says."""
+"""Editor support: generated files are up to date, and editors report what sparkgen reports."""
 
 import random
 import re

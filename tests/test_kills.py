@@ -1,4 +1,4 @@
-"""Programs that are killed at random moments leave what can be mended; the scripts run longer."""
+"""Short runs of the scripts that kill programs at random moments and check that they recover."""
 
 import random
 

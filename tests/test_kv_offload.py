@@ -1,4 +1,4 @@
-"""A KV cache that lasts on disk: what each engine is told, and how its size is bounded."""
+"""A persistent KV cache on disk: how each engine is configured, and how its size is bounded."""
 
 import json
 import os

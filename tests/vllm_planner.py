@@ -1,6 +1,6 @@
-"""What vLLM's own planner makes of kinds of layers; run by `compare_vllm_planner.py` under vLLM.
+"""Runs vLLM's own planner on kinds of layers; `compare_vllm_planner.py` starts it under vLLM.
 
-A line of JSON in, a line out: groups, bytes of a block, and bytes of one sequence.
+For each line of JSON on stdin it prints one line: groups, bytes of a block, bytes of a sequence.
 """
 
 import importlib
