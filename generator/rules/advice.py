@@ -55,7 +55,7 @@ def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Itera
         yield Fault(
             f"{listed(map(repr, missing), 'and')} {'is' if one else 'are'} advised for the model, "
             "and not set",
-            ("model", "name" if model.name else "source"),
+            model.path,
             f"write {listed(written, 'and')} under 'args' of 'engine', or leave "
             f"{'it' if one else 'them'} out if everything works without",
             proposals=(_written(engine, missing),),

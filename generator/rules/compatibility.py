@@ -7,7 +7,7 @@ from math import gcd
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release
-from generator.diagnostics import KeyPath, Remove, Replace, Severity, listed
+from generator.diagnostics import Remove, Replace, Severity, listed
 from generator.fit.requested import (
     given_stages,
 )
@@ -131,7 +131,7 @@ def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault
         yield Fault(
             "some models in NVFP4 answered garbage on a GB10 with vLLM before 0.20, and others did "
             f"not: this is {engine.version}",
-            _place(model),
+            model.path,
             f"read its answers before it serves; where they are wrong, {listed(ways)}",
         )
 
@@ -244,7 +244,7 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
     if gated and not _TOKENS & set(engine.secrets) and not (model.source or "").startswith("/"):
         yield Fault(
             "the model is gated: its download needs a token, and none is among the secrets",
-            _place(model),
+            model.path,
             "write 'secrets: [HF_TOKEN]' under 'engine'",
         )
 
@@ -344,10 +344,6 @@ def _form(model: DeclaredModel) -> str:
     checkpoint = known_checkpoint(model)
     given = (model.architecture or {}).get("format", "")
     return checkpoint.format if checkpoint else str(given)
-
-
-def _place(model: DeclaredModel) -> KeyPath:
-    return ("model", "name" if model.name else "source")
 
 
 def _counted(count: int, word: str) -> str:

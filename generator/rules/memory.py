@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
+from generator.diagnostics import Proposal, Replace, Severity, listed
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.calibration import Calibration
 from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
@@ -64,7 +64,7 @@ def does_not_fit(
     changes = nearest_changes(nodes, model, engine, fit)
     yield Fault(
         f"the model does not fit: {_sum(fit)}",
-        _model(model),
+        model.path,
         (
             f"what fits: {listed(change.words for change in changes)}"
             if changes
@@ -126,7 +126,7 @@ def may_not_fit(
             f"{fit.excess_gib:.1f} GiB of the reserve are what others' starts of it held beyond "
             f"what is computed, and {less}"
         )
-    path, lack = _model(model), _sum(fit)
+    path, lack = model.path, _sum(fit)
     if _POOL in engine.args:
         path, lack = ("engine", "args", _POOL), _too_much(worst)
         sure = f", or {_fixed_cache(fit, worst).help}"
@@ -435,7 +435,7 @@ def tight(
         yield Fault(
             f"it fits, but tightly: {fit.worst.headroom_gib:.1f} GiB are left on {fit.worst.node} "
             "beside weights, reserve and the KV cache that is needed",
-            _model(model),
+            model.path,
             "'sparkgen fit --compare' shows what leaves more",
             nodes=(fit.worst.node,),
         )
@@ -545,7 +545,3 @@ def little_for_the_system(
             unsafe=True,
             nodes=(least.node,),
         )
-
-
-def _model(model: DeclaredModel) -> KeyPath:
-    return ("model", "name" if model.name else "source")

@@ -76,12 +76,12 @@ class CompleteDeclaration:
             return tuple({e[:2]: e for g in reversed(self.groups) for e in g.downloads}.values())
         if self.model.file:
             return ()
-        model = (*self.place, "model")
-        key = "name" if self.model.name else "source"
         revision = self.model.revision or DEFAULT_REVISION
-        found: list[tuple[str, str, KeyPath]] = [(self.source, revision, (*model, key))]
+        model = (*self.place, *self.model.path)
+        found: list[tuple[str, str, KeyPath]] = [(self.source, revision, model)]
         if (drafts := self.model.speculative) and drafts.checkpoint:
-            found.append((drafts.checkpoint, DEFAULT_REVISION, (*model, "speculative", "source")))
+            path = (*model[:-1], "speculative", "source")
+            found.append((drafts.checkpoint, DEFAULT_REVISION, path))
         return tuple(entry for entry in found if not entry[0].startswith("/"))
 
     def locked(self, lock: Lock) -> "CompleteDeclaration":

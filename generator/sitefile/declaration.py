@@ -217,6 +217,11 @@ class DeclaredModel:
     automatic: tuple[str, ...] = ()
     correction_gib: float | None = None
 
+    @property
+    def path(self) -> KeyPath:
+        """The key that says which model it is."""
+        return ("model", "name" if self.name else "source")
+
 
 @record
 class Parallel:
