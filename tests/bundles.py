@@ -34,7 +34,7 @@ from generator.verify.namespaces import Link
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent
 MANIFEST = "MANIFEST.json"
-# The variable that names the folder of the bundles built in this test run.
+# Environment variable with the folder of the bundles built in this test run.
 BUILT = "SPARKGEN_BUILT_BUNDLES"
 
 _OVERLAY = """\
@@ -56,12 +56,12 @@ class Bundle:
 
     @cached_property
     def folder(self) -> Path:
-        """The bundle's folder: the committed one, else one built for this test run."""
+        """The bundle's folder: the committed one, or one built for this test run."""
         return self.committed or self._built()
 
     def _built(self) -> Path:
         folder = Path(os.environ[BUILT]) / self.name
-        # All workers ask for it when they collect: one builds it, and the others wait.
+        # All workers need it during collection: one builds it, and the others wait.
         with (folder.parent / f"{self.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
@@ -83,12 +83,12 @@ class Bundle:
 
     @cached_property
     def modes(self) -> dict[str, int]:
-        """The mode of each file on a node: git keeps no more of it than whether it is a script."""
+        """The mode of each file on a node, of which git keeps only the executable bit."""
         files: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text())["files"]
         return {path: int(entry["mode"], 8) for path, entry in files.items()}
 
     def copy(self, target: Path) -> dict[str, Path]:
-        """The trees of all nodes below `target`, by the name of the node."""
+        """Copies the trees of all nodes into `target`; returns them by node name."""
         folders = (NodeFolder(self, node.name) for node in self.site.nodes)
         return {folder.name: folder.copy(target) for folder in folders}
 
@@ -115,17 +115,17 @@ class NodeFolder:
 
     @property
     def node(self) -> Node:
-        """The node whose folder it is."""
+        """The node that the folder is for."""
         return next(node for node in self.site.nodes if node.name == self.name)
 
     @property
     def modes(self) -> dict[str, int]:
-        """The mode of each of its files on the node, by the path below the folder."""
+        """The mode of each of its files on the node, by path relative to the folder."""
         parts = ((path.partition("/"), mode) for path, mode in self.bundle.modes.items())
         return {rest: mode for (name, _, rest), mode in parts if name == self.name}
 
     def copy(self, target: Path) -> Path:
-        """The tree as it is on the node, and what an operator keeps there besides: the secrets."""
+        """Copies the tree as it is on the node, with the secrets that an operator keeps there."""
         tree = target / self.name
         for path, mode in self.modes.items():
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ class NodeFolder:
 
     @property
     def command(self) -> list[str]:
-        """The arguments of the container's program, word by word."""
+        """The container's command, word by word."""
         return [word for words in self.node.container.command for word in words]
 
     @property
@@ -153,7 +153,7 @@ class NodeFolder:
 def covering(
     folders: Sequence[NodeFolder], parts: Callable[[NodeFolder], set[object]]
 ) -> list[NodeFolder]:
-    """A few of the folders that together have all parts that any has."""
+    """A few of the folders, which together cover every part that occurs in any of them."""
     chosen: list[NodeFolder] = []
     parts_of = {str(folder): parts(folder) for folder in folders}
     left = set[object]().union(*parts_of.values())
@@ -164,12 +164,12 @@ def covering(
 
 
 def on_node(tree: Path, *argv: str) -> list[str]:
-    """Prefix a program so that it sees /etc and /opt of the node whose tree this is."""
+    """Prefix for a program so that it sees the /etc and /opt of the node with this tree."""
     return ["unshare", "--mount", "sh", "-c", _OVERLAY, str(tree), *argv]
 
 
 def links(cables: Sequence[Cable]) -> list[Link]:
-    """Cables as the simulated fabric has them."""
+    """Cables as the simulated fabric describes them."""
     return [
         Link(_plug(cable.a), _plug(cable.b) if isinstance(cable.b, Port) else None)
         for cable in cables
@@ -181,12 +181,12 @@ def _plug(port: Port) -> tuple[str, int]:
 
 
 def composed(tree: Path) -> dict[str, Any]:
-    """The engine's service, as Compose understands the file on the node whose tree this is."""
+    """The engine's service, as Compose parses the file on the node with this tree."""
     return composed_service(tree, "sparkgen", "engine", "/opt/sparkgen/compose.yaml")
 
 
 def composed_service(tree: Path, project_name: str, name: str, *options: str) -> dict[str, Any]:
-    """The only service of a Compose file of the node; the options are the file and those after."""
+    """The only service in a Compose file of the node; the options start with the file."""
     services = composed_services(tree, project_name, *options)
     assert services.keys() == {name}
     service: dict[str, Any] = services[name]
@@ -194,7 +194,7 @@ def composed_service(tree: Path, project_name: str, name: str, *options: str) ->
 
 
 def composed_services(tree: Path, project_name: str, *options: str) -> dict[str, Any]:
-    """The services of a Compose file of the node, by name."""
+    """The services in a Compose file of the node, by name."""
     require_root()
     require("mount", "unshare")
     compose = (program("docker-compose"), "--file", *options)
@@ -205,7 +205,7 @@ def composed_services(tree: Path, project_name: str, *options: str) -> dict[str,
         timeout=PATIENCE,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    # What is printed is a Compose file again, in which each $ stands twice.
+    # The output is itself a Compose file, in which each $ is doubled.
     project = json.loads(done.stdout.replace("$$", "$"))
     assert project["name"] == project_name
     services: dict[str, Any] = project["services"]
@@ -221,7 +221,7 @@ def _bundles() -> Iterator[Bundle]:
 
 
 BUNDLES = tuple(_bundles())
-# The nodes of sites with one engine, and those of sites of groups.
+# The nodes of sites with a single engine, and of sites with groups.
 NODES, IN_GROUPS = (
     tuple(
         NodeFolder(bundle, name)
@@ -231,7 +231,7 @@ NODES, IN_GROUPS = (
     )
     for has_groups in (False, True)
 )
-# Where Docker runs the engine, and not Slurm.
+# Nodes where Docker rather than Slurm runs the engine.
 COMPOSED = tuple(
     folder
     for folder in NODES

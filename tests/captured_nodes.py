@@ -23,7 +23,7 @@ IMAGE_ID = "sha256:9de570dfcdfca4effabe006779215326faf1f812c1d522652c5010801b8e6
 
 @dataclass
 class Container:
-    """What `docker inspect` knows of a container, as far as the script asks."""
+    """What `docker inspect` reports about a container, as far as the script reads it."""
 
     name: str
     image: str
@@ -44,7 +44,7 @@ class Container:
     build: str = ""
 
     def inspected(self) -> str:
-        """The lines of the format."""
+        """The lines of the script's format."""
         lines = [
             *_lines("name", f"/{self.name}"),
             *_lines("image", self.image),
@@ -65,7 +65,7 @@ class Container:
         return "\n".join(lines) + "\n"
 
     def image_inspected(self) -> str:
-        """The lines of the format for its image."""
+        """The lines of the script's format for its image."""
         lines = [
             *_lines("image-id", self.image_id),
             *_lines("image-tag", self.image),
@@ -84,7 +84,7 @@ def _lines(label: str, *values: Any) -> list[str]:
 
 
 def _go_json(value: Any) -> str:
-    """JSON as Go's encoder writes it."""
+    """JSON formatted like the output of Go's encoder."""
     text = json.dumps(value, ensure_ascii=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -103,12 +103,12 @@ class Machine:
     programs: Sequence[str] = ()
 
     def capture(self, folder: Path) -> Path:
-        """Run the script on it; returns the archive."""
+        """Run the script on the node; returns the archive."""
         self.run(folder)
         return folder / f"{self.name}.tar.gz"
 
     def run(self, folder: Path) -> subprocess.CompletedProcess[str]:
-        """Run the script on it, in a folder."""
+        """Run the script on the node, in a folder."""
         root, programs = folder / f"{self.name}.root", folder / f"{self.name}.programs"
         for path, text in self.files.items():
             write(root / path, text)
@@ -150,13 +150,13 @@ class Machine:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, and the folders that it is in."""
+    """Write a file and create its parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
 def stand_in(path: Path, script: str) -> None:
-    """A program."""
+    """Write a stand-in for a program."""
     write(path, f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
 

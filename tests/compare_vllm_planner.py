@@ -37,7 +37,7 @@ Case = dict[str, Any]
 
 
 def cases(version: str) -> Iterator[tuple[str, Case, list[int]]]:
-    """Each form of pages once: its name, what the planner is given, and ours of it."""
+    """Each form of pages once: its name, the planner's input, and our result."""
     seen = set()
     for name in catalogs.checkpoint_names():
         for dtype in ("auto", "fp8"):
@@ -50,7 +50,7 @@ def cases(version: str) -> Iterator[tuple[str, Case, list[int]]]:
 
 
 def drawn(count: int) -> Iterator[tuple[str, Case, list[int]]]:
-    """Kinds of layers in numbers, and with pages, that no model has."""
+    """Random combinations of layer kinds, counts and page sizes that no model has."""
     draw = random.Random(1)
     for number in range(count):
         page, block = draw.choice((4096, 16384, 65536)), draw.choice((16, 32, 64))
@@ -62,7 +62,7 @@ def drawn(count: int) -> Iterator[tuple[str, Case, list[int]]]:
 
         kinds = [kind("full", 0), kind("window", 512), kind("window", 4096), kind("state", 0)]
         kept = [kinds[0], *draw.sample(kinds[1:], draw.randint(1, 2))]
-        # vLLM has padded states to the largest page before it plans.
+        # vLLM pads states to the largest page before it plans.
         largest = max(pages.page for pages in kept)
         kept = [replace(p, page=largest) if p.kind == "state" else p for p in kept]
         step = draw.choice((0, 2048, 8192))
@@ -105,7 +105,7 @@ def _case(name: str, dtype: str, tensor: int, version: str) -> tuple[Case, list[
 
 
 def main() -> None:
-    """Compare, print what differs, and count."""
+    """Compare, print the differences, and count them."""
     options = argparse.ArgumentParser()
     options.add_argument("--python", required=True)
     options.add_argument("--source")

@@ -25,8 +25,8 @@ from generator.bundle.tree import Tree
 from generator.cli import main
 from generator.resources import ROOT
 
-# A node's own search path. Where a version manager's wrappers come first, each `python3` of a
-# script costs nine times as much.
+# The search path of a real node. If a version manager's wrappers come first, each call of
+# `python3` in a script takes nine times as long.
 NODE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 Bundle = Callable[[Path], Tree]
@@ -44,9 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("update_golden") and os.environ.get("CI"):
         raise pytest.UsageError("--update-golden takes someone who reads the diff; CI does not")
-    # In the background of a shell it is ignored, and would be by all that is started here.
+    # A shell's background job ignores it, and every process started from here would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Else each worker, and each process of a test, compiles every module and template anew.
+    # Without it, each worker and each process of a test compiles every module and template again.
     sys.dont_write_bytecode = False
     if not is_worker(config):
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print why tests are left out, and the tables of those that pass whatever their figures."""
+    """Print why tests were skipped, and the tables of tests that pass whatever their figures."""
     if reason := probe.said(Path(os.environ[BUILT])):
         terminalreporter.section("no container runs on a simulated node here: tests are left out")
         terminalreporter.write_line(reason)
@@ -82,13 +82,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def is_worker(config: pytest.Config) -> bool:
-    """Whether pytest-xdist started this process for a part of the tests."""
+    """Whether this process is a pytest-xdist worker."""
     return hasattr(config, "workerinput")
 
 
 @pytest.fixture(scope="session")
 def bundle() -> Bundle:
-    """Makes the whole tree of a site file in memory; that of one of the project's own once."""
+    """Renders the whole tree of a site file in memory; those of the project's sites are cached."""
     own = cache(_tree)
     return lambda path: own(path) if path.is_relative_to(ROOT) else _tree(path)
 
@@ -100,7 +100,7 @@ def _tree(path: Path) -> Tree:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command answered."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -109,7 +109,7 @@ class Outcome:
 
 @pytest.fixture
 def sparkgen(monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs the command in this process, which is fast; its own faults are raised."""
+    """Runs the command in this process, which is fast; unexpected exceptions propagate."""
 
     def run(*arguments: object, cwd: Path, stdin: str = "") -> Outcome:
         monkeypatch.chdir(cwd)
@@ -124,7 +124,7 @@ def sparkgen(monkeypatch: pytest.MonkeyPatch) -> Command:
 
 @pytest.fixture
 def process() -> Command:
-    """Runs the command as a user does, in a process with an environment of its own."""
+    """Runs the command as a user does, in a separate process with its own environment."""
 
     def run(
         *arguments: object,

@@ -12,7 +12,7 @@ from generator.sitefile.declaration import (
 
 
 def some_nodes(count: int, visible_gib: float = 119.7) -> tuple[DeclaredNode, ...]:
-    """Nodes that see so much memory."""
+    """Nodes that report the given amount of memory."""
     return tuple(
         DeclaredNode(index, f"spark{index + 1}", None, 11 + index, 128, visible_gib, "nvidia")
         for index in range(count)
@@ -20,7 +20,7 @@ def some_nodes(count: int, visible_gib: float = 119.7) -> tuple[DeclaredNode, ..
 
 
 def a_model(**own: Any) -> DeclaredModel:
-    """A model section; speculative decoding as a mapping."""
+    """A model section; speculative decoding is given as a mapping."""
     if drafts := own.get("speculative"):
         own["speculative"] = Speculative(**{"source": None} | drafts)
     own = {"automatic": (), "correction_gib": None} | own
@@ -28,7 +28,7 @@ def a_model(**own: Any) -> DeclaredModel:
 
 
 def an_engine(**own: Any) -> DeclaredEngine:
-    """An engine section; vLLM 0.33.0 at 0.8 unless said."""
+    """An engine section; vLLM 0.33.0 at 0.8 by default."""
     values: dict[str, Any] = {
         "name": "vllm",
         "version": "0.33.0",

@@ -13,7 +13,7 @@ from captured_nodes import Container
 
 
 def inspected(container: Container) -> dict[str, Any]:
-    """A container as the API has it."""
+    """A container as the API returns it."""
     return {
         "Id": "ab" * 32,
         "Name": f"/{container.name}",
@@ -46,7 +46,7 @@ def inspected(container: Container) -> dict[str, Any]:
 
 
 def image(container: Container) -> dict[str, Any]:
-    """Its image as the API has it."""
+    """Its image as the API returns it."""
     return {
         "Id": container.image_id,
         "RepoTags": [container.image],
@@ -63,7 +63,7 @@ def image(container: Container) -> dict[str, Any]:
 
 @contextmanager
 def engine(container: Container, socket: Path) -> Iterator[None]:
-    """An engine with one container, at a socket."""
+    """A Docker engine with one container, listening on a socket."""
     answers: Mapping[str, Any] = {
         "containers/json": [{"Id": "ab" * 32, "Image": "", "Names": [], "Created": 1, "Ports": []}],
         "containers/": inspected(container),

@@ -13,7 +13,7 @@ from waiting import PATIENCE
 
 from generator.resources import ROOT
 
-# Each beside what it is about.
+# Each document lies beside what it describes.
 PATHS = (
     "README.md",
     "sites/README.md",
@@ -26,7 +26,7 @@ PATHS = (
 INPUTS = Path(__file__).parent / "documents"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)\n", re.MULTILINE)
-# Commits have other names each time.
+# Commit hashes differ on every run.
 _COMMIT = re.compile(r"\b[0-9a-f]{12}\b")
 
 
@@ -35,25 +35,25 @@ def text_of(path: str) -> str:
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """The fenced blocks in a language, empty for those in none."""
+    """The fenced blocks in a language; an empty language selects blocks without one."""
     return [block for found, block in _BLOCK.findall(text) if found == language]
 
 
 def block(path: str, language: str, word: str) -> str:
-    """The one block of a document in this language that has the word in it."""
+    """The only block of a document in this language that contains the word."""
     (found,) = [text for text in blocks(text_of(path), language) if word in text]
     return found
 
 
 def console(text: str) -> Iterator[tuple[str, str]]:
-    """Each command of the console blocks, with what it prints."""
+    """Each command in the console blocks, with its documented output."""
     for found in blocks(text, "console"):
         parts = _COMMAND.split(found)[1:]
         yield from zip(parts[::2], parts[1::2], strict=True)
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two outputs are alike but for the names of commits."""
+    """Whether two outputs are equal except for commit hashes."""
     return _COMMIT.sub("COMMIT", one) == _COMMIT.sub("COMMIT", other)
 
 
@@ -77,7 +77,7 @@ class Workplace:
             self.env |= {f"GIT_{role}_EMAIL": "someone@example.org"}
 
     def with_examples(self) -> "Workplace":
-        """With the examples and their bundles committed."""
+        """A repository with the examples and their bundles committed."""
         for name in ("sites", "out", "schemas"):
             shutil.copytree(ROOT / name, self.cwd / name)
         git(self.cwd, "init", "--quiet", "--initial-branch=main")
@@ -85,13 +85,13 @@ class Workplace:
         return self
 
     def empty(self) -> "Workplace":
-        """With nothing but what two nodes printed."""
+        """A folder with nothing but the output of two nodes."""
         shutil.copytree(INPUTS, self.cwd)
         git(self.cwd, "init", "--quiet", "--initial-branch=main")
         return self
 
     def run(self, command: str) -> str:
-        """What a command prints, on both streams."""
+        """Run a command; returns its output on both streams."""
         done = subprocess.run(
             ("bash", "-c", command),
             cwd=self.cwd,

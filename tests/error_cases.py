@@ -25,7 +25,7 @@ _SECTION = re.compile(rb"^#=> (validate|fix)\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Case:
-    """A site with one mistake, what `validate` prints of it, and what difference `fix` makes."""
+    """A site with one mistake, what `validate` prints about it, and the diff that `fix` makes."""
 
     name: str
     site: bytes
@@ -42,7 +42,7 @@ class Case:
 
 
 def read(name: str, content: bytes) -> Case:
-    """Take a case's file apart."""
+    """Parse a case's file."""
     site, *sections = _SECTION.split(content)
     said = {
         mark.decode(): _uncommented(text)
@@ -73,7 +73,7 @@ _BASES = {"bases/rack.yaml": b"user: nvidia\n", "bases/chained.yaml": b"extends:
 
 
 def beside(path: str) -> Source:
-    """What lies beside the site file of a case: a file of any name, but a missing one or a lock."""
+    """Files beside a case's site file: every name exists, except missing ones and locks."""
     if "missing" in path or path.endswith(".lock.yaml"):
         return nothing_beside(path)
     if "calibration" in path:

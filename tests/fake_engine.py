@@ -33,7 +33,7 @@ class Engine(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         text = str(body.get("messages") or body.get("prompt") or body.get("input"))
-        # The gateway's own questions are none of a client's.
+        # The gateway's own requests do not come from a client.
         if body.get("max_tokens") != 1 and "test from litellm" not in text:
             Engine.asked += 1
             Engine.last = {"path": self.path, "key": self.headers["Authorization"], "body": body}
@@ -87,7 +87,7 @@ class Engine(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_header(self, keyword: str, value: str) -> None:
-        # The base class does so only for what a client has asked for.
+        # The base class does this only for requests of clients.
         if (keyword, value) == ("Connection", "close"):
             self.close_connection = True
         super().send_header(keyword, value)

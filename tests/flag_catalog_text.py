@@ -16,13 +16,13 @@ HEAD = """\
 # Source: {source}
 """
 
-# The attributes whose words come and go with versions.
+# The attributes whose words differ between versions.
 _LISTS = ("off", "choices", "known", "also", "fields")
 
 
 @record
 class VersionCatalog:
-    """What one version takes."""
+    """The flags and variables of one version."""
 
     version: str
     flags: tuple[Flag, ...]
@@ -30,7 +30,7 @@ class VersionCatalog:
 
 
 def version_catalog(known: FlagCatalog) -> VersionCatalog:
-    """One version as a file has it; variables that flags name stand with their flags."""
+    """One version as the file lists it; variables that flags name are listed with their flags."""
     flags = tuple(known.flags())
     return VersionCatalog(known.version, flags, known.variables - {flag.variable for flag in flags})
 
@@ -42,7 +42,7 @@ def catalog_text(
     prefix: str = "",
     has_all_variables: bool = False,
 ) -> str:
-    """The whole file; the versions are given oldest first."""
+    """The whole file; versions are passed oldest first."""
     order = tuple(each.version for each in versions)
     lines = ["\t".join(["versions", " ".join(order)]), "\t".join(["parser", *traits])]
     if prefix:
@@ -62,7 +62,7 @@ def _flag_lines(versions: Sequence[VersionCatalog], order: Sequence[str]) -> Ite
 
 
 def _kind(flag: Flag) -> Hashable:
-    """What flags have alike that are written as one."""
+    """The attributes that flags must share to be written as one."""
     own = (name for name in Flag.__match_args__ if name not in (*_LISTS, "names"))
     return (flag.names[0], bool(flag.choices), *(getattr(flag, name) for name in own))
 
@@ -93,12 +93,12 @@ def _attribute(name: str, group: Mapping[str, Flag], last: Flag, order: Sequence
 def _words(
     group: Mapping[str, Flag], order: Sequence[str], words: Callable[[Flag], tuple[str, ...]]
 ) -> str:
-    """The words of all versions: those of the newest in its order, then what only others had."""
+    """The words of all versions: those of the newest in its order, then those only in others."""
     holders: dict[str, list[str]] = {}
     for version in reversed(group):
         for word in words(group[version]):
             holders.setdefault(word, []).insert(0, version)
-    # What the flag itself does not have, its words need not say.
+    # Ranges of words need not exclude the versions that lack the flag itself.
     own = tuple(group)
     marked = ((word, _ranges(held, order, own)) for word, held in holders.items())
     return " ".join(f"{word}@{ranges}" if ranges else word for word, ranges in marked)
@@ -115,7 +115,7 @@ def _variable_lines(versions: Sequence[VersionCatalog], order: Sequence[str]) ->
 
 
 def _ranges(held: Sequence[str], order: Sequence[str], of: Sequence[str] = ()) -> str:
-    """The ranges of versions that hold something; nothing where all do, or all of some."""
+    """The ranges of versions that have a word; empty if all have it, or all that have the flag."""
     if len(held) == len(of or order):
         return ""
     places = [order.index(version) for version in held]

@@ -69,18 +69,18 @@ Contents = dict[str, tuple[int, bytes]]
 
 
 def contents() -> Contents:
-    """All that is in the bundle: modes and bytes."""
+    """Everything in the bundle: modes and bytes."""
     files = (path for path in FOLDER.rglob("*") if path.is_file())
     return {str(path): (path.stat().st_mode, path.read_bytes()) for path in files}
 
 
 def run(*arguments: str) -> Result:
-    """A command in this process."""
+    """Run a command in this process."""
     return CliRunner().invoke(main, arguments, prog_name="sparkgen")
 
 
 def forked(call: Callable[[], object]) -> int:
-    """The id of a process that makes a call and ends."""
+    """Fork a process that makes a call and exits; returns its id."""
     child = os.fork()
     if not child:
         try:
@@ -91,7 +91,7 @@ def forked(call: Callable[[], object]) -> int:
 
 
 def at_random(kills: int, chance: random.Random) -> Counter[str]:
-    """Kill `sparkgen build` so many times, at moments spread over the whole of its writing."""
+    """Kill `sparkgen build` the given number of times, at moments spread over its writing."""
     wanted = {}
     for text in SITES:
         Path("lab.yaml").write_text(text)
@@ -105,7 +105,7 @@ def at_random(kills: int, chance: random.Random) -> Counter[str]:
         while not STAGE.exists() and not os.waitpid(child, os.WNOHANG)[0]:
             time.sleep(0.0005)
         if not number:
-            # The first one is left alone: how long it writes is what the others are spread over.
+            # The first build is not killed: the kills are spread over the time that it takes.
             begun = time.monotonic()
             os.waitpid(child, 0)
             span = time.monotonic() - begun
@@ -129,7 +129,7 @@ def at_random(kills: int, chance: random.Random) -> Counter[str]:
 
 
 def at_each_step(stride: int) -> Counter[str]:
-    """Kill the writing of a bundle before its first change of a file or folder, and so on."""
+    """Kill the writing of a bundle before its first change to a file or folder, and so on."""
     old, new, other = (_tree(text) for text in SITES)
     wanted = {}
     for name, tree in {"old": old, "new": new, "other": other}.items():

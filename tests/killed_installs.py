@@ -35,7 +35,7 @@ from test_install import (
     snapshot,
 )
 
-# What is begun on which node, and what ends it after the kill.
+# For each action: the node that it starts from, its option, and the option used after the kill.
 ACTIONS = {
     "first --apply": ("bare", "--apply", "--rollback"),
     "second --apply": ("older", "--apply", "--rollback"),
@@ -45,7 +45,7 @@ ACTIONS = {
 
 
 class Nodes:
-    """Nodes before an install, after that of an older bundle, and after that of this one."""
+    """Nodes before any install, after installing an older bundle, and after installing this one."""
 
     def __init__(self, folder: Path) -> None:
         self.roots = {name: folder / name for name in ("bare", "older", "newer")}
@@ -58,16 +58,16 @@ class Nodes:
         self.spans = {action: self._span(folder / "root", action) for action in ACTIONS}
 
     def _span(self, root: Path, action: str) -> tuple[float, float]:
-        """After how many seconds an action begins to change a node, and ends."""
+        """Seconds until an action starts to change a node, and until it ends."""
         name, option, _ = ACTIONS[action]
         before, share, seconds = self.snapshot(name), 0.0, 0.0
-        # To look slows it down: once to see when it begins, and once for how long it takes.
+        # Watching slows it down: one run shows when changes start, another how long it takes.
         for looks in (True, False):
             shutil.copytree(self.roots[name], root, symlinks=True)
             began = time.monotonic()
             with started(root, option) as process:
                 while looks and process.poll() is None:
-                    # What comes and goes while it is looked at is no change yet.
+                    # Files that come and go during the snapshot do not count as a change.
                     with contextlib.suppress(FileNotFoundError):
                         if not share and snapshot(root) != before:
                             share = time.monotonic() - began
@@ -81,7 +81,7 @@ class Nodes:
 
 
 def started(root: Path, option: str) -> "subprocess.Popen[bytes]":
-    """install.sh in a session of its own, so that all of it can be killed at once."""
+    """install.sh in its own session, so that it can be killed together with its children."""
     return subprocess.Popen(
         [str(LAB_MESH.path / "install.sh"), "--root", str(root), option],
         stdout=subprocess.DEVNULL,
@@ -91,7 +91,7 @@ def started(root: Path, option: str) -> "subprocess.Popen[bytes]":
 
 
 def at_random(kills: int, chance: random.Random) -> Counter[str]:
-    """Kill install.sh so many times, shortly before it changes something, or while it does."""
+    """Kill install.sh the given number of times, shortly before or while it changes something."""
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         nodes = Nodes(Path(folder))
@@ -113,7 +113,7 @@ def _killed(nodes: Nodes, root: Path, chance: random.Random) -> str:
             os.killpg(process.pid, signal.SIGKILL)
     changed = snapshot(root) != nodes.snapshot(name)
     begun = backups != {path.name for path in (root / BACKUPS).glob("*")}
-    # What was not begun has nothing to be taken back; what is through is not done twice.
+    # An action that had not begun has nothing to undo; one that had finished is not repeated.
     through = snapshot(root) == nodes.snapshot(ends[remedy]) and action != "--apply"
     if begun and not through:
         done(install(LAB_MESH, root, remedy))

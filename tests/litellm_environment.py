@@ -19,12 +19,12 @@ from pathlib import Path
 from package_index import index_of_pip
 
 REQUIREMENTS = Path(__file__).parent / "litellm.txt"
-# The hashes are those of wheels for it.
+# The hashes are those of the wheels for this version.
 _PYTHON, _MACHINE = "python3.11", "x86_64"
 
 
 def place() -> Path:
-    """Where it is, or would be: another list of requirements has another place."""
+    """The environment's folder, whether or not it exists; each list of requirements has its own."""
     if given := os.environ.get("SPARKGEN_LITELLM"):
         return Path(given)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -32,7 +32,7 @@ def place() -> Path:
 
 
 def make() -> None:
-    """Make it unless it is there; whole, or not at all."""
+    """Create it unless it exists; a failure leaves nothing half made."""
     target = place()
     target.parent.mkdir(parents=True, exist_ok=True)
     with (target.parent / "litellm.lock").open("w") as lock:
@@ -59,7 +59,7 @@ def _install(folder: Path) -> None:
 
 
 def _installers(python: Path) -> Iterator[tuple[str | Path, ...]]:
-    """By uv, if it is here, in a tenth of pip's time; or by pip, which takes several indexes."""
+    """With uv, if installed, in a tenth of pip's time; or with pip, which takes several indexes."""
     options = ("--no-deps", "--require-hashes", "--requirement", REQUIREMENTS)
     uv = Path(sys.executable).with_name("uv")
     if uv.exists():
@@ -68,7 +68,7 @@ def _installers(python: Path) -> Iterator[tuple[str | Path, ...]]:
 
 
 def _failure(command: Sequence[str | Path]) -> str:
-    """What a program said that failed."""
+    """The output of a command if it fails, or nothing."""
     index = index_of_pip().get("UV_DEFAULT_INDEX")
     env = os.environ | ({"UV_DEFAULT_INDEX": index} if index else {})
     done = subprocess.run(command, env=env, capture_output=True, text=True)

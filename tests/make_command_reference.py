@@ -18,7 +18,7 @@ COMMON: Mapping[int, str] = {
     4: "a file or folder can't be read or written",
 }
 _NOTHING_ELSE: Mapping[int, str] = {}
-# Beside 0, and 2 for a wrong call: which of the common ones a command has, and what 1 says.
+# Besides 0, and 2 for wrong usage: which common statuses a command has, and what 1 means.
 EXITS: Mapping[str, Mapping[int, str]] = {
     "build": {1: "files were edited by hand, or a later sparkgen made them: nothing is written"},
     "validate": _NOTHING_ELSE,
@@ -175,12 +175,12 @@ sites are left alone.
 
 
 def page() -> str:
-    """The whole document."""
+    """The complete document."""
     return "\n".join([PREFACE, *(_section(name) for name in COMMANDS)])
 
 
 def exits(name: str) -> dict[int, str]:
-    """The exit statuses of a command beside 0."""
+    """The exit statuses of a command other than 0."""
     found = {**COMMON, **EXITS[name]}
     return {status: found[status] for status in sorted(found) if found[status]}
 

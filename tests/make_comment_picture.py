@@ -34,7 +34,7 @@ text { font: 14px -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans
 
 
 class Text(NamedTuple):
-    """A line of the picture: how it is set, how far it stands in, and its words."""
+    """A line of the picture: its style, its indentation and its text."""
 
     style: str
     indent: int
@@ -49,11 +49,11 @@ def comment() -> str:
 
 
 def lines(markdown: str) -> Iterator[Text]:
-    """The comment as it is read: no marks, and what is folded by its title."""
+    """The comment as a reader sees it: without markup, and only the titles of folded parts."""
     body = re.sub(
         r"<details>\s*<summary>(.*?)</summary>.*?</details>", r"> \1", markdown, flags=re.S
     )
-    # A commit has another name each time.
+    # Commit hashes differ on every run.
     body = re.sub(r" \([0-9a-f]{12}\)", "", body[body.index("### ") :])
     for line in body.splitlines():
         words = _plain(line)
@@ -80,12 +80,12 @@ def _wrapped(style: str, indent: int, words: str) -> Iterator[Text]:
 
 
 def _plain(line: str) -> str:
-    """Markdown and HTML without their marks; what is bold stays plain."""
+    """Markdown and HTML without markup; bold text becomes plain."""
     return unescape(re.sub(r"\\(.)", r"\1", re.sub(r"\*\*|`|<[^>]+>", "", line)))
 
 
 def picture(found: list[Text]) -> str:
-    """The comment in its frame, for light and dark pages."""
+    """The framed comment, for light and dark pages."""
     shown = [one for i, one in enumerate(found) if one.words or (i and found[i - 1].words)]
     height = 44 + MARGIN + sum(LINE if one.words else LINE // 2 for one in shown) + MARGIN // 2
     head = "sparkgen commented on the change 'Serve longer contexts'"
@@ -109,7 +109,7 @@ def picture(found: list[Text]) -> str:
 
 
 def drawn() -> str:
-    """The whole file."""
+    """The complete file."""
     return picture(list(lines(comment())))
 
 

@@ -43,12 +43,12 @@ from generator.catalogs.flags import ANY, Flag, FlagCatalog, covered, parse
 from generator.catalogs.versions import version as parsed
 from generator.records import record, replace
 
-# What a parser knows
+# Flags from a parser
 
 
 @record
 class Meaning:
-    """What a flag's values are."""
+    """The kind of values that a flag takes."""
 
     type: str
     is_optional: bool = False
@@ -62,7 +62,7 @@ def flags_of(parser: argparse.ArgumentParser | click.Command) -> list[Flag]:
         own = (_of_click(option) for option in parser.params if isinstance(option, click.Option))
     else:
         names: dict[int, list[str]] = defaultdict(list)
-        # An action may be registered under names that it does not show.
+        # An action may be registered under names that it does not list itself.
         for name, action in parser._option_string_actions.items():
             names[id(action)].append(name)
         own = (_of_argparse(action, names[id(action)]) for action in parser._actions)
@@ -109,7 +109,7 @@ def _of_argparse(action: argparse.Action, given: Sequence[str]) -> Flag | None:
 
 
 def _also(action: argparse.Action, meaning: Meaning) -> tuple[str, ...]:
-    """What is taken beside the type and the choices; any text where a choice is not to be read."""
+    """Values accepted besides the type and the choices; any text if some choice can't be read."""
     given = tuple(action.choices or ())
     is_whole = len(_words(given)) == len([value for value in given if value is not None])
     optional = meaning.is_optional or None in given or "None" in given
@@ -117,13 +117,13 @@ def _also(action: argparse.Action, meaning: Meaning) -> tuple[str, ...]:
 
 
 def _words(values: Any) -> tuple[str, ...]:
-    """Choices as they are written; what a stand-in has in place of a name is not known."""
+    """Choices as users write them; choices that come from a stand-in are unknown and left out."""
     said = (getattr(value, "value", value) for value in values or () if value is not None)
     return tuple(str(value) for value in said if isinstance(value, str | int | float))
 
 
 def _is_deprecated(action: argparse.Action) -> bool:
-    """As Python 3.13 says it, or an engine by an action of its own."""
+    """Whether it is deprecated, as marked by Python 3.13 or by an action class of the engine."""
     return getattr(action, "deprecated", False) or "deprecated" in _name(type(action))
 
 
@@ -139,7 +139,7 @@ _KNOWN_TYPES: dict[Any, str] = {int: "int", float: "float", str: "text", None: "
 
 
 def _meaning(action: argparse.Action) -> Meaning:
-    """What functions that convert a flag's text are called, and what they call."""
+    """The kind of values, judged by the functions that convert a flag's text."""
     if action.type in _KNOWN_TYPES:
         return Meaning(_KNOWN_TYPES[action.type])
     inner = list(_inner(action.type))
@@ -161,7 +161,7 @@ def _meaning(action: argparse.Action) -> Meaning:
 
 
 def _inner(convert: Any) -> Iterator[Any]:
-    """A function that converts, and the functions and types that it was made with."""
+    """A converter, and the functions and types in its closure and defaults."""
     yield convert
     cells = [cell.cell_contents for cell in getattr(convert, "__closure__", None) or ()]
     for each in (*cells, *(getattr(convert, "__defaults__", None) or ())):
@@ -170,7 +170,7 @@ def _inner(convert: Any) -> Iterator[Any]:
 
 
 def _is_key(field: Any) -> bool:
-    """Whether a record takes a field, as pydantic's say it beside dataclasses' own."""
+    """Whether a field can be set, according to dataclasses or, in its default, to pydantic."""
     return bool(field.init) and getattr(field.default, "init", None) is not False
 
 
@@ -179,12 +179,12 @@ def _name(convert: object) -> str:
 
 
 def _ordered(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, the first one with two dashes first."""
+    """The names, starting with the first one that has two dashes."""
     full = next(name for name in names if name.startswith("--"))
     return (full, *(name for name in names if name != full))
 
 
-# Where the parser is
+# Finding the parser
 
 
 class _Parsed(Exception):  # noqa: N818 (it is no error)
@@ -210,7 +210,7 @@ def parser_of(target: Any) -> argparse.ArgumentParser | click.Command:
 
 
 def _empty_parser(function: Callable[..., object]) -> argparse.ArgumentParser:
-    """One of the class that the function asks for, which may know actions of its own."""
+    """An empty parser of the class that the function expects, which may define its own actions."""
     for wanted in getattr(function, "__annotations__", {}).values():
         if isinstance(wanted, type) and issubclass(wanted, argparse.ArgumentParser):
             return wanted()
@@ -224,7 +224,7 @@ def _takes_one(function: Callable[..., object]) -> bool:
 
 
 def values_of(module: Path, name: str) -> tuple[str, ...]:
-    """The words of a registry: the keys of a mapping, the members of a class, a Literal's."""
+    """The words of a registry: the keys of a mapping, or the members of a class or a Literal."""
     for node in ast.walk(ast.parse(module.read_text("utf-8"))):
         if isinstance(node, ast.ClassDef) and node.name == name:
             assigned = (each for each in node.body if isinstance(each, ast.Assign))
@@ -248,7 +248,7 @@ def _words_of(value: ast.expr) -> list[ast.expr]:
 
 
 def variables_of(files: Iterator[Path], prefix: str) -> frozenset[str]:
-    """The names with a prefix that stand in quotes in a package's code, or in a class of them."""
+    """The names with a prefix that a package's code quotes, or defines as fields of a class."""
     found: set[str] = set()
     for module in files:
         text = module.read_text(encoding="utf-8", errors="replace")
@@ -257,11 +257,11 @@ def variables_of(files: Iterator[Path], prefix: str) -> frozenset[str]:
     return frozenset(found)
 
 
-# What only an earlier catalog knows
+# Facts from earlier catalogs
 
 
 def with_earlier(flag: Flag, others: Sequence[FlagCatalog]) -> Flag:
-    """A flag with what its parser does not say, as it is in the first other version that has it."""
+    """A flag with facts that its parser lacks, from the first other version that has the flag."""
     found = (other.find(flag.names[0].removeprefix("--")) for other in others)
     holding = (each.flag for each in found if each and each.flag.names[0] == flag.names[0])
     was, own = next(holding, flag), flag
@@ -279,7 +279,7 @@ def with_earlier(flag: Flag, others: Sequence[FlagCatalog]) -> Flag:
 
 
 def differences(flags: Sequence[Flag], earlier: FlagCatalog) -> Iterator[str]:
-    """What flags an earlier catalog has no more, and which are new."""
+    """Which flags of an earlier catalog are gone, and which are new."""
     now = {name for flag in flags for name in (*flag.names, *flag.off)}
     was = {name for flag in earlier.flags() for name in (*flag.names, *flag.off)}
     yield from (f"gone: {name}" for name in sorted(was - now) if name.startswith("--"))
@@ -287,7 +287,7 @@ def differences(flags: Sequence[Flag], earlier: FlagCatalog) -> Iterator[str]:
 
 
 def with_values(flags: Sequence[Flag], specs: Sequence[str], package: Path) -> list[Flag]:
-    """The flags with the values of registries, each given as `FLAG=FILE:NAME`."""
+    """The flags with values from registries, each specified as `FLAG=FILE:NAME`."""
     known: dict[str, tuple[str, ...]] = {}
     for spec in specs:
         flag, _, where = spec.partition("=")
@@ -302,13 +302,13 @@ def with_values(flags: Sequence[Flag], specs: Sequence[str], package: Path) -> l
 
 
 def earlier_catalogs(program: str, path: Path) -> dict[str, FlagCatalog]:
-    """The versions that a file has already."""
+    """The versions that a file already contains."""
     text = path.read_text("utf-8") if path.exists() else ""
     return {each: parse(program, each, text) for each in covered(text)} if text else {}
 
 
 def head_of(path: Path, command: str, source: str) -> str:
-    """The comments at the beginning of a file, which people may have written on."""
+    """The comments at the beginning of a file, which people may have edited."""
     if not path.exists():
         return HEAD.format(command=command, source=source)
     lines = path.read_text("utf-8").splitlines(keepends=True)
@@ -375,7 +375,7 @@ def make(
 
 
 def unpacked(wheel: Path, scratch: Path) -> Path:
-    """The folder of a wheel's packages."""
+    """Unpack a wheel; returns the folder with its packages."""
     if wheel.is_dir():
         return wheel
     zipfile.ZipFile(wheel).extractall(scratch)

@@ -31,16 +31,16 @@ _SOURCES = tuple(
 
 
 def asked(section: str) -> Iterator[str]:
-    """The keys that a program asks a section for: `general_settings.get("master_key"`."""
+    """The keys that a program looks up in a section, as in `general_settings.get("master_key"`."""
     pattern = rf'\b{section}(?:", \{{\}}\))?(?:\.get\(\s*|\[)"([a-z_0-9]+)"'
     for source in _SOURCES:
         yield from re.findall(pattern, source)
-        # Either of two sections may have it: `_first_present(model_info, litellm_params, key="x")`.
+        # A key of either section, as in `_first_present(model_info, litellm_params, key="x")`.
         yield from re.findall(rf'\b{section}\b[^\n]*, key="([a-z_0-9]+)"', source)
 
 
 def told_apart() -> Iterator[str]:
-    """The keys of litellm_settings that the proxy's loop over them treats in ways of their own."""
+    """The keys of litellm_settings that get special treatment in the proxy's loop over them."""
     for source in _SOURCES:
         yield from re.findall(r'\bkey == "([a-z_0-9]+)"', source)
 

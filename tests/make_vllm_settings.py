@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-# Flags whose value is JSON of a class.
+# Flags whose value is JSON for a class.
 FLAGS = {
     "attention-config": "AttentionConfig",
     "compilation-config": "CompilationConfig",
@@ -47,14 +47,14 @@ setting\ttype\twords
 
 
 class Setting(NamedTuple):
-    """What a key takes."""
+    """What values a key takes."""
 
     type: str
     words: tuple[str, ...] = ()
 
 
 class Release:
-    """The classes of a release, and the words that its names stand for."""
+    """The classes of a release, and the values that its names are assigned."""
 
     def __init__(self, folder: Path) -> None:
         modules = [ast.parse(path.read_text("utf-8")) for path in sorted(folder.glob("*.py"))]
@@ -69,7 +69,7 @@ class Release:
         }
 
     def settings(self, flag: str, name: str) -> Iterator[tuple[str, Setting]]:
-        """Those of a class, and of the classes that it holds."""
+        """The settings of a class, and of the classes nested in it."""
         own = self.classes.get(name)
         checked = {text for node in (own.body if own else ()) for text in _checked(node)}
         for node in own.body if own and "*" not in checked else ():
@@ -83,7 +83,7 @@ class Release:
                 yield path, Setting("keys")
                 yield from self.settings(path, kinds[0])
             elif found := self._setting(kinds):
-                # What code reads first may be spelt otherwise than the type says.
+                # A field that code validates first may take other spellings than its type does.
                 is_plain = found.words or node.target.id not in checked
                 yield path, found if is_plain else Setting("")
 
@@ -102,7 +102,7 @@ class Release:
         return Setting("")
 
     def _words(self, kind: str) -> list[str]:
-        """Of a literal, of a name for one, or of an enumeration."""
+        """The words of a literal, of a name for one, or of an enumeration."""
         node = ast.parse(kind, mode="eval").body
         if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
             inside = node.slice
@@ -129,7 +129,7 @@ def _alternatives(node: ast.expr) -> list[str]:
 
 
 def _checked(node: ast.stmt) -> Iterator[str]:
-    """The fields that a method reads before pydantic does."""
+    """The fields that a method validates before pydantic does."""
     calls = node.decorator_list if isinstance(node, ast.FunctionDef) else []
     for call in calls:
         text = ast.unparse(call)
@@ -138,7 +138,7 @@ def _checked(node: ast.stmt) -> Iterator[str]:
 
 
 def together(releases: list[Release]) -> Mapping[str, Setting]:
-    """What all releases agree on."""
+    """The settings on which all releases agree."""
     found: dict[str, list[Setting]] = defaultdict(list)
     for release in releases:
         for flag, name in FLAGS.items():

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-# The version of what isn't there.
+# The version of packages that are not installed.
 NEW = "999.0"
 
 
 class _Base:
-    """What a class inherits from that stand-ins are the bases of."""
+    """The base class of classes that derive from stand-ins."""
 
     def __init__(self, *_: object, **values: object) -> None:
         self.__dict__.update(values)
@@ -36,7 +36,7 @@ class _Base:
 
 
 class _Anything:
-    """Has every attribute, takes every call, decorates nothing, and can be the base of a class."""
+    """Has every attribute, accepts every call, is a no-op decorator, and can be a base class."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -90,7 +90,7 @@ class _Anything:
 
 
 class _StandIn(types.ModuleType):
-    """A module that has every name, but for those that are to be absent."""
+    """A module that has every name, except for those that should be absent."""
 
     def __init__(self, name: str, absent: Sequence[str]) -> None:
         super().__init__(name)
@@ -107,9 +107,9 @@ class _StandIn(types.ModuleType):
 
 
 class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds every module that nobody else finds, but for those that are to be absent.
+    """Finds every module that no other finder finds, except for those that should be absent.
 
-    Of packages that are installed, and of Python's own, what they look for in vain is absent too.
+    Missing submodules of installed packages and of the standard library stay absent too.
     """
 
     def __init__(self, package: str, absent: Sequence[str]) -> None:
@@ -134,11 +134,11 @@ class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def loaded(
     where: str, folder: Path | None, absent: Sequence[str] = (), replaced: Sequence[str] = ()
 ) -> tuple[Any, Path]:
-    """What `package.module:name.attribute` is, and the package's folder.
+    """Import `package.module:name.attribute`; returns the object and the package's folder.
 
-    Modules that aren't there, and those to be replaced, have stand-ins from then on: parsers import
-    more as they are made. Of a package in a folder of its own what its `__init__` would do is left
-    out: it is made for machines with a GPU.
+    From then on, stand-ins take the place of modules that are missing or to be replaced, because
+    parsers import more while they are built. If the package lies in a separate folder, its
+    `__init__` is not run, since it expects a machine with a GPU.
     """
     module, _, names = where.partition(":")
     name = module.partition(".")[0]
@@ -156,7 +156,7 @@ def loaded(
 
 @contextmanager
 def pretended() -> Iterator[None]:
-    """Have packages that aren't there in a new version, and records made without their checks."""
+    """Pretend that missing packages are installed, in a new version; leave records unchecked."""
     with patch.object(importlib.metadata, "version", _version), _without_validation():
         yield
 
@@ -170,7 +170,7 @@ def _version(name: str) -> str:
 
 @contextmanager
 def _without_validation() -> Iterator[None]:
-    """Checks of records look for a GPU; there are none without pydantic."""
+    """Skip the checks of records, which look for a GPU; without pydantic there are none."""
     if find_spec("pydantic") is None:
         yield
         return
@@ -189,7 +189,7 @@ def _without_validation() -> Iterator[None]:
 
 
 def _plain(dataclass: Callable[..., Any]) -> Callable[..., Any]:
-    """The decorator, for classes whose `__post_init__` is left out."""
+    """The decorator, for classes without their `__post_init__`."""
 
     def decorate(cls: Any = None, **options: object) -> Any:
         if cls is None:

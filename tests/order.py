@@ -8,11 +8,11 @@ import pytest
 
 
 def mixed(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
-    """Put what takes long first for each worker, and shuffle the others, the same way in every run.
+    """Put long tests first for each worker, and shuffle the others, the same way in every run.
 
     A worker starts with an equal share of the list and then takes over what others have left. In
-    the order of the files, all workers would wait for simulated networks at one time and compete
-    for the processors at another, and one would end with a long test alone.
+    file order, all workers would wait for simulated networks at one time and compete for the
+    processors at another, and at the end one would run a long test while the others are idle.
     """
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -36,7 +36,7 @@ def mixed(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
 
 
 def _group(item: pytest.Item) -> str:
-    """Name what stays together: a fixture of their module is made once for all of its tests."""
+    """The name of a test's group: tests that share a module's fixture stay together."""
     return item.path.name if _shares_a_fixture(item) else item.nodeid
 
 

@@ -13,10 +13,10 @@ _VARIABLES = {
 
 
 def index_of_pip() -> dict[str, str]:
-    """The variables that say the same to uv."""
+    """The environment variables that configure uv likewise."""
     argv = (sys.executable, "-m", "pip", "config", "list")
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     given = dict(re.findall(r"^(?:global|:env:|user)\.([\w-]+)='(.*)'$", said, re.MULTILINE))
-    # pip takes the best of all indexes, uv by itself that of the first that has the package.
+    # pip takes the best match of all indexes; by default uv takes the first that has the package.
     found = {_VARIABLES[name]: value for name, value in given.items() if name in _VARIABLES}
     return found | {"UV_INDEX_STRATEGY": "unsafe-best-match"}

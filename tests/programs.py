@@ -10,25 +10,25 @@ from typing import NoReturn
 
 import pytest
 
-# What .ci/run unpacks because the system has it too old, or not at all.
+# Programs that .ci/run unpacks because the system's version is missing or too old.
 UNPACKED = Path(__file__).parent / ".programs"
 
 
 def program(name: str) -> str:
-    """The path of a program, preferably of the one unpacked beside the tests."""
+    """The path of a program; one unpacked beside the tests is preferred."""
     path = shutil.which(name, path=f"{UNPACKED}/usr/bin:{UNPACKED}/usr/sbin:{os.environ['PATH']}")
     return path or decline(f"not installed: {name}")
 
 
 def require(*names: str) -> None:
-    """Go on only if every program is on the search path."""
+    """Continue only if every program is on the search path."""
     missing = [name for name in names if shutil.which(name) is None]
     if missing:
         decline(f"not installed: {', '.join(missing)}")
 
 
 def require_library(name: str) -> None:
-    """Go on only if a shared library is found, as programs find their plugins'."""
+    """Continue only if a shared library can be found, as programs need for their plugins."""
     try:
         CDLL(name)
     except OSError:
@@ -36,7 +36,7 @@ def require_library(name: str) -> None:
 
 
 def require_root() -> None:
-    """Go on only as a root that may make namespaces, which a container's root may not."""
+    """Continue only as root that may create namespaces, which a container's root may not."""
     if os.geteuid() != 0:
         decline("not run as root")
     if not _may_unshare():
@@ -49,7 +49,7 @@ def _may_unshare() -> bool:
 
 
 def decline(reason: str) -> NoReturn:
-    """Leave the test out for what is missing here."""
+    """Skip the test because something is missing here, or fail it in CI."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -11,7 +11,7 @@ from programs import decline
 
 LITELLM = litellm_environment.place()
 
-# A node's own /etc is read-only in the tests; the keys are written.
+# A node's /etc is read-only in the tests, but the keys have to be written.
 _WRITABLE = 'mount --bind "$0/etc/sparkgen" /etc/sparkgen && exec "$@"'
 
 _MACHINE = """\
@@ -37,37 +37,37 @@ END
 
 
 def writable(tree: Path, *argv: str) -> list[str]:
-    """Prefix a program so that it is on the node, and may write its /etc/sparkgen."""
+    """Prefix for a program so that it runs on the node and may write to its /etc/sparkgen."""
     return on_node(tree, "sh", "-c", _WRITABLE, str(tree), *argv)
 
 
 def machine(tree: Path, *addresses: str) -> list[str]:
-    """A program that holds the namespaces for as long as it runs."""
+    """A program that keeps the namespaces alive for as long as it runs."""
     return writable(tree, "unshare", "--net", "sh", "-c", _MACHINE, "sh", *addresses)
 
 
 def holding(tree: Path, within: Sequence[str]) -> list[str]:
-    """The same in the network that a prefix leads to."""
+    """The same, in the network that a prefix enters."""
     return [*within, *writable(tree, "sh", "-c", _MACHINE, "sh")]
 
 
 def require_litellm() -> None:
-    """Go on only where it was made."""
+    """Continue only if the environment was created."""
     if not LITELLM.exists():
         decline("no LiteLLM: python tests/litellm_environment.py makes it")
 
 
 def give_litellm(process: int) -> str:
-    """Have `litellm` there, from the environment that PROGRAM named; the search path with it."""
+    """Provide `litellm` in the namespaces; returns a search path that includes it."""
     subprocess.run([*entering(process), "sh", "-c", _LITELLM], check=True)
     return f"/run/bin:{os.environ['PATH']}"
 
 
 def entering(process: int) -> list[str]:
-    """Prefix a program so that it runs where that one does."""
+    """Prefix for a program so that it runs in the namespaces of another."""
     return ["nsenter", "--target", str(process), "--mount", "--net"]
 
 
 def is_up(process: int) -> bool:
-    """Whether the namespaces are made."""
+    """Whether the namespaces exist yet."""
     return "sleep" in Path(f"/proc/{process}/comm").read_text()

@@ -58,7 +58,7 @@ LLAMA_3 = "https://arxiv.org/abs/2407.21783"
 GLM_4_5 = "https://arxiv.org/abs/2508.06471"
 KIMI_K2 = "https://arxiv.org/abs/2507.20534"
 CACHE_SIZES = "https://github.com/LMCache/LMCache/pull/1769"
-# Files of public repositories, by what they are about.
+# Files in public repositories, by subject.
 PROFILES = "llm-d, 'vLLM Empirical Memory Profiling Results'"
 KIMI_LOG = "SGLang's log of KimiK25ForConditionalGeneration, February 2026"
 GLM_LOG = "SGLang's log of GlmMoeDsaForCausalLM, February 2026"
@@ -78,7 +78,7 @@ PATCHED_FLASH = "'HD-489' of Qwen3.8-Flash-Next on a Spark, October 2026"
 SMALL = "a guide to vLLM 0.27.1 on a Spark with Qwen3-0.6B, September 2026"
 TWO_SPARKS = "a playbook of Qwen3.8-Flash-Next on two Sparks, September 2026"
 LAYOUT_30B = "a report of Qwen3-30B-A3B at tensor 2, July 2026"
-# Logs that were found once the formulas stood, and that none of them was made from.
+# Logs that were found after the formulas were written, none of which is derived from them.
 LOG_27B = "a log of Qwen3.6-27B-Text-NVFP4-MTP with vLLM 0.20.0, May 2026"
 SPARK_35B = "a log of RedHatAI/Qwen3.6-35B-A3B-NVFP4 with vLLM 0.20.0 on a Spark, May 2026"
 SMALL_35B = "a log of RedHatAI/Qwen3.6-35B-A3B-NVFP4 with vLLM 0.20.0 on 32 GB, May 2026"
@@ -103,9 +103,9 @@ STAGE_C = (
 LOG_8B = "a parser's sample of vLLM 0.19.1's log of Qwen3-8B, September 2026"
 TWO_EXL3 = "https://github.com/MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks/issues/204"
 
-# Figures of a second blind test, found once the formulas stood. What is taken for in doubt of a
-# reserve (3.2 GiB) and not free for SGLang (11.7 GiB) was then set by it, so that it is no longer
-# blind for rooms.
+# Figures of a second blind test, found after the formulas were written. The uncertainty of a
+# reserve (3.2 GiB) and the memory not free for SGLang (11.7 GiB) were then set from them, so the
+# test is no longer blind for rooms.
 SUPER_LOG = "a log of Nemotron-3-Super with SGLang 0.5.21 on four Sparks, October 2026"
 OMNI_LOG = "a log of Nemotron 3 Nano Omni beside another engine on four Sparks, October 2026"
 DEEP_EMBED = "measurements of Qwen3-Embedding-4B with vLLM on a Spark, July 2026"
@@ -119,11 +119,11 @@ AUDITED = "a record of DeepSeek-V4-Flash-0731 with a patched vLLM on two Sparks,
 FOUR_SPARKS = "a report of DeepSeek-V4-Flash-0731 on four Sparks, August 2026"
 DAY_0 = "a recipe for Qwen3.8-Flash-Next of RadixArk on two Sparks with vLLM's first image for it"
 
-# Of the same test, figures that were left out at first: ours differ, or nobody names the build.
+# Figures of the same test that were left out at first: ours differ, or the build is not named.
 FLASH_SGLANG = "SGLang's logs of Qwen3.8-Flash-Next on one Spark, August and October 2026"
 FIRST_DAY = "a record of Qwen3.8-Flash-Next with SGLang on two Sparks on its first day, August 2026"
 DUAL_SGLANG = "https://github.com/MiaAI-Lab/Qwen3.8-Flash-Next-Dual-DGX-Sparks/issues/8"
-# Found after all others, so that nothing was set by them: an image that keeps the tables in a file.
+# Found after all others, so nothing was set from them: an image that keeps the tables in a file.
 ONE_IN_A_FILE = "https://github.com/blazux/qwen3.8-Flash-DGX/issues"
 A_BLOG = "a blog about DeepSeek-V4-Flash on two Sparks, 2026, rounded"
 
@@ -136,13 +136,13 @@ WEIGHTS, UNIFORM, MIXED, ROOM, ALL = (
 )
 
 
-# A model, and where it runs, as the function that computes the figure takes them.
+# A model and where it runs: the arguments of the function that computes the figure.
 Place = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A published figure, and ours in the same unit."""
+    """A published figure, and our figure in the same unit."""
 
     what: str
     published: float
@@ -154,12 +154,12 @@ class Figure:
 
     @property
     def difference(self) -> float:
-        """By how much ours is off, as a fraction of the published one."""
+        """How far our figure is off, as a fraction of the published one."""
         return self.ours() / self.published - 1
 
 
 def fit_of(name: str, parallel: Parallel | None = None, **model: Any) -> Fit:
-    """The fit of a model of the catalog on as many nodes as its split takes."""
+    """The fit of a catalog model on as many nodes as its split requires."""
     sizes = parallel or Parallel()
     engine = an_engine(parallel=sizes, version=model.pop("version", "0.33.0"))
     found = assess(some_nodes(sizes.ranks), a_model(name=name, **model), engine)
@@ -168,18 +168,18 @@ def fit_of(name: str, parallel: Parallel | None = None, **model: Any) -> Fit:
 
 
 def weights_gib(name: str, parallel: Parallel | None = None) -> float:
-    """Weights of the fullest rank."""
+    """Weights on the fullest rank."""
     return max(node.weights_gib for node in fit_of(name, parallel, context_length=4096).nodes)
 
 
 def sum_of_weights(name: str, parallel: Parallel | None = None, **model: Any) -> float:
-    """Weights of the fullest rank and of what it drafts with."""
+    """Weights on the fullest rank, including its draft model."""
     fit = fit_of(name, parallel, context_length=4096, **model)
     return max(node.weights_gib + node.draft_gib for node in fit.nodes)
 
 
 def cache_kib(name: str) -> float:
-    """KV cache a token of the whole model at 16 bits."""
+    """KV cache per token of the whole model at 16 bits."""
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     shape = known_shape(checkpoint)
@@ -223,7 +223,7 @@ def paged_gib(
 
 
 def sized(name: str, published: float, source: str, tolerance: float = 0.01) -> Figure:
-    """A model's parameters, in billions, summed up from its shape."""
+    """A model's parameters in billions, computed from its shape."""
     return Figure(
         f"{name}: parameters",
         published,
@@ -243,7 +243,7 @@ def held(
     tolerance: float = 0.02,
     **model: Any,
 ) -> Figure:
-    """Weights of a rank, and of what it drafts with, in GiB."""
+    """Weights on a rank, including its draft model, in GiB."""
     sizes = Parallel(tensor=tensor)
 
     def ours() -> float:
@@ -284,7 +284,7 @@ def in_cache(
     tensor: int = 1,
     **how: Any,
 ) -> Figure:
-    """The room that a cache of so many tokens takes on a rank, in GiB."""
+    """Memory that a cache of the given number of tokens takes on a rank, in GiB."""
     name_of_engine, args = how.pop("engine", "vllm"), how.pop("args", {})
     kind = how.pop("kind", UNIFORM)
 
@@ -310,7 +310,7 @@ def held_states(
     sequences: int | None = None,
     **args: str,
 ) -> int:
-    """Bytes of so many states that SGLang is told to hold."""
+    """Bytes of the given number of states that SGLang is configured to hold."""
     engine = an_engine(name="sglang", version="0.5.23", args={"max-mamba-cache-size": count} | args)
     drafts = {"speculative": {"method": "mtp", "tokens": drafted}} if drafted else {}
     model = a_model(name=name, max_sequences=sequences, **drafts)
@@ -318,7 +318,7 @@ def held_states(
 
 
 def cached(name: str, published: float, source: str, tolerance: float = 0.001) -> Figure:
-    """KV cache a token of the whole model in KiB, at 16 bits."""
+    """KV cache per token of the whole model in KiB, at 16 bits."""
     return Figure(
         f"{name}: KV cache per token in 16 bits",
         published,
@@ -341,7 +341,7 @@ def paged(what: str, published: float, source: str, name: str, *place: Any, **ho
 def a_block(
     what: str, published: int, source: str, name: str, *, drafted: int, kv: str, tensor: int = 1
 ) -> Figure:
-    """Tokens of a block, which vLLM makes as large as a recurrent state."""
+    """Tokens per block, which vLLM makes as large as a recurrent state."""
 
     def ours() -> float:
         engine = an_engine(version="0.30.0", args={"enable-prefix-caching": True})
@@ -354,7 +354,7 @@ def a_block(
 
 
 def compressed_block(published: int, layers: int, kind: str, index: int) -> Figure:
-    """Bytes of a block in one of the groups of DeepSeek-V4's pool."""
+    """Bytes per block in one of the groups of DeepSeek-V4's pool."""
 
     def ours() -> float:
         model = a_model(name="deepseek-v4-flash", kv_cache_dtype="fp8")
@@ -377,7 +377,7 @@ def llama_cpp_mib(name: str, context: int, sequences: int, kind: str, step: int)
 
 
 def states_mib(recurrent: Recurrent, sequences: int) -> float:
-    """What llama.cpp allocates for the states of so many sequences, in MiB."""
+    """What llama.cpp allocates for the states of the given number of sequences, in MiB."""
     known = known_shape_of("qwen3.5-9b")
     others = known.layers - recurrent.layers
     shape = replace(known, recurrent=recurrent, attention_layers=others)
@@ -388,7 +388,7 @@ def states_mib(recurrent: Recurrent, sequences: int) -> float:
 
 
 def cache_of(shape: Shape, model: DeclaredModel, engine: DeclaredEngine, tensor: int = 1) -> Cache:
-    """What one of so many tensor ranks caches."""
+    """What one of the given number of tensor ranks caches."""
     whole, element = complete(shape), element_bytes(model)
     assert whole
     assert element
@@ -407,7 +407,7 @@ def known_shape_of(name: str) -> Shape:
 def room_gib(
     name: str, context: int, version: str, share: float, visible: float, **how: Any
 ) -> float:
-    """Room for the KV cache on a node with so much memory."""
+    """Room for the KV cache on a node with the given amount of memory."""
     sizes = Parallel(tensor=how.pop("tensor", 1))
     args, env = how.pop("args", {}), how.pop("env", {})
     engine = an_engine(
@@ -420,7 +420,7 @@ def room_gib(
 
 
 def drawn(name: str, rows: int, published: float, version: str) -> Figure:
-    """The peak of a step of 8192 tokens, which is that of drawing a token for each sequence."""
+    """Peak memory of a step of 8192 tokens, reached when a token is sampled for each sequence."""
 
     def ours() -> float:
         fit = fit_of(name, version=version, context_length=4096, max_sequences=rows)
@@ -449,7 +449,7 @@ _OF_DAY_0: dict[str, Any] = {
 
 
 def pools_of_super() -> float:
-    """Cache and states of Nemotron-3-Super on one of four nodes, beside what its log has it load.
+    """Cache and states of Nemotron-3-Super on one of four nodes, with the weights from its log.
 
     It has 160 states and drafts 3 tokens for 32 sequences.
     """
@@ -481,7 +481,7 @@ def keys_and_values_gib(tokens: int, tensor: int) -> float:
     """Keys and values of Qwen3.8-Flash-Next on a rank without its index, which SGLang does not log.
 
     Source: SGLang 0.5.23, mem_cache/qsa_kv_pool.py, `QSATokenToKVPool`: the pool that it derives
-    from logs its size; model_executor/pool_configurator.py, line 532, counts the index besides.
+    from logs its size; model_executor/pool_configurator.py, line 532, counts the index separately.
     """
     engine = an_engine(name="sglang", version="0.5.23")
     held = cache_of(known_shape_of(_NEXT), a_model(name=_NEXT), engine, tensor)
@@ -492,7 +492,7 @@ def keys_and_values_gib(tokens: int, tensor: int) -> float:
 def sglang_room_gib(
     share: float, tensor: int, context: int, sequences: int, tables: str, predicted: int = 3
 ) -> float:
-    """Room that SGLang has for the pools of Qwen3.8-Flash-Next."""
+    """Room for the pools of Qwen3.8-Flash-Next under SGLang."""
     engine = an_engine(
         name="sglang",
         version="0.5.23",
@@ -518,15 +518,15 @@ def next_weights_gib(tensor: int, tables: str) -> float:
 
 
 def _loaded_gib(node: NodeMemory) -> float:
-    """What vLLM counts beside its cache, activations and graphs."""
+    """What vLLM counts besides its cache, activations and graphs."""
     return node.weights_gib + node.draft_gib + node.runtime_gib + node.nccl_gib
 
 
 def beside_tables_in_a_file(name: str, share: float, context: int) -> NodeMemory:
-    """A Spark with Qwen3.8-Flash-Next, its tables on disk, in vLLM's first release for it.
+    """Qwen3.8-Flash-Next on a Spark, with its tables on disk, in the first vLLM release for it.
 
-    One of the reports says that 2 tokens are predicted, for 8 sequences; the other says neither:
-    1 to 3 predicted tokens make 13.3 to 13.6 GiB of its 13.5.
+    One of the reports states 2 predicted tokens and 8 sequences; the other states neither: with 1
+    to 3 predicted tokens we get 13.3 to 13.6 GiB, against its 13.5.
     """
     engine = an_engine(
         version="0.29.0", memory_utilization=share, args={"enable-prefix-caching": True}
@@ -1578,7 +1578,7 @@ def blocks_of(name: str, context: int, version: str) -> int:
 
 
 def block_of(name: str, version: str) -> int:
-    """Tokens of a block."""
+    """Tokens per block."""
     return max(pages.block for pages in paged_cache(name, version).pages if pages.kind == "full")
 
 
@@ -1589,7 +1589,7 @@ def paged_cache(name: str, version: str) -> Cache:
 def room_beside(
     weights: float, share: float, version: str, args: dict[str, Any], **how: Any
 ) -> float:
-    """Room on a Spark beside so much of Qwen3.6-35B-A3B, where its log says what it loaded."""
+    """Room on a Spark beside Qwen3.6-35B-A3B, with the weights that its log says it loaded."""
     known = {"source": "example/x", "like": "qwen3.6-35b-a3b", "kv_cache_dtype": "fp8"}
     model = a_model(weight_gb=weights * GIB / GB, **known, **how)
     engine = an_engine(version=version, args=args, memory_utilization=share)
@@ -1600,7 +1600,7 @@ def room_beside(
 
 @dataclass(frozen=True)
 class Unknown:
-    """A published figure of a build or a draft that nobody here can compute: it is called so."""
+    """A published figure for a build or draft that we can't compute, and report as unknown."""
 
     what: str
     published: str
@@ -1612,7 +1612,7 @@ class Unknown:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What is not known of it."""
+        """What is not known about it."""
         engine = an_engine(
             version=self.version, parallel=Parallel(tensor=self.tensor), args=self.args
         )
@@ -1690,7 +1690,7 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class Run:
-    """A recipe for Sparks that a registry publishes, in the release that it was written for."""
+    """A published recipe for Sparks from a registry, with the release that it was written for."""
 
     recipe: str
     name: str
@@ -1709,7 +1709,7 @@ class Run:
 
     @property
     def fit(self) -> Fit:
-        """How it fits nodes whose memory was not measured."""
+        """Its fit on nodes whose memory was not measured."""
         sizes = Parallel(tensor=self.tensor, pipeline=self.pipeline)
         start = ENGINE_TRAITS[self.engine].start
         assert start
@@ -1737,9 +1737,10 @@ class Run:
         return found
 
 
-# The recipes of github.com/spark-arena/recipe-registry whose models are in the catalog, but three
-# with drafts of unknown size, and one that lacks 4 GiB here (the AWQ of Qwen3.5-122B at 0.7). Logs
-# of a start were seen for few of them: a recipe says that somebody wrote it, not that it runs.
+# The recipes of github.com/spark-arena/recipe-registry whose models are in the catalog, except
+# three with drafts of unknown size, and one that is 4 GiB short here (the AWQ of Qwen3.5-122B at
+# 0.7). Startup logs were seen for few of them: a recipe shows that somebody wrote it, not that it
+# runs.
 RUNS = (
     Run(
         "deepseek4-flash-fp8-mtp-vllm",
@@ -1879,7 +1880,7 @@ RUNS = (
 
 
 def parameters(name: str) -> float:
-    """Parameters of a model, summed up by the formulas."""
+    """Parameters of a model, as summed up by the formulas."""
     shape = known_shape_of(name)
     whole = complete(shape)
     assert whole
@@ -1898,7 +1899,7 @@ def parameters(name: str) -> float:
 
 
 def agreement() -> dict[str, tuple[int, float, float, float]]:
-    """By kind, and of all: how many figures, the median error, and the shares within 3 and 10 %."""
+    """By kind and overall: number of figures, median error, and the shares within 3 and 10 %."""
     by_kind: dict[str, list[float]] = {}
     for figure in FIGURES:
         for kind in (figure.kind, ALL):
@@ -1915,7 +1916,7 @@ def agreement() -> dict[str, tuple[int, float, float, float]]:
 
 
 def markdown() -> str:
-    """The table as schemas/README.md has it."""
+    """The table as it appears in schemas/README.md."""
     lines = [
         "| Kind | Figures | Median error | Within 3 % | Within 10 % |",
         "|---|---|---|---|---|",

@@ -4,7 +4,7 @@
 def site_text(
     nodes: int = 2, model: str = "gpt-oss-120b", image: str = "v0.33.0", ports: int = 1
 ) -> str:
-    """A site on a switch, which may have any number of nodes."""
+    """A site on a switch, with any number of nodes."""
     members = "".join(
         f"  - name: spark{i}\n    management: {{interface: enP7s7, address: 10.0.0.{i}/16}}\n"
         for i in range(1, nodes + 1)
@@ -30,7 +30,7 @@ engine:
 
 
 def ring_text(nodes: int, topology: str = "{kind: ring}") -> str:
-    """A ring, whose cables join the same ports where that is possible."""
+    """A ring whose cables have the same port at both ends where possible."""
     members = "".join(
         f"  - name: spark{i}\n    management: {{address: 10.0.0.{i}/24}}\n"
         for i in range(1, nodes + 1)

@@ -10,7 +10,7 @@ from racks import site_text
 
 
 def lab(folder: Path, sparkgen: Command) -> Path:
-    """A site file whose bundle is built, both committed."""
+    """A site file and its bundle, both committed."""
     git(folder, "init", "--quiet", "--initial-branch=main")
     (folder / "sites").mkdir()
     path = folder / "sites/lab.yaml"
@@ -31,7 +31,7 @@ def commit(folder: Path) -> None:
 
 
 def data(sparkgen: Command, cwd: Path, *words: str) -> dict[str, Any]:
-    """The review of the one site, as a script gets it."""
+    """The review of the only site, as JSON for scripts."""
     outcome = sparkgen("diff", "sites/lab.yaml", "--format", "json", *words, cwd=cwd)
     assert (outcome.code, outcome.err) == (0, "")
     document = json.loads(outcome.out)

@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 from bundles import on_node
 
-# What a bundle means: under each heading, how often each thing stands there.
+# The meaning of a bundle: under each heading, how often each item occurs.
 Meaning = Mapping[str, Counter[str]]
 
 _STAND_IN = """\
@@ -40,7 +40,7 @@ _COMMANDS = {
     "deploy.sh": (),
     "tunnels.sh": ("status",),
 }
-# What of a script is about its site: addresses, devices, options, paths, numbers of some size.
+# The site-specific parts of a script: addresses, devices, options, paths, numbers of some size.
 _FACT = re.compile(
     r"\d+\.\d+\.\d+\.\d+(?:/\d+)?(?::\d+)?"
     r"|\b(?:roce|en)[pP]\w+"
@@ -49,13 +49,13 @@ _FACT = re.compile(
     r"|\b\d{3,}\b"
 )
 _SCRIPTS = (".sh", ".py", ".sbatch")
-# What scripts that are alike everywhere read the facts of a node or a site from.
+# The files from which scripts that are the same everywhere read the facts of a node or site.
 _FACTS = ("node.env", "site.env", "nodes.env", "container.env", "firewall.rules")
 _LINES = ("hosts", "hostfile", ".conf", "ssh_config")
 
 
 def meaning(folder: Path) -> Meaning:
-    """All that a bundle means, by file or by node."""
+    """Everything that a bundle means, by file or by node."""
     manifest = json.loads((folder / "MANIFEST.json").read_text())
     found = {"files": Counter(f"{p} {e['mode']}" for p, e in manifest["files"].items())}
     for path in manifest["files"]:
@@ -69,7 +69,7 @@ def meaning(folder: Path) -> Meaning:
 
 
 def of_file(path: str, text: str) -> Iterator[str]:
-    """Data, variables, settings or lines, whichever the file holds."""
+    """Data, variables, settings or lines, depending on the file."""
     if path.endswith((".yaml", ".yml")):
         yield from flat(spread(yaml.safe_load(text)))
     elif path.endswith(".json") and path != "MANIFEST.json":
@@ -83,7 +83,7 @@ def of_file(path: str, text: str) -> Iterator[str]:
 
 
 def spread(data: Any) -> Any:
-    """Netplan's renderer holds for each interface, wherever it stands."""
+    """Netplan's renderer applies to each interface, wherever it is written."""
     match data:
         case {"network": {"renderer": renderer, "ethernets": ethernets, **rest}}:
             named = {name: {"renderer": renderer} | one for name, one in ethernets.items()}
@@ -92,7 +92,7 @@ def spread(data: Any) -> Any:
 
 
 def flat(data: Any, at: str = "") -> Iterator[str]:
-    """Each value behind its path."""
+    """Each value, preceded by its path."""
     if isinstance(data, dict | list) and data:
         items = data.items() if isinstance(data, dict) else enumerate(data)
         for key, value in items:
@@ -102,7 +102,7 @@ def flat(data: Any, at: str = "") -> Iterator[str]:
 
 
 def settings(text: str) -> Iterator[str]:
-    """Each setting of a unit behind its section; those of one name in their order."""
+    """Each setting of a unit, preceded by its section; settings of one name keep their order."""
     section, seen = "", Counter[str]()
     for line in lines(text.replace("\\\n", " ")):
         if line.startswith("["):
@@ -114,21 +114,21 @@ def settings(text: str) -> Iterator[str]:
 
 
 def lines(text: str) -> Iterator[str]:
-    """The lines that are no comments."""
+    """The lines that are not comments."""
     for line in text.splitlines():
         if said := re.sub(r"(^|\s)#.*", "", line).strip():
             yield said
 
 
 def of_scripts(folder: Path) -> set[str]:
-    """The facts in the scripts of a node, and in what they read."""
+    """The facts in the scripts of a node, and in the files that they read."""
     files = (path for path in folder.rglob("*") if path.is_file())
     texts = (path.read_text() for path in files if path.suffix in _SCRIPTS or path.name in _FACTS)
     return {fact for text in texts for line in lines(text) for fact in _FACT.findall(line)}
 
 
 def of_commands(folder: Path) -> Iterator[tuple[str, Counter[str]]]:
-    """What each script that can be run here without a node prints, and which programs it calls."""
+    """The output of each script that can run without a node, and the programs that it calls."""
     for name, arguments in _COMMANDS.items():
         if (folder / name).exists():
             yield (
@@ -153,14 +153,14 @@ def called(folder: Path, name: str, arguments: Iterable[str]) -> Iterator[str]:
             argv = on_node(folder, "bash", f"/{name}", *arguments)
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
         text = done.stdout + done.stderr + (calls.read_text() if calls.exists() else "")
-        # A script's name of its own making, and the folder that a bundle happens to lie in.
+        # Names that a script makes up, and the folder that happens to contain the bundle.
         text = re.sub(r"/tmp/tmp\.\w+", "SCRATCH", text.replace(str(folder.parent), "BUNDLE"))
         yield f"status {done.returncode}"
         yield from text.splitlines()
 
 
 def differences(before: Meaning, after: Meaning) -> Iterator[str]:
-    """What stands under one heading and not under that of the other bundle."""
+    """The items under a heading of one bundle that are missing from it in the other."""
     for heading in sorted(before.keys() | after.keys()):
         old, new = before.get(heading, Counter()), after.get(heading, Counter())
         yield from (f"{heading}: - {said}" for said in sorted(old - new))

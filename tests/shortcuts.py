@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 _SCRIPTS = {
-    # netplan starts Python, and that starts this program with the same arguments.
+    # The real netplan starts Python only to run this program with the same arguments.
     "netplan": """\
 #!/bin/sh
 if [ "$1" = generate ]; then
@@ -13,7 +13,7 @@ if [ "$1" = generate ]; then
 fi
 exec {program} "$@"
 """,
-    # What has passed once passes again: most scripts are the same in all bundles.
+    # A script that passed once passes again: most scripts are the same in all bundles.
     "shellcheck": """\
 #!/bin/sh
 files=''
@@ -33,7 +33,7 @@ touch "$passed"
 
 
 def place(folder: Path) -> None:
-    """Write those of the programs that are installed."""
+    """Write the shortcuts for the programs that are installed."""
     folder.mkdir()
     for name, script in _SCRIPTS.items():
         program = shutil.which(name)

@@ -30,12 +30,12 @@ KINDS = ("single", "direct", "ring", "switch")
 FIRST_HOST = 11
 _SHORTEST_CONTEXT = 64
 
-# 10 is that of the default pool, 127 the loopback's.
+# 10 belongs to the default pool, 127 to the loopback interface.
 _OCTETS = tuple(octet for octet in range(1, 224) if octet not in (10, 127))
 _PORTS = ("p0", "p1")
-# Names that YAML could take for something else, the longest one, and one made like those of halves.
+# Names that YAML could misread, the longest name, and one that looks like the name of a port half.
 _NAMES = ("0", "1e3", "0x1f", "no", "null", "true", "spark", "spark-p0-h0", "x" * 63)
-# Not all of Unicode, whose table takes seconds to make.
+# Not all of Unicode, because building that table takes seconds.
 _LETTERS = st.characters(codec="ascii")
 _WORD = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,20}", fullmatch=True, alphabet=_LETTERS)
 _NAME = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True, alphabet=_LETTERS)
@@ -55,11 +55,11 @@ _UNQUOTED = st.text(
 
 
 def _mapping(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Mappings with some of these keys."""
+    """Mappings with a subset of these keys."""
     return st.fixed_dictionaries({}, optional=optional)
 
 
-# Those that every site may ask for: qos is for a switch.
+# Those that every site may enable: qos needs a switch.
 _SERVICES = ["web_ui", "monitoring", "firewall", "ssh", "models", "guard", "ansible"]
 
 # Memory is the same on all nodes.
@@ -91,7 +91,7 @@ _DIGEST = "@sha256:" + "0123456789abcdef" * 4
 _OWN_IMAGES = ["localhost:5000/a__b/c:_-.", "own__b--c.d", f"vllm{_DIGEST}", "vllm"]
 _IMAGE = st.sampled_from(["vllm/vllm-openai:v0.33.0", *_OWN_IMAGES])
 _NCCL = st.sampled_from(["2.30.7", "2.31.0", {"version": "2.28.9", "patched": True}])
-# Variables that sparkgen gives to nothing itself, and every kind of value.
+# Variables that sparkgen never sets itself, with every kind of value.
 _ENVIRONMENT: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
     st.from_regex(r"X_[A-Za-z0-9_]{0,20}", fullmatch=True, alphabet=_LETTERS)
     | st.sampled_from(["http_proxy", "_"]),
@@ -125,8 +125,8 @@ _SECRETS = st.lists(
     max_size=3,
     unique=True,
 )
-# Flags of vLLM with values of every kind, and any text where one is taken.
-# Text that no engine takes for the name of a file, which would have to be given to it.
+# Flags of vLLM with values of every kind, and any text where text is accepted.
+# Text that no engine reads as the name of a file, which would have to be provided.
 _NO_FILE = _ASCII.filter(lambda text: not re.search(r"(^|[^A-Za-z0-9])/|\.[a-z0-9]+$", text))
 _SCALAR = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9)
 _OBJECT = st.dictionaries(
@@ -156,7 +156,7 @@ _ARGUMENTS = st.fixed_dictionaries(
 
 
 class _Shape(NamedTuple):
-    """What decides how a model can be split; no KV heads are latent, no experts a dense model."""
+    """What decides how a model can be split; no KV heads mean latent, no experts a dense model."""
 
     layers: int
     heads: int
@@ -165,7 +165,7 @@ class _Shape(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Cables as they are written, and how many hosts the smallest of their subnets has."""
+    """Cables as written in a site file, and how many hosts the smallest of their subnets has."""
 
     cabling: list[dict[str, Any]]
     hosts: int
@@ -173,7 +173,7 @@ class _Plan(NamedTuple):
 
 @st.composite
 def site_files(draw: Draw, kinds: Sequence[str] = KINDS) -> SiteFile:
-    """Sound sites of these kinds."""
+    """Valid sites of these kinds."""
     kind = draw(st.sampled_from(kinds))
     counts = {"single": [1], "direct": [2], "ring": [3, 3, 4, 5, 6, 8]}
     count = draw(st.sampled_from(counts.get(kind, range(2, 13))))
@@ -211,19 +211,19 @@ def site_files(draw: Draw, kinds: Sequence[str] = KINDS) -> SiteFile:
 
 
 def _has_room(file: SiteFile) -> bool:
-    """Whether a model of a known size fits the nodes and its format the split."""
+    """Whether a model of known size fits the nodes, and its format fits the split."""
     found = {finding.rule for finding in reading_of(written(file)).findings}
     return not found & {"SG520", "SG532", "SG537", "SG538"}
 
 
 @lru_cache(maxsize=8)
 def reading_of(raw: bytes) -> Reading:
-    """What is read of a drawn site: to draw it takes a reading, which its test asks for again."""
+    """The reading of a drawn site, cached because both drawing the site and its test need it."""
     return read_site("site.yaml", raw, beside)
 
 
 def _with_a_model_of_any_size(file: SiteFile, shape: "_Shape") -> SiteFile:
-    """The same with a model that is split in the same way, and whose size nobody knows."""
+    """The same site with a model of unknown size that is split in the same way."""
     architecture = {
         "layers": shape.layers,
         "heads": shape.heads,
@@ -234,7 +234,7 @@ def _with_a_model_of_any_size(file: SiteFile, shape: "_Shape") -> SiteFile:
     return file | {"model": {"source": "example/x", "architecture": architecture} | model}
 
 
-# What the files of drawn sites find in their folder.
+# The files that drawn sites refer to.
 PREPARE = "files/prepare.sh"
 _SCRIPT = SourceFile("", b'#!/bin/bash\nexec "$@"\n', is_executable=True)
 
@@ -244,7 +244,7 @@ def beside(path: str) -> Source:
 
 
 def _topologies(kind: str, octet: int, is_long: bool) -> st.SearchStrategy[dict[str, Any]]:
-    """The pool has room for six subnets, so for a ring of three, or two ports of a switch."""
+    """The pool has room for six subnets, enough for a ring of three or two ports of a switch."""
     planes = ("management",) if kind == "ring" else ("management", "fabric")
     return st.fixed_dictionaries(
         {"kind": st.just(kind)},
@@ -261,7 +261,7 @@ def _topologies(kind: str, octet: int, is_long: bool) -> st.SearchStrategy[dict[
 
 
 def _networks(octet: int, shortest: int, longest: int) -> st.SearchStrategy[IPv4Network]:
-    """Networks inside of `octet.0.0.0/8`, by their prefix lengths."""
+    """Networks within `octet.0.0.0/8`, by prefix length."""
     return st.builds(
         lambda rest, prefix: IPv4Network(((octet << 24) + rest, prefix), strict=False),
         st.integers(0, 2**24 - 1),
@@ -273,7 +273,7 @@ def _networks(octet: int, shortest: int, longest: int) -> st.SearchStrategy[IPv4
 def _managements(
     draw: Draw, count: int, octet: int, needed: bool, same: bool
 ) -> list[dict[str, Any]]:
-    """Each node's place in one network; some have none, unless it is needed."""
+    """Each node's address in one network; some nodes have none, unless it is needed."""
     network = draw(_networks(octet, 8, 28))
     number = st.integers(1, min(network.num_addresses - 2, 1000))
     numbers = draw(st.lists(number, min_size=count, max_size=count, unique=True))
@@ -290,7 +290,7 @@ def _managements(
 
 @st.composite
 def _hosts(draw: Draw, count: int, most: int) -> list[dict[str, int]]:
-    """Each node's host number, given or not; all are given where counting would not fit."""
+    """Each node's host number, explicit or not; all are explicit where defaults would not fit."""
     counted = range(FIRST_HOST, FIRST_HOST + count)
     fits = most >= counted[-1]
     free = [n for n in range(1, most + 1) if not (fits and n in counted)]
@@ -306,7 +306,7 @@ def _cablings(
     octets: Iterator[int],
     same: bool,
 ) -> _Plan:
-    """Cables of every order and direction; `same` keeps to the same ports at both ends."""
+    """Cables in any order and direction; `same` uses the same port at both ends."""
     kind = topology["kind"]
     links = draw(_links(kind, names, same))
     shared = [ends[0][1] if kind == "switch" else number for number, ends in enumerate(links)]
@@ -318,7 +318,7 @@ def _cablings(
         for group, ends in zip(shared, links, strict=True)
     ]
     for group in {group for group in subnets if shared.count(group) > 1}:
-        # On a switch they need to be said once.
+        # On a switch they have to be given only once.
         first = shared.index(group)
         for number, cable in enumerate(cabling):
             if shared[number] == group and number != first and draw(st.booleans()):
@@ -328,7 +328,7 @@ def _cablings(
 
 @st.composite
 def _addressed(draw: Draw, kind: str, subnets: list[str]) -> dict[str, Any]:
-    """A cable's subnets, or without a switch the addresses of its two ends in each of them."""
+    """A cable's subnets, or, without a switch, the addresses of its two ends in each of them."""
     if kind == "switch" or draw(st.booleans()):
         return {"subnets": subnets}
     pairs = []
@@ -341,12 +341,12 @@ def _addressed(draw: Draw, kind: str, subnets: list[str]) -> dict[str, Any]:
 
 @st.composite
 def _speculations(draw: Draw, file: SiteFile) -> dict[str, Any]:
-    """Drafts without a model, which every drawn version has."""
+    """Methods that need no draft model, which every drawn version supports."""
     if draw(st.booleans()) or "pipeline" in file["engine"]["parallel"]:
         return {}
     tokens = draw(st.integers(1, 8))
     ngram = {"method": "ngram", "tokens": tokens, "config": {"prompt_lookup_max": tokens}}
-    # Its package is in no published image.
+    # No published image contains its package.
     suffix = {"method": "suffix", "config": {"suffix_decoding_min_token_prob": 0.1}}
     is_own = file["engine"].get("image", "").partition(":")[0] != "vllm/vllm-openai"
     return {"speculative": draw(st.sampled_from([ngram, suffix] if is_own else [ngram]))}
@@ -354,7 +354,7 @@ def _speculations(draw: Draw, file: SiteFile) -> dict[str, Any]:
 
 @st.composite
 def _offloads(draw: Draw, file: SiteFile) -> dict[str, Any]:
-    """A KV cache on disk where a replica is on one node, and memory is left for its buffer."""
+    """A KV cache on disk, if a replica runs on one node and leaves memory for its buffer."""
     engine, sizes = file["engine"], file["engine"]["parallel"]
     left = (1 - engine.get("memory_utilization", 0.8)) * file.get("defaults", {}).get(
         "visible_gib", 58
@@ -364,7 +364,7 @@ def _offloads(draw: Draw, file: SiteFile) -> dict[str, Any]:
     cannot = cannot or engine.get("args", {}).get("enable-prefix-caching") is False
     if cannot or draw(st.booleans()):
         return {}
-    # LMCache keeps no states, which models of the catalog may have.
+    # LMCache does not store states, which models of the catalog may have.
     connectors = ["native", "lmcache"] if "architecture" in file["model"] else ["native"]
     return {
         "kv_offload": {
@@ -380,7 +380,7 @@ def _offloads(draw: Draw, file: SiteFile) -> dict[str, Any]:
 def _links(
     draw: Draw, kind: str, names: Sequence[str], same: bool
 ) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """The two ends of each cable; of a switch's the node's end comes first."""
+    """The two ends of each cable; on a switch, the node's end comes first."""
     if kind == "single":
         return []
     if kind == "direct":
@@ -390,7 +390,7 @@ def _links(
         links = [((a, p), (b, q)) for p, q in zip(ports, others, strict=True)]
         return links[: draw(st.integers(1, 2))]
     if kind == "ring":
-        # From four nodes on the cables follow the ranks.
+        # With four or more nodes, the cables follow the ranks.
         turn = names if len(names) > 3 else draw(st.permutations(names))
         ring = [((a, "p0"), (b, "p1")) for a, b in zip(turn, [*turn[1:], turn[0]], strict=True)]
         return draw(st.permutations(ring))
@@ -409,9 +409,9 @@ def _subnets(
     groups: Sequence[Any],
     octets: Iterator[int],
 ) -> tuple[dict[Any, list[str]], int]:
-    """Subnets of some groups of cables, and how many hosts fit into all of them.
+    """Subnets for some groups of cables, and the number of hosts that fit into each of them.
 
-    Subnets of a ring have one prefix length, that of the pool where it gives any of them.
+    All subnets of a ring have the same prefix length: the pool's, if any of them comes from it.
     """
     explicit = [group for group in groups if draw(st.booleans())]
     longest = 32 - (count + 2).bit_length() if kind == "switch" else 32 - (count + 1).bit_length()
@@ -430,7 +430,7 @@ def _subnets(
 
 @cache
 def _catalog() -> tuple[str, ...]:
-    """The models that every drawn version serves: not those of DeepSeek's sparse attention."""
+    """The models that every drawn version serves, so none with DeepSeek's sparse attention."""
     return tuple(name for name in catalogs.checkpoint_names() if not _is_sparse(name))
 
 
@@ -459,7 +459,7 @@ def _catalog_models(draw: Draw) -> tuple[dict[str, Any], _Shape]:
 
 @st.composite
 def _own_models(draw: Draw, count: int) -> tuple[dict[str, Any], _Shape]:
-    """Models outside of the catalog, with a layer for each node and another one at least."""
+    """Models outside the catalog, with at least one layer more than there are nodes."""
     layers, experts = draw(st.integers(count + 1, 200)), draw(st.sampled_from([0, 8, 128]))
     # Each KV head serves the same number of attention heads.
     kv_heads = draw(st.integers(1, 16))
@@ -510,7 +510,7 @@ def _engines(draw: Draw, kind: str, count: int, shape: _Shape, ray: bool) -> dic
 
 
 def _layouts(count: int, shape: _Shape) -> Iterator[dict[str, int]]:
-    """The sizes that split a model of that shape over so many nodes."""
+    """The sizes that split a model of that shape over the given number of nodes."""
     divisors = [n for n in range(1, count + 1) if count % n == 0]
     for tensor in divisors:
         if shape.heads % tensor:
@@ -526,7 +526,7 @@ def _layouts(count: int, shape: _Shape) -> Iterator[dict[str, int]]:
 
 
 def _port_names(sizes: Mapping[str, int], ray: bool) -> tuple[str, ...]:
-    """Ports that are opened beside the API's."""
+    """Ports that are opened besides the API's."""
     if ray:
         return "ray", "dashboard"
     if sizes["tensor"] * sizes["pipeline"] == 1 and sizes["data"] > 1:
@@ -536,7 +536,7 @@ def _port_names(sizes: Mapping[str, int], ray: bool) -> tuple[str, ...]:
 
 @st.composite
 def _ports(draw: Draw, names: Sequence[str]) -> dict[str, Any]:
-    """Ports of their own, none of them a default or one of Ray's workers'."""
+    """Distinct ports, none of which is a default port or one of Ray's worker ports."""
     number = st.integers(1024, 6000) | st.integers(30000, 65535)
     api, *others = draw(st.lists(number, min_size=3, max_size=3, unique=True))
     ports = {name: port for name, port in zip(names, others, strict=False) if draw(st.booleans())}
@@ -544,7 +544,7 @@ def _ports(draw: Draw, names: Sequence[str]) -> dict[str, Any]:
 
 
 def with_a_node_more(site: SiteFile) -> SiteFile:
-    """A switch with another node and its cables at the end."""
+    """A switch site with another node and its cables appended."""
     site = deepcopy(site)
     nodes = site["nodes"]
     names = [node["name"] for node in nodes]
@@ -572,7 +572,7 @@ def with_a_node_more(site: SiteFile) -> SiteFile:
 
 
 def free_ports(site: SiteFile) -> list[str]:
-    """The ports of nodes that have no cable."""
+    """The node ports that have no cable."""
     used = {end for cable in site["cabling"] for end in cable["endpoints"]}
     used |= set(site["topology"].get("uplinks", ()))
     ports = [f"{node['name']}:{port}" for node in site["nodes"] for port in _PORTS]
@@ -580,7 +580,7 @@ def free_ports(site: SiteFile) -> list[str]:
 
 
 def with_all_ports(site: SiteFile) -> SiteFile:
-    """A switch or a direct link with cables at each node's free port at the end."""
+    """A switch or direct-link site with cables for each node's free ports appended."""
     site = deepcopy(site)
     site["topology"].pop("uplinks", None)
     free = free_ports(site)
@@ -592,7 +592,7 @@ def with_all_ports(site: SiteFile) -> SiteFile:
 
 
 def with_a_node_renamed(site: SiteFile, index: int, name: str) -> SiteFile:
-    """The site with another name for one of its nodes, at all cables too."""
+    """The site with one of its nodes renamed, including in the cables."""
     site = deepcopy(site)
     old = site["nodes"][index]["name"]
     site["nodes"][index]["name"] = name
@@ -610,7 +610,7 @@ def rearranged(value: Any, dice: Random) -> Any:
     return [rearranged(item, dice) for item in value] if isinstance(value, list) else value
 
 
-# What replaces a value: text, numbers, and what is no scalar.
+# Replacement values: text, numbers, and values that are not scalars.
 _REPLACEMENTS = (
     st.sampled_from([*NASTY, "7", "10.0.0.0/24", "0.0.0.0/1", "spark:p0", "spark", "SG609"])
     | st.integers()
@@ -625,7 +625,7 @@ _REPLACEMENTS = (
 
 @st.composite
 def changed_site_files(draw: Draw) -> SiteFile:
-    """Sites with values that were taken out, replaced, renamed, repeated or moved."""
+    """Sites with values removed, replaced, renamed, repeated or moved."""
     site = deepcopy(draw(site_files()))
     for _ in range(draw(st.integers(1, 4))):
         places = list(everywhere(site))
@@ -646,7 +646,7 @@ def changed_site_files(draw: Draw) -> SiteFile:
     return site
 
 
-# What means something to YAML, or nothing to anybody.
+# Text that is special to YAML, or meaningless.
 _PIECES = st.binary(max_size=4) | st.sampled_from(
     [
         *"[]{},:?-|>&*!%@'\"#~\\\n\r\t\x00\x85\u2028\ufeffé\U0001f600",
@@ -658,7 +658,7 @@ _PIECES = st.binary(max_size=4) | st.sampled_from(
 
 @st.composite
 def damaged_texts(draw: Draw) -> bytes:
-    """Text of sites that was cut, written over, and written twice, anywhere."""
+    """Text of sites that was cut, overwritten or duplicated at any place."""
     raw = written(draw(site_files()), flow=draw(st.booleans()))
     for _ in range(draw(st.integers(1, 4))):
         place = st.integers(0, len(raw))
@@ -680,7 +680,7 @@ def damaged_texts(draw: Draw) -> bytes:
 
 
 def written(site: SiteFile, flow: bool = False) -> bytes:
-    """The site as YAML in blocks, or as JSON, which is YAML too."""
+    """The site as YAML in block style, or as JSON, which is YAML too."""
     if flow:
         return json.dumps(site, ensure_ascii=False).encode()
     return yaml.dump(
@@ -689,7 +689,7 @@ def written(site: SiteFile, flow: bool = False) -> bytes:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes what YAML 1.1, which PyYAML writes, and 1.2 could take for different things."""
+    """Quotes scalars that YAML 1.1, which PyYAML writes, and 1.2 could read differently."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -18,7 +18,7 @@ echo "$$" >"$CALLS/{name}.pid"
 
 
 class StandIns:
-    """A folder of programs, and what they have written down."""
+    """A folder of programs, and the records of their calls."""
 
     def __init__(self, folder: Path) -> None:
         require_root()
@@ -30,18 +30,18 @@ class StandIns:
         self.env = {"PATH": path, "HOME": str(folder), "CALLS": str(self.calls)}
 
     def add(self, name: str, script: str = "") -> Path:
-        """Have a program write down its call, or do what the script says."""
+        """Add a program that records its call, or runs the script."""
         program = self.programs / name
         program.write_text(script or _RECORD.format(name=name))
         program.chmod(0o755)
         return program
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Run what calls them to its end, whatever its exit status."""
+        """Run a program that calls them to its end, whatever its exit status."""
         return subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=PATIENCE)
 
     def replaced(self, name: str, *argv: str) -> list[str]:
-        """Run what is to become one of them, so that signals reach that; return its arguments."""
+        """Run a program that must exec one of them, to pass signals on; return its arguments."""
         with subprocess.Popen(argv, env=self.env) as process:
             assert process.wait(PATIENCE) == 0
         assert int((self.calls / f"{name}.pid").read_text()) == process.pid
@@ -52,13 +52,13 @@ class StandIns:
         return (self.calls / f"{name}.pid").exists()
 
     def arguments(self, name: str) -> list[str]:
-        """How a program was called."""
+        """The arguments with which a program was called."""
         return self.read(f"{name}.arguments")
 
     def environment(self, name: str) -> dict[str, str]:
-        """In which environment a program was called."""
+        """The environment in which a program was called."""
         return dict(line.split("=", 1) for line in self.read(f"{name}.environment"))
 
     def read(self, record: str) -> list[str]:
-        """What a script has left, each text ended by NUL."""
+        """What a script recorded, as texts that each end with NUL."""
         return (self.calls / record).read_text().split("\0")[:-1]

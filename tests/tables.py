@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 def of_each(
     values: Iterable[_T], name: Callable[[_T], object] = str
 ) -> Callable[[Callable[[_T], None]], Callable[[], None]]:
-    """Make a check of one value a test of all: it tells every value that fails, and how."""
+    """Turn a check of one value into a test of all values that reports each failure and why."""
     rows = list(values)
 
     def decorate(check: Callable[[_T], None]) -> Callable[[], None]:
@@ -33,7 +33,7 @@ def of_each(
 
 
 def _failure(check: Callable[[_T], None], value: _T) -> tuple[_T, str] | None:
-    """The value, and what its check says against it."""
+    """The value, and why its check failed."""
     try:
         check(value)
     except Exception as error:

@@ -11,7 +11,7 @@ from generator.sitefile.disk import beside
 def valid(
     content: str | bytes, name: str = "site.yaml", files: Beside = nothing_beside
 ) -> ValidReading:
-    """A site file with this content; what is wrong with it fails the test."""
+    """A site file with this content; any error in it fails the test."""
     raw = content.encode() if isinstance(content, str) else content
     reading = read_site(name, raw, files)
     found = reading.valid
@@ -20,5 +20,5 @@ def valid(
 
 
 def valid_file(path: Path) -> ValidReading:
-    """A site file, with the files that it names beside it."""
+    """A site file, read together with the files that it names."""
     return valid(path.read_bytes(), path.name, beside(path))

@@ -17,12 +17,12 @@ try:
     planner = importlib.import_module("vllm.v1.core.kv_cache_planning")
 except ModuleNotFoundError:
     planner = importlib.import_module("vllm.v1.core.kv_cache_utils")
-# It asks the machine for a GPU.
+# The original looks for a GPU.
 planner.get_hisparse_kv_cache_groups = lambda *_: None
 
 
 def spec(pages: dict[str, Any]) -> Any:
-    """One layer, in bytes alone."""
+    """The specification of one layer, in bytes only."""
     kind, block, page, blocks = (pages[key] for key in ("kind", "block", "page", "blocks"))
     if kind == "state":
         return interface.MambaSpec(
@@ -49,7 +49,7 @@ def spec(pages: dict[str, Any]) -> Any:
 
 
 def planned(case: dict[str, Any]) -> list[int]:
-    """Groups, bytes of a block, bytes of a sequence."""
+    """Groups, bytes per block, bytes per sequence."""
     layout = KVCacheLayout.BLHNC if case["packed"] else KVCacheLayout.LBNHC
     config = Some(
         scheduler_config=Some(disable_hybrid_kv_cache_manager=False),

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable
 
-# Seconds, far beyond what anything takes on a busy machine: this ends what hangs, no more.
+# Seconds, far more than anything takes on a busy machine: this only ends processes that hang.
 PATIENCE = 600.0
 
 
 def until(true: Callable[[], bool], patience: float = PATIENCE, interval: float = 0.01) -> None:
-    """Wait until something holds; seldom asked is what costs more than it waits for."""
+    """Wait until a condition holds; poll rarely if checking it is expensive."""
     deadline = time.monotonic() + patience
     while not true():
         assert time.monotonic() < deadline
