@@ -1,8 +1,8 @@
-"""Times sparkgen as whole processes, each figure beside what it is compared with.
+"""Measures sparkgen as whole processes, comparing each figure with a baseline.
 
 Run it with the environment's Python: `.venv/bin/python tests/benchmarks/benchmark.py`. The two
-commands of a row run in turn, so that a machine which slows down slows both. What is timed is the
-package as a wheel installs it, in CPU seconds, and files are in memory.
+commands of a row alternate, so that a machine which slows down slows both. Times are CPU seconds of
+the package as a wheel installs it, with all files in memory.
 """
 
 import os
@@ -22,7 +22,7 @@ GROUPS = 60
 INVALID = 3
 ROOT = Path(__file__).parents[2]
 SPARKGEN = [sys.executable, "-m", "generator"]
-# A file system in memory, where the machine has one there.
+# An in-memory file system, if the machine has one there.
 MEMORY = Path("/dev/shm")
 LIBRARIES = [sys.executable, "-c", "import click, jinja2, cerberus, yaml"]
 CLICK = [sys.executable, "-c", "import click"]
@@ -43,7 +43,7 @@ def switch_site(name: str, nodes: int) -> str:
 
 
 def in_groups(name: str, nodes: int, groups: int) -> str:
-    """The same nodes in groups, every other of which is a replica of the first."""
+    """The same nodes in groups, where every second group is a replica of the first."""
     head, _, _ = switch_site(name, nodes).partition("model:")
     lines = [f"{head}groups:"]
     size = nodes // groups
@@ -61,7 +61,7 @@ def in_groups(name: str, nodes: int, groups: int) -> str:
 
 
 def with_mistakes(site: str) -> str:
-    """That site with fifty mistakes: ten each of five kinds, all of which are told."""
+    """That site with fifty mistakes: ten each of five kinds, all of which are reported."""
     for n in range(10):
         unknown, twice, same = n, 20 + n, 40 + n
         site = site.replace(f"[n{unknown}:p0,", f"[nn{unknown}:p0,")
@@ -75,7 +75,7 @@ def with_mistakes(site: str) -> str:
 def seconds(
     command: Sequence[str], before: Callable[[], None], status: int = 0
 ) -> tuple[float, float]:
-    """CPU seconds and peak MiB of one run, which ends with that status."""
+    """CPU seconds and peak MiB of one run, which must exit with that status."""
     before()
     errors = subprocess.DEVNULL if status else None
     process = subprocess.Popen(
@@ -88,7 +88,7 @@ def seconds(
 
 
 def installed(work: Path) -> Path:
-    """A folder that holds what a wheel does, with its modules compiled, as pip installs it."""
+    """A folder with a wheel's contents, its modules compiled as pip installs them."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(work)]
     subprocess.run([*build, str(ROOT)], check=True, stdout=subprocess.DEVNULL)
     folder = work / "installed"
@@ -109,9 +109,9 @@ def compare(
     runs: int = RUNS,
     status: int = 0,
 ) -> float:
-    """Print the median of both and of their ratios; the peak memory of ours is returned.
+    """Print the median of both and of their ratios; return the peak memory of ours.
 
-    `status` is what ours ends with.
+    `status` is the expected exit status of ours.
     """
     pairs: list[tuple[float, float, float]] = []
     seconds(ours, before, status)

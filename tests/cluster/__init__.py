@@ -1,1 +1,1 @@
-"""Nodes on one machine: a real systemd with D-Bus, networkd and netplan, and wires between them."""
+"""Nodes simulated on one machine with systemd, D-Bus, networkd and netplan, joined by veths."""

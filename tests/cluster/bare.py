@@ -1,6 +1,6 @@
-"""A bundle's engines as `launch.sh --bare` starts them, each on its node, without a container.
+"""Starts a bundle's engines with `launch.sh --bare`, each on its own node, without containers.
 
-Where a node is, is told by a prefix that leads a program into its network.
+A node is identified by the command prefix that runs a program inside its network.
 """
 
 import json
@@ -17,10 +17,10 @@ from waiting import PATIENCE
 
 from cluster.spaces import entering, first_process
 
-# Seconds after which a client gives up.
+# Client timeout in seconds.
 REQUEST = 120
 
-# /etc and /opt are the tree's over the machine's, and so is /srv, where models are.
+# /etc, /opt and /srv (where the models are) of the tree are mounted over the machine's.
 _BOOT = """\
 set -e
 for folder in etc opt srv; do
@@ -47,7 +47,7 @@ exit "$status"
 
 @dataclass(frozen=True)
 class Running:
-    """An engine that was started on a node, and what it has printed."""
+    """An engine started on a node, and its output."""
 
     node: str
     process: "subprocess.Popen[bytes]"
@@ -56,27 +56,27 @@ class Running:
 
     @property
     def said(self) -> str:
-        """What it has printed so far."""
+        """The output so far."""
         return self.log.read_text(errors="replace")
 
     @property
     def status(self) -> int | None:
-        """Its exit status, once it has ended."""
+        """The exit status, or None while it runs."""
         return self.process.poll()
 
     def kill(self, name: str) -> None:
-        """Kill the processes of a program on the node, as an error in them would."""
+        """Kill the processes of a program on the node, as a crash would."""
         for pid in [pid for pid in _descendants(self.process.pid) if _is(pid, name)]:
             os.kill(pid, signal.SIGKILL)
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Run a program beside the engine to its end, whatever its exit status."""
+        """Run a program next to the engine and wait for it, whatever its exit status."""
         first = next(_descendants(self.process.pid))
         enter = entering(first, "mount", "net", "uts", "pid")
         return subprocess.run((*enter, *argv), capture_output=True, text=True, timeout=PATIENCE)
 
     def end(self) -> None:
-        """Kill all of it; the first process of its namespace takes the others along."""
+        """Kill everything: when the first process of a namespace dies, the others die too."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -89,7 +89,7 @@ def launched(
     work: Path,
     env: Mapping[str, str],
 ) -> Iterator[dict[str, Running]]:
-    """Start the engine of every node at once; whatever is left of them ends with this."""
+    """Start the engines of all nodes at once; stop whatever is left of them on exit."""
     engines = {}
     try:
         for node, tree in trees.items():
@@ -108,7 +108,7 @@ def launch(
     env: Mapping[str, str],
     group: str = "",
 ) -> Running:
-    """Start the engine of a node, or that of a group on it."""
+    """Start a node's engine, or the engine of one group on it."""
     log = work / f"{node}.log"
     with log.open("ab") as file:
         process = first_process(
@@ -134,7 +134,7 @@ def ask(
     key: str = "",
     limit: int = REQUEST,
 ) -> tuple[int, str]:
-    """Send a request from where the prefix leads; the status, 0 without an answer, and the text."""
+    """Send a request from the prefix's network; return the status (0 if no answer) and the body."""
     argv = [
         *within,
         "curl",
@@ -154,7 +154,7 @@ def ask(
 
 
 def completion(within: Sequence[str], url: str, model: str, key: str = "") -> str:
-    """Eight tokens of chat."""
+    """Request a chat completion of eight tokens."""
     question = [{"role": "user", "content": "Hello"}]
     body = {"model": model, "messages": question, "max_tokens": 8, "temperature": 0}
     status, text = ask(within, f"{url}/v1/chat/completions", body, key)
@@ -175,7 +175,7 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def _is(pid: int, name: str) -> bool:
-    """Whether a process is of a program, or has given itself its name."""
+    """Whether a process runs this program, or has set its name as its title."""
     process = Path(f"/proc/{pid}")
     try:
         given = (process / "comm").read_text()

@@ -1,4 +1,4 @@
-"""What goes wrong with the cable of a pair that serves: cut, bad, or slow."""
+"""Failures of the cable of a pair that is serving: pulled, lossy or slow."""
 
 import json
 import re
@@ -18,12 +18,12 @@ WHOLE, SLOW = 200e6, 0.5e6
 
 
 def link_is_pulled(pair: Pair) -> Steps:
-    """Nothing of it is ended by TCP, which waits."""
+    """TCP just waits: nothing ends because of it."""
     yield from _pulled(pair, "the cable", _halves(pair))
 
 
 def control_half_is_pulled(pair: Pair) -> Steps:
-    """The half that llama.cpp serves over; the other one does not take its place."""
+    """The half that llama.cpp uses; the other half does not take over."""
     yield from _pulled(pair, "the half of the cable with the control plane", _halves(pair)[:1])
 
 
@@ -65,7 +65,7 @@ def cable_is_in_the_other_port(pair: Pair) -> Steps:
 
 
 def mtu_is_wrong(pair: Pair) -> Steps:
-    """Small frames pass, so that what serves may go on; what starts waits, and says for what."""
+    """Small frames pass, so serving may continue; a starting engine waits, and says for what."""
     said = Journal(pair.worker)
     half = _halves(pair)[0]
     yield Fault("the worker's end of a half has an MTU of 1500")
@@ -87,7 +87,7 @@ def mtu_is_wrong(pair: Pair) -> Steps:
 
 
 def half_is_pulled(pair: Pair) -> Steps:
-    """The half that llama.cpp has nothing on: what serves goes on."""
+    """The half that llama.cpp does not use: serving continues."""
     half = _halves(pair)[1]
     before = [started(machine) for machine in (pair.head, pair.worker)]
     yield Fault("the half of the cable without the control plane is cut")
@@ -104,7 +104,7 @@ def half_is_pulled(pair: Pair) -> Steps:
 
 
 def frames_are_lost(pair: Pair) -> Steps:
-    """TCP makes up for it, RDMA hardly: verify.sh sees it before anybody asks why it is slow."""
+    """TCP makes up for the loss, RDMA hardly: verify.sh reports it before anyone feels it."""
     what = "one frame in ten is lost on the cable, each way"
     with cables.bad(pair.network, HEAD, _halves(pair), cables.Fault(loss=0.1)):
         yield Fault(what)
@@ -116,7 +116,7 @@ def frames_are_lost(pair: Pair) -> Steps:
 
 
 def frames_are_late(pair: Pair) -> Steps:
-    """As over a long way, or switches that are full: each token waits, and nothing fails."""
+    """As over a long distance or congested switches: every token is delayed, but nothing fails."""
     what = "each frame takes 50 ms more, each way"
     with cables.bad(pair.network, HEAD, _halves(pair), cables.Fault(delay=0.05)):
         yield Fault(what)
@@ -126,7 +126,7 @@ def frames_are_late(pair: Pair) -> Steps:
 
 
 def cable_is_slow(pair: Pair) -> Steps:
-    """What serves goes on, slower; only a measurement tells, and it is for when nothing serves."""
+    """Serving continues, only slower; only a bandwidth test shows it, and it needs an idle pair."""
     for fault, rate, is_sound in (
         ("the cable carries 200 Mb/s a half, for as many Gb/s", WHOLE, True),
         ("the cable carries 0.5 Mb/s a half, for as many Gb/s", SLOW, False),
@@ -173,7 +173,7 @@ def _found(machine: Machine, kind: str, *options: str) -> list[str]:
 
 @contextmanager
 def _measured(machine: Machine, unit: str) -> Iterator[None]:
-    """Have a node answer the measurements of its peers, by a unit of this name."""
+    """Let a node answer its peers' measurements, in a unit of this name."""
     done = machine.run(
         "systemd-run", f"--unit={unit}", "/var/bundle/verify.sh", "--bandwidth-server"
     )

@@ -1,8 +1,8 @@
-"""Bad cables: halves that lose frames, delay them, or carry few.
+"""Simulates bad cables: halves that lose frames, delay them, or have little bandwidth.
 
-The kernel's netem is not everywhere. In place of a bridge the two ends of a half are joined by a
-program, for as long as the half is to be bad, and no other time is a frame slower for it. As a
-program it is what joins them: it ends with its input.
+The kernel's netem is not available everywhere. Instead, while a half is bad, a program forwards
+frames between its two ends in place of a bridge; at other times no frame is slowed down. Run as a
+program, this module is that forwarder: it exits when its input closes.
 """
 
 import argparse
@@ -25,17 +25,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from generator.verify.namespaces import Fabric
 
-# Of linux/if_packet.h, linux/sockios.h and linux/ethtool.h.
+# From linux/if_packet.h, linux/sockios.h and linux/ethtool.h.
 _ALL_FRAMES, _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 3, 263, 23
 _ETHTOOL, _SET_TX_CHECKSUM = 0x8946, 0x17
 _LONGEST = 1 << 17
-# Seconds that frames wait for a slow wire; where they would wait longer, they are lost.
+# Seconds that a frame may queue for a slow wire; a frame that would wait longer is dropped.
 _BACKLOG = 2
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a half, each way alike; 0 is nothing."""
+    """What is wrong with a half, in both directions; 0 means nothing."""
 
     loss: float = 0
     delay: float = 0
@@ -44,7 +44,7 @@ class Fault:
 
 @contextmanager
 def bad(network: "Fabric", node: str, interfaces: Sequence[str], fault: Fault) -> Iterator[None]:
-    """Have the halves at a node's interfaces be bad, and whole again afterwards."""
+    """Make the halves at a node's interfaces bad while the context lasts."""
     with ExitStack() as mended:
         for interface in interfaces:
             mended.enter_context(_bad(network, node, interface, fault))
@@ -79,14 +79,14 @@ def _joined(hub: str, plugs: Sequence[str], fault: Fault) -> Iterator[None]:
 
 
 def _send_whole_frames(namespace: str, interface: str, wanted: bool) -> None:
-    """Have an interface send what fits a frame, checksum and all, as it goes over a wire."""
+    """Have an interface send whole frames, with checksums, as they would go over a wire."""
     inside = ("nsenter", f"--net=/run/netns/{namespace}")
     argv = (*inside, sys.executable, __file__, f"--whole-frames={int(wanted)}", interface)
     subprocess.run(argv, check=True)
 
 
 class _Way:
-    """From one end to the other."""
+    """Forwards frames from one end to the other."""
 
     def __init__(self, source: socket.socket, target: socket.socket, fault: Fault) -> None:
         self.source, self.target, self.fault = source, target, fault
@@ -94,7 +94,7 @@ class _Way:
         self._is_free_at = 0.0
 
     def take(self, now: float) -> None:
-        """Take a frame from its end: it is lost, or has a time at which it is at the other."""
+        """Read a frame from its end: drop it, or schedule its delivery at the other end."""
         frame = self.source.recv(_LONGEST)
         if random.random() < self.fault.loss or self._is_free_at > now + _BACKLOG:
             return
@@ -103,13 +103,13 @@ class _Way:
         self.waiting.append((max(now, self._is_free_at) + self.fault.delay, frame))
 
     def hand_over(self, now: float) -> None:
-        """What has arrived by now."""
+        """Deliver what is due by now."""
         while self.waiting and self.waiting[0][0] <= now:
             _, frame = self.waiting.popleft()
             try:
                 self.target.send(frame)
             except OSError:
-                # Too long for the other end, or that is down.
+                # The frame is too long for the other end, or that end is down.
                 continue
 
 
@@ -134,7 +134,7 @@ def _join(plugs: Sequence[str], fault: Fault) -> None:
 
 def _end(plug: str) -> socket.socket:
     end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_FRAMES))
-    # Else it would take back what it hands over.
+    # Otherwise it would receive the frames that it sends.
     end.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
     end.bind((plug, _ALL_FRAMES))
     return end

@@ -1,5 +1,5 @@
-/* A node's own time of day: that of the machine, and what a file says in seconds. Loaded before the
-   C library into every program of the node. What goes on evenly is left alone. */
+/* A node's own time of day: the machine's, plus an offset in seconds that a file holds. Preloaded
+   before the C library into every program of the node. Monotonic clocks are left alone. */
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,9 +1,9 @@
-"""A time of day for each node, though the kernel has one for all of them.
+"""A settable time of day for each node, although the kernel has only one.
 
-A library is loaded into every program of a node and its containers that loads libraries: systemd,
-the journal, bash, Python, curl, vLLM. It stands before the kernel for programs that are linked
-whole, and for those in Go, which ask the kernel themselves: a llama.cpp that is built here, Docker,
-containerd. What sleeps until a time of day sleeps in the kernel, and is not woken.
+A library is preloaded into every dynamically linked program of a node and its containers: systemd,
+the journal, bash, Python, curl, vLLM. Statically linked programs, and those in Go, call the kernel
+directly and do not see the change: the llama.cpp that is built here, Docker, containerd. A program
+that sleeps until a time of day sleeps in the kernel, and is not woken.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ _LIBRARY = "opt/clock.so"
 
 
 def library() -> Path:
-    """The library, built anew where its source is newer."""
+    """The library, rebuilt if its source is newer."""
     built = cache() / "clock.so"
     if not built.exists() or built.stat().st_mtime < SOURCE.stat().st_mtime:
         built.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +30,7 @@ def library() -> Path:
 
 
 def add_clock(root: Path) -> None:
-    """Give a node's tree, or an image, a clock that can be set."""
+    """Give a node's tree, or an image, a settable clock."""
     for folder in ("etc", "opt"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     (root / _LIBRARY).write_bytes(library().read_bytes())
@@ -39,5 +39,5 @@ def add_clock(root: Path) -> None:
 
 
 def set_clock(machine: Machine, seconds: int) -> None:
-    """Set a node's clock, so many seconds before or after this machine's."""
+    """Set a node's clock this many seconds ahead of this machine's, or behind it."""
     machine.run("sh", "-c", f"mkdir -p {Path(_FILE).parent} && echo {seconds} >{_FILE}")

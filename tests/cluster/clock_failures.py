@@ -1,4 +1,4 @@
-"""What a clock does that is set while a pair serves, or while its engines wait for each other."""
+"""Clock jumps while a pair serves, or while its engines wait for each other."""
 
 import time
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def _jumps(pair: Pair, seconds: int, way: str) -> Steps:
 
 
 def _while_waiting(pair: Pair, seconds: int, way: str) -> Steps:
-    """As when a node's clock is first set after its boot: who waits does not end for that."""
+    """As when a node's clock is first set after boot: an engine that waits must not give up."""
     pair.stop()
     set_clock(pair.head, seconds)
     pair.head.systemctl("start", "--no-block", ENGINE)
@@ -78,7 +78,7 @@ def _waits(machine: Machine) -> bool:
 
 
 def _is_asked_again(pair: Pair) -> None:
-    """Docker asks for the head's health once more."""
+    """Wait until Docker has checked the head's health once more."""
     before = _last_check(pair.head)
     pair.wait(lambda: _last_check(pair.head) != before)
 

@@ -1,4 +1,4 @@
-"""Nodes as they are, two with one model and one with another, and the gateway in its containers."""
+"""Complete nodes behind the gateway in its containers: two serve one model, the third another."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +26,9 @@ UNITS = ("sparkgen-gateway", "sparkgen-proxy")
 
 @dataclass(frozen=True)
 class Site:
-    """Nodes that serve, the address of all, and the key of one client.
+    """Nodes that serve, their shared address, and a client's key.
 
-    `file` says what they are, and `engine` is the layer of the engine's image.
+    `file` is the site file, and `engine` the layer of the engine's image.
     """
 
     rack: stack.Rack
@@ -46,7 +46,7 @@ class Site:
         until(holds, self.patience)
 
     def complete(self, name: str, client: str = REPLICA, key: str = "") -> tuple[int, str]:
-        """The status and the answer to a client on a node."""
+        """The status and the body that a client on a node gets."""
         question = [{"role": "user", "content": "Hello"}]
         body = {"model": name, "messages": question, "max_tokens": 8, "temperature": 0}
         within = self.rack.network.command(client)
@@ -58,7 +58,7 @@ class Site:
 
 @contextmanager
 def serving(folder: Path, litellm: Path, patience: float) -> Iterator[Site]:
-    """Install a bundle on all nodes and start it as the runbook says; the images are local ones."""
+    """Install a bundle on all nodes and start it as the runbook says, with locally built images."""
     require_root()
     require(*namespaces.PROGRAMS, *nodes.PROGRAMS, "curl", "journalctl", "nginx", "ps")
     file = folder / "tiny.yaml"

@@ -1,7 +1,7 @@
-"""A control group of its own for each systemd: two in one kill and remove each other's.
+"""A separate control group for each systemd: two in the same one kill and remove each other's.
 
-A namespace does not part them: the mounts under /sys/fs/cgroup show the whole of this machine's
-tree, where both would have a system.slice in the same place.
+A namespace does not separate them: the mounts under /sys/fs/cgroup show the tree of the whole
+machine, where both would have a system.slice in the same place.
 """
 
 import os
@@ -12,8 +12,8 @@ from pathlib import Path
 from waiting import until
 
 _ROOT = Path("/sys/fs/cgroup")
-# Part of a boot script: lay the group over this machine's tree. Under `ip netns exec`, which has a
-# /sys of its own, there is no such tree, and systemd mounts what its namespace shows.
+# Part of a boot script: mount the group over this machine's tree. Under `ip netns exec`, which has
+# its own /sys, there is no such tree, and systemd mounts what its namespace shows.
 BIND = f"""\
 for hierarchy in $HIERARCHIES; do
   if [ -d "{_ROOT}/$hierarchy/$GROUP" ]; then
@@ -30,7 +30,7 @@ exec "$@"
 
 
 def _hierarchies() -> tuple[str, ...]:
-    """Those that systemd uses: of version 2 alone, or also one of version 1 by name."""
+    """The hierarchies that systemd uses: version 2, and perhaps a named one of version 1."""
     if (_ROOT / "cgroup.procs").exists():
         return (".",)
     return tuple(name for name in ("systemd", "unified") if (_ROOT / name).is_dir())
@@ -38,9 +38,9 @@ def _hierarchies() -> tuple[str, ...]:
 
 @contextmanager
 def own_group(name: str) -> Iterator[tuple[str, ...]]:
-    """Make a group, and give the prefix of a command that runs in it; at the end none is left.
+    """Create a group and return the prefix that runs a command in it; it is removed at the end.
 
-    Where this machine lets nobody make one, the group is that of the machine.
+    If this machine does not allow that, commands run in the machine's group.
     """
     made = [hierarchy for hierarchy in _hierarchies() if _is_made(_ROOT / hierarchy / name)]
     try:
@@ -58,7 +58,7 @@ def _is_made(folder: Path) -> bool:
 
 
 def _is_removed(top: Path) -> bool:
-    """A group can't be removed before its last process is gone."""
+    """Remove a group; that is possible only once its last process is gone."""
     for folder, _, _ in os.walk(top, topdown=False):
         with suppress(OSError):
             Path(folder).rmdir()

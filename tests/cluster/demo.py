@@ -1,4 +1,4 @@
-"""What demo.sh runs."""
+"""The Python part of demo.sh."""
 
 import os
 import shlex
@@ -19,7 +19,7 @@ SECONDS = 120
 
 
 def main() -> None:
-    """Build the bundle, lay it over its nodes, start them, ask."""
+    """Build the bundle, install it on its nodes, start them, and ask a question."""
     programs = llama_cpp()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)

@@ -1,4 +1,4 @@
-"""A Docker engine for each node, unpacked beside the tests, and images built on the spot."""
+"""A Docker engine for each node, unpacked outside the system, and images built on the spot."""
 
 import hashlib
 import json
@@ -16,9 +16,9 @@ from cluster.llama_cpp import cache
 
 PROGRAMS = ("dockerd", "docker", "docker-init", "containerd", "containerd-shim-runc-v2", "runc")
 _PACKAGES = ("docker.io", "containerd", "runc", "tini")
-# What the scripts in the engine's container call.
+# Programs that the scripts in the engine's container call.
 _TOOLS = ("bash", "cat", "curl", "dirname", "grep", "kill", "ps", "sed", "sh", "sleep", "timeout")
-# Of Python's library, what no program here asks for.
+# Parts of Python's library that no program here imports.
 _UNUSED = ("dist-packages", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "config-*")
 
 _LITELLM = """\
@@ -27,7 +27,7 @@ from litellm import run_server
 run_server()
 """
 
-# As Debian's own units: what runs in a container outlives both of them.
+# As in Debian's own units: containers outlive both daemons.
 _LIVING = "KillMode=process\nDelegate=yes\nRestart=always\nRestartSec=2\n"
 _UNITS = {
     "containerd.service": "[Unit]\nDefaultDependencies=no\n[Service]\nType=notify\n"
@@ -40,8 +40,8 @@ _UNITS = {
     f"  --add-runtime=clamped=/usr/bin/runc --default-runtime=clamped\n{_LIVING}",
 }
 
-# A machine of namespaces may lack CAP_SYS_RESOURCE, and so may not raise the limits that the files
-# ask for: they are made as high as they may be.
+# A machine made of namespaces may lack CAP_SYS_RESOURCE, and so can't raise limits as the files
+# ask; they are set as high as is allowed.
 _RUNC = """\
 #!/usr/bin/python3
 import json, os, resource, sys
@@ -67,7 +67,7 @@ os.execv("{runc}", ["runc", *arguments])
 
 
 def fetch() -> None:
-    """Have Debian's Docker engine, unpacked in the cache and installed nowhere."""
+    """Fetch Debian's Docker engine and unpack it in the cache, without installing it."""
     if find("dockerd"):
         return
     folder = cache() / "docker"
@@ -78,7 +78,7 @@ def fetch() -> None:
 
 
 def find(name: str) -> str | None:
-    """The path of a program, preferably of one that is unpacked."""
+    """The path of a program, preferring the unpacked ones."""
     tops = (UNPACKED, cache() / "docker")
     folders = [str(top / folder) for top in tops for folder in ("usr/bin", "usr/sbin")]
     return shutil.which(name, path=os.pathsep.join([*folders, os.environ["PATH"]]))
@@ -89,7 +89,7 @@ def _found(name: str) -> Path:
 
 
 def add_docker(tree: Path) -> None:
-    """Give a prepared node a Docker engine with Compose, whose GPUs are a stand-in."""
+    """Give a prepared node a Docker engine with Compose; its GPUs are a stand-in."""
     for name in PROGRAMS:
         if name != "runc":
             _link(_found(name), tree / "usr/bin" / name)
@@ -103,14 +103,14 @@ def add_docker(tree: Path) -> None:
 
 
 def group(tree: Path) -> str:
-    """The control group that a node's processes and containers are in."""
+    """The control group of a node's processes and containers."""
     return f"sparkgen-{os.getpid()}-{tree.name}"
 
 
 def image(
     folder: Path, programs: Mapping[str, Path], python: bool = False, clock: bool = False
 ) -> Path:
-    """The one layer of an image: programs below /app, what scripts call, and maybe Python."""
+    """The only layer of an image: programs under /app, what scripts call, and optionally Python."""
     root = folder / "image"
     for name, file in programs.items():
         _copy(file, root / "app" / name)
@@ -122,14 +122,14 @@ def image(
 
 
 def nginx_image(folder: Path) -> Path:
-    """The layer of one with this machine's nginx."""
+    """A layer with this machine's nginx."""
     root = folder / "image"
     _add(program("nginx"), root)
     return _archive(root)
 
 
 def litellm_image(folder: Path, environment: Path) -> Path:
-    """That with the packages of a virtual environment, and the program that they have."""
+    """A layer with the packages of a virtual environment, and the program that runs them."""
     root = folder / "image"
     (packages,) = environment.glob("lib/python*/site-packages")
     shutil.copytree(packages, root / "usr/lib/python3/dist-packages")
@@ -140,9 +140,9 @@ def litellm_image(folder: Path, environment: Path) -> Path:
 
 
 def tagged(layer: Path, name: str, folder: Path) -> Path:
-    """An archive for `docker load`, of an image that says it is for a Spark's processor.
+    """An archive for `docker load` whose image declares a Spark's architecture.
 
-    `docker import` calls each one of the machine's own. The programs in it are those in any case.
+    `docker import` would declare this machine's, which is what its programs are for in any case.
     """
     with layer.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -160,7 +160,7 @@ def tagged(layer: Path, name: str, folder: Path) -> Path:
 
 
 def _archive(root: Path, python: bool = False) -> Path:
-    """Of a folder that has its programs already."""
+    """An image from a folder that already holds its programs."""
     for name in (*_TOOLS, *(["python3"] if python else [])):
         found = shutil.which(name, path="/usr/bin:/bin")
         assert found, name
@@ -180,21 +180,21 @@ def _archive(root: Path, python: bool = False) -> Path:
 
 
 def _add(program: str, root: Path) -> None:
-    """A program of this machine, with the libraries that it loads."""
+    """Copy a program of this machine, with the shared libraries that it loads."""
     _copy(Path(program), root / "usr/bin" / Path(program).name)
     for library in _libraries(program):
         _copy(library, root / str(library).lstrip("/"))
 
 
 def _add_library(version: str, root: Path) -> None:
-    """The library of this machine's own Python."""
+    """Copy the standard library of this machine's Python."""
     unused = shutil.ignore_patterns(*_UNUSED)
     shutil.copytree(f"/usr/lib/{version}", root / "usr/lib" / version, ignore=unused)
     _add_libraries(Path(f"/usr/lib/{version}/lib-dynload"), root)
 
 
 def _add_libraries(folder: Path, root: Path) -> None:
-    """What the extension modules of a folder load beside what lies in it."""
+    """Shared libraries that extension modules in a folder load from outside it."""
     modules = map(str, folder.rglob("*.so"))
     needed = {library for module in modules for library in _libraries(module)}
     for library in needed:
@@ -203,7 +203,7 @@ def _add_libraries(folder: Path, root: Path) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Have a file in the tree itself: a unit with a /tmp of its own does not see everything."""
+    """Copy a file into the tree itself: a unit with a private /tmp can't see every path."""
     try:
         target.hardlink_to(source.resolve())
     except OSError:

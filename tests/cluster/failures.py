@@ -1,4 +1,4 @@
-"""What goes wrong on the nodes of a pair that serves, and what it comes back from by itself."""
+"""Failures on the nodes of a pair that is serving, and how it recovers by itself."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from cluster.observing import (
 )
 from cluster.pairs import ENGINE, HEAD, WORKER, Pair, health, journal, kill, memory
 
-# What a node writes, and what its Docker engine does.
+# Folders that a node and its Docker engine write to.
 DISKS = ("/var", "/mnt/docker")
 
 
@@ -97,7 +97,7 @@ def worker_loses_power(pair: Pair) -> Steps:
 
 
 def head_loses_power(pair: Pair) -> Steps:
-    """The worker ends by itself: its connection would stay open for ever."""
+    """The worker ends by itself: otherwise its connection would stay open forever."""
     said = Journal(pair.worker)
     yield Fault("the head loses its power")
     pair.rack.turn_off(HEAD)
@@ -109,7 +109,7 @@ def head_loses_power(pair: Pair) -> Steps:
 
 
 def head_is_back_first(pair: Pair) -> Steps:
-    """The head waits for its cable, and that is no failed start."""
+    """The head waits for its cable; that does not count as a failed start."""
     yield from _power(pair, HEAD, WORKER)
 
 
@@ -122,7 +122,7 @@ def _power(pair: Pair, first: str, last: str) -> Steps:
         pair.rack.turn_off(name)
     yield Fault(f"both have lost power, and {first} is on again")
     machine = pair.rack.turn_on(first)
-    # The other end of a cable is dark.
+    # The cable's other end has no carrier.
     halves = [own.name for own in pair.bundle.site.head.interfaces]
     pair.network.pull(first, *halves)
     pair.wait(lambda: "no carrier on" in journal(machine) or "does not answer" in journal(machine))
@@ -143,7 +143,7 @@ def head_memory_runs_out(pair: Pair) -> Steps:
 
 
 def _memory_runs_out(pair: Pair, machine: Machine, who: str) -> Steps:
-    """The guard ends the engine before the node freezes, and nothing starts it again."""
+    """The guard kills the engine before the node freezes, and nothing restarts it."""
     said = Journal(machine, "sparkgen-guard")
     yield Fault(f"the {who} has 1 GiB of memory left")
     _tell_memory(machine, 1)
@@ -168,7 +168,7 @@ def worker_disk_is_full(pair: Pair) -> Steps:
 
 
 def _disk_is_full(pair: Pair, machine: Machine, who: str, program: str) -> Steps:
-    """What is loaded serves on, and a container that is there needs no room to start."""
+    """A loaded model keeps serving, and starting an existing container needs no disk space."""
     before = started(machine)
     yield Fault(f"the {who}'s disks are full")
     for folder in DISKS:
@@ -187,7 +187,7 @@ def _disk_is_full(pair: Pair, machine: Machine, who: str, program: str) -> Steps
 
 
 def _tell_memory(machine: Machine, gib: int) -> None:
-    """In place: the file is mounted over the kernel's."""
+    """Written in place: the file is bind-mounted over the kernel's."""
     machine.run("sh", "-c", f"echo '{memory(gib).strip()}' >/opt/meminfo")
 
 

@@ -1,4 +1,4 @@
-"""Two replicas and another model on the nodes of a bundle, and the gateway before them."""
+"""Two replicas and another model on the nodes of a bundle, behind the gateway."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ from generator.verify.namespaces import PROGRAMS, Fabric, fabric
 
 @dataclass(frozen=True)
 class Gateway:
-    """Engines by group and node, and where clients ask for all of them."""
+    """Engines by group and node, and the address that clients use for all of them."""
 
     bundle: Bundle
     network: Fabric
@@ -44,7 +44,7 @@ class Gateway:
         self.engines[group, node] = started
 
     def stop(self, group: str, node: str) -> None:
-        """End the engine of a group on a node, as its unit would."""
+        """Stop the engine of a group on a node, as its unit would."""
         self.engines[group, node].end()
 
     def answers(self, group: str) -> bool:
@@ -55,7 +55,7 @@ class Gateway:
         return ask(self.within(head.name), f"{health.url}/health")[0] == 200
 
     def complete(self, name: str, client: str = "spark2") -> tuple[int, str]:
-        """The status and the answer to a client on a node."""
+        """The status and the body that a client on a node gets."""
         question = [{"role": "user", "content": "Hello"}]
         body = {"model": name, "messages": question, "max_tokens": 8}
         return ask(self.within(client), f"{self.url}/v1/chat/completions", body, self.key)
@@ -63,7 +63,7 @@ class Gateway:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Gateway]:
-    """Start all engines, LiteLLM and nginx, and give a client a key."""
+    """Start all engines, LiteLLM and nginx, and create a client's key."""
     require_root()
     require(*PROGRAMS, "curl", "nginx", "nsenter")
     file = folder / "tiny.yaml"

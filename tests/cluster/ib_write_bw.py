@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Stands for perftest's ib_write_bw where there is no RDMA: it measures TCP, and calls Mb/s Gb/s.
+"""Stand-in for perftest's ib_write_bw without RDMA: measures TCP, and reports Mb/s as Gb/s.
 
-A server, which has no address as its last word, ends with its client.
+A server, whose last argument is not an address, ends with its client.
 """
 
 import socket
@@ -9,12 +9,12 @@ import sys
 import threading
 import time
 
-# Before a measurement, and for it: what was in queues is not counted.
+# Seconds to warm up, not counted because of what was queued, and seconds to measure.
 WARM, SECONDS = 1, 3
 
 
 def receive(connection: socket.socket) -> float:
-    """Megabits a second that come in."""
+    """Megabits received per second."""
     begin = time.monotonic() + WARM
     received = 0
     while (now := time.monotonic()) < begin + SECONDS:
@@ -24,7 +24,7 @@ def receive(connection: socket.socket) -> float:
 
 
 def send(connection: socket.socket) -> None:
-    """Until the other end has had enough."""
+    """Send until the other end closes."""
     try:
         while True:
             connection.sendall(bytes(1 << 14))
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def serve(port: int, ways: int) -> None:
-    """Take in what comes, and say how much; on a second connection, send."""
+    """Receive, and report how much; on a second connection, send."""
     with socket.create_server(("", port)) as server:
         taking, _ = server.accept()
         if ways == 2:
@@ -55,7 +55,7 @@ def serve(port: int, ways: int) -> None:
 
 
 def ask(address: str, port: int, is_both_ways: bool) -> float:
-    """What the server has taken in, and what has come from it."""
+    """The megabits per second that the server received, plus those that it sent."""
     giving = socket.create_connection((address, port))
     back = socket.create_connection((address, port)) if is_both_ways else None
     threading.Thread(target=send, args=[giving], daemon=True).start()

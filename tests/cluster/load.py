@@ -1,6 +1,6 @@
-"""Questions from several nodes at once, and how each of them ends.
+"""Sends requests from several nodes at once, and records how each of them ends.
 
-As a program it is the clients of one node: the load is its input, and an answer is a line.
+Run as a program, it is the clients of one node: it reads the load and prints a line per answer.
 """
 
 import json
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
-# How a question ends: with all its tokens, in the middle of them, without any, or not at all.
+# How a request ends: complete, cut off midway, with an error before any token, or without end.
 SERVED, CUT, REFUSED, HANGS = "served", "cut", "refused", "hangs"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How a question has ended, and after how many seconds."""
+    """How a request ended, and after how many seconds."""
 
     end: str
     seconds: float
@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Load:
-    """So many streams of chat; a client gives one up where nothing has come for `limit` seconds."""
+    """A number of chat streams; a client gives up after `limit` seconds without data."""
 
     url: str
     body: Mapping[str, object]
@@ -41,7 +41,7 @@ class Load:
     key: str = ""
 
     def send(self, places: Sequence[Sequence[str]], halfway: Callable[[], object]) -> list[Answer]:
-        """Send it from where prefixes lead, and do something once half of it is answered."""
+        """Send it from the prefixes' networks, and do something once half of it is answered."""
         answers: list[Answer] = []
         turn = threading.Lock()
 
@@ -106,7 +106,7 @@ def _ask(url: str, body: Mapping[str, object], key: str, limit: float) -> str:
             text = answer.read()
     except (OSError, HTTPException) as error:
         return HANGS if _is_timeout(error) else CUT
-    # An engine that dies may end its streams in good order, and say there why.
+    # An engine that dies may close its streams cleanly and report the error in them.
     return SERVED if b"[DONE]" in text and b'"error"' not in text else CUT
 
 

@@ -1,4 +1,4 @@
-"""Nodes that may log in to each other as root, over a real sshd."""
+"""Lets nodes log in to each other as root, over a real sshd."""
 
 import subprocess
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ Restart=always
 
 
 def add_logins(trees: Iterable[Path], folder: Path) -> None:
-    """Give prepared nodes one key, which is the host's as well as the one that opens it."""
+    """Give prepared nodes one key, both as host key and as the key that logs in."""
     key = folder / "key"
     argv = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
     subprocess.run(argv, check=True)

@@ -1,7 +1,7 @@
-"""A node that boots: systemd itself as the first process of namespaces of their own.
+"""A node that boots: systemd is the first process of its own namespaces.
 
-It sees /etc, /opt and /usr/bin of the node's tree laid over this machine's, and of units those of
-the tree alone. Docker is a stand-in, in which a container lives for as long as a file does.
+It sees the node's /etc, /opt and /usr/bin mounted over this machine's, but only the tree's own
+units. Docker is a stand-in, in which a container lives as long as a file exists.
 """
 
 import shutil
@@ -63,8 +63,8 @@ _UNITS = {
     ),
     "[Unit]\nDefaultDependencies=no\n",
 )
-# The stand-in writes down its calls, where the real client only talks to Docker. A restart comes at
-# once; how many there may be is the unit's own. A client of this machine's own is not asked.
+# The stand-in logs its calls; the real client would only talk to Docker. Restarts are immediate;
+# the unit's own limit on their number applies. This machine's own client is never called.
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _TEST = f"[Service]\nReadWritePaths=/run/told\nRestartSec=100ms\nEnvironment=PATH={_PATH}\n"
 
@@ -76,16 +76,16 @@ class Machine:
     process: int
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Run a program on it to its end, whatever its exit status."""
+        """Run a program on it and wait for it, whatever its exit status."""
         enter = entering(self.process, "mount", "pid", "net", "uts")
         return subprocess.run([*enter, *argv], capture_output=True, text=True, timeout=PATIENCE)
 
     def systemctl(self, *argv: str) -> str:
-        """What systemctl answers."""
+        """The output of systemctl."""
         return self.run("systemctl", *argv).stdout.strip()
 
     def state(self, unit: str = "sparkgen-engine") -> str:
-        """The state of a unit, as active or failed."""
+        """The state of a unit, such as active or failed."""
         return self.systemctl("show", "--property=ActiveState", "--value", unit)
 
     def result(self, unit: str = "sparkgen-engine") -> str:
@@ -97,12 +97,12 @@ class Machine:
         self.run("sh", "-c", f"echo '{text}' >/run/told/{name}")
 
     def forget(self, name: str) -> None:
-        """Take a file away."""
+        """Remove a file."""
         self.run("rm", "-f", f"/run/told/{name}")
 
     @property
     def calls(self) -> list[str]:
-        """What was called, in order."""
+        """The calls, in order."""
         return self.run("cat", "/run/told/calls").stdout.splitlines()
 
     def wait(self, state: str, unit: str = "sparkgen-engine", patience: float = PATIENCE) -> None:
@@ -111,7 +111,7 @@ class Machine:
 
 
 def prepared(tree: Path) -> Path:
-    """A node's tree with what the machine brings: units, Docker, and room for the tests."""
+    """A node's tree with the machine's parts: units, Docker, and folders for the tests."""
     units = tree / "opt/units"
     shutil.copytree(tree / "etc/systemd/system", units, symlinks=True)
     for name, text in _UNITS.items():
@@ -135,9 +135,9 @@ def booted(
     group: str = "",
     patience: float = PATIENCE,
 ) -> Iterator[Machine]:
-    """Boot a prepared tree, in the network that the prefix `within` leads to.
+    """Boot a prepared tree in the network that the prefix `within` enters.
 
-    Its systemd has the control group of this name, or one that nobody else has.
+    Its systemd runs in the control group of this name, or in a new one.
     """
     spaces = ["mount", "ipc", "cgroup", *([] if within else ["net", "uts"])]
     with (
@@ -156,7 +156,7 @@ def booted(
 
 
 def _is_up(process: "subprocess.Popen[bytes]") -> bool:
-    """Asked anew each time: what comes before systemd may have children of its own."""
+    """Looked up anew each time: the processes before systemd may have children of their own."""
     return Machine(_last(process.pid)).systemctl("is-active", "boot.target") == "active"
 
 
@@ -166,6 +166,6 @@ def _children(pid: int) -> list[int]:
 
 
 def _last(pid: int) -> int:
-    """The process at the end of a chain of only children: the prefixes replace themselves."""
+    """The last process in a chain of only children: the prefixes replace themselves."""
     children = _children(pid)
     return children[0] if children else pid

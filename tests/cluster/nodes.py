@@ -1,9 +1,9 @@
-"""A node that keeps what is written on it, and is configured by netplan for real.
+"""A node that keeps what is written on it, and is really configured by netplan.
 
-Its systemd is the first process of namespaces, with D-Bus and networkd as units. /etc, /opt,
-/usr/bin and /var are those of the node's tree laid over this machine's; what is written there is
-gone when the node is turned off, unless it was saved. Of udev there is a stand-in: interfaces have
-their names already.
+Its systemd is the first process of its own namespaces, with D-Bus and networkd as units. The node's
+/etc, /opt, /usr/bin and /var are mounted over this machine's; what is written there is lost when
+the node is turned off, unless it was saved. udev is a stand-in: interfaces already have their
+names.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ from cluster.machines import Machine
 from cluster.machines import booted as booted_with
 
 PROGRAMS = ("dbus-daemon", "netplan", "networkctl", "nsenter", "rsync", "systemd-run", "unshare")
-# What a node writes, as one folder.
+# The folders that a node writes to, as one.
 _WRITTEN = "/mnt/written"
 
-# /sys is that of the node's network, and read-only: networkd then waits for no udev.
+# /sys belongs to the node's network and is read-only, so networkd does not wait for udev.
 _BOOT = f"""\
 set -e
 mount --make-rprivate /
@@ -62,7 +62,7 @@ _UNITS = {
     "dbus.service": f"{_ALONE}Requires=dbus.socket\n[Service]\nType=notify\nExecStart=dbus-daemon "
     "--system --address=systemd: --nofork --nopidfile --systemd-activation\n",
 }
-# Its sandbox is not what is tried, and would need more than these namespaces have.
+# Its sandbox is not under test, and would need more than these namespaces allow.
 _KEPT = ("Ambient", "BusName", "Exec", "FileDesc", "Restart", "RuntimeDir", "Type", "User")
 _NETWORKD = Path("/lib/systemd/system/systemd-networkd.service")
 
@@ -85,12 +85,12 @@ def prepared(tree: Path) -> Path:
 
 @contextmanager
 def booted(tree: Path, within: Sequence[str]) -> Iterator[Machine]:
-    """Boot a prepared tree in a network; to leave this is to pull its plug."""
+    """Boot a prepared tree in a network; leaving the context pulls its plug."""
     with booted_with(tree, within, _BOOT) as machine:
         yield machine
 
 
 def save(machine: Machine, tree: Path) -> None:
-    """Keep what was written for the next boot of the tree."""
+    """Save what was written for the next boot of the tree."""
     done = machine.run("rsync", "--archive", "--force", f"{_WRITTEN}/", str(tree))
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
-"""What is done to a pair that serves, what is seen of it, and after how many seconds.
+"""Carries out failures on a pair that is serving, and measures how soon their effects are seen.
 
-A failure is carried out step by step: what is done, then what is seen of it, each time with the
-promise of the runbook or the unit that it keeps.
+A failure is carried out step by step: a fault, then what is observed, each with the time that the
+runbook or the unit promises.
 """
 
 import time
@@ -14,14 +14,14 @@ from cluster.pairs import ENGINE, Pair, journal
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done; times count from here."""
+    """A fault; times count from here."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What is seen, and within how many seconds the bundle promises it; 0 is no promise."""
+    """What must be observed, and within how many promised seconds; 0 means nothing is promised."""
 
     text: str
     promised: float = 0
@@ -29,7 +29,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Row:
-    """What was seen so many seconds after a fault."""
+    """What was observed, and how many seconds after the fault."""
 
     fault: str
     seen: Seen
@@ -39,18 +39,18 @@ class Row:
 Steps = Iterator[Fault | Seen]
 Failure = Callable[[Pair], Steps]
 
-# The unit starts an engine anew after 30 s, and the health check finds out within a minute.
+# The unit restarts an engine after 30 s, and the health check notices within a minute.
 RESTART, MINUTE = 30, 60
 
 
 def observe(pair: Pair, failure: Failure) -> list[Row]:
-    """Carry a failure out to its end, where the pair serves as before."""
+    """Carry a failure out to its end, when the pair serves as before."""
     rows: list[Row] = []
-    # One that was not carried out to its end may have left it so.
+    # An earlier failure that was interrupted may have left the pair broken.
     if not pair.serves():
         pair.start()
         pair.wait(pair.serves)
-    # Of starts there are only so many in a few hours; each failure has all of them.
+    # The number of starts in a few hours is limited; each failure begins with a fresh count.
     for machine in (pair.head, pair.worker):
         machine.systemctl("reset-failed", ENGINE)
     fault, start = "", time.monotonic()
@@ -65,7 +65,7 @@ def observe(pair: Pair, failure: Failure) -> list[Row]:
 
 @dataclass
 class Journal:
-    """What a unit says from now on."""
+    """What a unit logs from now on."""
 
     machine: Machine
     unit: str = ENGINE

@@ -1,4 +1,4 @@
-"""A pair that serves: a bundle on two nodes with all that a real one has, and its clients."""
+"""A pair that serves: a bundle on two nodes with everything a real one has, and its clients."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -25,11 +25,11 @@ from generator.verify.namespaces import PROGRAMS, Fabric
 
 HEAD, WORKER = "spark1", "spark2"
 ENGINE = "sparkgen-engine"
-# What clients show the engine, and nobody else is told.
+# The key that clients send to the engine; nothing else is given it.
 KEY = "a-secret"
-# Read as the unit's own settings; a failure is then over sooner.
+# Overrides the unit's own settings, so that failures are over sooner.
 _SOON = "[Service]\nRestartSec={}\n"
-# What is free is told by a test, of its node alone.
+# A test sets the free memory, for its node only.
 _MEMORY = "[Service]\nBindReadOnlyPaths=/opt/meminfo:/proc/meminfo\n"
 
 
@@ -63,50 +63,50 @@ class Pair:
         until(holds, self.patience)
 
     def start(self) -> None:
-        """As the runbook says: workers before the head, and a new count of starts."""
+        """As the runbook says: workers before the head, and with the start counters reset."""
         for machine in (self.worker, self.head):
             machine.systemctl("reset-failed", "sparkgen-*")
             machine.systemctl("start", "--no-block", ENGINE, "sparkgen-guard")
 
     def stop(self) -> None:
-        """The head first."""
+        """The nodes, the head first."""
         for machine in (self.head, self.worker):
             machine.systemctl("stop", ENGINE)
 
     def complete(self, client: str = WORKER) -> str:
-        """A chat completion for a client on a node."""
+        """Request a chat completion from a node."""
         return completion(self.network.command(client), self.url, "tiny", KEY)
 
     def serves(self, client: str = WORKER) -> bool:
-        """Whether a completion comes."""
+        """Whether a completion succeeds."""
         try:
             return bool(self.complete(client))
         except RuntimeError:
             return False
 
     def answers(self, client: str = WORKER) -> bool:
-        """Whether the API is up, which asks for no token."""
+        """Whether the API is up, without asking for tokens."""
         return ask(self.network.command(client), f"{self.url}/health")[0] == 200
 
 
 def health(machine: Machine) -> str:
-    """What Docker says of the engine's container."""
+    """One field of what Docker reports about the engine's container."""
     return str(inspected(machine)["State"]["Health"]["Status"])
 
 
 def inspected(machine: Machine) -> dict[str, Any]:
-    """All that Docker says of it."""
+    """Everything that Docker reports about it."""
     (container,) = json.loads(machine.run("docker", "inspect", ENGINE).stdout)
     return dict(container)
 
 
 def journal(machine: Machine, unit: str = ENGINE) -> str:
-    """What the unit and systemd have said since the node was turned on."""
+    """What the unit and systemd have logged since the node booted."""
     return machine.run("journalctl", "--no-pager", "--output=cat", f"--unit={unit}").stdout
 
 
 def kill(machine: Machine, program: str) -> None:
-    """Kill a program in the container, as an error in it would."""
+    """Kill a program in the container, as a crash would."""
     shown = machine.run("docker", "top", ENGINE, "-eo", "pid,comm").stdout
     (pid,) = (line.split()[0] for line in shown.splitlines() if line.endswith(f" {program}"))
     machine.run("kill", "-KILL", pid)
@@ -120,9 +120,9 @@ def serving(
     soon: str = "",
     clocks: bool = False,
 ) -> Iterator[Pair]:
-    """Install a bundle on a pair, and start it; `soon` is the time between two starts.
+    """Install a bundle on a pair and start it; `soon` is the time between two starts.
 
-    With clocks, that of each node can be set.
+    With `clocks`, each node's clock can be set.
     """
     require_root()
     require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "curl", "iptables", "journalctl", "ps")
@@ -162,7 +162,7 @@ def _set_up(bundle: Bundle, archive: Path, machine: Machine) -> None:
 
 
 def memory(gib: int) -> str:
-    """What the kernel says of the memory, as far as the guard reads it."""
+    """The kernel's memory figures, as far as the guard reads them."""
     return f"MemAvailable: {gib << 20} kB\n"
 
 

@@ -1,4 +1,4 @@
-"""Whether a Docker engine starts on a node here, which not every machine allows."""
+"""Checks whether a Docker engine starts on a node here; not every machine allows it."""
 
 import fcntl
 import subprocess
@@ -10,18 +10,18 @@ import pytest
 
 from cluster import docker, nodes, stack
 
-# Seconds for a node to boot; a machine that takes longer has no time for these tests.
+# Seconds for a node to boot; a slower machine is too slow for these tests.
 _BOOT = 120
 _FILE = "no-docker"
 
 
 def select(items: list[pytest.Item], work: Path) -> list[pytest.Item]:
-    """The tests that can't run here, of which a file in that folder then says why."""
+    """Skip the tests that can't run here; a file in that folder records why."""
     wanting = [item for item in items if item.get_closest_marker("docker")]
     if not wanting or any(docker.find(name) is None for name in docker.PROGRAMS):
         return []
     file = work / _FILE
-    # Workers collect at the same time: one tries, and all have the same tests.
+    # Workers collect at the same time: one tries, so that all collect the same tests.
     with (work / "no-docker.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():
@@ -30,13 +30,13 @@ def select(items: list[pytest.Item], work: Path) -> list[pytest.Item]:
 
 
 def said(work: Path) -> str:
-    """Why they can't, where this was tried."""
+    """The recorded reason why they can't run, if this was tried."""
     file = work / _FILE
     return file.read_text() if file.exists() else ""
 
 
 def _refusal() -> str:
-    """Why no container runs on a node; nothing if one does."""
+    """Why no container runs on a node; empty if one does."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             return _try(Path(folder))

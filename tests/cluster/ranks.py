@@ -1,4 +1,4 @@
-"""The engines of a bundle on nodes joined by its cables, each started by `launch.sh --bare`."""
+"""The engines of a bundle, started by `launch.sh --bare` on nodes joined by its cables."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,7 @@ from generator.verify.namespaces import PROGRAMS, Fabric, fabric
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes with an engine each."""
+    """Nodes with one engine each."""
 
     bundle: Bundle
     trees: dict[str, Path]
@@ -42,16 +42,16 @@ class Cluster:
         return ask(self.within(self.head.node), f"{self.url}/health")[0] == 200
 
     def complete(self, client: str = "spark2") -> str:
-        """A chat completion for a client on another node."""
+        """Request a chat completion from another node."""
         return completion(self.within(client), self.url, self.bundle.site.model.served_name)
 
     def launch(self, node: str) -> None:
-        """Start the engine of a node once more."""
+        """Restart the engine of a node."""
         within = self.within(node)
         self.engines[node] = launch(node, self.trees[node], within, self.work, self.env)
 
     def is_healthy(self) -> bool:
-        """What Docker would say of the head's container."""
+        """Whether Docker would report the head's container as healthy."""
         health = self.bundle.site.head.container.health
         assert health
         return self.head.run(*health.test[1:]).returncode == 0
@@ -65,7 +65,7 @@ def running(
     folder: Path,
     env: Mapping[str, str],
 ) -> Iterator[Cluster]:
-    """Build a site, lay it over its nodes, give the nodes the model, and start every engine."""
+    """Build a site, install it and its model on its nodes, and start every engine."""
     require_root()
     require(*PROGRAMS, "curl", "nsenter")
     file = folder / "tiny.yaml"

@@ -1,4 +1,4 @@
-"""What the runs by hand have measured, as rows of a table in README.md."""
+"""Records what manual runs have measured, as rows of the table in README.md."""
 
 import re
 from datetime import date
@@ -12,7 +12,7 @@ _HEAD = (
 
 
 def record(engine: str, fault: str, seen: str, seconds: float, promised: float = 0) -> None:
-    """Write down what was seen so many seconds after a fault, in place of what was there."""
+    """Record what was seen this many seconds after a fault, replacing an earlier row."""
     limit = f"{promised:.0f} s" if promised else ""
     after = f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}"
     row = f"| {engine} | {fault} | {seen} | {after} s | {limit} | {date.today()} |\n"

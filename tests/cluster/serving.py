@@ -1,4 +1,4 @@
-"""What a cluster of any engine does: it answers, and a rank that dies under load is noticed."""
+"""What a cluster of any engine must do: answer, and notice a rank that dies under load."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from cluster.bare import ask
 from cluster.load import HANGS, SERVED, Load
 from cluster.ranks import Cluster
 
-# On a machine whose processors others have, too.
+# Generous, because the machine's CPUs may be shared.
 SECONDS = 900
 REQUESTS, CLIENTS = 200, 8
 
@@ -25,13 +25,13 @@ def await_answer(cluster: Cluster) -> float:
 
 
 def complete(cluster: Cluster) -> None:
-    """A completion has as many tokens as were asked for, and the head is healthy."""
+    """A completion has as many tokens as requested, and the head is healthy."""
     assert json.loads(cluster.complete())["usage"]["completion_tokens"] == 8
     assert cluster.is_healthy()
 
 
 def embed(cluster: Cluster) -> None:
-    """Two texts have an embedding each, and the head is healthy."""
+    """Two texts get one embedding each, and the head is healthy."""
     asked = {"model": "tiny", "input": ["one", "two"]}
     status, text = ask(cluster.within("spark2"), f"{cluster.url}/v1/embeddings", asked)
     assert status == 200
@@ -40,10 +40,10 @@ def embed(cluster: Cluster) -> None:
 
 
 def kill_rank(cluster: Cluster, process: str, limit: float) -> tuple[float, dict[str, float]]:
-    """Seconds until the last client knows how its request ended, and until others notice.
+    """Seconds until the last client's request has ended, and until the others notice.
 
-    A process of the worker is killed under streams of several clients. Each of them ends, and none
-    is silent for longer than the limit.
+    A process of the worker is killed while several clients stream. Every stream ends, and none is
+    silent for longer than the limit.
     """
     worker = cluster.engines["spark2"]
     start = 0.0

@@ -1,4 +1,4 @@
-"""SGLang for the processor, in an environment outside the checkout."""
+"""SGLang on the CPU, in an environment outside the checkout."""
 
 import subprocess
 import sys
@@ -8,13 +8,13 @@ from cluster.llama_cpp import cache
 from cluster.vllm_cpu import run
 
 VERSION = "0.5.23"
-# Its kernels are built for CUDA alone and do not load without the driver's library, of which they
-# call one function. No tensor is on a GPU here, so nothing calls it.
+# Its kernels are built for CUDA only and do not load without the driver's library, of which they
+# import one function. No tensor is on a GPU here, so nothing calls it.
 _DRIVER = "int cuPointerGetAttribute(void) { return 3; }"
 
 
 def sglang_cpu() -> Path:
-    """The folder of the environment's programs; it is installed on the first call: 9.5 GB."""
+    """The environment's bin folder; the first call installs the environment (9.5 GB)."""
     folder = cache() / f"sglang-{VERSION}"
     if not (folder / "installed").exists():
         run(sys.executable, "-m", "venv", "--clear", str(folder))
@@ -29,7 +29,7 @@ def sglang_cpu() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The stand-in for the driver's library, and no NCCL, which it would take wherever it loads."""
+    """The stand-in for the driver's library, and no NCCL, which SGLang would use if it loads."""
     folder = _driver(cache() / f"sglang-{VERSION}").parent
     return {"LD_LIBRARY_PATH": str(folder), "SGLANG_NCCL_SO_PATH": str(folder / "no-nccl")}
 

@@ -1,4 +1,4 @@
-"""Sites of a model so small that it runs anywhere: the lines of theirs are a real site's."""
+"""Sites of a tiny model that runs anywhere; apart from the model they are like real sites."""
 
 import textwrap
 
@@ -32,7 +32,7 @@ model:
   memory_utilization: 0.85
   args: {{load-mode: mmap{args}}}
 """
-# Of each kind of model the shape, as tiny_model.py and vllm_cpu.py make it.
+# The shape of each kind of model, as tiny_model.py and vllm_cpu.py make it.
 _SHAPES = {
     "dense": _SHAPE,
     "experts": _SHAPE.replace(
@@ -95,7 +95,7 @@ def _llama(kind: str = "dense", drafts: bool = False) -> str:
 
 
 def groups_text() -> str:
-    """Two pairs with one model, a node with another, and the address of both, all llama.cpp."""
+    """Two pairs with one model and a node with another, under one address, all llama.cpp."""
     served = textwrap.indent(_llama(), "    ")
     pair, single = (f"    parallel: {{pipeline: {nodes}}}\n" for nodes in (2, 1))
     other = served.replace("served_name: tiny", "served_name: other")
@@ -111,7 +111,7 @@ def groups_text() -> str:
 
 
 def replicas_text() -> str:
-    """Two nodes with one model, a third with another and the address of both, all llama.cpp."""
+    """Two nodes with one model and a third with another, under one address, all llama.cpp."""
     served = textwrap.indent(_llama(), "    ")
     other = served.replace("served_name: tiny", "served_name: other")
     return (
@@ -128,7 +128,7 @@ def replicas_text() -> str:
 def vllm_text(
     nodes: int, kind: str = "dense", parallel: str = "", drafts: bool = False, launcher: str = ""
 ) -> str:
-    """Nodes under vLLM, which runs on the processor by its environment."""
+    """Nodes under vLLM, which runs on the CPU through its environment."""
     draft = f"  speculative: {{method: draft, source: {FOLDER}/draft, tokens: 3}}\n"
     served = _VLLM.format(
         folder=FOLDER,
@@ -142,7 +142,7 @@ def vllm_text(
 
 
 def sglang_text(nodes: int, kind: str = "dense", parallel: str = "") -> str:
-    """Nodes under SGLang, on the processor."""
+    """Nodes under SGLang, on the CPU."""
     served = _SGLANG.format(
         folder=FOLDER,
         shape=_SHAPES[kind],

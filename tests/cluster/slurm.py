@@ -1,6 +1,6 @@
 """A real Slurm cluster on this machine, whose nodes see their own generated folders.
 
-It runs in namespaces of its own: ports, host names, mounts and processes end with it.
+It runs in its own namespaces, so its ports, host names, mounts and processes end with it.
 """
 
 import re
@@ -67,10 +67,10 @@ NodeName=DEFAULT CPUs=20 RealMemory=120000 Gres=gpu:1
 PartitionName=test Nodes=ALL Default=YES
 """
 
-# No cgroup is made: other than the plugin found by default, this one starts without systemd.
+# No cgroup is created: unlike the plugin found by default, this one starts without systemd.
 CGROUP_CONFIGURATION = "CgroupPlugin=cgroup/v1\n"
 
-# The work folder becomes /run: sockets below a test's own folder have too long a name for the
+# The work folder becomes /run: paths of sockets below a test's own folder are too long for the
 # kernel, and nothing can write to the machine's own /run.
 MACHINE = r"""
 set -eu
@@ -92,7 +92,7 @@ cat <&3 >/dev/null &
 wait -n
 """
 
-# An overlay gives folders the machine lacks a place to be mounted on, without touching it.
+# An overlay provides mount points that the machine lacks, without touching the machine.
 NODE = r"""
 set -eu
 node=$1 tree=$2
@@ -150,12 +150,12 @@ def slurm_cluster(
 ) -> Iterator[SlurmCluster]:
     """Run a cluster of these nodes, each with its root tree, while the context lasts.
 
-    On a node, /etc/sparkgen and /opt/sparkgen are those of its tree, and the programs stand
-    in for those of the machine in every folder of the search path.
+    On a node, /etc/sparkgen and /opt/sparkgen come from its tree, and the programs replace the
+    machine's in every folder of the search path.
     """
     _write_files(nodes, work, programs)
     trees = [text for name, tree in nodes.items() for text in (name, str(tree))]
-    # It ends when its input does, so also when the test process dies without a word.
+    # It ends when its input closes, so also when the test process is killed.
     with (
         (work / "machine.log").open("w") as log,
         first_process(
@@ -211,7 +211,7 @@ def _wait_until_idle(
 ) -> None:
     deadline = time.monotonic() + PATIENCE
     while machine.poll() is None and time.monotonic() < deadline:
-        # Before the socket is there, commands could end up outside of the namespaces.
+        # Before the socket exists, commands could run outside the namespaces.
         if (cluster.work / "munge.socket").exists():
             sinfo = cluster.run("sinfo", "--noheader", "--Node", "--format=%T")
             if sinfo.stdout.split() == ["idle"] * node_count:

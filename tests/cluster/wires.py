@@ -1,4 +1,4 @@
-"""A node's interfaces in a network of its own; the operator has the far ends in another one."""
+"""A node's interfaces in their own network namespace; the operator has the far ends in another."""
 
 import itertools
 import os
@@ -14,18 +14,18 @@ _serial = itertools.count()
 
 @dataclass(frozen=True)
 class Wires:
-    """The networks of a node and of who operates it."""
+    """The network namespaces of a node and of its operator."""
 
     node: str
     operator: str
 
     @property
     def within(self) -> tuple[str, ...]:
-        """What leads a program into the node's network, and lets it have a name of its own."""
+        """The prefix that runs a program in the node's network, where it may set a host name."""
         return ("nsenter", f"--net=/run/netns/{self.node}", "unshare", "--uts")
 
     def answers(self, address: str) -> bool:
-        """Whether the operator has an answer of an address."""
+        """Whether an address answers the operator."""
         ping = ("ping", "-n", "-q", "-c", "1", "-W", "1", address)
         argv = ("ip", "netns", "exec", self.operator, *ping)
         return subprocess.run(argv, capture_output=True, check=False).returncode == 0
@@ -33,7 +33,7 @@ class Wires:
 
 @contextmanager
 def wired(interfaces: Sequence[str], management: str, address: str) -> Iterator[Wires]:
-    """Wires from all interfaces; the operator has that address at the one for management."""
+    """Wires from all interfaces; the operator has that address on the management wire."""
     names = [f"cluster-{os.getpid()}-{next(_serial)}" for _ in range(2)]
     wires = Wires(*names)
     with networks(names):
@@ -41,7 +41,7 @@ def wired(interfaces: Sequence[str], management: str, address: str) -> Iterator[
             far = ("peer", "name", f"far{number}", "netns", wires.operator)
             _ip("link", "add", interface, "netns", wires.node, "type", "veth", *far)
             _ip("-n", wires.operator, "link", "set", f"far{number}", "up")
-        # Who asks for the operator on another wire gets no answer there.
+        # Requests for the operator on any other wire get no answer there.
         _ip("netns", "exec", wires.operator, "sysctl", "-q", "net.ipv4.conf.all.arp_ignore=1")
         _ip("-n", wires.operator, "address", "add", address, "dev", "far0")
         yield wires

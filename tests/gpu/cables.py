@@ -1,7 +1,7 @@
-"""A network namespace per node, joined as the site is cabled, on a machine with nothing but `ip`.
+"""A network namespace per node, cabled like the site, on a machine that needs only `ip`.
 
-NCCL's sockets take one interface, where its RoCE takes all ports: so each node has one more
-address, which its neighbors reach over their cable, and which nobody else reaches.
+NCCL's sockets use one interface, whereas its RoCE uses all ports. So each node has one more
+address, which only its neighbors can reach, each over its own cable.
 """
 
 import os
@@ -19,7 +19,7 @@ _NETWORK = "10.255.0"
 
 @contextmanager
 def cabled(site: Site) -> Iterator[dict[str, str]]:
-    """The namespace of each node, by the name of the node."""
+    """The namespace of each node, by the node's name."""
     prefix = f"gpu-{os.getpid()}"
     names = {node.name: f"{prefix}-{node.name}" for node in site.nodes}
     switch = f"{prefix}-switch"

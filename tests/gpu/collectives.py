@@ -1,4 +1,4 @@
-"""What a rank does: it joins, then runs operations of several sizes and compares what comes out."""
+"""What each rank runs: it joins, runs operations of several sizes, and checks the results."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from functools import partial
 import torch
 import torch.distributed as dist
 
-# Numbers of 4 bytes: NCCL picks algorithm and protocol by size.
+# Counts of 4-byte numbers: NCCL picks algorithm and protocol by size.
 SIZES = (256, 1 << 18, 1 << 24)
 COLLECTIVES = (
     "all-reduce",
@@ -21,7 +21,7 @@ COLLECTIVES = (
 
 
 def work(rank: int, ranks: int, meeting: str, operations: Sequence[str]) -> None:
-    """Run all operations; raises what NCCL refuses, and where a sum is wrong."""
+    """Run all operations; raise if NCCL refuses one or a sum is wrong."""
     torch.cuda.set_device(0)
     store = dist.FileStore(meeting, ranks)
     dist.init_process_group(
@@ -37,7 +37,7 @@ def work(rank: int, ranks: int, meeting: str, operations: Sequence[str]) -> None
             own = torch.full((size // ranks * ranks,), float(rank + 1), device="cuda")
             _OPERATIONS[operation](own, rank, ranks)
             torch.cuda.synchronize()
-    # A rank that is done may still have to send: it must not end before the others are done too.
+    # A finished rank may still have to send: it must not end before the others have finished.
     store.add("done", 1)
     while store.add("done", 0) < ranks:
         time.sleep(0.01)

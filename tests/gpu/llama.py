@@ -1,9 +1,9 @@
-"""llama.cpp with CUDA over RPC, as a bundle's launch.sh starts it on each node of a ring of three.
+"""llama.cpp with CUDA over RPC, started by a bundle's launch.sh on each node of a ring of three.
 
     PYTHONPATH=.:tests python -m gpu.llama FOLDER
 
-The folder has llama-server and ggml-rpc-server, built with CUDA and RPC. Wants root, one NVIDIA
-GPU, curl, and nothing else that uses the API's port: all nodes share the GPU.
+FOLDER contains llama-server and ggml-rpc-server, built with CUDA and RPC. Needs root, one NVIDIA
+GPU, curl, and a free API port: all nodes share the GPU.
 """
 
 import os

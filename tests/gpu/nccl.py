@@ -1,11 +1,11 @@
-"""Runs real NCCL with the environment that sparkgen writes, and with each setting that it refuses.
+"""Runs real NCCL with the environment that sparkgen writes, and with each setting it refuses.
 
     PYTHONPATH=.:tests python -m gpu.nccl [--write]
 
-Wants root, one NVIDIA GPU, `ip`, and a PyTorch with NCCL. Each rank is a process in a network of
-its own, and by its `NCCL_HOSTID` on a node of its own, so that all of them share the one GPU.
-Sockets stand for RoCE: what is tried is whom NCCL connects to, and that the results are right.
-Prints a table, and with `--write` keeps it in README.md; ends with 1 if a line is not as expected.
+Needs root, one NVIDIA GPU, `ip`, and a PyTorch with NCCL. Each rank is a process in its own network
+namespace, and its `NCCL_HOSTID` makes it a node of its own, so that all of them share the one GPU.
+Sockets replace RoCE: this tests whom NCCL connects to, and that the results are right. Prints a
+table, and with `--write` stores it in README.md; exits with 1 if a row is not as expected.
 """
 
 import json
@@ -32,7 +32,7 @@ README = Path(__file__).parent / "README.md"
 SECONDS = 90
 PORT = 23456
 ACROSS = (*COLLECTIVES, "all-to-all", "send to the next but one")
-# Of sockets in place of RoCE. A connection that no route leads to is tried twice, not for a minute.
+# For sockets instead of RoCE: an unroutable connection is tried twice, not for a minute.
 _SOCKETS = {
     "NCCL_NET": "Socket",
     "NCCL_SOCKET_IFNAME": f"={FABRIC}",
@@ -45,7 +45,7 @@ _SOCKETS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A site, what its environment is changed by, and whether that is to work."""
+    """A site, the changes to its environment, and whether it should work."""
 
     title: str
     text: str
@@ -55,7 +55,7 @@ class Case:
 
     @property
     def is_refused(self) -> bool:
-        """Whether sparkgen has an error for the site with these changes."""
+        """Whether sparkgen reports an error for the site with these changes."""
         env = {name: value for name, value in self.changes.items() if value is not None}
         if not env:
             return False
@@ -84,7 +84,7 @@ CASES = (
             (False, {"NCCL_ALGO": None}),
             (False, {"NCCL_ALGO": "Tree"}),
             (False, {"NCCL_ALGO": "Ring,Tree"}),
-            # Refused all the same: it leaves PAT, which is no ring, and which NCCL may pick.
+            # Refused nevertheless: it leaves PAT, which is not a ring, and which NCCL may pick.
             (True, {"NCCL_ALGO": "^Tree"}),
             (True, {"NCCL_ALGO": "ring"}),
             (False, {"NCCL_ALGO": "allreduce:tree"}),
@@ -99,14 +99,14 @@ CASES = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended: what the first failing rank said, nothing where all is well."""
+    """How a case ended: the first failing rank's message, empty if all is well."""
 
     said: str
     seconds: float
 
 
 def run(case: Case) -> Outcome:
-    """Run a case to its end; what is left of its ranks is killed."""
+    """Run a case to its end; kill any ranks that are left."""
     site = generator.parse(case.text).site
     assert site, generator.parse(case.text).report()
     start = time.monotonic()
@@ -134,7 +134,7 @@ def _become(
     folder: Path,
     operations: tuple[str, ...],
 ) -> None:
-    """What a forked process does to its end: a rank on its node."""
+    """What each forked process runs: a rank on its node."""
     status = 1
     with (folder / f"{rank}.log").open("w") as log:
         os.dup2(log.fileno(), 1)
@@ -155,7 +155,7 @@ def _become(
 
 
 def _await(ranks: dict[int, str], folder: Path) -> str:
-    """Wait for all ranks, or for the first that fails; what its NCCL said."""
+    """Wait for all ranks, or for the first that fails; return its NCCL message."""
     deadline = time.monotonic() + SECONDS
     left = dict(ranks)
     said = ""
@@ -178,7 +178,7 @@ def _await(ranks: dict[int, str], folder: Path) -> str:
 
 
 def _reason(folder: Path) -> str:
-    """NCCL's own first warning, of any rank."""
+    """The first warning of NCCL itself, from any rank."""
     logs = [file.read_text() for file in sorted(folder.glob("*.log"))]
     warnings = [line for log in logs for line in log.splitlines() if "NCCL WARN" in line]
     if warnings:
@@ -211,7 +211,7 @@ def table(outcomes: Sequence[tuple[Case, Outcome]]) -> str:
 
 
 def versions() -> str:
-    """What ran, and when."""
+    """The versions that ran, and the date."""
     major, minor, patch, *_ = torch.cuda.nccl.version()
     return (
         f"{date.today()}: NCCL {major}.{minor}.{patch}, PyTorch {torch.__version__}, "

@@ -1,12 +1,12 @@
-"""Holds what sparkgen says of llama.cpp's flags against llama-server's own parser; run by hand.
+"""Compares sparkgen's checks of llama.cpp's flags with llama-server's own parser; run by hand.
 
     python tests/startup/compare_llama_cpp.py --server /path/to/llama-server
 
-Every flag of the catalog is tried alone, with values of many kinds. A flag is refused by the server
-if it says that an argument is wrong; what it finds out later, with the model, is not asked. Where
-the two differ the flag is printed; the exit status is 1 then. Known to differ: numbers with more
-behind them, as 2.5 for a whole one, of which the server reads the beginning; files and folders; and
-how drafts' CPU masks, rates and lengths are written, which is not in the catalog.
+Every flag of the catalog is tried alone, with values of many kinds. The server refuses a flag if it
+says that an argument is wrong; what it only finds out later, with the model, is not tested. Prints
+every flag on which the two differ; the exit status is then 1. Known differences: numbers with
+trailing text, such as 2.5 for an integer, of which the server reads the beginning; files and
+folders; and the format of drafts' CPU masks, rates and lengths, which the catalog does not have.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def ours(version: str, args: dict[str, Any]) -> list[str]:
 
 
 def theirs(server: str, version: str, args: dict[str, Any]) -> str:
-    """What the server's parser says; empty where it takes them."""
+    """The parser's error message; empty if it accepts them."""
     from generator.engines.arguments import arguments
 
     words = [word for group in arguments("llama.cpp", version, args) for word in group]
@@ -78,7 +78,7 @@ def theirs(server: str, version: str, args: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Compare, and print what differs."""
+    """Compare, and print the differences."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--server", required=True)
     options = reader.parse_args()

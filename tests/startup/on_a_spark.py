@@ -1,9 +1,9 @@
-"""vLLM's own config classes on a machine without a GPU, as on a Spark; run by vLLM's Python.
+"""Runs vLLM's own config classes as on a Spark, without a GPU; executed by vLLM's Python.
 
-Reads words of `vllm serve` and variables as JSON, a line for each start, and writes what ends the
-start: of the parser, or of the classes that the engine makes of what was parsed. Its compiled
-modules, whose kernels nothing here calls, are stood in for. Each start has a process of its own, as
-some classes keep what they were told.
+Reads arguments of `vllm serve` and variables as JSON, one line per start, and writes the error that
+ends the start, from the parser or from the classes that the engine builds from the arguments.
+Compiled modules, whose kernels nothing here calls, are replaced by stand-ins. Each start runs in
+its own process, because some classes keep state.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ real_operator = torch._ops._OpNamespace.__getattr__
 
 
 def operator(namespace: Any, name: str) -> Any:
-    """An operator; those that vLLM asks what the GPU can do say yes."""
+    """An operator; those that vLLM asks about the GPU's capabilities return true."""
     try:
         return real_operator(namespace, name)
     except AttributeError:
@@ -85,7 +85,7 @@ class Spark(NonNvmlCudaPlatform):
         return True
 
 
-# Before the modules that look at them.
+# Before importing the modules that check these.
 vllm.platforms._current_platform = Spark()
 vllm.triton_utils.HAS_TRITON = True
 torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(
@@ -102,12 +102,12 @@ PARSER = make_arg_parser(FlexibleArgumentParser())
 
 
 def verdict(words: list[str]) -> str:
-    """What ends the start; empty where nothing does."""
+    """The error that ends the start; empty if there is none."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
             given = PARSER.parse_args(words)
-            # As the command line's own entry does it.
+            # As the command line's own entry point does.
             given.model, given.subparser = given.model_tag, "serve"
             validate_parsed_serve_args(given)
             AsyncEngineArgs.from_cli_args(given).create_engine_config(
@@ -137,6 +137,6 @@ def alone(asked: dict[str, Any]) -> str:
 for place, line in enumerate(sys.stdin):
     one = json.loads(line)
     if not place:
-        # What this imports, all processes have then.
+        # Modules imported here are shared by all processes.
         verdict(one["words"][:1])
     print("VERDICT " + json.dumps(alone(one)), flush=True)

@@ -1,9 +1,9 @@
-"""SGLang's own reading of its flags on a machine without a GPU, as on a Spark.
+"""Runs SGLang's own argument handling as on a Spark, without a GPU.
 
-Run by a Python with torch. Reads words of `sglang serve` and variables as JSON, a line for each
-start, and writes what ends the start: of the parser, or of the steps that resolve what was parsed.
-Packages of kernels and the like, which nothing here calls, are stood in for. Each start has a
-process of its own.
+Executed by a Python with torch. Reads arguments of `sglang serve` and variables as JSON, one line
+per start, and writes the error that ends the start, from the parser or from the steps that resolve
+the arguments. Kernel packages and the like, which nothing here calls, are replaced by stand-ins.
+Each start runs in its own process.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 MEMORY = 128_452_132_864
 os.environ |= {"HF_HUB_OFFLINE": "1"}
 
-# Before torchvision is stood in for: transformers asks whether it is there.
+# Before torchvision is replaced: transformers checks whether it is installed.
 import torch
 import transformers
 from missing_modules import _Anything
@@ -39,7 +39,7 @@ transformers.utils.import_utils.is_torchvision_available()
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """A module with every name for each that is not installed, but for those of SGLang itself."""
+    """A module with any name, for each package that is not installed, except SGLang's own."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name.partition(".")[0] not in MISSING:
@@ -56,7 +56,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def anything(name: str) -> Any:
-    """What a stand-in has of any name."""
+    """What a stand-in returns for any name."""
     if name.startswith("__"):
         raise AttributeError(name)
     return _Anything()
@@ -89,7 +89,7 @@ prepare_server_args = importlib.import_module("sglang.srt.server_args").prepare_
 
 
 def verdict(words: list[str]) -> str:
-    """What ends the start; empty where nothing does."""
+    """The error that ends the start; empty if there is none."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
@@ -121,6 +121,6 @@ def alone(asked: dict[str, Any]) -> str:
 for place, line in enumerate(sys.stdin):
     one = json.loads(line)
     if not place:
-        # What this imports, all processes have then.
+        # Modules imported here are shared by all processes.
         verdict(one["words"][:1])
     print("VERDICT " + json.dumps(alone(one)), flush=True)
