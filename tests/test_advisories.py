@@ -20,7 +20,7 @@ def test_entry_is_complete(entry: Advisory) -> None:
     assert not entry.remedy.endswith(".")
     assert "|" not in entry.effect + entry.remedy
     assert bool(entry.engine) == bool(entry.version)
-    # What a site can't be found guilty of, a node can.
+    # An advisory about nodes must name a kernel or a driver by which to recognize them.
     assert entry.subject != "node" or entry.kernel or entry.driver
 
 

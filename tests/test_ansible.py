@@ -23,7 +23,7 @@ from generator.verify.namespaces import networks
 BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-proxy")
 _serial = itertools.count()
 NODES = {node.name: str(node.address) for node in BUNDLE.site.start_order}
-# Ansible's programs are beside the Python that runs the tests.
+# Ansible's programs lie beside the Python that runs the tests.
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 
 _NODE = """\
@@ -38,7 +38,7 @@ ip address add "$2/24" dev eth0
 exec /usr/sbin/sshd -D -e -f "$1/sshd_config"
 """
 
-# All write down what they are told into one log, so that the order over all nodes shows.
+# All of them write their calls to one log, which shows the order across all nodes.
 _SAY = '#!/bin/bash\necho "$(cat /root/name) {name} $*" >>{log}\n'
 _INSTALL = """\
 case $1 in
@@ -105,14 +105,14 @@ class Operator:
         return subprocess.run([*ssh, command], capture_output=True, text=True, check=True).stdout
 
     def calls(self, *programs: str) -> list[str]:
-        """What the nodes were told since the last question, of these programs."""
+        """The calls of these programs on all nodes since the last time this was called."""
         log = self.folder / "log"
         lines = log.read_text().splitlines()
         log.write_text("")
         return [line for line in lines if line.split()[1] in programs]
 
     def fault(self, node: str, check: str) -> None:
-        """What the node's verify.sh finds wrong from now on."""
+        """Set the fault that the node's verify.sh finds from now on."""
         (self.folder / f"faults-{node}").write_text(check)
 
 
@@ -123,7 +123,7 @@ def script(path: Path, name: str, folder: Path, text: str) -> None:
 
 
 def prepared(folder: Path) -> Path:
-    """The bundle with scripts that stand in for the two that change and look at a machine."""
+    """The bundle, with stand-ins for the two scripts that change and inspect a machine."""
     bundle = folder / "bundle"
     shutil.copytree(BUNDLE.folder, bundle)
     for node in NODES:
@@ -138,7 +138,7 @@ def prepared(folder: Path) -> Path:
         f"AuthorizedKeysFile {folder}/own.pub\nPermitRootLogin yes\n"
         "Subsystem sftp internal-sftp\n"
     )
-    # The login of the site is none of this machine.
+    # The site's login does not exist on this machine.
     inventory = bundle / "operator/ansible/inventory.yaml"
     inventory.write_text(inventory.read_text().replace('"nvidia"', "root"))
     ssh = bundle / "operator/ssh_config"
@@ -156,7 +156,7 @@ def operator(tmp_path: Path) -> Iterator[Operator]:
         require("ansible-playbook")
     bundle = prepared(tmp_path)
     with ExitStack() as stack:
-        # A socket's path ends at 107 characters, and pytest's own folder may be deep already.
+        # A socket's path is limited to 107 characters, and pytest's folder may be deep already.
         sockets = stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
 
         names = [f"ansible-{os.getpid()}-{next(_serial)}" for _ in range(1 + len(NODES))]
@@ -189,15 +189,15 @@ APPLIED = [
 
 
 def changes(said: str) -> dict[str, int]:
-    """How many tasks have changed each node."""
+    """The number of tasks that changed each node."""
     return {name: int(n) for name, n in re.findall(r"^(\w+) .*changed=(\d+)", said, re.MULTILINE)}
 
 
 @pytest.mark.long
 def test_rollout(operator: Operator) -> None:
-    """Workers first, one at a time; before that nothing is installed, and after it nothing to do.
+    """Workers go first, one at a time; a check finds nothing installed before, nothing to do after.
 
-    What an earlier bundle had goes, in check mode too; scripts stay scripts.
+    Files of an earlier bundle are removed, in check mode too; scripts stay executable.
     """
     folder = "/root/sparkgen-bundle"
     left = f"mkdir -p {folder}/etc/old && touch {folder}/etc/old/left '{folder}/etc/two words'"
@@ -244,7 +244,7 @@ def test_silent_peer_is_a_fault_once_all_are_installed(operator: Operator) -> No
 
 @pytest.mark.long
 def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
-    """The head stops first and starts last, and the roll-out ends once it serves."""
+    """The head stops first and starts last, and the rollout ends once it serves."""
     done = operator.run("-e", "restart=true")
     assert done.returncode == 0, done.stdout
     told = operator.calls("systemctl")
@@ -258,7 +258,7 @@ def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
 
 @pytest.mark.long
 def test_groups_restart_with_their_own_units(operator: Operator) -> None:
-    """What started last on a node stops first there."""
+    """On each node, units stop in the reverse order of their start."""
     file = operator.bundle / "operator/ansible/inventory.yaml"
     inventory = yaml.safe_load(file.read_text())
     head, worker = (inventory["all"]["hosts"][name] for name in ("spark1", "spark2"))

@@ -59,7 +59,7 @@ VLLM, SGLANG, TENSORRT, LLAMA = (
         ),
         (VLLM, "attention-config.use_x", True, [("--attention-config.use_x=true",)]),
         (VLLM, "attention-config.use_x", False, [("--attention-config.use_x=false",)]),
-        # Flags that no catalog knows
+        # Flags that are in no catalog
         (VLLM, "of-tomorrow", True, [("--of-tomorrow",)]),
         (VLLM, "of-tomorrow", False, [("--no-of-tomorrow",)]),
         (VLLM, "of-tomorrow", ["a", True], [("--of-tomorrow", "a", "true")]),

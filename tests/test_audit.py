@@ -26,7 +26,7 @@ MANAGED = "enP7s7"
 
 
 def netplan(addresses: dict[str, Sequence[str]], mtu: int = 9000) -> str:
-    """A netplan file of these interfaces."""
+    """A netplan file with these interfaces."""
     lines = ["network:", "  version: 2", "  ethernets:"]
     for name, own in addresses.items():
         lines += [f"    {name}:", "      dhcp4: no", f"      mtu: {mtu}"]
@@ -42,7 +42,7 @@ def node(
     managed: str = MANAGED,
     mtu: int = 9000,
 ) -> Machine:
-    """A node whose netplan file and links say the same."""
+    """A node whose netplan file and links agree."""
     links = [address(name, *own, mtu=mtu) for name, own in fabric.items()]
     links.append(address(managed, f"10.0.7.{number}/24"))
     own = {"etc/netplan/40-cx7.yaml": netplan(fabric, mtu)} if fabric else {}
@@ -51,19 +51,19 @@ def node(
 
 
 def halves(names: Sequence[str], number: int, first: int = 100, length: int = 24) -> dict[str, Any]:
-    """An address for each half of a port, in subnets of their own."""
+    """An address for each half of a port, each in its own subnet."""
     return {name: [f"192.168.{first + i}.{number}/{length}"] for i, name in enumerate(names)}
 
 
 def serve(
     *words: str, env: Sequence[str] = (), image: str = "vllm/vllm-openai:v0.33.0", **more: Any
 ) -> Container:
-    """A container that serves, named as people do."""
+    """A container that serves, with the kind of name that people use."""
     return Container("vllm_node", image, words, ("vllm", "serve"), env, **more)
 
 
 def rank(number: int, *words: str) -> tuple[str, ...]:
-    """A command for two nodes."""
+    """The command of a rank on two nodes."""
     more = ("--headless",) if number else ("--host", "10.0.7.1")
     shared = ("--tensor-parallel-size", "2", "--nnodes", "2", "--node-rank", str(number))
     return (*words, *shared, "--gpu-memory-utilization", "0.8", *more)
@@ -83,7 +83,7 @@ def pair(
     files: dict[str, str] | None = None,
     **more: Any,
 ) -> list[Machine]:
-    """Two nodes with one cable, and what they serve."""
+    """Two nodes joined by one cable, and what they serve."""
     return [
         node(n, halves(names, n), [serve(*rank(n - 1, *words), env=env, **more)], files)
         for n in (1, 2)
@@ -93,7 +93,7 @@ def pair(
 UNIT_PATH = "etc/systemd/system/vllm.service"
 UNIT = "[Service]\nExecStart=/usr/bin/docker start -a vllm_node\nRestart=always\n"
 CASES: dict[str, tuple[list[Machine], list[str]]] = {
-    # Two nodes, native vLLM, exact devices, no GID: nothing to be said.
+    # Two nodes, native vLLM, exact devices, no GID: no findings.
     "bytebunker": (pair(RIGHT, RIGHT_ENV, *OSS), []),
     # The same through a switch, as NVIDIA's playbook writes it.
     "nvidia-switch": (
@@ -111,7 +111,7 @@ CASES: dict[str, tuple[list[Machine], list[str]]] = {
         ],
         ["SG301"],
     ),
-    # A launch record with a link-local address on one half alone.
+    # A launch record with a link-local address on only one half.
     "guardkit": (
         [
             node(
@@ -143,7 +143,7 @@ CASES: dict[str, tuple[list[Machine], list[str]]] = {
         ),
         ["SG413"],
     ),
-    # NCCL switched off by a line that the system left.
+    # NCCL_IB_DISABLE=1 in a file that the system left behind.
     "left-by-dgx-os": (
         pair(LEFT, (), *OSS, files={"etc/nccl.conf": "NCCL_IB_DISABLE=1\n"}),
         ["SG416"],
@@ -152,7 +152,7 @@ CASES: dict[str, tuple[list[Machine], list[str]]] = {
         pair(LEFT, (), *OSS, files={"etc/nccl.conf": "NCCL_DEBUG = WARN\n"}),
         ["SG842", "SG842"],
     ),
-    # A service beside Docker's own restart.
+    # A service in addition to Docker's own restart policy.
     "two-owners": (
         pair(LEFT, LEFT_ENV, *OSS, restart="always", files={UNIT_PATH: UNIT}),
         ["SG844", "SG844"],
@@ -170,7 +170,7 @@ CASES: dict[str, tuple[list[Machine], list[str]]] = {
         ["SG523", "SG701"],
     ),
     "gid": (pair(LEFT, (*LEFT_ENV, "NCCL_IB_GID_INDEX=3"), *OSS), ["SG419"]),
-    # A key as a word of the command.
+    # A key on the command line.
     "key": (
         [
             node(
@@ -298,7 +298,7 @@ ALONE = {
 
 @pytest.mark.parametrize("lines", ALONE)
 def test_netplan_of_one_node_only(lines: str, sparkgen: Command, tmp_path: Path) -> None:
-    """What is guessed of its peer has no finding."""
+    """Guesses about its peer have no findings."""
     given = dict(line.split(": ") for line in lines.splitlines())
     own = {name: [text for text in [listed.strip("[]")] if text] for name, listed in given.items()}
     (tmp_path / "40-cx7.yaml").write_text(netplan(own))
@@ -339,7 +339,7 @@ env: {LD_PRELOAD: /cache/huggingface/libnccl.so.2}
     ("name", "text", "expected"),
     [
         ("setup.sh", SCRIPT, [(6, "SG301"), (8, "SG609"), (11, "SG695")]),
-        # A launcher mounts what it likes.
+        # A launcher may mount anything.
         ("recipe.yaml", TEMPLATE, []),
         (
             "train.sh",
@@ -356,14 +356,14 @@ env: {LD_PRELOAD: /cache/huggingface/libnccl.so.2}
     ],
 )
 def test_places_of_findings(name: str, text: str, expected: list[tuple[int, str]]) -> None:
-    """By line and rule; what is mounted is there, and what a shell reads is no line of NCCL's."""
+    """By line and rule; mounted files exist, and lines that a shell reads are not NCCL's."""
     adopted = adopt(read([Input("", name, text.encode())]), "mine", "mine.yaml")
     found = [(r.place.span.line + 1, r.rule) for r in audit(adopted) if r.place.span]
     assert found == expected
 
 
 def test_merged_netplan_files() -> None:
-    """What is in force is said of addresses, of DHCP and of MTUs; what only adds up is none."""
+    """The effective value is given for addresses, DHCP and MTUs; files that only add are fine."""
     first = netplan({"enp1s0f0np0": ["10.1.0.1/24"], "enP2p1s0f0np0": ["10.2.0.1/24"]})
     later = (
         "network:\n  ethernets:\n    enp1s0f0np0: {dhcp4: true}\n"
@@ -395,7 +395,7 @@ ODD = (
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.iterdir()))
 def test_damaged_file_is_read_or_refused(name: str) -> None:
-    """Damaged anywhere, a file is read, or refused in one line."""
+    """A file damaged at any place is either read or refused in one line."""
     raw = (FOLDER / name).read_bytes()
     for number, at in enumerate(range(0, len(raw), 23)):
         damaged = raw[:at] + ODD[number % len(ODD)] + raw[at + number % 9 :]

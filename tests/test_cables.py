@@ -13,7 +13,7 @@ from generator.verify.namespaces import PROGRAMS, Fabric, fabric
 PAIR = next(bundle for bundle in BUNDLES if bundle.name == "pair-llamacpp")
 HALF = PAIR.site.head.interfaces[0]
 PEER = str(HALF.peers[0].address)
-# A full frame each way.
+# A full-size frame each way.
 BITS = 2 * 8 * 9000
 
 
@@ -27,7 +27,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
 
 
 def fastest(network: Fabric) -> float:
-    """Seconds that the fastest of some pings took, there and back; none where all are lost."""
+    """Round-trip time of the fastest ping in seconds; 0 if all were lost."""
     size = f"-s {HALF.ping_size} -M do -I {HALF.name}".split()
     done = network.run(
         "spark1", "ping", "-n", "-q", "-c", "3", "-i", "0.01", "-W", "1", *size, PEER

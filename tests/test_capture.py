@@ -20,7 +20,7 @@ from waiting import PATIENCE
 from generator.capture import CaptureError
 from generator.capture.archive import read
 
-# A secret for each form in which one stands on a node, by where it stands.
+# One secret for each form in which secrets occur on a node, named after the place.
 FORMS = [
     "flag-apart",
     "flag-equals",
@@ -84,7 +84,7 @@ FORMS = [
     "nm-address",
     "nccl-behind",
     "other-container",
-    # More of them, in what is kept otherwise.
+    # Further forms, within text that is otherwise kept.
     "query-signature",
     "query-key",
     "proxy-env",
@@ -153,7 +153,7 @@ FORMS = [
 
 
 def secret(form: str) -> str:
-    """A secret of its own, of no shape that anybody knows, and in lower case as a word is."""
+    """A unique secret that has no recognizable shape, in lower case like an ordinary word."""
     plain = f"zq{form.replace('-', '')}zq"
     if form == "hex":
         return form.encode().hex() * 8
@@ -507,11 +507,11 @@ def test_script_passes_shellcheck() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-# Archives from anywhere
+# Archives of any origin
 
 
 def packed(*members: tuple[str, str | bytes], **more: object) -> bytes:
-    """An archive of these files; `more` are attributes of the last one."""
+    """An archive of these files; `more` sets attributes of the last one."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for place, (name, content) in enumerate(members, start=1):
@@ -525,7 +525,7 @@ def packed(*members: tuple[str, str | bytes], **more: object) -> bytes:
 
 
 def extended(form: int, name: str, **headers: str) -> bytes:
-    """An archive of one file whose header has what that of capture.sh has not."""
+    """An archive of one file with extended headers, which capture.sh never writes."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=form) as tar:
         info = tarfile.TarInfo(name)

@@ -132,7 +132,7 @@ def test_shapes_are_complete(name: str) -> None:
     assert shape.heads % shape.kv_heads == 0 or "kv_lora_rank" in attention
     assert attention.get("kv_layers", 0) + attention.get("linear_layers", 0) <= shape.layers
     assert shape.experts is None or shape.experts > shape.facts["moe"]["top_k"]
-    # What embeds or ranks texts answers nobody.
+    # Models that only embed or rank texts do not chat.
     answers = "runner" not in shape.advised.get("vllm", {}).get("flags", {})
     assert bool(shape.tool_call_parser) is answers
 
@@ -257,7 +257,7 @@ def test_catalogs_are_read_on_demand() -> None:
 
 @each_architecture
 def test_copy_is_found_by_the_name_of_its_model(name: str) -> None:
-    """What its own name has in it leads to it, unless it was pruned itself."""
+    """A copy is found by its model's name within its own, unless that model is itself pruned."""
     alike = catalogs.named_after(f"someone/{MODELS[name]['hf_id'].partition('/')[2]}-INT4")
     pruned = any(word in name for word in ("reap", "dspark"))
     assert (alike is None) == pruned

@@ -20,7 +20,7 @@ from generator import __version__
 from generator.resources import ROOT
 from generator.sitefile.defaults import default
 
-# Without its key, of which a note says what it leaves open.
+# Without its key, because a note says what the key leaves open.
 GOOD = re.sub(r"\n  secrets: .*", "", (ROOT / "sites/pair-chatbot.yaml").read_text())
 
 
@@ -46,7 +46,7 @@ def warned(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def invalid(tmp_path: Path) -> Path:
-    """A site with one error: a kind of topology that there is not."""
+    """A site with one error: a kind of topology that does not exist."""
     path = tmp_path / "invalid.yaml"
     path.write_text(GOOD.replace("kind: direct", "kind: mesh"))
     return path
@@ -111,7 +111,7 @@ def test_endless_input_is_refused(command: str, process: Command, tmp_path: Path
 
 def test_site_file_is_read_up_to_the_limit(process: Command, tmp_path: Path) -> None:
     with (tmp_path / "site.yaml").open("wb") as file:
-        file.truncate(1 << 40)  # of which the disk holds nothing
+        file.truncate(1 << 40)  # sparse, takes no space on disk
     outcome = process("validate", "site.yaml", cwd=tmp_path)
     assert outcome.code == 3
     assert outcome.err.startswith("error[SG007]: the file is larger than 4 MiB\n")
@@ -159,7 +159,7 @@ def test_file_named_twice_is_built_once(
     ]
 
 
-# What `sparkgen lock` writes of those images and that model.
+# What `sparkgen lock` writes for those images and that model.
 LOCK = f"""\
 version: 1
 images:
@@ -176,7 +176,7 @@ models:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Path:
-    """A folder with two sites, the lock of one, and what is no site of its own."""
+    """A folder with two sites, the lock of one, and files that are not sites themselves."""
     folder = tmp_path / "sites"
     (folder / "bases").mkdir(parents=True)
     for name in ("anna", "berta"):
@@ -432,14 +432,14 @@ def test_color_is_for_terminals_that_support_it(
 
 
 def on_a_terminal(site: Path, env: dict[str, str]) -> str:
-    """What `validate` writes on a terminal about an invalid site."""
+    """The output of `validate` on a terminal for an invalid site."""
     code, said = terminal(env, "validate", str(site))
     assert code == 3
     return said
 
 
 def terminal(env: dict[str, str], *words: str) -> tuple[int, str]:
-    """The exit status of a command on a terminal, and what it writes there."""
+    """The exit status of a command on a terminal, and its output there."""
     ours, theirs = pty.openpty()
     unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS")
     inherited = {name: value for name, value in os.environ.items() if name not in unwanted}
@@ -475,7 +475,7 @@ LAB = str(ROOT / "sites/lab-mesh.yaml")
 def test_tables_fit_the_terminal(words: tuple[str, ...], width: int) -> None:
     code, said = terminal({"COLUMNS": str(width), "NO_COLOR": "1"}, *words)
     assert code == 0
-    # Sentences are wrapped by the terminal, between any two characters.
+    # The terminal wraps sentences, between any two characters.
     tables = [line for line in said.splitlines() if "  " in line or "|" in line]
     assert len(tables) > 10
     assert max(map(len, tables)) <= width
@@ -485,7 +485,7 @@ def test_tables_are_the_same_on_terminals_and_in_files(process: Command) -> None
     whole = process("fit", "--compare", LAB, cwd=ROOT).out
     for width in (60, 80):
         _, said = terminal({"COLUMNS": str(width), "NO_COLOR": "1"}, "fit", "--compare", LAB)
-        # Bars are shorter, and what is wrapped or listed is the same words.
+        # Bars are shorter; wrapped and listed text has the same words.
         assert words_of(said) == words_of(whole)
 
 

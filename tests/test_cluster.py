@@ -19,7 +19,7 @@ INTERFACES = [interface.name for interface in FOLDER.node.interfaces]
 NETPLAN = "etc/netplan/40-cx7.yaml"
 ADDRESS = str(FOLDER.node.interfaces[0].address)
 MANAGEMENT, OWN, OPERATOR = "enP7s7", "10.0.0.11", "10.0.0.200"
-# A half of a port gets this: the way back to the operator then leads into the fabric.
+# With this address on a port half, packets to the operator would be routed into the fabric.
 CUTTING = "10.0.0.139/25"
 SECONDS = 4
 INSTALL = "/var/bundle/install.sh"
@@ -41,7 +41,7 @@ def wires() -> Iterator[Wires]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A node before its first install, with its folder of the bundle."""
+    """A node before its first install, with its folder from the bundle."""
     tree = nodes.prepared(tmp_path / "node")
     (tree / "etc/netplan").mkdir(parents=True)
     (tree / "etc/netplan/01-management.yaml").write_text(HOST)
@@ -53,7 +53,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def faulty(tree: Path) -> Path:
-    """The bundle gives the fabric an address of the management network."""
+    """Makes the bundle give the fabric an address in the management network."""
     bundle = tree / "var/bundle"
     text = (bundle / NETPLAN).read_text()
     assert ADDRESS in text
@@ -68,7 +68,7 @@ def faulty(tree: Path) -> Path:
 
 
 def install(machine: Machine, *options: str) -> str:
-    """Run install.sh on the node to its end; what it says."""
+    """Run install.sh on the node to its end; returns its output."""
     variable = f"SPARKGEN_UNDO_SECONDS={SECONDS}"
     done = machine.run("env", variable, INSTALL, *options)
     assert (done.stderr, done.returncode) == ("", 0)
@@ -76,13 +76,13 @@ def install(machine: Machine, *options: str) -> str:
 
 
 def files(machine: Machine) -> str:
-    """The files below the folders that install.sh writes in, with their sums."""
+    """The files in the folders that install.sh writes to, with their checksums."""
     script = "find /etc /opt/sparkgen -type f ! -path '*/units/*' -exec sha256sum {} + | sort -k 2"
     return machine.run("sh", "-c", script).stdout
 
 
 def timers(machine: Machine) -> str:
-    """Units of the change that nobody has confirmed, active still."""
+    """Units of the unconfirmed change that are still active."""
     return machine.systemctl("list-units", "--plain", "--no-legend", "sparkgen-undo*")
 
 
@@ -104,12 +104,12 @@ def test_unconfirmed_change_is_reverted(wires: Wires, tree: Path) -> None:
         until(lambda: not timers(machine))
         assert f" {CUTTING} " not in addresses(machine)
         assert machine.run("ls", "/var/backups/sparkgen").stdout.endswith(".undone\n")
-        # Nothing of it is in the way of the next change.
+        # Nothing that it left prevents the next change.
         install(machine, "--apply")
 
 
 def test_unconfirmed_change_is_reverted_after_a_power_cut(wires: Wires, tree: Path) -> None:
-    """What a person does first whom a node does not answer."""
+    """Power cycling is what people try first when a node does not respond."""
     faulty(tree)
     with booted(tree, wires.within) as machine:
         until(lambda: wires.answers(OWN))

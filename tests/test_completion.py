@@ -23,7 +23,7 @@ START = "from generator.cli import main; main(prog_name='sparkgen')"
 
 
 class Offer(Protocol):
-    """What bash is given for the last word."""
+    """The completions that bash gets for the last word."""
 
     def __call__(self, *words: str, cwd: Path = ROOT) -> list[str]: ...
 
@@ -151,7 +151,7 @@ def test_rules_are_described() -> None:
     assert item.help
 
 
-# In the shells themselves
+# In real shells
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def on_path(tmp_path: Path) -> dict[str, str]:
 
 
 def documented(shell: str) -> str:
-    """The line that the documentation gives for a shell."""
+    """The line that the documentation shows for a shell."""
     lines = text_of("generator/commands/README.md").splitlines()
     (line,) = [line for line in lines if f"={shell}_source" in line]
     return line

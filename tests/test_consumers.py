@@ -32,7 +32,7 @@ NETPLAN = "etc/netplan/40-cx7.yaml"
 
 
 def network(folder: NodeFolder) -> tuple[object, ...]:
-    """What netplan is told of a node, and what is to come of it: bundles have some in common."""
+    """A node's netplan file and the interfaces expected from it; some bundles share them."""
     lines = (folder.path / NETPLAN).read_text().splitlines()
     return folder.node.interfaces, *(line for line in lines if not line.startswith("#"))
 
@@ -78,7 +78,7 @@ def test_scripts(bundle: Bundle) -> None:
     scripts = {path for path, text in texts.items() if text.startswith(b"#!")}
     assert scripts == {path for path in generated if bundle.modes[path] & 0o111}
     read = {path for path in texts if "/etc/profile.d/" in path}
-    # Nodes have scripts in common: each is looked at once, and the payload by tests of its own.
+    # Nodes share scripts: each is checked only once, and the payload has its own tests.
     own = {path for path in scripts | read if original(path) not in payload()}
     files = {texts[path]: path for path in sorted(own)}.values()
     assert_silent("shellcheck", "--severity=style", *files, cwd=bundle.folder)
@@ -99,14 +99,14 @@ def test_login(folder: NodeFolder) -> None:
 
 
 def netplan(tree: Path) -> Path:
-    """What netplan makes of a node's tree, as it does at boot, and without a word."""
+    """What netplan generates from a node's tree, as it does at boot, without any message."""
     require("netplan")
     assert_silent("netplan", "generate", "--root-dir", str(tree))
     return tree / "run"
 
 
 def assert_files(pattern: str, made: Path, wanted: dict[str, set[str]]) -> None:
-    """Netplan wrote a file for each of these interfaces, with these lines at least."""
+    """Netplan wrote a file for each of these interfaces, with at least these lines."""
     folder, name = (made / pattern).parent, Path(pattern).name
     assert {file.name for file in folder.glob(name.format("*"))} == set(map(name.format, wanted))
     for interface, lines in wanted.items():
@@ -169,7 +169,7 @@ def test_hosts(folder: NodeFolder, tmp_path: Path) -> None:
 
 
 def machine(folder: NodeFolder, target: Path) -> Path:
-    """A node's tree, with the units and programs of the machine that its own units need."""
+    """A node's tree, with the machine's units and programs on which its own units depend."""
     tree = folder.copy(target)
     on_a_machine(tree)
     return tree
@@ -186,7 +186,7 @@ def test_units(folder: NodeFolder, tmp_path: Path) -> None:
     tree = machine(folder, tmp_path)
     done = verify(tree)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    # systemd-analyze looks for the first program of each kind only.
+    # systemd-analyze checks only the first program of each kind.
     for unit in unit_files(tree):
         for path in re.findall(r"^Exec\w+=[-@:+!]*/(\S+)", unit.read_text(), re.MULTILINE):
             assert (tree / path).stat().st_mode & 0o111, path
@@ -194,7 +194,7 @@ def test_units(folder: NodeFolder, tmp_path: Path) -> None:
 
 @each_composed
 def test_units_are_hardened(folder: NodeFolder, tmp_path: Path) -> None:
-    """At most 4.0 of 10, where 10 is a service that may do what root may."""
+    """An exposure of at most 4.0 of 10, where 10 is a service with all of root's permissions."""
     require("systemd-analyze")
     options = ("--offline=true", "--no-pager", "--threshold=40")
     # A timer runs nothing itself.
@@ -246,20 +246,20 @@ def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
     environment = service["environment"]
     assert environment["OPENAI_API_BASE_URL"] == f"{health.url}/v1"
     key = folder.site.engine.key
-    # What is secret is none of the container's own, where `docker inspect` would show it.
+    # Secrets are not in the container's own environment, which `docker inspect` would show.
     assert environment.get("OPENAI_API_KEY") == (None if key else "none")
     assert not environment.keys() & {"VLLM_API_KEY", "HF_TOKEN"}
     assert (environment["HOST"], environment["PORT"]) == (page.listen, str(page.port))
     assert environment["WEBUI_AUTH"] == "true"
     assert not environment.keys() & {"WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD"}
-    # Nobody becomes the administrator by being the first to come.
+    # Nobody becomes administrator just by being the first to sign up.
     assert environment["ENABLE_SIGNUP"] == "false"
     assert (service["cap_drop"], service["read_only"]) == (["ALL"], True)
     assert service["healthcheck"]["test"][-1] == f"{page.url}/health"
     script, given, volume = service["volumes"]
     assert service["entrypoint"] == ["bash", script["target"]]
     assert (given["source"], given["read_only"]) == ("/run/sparkgen-web-ui", True)
-    # Docker fills a new named volume from the image, and never a folder.
+    # Docker initializes a new named volume from the image, but never a bind-mounted folder.
     assert (volume["type"], volume["target"]) == ("volume", "/app/backend/data")
     assert environment["WEBUI_SECRET_KEY_FILE"].startswith(volume["target"])
 

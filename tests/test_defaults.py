@@ -27,11 +27,11 @@ def _defaults(rules: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any
 
 
 DEFAULTS = dict(_defaults(sections.site_schema()))
-# The word for the engine's own default, which is what it does without the flag.
+# The word for the engine's own default: the flag is then omitted.
 del DEFAULTS["model.kv_cache_dtype"], DEFAULTS["groups.model.kv_cache_dtype"]
 # Alternatives have the same keys as groups.
 DEFAULTS = {path: value for path, value in DEFAULTS.items() if ".alternatives." not in path}
-# Where a key has a meaning that lab-mesh lacks.
+# Examples for keys that mean nothing in lab-mesh.
 _EXAMPLES = {
     "engine.parallel.tensor": "single",
     "engine.parallel.pipeline": "single",
@@ -63,7 +63,7 @@ _OF_A_GROUP = "groups."
 
 
 def _site(path: str) -> dict[str, Any]:
-    """A site file in which the key may be written."""
+    """A site file in which the key can be set."""
     if path.startswith(_OF_A_GROUP):
         return _of_one_group(_site(path.removeprefix(_OF_A_GROUP)))
     text = (SITES / f"{_EXAMPLES.get(path, 'lab-mesh')}.yaml").read_text("utf-8")
@@ -78,14 +78,14 @@ def _site(path: str) -> dict[str, Any]:
 
 
 def _of_one_group(site: dict[str, Any]) -> dict[str, Any]:
-    """The same where one group of all nodes serves what the site did."""
+    """The same site with one group of all nodes that serves the site's model."""
     group: dict[str, Any] = {"name": "chat", "nodes": [node["name"] for node in site["nodes"]]}
     group |= {key: site.pop(key) for key in ("model", "engine")}
     return site | {"groups": [group]}
 
 
 def _write(data: Any, path: list[str], value: Any) -> None:
-    """Write a key into a section, or into each of a list of them; None takes it away."""
+    """Write a key into a section, or into each of a list of sections; None removes the key."""
     first, *rest = path
     for section in data if isinstance(data, list) else [data]:
         if rest:

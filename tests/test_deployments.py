@@ -45,7 +45,7 @@ def test_source_is_named(name: str) -> None:
 
 
 def test_every_deployment_is_expected() -> None:
-    """All that is not refused has what it runs."""
+    """Every deployment that is not refused has an entry in `runs.yaml`."""
     refused = {name for name in SITES if reading(name).site is None}
     assert set(SITES) == set(EXPECTED)
     assert set(SITES) - refused == set(RUNS)
@@ -75,7 +75,7 @@ def test_deployment_starts_what_it_ran(name: str) -> None:
 
 
 def own(site: Site, node: Node) -> Node:
-    """The node as its group has it, where there are groups."""
+    """The node as seen by its group, if there are groups."""
     for group in site.groups:
         for member in group.nodes:
             if member.name == node.name:

@@ -20,7 +20,7 @@ Files = dict[str, tuple[int, bytes]]
 
 @pytest.fixture(scope="module")
 def expected(bundle: Bundle) -> Files:
-    """What comes out in this process."""
+    """The bundle as rendered in this process."""
     return {path: (file.mode, file.data) for path, file in bundle(SITE).items()}
 
 
@@ -77,7 +77,7 @@ def test_only_the_manifest_names_the_site_file(
     "site", sorted((ROOT / "sites").glob("*.yaml")), ids=lambda site: site.stem
 )
 def test_order_of_keys_does_not_matter(site: Path, tmp_path: Path, bundle: Bundle) -> None:
-    """Only the checksum of the site file, in the manifest, is another one."""
+    """Only the checksum of the site file in the manifest changes."""
     turned = tmp_path / site.name
     data = yaml.load(site.read_text(), Loader=yaml.BaseLoader)
     turned.write_text(as_written(reverse(data)))
@@ -92,14 +92,14 @@ def test_order_of_keys_does_not_matter(site: Path, tmp_path: Path, bundle: Bundl
 
 
 def reverse(data: Any) -> Any:
-    """The same data with the keys of every mapping from the last to the first."""
+    """The same data with the keys of every mapping in reverse order."""
     if isinstance(data, dict):
         return {key: reverse(data[key]) for key in reversed(data)}
     return [reverse(item) for item in data] if isinstance(data, list) else data
 
 
 def as_written(data: Any) -> str:
-    """YAML whose scalars have no quotes unless they need them: `true` stays a boolean."""
+    """YAML with quotes only where scalars need them: `true` stays a boolean."""
     return yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, width=1_000)
 
 

@@ -34,7 +34,7 @@ def site_of(text: str, name: str = "lab.yaml") -> Site:
 
 
 def grouped(text: str, groups: dict[str, str]) -> Site:
-    """Groups of these nodes in place of the one model of a site."""
+    """A site with these groups of nodes in place of its single model."""
     own = "".join(
         f"""\
   - name: {name}
@@ -55,7 +55,7 @@ def grouped(text: str, groups: dict[str, str]) -> Site:
 
 
 def long_names() -> Site:
-    """All free text as long and as nasty as it may be, over both ports."""
+    """A site on both ports with all free text as long and as awkward as allowed."""
     text = (
         site_text(nodes=5, ports=2).replace("spark3", "n" * 63).replace("rack:", "rack:pppppppp-")
     )
@@ -73,7 +73,7 @@ SITES = {
     **{f"ring-of-{nodes}": site_of(ring_text(nodes)) for nodes in range(4, 9)},
     "long-names": long_names(),
     "gateway": site_of((ROOT / "tests/golden/groups-gateway/site.yaml").read_text()),
-    # Within each other, side by side, across each other, and in two pieces.
+    # Nested, side by side, overlapping, and in two pieces.
     "groups-of-a-ring": grouped(
         ring_text(4), {"a": "12", "b": "21", "c": "2", "d": "43", "e": "23"}
     ),
@@ -144,7 +144,7 @@ def test_lines_join_the_ports_of_their_cables(site: Site) -> None:
 
 @each_site
 def test_groups_have_frames(site: Site) -> None:
-    """Each around its nodes and no other, with its label, and nothing written across it."""
+    """Each frame encloses exactly its nodes, has its label, and no text crosses it."""
     picture = layout(site)
     nodes = dict(zip([node.name for node in site.nodes], node_frames(picture, site), strict=True))
     found: dict[str, set[str]] = {}
@@ -163,7 +163,7 @@ def test_groups_have_frames(site: Site) -> None:
 
 
 def edges(box: Box) -> list[Box]:
-    """The sides of a box, as boxes without an area."""
+    """The sides of a box, as boxes with no area."""
     return [
         Box(box.x, box.y, box.width, 0),
         Box(box.x, box.bottom, box.width, 0),
@@ -173,18 +173,18 @@ def edges(box: Box) -> list[Box]:
 
 
 def node_frames(picture: Drawing, site: Site) -> list[Box]:
-    """The frames of the nodes, by rank: on a switch its own is the first."""
+    """The frames of the nodes, by rank; on a switch site, the first frame is the switch's own."""
     return list(picture.frames[1:] if site.kind == "switch" else picture.frames)
 
 
 def ports(picture: Drawing, frame: Box) -> list[Box]:
-    """A node's sockets from left to right: beside the RJ45 is p0, then p1."""
+    """A node's sockets from left to right: p0 is next to the RJ45, then p1."""
     inside = [socket.box for socket in picture.sockets if frame.holds(socket.box)]
     return sorted(inside, key=lambda box: box.x)[1:]
 
 
 def by_line(picture: Drawing, site: Site) -> list[object]:
-    """The cables in the order of the lines: each label is above the middle of its own line."""
+    """The cables in the order of the lines; each label is above the middle of its line."""
     texts = {(text.x, text.y): text.text for text in picture.texts if text.style == "small"}
     found = []
     for line in picture.lines:
@@ -245,7 +245,7 @@ def test_memory_picture_has_one_bar_for_identical_nodes() -> None:
     assert len(rows) == 2
     assert [part.kind for part in legend] == [*range(len(LEGEND))]
     for row, (edge, _) in zip(rows, drawn.edges, strict=True):
-        # Side by side, to where the node's memory ends.
+        # The parts adjoin, up to the end of the node's memory.
         assert [part.x + part.width for part in row[:-1]] == [part.x for part in row[1:]]
         assert abs(row[-1].x + row[-1].width - edge) <= 1
     assert all(f"{word} " in drawn.description for word in LEGEND)
@@ -332,7 +332,7 @@ gpt-oss-20b: coder
 
 
 def test_groups_of_a_graph() -> None:
-    """A node is in one frame alone: a group across another is a word with lines to its nodes."""
+    """A node is in one frame only: a group that overlaps another is a label with lines to nodes."""
     found = graph(SITES["groups-of-a-ring"]).splitlines()
     start = found.index('  subgraph g0["a: of-a"]')
     assert found[start : start + 12] == [
@@ -352,7 +352,7 @@ def test_groups_of_a_graph() -> None:
 
 
 def test_groups_of_a_text_diagram() -> None:
-    """In a row their upper sides are drawn; on a switch there is a table."""
+    """In a row, the upper sides of their frames are drawn; on a switch, there is a table."""
     assert drawing(SITES["groups-of-a-ring"]).startswith(PLAIN_GROUPS)
     assert "\nf      spark2, spark3, spark7, spark8  of-f " in drawing(SITES["groups-on-a-switch"])
 

@@ -28,11 +28,11 @@ from generator.review.nodes import TITLES
 
 @pytest.fixture
 def site(tmp_path: Path, sparkgen: Command) -> Path:
-    """A site file whose bundle is built, both committed."""
+    """A site file and its bundle, both committed."""
     return lab(tmp_path, sparkgen)
 
 
-# Every scenario against the folder of the bundle, and against the commit: the same review.
+# Every scenario gives the same review against the bundle's folder and against the commit.
 against = pytest.mark.parametrize("words", [(), ("--against", "HEAD")], ids=["folder", "commit"])
 
 
@@ -79,7 +79,7 @@ def test_address(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: C
 def test_management_address_of_one_node(
     words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
 ) -> None:
-    """The worker's own address stands in names alone: nothing that runs was given it."""
+    """The worker's own address only appears in names: nothing that runs was started with it."""
     site.write_text(site_text().replace("10.0.0.2/16", "10.0.0.99/16"))
     found = data(sparkgen, tmp_path, *words)
     assert todo(found) == dict.fromkeys(("spark1", "spark2"), "files only, nothing restarts")
@@ -226,7 +226,7 @@ def test_script_that_lost_its_mode(site: Path, tmp_path: Path, sparkgen: Command
 
 
 def test_change_of_checksums_only(site: Path, tmp_path: Path, sparkgen: Command) -> None:
-    """A file that only repeats others is shown where nothing else differs."""
+    """A file derived from others is shown only if nothing else differs."""
     sums = tmp_path / "out/lab/spark1/SHA256SUMS"
     sums.write_text(sums.read_text().rstrip("\n"))
     outcome = sparkgen("diff", site, "--exit-code", cwd=tmp_path)
@@ -261,7 +261,7 @@ def test_bytes_that_are_no_text_cannot_take_over_a_terminal(
 
 
 def test_another_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
-    """The name of the site file stands in every file, and is no difference between two sites."""
+    """The site file's name is in every file, but is no difference between two sites."""
     other = tmp_path / "sites/other.yaml"
     other.write_text(site_text(image="v0.33.1"))
     outcome = sparkgen("diff", other, "--with", site, "--stat", cwd=tmp_path)
@@ -272,7 +272,7 @@ def test_another_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
         "compose.yaml",
         "container.sh",
         "node.env",
-        # Which image is carried to nodes without a network.
+        # It names the image that is copied to nodes without a network.
         "site.env",
     }
 
@@ -287,7 +287,7 @@ def test_new_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
 
 
 def test_site_that_was_invalid(site: Path, tmp_path: Path, sparkgen: Command) -> None:
-    """Its bundle counts; only where there is none the site itself would have to be built."""
+    """The committed bundle is compared; only without one would the site have to be built."""
     site.write_text(site_text().replace("kind: switch", "kind: swich"))
     commit(tmp_path)
     site.write_text(site_text())
@@ -384,7 +384,7 @@ def test_markdown_fits_into_a_comment(site: Path, tmp_path: Path, sparkgen: Comm
 
 
 def balanced(comment: str) -> None:
-    """Every fold and every fence that is opened is closed."""
+    """Every fold and every fence that is opened is also closed."""
     lines = comment.splitlines()
     assert lines.count("<details>") == lines.count("</details>")
     fences = re.findall(r"^`{3,}(?:diff)?$", comment, re.MULTILINE)
@@ -400,7 +400,7 @@ def test_color_is_for_terminals(site: Path, tmp_path: Path, process: Command) ->
 
 
 def on_a_terminal(*words: str, cwd: Path) -> str:
-    """What the command prints on a terminal."""
+    """The output of the command on a terminal."""
     ours, theirs = pty.openpty()
     inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     with subprocess.Popen(
@@ -412,7 +412,7 @@ def on_a_terminal(*words: str, cwd: Path) -> str:
         os.close(theirs)
         said = b""
         with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):
-            while read := terminal.read(65_536):  # an error at the end, on Linux
+            while read := terminal.read(65_536):  # raises at the end on Linux
                 said += read
         assert running.wait(PATIENCE) == 0
     return said.decode()

@@ -15,7 +15,7 @@ from generator.resources import ROOT
 
 BUNDLE = "templates/README.md"
 
-# These begin with nothing; the others in a repository that has the examples.
+# These start in an empty folder; the others in a repository with the examples.
 FROM_NOTHING = ("README.md",)
 WITH_COMMANDS = [path for path in PATHS if [*console(text_of(path))]]
 
@@ -76,7 +76,7 @@ def test_front_page_is_short() -> None:
 
 
 def anchors(text: str) -> set[str]:
-    """What a heading is linked by, and the anchors that are written out."""
+    """The anchors of the headings, and the explicit anchors."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     plain = (re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)
     return {*plain, *re.findall(r'<a id="([^"]+)">', text)}
@@ -122,7 +122,7 @@ def test_documented_tree_is_that_of_a_bundle() -> None:
 
 
 def test_documented_files_are_in_a_bundle() -> None:
-    """Each is in a bundle that somebody can look at, unless it is of a service that none shows."""
+    """Each is in a bundle of the examples, unless it is part of a service that none has."""
     sites = "".join(path.read_text() for path in (ROOT / "sites").glob("*.yaml"))
     rows = [
         row
@@ -139,5 +139,5 @@ def test_documented_files_are_in_a_bundle() -> None:
 
 
 def is_shown(service: str, sites: str) -> bool:
-    """Whether a site asks for a service: a network has a gateway too."""
+    """Whether a site enables a service; a `gateway` can also be that of a network."""
     return re.search(rf"^(?:services: \{{.*\b|  ){service}:", sites, re.MULTILINE) is not None

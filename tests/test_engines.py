@@ -53,7 +53,7 @@ def test_layouts_that_the_engine_refuses_to_draft_on_are_not_offered() -> None:
     [("0.27.0", True), ("0.27.1", False), ("0.31.0+own", False), ("0.32.0", True)],
 )
 def test_tuning_of_one_rank_ends_with_the_container(version: str, kept: bool) -> None:
-    """Below the mounted cache it would hang the next start."""
+    """If it were kept in the mounted cache, it would make the next start hang."""
     tree = render(_pair({"version": version}), "")
     for node in ("spark1", "spark2"):
         text = tree[f"{node}/etc/sparkgen/engine.env"].text

@@ -21,7 +21,7 @@ RAY_HEADS = [folder for folder in nodes_with("ray.sh") if folder.node.is_head]
 RAY_WORKERS = [folder for folder in nodes_with("ray.sh") if not folder.node.is_head]
 FOLLOWERS = nodes_with("follow.sh")
 
-# Addresses are on the loopback of a network that the test has for itself.
+# The addresses are on the loopback interface of a network namespace of the test's own.
 NETWORK = """\
 ip link set lo up
 for address in $0; do ip address replace "$address/32" dev lo; done
@@ -31,7 +31,7 @@ exec "$@"
 
 BLINK = "#!/bin/sh\nexec /bin/sleep 0.2\n"
 
-# A script that prepares the container, with nothing to prepare.
+# A preparation script with nothing to prepare.
 BECOME = '#!/bin/bash\nexec "$@"\n'
 
 
@@ -41,28 +41,28 @@ def stand_ins(tmp_path: Path) -> StandIns:
 
 
 def beside(addresses: object, *argv: str) -> list[str]:
-    """Prefix a program so that it runs where it reaches these addresses."""
+    """Prefix for a program so that it runs where it can reach these addresses."""
     return ["unshare", "--net", "sh", "-e", "-c", NETWORK, str(addresses), *argv]
 
 
 def contained(folder: NodeFolder, tree: Path, *before: str) -> list[str]:
-    """What the node's container runs, after another program, where it reaches its head."""
+    """The command of the node's container, after another program, where it can reach its head."""
     program = folder.node.container.entrypoint, *folder.command
     for before_it, word in pairwise(program):
-        # What the site's own script changes is in the image alone; how it ends is a rule.
+        # The site's own script changes only the image; how the script must end is a rule.
         if before_it == "bash" and word.startswith("/opt/sparkgen/files/"):
             (tree / word.removeprefix("/")).write_text(BECOME)
     return beside(head_address(folder), *before, *on_node(tree, *program))
 
 
 def head_address(folder: NodeFolder) -> str:
-    """Where a node looks for its head: on the control plane, or on the cable between the two."""
+    """The address at which a node expects its head: on the control plane or on their cable."""
     link = folder.node.link if "rpc" in folder.site.engine.ports else None
     return str(link.head if link else folder.site.head.control.address)
 
 
 def engine_words(folder: NodeFolder) -> list[str]:
-    """The engine's own program and its arguments, behind the generated scripts."""
+    """The engine's own program and its arguments, without the generated scripts before them."""
     words = folder.command
     while words[0].startswith("/opt/sparkgen/") or words[0] == "bash":
         words = words[1:]
@@ -71,7 +71,7 @@ def engine_words(folder: NodeFolder) -> list[str]:
 
 # ray.sh
 
-# Ray's Python package, for a cluster that a GPU joins each time that somebody asks.
+# Ray's Python package, for a cluster that gains a GPU with each query.
 RAY_PACKAGE = """\
 import os
 import pathlib
@@ -90,7 +90,7 @@ def cluster_resources():
 """
 
 
-# Its processes live as long as this client, which leaves its own number behind.
+# Its processes live as long as this client, which records its process id.
 RAY = """\
 #!/bin/bash
 printf '%s\\0' "$@" >"$CALLS/ray.arguments"
@@ -118,7 +118,7 @@ def test_ray_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> No
     done = stand_ins.run(*contained(folder, folder.copy(tmp_path)))
     assert (done.returncode, done.stderr) == (7, "")
     assert ["vllm", *stand_ins.arguments("vllm")] == engine_words(folder)
-    # What is left over would keep the next one from starting.
+    # Anything left over would keep the next one from starting.
     assert (stand_ins.calls / "ray.ended").exists()
     assert stand_ins.environment("vllm")["RAY_ADDRESS"] == f"{address}:{ports['ray']}"
 
@@ -171,7 +171,7 @@ def test_engine_ends_with_ray(tmp_path: Path, stand_ins: StandIns) -> None:
     assert (stand_ins.calls / "ended").exists()
 
 
-# Ray's head comes up while the worker pauses.
+# Ray's head starts while the worker pauses.
 COME_UP = """\
 #!/usr/bin/python3
 import os, socket
@@ -199,7 +199,7 @@ def test_ray_worker(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> 
 
 
 def hurried(folder: NodeFolder, target: Path) -> Path:
-    """The tree with facts by which scripts wait for a second only."""
+    """The tree with facts that make scripts wait for only a second."""
     tree = folder.copy(target)
     facts = tree / "etc/sparkgen/container.env"
     patient = f"JOIN_SECONDS={folder.site.times.join}\n"
@@ -241,7 +241,7 @@ touch "$CALLS/serves"
 wait "$!"
 """
 
-# A head that answers once, and is gone.
+# A head that answers once and is then gone.
 HEAD = """\
 #!/usr/bin/python3
 import os, socket, sys
@@ -253,7 +253,7 @@ server.accept()
 """
 
 
-# An engine that leaves a signal to rank 0, as SGLang's followers do.
+# An engine that ignores SIGTERM and leaves it to rank 0, as SGLang's followers do.
 STUBBORN = """\
 #!/bin/bash
 trap '' TERM
@@ -264,12 +264,12 @@ touch "$CALLS/outlived"
 
 
 def one_of_each(folders: list[NodeFolder]) -> list[NodeFolder]:
-    """The first one of each engine."""
+    """The first folder for each engine."""
     follow = (folder for folder in reversed(folders) if not folder.site.engine.replicas)
     return list({folder.site.engine.name: folder for folder in follow}.values())
 
 
-# A machine that refuses a connection, and then has no power any more.
+# A machine that refuses a connection, and then loses power.
 POWER = """\
 #!/bin/sh
 (/bin/sleep 1; ip address del {address}/32 dev lo) &
@@ -277,7 +277,7 @@ exec "$@"
 """
 
 
-# A head that listens for replicas until all have loaded, and is then started again.
+# A head that listens for replicas until all have loaded, and then restarts.
 AGAIN = """\
 #!/usr/bin/python3
 import os, socket, sys, time
@@ -358,7 +358,7 @@ def test_follower_stops_on_a_signal(
 LLAMA_HEADS = [folder for folder in nodes_with("llama.sh") if folder.node.is_head]
 SEVERAL_LLAMAS = [folder for folder in LLAMA_HEADS if folder.site.workers]
 
-# Workers that come up while the head pauses, each for one look.
+# Workers that start while the head pauses, each for a single probe.
 WORKERS = """\
 #!/usr/bin/python3
 import os, socket
@@ -371,7 +371,7 @@ if os.fork() == 0:
 
 
 def llama_head(folder: NodeFolder, tree: Path) -> list[str]:
-    """What the head's container runs, where it reaches its workers."""
+    """The command of the head's container, where it can reach its workers."""
     program = folder.node.container.entrypoint, *folder.command
     return beside(worker_addresses(folder), *on_node(tree, *program))
 
@@ -424,7 +424,7 @@ def test_llama_head_needs_its_key(tmp_path: Path, stand_ins: StandIns) -> None:
 
 # serve.py
 
-# SGLang's command, which writes down its words, and logs them, as its child processes do.
+# SGLang's command, which records and logs its arguments, as its child processes do.
 SGLANG_PACKAGE = """\
 import json, logging, multiprocessing, os, pathlib, sys
 
@@ -488,7 +488,7 @@ def test_sglang_needs_its_key(key: str | None, tmp_path: Path, stand_ins: StandI
 
 # health.py, health.sh
 
-# An engine that answers a question, or not, and leaves the question behind.
+# An engine that answers a request, or does not, and records it.
 API = """\
 #!/usr/bin/python3
 import http.server, json, os, pathlib, ssl, sys, time
@@ -548,12 +548,12 @@ HEALTHY = [folder for folder in NODES if folder.node.container.health]
 
 
 def ask(folder: NodeFolder, target: Path, stand_ins: StandIns) -> subprocess.CompletedProcess[str]:
-    """Do as the container's health check does."""
+    """Run the container's health check."""
     return asked(folder, folder.copy(target), stand_ins)
 
 
 def asked(folder: NodeFolder, tree: Path, stand_ins: StandIns) -> subprocess.CompletedProcess[str]:
-    """Do so on the node whose tree this is."""
+    """Run it on the node with this tree."""
     health, api = folder.node.container.health, folder.site.engine.api
     assert health
     require("curl")
@@ -595,7 +595,7 @@ def test_health_of_an_engine_that_does_not_answer(
 def test_health_of_a_model_without_completions(
     folder: NodeFolder, status: str, tmp_path: Path, stand_ins: StandIns
 ) -> None:
-    """Embeddings and rankings."""
+    """Models for embedding and ranking."""
     if folder.node.container.health and folder.node.container.health.generates:
         pytest.skip("its own endpoint asks for an embedding")
     stand_ins.env["STATUS"] = status
@@ -603,7 +603,7 @@ def test_health_of_a_model_without_completions(
 
 
 def test_health_of_a_busy_llama_cpp(tmp_path: Path, stand_ins: StandIns) -> None:
-    """The question would wait behind others, and isn't asked."""
+    """A request would have to queue behind others, so none is sent."""
     folder = next(each for each in HEALTHY if each.site.engine.name == "llama.cpp")
     stand_ins.env |= {"STATUS": "500", "STEP": "5"}
     assert ask(folder, tmp_path, stand_ins).returncode == 0
@@ -614,7 +614,7 @@ def test_health_of_a_busy_llama_cpp(tmp_path: Path, stand_ins: StandIns) -> None
 def test_health_of_a_llama_cpp_that_does_not_answer_in_time(
     step: str, status: int, tmp_path: Path, stand_ins: StandIns
 ) -> None:
-    """It may read one long prompt: then it has decoded something by the end of the question."""
+    """If it is reading one long prompt, it has decoded something by the end of the request."""
     folder = next(each for each in HEALTHY if each.site.engine.name == "llama.cpp")
     stand_ins.env |= {"STATUS": "500", "IDLE": "1", "STEP": step}
     done = ask(folder, tmp_path, stand_ins)
@@ -662,7 +662,7 @@ ASKING = [folder for folder in HEALTHY if folder.site.engine.name == "vllm"]
 def test_health_of_a_slow_engine(
     makes_tokens: bool, metric: str, tmp_path: Path, stand_ins: StandIns
 ) -> None:
-    """It has its hands full, or hangs."""
+    """It is either busy or hanging."""
     folder = ASKING[0]
     stand_ins.env |= {"STATUS": "200", "LATE": "3", "STEP": "5" if makes_tokens else "0"}
     stand_ins.env["METRIC"] = metric

@@ -38,7 +38,7 @@ BY_HAND = {
     "SG604-alias": "the size that is asked for is for two nodes, and stays",
 }
 
-# No image of the catalog says which NCCL it holds; this one does, so that the rule has a case.
+# No image of the catalog states its NCCL version; this one does, so that the rule has a case.
 IMAGE_WITH_NCCL = "example.org/vllm:0.33.0"
 
 
@@ -55,14 +55,14 @@ def _image_with_nccl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def findings(reading: Reading) -> tuple[str, list[Finding]]:
-    """What `validate` prints of a case's site, and the findings behind it."""
+    """What `validate` prints about a case's site, and the findings themselves."""
     style = lint(reading.document) if reading.document.root else ()
     found = [*reading.findings, *style]
     return text(reading.document, found), found
 
 
 def fixed(done: Repair) -> str:
-    """The difference that `fix` makes to a case's site."""
+    """The diff that `fix` makes to a case's site."""
     return difference(done.before.document, done.after.document) if done.fewer else ""
 
 
@@ -81,14 +81,14 @@ def test_mistake_is_reported_once_and_fixed(case: Case, pytestconfig: pytest.Con
 
 
 def check_all_proposals_are_settled(case: Case, done: Repair) -> None:
-    """All that is proposed is applied, or known to be for people, and said by its help."""
+    """Every proposal is either applied or known to need a person, and its help mentions it."""
     if case.name in BY_HAND:
         assert done.stuck
     else:
         assert not done.stuck
         assert done.fewer is any(f.correction is not None for f in done.before.findings)
 
-    # What was written on the way is changed only when it is asked for again.
+    # A second run changes nothing that the first one wrote.
     assert done.changed or done.raw == case.site
     if done.changed and not done.stuck:
         again = repair("site.yaml", done.raw, beside)
@@ -100,12 +100,12 @@ def check_all_proposals_are_settled(case: Case, done: Repair) -> None:
 
 
 def said(edit: Edit) -> list[str]:
-    """Words of which a help has one that speaks of an edit."""
+    """Words of which the help must contain at least one to mention an edit."""
     match edit:
         case Rename():
             return [edit.key]
         case Replace():
-            # Of a text that is a list the help has the name that was wrong.
+            # If the text is a list, the help contains the name that was wrong.
             shown = str(edit.value).lower() if isinstance(edit.value, bool) else str(edit.value)
             return [*re.findall(r"[\w./-]+", shown), "take the tag out", "swap"]
         case Remove():
@@ -142,7 +142,7 @@ def test_every_rule_has_a_case() -> None:
 
 
 def findings_in_the_source() -> Iterator[str]:
-    """The ids of findings about a site file; SG8xx is about a bundle, SG9xx about sparkgen."""
+    """The ids of findings about a site file; SG8xx are about a bundle, SG9xx about sparkgen."""
     for module in (ROOT / "generator").rglob("*.py"):
         yield from re.findall(r'"(SG[0-7]\d\d)"', module.read_text(encoding="utf-8"))
 
@@ -166,6 +166,6 @@ def test_case_breaks_only_its_rule(rule: str, monkeypatch: pytest.MonkeyPatch) -
             try:
                 printed, _ = findings(read_site("site.yaml", case.site, beside))
             except Exception:
-                # What comes after a rule may fall over what the rule would have kept out.
+                # Later code may fail on input that the rule would have rejected.
                 continue
             assert printed != case.printed, name

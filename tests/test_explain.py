@@ -23,7 +23,7 @@ from generator.rules.registry import DOCUMENTED, RULES
 from generator.sitefile.lint import lint
 
 EXPLAINED = explanations()
-# What these are about is no piece of a site file that can be shown.
+# These are about things that can't be shown as part of a site file.
 WITHOUT_EXAMPLES = {
     "SG002": "a tab looks like spaces",
     "SG006": "bytes that are no text",
@@ -45,7 +45,7 @@ LAID_OVER = ("engine", "topology")
 
 
 def cables_of(kind: str, count: int) -> list[str]:
-    """The ends of each cable of so many nodes."""
+    """The ends of each cable of the given number of nodes."""
     numbers = range(1, count + 1)
     if kind == "ring":
         return [f"spark{node}:p0, spark{node % count + 1}:p1" for node in numbers]
@@ -55,7 +55,7 @@ def cables_of(kind: str, count: int) -> list[str]:
 
 
 def base(kind: str, count: int, given: int) -> dict[str, str]:
-    """The sections of a sound site of so many nodes, of which the example may have its own."""
+    """The sections of a valid site with this many nodes, which the example may override."""
     nodes = (
         f"  - name: spark{node}\n    management: {{address: 10.0.0.1{node}/24}}\n"
         for node in range(1, count + 1)
@@ -73,15 +73,15 @@ def base(kind: str, count: int, given: int) -> dict[str, str]:
 
 
 def sections(example: str) -> dict[str, str]:
-    """The lines of a YAML text by the top-level key that they are of."""
+    """The lines of a YAML text, by the top-level key that they belong to."""
     parts = re.split(r"^(?=[a-z]+:)", example, flags=re.MULTILINE)
     return {part.partition(":")[0]: part for part in parts if part}
 
 
 def whole_site(example: str) -> str:
-    """An example with everything around it that a site needs.
+    """An example, completed with everything that a site needs.
 
-    A ring has as many nodes as the sizes of its model's split say.
+    A ring gets as many nodes as its parallel sizes multiply to.
     """
     own = sections(example)
     if "groups" in own:
@@ -96,14 +96,14 @@ def whole_site(example: str) -> str:
         # Images of vLLM come without Ray.
         site["engine"] = site["engine"].replace("vllm/vllm-openai:v0.33.0", "example.org/ray:1")
     if "name: tensorrt-llm" in own.get("engine", ""):
-        # A longer prompt would have to be read in parts.
+        # A longer prompt would have to be prefilled in chunks.
         model = own if "model" in own else site
         if "context_length" not in model["model"]:
             model["model"] = model["model"].rstrip() + "\n  context_length: 8192\n"
     for name in LAID_OVER:
         lines = site[name].splitlines(keepends=True)[1:]
         given = re.findall(r"^  (\w+):", own.get(name, ""), re.MULTILINE)
-        # One takes the place of the other.
+        # Each replaces the other.
         given += ["image"] if "venv" in given else []
         if name in own:
             own[name] += "".join(line for line in lines if line.split(":")[0].strip() not in given)
@@ -118,7 +118,7 @@ ENGINES = {
 
 
 def site_of_groups(own: dict[str, str]) -> str:
-    """The same of an example with groups: each has a model and an engine."""
+    """The same for an example with groups: each gets a model and an engine."""
     groups = yaml.safe_load(own["groups"])["groups"]
     members = [name for group in groups for name in group["nodes"]]
     largest = max(len(group["nodes"]) for group in groups)
@@ -153,7 +153,7 @@ def site_of_groups(own: dict[str, str]) -> str:
 
 
 def found(example: str) -> list[tuple[str, str]]:
-    """What is said of an example: rules and messages."""
+    """The findings about an example: rules and messages."""
     reading = read_site("site.yaml", whole_site(example).encode(), beside)
     style = lint(reading.document) if reading.document.root else ()
     return [(finding.rule, finding.message) for finding in [*reading.findings, *style]]

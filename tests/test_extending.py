@@ -61,7 +61,7 @@ def test_mappings_are_merged_and_all_else_is_replaced() -> None:
     variables = site.head.env
     assert variables["NCCL_DEBUG"] == "WARN"
     assert variables["VLLM_LOGGING_LEVEL"] == "INFO"
-    # Of the base's list nothing is left: its cable ends at a node that is not there.
+    # The site's list replaces the base's entirely: a cable of the base ends at a missing node.
     alone = reading(SITE + "nodes: [{name: spark1, management: {address: 10.0.0.11/24}}]\n")
     assert ("SG203", "sites/bases/rack.yaml", 6) in places(alone)
 
@@ -73,11 +73,11 @@ def test_mappings_are_merged_and_all_else_is_replaced() -> None:
         ("  memory_utilisation: 0.8\n", "", [("SG101", "sites/lab.yaml", 6)]),
         ("", "  memory_utilisation: 0.8\n", [("SG101", "sites/bases/rack.yaml", 14)]),
         ("  image: UPPER\n", "", [("SG106", "sites/lab.yaml", 6)]),
-        # The base's own text, even where the site's would hide it.
+        # The base's own text, even if the site overrides it.
         ("user: me\n", "user: other\n", [("SG003", "sites/bases/rack.yaml", 14)]),
         ("", "  args: {kv-transfer: [1, 2}\n", [("SG001", "sites/bases/rack.yaml", 14)]),
         ("", "extends: other.yaml\n", [("SG013", "sites/bases/rack.yaml", 14)]),
-        # A password of the base is told there, and shown nowhere.
+        # A password in the base is reported there, but never shown.
         ("", "  args: {api-key: hunter2hunter2}\n", [("SG711", "sites/bases/rack.yaml", 14)]),
     ],
 )
@@ -121,7 +121,7 @@ def test_fix_edits_the_file_where_the_mistake_is() -> None:
     wrong = wrong.replace("parallel: {tensor: 2}", "parallel: {tensr: 2}")
     done = repair("sites/lab.yaml", (SITE + "  versoin: 0.33.0\n").encode(), over(wrong))
     assert done.after.findings == ()
-    # The site's own version takes the place of the base's.
+    # The site's version overrides the base's.
     assert done.raw.decode() == SITE + "  version: 0.33.0\n"
     mended = done.after.raw["sites/bases/rack.yaml"].decode()
     assert mended == BASE.replace("VLLM_LOGGING_LEVEL", "NCCL_DEBUG_FILE")

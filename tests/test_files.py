@@ -20,7 +20,7 @@ ALL_BYTES = bytes(range(256))
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
-    """A folder with a site and its files, to be changed."""
+    """A folder with a site and its files, for tests to change."""
     shutil.copytree(CASE, tmp_path / "lab", ignore=shutil.ignore_patterns("expected"))
     return tmp_path / "lab"
 
@@ -88,7 +88,7 @@ def test_diff_reads_the_files_of_the_commit(lab: Path, sparkgen: Command) -> Non
     assert "+new" in told.out
 
 
-# What keeps a file from being read
+# Files that can't be read
 
 
 def link_out(folder: Path) -> None:

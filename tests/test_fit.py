@@ -75,14 +75,14 @@ def test_published_figures_cover_every_kind() -> None:
     for kind, (_, middle, three, _) in found.items():
         assert middle < (0.035 if kind == ROOM else 0.01)
         assert three > (0.4 if kind == ROOM else 0.9)
-    # Builds with patches of their own, and what an image of SGLang loads and leaves on a Spark.
+    # Builds with their own patches, and the weights and room of an SGLang image on a Spark.
     far = [figure.what for figure in FIGURES if abs(figure.difference) > 0.1]
     assert len(far) <= 6, far
     assert all("patche" in what or "Flash-Next" in what for what in far), far
 
 
 def test_no_recipe_of_the_registry_is_refused() -> None:
-    """Three in four fit without a remark; none is refused, and none is unknown."""
+    """Three in four fit without a finding; none is refused, and none is unknown."""
     verdicts = {run.recipe: "tight" if run.fit.tight else run.fit.state for run in RUNS}
     assert set(verdicts.values()) <= {"fits", "tight", "fits newer", "may not fit"}, verdicts
     assert sum(verdict == "fits" for verdict in verdicts.values()) >= 0.75 * len(RUNS), verdicts
@@ -119,7 +119,7 @@ def test_kv_heads_are_replicated_over_more_ranks() -> None:
 @pytest.mark.parametrize(
     ("name", "experts", "others"),
     [
-        # NVIDIA packs the experts of MiniMax and DeepSeek alone, and all of Llama's layers.
+        # NVIDIA quantizes only the experts of MiniMax and DeepSeek, but all of Llama's layers.
         ("minimax-m2.5-nvfp4", PACKED["nvfp4"], WIDE),
         ("deepseek-v3-fp4", PACKED["nvfp4"], WIDE),
         ("gpt-oss-120b", PACKED["mxfp4"], WIDE),
@@ -154,7 +154,7 @@ def test_weights_of_all_ranks_add_up_to_the_checkpoint(name: str) -> None:
         held = sum(node.weights_gib for node in fit.nodes) * GIB / formulas.GB
         assert checkpoint.weight_gb
         if known.tied_embeddings and stages > 1:
-            # The last stage has the table again, as its head.
+            # The last stage holds the embedding table again, as its output head.
             assert known.vocab_size
             assert known.hidden_size
             held -= WIDE * known.vocab_size * known.hidden_size / formulas.GB
@@ -192,12 +192,12 @@ def found(name: str) -> Checkpoint:
 KNOWN = [name for name in NAMES if fit_of(name, context_length=1024).state != "unknown"]
 
 
-# Of smaller ones the buffers of a further group of ranks take more than it saves.
+# For smaller models, the buffers of another group of ranks take more than the split saves.
 LARGE = [name for name in KNOWN if (found(name).weight_gb or 0) > 5]
 
 
 def need(fit: Fit) -> float:
-    """What the fullest node needs for one sequence."""
+    """The memory that the fullest node needs for one sequence."""
     return max(node.weights_gib + node.reserve_gib + node.kv_one_gib for node in fit.nodes)
 
 
@@ -301,7 +301,7 @@ CABLING = """cabling:
   - endpoints: ["spark1:p0", "spark2:p0"]
     subnets: [192.168.100.0/24, 192.168.101.0/24]
 """
-# What each verdict of a fit is to the rules; all else that they say is of other things.
+# The rule that each verdict of a fit triggers; other findings are about other things.
 SAID = {
     "does not fit": {"SG520"},
     "may not fit": {"SG538"},
@@ -313,7 +313,7 @@ ABOUT_MEMORY = {"SG520", "SG522", "SG537", "SG538"}
 
 
 def site_of(visible: float | None, tensor: int, engine: str, **own: Any) -> str:
-    """A site of one node or of two, whose memory was measured or not."""
+    """A site of one or two nodes, whose memory may have been measured."""
     seen = f", visible_gib: {visible}" if visible else ""
     nodes = "\n".join(
         f"  - {{name: spark{n}, management: {{address: 10.0.0.{n}/24}}{seen}}}"
@@ -328,7 +328,7 @@ def site_of(visible: float | None, tensor: int, engine: str, **own: Any) -> str:
 
 
 def assessed(text: str) -> tuple[Group, set[str]]:
-    """A site's group, and what rules about memory say of it."""
+    """A site's group, and the ids of its findings about memory."""
     reading = read_site("lab.yaml", text.encode())
     declared = reading.declaration
     assert declared
@@ -382,7 +382,7 @@ def test_fit_rules_comparison_and_auto_give_one_verdict(
 
 @pytest.mark.parametrize(("most", "count"), [(1, 1), (16, 5), (256, 35), (512, 51)])
 def test_graphs_are_of_the_sizes_that_vllm_captures(most: int, count: int) -> None:
-    """As its logs have them: PIECEWISE=51 (largest=512), FULL=35 (largest=256)."""
+    """As in its logs: PIECEWISE=51 (largest=512), FULL=35 (largest=256)."""
     assert formulas.captured_sizes(most) == count
 
 
@@ -396,7 +396,7 @@ def test_graphs_are_of_the_sizes_that_vllm_captures(most: int, count: int) -> No
     ],
 )
 def test_minimax_fits_at_the_share_that_worked(share: float, visible: float, state: str) -> None:
-    """22.5 GiB were there at 0.8 where 23.25 are needed (eugr/spark-vllm-docker issue 396)."""
+    """At 0.8, 22.5 GiB were available where 23.25 are needed (eugr/spark-vllm-docker issue 396)."""
     sizes = Parallel(tensor=2)
     engine = an_engine(version="0.29.1", parallel=sizes, memory_utilization=share)
     model = a_model(name="minimax-m2.7-nvfp4", context_length=196608)
@@ -406,7 +406,7 @@ def test_minimax_fits_at_the_share_that_worked(share: float, visible: float, sta
 
 
 def test_the_known_error_is_that_of_the_published_rooms() -> None:
-    """Of a release: rooms that are larger than ours, by as much as nothing is refused for."""
+    """For releases: published rooms exceed ours by at most the error that refusals allow for."""
     errors = [
         figure.published - figure.ours()
         for figure in FIGURES
@@ -540,7 +540,7 @@ def test_llama_405b_in_nvfp4_does_not_fit_two_nodes_and_does_three() -> None:
 
 
 def test_what_people_run_fits() -> None:
-    """Layouts that were reported to run, and one that NVIDIA warns has no headroom."""
+    """Layouts that were reported to run, and one that according to NVIDIA has no headroom."""
     runs = {
         "gpt-oss-120b": Parallel(),
         "qwen3-235b-a22b-gptq-int4": Parallel(tensor=2, expert=True),
@@ -574,7 +574,7 @@ def test_memory_fraction_of_each_engine() -> None:
     model = a_model(name="gpt-oss-120b", context_length=8192)
     fits = [assess(some_nodes(1), model, an_engine(name=name)) for name in ("vllm", "sglang")]
     inside, outside = (fit.nodes[0] for fit in fits if fit)
-    # What SGLang needs beside weights and cache comes out of what its fraction leaves.
+    # What SGLang needs besides weights and cache comes out of the memory outside its fraction.
     more = inside.reserve_gib + inside.weights_gib - outside.weights_gib
     less = 0.8 * 11.7
     assert outside.kv_room_gib - inside.kv_room_gib == pytest.approx(more - less, abs=0.1)
@@ -635,7 +635,7 @@ def test_facts_about_own_files_apply_to_no_other_checkpoint() -> None:
 @pytest.mark.parametrize(
     ("source", "form", "weight_gb"),
     [
-        # Of public recipes for Sparks, and sizes like theirs.
+        # From public recipes for Sparks, and similar sizes.
         ("Sehyo/Qwen3.5-122B-A10B-NVFP4", "nvfp4", 76.5),
         ("bleysg/Qwen3.5-122B-A10B-int4-fp8-hybrid", "mixed", 66.0),
         ("unsloth/Qwen3.8-27B-NVFP4", "nvfp4", 22.0),
@@ -666,7 +666,7 @@ def test_quantizations_of_others_are_recognized_by_name(
     assert fit
     assert not fit.missing
     held = sum(node.weights_gib for node in fit.nodes) * GIB / 1e9
-    # What isn't split over ranks is on both.
+    # Weights that are not split over ranks are on both.
     padded = 1.1 if form in formulas.TILED else 1.06
     assert 0.995 < held / weight_gb < padded
 
@@ -785,7 +785,7 @@ VLLM_LOG = """
 (EngineCore pid=1) INFO 10-01 08:00:02 [gpu_worker.py:466] Available KV cache memory: {room} GiB
 (EngineCore pid=1) INFO 10-01 08:00:02 [kv_cache_utils.py:1734] Maximum concurrency for 65,536 tokens per request: 9.05x
 """  # noqa: E501
-# Of vLLM's issue 50722 (v0.27) and noonghunna/club-3090's issue 1087 (v0.28), as they print them.
+# As printed in vLLM's issue 50722 (v0.27) and noonghunna/club-3090's issue 1087 (v0.28).
 WHOLE_LOG = """
 (Worker_TP1 pid=12025) INFO 08-14 09:28:01 [gpu_worker.py:857] Free memory on device (77.78/79.33 GiB) on startup. Desired GPU memory utilization is (0.85, 67.43 GiB). Actual usage is 16.92 GiB for weight, 5.66 GiB for peak activation, 0.13 GiB for non-torch memory, and 1.34 GiB for CUDAGraph memory. Current kv cache memory in use is 43.4 GiB.
 (Worker_TP0 pid=223) INFO 08-22 04:42:13 [gpu_worker.py:789] Free memory on device (30.27/31.4 GiB) on startup. Actual usage is 15.03 GiB for consumed memory (weights + non-torch), 1.59 GiB for peak activation, and 0.09 GiB for CUDAGraph memory.
@@ -804,7 +804,7 @@ SGLANG_LOG = """
 """  # noqa: E501
 
 
-# Pools of states, of a draft, of windows and of latents, as logs of SGLang have them.
+# Pools of states, of a draft, of windows and of latents, as SGLang logs them.
 STATES_LOG = """
 [2026-10-02 00:39:40] Mamba Cache is allocated. max_mamba_cache_size: 64, conv_state size: 0.07GB, ssm_state size: 3.05GB intermediate_ssm_state_cache size: 38.79GB intermediate_conv_window_cache size: 0.43GB
 [2026-10-02 00:39:41] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 295950, K size: 4.52 GB, V size: 4.52 GB
@@ -821,7 +821,7 @@ LATENT_LOG = """
 [2025-11-08 12:00:00 TP3 EP3] Load weight end. elapsed=36.9 s, type=DeepseekV3ForCausalLM, avail mem=20.1 GB, mem usage=89.58 GB.
 [2025-11-08 12:00:01 TP3 EP3] KV Cache is allocated. #tokens: 524288, KV size: 17.16 GB
 """  # noqa: E501
-# llama.cpp's caches of two kinds, twice; and a log of before its buffers said what they are of.
+# llama.cpp's two kinds of caches, twice; and a log from before its buffers were named.
 WINDOWS_LOG = (
     2
     * """build: 7090 (9b17d74ab) with cc (Ubuntu) 13.3.0
@@ -833,7 +833,7 @@ llama_kv_cache:      CUDA0 KV buffer size =    90.00 MiB
 llama_context:      CUDA0 compute buffer size =   368.01 MiB
 """
 )
-# As llama.cpp prints it at level 4 of a second start, where another node holds half.
+# What llama.cpp prints at log level 4 on a second start, with half on another node.
 RPC_LOG = (
     2
     * """0.00.100.000 I cmn  common_param: common_params_print_info: build 11434 (0c1e57098)
@@ -860,7 +860,7 @@ llama_new_context_with_model:      CUDA0 compute buffer size =   368.01 MiB
 OLD_LOG = """
 INFO 07-14 worker.py:267] model weights take 15.27GiB; non_torch_memory takes 0.06GiB; PyTorch activation peak memory takes 1.40GiB; the rest of the memory reserved for KV Cache is 5.33GiB.
 """  # noqa: E501
-# In the words of vLLM 0.7, of one that gives up, and of one that finds its context.
+# As worded by vLLM 0.7, by a vLLM that gives up, and by one that fits its context length.
 EARLIER_LOG = """
 INFO 02-14 worker.py:266] Memory profiling results: total_gpu_memory=23.58GiB initial_memory_usage=18.20GiB peak_torch_memory=18.31GiB memory_usage_post_profile=18.21GiB non_torch_memory=0.09GiB kv_cache_size=3.81GiB gpu_memory_utilization=0.95
 """  # noqa: E501
@@ -872,13 +872,13 @@ ACTUAL_LOG = """
 (Worker pid=9) INFO 11-20 [kv_cache_planning.py:1404] Auto-fit max_model_len: reduced from 262144 to 98304 to fit in available KV cache memory (21.5 GiB)
 (Worker pid=9) INFO 11-20 [gpu_worker.py:1003] CUDA graph pool memory: 0.71 GiB (actual), 0.9 GiB (estimated), difference: 0.19 GiB (26.8%).
 """  # noqa: E501
-# SGLang's of today names its graphs; those of a rank are there at once.
+# Today's SGLang names its graphs, and a rank holds all of them at once.
 GRAPHS_LOG = """
 [2026-11-20 08:00:01 TP0] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 367404, K size: 8.23 GB, V size: 8.23 GB
 [2026-11-20 08:00:02 TP0] Capture target decode CUDA graph end. bs=[1, 2, 4], elapsed=9.10 s, mem usage=1.20 GB, avail mem=3.00 GB.
 [2026-11-20 08:00:03 TP0] Capture target prefill CUDA graph end. elapsed=9.10 s, mem usage=0.35 GB, avail mem=2.65 GB.
 """  # noqa: E501
-# TensorRT-LLM's figures of gpt-oss-120b on a Spark; with the first cache it measures itself.
+# TensorRT-LLM's figures for gpt-oss-120b on a Spark; it uses the first cache to measure itself.
 TENSORRT_LOG = """
 [TRT-LLM] [I] Use 0.90 of free memory, device total memory 119.70 GiB
 [TensorRT-LLM][INFO] Allocated 0.56 GiB for max tokens in paged KV cache (8224).
@@ -950,7 +950,7 @@ def test_measured_cache_is_compared_for_all_sequences(sparkgen: Command, tmp_pat
     lines = {line[:31].strip(): line.split()[-1] for line in told.out.splitlines()}
     assert lines["weights of a rank, GiB"] == "-0.1%"
     assert lines["KV cache of all sequences, GiB"] == "+0.6%"
-    # Its cache is as large as asked for and says nothing of the room.
+    # Its cache has the requested size, which says nothing about the available room.
     assert (told.code, "reserve_gib" in told.out) == (0, False)
     log.write_text("model loaded\n")
     told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
@@ -984,7 +984,7 @@ def test_calibration_corrects_the_prediction(
     assert entry.startswith(
         f"- {{model: gpt-oss-120b, engine: {engine}, version: {version}, reserve_gib: "
     )
-    # Further entries are of other releases; of two of the same the last counts.
+    # Further entries are for other releases; of two for the same release, the last counts.
     other = entry.replace(version, "0.32.0")
     first = re.sub(r"gib: .*}", "gib: -9}", entry)
     (tmp_path / "measured.yaml").write_text(f"{first}\n{entry}\n{other}\n")
@@ -1207,7 +1207,7 @@ def test_fit_of_every_example_site(sparkgen: Command, site: Path) -> None:
 
 @pytest.mark.parametrize("name", ["single", "rack-switch"])
 def test_fit_takes_a_few_times_as_long_as_importing_its_libraries(name: str) -> None:
-    """In processor time, measured in turn: a busy machine slows both down."""
+    """In CPU time, measured alternately: a busy machine slows both down."""
     fit, imports = [], []
     for _ in range(3):
         fit.append(processor_seconds("-m", "generator", "fit", f"sites/{name}.yaml"))
@@ -1216,7 +1216,7 @@ def test_fit_takes_a_few_times_as_long_as_importing_its_libraries(name: str) -> 
 
 
 def processor_seconds(*arguments: str) -> float:
-    """The processor time of one Python process."""
+    """The CPU time of one Python process."""
     with subprocess.Popen(
         [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL
     ) as process:

@@ -151,24 +151,24 @@ def test_cables_are_written_like_the_other_lists() -> None:
 
 
 def chosen(text: str) -> str:
-    """The text with what its only finding proposes, whoever has to decide on that."""
+    """The text with its only finding's proposal applied, even one that a person must decide on."""
     (finding,) = read_site("site.yaml", text.encode()).findings
     (proposal,) = finding.proposals
     return spliced(text.encode(), Splicer(text).splices(proposal)).decode()
 
 
-# --- what is left to people ---------------------------------------------------------------------
+# --- left to people -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        # An alias repeats what would change.
+        # An alias repeats the value that would change.
         SITE.replace("direct", "&kind dircet") + "description: *kind\n",
         # One of two is wrong, and nobody knows which.
         SITE + "topology: {kind: ring}\n",
         SITE.replace("[spark1:p0, spark2:p0]", "[spark3:p0, spark4:p0]"),
-        # A comment stands in what would be taken out.
+        # A comment stands within the text that would be removed.
         SITE + "waivers:\n  - rule: SG609\n    # why\n    path: engine.image\n    reason: none\n",
         # It can't be read.
         SITE + "\t- x\n",
@@ -186,7 +186,7 @@ def test_ambiguous_mistake_is_left_alone(text: str) -> None:
 def test_alias_in_place_of_a_value_is_replaced_there_alone() -> None:
     text = SITE.replace("name: gpt-oss-120b", "name: *it").replace("name: lab ", "name: &it lab ")
     done = repair("site.yaml", text.encode())
-    assert not done.changed  # no model is near
+    assert not done.changed  # no model has a similar name
     text = SITE.replace("kind: direct", "kind: *it").replace("name: lab ", "name: &it dircet ")
     done = repair("site.yaml", text.encode())
     assert done.raw.decode() == text.replace("kind: *it", "kind: direct")
@@ -210,7 +210,7 @@ def test_name_without_a_cable_is_preferred() -> None:
 def test_fix_that_uncovers_as_much_is_shown_and_not_written(
     tmp_path: Path, sparkgen: Command
 ) -> None:
-    """A section that can't be read hides what is wrong in it."""
+    """A section that can't be read hides the mistakes in it."""
     text = SITE.replace("\nengine:", "\nenigne:").replace(
         "pipeline: 2}", "pipeline: 2}\n  memory_utilization: 0.95"
     )
@@ -232,7 +232,7 @@ def test_value_set_by_a_fix_is_kept() -> None:
 
 
 def test_flag_is_added_after_a_key_of_its_section() -> None:
-    """`after` names a key that is there; a key within `parallel` comes last."""
+    """`after` names an existing key; a key within `parallel` comes last."""
     for key, after in [("max-model-len", ""), ("gpu-memory-utilization", "image"), ("tp", "")]:
         args = f"  args: {{{key}: 1}}\n  parallel"
         finding, *_ = read_site("site.yaml", changed("  parallel", args)).findings
@@ -264,7 +264,7 @@ def test_key_in_another_section_is_moved_to_its_own() -> None:
 
 
 def test_conflicting_proposals_are_applied_one_after_the_other() -> None:
-    """A key and its value are both wrong, and so is what they uncover."""
+    """A key and its value are both wrong, and fixing them uncovers another mistake."""
     text = SITE.replace("{kind: direct}", "{knd: dircet, mtuu: '900O0'}")
     done = repair("site.yaml", text.encode())
     assert b"{kind: direct, mtu: '900O0'}" in done.raw
@@ -283,7 +283,7 @@ quick = settings(
 
 @st.composite
 def misspelt_texts(draw: st.DrawFn) -> bytes:
-    """Sites with letters lost and doubled, and comments in between."""
+    """Sites with missing and doubled letters, and comments in between."""
     lines = written(draw(site_files()), flow=False).decode().split("\n")[:-1]
     for number in draw(st.lists(st.integers(0, len(lines) - 1), max_size=3)):
         at = draw(st.integers(0, len(lines[number])))
@@ -321,7 +321,7 @@ def test_damaged_text_is_never_made_worse(raw: bytes) -> None:
 
 
 def check_repair(raw: bytes, done: Repair) -> None:
-    """Findings that weigh less, or nothing that is to be written; and then all is done."""
+    """Findings weigh less afterwards, or nothing is to be written; a second run changes nothing."""
     before, after = (read_site("site.yaml", data).findings for data in (raw, done.raw))
     assert (before, after) == (done.before.findings, done.after.findings)
     assert done.fewer is (weight(after) < weight(before))
@@ -427,7 +427,7 @@ def test_alternatives_are_listed(site: Path, tmp_path: Path, sparkgen: Command) 
 
 
 def test_remaining_findings_are_in_file_order(site: Path, tmp_path: Path, process: Command) -> None:
-    """Whatever order a run of Python keeps the names of keys in."""
+    """Whatever the order in which a run of Python keeps the names of keys."""
     site.write_bytes(b"version: 1\n")
     missing = ["engine", "model", "name", "nodes", "topology"]
     for seed in "123":

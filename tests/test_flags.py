@@ -20,7 +20,7 @@ from generator.rules.flags.value_faults import value_fault
 from generator.site import Node, Site, Words
 from generator.sitefile.declaration import Argument
 
-# The programs with a catalog, by the word that starts them.
+# The programs with a catalog, by the command that starts them.
 PROGRAMS = {
     "vllm": "vllm",
     "sglang": "sglang",
@@ -31,11 +31,11 @@ PROGRAMS = {
 RAY = "2.60.0"
 
 
-# What is generated
+# Generated flags
 
 
 def refused(program: str, version: str, words: Words) -> str:
-    """What a program's parser has against a flag and its values, or nothing."""
+    """Why a program's parser rejects a flag and its values, or nothing."""
     known = catalog(program, version)
     assert known, f"no catalog of {program}"
     option, equals, said = words[0].partition("=")
@@ -50,14 +50,14 @@ def refused(program: str, version: str, words: Words) -> str:
 
 
 def given(values: Sequence[str], known: FlagCatalog, many: str) -> Argument:
-    """A flag's values as a site file would have them."""
+    """A flag's values as a site file would give them."""
     if not values:
         return True
     return values[0] if len(values) == 1 and not many.isdigit() else [*values]
 
 
 def commands(site: Site, node: Node) -> Iterator[tuple[str, Words]]:
-    """The flags that a node's container is started with, each with its program."""
+    """The flags with which a node's container is started, each with its program."""
     program = PROGRAMS.get(node.container.entrypoint, site.engine.name)
     for words in node.container.command:
         if words and words[0].startswith("-"):
@@ -93,7 +93,7 @@ def test_generated_command_is_accepted_by_every_version(bundle: Bundle) -> None:
             assert faults(reading.site) == []
 
 
-# What ray.sh fills in, by the part of an option's name.
+# The values that ray.sh fills in, by part of the option's name.
 RAY_VALUES = {"address": "10.0.0.11", "port": "6379"}
 
 
@@ -113,13 +113,13 @@ def filled_in(found: re.Match[str]) -> str:
 
 
 def unfolded(script: str) -> str:
-    """A script with each command on a line."""
+    """A script with each command on one line."""
     return re.sub(r"\\\n\s*", "", script)
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 def test_engine_reads_all_variables(bundle: Bundle) -> None:
-    """In the environment, and wherever else a file of the bundle names one."""
+    """Variables in the environment, and those that any file of the bundle names."""
     engine = bundle.site.engine
     known = catalog(engine.name, engine.version)
     assert known
@@ -132,7 +132,7 @@ def test_engine_reads_all_variables(bundle: Bundle) -> None:
     env = dict.fromkeys(named if known.prefix else ())
     for node in bundle.site.nodes:
         env |= dict.fromkeys(node.env)
-    # What stands for a variable that people name themselves.
+    # Placeholders for variables whose names users choose.
     env = {name: "" for name in env if name not in engine.secrets}
     parser = Parser(engine.name, engine.title, known, {})
     assert [fault.message for _, fault in variable_faults.faults(env, parser)] == []
@@ -161,7 +161,7 @@ def test_wrong_flag_is_detected(words: Words) -> None:
     assert len(faults(site)) == 1
 
 
-# What people write
+# Flags that users write
 
 SITE = """\
 version: 1
@@ -188,7 +188,7 @@ def said_of(engine: str, version: str, section: str, lines: Sequence[str]) -> li
     return list(read_site("site.yaml", text.encode()).findings)
 
 
-# Flags that guides and older versions have, and what must be named in their place.
+# Flags from guides and older versions, and what findings must name instead.
 BAD_FLAGS = {
     ("vllm", "0.19.0"): [
         ("speculative-model: x/y", "SG633", "model.speculative"),
@@ -311,7 +311,7 @@ def test_command_lines_of_guides() -> None:
 
 
 def test_correct_flags_have_no_finding() -> None:
-    """Every flag of every catalog with a value of its own, but for those that sparkgen sets."""
+    """Every flag of every catalog with a valid value, except those that sparkgen sets."""
     for engine in ENGINES:
         for version in versions(engine):
             known = catalog(engine, version)
@@ -324,13 +324,13 @@ def test_correct_flags_have_no_finding() -> None:
             ]
 
 
-# Rules about what flags mean, not about how they are written.
+# Rules about the meaning of flags rather than their syntax.
 STARTUP = {"SG670", "SG671", "SG672", "SG673", "SG674", "SG675"}
 OF_THEIR_OWN = {"SG520", "SG621", "SG652", "SG711"} | STARTUP
 
 
 def sample(known: FlagCatalog, name: str) -> str:
-    """A value that a flag takes."""
+    """A value that a flag accepts."""
     found = known.find(name)
     assert found
     flag = found.flag

@@ -10,8 +10,8 @@ from waiting import PATIENCE
 
 from generator.resources import ROOT
 
-# A disk of its own, for one process and its children. What is asked for happens on it, and then
-# everything on it is listed with its checksum.
+# A separate disk for one process and its children. The script runs on it, and can list everything
+# on it with checksums.
 DISK = r"""
 set -eu
 disk=$1 size=$2 sparkgen="$3 -m generator"
@@ -24,7 +24,7 @@ filled() { cat /dev/zero >"$disk/ballast" 2>/dev/null || true; }
 
 
 def on_a_disk(tmp_path: Path, size: str, site: Path, script: str) -> list[str]:
-    """What a script prints, part by part: `listed`, and `$sparkgen` with its status."""
+    """A script's output, part by part; it can use `listed`, and `$sparkgen` with its status."""
     require_root()
     require("bash", "find", "mount", "sha256sum", "unshare")
     disk = tmp_path / "disk"

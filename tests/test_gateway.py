@@ -36,8 +36,8 @@ SITE = FOLDER.site
 ACTIVE = [part.group for part in SITE.parts if part.is_active]
 PROGRAM = (Path(__file__).parent / "fake_engine.py").read_text()
 
-# Asks so many questions, so many at a time, and prints of each its status, who answered and whether
-# it is whole; says before when the first part of them is done.
+# Sends a number of requests, some of them in parallel, and prints for each its status, who answered
+# and whether the answer is complete; reports before that when the first part of them is done.
 _LOAD = """\
 import http.client, json, sys, threading
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +69,7 @@ print(json.dumps(done))
 
 @dataclass
 class Node:
-    """The gateway's node, and all engines on the loopback of its namespaces."""
+    """The gateway's node, with all engines on the loopback interface of its namespaces."""
 
     holder: int
     url: str
@@ -79,14 +79,14 @@ class Node:
     key: str = ""
 
     def run(self, *argv: str) -> str:
-        """What a program prints there."""
+        """Run a program on the node; returns its output."""
         enter = entering(self.holder)
         done = subprocess.run([*enter, *argv], capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def start(self, name: str, argv: list[str], **more: Any) -> subprocess.Popen[bytes]:
-        """Have a program run there until the tests end."""
+        """Start a program on the node that runs until the tests end."""
         log = self.stack.enter_context((self.folder / name).open("a"))
         enter = entering(self.holder)
         process = subprocess.Popen([*enter, *argv], stdout=log, stderr=log, **more)
@@ -95,7 +95,7 @@ class Node:
         return process
 
     def engine(self, route: str) -> None:
-        """Have an engine answer."""
+        """Start an engine, and wait until it answers."""
         own = next(each for each in routes(SITE) if each.engine == route)
         address, _, port = own.url.removeprefix("http://").partition(":")
         argv = ["python3", "-c", PROGRAM, address, port, own.name]
@@ -103,31 +103,31 @@ class Node:
         until(lambda: self.tried(f"{own.url}/health"))
 
     def engines_all(self) -> None:
-        """Have all of them answer."""
+        """Start all engines that do not run."""
         for route in ACTIVE:
             if self.engines[route].poll() is not None:
                 self.engine(route)
 
     def kill(self, route: str) -> None:
-        """Lose one."""
+        """Kill an engine."""
         self.engines[route].kill()
         self.engines[route].wait()
 
     def tried(self, url: str) -> bool:
-        """Whether something answers."""
+        """Whether a URL answers."""
         argv = [*entering(self.holder), "curl", "--silent", "--fail", "--max-time", "5", url]
         return subprocess.run(argv, capture_output=True).returncode == 0
 
     def ask(
         self, path: str, body: Mapping[str, Any] | None = None, key: str | None = None
     ) -> tuple[int, str, dict[str, str]]:
-        """Status, text and headers of an answer to a client; 0 if there is none."""
+        """Status, text and headers of the answer to a client; status 0 if there is none."""
         key = self.key if key is None else key
         options = ["--header", f"Authorization: Bearer {key}"] if key else []
         if body is not None:
             options += ["--header", "Content-Type: application/json", "--data", json.dumps(body)]
         base = ("curl", "--silent", "--path-as-is", "--max-time", "300", "--include")
-        # A stream that is cut ends curl with a fault of its own.
+        # If a stream is cut, curl fails with its own error.
         argv = [*entering(self.holder), *base, *options, self.url + path]
         said = subprocess.run(argv, capture_output=True, timeout=PATIENCE).stdout.decode()
         head, _, text = said.partition("\r\n\r\n")
@@ -139,18 +139,18 @@ class Node:
         return int(first.split()[1]), text, headers
 
     def chat(self, text: str, **more: Any) -> tuple[int, str, dict[str, str]]:
-        """The answer to a question."""
+        """The answer to a chat request."""
         messages = [{"role": "user", "content": text}]
         return self.ask("/v1/chat/completions", {"model": "assistant", "messages": messages} | more)
 
     def of_engine(self, route: str, path: str) -> Any:
-        """What an engine itself says."""
+        """What an engine itself returns at a path."""
         own = next(each for each in routes(SITE) if each.engine == route)
         return json.loads(self.run("curl", "--silent", own.url + path))
 
 
 def started(folder: Path, stack: ExitStack, program: Path | None) -> Node:
-    """The node with nginx, its engines, and a client's key; the gateway is started by others."""
+    """The node with nginx, its engines and a client's key; the caller starts the gateway."""
     require("curl", "ip", "nginx", "nsenter", "unshare")
     require_root()
     tree, proxy = FOLDER.copy(folder), Proxy.of(SITE)
@@ -169,18 +169,18 @@ def started(folder: Path, stack: ExitStack, program: Path | None) -> Node:
     node.key = node.run("/opt/sparkgen/proxy.sh", "add", "alice").strip()
     node.run("/opt/sparkgen/proxy.sh", "--prepare")
     nginx = node.start("nginx", ["nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off;"])
-    # Killed, it would leave its workers behind.
+    # If killed, it would leave its workers behind.
     stack.callback(nginx.wait)
     stack.callback(nginx.terminate)
     return node
 
 
-# nginx before the gateway
+# nginx in front of the gateway
 
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """With an engine in the place of LiteLLM."""
+    """A node with an engine in place of LiteLLM."""
     gateway = Gateway.of(SITE)
     assert gateway
     with ExitStack() as stack:
@@ -238,7 +238,7 @@ def test_health_and_metrics_need_no_key(front: Node, route: str) -> None:
 
 
 def test_chat_page_is_a_client(front: Node) -> None:
-    """It has a key of its own, and says so where it has none."""
+    """It has its own key, and says so if that is missing."""
     script = ("/opt/sparkgen/web-ui.sh", "--prepare")
     front.run("mkdir", "-p", "/run/sparkgen-web-ui")
     done = subprocess.run([*entering(front.holder), *script], capture_output=True, text=True)
@@ -249,7 +249,7 @@ def test_chat_page_is_a_client(front: Node) -> None:
 
 
 def test_container(tmp_path: Path) -> None:
-    """It reads three things of the node, and writes nothing."""
+    """It mounts three paths of the node read-only, and writes nothing."""
     file = "/opt/sparkgen/gateway.yaml"
     service = composed_service(FOLDER.copy(tmp_path), "sparkgen-gateway", "gateway", file)
     gateway = Gateway.of(SITE)
@@ -266,7 +266,7 @@ def test_container(tmp_path: Path) -> None:
 
 
 def test_misspelt_configuration_keys_are_detected() -> None:
-    """LiteLLM's own check passes over all of them."""
+    """LiteLLM's own check accepts all of them."""
     text = (FOLDER.path / "opt/sparkgen/litellm.yaml").read_text()
     assert list(complaints(text)) == []
     keys = set(re.findall(r"^ *(?:- )?([a-z_]{4,}):", text, re.MULTILINE))
@@ -278,7 +278,7 @@ def test_misspelt_configuration_keys_are_detected() -> None:
 
 
 def test_diff_says_what_clients_meet(sparkgen: Command, tmp_path: Path) -> None:
-    """Its restart, and none where it is new or stays as it is."""
+    """A restart of the gateway is reported, unless it is new or unchanged."""
     text, site, out = FOLDER.bundle.file.read_text(), tmp_path / "site.yaml", tmp_path / "out"
     site.write_text(text.replace("  gateway: {node: spark5}\n  web_ui: true\n", ""))
     for now, met in (
@@ -296,7 +296,7 @@ def test_diff_says_what_clients_meet(sparkgen: Command, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """As its container runs it."""
+    """A node with LiteLLM, run as in its container."""
     require_litellm()
     folder = tmp_path_factory.mktemp("whole")
     file = "/opt/sparkgen/gateway.yaml"
@@ -316,14 +316,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def running(whole: Node) -> Node:
-    """With all engines there."""
+    """The node with all engines running."""
     whole.engines_all()
     return whole
 
 
 @pytest.fixture
 def gateway(running: Node) -> Node:
-    """With neither replica left alone for what an earlier test did."""
+    """The node with neither replica in cooldown because of an earlier test."""
     seen: set[str] = set()
 
     def both() -> bool:
@@ -336,13 +336,13 @@ def gateway(running: Node) -> Node:
 
 
 def load(node: Node, count: int, width: int) -> str:
-    """What became of so many questions."""
+    """The results of the given number of requests."""
     host, _, port = node.url.removeprefix("http://").partition(":")
     return node.run("python3", "-c", _LOAD, host, port, node.key, str(count), str(width), "0")
 
 
 def test_routes(gateway: Node) -> None:
-    """Each name reaches its engine, with that one's key and what the client has said."""
+    """Each name reaches its engine, with the engine's key and the client's request."""
     own = {"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}
     status, text, headers = gateway.chat("hello", **own)
     route = headers["x-litellm-model-id"]
@@ -381,7 +381,7 @@ def test_stream_is_passed_on(gateway: Node) -> None:
 
 
 def test_stream_that_is_cut_does_not_look_complete(gateway: Node) -> None:
-    """Engines send it in chunks, of which the last one lacks then: the end is an error."""
+    """Engines send chunks, the last of which is then missing, so the stream ends with an error."""
     status, text, _ = gateway.chat("cut", stream=True)
     assert status == 200
     last = json.loads(text.splitlines()[-2].removeprefix("data: "))
@@ -391,7 +391,7 @@ def test_stream_that_is_cut_does_not_look_complete(gateway: Node) -> None:
 
 
 def test_stream_without_an_end_of_its_own_looks_complete(gateway: Node) -> None:
-    """Where the end of the connection is that of the answer, nobody can tell a cut one."""
+    """If the end of the connection also ends the answer, nobody can tell that it was cut."""
     status, text, _ = gateway.chat("close", stream=True)
     assert status == 200
     assert '"finish_reason":"stop"' in text
@@ -399,7 +399,7 @@ def test_stream_without_an_end_of_its_own_looks_complete(gateway: Node) -> None:
 
 
 def test_engine_that_is_killed_under_load(gateway: Node) -> None:
-    """Of 200 questions none is lost but those whose answer had begun."""
+    """Of 200 requests, only those whose answer had begun are lost."""
     host, _, port = gateway.url.removeprefix("http://").partition(":")
     argv = ("python3", "-c", _LOAD, host, port, gateway.key, "200", "16", "60")
     enter = entering(gateway.holder)
@@ -417,7 +417,7 @@ def test_engine_that_is_killed_under_load(gateway: Node) -> None:
 
 
 def test_replicas_restart_one_after_the_other(running: Node) -> None:
-    """What LiteLLM still leaves alone answers once it is back, if nobody else does."""
+    """A replica still in LiteLLM's cooldown answers once it is back, if no other does."""
     gateway = running
     until(lambda: gateway.chat("hello")[0] == 200, interval=0.2)
     gateway.kill("chat")
@@ -446,7 +446,7 @@ def test_failure_is_retried_on_a_replica(gateway: Node) -> None:
 
 
 def test_no_engine_answers(gateway: Node) -> None:
-    """It is 503, in words, and over as soon as an engine is back."""
+    """Clients get 503 and an explanation until an engine is back."""
     gateway.kill("embed")
     body = {"model": "qwen3-embedding-8b", "input": "hello"}
     for _ in range(3):
@@ -464,7 +464,7 @@ def test_no_engine_answers(gateway: Node) -> None:
 
 
 def test_request_for_a_model_that_is_not_loaded(running: Node) -> None:
-    """Of those that take turns the other is named, until this one has the turn."""
+    """The error names the alternative that is loaded, until the requested model is loaded."""
     gateway = running
     body = {"model": "gpt-oss-20b", "messages": [{"role": "user", "content": "hello"}]}
     # What an engine has loaded is known for two seconds, and so is that it did not answer.

@@ -20,7 +20,7 @@ from waiting import PATIENCE
 from generator.resources import ROOT
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
-# What they are documented in.
+# The document that describes them.
 REPOSITORY = "sites/README.md"
 PACKAGE = ("generator", "schemas", "templates", "pyproject.toml", "README.md", "LICENSE")
 
@@ -52,7 +52,7 @@ def commit(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the command, as it is on the search path once installed."""
+    """A folder with the command, as an installation puts it on the search path."""
     folder = tmp_path_factory.mktemp("bin")
     script = f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m generator "$@"\n'
     (folder / "sparkgen").write_text(script)
@@ -62,7 +62,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def repository(tmp_path: Path, programs: Path) -> Path:
-    """A repository of somebody's cluster, with the bundle of its one site."""
+    """The repository of a user's cluster, with the bundle of its only site."""
     folder = tmp_path / "cluster"
     (folder / "sites").mkdir(parents=True)
     git(folder, "init", "--quiet", "--initial-branch=main")
@@ -124,7 +124,7 @@ def test_action_has_the_inputs_that_it_uses() -> None:
     text = (ROOT / "action.yml").read_text()
     assert set(re.findall(r"inputs\.(\w+)", text)) == set(ACTION["inputs"])
     for found in ACTION["runs"]["steps"]:
-        # What an expression says would be the shell's own text: it goes by the environment.
+        # An expression's value would become shell code, so it is passed through the environment.
         assert "${{" not in found.get("run", "")
 
 
@@ -138,7 +138,7 @@ def test_steps_are_valid_scripts(tmp_path: Path) -> None:
 
 
 class Runner:
-    """Runs the steps of the action as GitHub's runner does, which stops at the first that fails."""
+    """Runs the steps of the action like GitHub's runner, which stops at the first failure."""
 
     def __init__(self, repository: Path, programs: Path, base: str) -> None:
         self.cwd, self.base = repository, base
@@ -227,7 +227,7 @@ def test_action_fetches_the_base_that_a_checkout_lacks(runner: Runner, tmp_path:
     ],
 )
 def test_comment_is_updated_in_place(there: list[int], written: list[str], runner: Runner) -> None:
-    """With a stand-in for GitHub's own command, which answers with the comments that are there."""
+    """With a stand-in for GitHub's command, which lists the existing comments."""
     log = runner.temp / "log"
     lines = "\n".join(map(str, there))
     gh = f"""#!/bin/bash
@@ -244,7 +244,7 @@ case "$*" in *--paginate*) printf '{lines}\\n' | sed '/^$/d' ;; *) echo "$@" >>{
 
 @pytest.mark.parametrize("refused", ["--paginate", "POST"])
 def test_comment_that_a_fork_may_not_write(refused: str, runner: Runner) -> None:
-    """The action goes on to its check, and says where the comment is."""
+    """The action continues with its check, and says where to find the comment."""
     gh = f'#!/bin/bash\ncase "$*" in *{refused}*) echo "HTTP 403" >&2; exit 1 ;; esac\n'
     (runner.bin / "gh").write_text(gh)
     (runner.bin / "gh").chmod(0o755)
@@ -270,7 +270,7 @@ def test_action_installs_the_command(runner: Runner, tmp_path: Path) -> None:
 
 
 def test_job_of_gitlab(runner: Runner, tmp_path: Path) -> None:
-    """The job's script as it is documented, with stand-ins for what reaches the network."""
+    """The job's script as documented, with stand-ins for commands that use the network."""
     job = yaml.safe_load(block(REPOSITORY, "yaml", "merge_request_event"))["sparkgen"]
     log = tmp_path / "log"
     for name in ("pip", "curl"):

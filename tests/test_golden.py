@@ -30,7 +30,7 @@ from generator.resources import ROOT
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/site.yaml"))
-# Labels and descriptions may have any letters.
+# Labels and descriptions may contain any letters.
 NAMED_BY_PEOPLE = ("README.md", "cabling.svg", "memory.svg", "operator/cables.txt")
 EXAMPLES = sorted((ROOT / "sites").glob("*.yaml"))
 SITES = [*EXAMPLES, *(GOLDEN / case / "site.yaml" for case in CASES)]
@@ -53,7 +53,7 @@ def test_bundle_is_as_expected(case: str, bundle: Bundle, pytestconfig: pytest.C
 
 
 def is_payload(path: str) -> bool:
-    """Whether a file of a bundle is the same in all of them, so that its head names no site."""
+    """Whether a file is the same in all bundles, so that its header names no site."""
     return original(path) in payload()
 
 
@@ -62,7 +62,7 @@ def in_memory(tree: Tree) -> Files:
 
 
 def on_disk(folder: Path) -> Files:
-    """Every file below a folder: its bytes, and the one bit of its mode that git keeps."""
+    """Every file in a folder: its bytes, and the executable bit that git keeps."""
     return {
         path.relative_to(folder).as_posix(): (path.read_bytes(), bool(path.stat().st_mode & 0o100))
         for path in sorted(folder.rglob("*"))
@@ -71,7 +71,7 @@ def on_disk(folder: Path) -> Files:
 
 
 def write(files: Files, folder: Path) -> None:
-    """What is expected and no longer made stays, for a person to remove or rename."""
+    """Write the files; expected files that are no longer generated stay, for a person to remove."""
     for path, (data, executable) in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def tree(request: pytest.FixtureRequest, bundle: Bundle) -> Tree:
 
 
 def of_sparkgen(tree: Tree) -> Tree:
-    """What of it is not carried as people wrote it."""
+    """The files of a bundle that sparkgen generated, without those copied from the user."""
     return {
         path: file for path, file in tree.items() if CARRIED not in path and not is_context(path)
     }
@@ -190,7 +190,7 @@ def test_scripts_are_executable(generated: Tree) -> None:
 
 
 def environments(tree: Tree, node: str = "[^/]+") -> list[str]:
-    """The paths of the environments of the engines, of a node or of all."""
+    """The paths of the engines' environment files, for one node or for all."""
     own = re.compile(rf"{node}/etc/sparkgen/(engine|groups/[^./]+)\.env")
     return [path for path in tree if own.fullmatch(path)]
 
@@ -204,7 +204,7 @@ def test_nccl_conf_agrees_with_the_engines_environment(tree: Tree) -> None:
 
 
 def test_nccl_conf_is_in_the_grammar_of_nccl(tree: Tree) -> None:
-    """NCCL does not trim, knows comments in column 0 only, and an empty value masks the file."""
+    """NCCL does not trim, takes comments only in column 0, and an empty value masks the file."""
     for node in nodes(tree):
         for line in tree[f"{node}/etc/nccl.conf"].text.splitlines():
             if line.startswith("#"):
@@ -266,6 +266,6 @@ def nodes(tree: Tree) -> list[str]:
 
 
 def settings(text: str) -> dict[str, str]:
-    """`NAME=VALUE` lines; the value may begin with an equals sign of its own."""
+    """`NAME=VALUE` lines; the value itself may begin with an equals sign."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return {name: value for name, _, value in (line.partition("=") for line in lines)}

@@ -63,7 +63,7 @@ def test_paths_of_a_group(path: str, placed: str) -> None:
     assert place(path, "") == path
 
 
-# Which cables a group has
+# Cables of a group
 
 
 KINDS = {
@@ -149,7 +149,7 @@ def test_each_group_has_the_memory_of_its_nodes(memory: str) -> None:
 
 
 def ran(script: Path, *options: str, env: Mapping[str, str] | None = None) -> str:
-    """What a script prints that ends well."""
+    """The output of a script, which must succeed."""
     command = ["bash", str(script), *options]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -180,7 +180,7 @@ def test_verify_checks_each_engine(tmp_path: Path) -> None:
     assert {name for name in found if name.startswith("api")} == {"api chat", "api small"}
     assert {"unit engine-chat", "unit engine-small", "unit guard"} <= found.keys()
     failed = {name: text for name, text in found.items() if text.startswith("FAIL")}
-    # Whose files lie where a site with one engine has them.
+    # Their files lie where a site with a single engine has them.
     assert failed.keys() <= {"vocabularies chat", "vocabularies small"}
 
 
@@ -249,7 +249,7 @@ def test_launch_names_the_groups() -> None:
     assert done.stderr.split(": ")[-1].split() == ["chat", "small"]
 
 
-# What a change does
+# Effects of a change
 
 
 def built(text: str) -> tuple[Site, Tree]:
@@ -260,7 +260,7 @@ def built(text: str) -> tuple[Site, Tree]:
 
 
 def reviewed(before: str, after: str, *, is_known: bool = True) -> Review:
-    """What it means that one site becomes the other."""
+    """The review of the change from one site to the other."""
     old, tree = built(before)
     cables = tuple((str(cable.a), str(cable.b)) for cable in old.cables)
     committed = Committed(tree, tuple(node.name for node in old.nodes), cables)
@@ -310,7 +310,7 @@ def test_name_that_a_model_loses() -> None:
         "small restarts; nobody answers to assistant any more; "
         "nobody answers to gpt-oss-20b for up to 22 min"
     )
-    # It has the same name there as the only one.
+    # The same served name, now as its only one.
     first = named.replace("aliases: [assistant, helper]", "served_name: helper")
     assert "nobody answers to gpt-oss-20b and assistant any more" in reviewed(named, first).downtime
 
@@ -321,7 +321,7 @@ def test_address_that_clients_lose() -> None:
     there, here = "http://10.0.0.15:8088", "API of chat at http://10.0.0.11:8000"
     [gone] = reviewed(with_gateway, without).notes
     assert gone.startswith(f"nothing answers at {there} any more, where API was: {here}, API of")
-    # What the gateway's own node has listens for itself alone, the other groups as before.
+    # Groups on the gateway's node now listen only locally, the others as before.
     [come] = reviewed(without, with_gateway, is_known=False).notes
     assert come == (
         f"nothing answers at http://10.0.0.15:8000 any more, where API of embed was: API at {there}"
@@ -385,7 +385,7 @@ def rack(groups: Groups) -> str:
 
 
 def waves(change: Review) -> list[str]:
-    """What stops and starts, in order."""
+    """The stops, starts and waits, in order."""
     steps = (str(step).replace("the engine of ", "") for step in change.order)
     words = (re.match(r"(stop|start|wait) (\S+?)[,:]? ", step) for step in steps)
     return [f"{word[1]} {word[2]}".replace(" until", "") for word in words if word]
@@ -475,7 +475,7 @@ def test_order_that_keeps_names_answering(name: str) -> None:
 
 
 def some_groups(rng: random.Random) -> Groups:
-    """Groups of five nodes, of which some share a name."""
+    """Groups of five nodes, some of which share a served name."""
     nodes = rng.sample(range(1, 6), 5)
     found: dict[str, tuple[Sequence[int], str, str]] = {}
     while nodes:
@@ -488,7 +488,7 @@ def some_groups(rng: random.Random) -> Groups:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_orders_keep_names_answering(seed: int) -> None:
-    """No node ever has two engines, and who is said to answer does so at every step."""
+    """No node ever runs two engines, and every name that should stay up answers at every step."""
     rng = random.Random(seed)
     before, after = some_groups(rng), some_groups(rng)
     change = reviewed(rack(before), rack(after))
@@ -536,7 +536,7 @@ def test_lock_covers_all_groups() -> None:
 # Sites at random
 
 
-# A model and an engine for so many nodes each, of golden cases.
+# Golden cases with a model and an engine, by number of nodes.
 ENGINES = {
     1: ["single-web-ui", "sglang-single", "trtllm-single", "llamacpp-single"],
     2: ["direct-tensor", "sglang-direct", "trtllm-mpi-direct", "llamacpp-direct"],
@@ -544,14 +544,14 @@ ENGINES = {
 
 
 def served(size: int, rng: random.Random) -> dict[str, Any]:
-    """What a group of so many nodes serves, by any of the four engines."""
+    """A model for a group of the given size, with any of the four engines."""
     file = GOLDEN / rng.choice(ENGINES[size]) / "site.yaml"
     site = yaml.safe_load(file.read_text())
     return {"model": site["model"], "engine": site["engine"]}
 
 
 def sharing(rng: random.Random) -> list[dict[str, Any]]:
-    """Groups that have a node together, each with a part of its memory and a port of its own."""
+    """Groups that share a node, each with its own port and a part of the memory."""
     groups = []
     for index in range(rng.choice((2, 2, 3))):
         own = served(1, rng)
@@ -571,9 +571,9 @@ def sharing(rng: random.Random) -> list[dict[str, Any]]:
 
 
 def random_site(rng: random.Random) -> dict[str, Any]:
-    """Pairs and single nodes in any order, on a switch or each with a cable of its own.
+    """Pairs and single nodes in any order, on a switch or with one cable per pair.
 
-    Some have one more node, which groups share, and some a gateway on any of all.
+    Some sites have another node that groups share, and some have a gateway on any node.
     """
     sizes = [rng.choice((1, 2)) for _ in range(rng.randint(1, 5))]
     kind = rng.choice(("switch", "pairs")) if 2 in sizes else "single"
@@ -609,7 +609,7 @@ def random_site(rng: random.Random) -> dict[str, Any]:
     front: dict[str, Any] = {"web_ui": True} if rng.random() < 0.5 else {}
     front = {"gateway": {"node": rng.choice(names)}, **front} if rng.random() < 0.5 else {}
     for each in (each for group in groups for each in (group, *group.get("alternatives", ()))):
-        # Clients are not to come in beside the gateway.
+        # Clients must not be able to bypass the gateway.
         if front and "engine" in each:
             each["engine"].pop("bind", None)
     return {
@@ -657,12 +657,12 @@ def test_random_groups_build(seed: int) -> None:
             assert environment in tree
             compose = tree[f"{node.name}/opt/sparkgen/groups/{part.group}/compose.yaml"].text
             assert f"container_name: sparkgen-engine-{part.group}\n" in compose
-            # All that its container reads of the bundle is there.
+            # Every file of the bundle that its container mounts exists.
             for mount in node.container.mounts:
                 if mount.path.startswith("/opt/sparkgen/"):
                     assert f"{node.name}{mount.path}" in tree
     for node in site.nodes:
-        # Of those that take turns one runs at a time, and whatever else runs has other ports.
+        # Of alternatives only one runs at a time, and everything else that runs has other ports.
         parts = [slot[0] for slot in site.slots_of(node.name)]
         listening = [part.listeners(part.node(node.name)) for part in parts]
         ports = [*site.listeners(node).values(), *chain(*(own.values() for own in listening))]

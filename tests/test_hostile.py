@@ -54,7 +54,7 @@ TAIL = (
     "model: {name: gpt-oss-120b}\n"
     "engine: {name: vllm, version: 0.33.0, image: vllm/vllm-openai:v0.33.0, args: ARGS}\n"
 )
-# Good names, unless YAML makes a boolean or a number of them.
+# Good names, unless YAML turns them into a boolean or a number.
 WORDS = ("yes", "1e999", "0x10")
 NASTY = (
     "",
@@ -106,7 +106,7 @@ ANSWER = "54439"
 
 
 def leaves(rules: dict[str, Any], path: Steps = ()) -> Iterator[Steps]:
-    """The paths of all text in the site format; `KEY` is a name that the site itself chooses."""
+    """The paths of all text in the site format; `KEY` stands for names that a site chooses."""
     types = rules.get("type", ())
     if "string" in ((types,) if isinstance(types, str) else types):
         yield path
@@ -122,7 +122,7 @@ LEAVES = list(leaves({"schema": site_schema()}))
 
 
 def with_value(path: Steps, value: object) -> dict[str, Any]:
-    """The pair of nodes with a value at a path, and beside it what the sections there need."""
+    """The pair of nodes with a value at a path, and the other keys that its sections require."""
     site = deepcopy(PAIR)
     if path[:2] == ("model", "source") or path[:2] == ("model", "architecture"):
         del site["model"]["name"]
@@ -150,7 +150,7 @@ def entered(place: Any, step: str | int, new: object) -> Any:
         place.append(new)
     if isinstance(place, dict):
         place.setdefault(step, new)
-    # What may be a text or a mapping is a mapping here.
+    # Where both a text and a mapping are allowed, use a mapping.
     if isinstance(place[step], str):
         place[step] = new
     return place[step]
@@ -173,7 +173,7 @@ def written(site: object) -> bytes:
 
 
 def read(raw: bytes) -> Reading:
-    """Read a site as the commands do, and hold what is said of it to what a terminal bears."""
+    """Read a site as the commands do, and check that its findings are fit for a terminal."""
     started = time.process_time()
     reading = read_site("site.yaml", raw)
     printed = text(reading.document, reading.findings)
@@ -189,14 +189,14 @@ def bundle(reading: Reading) -> Tree:
     return render(reading.site, reading.sha256)
 
 
-# A value of a variable that Docker or Compose would read otherwise has a file of its own.
+# Values of variables that Docker or Compose would misread are written to a separate file.
 LIKE_WORDS = ("word", "a # b", "a 'b'", "$b")
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=lambda path: ".".join(map(str, path)))
 def test_text_is_refused_or_stays_text(path: Steps) -> None:
     accepted = []
-    # A third of them for each path, another one for the next: all values meet every kind of text.
+    # A different third for each successive path, so all values meet every kind of text.
     for value in NASTY[LEAVES.index(path) % 3 :: 3]:
         reading = read(written(with_value(path, value)))
         if reading.site:
@@ -208,22 +208,22 @@ def test_text_is_refused_or_stays_text(path: Steps) -> None:
 
 
 def shapes_of_words(path: Steps) -> list[dict[str, int]]:
-    """The lines of the bundles with a plain value there, as far as one is taken."""
+    """The line counts of bundles with a plain value at the path, for those that are accepted."""
     readings = (read(written(with_value(path, word))) for word in LIKE_WORDS)
     return [lines(bundle(reading)) for reading in readings if reading.site]
 
 
 def lines(tree: Tree) -> dict[str, int]:
-    """How many lines each file has: a value that is one line in one file adds none."""
+    """The number of lines of each file, to which a value should not add any."""
     return {path: file.text.count("\n") for path, file in tree.items()}
 
 
-# Scripts that a shell has read: many are the same in every tree.
+# Scripts that a shell has already checked: many are the same in every tree.
 CHECKED: set[str] = set()
 
 
 def check_tree(tree: Tree) -> None:
-    """Paths that stay inside, plain text, and syntax that each kind of file keeps."""
+    """Check that paths stay inside the tree, text is plain, and each file's syntax is intact."""
     for path, file in tree.items():
         assert ".." not in path.split("/")
         assert not path.startswith("/")
@@ -386,7 +386,7 @@ def mutate(site: Any, dice: random.Random) -> None:
 
 
 def everywhere(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in nested data, as its container and its key there."""
+    """Every place in nested data, as a container and a key in it."""
     keys = list(value) if isinstance(value, dict) else range(len(value))
     for key in keys if isinstance(value, dict | list) else ():
         yield value, key

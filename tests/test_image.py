@@ -16,7 +16,7 @@ BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-imag
 BUILD = BUNDLE.site.image_build
 HEAD = NodeFolder(BUNDLE, "spark1")
 
-# Knows the label and the layers of the image that it has built.
+# It remembers the label and the layers of the image that it built.
 DOCKER = """\
 #!/bin/bash
 printf '%s\\n' "$*" >>"$CALLS/docker"
@@ -76,7 +76,7 @@ def test_image_is_built_once_and_loaded_on_the_others(tmp_path: Path, stand_ins:
 
 
 def test_other_build_of_the_same_inputs_is_replaced(tmp_path: Path, stand_ins: StandIns) -> None:
-    """Packages that are fetched while it is built change from day to day."""
+    """Packages that are fetched during the build change from day to day."""
     assert BUILD
     (stand_ins.calls / "other").write_text(f'{BUILD.inputs} ["sha256:2"]\n')
     assert build(tmp_path, stand_ins) == (0, "spark2 has it now\n")
@@ -149,7 +149,7 @@ engine:
 
 
 def test_node_needs_no_bundle_yet(tmp_path: Path, stand_ins: StandIns) -> None:
-    """A change is prepared while the old bundle still serves, from another image."""
+    """A change is prepared while the old bundle is still serving from another image."""
     shutil.copytree(BUNDLE.folder / "operator/image", tmp_path / "image")
     done = stand_ins.run("bash", str(tmp_path / "image/build.sh"))
     assert (done.returncode, done.stdout + done.stderr) == (0, "spark2 has it now\n")
