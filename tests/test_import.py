@@ -33,7 +33,7 @@ SITES = sorted((ROOT / "sites").glob("*.yaml"))
 
 
 def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
-    """A node that runs its part of a bundle: what install.sh puts in place, and what then runs."""
+    """A node that runs its part of a bundle: the files from install.sh and what then runs."""
     files = {path: text for path, text in tree.items() if path.startswith(("etc/", "opt/"))}
     links = [address(i.name, str(i.address), mtu=i.mtu, up=True) for i in node.interfaces] + (
         [address(node.management.interface, str(node.management.address))]
@@ -62,13 +62,13 @@ def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
 
 
 def own_process(site: Site, node: Node, given: list[str]) -> tuple[list[str], list[str]]:
-    """What a unit runs out of a virtual environment."""
+    """A process that a unit runs from a virtual environment."""
     words, env = job(site, node)
     return [f"{site.engine.venv}/bin/python3", *words], [*env[1:], *given]
 
 
 def job(site: Site, node: Node) -> tuple[list[str], list[str]]:
-    """What Slurm runs of a node, with its variables."""
+    """What Slurm runs on a node, with its variables."""
     flat = [
         w for item in node.container.command for w in ([item] if isinstance(item, str) else item)
     ]
@@ -78,7 +78,7 @@ def job(site: Site, node: Node) -> tuple[list[str], list[str]]:
 
 
 def program(site: Site) -> str:
-    """The folder that Python's packages of an engine leave."""
+    """The folder that an engine's Python package leaves."""
     return f"{site.engine.name.replace('-', '_')}-{site.engine.version}.dist-info"
 
 
@@ -104,7 +104,7 @@ def containers(
 
 
 def captured(path: Path, folder: Path) -> tuple[Site, Adoption]:
-    """A site, and what is adopted from captures of its nodes."""
+    """A site, and the site that is adopted from captures of its nodes."""
     site = valid_file(path).site
     tree = {p: file.text for p, file in render(site, "0" * 64).items()}
     inputs = []
@@ -131,11 +131,10 @@ OTHERS = [
     "path", [*SITES, *OTHERS], ids=lambda p: p.stem if p.stem != "site" else p.parent.name
 )
 def test_round_trip(path: Path, tmp_path: Path) -> None:
-    """Captured, imported and built, it is the same: addresses, words of the command, variables.
+    """Captured, imported and built, it has the same addresses, command words and variables.
 
-    No node tells of an alternative that does not run, what a process is called that has no
-    container, how an image was built, or how much of a disk vLLM may take: those are guesses, or
-    are left out.
+    Nodes do not reveal alternatives that do not run, the name of a process without a container,
+    how an image was built, or how much of a disk vLLM may use: those are guessed or left out.
     """
     site, adopted = captured(path, tmp_path)
     again = adopted.reading.site
@@ -145,11 +144,11 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
         assert engine.engine.venv or adopted_engine.group == engine.group
         assert [n.name for n in adopted_engine.nodes] == [n.name for n in engine.nodes]
         assert_alike(engine.nodes, adopted_engine.nodes)
-    # The nodes are as the bundle of what was made of them says.
+    # The nodes do not drift from the bundle of the imported site.
     archives = sorted(tmp_path.glob("*.tar.gz"))
     assert not drift(again, [read_archive(a.name, a.read_bytes()) for a in archives], None)
-    # Nothing is found in what runs that the site was not told, or has waived: with its own version,
-    # and with the one that import guesses, whose memory is another.
+    # The audit has no findings that the site does not have, or waive, too: with its own version, or
+    # with the one that import guesses, which needs a different amount of memory.
     guessed = path.read_text("utf-8")
     for engine, adopted_engine in zip(parts, again.parts, strict=True):
         versions = (f"version: {e.engine.version}\n" for e in (engine, adopted_engine))
@@ -163,14 +162,14 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     assert {rule for rule in found if rule not in path.read_text()} <= told
 
 
-# A node without a cable has no network here to ask for its addresses.
+# A node without a cable has no simulated network from which to read its addresses.
 EXAMPLES = [
     bundle
     for bundle in BUNDLES
     if bundle.name in {path.stem for path in SITES}
     and all(node.interfaces for node in bundle.site.nodes)
 ]
-# One of each engine: install.sh does the same for the others.
+# One site per engine: install.sh does the same for the others.
 INSTALLED = {
     "lab-mesh": 3,
     "pair-llamacpp": 1,
@@ -180,7 +179,7 @@ INSTALLED = {
 
 @pytest.mark.parametrize("bundle", EXAMPLES, ids=lambda bundle: bundle.name)
 def test_round_trip_of_installed_nodes(bundle: Bundle, tmp_path: Path) -> None:
-    """As install.sh leaves the files of a node, and the kernel its interfaces."""
+    """With the files that install.sh leaves on a node, and the interfaces from the kernel."""
     trees = bundle.copy(tmp_path / "bundle")
     asked = {}
     with running(bundle, trees, tmp_path) as nodes:
@@ -211,7 +210,7 @@ def assert_alike(before: Sequence[Node], after: Sequence[Node]) -> None:
 
 
 def own_files(root: Path) -> Iterator[tuple[str, str]]:
-    """What is installed in a tree, by paths."""
+    """The files in a tree, with their paths."""
     for path in sorted(root.rglob("*")):
         if path.is_file() and not path.is_symlink():
             yield str(path.relative_to(root)), path.read_text(errors="replace")
@@ -225,7 +224,7 @@ def addresses(node: Node) -> list[tuple[str, str, int]]:
 
 
 def words(node: Node) -> set[str]:
-    """The command by its flags, each with its values."""
+    """The words of the command: each flag together with its values."""
     command = node.container.command
     return {" ".join(item) if isinstance(item, tuple) else str(item) for item in command}
 
@@ -234,7 +233,7 @@ def variables(node: Node) -> dict[str, str]:
     return {name: value for group in node.environment for name, value in group.values.items()}
 
 
-# Single files, made like those that people publish
+# Single files, modelled on published ones
 
 FOLDER = Path(__file__).parent / "adopted"
 FILES: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
@@ -332,7 +331,7 @@ FILES: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
 
 
 def value(data: Any, path: str) -> Any:
-    """What stands at a path of a site file."""
+    """The value at a path of a site file."""
     for part in path.split("."):
         data = data[int(part)] if part.isdigit() else data.get(part)
     return data
@@ -350,7 +349,7 @@ def test_single_files(case: str, sparkgen: Command, tmp_path: Path) -> None:
     assert "hf_abc" not in outcome.out + outcome.err + (tmp_path / "mine.yaml").read_text()
 
 
-# Forms of recipes and of `docker run` lines: what is made of them, and what is found.
+# Forms of recipes and of `docker run` lines, with the imported values and the findings.
 FORMS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "bounds of a container": (
         """\
@@ -692,7 +691,7 @@ vllm serve openai/gpt-oss-120b --port __PORT__ --tensor-parallel-size 2 --host 1
 
 
 def with_mods(path: str) -> Source:
-    """The mods that a recipe names, copied beside the site."""
+    """The mods that a recipe names, as if they were copied beside the site."""
     is_mod = path.startswith("mods/")
     run = SourceFile("run.sh", b"true\n", is_executable=True)
     return Source((run,), is_folder=True) if is_mod else nothing_beside(path)
@@ -757,7 +756,7 @@ def test_files_without_a_site(form: str, name: str, sparkgen: Command, tmp_path:
         assert (finding["rule"], finding["message"], finding["file"]) == ("SG830", why, name)
 
 
-# What people keep of a node's network, in the forms of programs, and what it says.
+# Users' records of a node's network, in the formats of several programs, and the result.
 NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "NetworkManager": (
         "[connection]\nid=CX7\ntype=ethernet\ninterface-name=enp1s0f1np1\n[ethernet]\nmtu=9000\n"
@@ -783,7 +782,7 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
         "3: enp1s0f1np1    inet 192.168.9.{} brd 192.168.9.255 scope global enp1s0f1np1\\\n",
         {"cabling.0.endpoints": ["spark1:p1", "spark2:p1"]},
     ),
-    # Its last line has no end.
+    # Its last line has no newline.
     "ibdev2netdev": (
         "rocep1s0f0 port 1 ==> enp1s0f0np0 (Down)\nrocep1s0f1 port 1 ==> enp1s0f1np1 (Up)",
         {"cabling.0.endpoints": ["spark1:p1", "spark2:p1"], "topology.kind": "direct"},
@@ -805,7 +804,7 @@ def test_networks(form: str) -> None:
 
 
 def heard(name: str, *lines: str) -> Machine:
-    """A node whose ports have a link and no address, and what LLDP hears on them."""
+    """A node whose ports have a link but no address, and what LLDP receives on them."""
     links = [address(half, up=True, mtu=9000) for half in ("enp1s0f0np0", "enP2p1s0f0np0")]
     links += [address(half, up=True, mtu=9000) for half in ("enp1s0f1np1", "enP2p1s0f1np1")]
     printed = {
@@ -865,7 +864,7 @@ RPC = "docker run --network host --entrypoint rpc-server somebody/llama.cpp:own 
 RAY = "docker run --network host --entrypoint bash somebody/vllm-ray:0.33.0 -c"
 PAIR = [("spark1", "192.168.1.1/24"), ("spark2", "192.168.1.2/24")]
 TWO_PAIRS = [*PAIR, ("spark3", "192.168.2.1/24"), ("spark4", "192.168.2.2/24")]
-# What nodes run, each with its address on p0, and the groups that are made of it.
+# What nodes run, each with its address on p0, and the groups imported from that.
 GROUPS: dict[str, tuple[list[tuple[str, str]], dict[str, str], str, list[Any]]] = {
     "two on one node": (
         [("spark1", "")],

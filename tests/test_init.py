@@ -31,7 +31,7 @@ def site_of(text: str) -> Site:
 
 
 def written(sparkgen: Command, cwd: Path, *words: object) -> Site:
-    """The site of what is printed; a strict validation has nothing against it either."""
+    """The site that is printed, which must also pass strict validation."""
     outcome = sparkgen("init", *words, cwd=cwd)
     assert outcome.code == 0
     assert outcome.err.count(": fits: ") + outcome.err.count(": unknown, for want of") == 1
@@ -44,7 +44,7 @@ def written(sparkgen: Command, cwd: Path, *words: object) -> Site:
 
 
 def devices(*linked: int) -> str:
-    """What ibdev2netdev prints on a node whose cables are in these ports."""
+    """The output of ibdev2netdev on a node with cables in these ports."""
     return "".join(
         f"roce{domain}p1s0f{port} port 1 ==> en{domain}p1s0f{port}np{port} "
         f"({'Up' if port in linked else 'Down'})\n"
@@ -54,7 +54,7 @@ def devices(*linked: int) -> str:
 
 
 def addresses(*linked: int, management: str = "192.168.7.5/24", name: str = "enP7s7") -> str:
-    """What ip -j addr prints there."""
+    """The output of ip -j addr on such a node."""
     ip, _, prefix = management.partition("/")
     given = {"family": "inet", "local": ip, "prefixlen": int(prefix), "scope": "global"}
     local = {"family": "inet", "local": "127.0.0.1", "prefixlen": 8, "scope": "host"}
@@ -78,7 +78,7 @@ def addresses(*linked: int, management: str = "192.168.7.5/24", name: str = "enP
     return json.dumps(links)
 
 
-# What is true of every such site: somebody has to take it on.
+# Warnings that every such site has, and that somebody has to accept.
 WARNED = {("switch", "llama.cpp"): "SG657", ("ring", "tensorrt-llm"): "SG220"}
 
 
@@ -211,7 +211,7 @@ def test_folder_that_cannot_be_made(tmp_path: Path, sparkgen: Command) -> None:
 
 
 def test_model_that_does_not_fit(tmp_path: Path, sparkgen: Command) -> None:
-    """The findings are those of `validate`, with what fits instead, and nothing is written."""
+    """The findings are those of `validate`, with what would fit; nothing is written."""
     words = ("init", "--kind", "direct", "--model", "qwen3-235b-a22b", "sites/pair.yaml")
     outcome = sparkgen(*words, cwd=tmp_path)
     assert (outcome.code, outcome.out) == (3, "")
@@ -257,7 +257,7 @@ def test_login_and_port(tmp_path: Path, sparkgen: Command) -> None:
 def test_both_outputs_in_one_file(
     between: str, order: int, tmp_path: Path, sparkgen: Command
 ) -> None:
-    """In any order; the last line of ibdev2netdev may have no end, and a prompt is no list."""
+    """In any order; the last line of ibdev2netdev may lack a newline, and prompts are ignored."""
     for number in (1, 2):
         both = [devices(1).rstrip("\n"), addresses(1, management=f"192.168.7.{number}/24")]
         (tmp_path / f"spark{number}.txt").write_text(between.join(both[::order]))
@@ -266,7 +266,7 @@ def test_both_outputs_in_one_file(
     site = site_of(outcome.out)
     assert [str(node.address) for node in site.nodes] == ["192.168.7.1", "192.168.7.2"]
     assert [(str(cable.a), str(cable.b)) for cable in site.cables] == [("spark1:p1", "spark2:p1")]
-    # All that matters is known.
+    # Everything that matters is known.
     assert "ports" not in outcome.err
     assert "addresses" not in outcome.err
 
@@ -299,7 +299,7 @@ def test_ring_from_both_programs(tmp_path: Path, sparkgen: Command) -> None:
     }
     text = (tmp_path / "made.yaml").read_text()
     assert "write this node's own" not in text
-    # ip -j addr has the last word, and says that p0 has no cable.
+    # ip -j addr takes precedence, and reports that p0 has no cable.
     assert "  - endpoints: [alpha:p0, beta:p1]  # alpha:p0 had no link\n" in text
 
 
@@ -456,7 +456,7 @@ def test_questions_on_a_terminal(tmp_path: Path) -> None:
     assert (site.name, site.kind, len(site.nodes)) == ("rack", "switch", 4)
     assert (site.nodes[0].user, len(site.cables)) == ("lab", 8)
     assert site.model.served_name == "gpt-oss-120b"
-    # What somebody answered is no guess.
+    # Answers of the user are not guesses.
     assert b"nothing said otherwise" not in asked
 
 
@@ -489,7 +489,7 @@ def test_groups(
     assert [node.name for part in site.groups for node in part.nodes] == names
     assert [len(part.nodes) for part in site.groups] == sizes
     assert outcome.out.count("    like: chat") == len(sizes) - len({*sizes})
-    # What answers for one name has one address, unless one engine has it.
+    # A name that several engines serve has one address of its own.
     assert bool(site.address) == (len(sizes) > 1)
 
 

@@ -23,7 +23,7 @@ ALTERNATIVES = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternative
 
 
 def shape(folder: NodeFolder) -> set[object]:
-    """What install.sh tells apart: paths, modes, whether there are secrets, and a job of Slurm."""
+    """What matters to install.sh: paths, modes, and whether there are secrets and a Slurm job."""
     engine = folder.site.engine
     secrets = bool(folder.site.secrets(folder.node))
     return {*folder.modes.items(), ("secrets", secrets), ("job", engine.is_slurm_job)}
@@ -89,7 +89,7 @@ def refused(result: subprocess.CompletedProcess[str]) -> str:
 
 
 def snapshot(root: Path) -> Snapshot:
-    """Every file and link: its mode and what it is; backups are nobody's business."""
+    """Every file and link with its mode and content or target, except backups."""
     return {
         path.relative_to(root).as_posix(): (
             path.lstat().st_mode,
@@ -170,7 +170,7 @@ RESTART = "sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart"
     ],
 )
 def test_apply_names_the_units_to_restart(bundle: str, path: str, last: str, root: Path) -> None:
-    """A bound on starts that was reached is none any more: a person has seen to the cause."""
+    """Start limits that were reached are reset, because a person has dealt with the cause."""
     folder = next(folder for folder in NODES if str(folder) == f"{bundle}/spark1")
     page = " sparkgen-web-ui" if "web_ui" in folder.site.services else ""
     unit = f"{RESTART} sparkgen-engine{page}"
@@ -183,16 +183,16 @@ def test_apply_names_the_units_to_restart(bundle: str, path: str, last: str, roo
 
 
 def files_of(folder: NodeFolder) -> set[str]:
-    """What is installed of a node's folder: its root tree."""
+    """The part of a node's folder that is installed: its root tree."""
     return {path for path in folder.modes if path.startswith(("etc/", "opt/"))}
 
 
 def expected_modes(folder: NodeFolder) -> dict[str, int]:
-    """Those of the manifest, and what install.sh makes itself."""
+    """The modes in the manifest, and those of files that install.sh creates itself."""
     own = {path: folder.modes[path] for path in files_of(folder)}
     secrets = {"etc/sparkgen/secrets.env": 0o600} if folder.site.secrets(folder.node) else {}
     units = [Path(path) for path in own if Path(path).parent == Path(UNIT).parent]
-    # What names no target is for a timer to start.
+    # Units without [Install] are started by a timer.
     wanted = [unit.name for unit in units if "[Install]" in (folder.path / unit).read_text()]
     links = {str(Path(LINK).with_name(unit)): 0o777 for unit in wanted}
     return own | secrets | links | {INSTALLED: 0o644}
@@ -204,7 +204,7 @@ def modes(root: Path, files: Snapshot) -> dict[str, int]:
 
 
 def marked(folder: NodeFolder) -> str:
-    """The lines that /etc/hosts gets."""
+    """The lines that are added to /etc/hosts."""
     file = folder.path / "etc/sparkgen/hosts"
     return f"# begin sparkgen\n{file.read_text()}# end sparkgen\n" if file.exists() else ""
 
@@ -227,7 +227,7 @@ def text(path: Path) -> str:
 
 
 def changed_bundle(folder: NodeFolder, target: Path) -> Path:
-    """The folder of another version of the site, which has a unit more and a script less."""
+    """The folder of another version of the site, with one more unit and one script less."""
     tree = target / folder.name
     shutil.copytree(folder.path, tree)
     (tree / "opt/sparkgen/launch.sh").unlink()
@@ -272,7 +272,7 @@ def test_refresh_of_the_gpus_specification_is_enabled_and_undone(root: Path) -> 
         (folder / unit).touch()
     links = [root / LINK.replace(Path(LINK).name, unit) for unit in units]
     links[0].parent.mkdir(parents=True)
-    links[0].symlink_to("/lib/systemd/system/nvidia-cdi-refresh.path")  # its admin's
+    links[0].symlink_to("/lib/systemd/system/nvidia-cdi-refresh.path")  # the administrator's
     before = snapshot(root)
     assert f"/{links[1].relative_to(root)}: nothing becomes" in install(LAB_MESH, root).stdout
     done(install(LAB_MESH, root, "--apply"))
@@ -292,7 +292,7 @@ def test_link_of_what_was_switched_to_goes_with_its_unit(action: str, root: Path
     before = snapshot(root)
     done(install(ALTERNATIVES, root, "--apply"))
     wants = root / Path(LINK).parent
-    # What switch.sh has systemctl do.
+    # What switch.sh makes systemctl do.
     (wants / "sparkgen-engine-chat.service").unlink()
     (wants / "sparkgen-engine-tiny.service").symlink_to(
         "/etc/systemd/system/sparkgen-engine-tiny.service"
@@ -317,7 +317,7 @@ def test_first_state_comes_back(root: Path) -> None:
     assert snapshot(root) == before
 
 
-# /etc/hosts and the name of the host
+# /etc/hosts and the host name
 
 
 def test_other_lines_of_hosts_are_kept(root: Path) -> None:
@@ -355,7 +355,7 @@ def test_set_hostname(root: Path) -> None:
     assert snapshot(root) == before
 
 
-# What it refuses
+# Refusals
 
 
 @pytest.mark.parametrize("name", ["spark2\n", "", "spark10.lan\n"])
@@ -393,7 +393,7 @@ ANY = "network: {{ethernets: {{any: {{{}, dhcp4: true}}}}}}\n"
 
 
 def place_owner(root: Path, path: str, content: str) -> None:
-    """A node with ports, and a file about one of them that somebody else wrote."""
+    """A node with ports, and a file about one of them that belongs to somebody else."""
     require("netplan")
     place_ports(root)
     file = root / path
@@ -455,7 +455,7 @@ def test_other_owner_of_an_interface(path: str, content: str, root: Path) -> Non
 
 
 def place_ports(root: Path) -> None:
-    """The first port, as the kernel shows it."""
+    """The first port, as it appears in the kernel's file systems."""
     device = root / "sys/devices/pci0000:00/0000:01:00.0"
     device.mkdir(parents=True)
     (device / "driver").symlink_to("../../../bus/pci/drivers/mlx5_core")
@@ -497,7 +497,7 @@ def place_ports(root: Path) -> None:
             "etc/NetworkManager/system-connections/pattern",
             "[connection]\ntype=ethernet\n\n[match]\ninterface-name=en*;!*np0;!*np1;\n",
         ),
-        # What NetworkManager does by itself with a port that is cabled and not configured.
+        # What NetworkManager creates on its own for a port that is cabled but not configured.
         (
             "run/NetworkManager/system-connections/Wired connection 2.nmconnection",
             "[connection]\ntype=ethernet\ninterface-name=enp1s0f0np0\n",
@@ -514,7 +514,7 @@ def test_owner_that_only_root_can_read(root: Path) -> None:
     connections.mkdir(parents=True)
     argv = [str(LAB_MESH.path / "owners.py"), "--root", str(root), "enp1s0f0np0"]
     if os.geteuid() == 0:
-        # Root without its capabilities: another user might not reach the folders of the test.
+        # Root without its capabilities, because other users might not reach the test's folders.
         require("setpriv")
         argv = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", *argv]
     for path in (connections, root / "etc/netplan/90-NM-0a1b.yaml"):
@@ -545,12 +545,12 @@ if [ "$n" = "$STOP" ]; then
 fi
 PATH=${PATH#*:} exec "${0##*/}" "$@"
 """
-# All that touches the node, other than the folder of the backup.
+# All programs that change the node, apart from the backup folder.
 _STEPS = ("cp", "mv", "rm", "rmdir", "sync")
 
 
 class Saboteur:
-    """Runs install.sh so that the n-th step of it fails, or is where all of it is killed."""
+    """Runs install.sh so that its n-th step fails, or so that it is killed at that step."""
 
     def __init__(self, folder: Path) -> None:
         self.programs, self.count = folder / "programs", folder / "count"
@@ -560,7 +560,7 @@ class Saboteur:
             (self.programs / name).chmod(0o755)
 
     def run(self, how: str, stop: int, folder: Path, root: Path, action: str) -> int:
-        """The status; the steps that were taken are in the count."""
+        """Run it; returns the exit status. The `count` file has the number of steps taken."""
         self.count.write_text("0\n")
         path = f"{self.programs}:{os.environ['PATH']}"
         env = {"PATH": path, "COUNT": str(self.count), "HOW": how, "STOP": str(stop)}
@@ -582,7 +582,7 @@ _PROGRAMS = ("install.sh", "owners.py")
 
 
 def small_bundle(target: Path) -> Path:
-    """A folder with a file of each kind that install.sh treats in a way of its own."""
+    """A folder with one file of each kind that install.sh treats specially."""
     tree = target / LAB_MESH.name
     for path in (*_EACH_KIND, *_PROGRAMS):
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
@@ -596,7 +596,7 @@ def small_bundle(target: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["kill", "fail"])
 def test_apply_killed_or_failing_at_every_step(how: str, tmp_path: Path) -> None:
-    """The node has an earlier version: files are replaced, made and removed."""
+    """The node has an earlier version: files are replaced, created and removed."""
     saboteur, folder = Saboteur(tmp_path), small_bundle(tmp_path)
     start = fresh(tmp_path / "start", LAB_MESH.name)
     own = start / "etc/netplan/40-cx7.yaml"
@@ -649,7 +649,7 @@ def test_rollback_killed_at_every_step(tmp_path: Path) -> None:
 
 
 def test_stopped_before_it_touched_anything(root: Path, tmp_path: Path) -> None:
-    """It is not the change before that one which is taken back."""
+    """The rollback must not undo the previous change instead."""
     done(install(changed_bundle(LAB_MESH, tmp_path), root, "--apply"))
     before = snapshot(root)
     (root / BACKUPS / "new/before").mkdir(parents=True)
@@ -678,7 +678,7 @@ def test_only_one_installer_runs(root: Path) -> None:
             other.kill()
 
 
-# What is in the way
+# Obstacles
 
 
 def test_folder_in_the_place_of_a_file(root: Path) -> None:
@@ -693,7 +693,7 @@ def test_folder_in_the_place_of_a_file(root: Path) -> None:
 
 
 def test_rollback_gets_past_what_is_in_its_way(root: Path) -> None:
-    """Docker makes an empty folder of a file that it should mount and that is missing."""
+    """Docker creates an empty folder where a file that it should mount is missing."""
     before = snapshot(root)
     done(install(LAB_MESH, root, "--apply"))
     (root / "etc/nccl.conf").unlink()
@@ -786,7 +786,7 @@ def test_backups_are_pruned(root: Path) -> None:
     assert snapshot(root) == before | {"etc/nccl.conf": states[0]["etc/nccl.conf"]}
 
 
-# On the machine itself
+# On a live machine
 
 _LIVE = """\
 set -e
@@ -805,13 +805,13 @@ shift
 exec bash -c "$*"
 """
 _STAND_IN = '#!/bin/sh\necho "${0##*/} $*" >>"$CALLS"\n'
-# What it would generate it still says itself.
+# The real netplan still generates into another root.
 _NETPLAN = (
     _STAND_IN
     + '[ "$2" != --root-dir ] || exec /usr/sbin/netplan "$@"\n'
     + '[ "$1" != "$FAULT" ] || [ ! -e /etc/netplan/40-cx7.yaml ]\n'
 )
-# Whether a unit is active, and what state others are in: one that was never started is not stopped.
+# Whether a unit is active, and the state of others: a unit that was never started is not stopped.
 _SYSTEMCTL = (
     _STAND_IN
     + '[ "$1" != show ] || { echo "${STATE:-active}"; exit; }\n'
@@ -830,7 +830,7 @@ _STAND_INS = {
 
 @pytest.fixture
 def machine(root: Path) -> Path:
-    """A root whose folders can take the place of those of this machine."""
+    """A root whose folders can replace those of this machine."""
     for folder in ("opt", "run", "var/backups"):
         (root / folder).mkdir(parents=True)
     for name in ("passwd", "group", "ld.so.cache", "alternatives"):
@@ -843,7 +843,7 @@ def machine(root: Path) -> Path:
 
 @dataclass(frozen=True)
 class Live:
-    """What install.sh answered, and which programs of the machine it called."""
+    """The result of install.sh, and the machine's programs that it called."""
 
     status: int
     err: str
@@ -852,7 +852,7 @@ class Live:
 
     @property
     def taken_over(self) -> list[str]:
-        """What changes the machine, without what only asks it or tries something beside it."""
+        """The calls that change the machine, without queries and trial runs."""
         asks = ("systemctl is-active", "systemctl show", "netplan generate --root-dir")
         return [call for call in self.calls if not call.startswith(asks)]
 
@@ -867,7 +867,7 @@ def live(
     folder: NodeFolder = LAB_MESH,
     jobs: str = "",
 ) -> Live:
-    """Run lines of a shell, in which $I is install.sh, on a machine of that name."""
+    """Run shell lines, in which $I is install.sh, on a machine of that name."""
     require("flock", "hostname", "ip", "mount", "sysctl", "unshare")
     require_root()
     programs, calls = machine.parent / "live", machine.parent / "calls"
@@ -953,7 +953,7 @@ def test_netplan_fails(fault: str, machine: Path) -> None:
 
 
 def test_systemd_does_not_read_its_units_again(machine: Path) -> None:
-    """All is put back; units of the change, which systemd has never read, are not stopped."""
+    """Everything is rolled back; new units, which systemd has never read, are not stopped."""
     before = snapshot(machine)
     done = live(machine, "export STATE=inactive; $I --apply", fault="daemon-reload")
     assert done.status == 2
@@ -988,7 +988,7 @@ done
 
 
 def right_links(folder: NodeFolder) -> str:
-    """Lines that give every interface what netplan would give it."""
+    """Shell lines that configure every interface as netplan would."""
     addresses = (f"ip address add {i.address} dev {i.name}" for i in folder.node.interfaces)
     return RIGHT + "\n".join(addresses) + "\n"
 
@@ -1075,7 +1075,7 @@ def test_check_needs_no_root(machine: Path) -> None:
     (machine / "etc/netplan/40-cx7.yaml").touch(0o600)
     nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups"
     folder = machine / "opt/bundle"
-    # On a node the folder is of the user who has copied it.
+    # On a node, the folder belongs to the user who copied it.
     shutil.copytree(LAB_MESH.path, folder, copy_function=shutil.copyfile)
     for name in _PROGRAMS:
         (folder / name).chmod(0o755)

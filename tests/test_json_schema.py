@@ -25,10 +25,10 @@ from generator.sitefile.text_types import TEXT_TYPES
 
 TESTS = Path(__file__).parent
 SITES = sorted([*(ROOT / "sites").glob("*.yaml"), *TESTS.glob("golden/*/site.yaml")])
-# What the schema says of a site; whatever comes later is beyond an editor.
+# Mistakes that the schema reports; an editor cannot report later ones.
 OF_THE_SCHEMA = [case for case in CASES if re.match(r"SG10[1-9]-", case)]
 OF_THE_RULES = [
-    # A secret under a key that the format does not know is said once, and not as an unknown key.
+    # A secret under an unknown key is reported only once, and not as an unknown key.
     case
     for case in CASES
     if re.match(r"SG(19|[2-7])", case) and not case.endswith("unknown-key")
@@ -44,7 +44,7 @@ EDITOR = Draft202012Validator(json_schema.json_schema())
 
 
 def seen(value: Any) -> Any:
-    """Data as an editor has it, scalars read as YAML 1.2 reads them."""
+    """Data as an editor sees it, with scalars read as in YAML 1.2."""
     if isinstance(value, dict):
         return {key: seen(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -80,7 +80,7 @@ def test_valid_site_passes(path: Path) -> None:
 
 @of_each(OF_THE_RULES)
 def test_editor_has_no_objection_to_what_sparkgen_takes(case: str) -> None:
-    """It knows some of what the rules say: which of two keys, how many nodes, which ports."""
+    """The schema covers part of the rules: which of two keys, how many nodes, which ports."""
     found = objections(read("site.yaml", CASES[case].site))
     assert not found or has_errors(read_site("site.yaml", CASES[case].site).findings)
 
@@ -106,7 +106,7 @@ def test_editor_proposes_models_images_and_parsers_and_takes_others() -> None:
 
 
 def test_editor_finds_nearly_all_mistakes_that_a_schema_can() -> None:
-    """Of 500 seeded ones those that break the rules of the format, but for cables and places."""
+    """Of 500 seeded mistakes, those that violate the format, except for cables and places."""
     rng = random.Random(3)
     known, seen, told = files(), 0, 0
     for _ in range(500):
@@ -159,14 +159,14 @@ TEXTS = [*WORDS.split(), *BLANKS, "x" * 33, "x" * 500]
 
 
 def alone(rules: Rules) -> cerberus.Validator:
-    """A validator of one value, `{"value": ...}`, whatever stands beside it."""
+    """A validator of a single value, `{"value": ...}`, regardless of other keys."""
     own = {key: rule for key, rule in rules.items() if key not in ("excludes", "required")}
     return validation._Validator(UnvalidatedSchema({"value": own}))
 
 
 @each_key
 def test_editor_says_of_a_text_what_sparkgen_says(path: str) -> None:
-    """Exactly so, but where a number looks like a text, and where a form is more than a pattern."""
+    """Exactly, except where a number looks like text or a check goes beyond a pattern."""
     rules, definitions = KEYS[path], json_schema.json_schema()["$defs"]
     of_sparkgen = alone(rules)
     of_an_editor = Draft202012Validator({**json_schema._value(rules), "$defs": definitions})

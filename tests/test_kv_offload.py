@@ -60,7 +60,7 @@ def test_vllm_has_a_folder_behind_its_buffer() -> None:
             "secondary_tiers": [{"type": "fs", "root_dir": "/srv/kv"}],
         },
     }
-    # Memory that is registered may grow with this allocator alone.
+    # Registered memory can only grow with this allocator.
     assert "--enable-cumem-allocator" in told
     node = made.nodes[0]
     assert node.env["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
@@ -123,7 +123,7 @@ def test_sglang_keeps_each_ranks_part_on_its_node() -> None:
     [
         (TWO, "vllm", "0.33.0", ", parallel: {tensor: 2}", True),
         (TWO, "vllm", "0.33.0", ", parallel: {pipeline: 2}", True),
-        # A replica on each node is an engine of its own.
+        # Each node's replica is a separate engine.
         (TWO, "vllm", "0.33.0", ", parallel: {data: 2}", False),
         (TWO, "vllm", "0.33.0+slabs", ", parallel: {tensor: 2}", False),
         (ONE, "vllm", "0.22.0", "", False),
@@ -138,14 +138,14 @@ def test_engine_without_offloading_is_refused(
 
 
 def test_least_recently_read_blocks_are_removed(tmp_path: Path) -> None:
-    """2 GiB of sparse files where 1 GiB may be: half of them and a tenth more are removed."""
+    """2 GiB of sparse files with a bound of 1 GiB: half of them and a tenth more are removed."""
     kept, script = tmp_path / "kv", tmp_path / "opt/sparkgen/kv-cache.sh"
     facts = tmp_path / "etc/sparkgen/node.env"
     for folder in (kept / "model_r0/abc", script.parent, facts.parent):
         folder.mkdir(parents=True)
     script.write_bytes(SCRIPT.read_bytes())
     facts.write_text(f"KV_OFFLOAD=1 {kept}\n")
-    # vLLM's are .bin, LMCache's .data.
+    # vLLM's blocks end in .bin, LMCache's in .data.
     blocks = [kept / f"model_r0/abc/{n} \n{'.bin' if n % 2 else '.data'}" for n in range(8)]
     for age, block in enumerate(blocks):
         block.touch()
@@ -156,7 +156,7 @@ def test_least_recently_read_blocks_are_removed(tmp_path: Path) -> None:
     subprocess.run(["bash", script, "--once"], check=True)
     assert [block.exists() for block in blocks] == [False] * 5 + [True] * 3
     assert config.exists()
-    # Within its bound nothing is touched.
+    # A cache within its bound is left alone.
     subprocess.run(["bash", script, "--once"], check=True)
     assert sum(block.exists() for block in blocks) == 3
 
