@@ -25,7 +25,7 @@ def stand_ins(tmp_path: Path) -> StandIns:
 
 
 def launch(tree: Path, *options: str) -> list[str]:
-    # Not by its first line: where a shell is the engine's program, it has a stand-in.
+    # Not run by its shebang: where a shell is the engine's program, it has a stand-in.
     return on_node(tree, "/bin/bash", "/opt/sparkgen/launch.sh", *options)
 
 
@@ -36,7 +36,7 @@ def launch(tree: Path, *options: str) -> list[str]:
 def test_launch_starts_the_container_of_compose(
     folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
 ) -> None:
-    """Compose reads of its file what was derived, and launch.sh starts the same."""
+    """Compose reads the derived settings from its file, and launch.sh starts the same."""
     tree = folder.copy(tmp_path)
     service = composed(tree)
     assert service == derived(folder)
@@ -50,7 +50,7 @@ def test_launch_starts_the_container_of_compose(
 
 
 def derived(folder: NodeFolder) -> dict[str, Any]:
-    """The engine's service, in the words of Compose."""
+    """The engine's service, as Compose defines it."""
     container, image = folder.node.container, folder.site.image_build
     return {
         "container_name": "sparkgen-engine",
@@ -89,7 +89,7 @@ RESERVED = {"driver": "nvidia", "device_ids": ["all"], "capabilities": ["gpu"]}
 
 
 def devices(container: Container) -> dict[str, Any]:
-    """Without a device, Compose leaves the key out."""
+    """Without devices, Compose omits the key."""
     paths = container.devices
     device = [{"source": path, "target": path, "permissions": "rwm"} for path in paths]
     return {"devices": device} if device else {}
@@ -109,7 +109,7 @@ def healthcheck(container: Container) -> dict[str, Any]:
 
 
 def duration(seconds: int) -> str:
-    """Seconds as Compose prints them."""
+    """Seconds, in Compose's format."""
     minutes, rest = divmod(seconds, 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
@@ -119,7 +119,7 @@ _GIVEN = re.compile(r"=/dev/shm/tmp\.\w+/secrets,")
 
 
 def docker_run(arguments: list[str]) -> tuple[dict[str, list[str]], str, list[str]]:
-    """The options, the image and the command of `docker run`, as Docker tells them apart."""
+    """The options, the image and the command of `docker run`, split as Docker does."""
     run, *words = arguments
     assert run == "run"
     options: dict[str, list[str]] = defaultdict(list)
@@ -134,13 +134,13 @@ def docker_run(arguments: list[str]) -> tuple[dict[str, list[str]], str, list[st
 
 
 def environment(tree: Path, files: list[str]) -> dict[str, str]:
-    """Environment files as Docker reads them: nothing quoted, nothing expanded."""
+    """Environment files as Docker reads them: without quoting or expansion."""
     lines = [line for file in files for line in (tree / file[1:]).read_text().splitlines()]
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
 def source(volume: dict[str, Any]) -> str:
-    """Where the file of secrets is, launch.sh says itself."""
+    """Only launch.sh itself says where the secrets file is."""
     return "SECRETS" if volume["source"] == GIVEN_SECRETS else str(volume["source"])
 
 
@@ -182,7 +182,7 @@ def docker_options(service: dict[str, Any]) -> dict[str, list[str]]:
     }
 
 
-# Serves until it is stopped by name; a signal is for the container, and passed on to it.
+# Serves until it is stopped by name; the client passes signals on to the container.
 DOCKER = """\
 #!/bin/bash
 trap '' TERM INT
@@ -208,7 +208,7 @@ def test_signal_stops_the_container(
     assert stand_ins.read("stop") == ["stop", "-t", "20", "sparkgen-engine"]
 
 
-# The image is being fetched: there is no container yet, and the client ends with the signal.
+# The image is being pulled: there is no container yet, and the client ends with the signal.
 FETCHING = """\
 #!/bin/bash
 printf '%s\\0' "$@" >"$CALLS/$1"
@@ -319,7 +319,7 @@ exec env -i PATH="$PATH" names=own file=own ./secrets.sh env
 
 @pytest.mark.parametrize("folder", SECRETIVE.values(), ids=SECRETIVE.keys())
 def test_engine_gets_only_its_own_secrets(folder: NodeFolder, tmp_path: Path) -> None:
-    """And none of another service, nor does it lose a variable of any name."""
+    """It gets no other service's secrets, and loses no variable, whatever its name."""
     tree, names = folder.copy(tmp_path), folder.site.engine.secrets
     with (tree / "etc/sparkgen/secrets.env").open("a") as file:
         file.write(f"{names[0]}=a $word=`of` \\ many \nWEBUI_ADMIN_PASSWORD=another\n")
@@ -344,7 +344,7 @@ env --null >"$CALLS/docker.environment"
 
 @pytest.mark.parametrize("found", ["", "nvidia.com/gpu=0 nvidia.com/gpu=all "])
 def test_gpu_is_requested_through_cdi(found: str, tmp_path: Path, stand_ins: StandIns) -> None:
-    """A container that asks so keeps the GPU; without one Docker knows no such name."""
+    """With CDI, a container keeps its GPU; without it, Docker does not have such a device."""
     stand_ins.add("docker", _WITH_CDI)
     stand_ins.env["FOUND"] = found
     tree = HEAD.copy(tmp_path)
@@ -391,7 +391,7 @@ def test_engine_without_a_container(
 
 
 def test_scripts_without_a_container_know_their_group(tmp_path: Path, stand_ins: StandIns) -> None:
-    """In its container each group has its facts where the only engine of a node has them."""
+    """In its container, each group has its facts where the only engine of a node has them."""
     folder = next(f for f in IN_GROUPS if str(f) == "golden-groups-one-node/spark1")
     tree = folder.copy(tmp_path)
     for part in folder.site.parts:

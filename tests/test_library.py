@@ -1,4 +1,4 @@
-"""`import generator`: what programs build on, its types, and what it costs."""
+"""`import generator`: the interface that programs build on, its types, and its cost."""
 
 import subprocess
 import sys
@@ -61,7 +61,7 @@ def test_nothing_is_loaded_before_it_is_asked_for() -> None:
         f"{generator.__version__} []\n"
     )
     assert "generator.library" in python(f"import sys, generator\ngenerator.read\nprint({names})")
-    # Of a site that is valid nothing asks Cerberus what is wrong.
+    # For a valid site, Cerberus is not asked for errors.
     site = f"generator.read({str(ROOT / 'sites/lab-mesh.yaml')!r})"
     assert python(f"import sys, generator\n{site}.tree()\nprint('cerberus' in sys.modules)") == (
         "False\n"

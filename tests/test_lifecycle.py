@@ -1,4 +1,4 @@
-"""The units live as they should: under a real systemd, with a stand-in for Docker alone."""
+"""The units' life cycle under a real systemd; only Docker is a stand-in."""
 
 import os
 import socket
@@ -51,7 +51,7 @@ def test_start_and_clean_stop(tree: Path) -> None:
 
 @pytest.mark.parametrize("status", [0, 1, 137])
 def test_dying_rank_is_seen_and_started_again(status: int, tree: Path) -> None:
-    """Whatever the status of a rank that ends by itself, it has failed."""
+    """Whatever its exit status, a rank that ends by itself has failed."""
     with booted(tree) as machine:
         machine.tell("status", str(status))
         machine.systemctl("start", ENGINE)
@@ -97,7 +97,7 @@ def test_nothing_starts_without_the_secrets(tmp_path: Path) -> None:
 
 
 def test_killed_container_leaves_nothing(tree: Path) -> None:
-    """The client is killed: what it has started is taken down all the same."""
+    """The client is killed: what it started is removed nevertheless."""
     with booted(tree) as machine:
         machine.systemctl("start", ENGINE)
         until(lambda: machine.calls == START)
@@ -107,7 +107,7 @@ def test_killed_container_leaves_nothing(tree: Path) -> None:
 
 
 def test_reboot(tree: Path) -> None:
-    """Enabled as install.sh leaves it, it starts with the machine; Docker comes first."""
+    """Enabled as install.sh leaves it, it starts at boot, after Docker."""
     wants = tree / "opt/units/multi-user.target.wants"
     wants.mkdir()
     (wants / f"{ENGINE}.service").symlink_to(f"../{ENGINE}.service")
@@ -131,7 +131,7 @@ def test_installed_unit_is_enabled(tmp_path: Path) -> None:
 
 
 def test_late_cable(tmp_path: Path) -> None:
-    """A start waits for the fabric within itself: no failed dependency cancels it for good."""
+    """A start waits for the fabric itself: no failed dependency can cancel it for good."""
     require(*PROGRAMS, "nsenter", "systemctl")
     require_root()
     trees = {folder.name: prepared(folder.copy(tmp_path)) for folder in LAB_MESH}
@@ -144,7 +144,7 @@ def test_late_cable(tmp_path: Path) -> None:
             with pytest.raises(AssertionError):
                 machine.wait("active", patience=3)
             assert machine.calls == START[:1]
-            # However long it waits, that is no failed start.
+            # However long it waits, that does not count as a failed start.
             limit = machine.systemctl("show", "--property=TimeoutStartUSec", "--value", ENGINE)
             assert limit == "infinity"
             nodes.set_mtu("spark1", "enp1s0f0np0", 9000)
@@ -164,7 +164,7 @@ def test_dead_rank_shows_within_a_minute(folder: NodeFolder) -> None:
 
 @contextmanager
 def docker(path: Path) -> Iterator[list[str]]:
-    """A stand-in for Docker's socket; what it was asked."""
+    """A stand-in for Docker's socket; records the requests."""
     asked: list[str] = []
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -186,14 +186,14 @@ def docker(path: Path) -> Iterator[list[str]]:
 
 
 def meminfo(file: Path, kib: int) -> None:
-    """As the kernel prints it; in place, since it is mounted."""
+    """In the kernel's format; written in place, because it is bind-mounted."""
     file.write_text(
         f"MemTotal: 125829120 kB\nMemFree: 9 kB\nMemAvailable: {kib:>15} kB\nBuffers: 1 kB\n"
     )
 
 
 def guard(tmp_path: Path, file: Path, floor: int) -> "subprocess.Popen[str]":
-    """The guard alone, where that file is /proc/meminfo."""
+    """The guard alone, with that file as its /proc/meminfo."""
     script = GUARDED.path / "opt/sparkgen/guard.py"
     (tmp_path / "bin").mkdir()
     systemctl = tmp_path / "bin/systemctl"
@@ -243,7 +243,7 @@ def test_guard(answers: bool, tmp_path: Path) -> None:
 
 
 def test_guard_stops_the_unit(tmp_path: Path) -> None:
-    """Under its own hardening it may still talk to systemd, which gives it a /proc of its own."""
+    """Despite its hardening it can still talk to systemd, although it has a private /proc."""
     require("nsenter", "systemctl", "unshare")
     require_root()
     tree = prepared(GUARDED.copy(tmp_path))

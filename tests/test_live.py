@@ -1,4 +1,4 @@
-"""`check --live`: captured nodes beside their site, by what a difference means."""
+"""`check --live`: compares captured nodes with their site, sorted by what a difference means."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ COMMIT = "d4" * 20
 
 
 def nodes() -> list[Machine]:
-    """The nodes of a site that do what its bundle says."""
+    """The nodes of a site, in the state that its bundle describes."""
     site = valid_file(PATH).site
     tree = {path: file.text for path, file in render(site, "0" * 64).items()}
     return [running(site, index, tree) for index in range(len(site.nodes))]
@@ -253,7 +253,7 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
 
 @pytest.fixture(scope="module")
 def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The other node, which is as it should be."""
+    """The other node, without any difference."""
     return nodes()[1].capture(tmp_path_factory.mktemp("second"))
 
 

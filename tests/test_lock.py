@@ -1,4 +1,4 @@
-"""`lock`: what names stood for on the nodes, and what build, validate and models.sh make of it."""
+"""`lock`: records what names stood for on the nodes; build, validate and models.sh use it."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def test_build_uses_the_lock(lab: Path, sparkgen: Command) -> None:
     assert f"MODEL=model openai/gpt-oss-120b main {COMMIT}\n" in facts
     assert "--revision" not in (lab / "out/lab/spark1/opt/sparkgen/compose.yaml").read_text()
     assert (lab / "lab.yaml").read_text() == SITE
-    # The site that is locked already is locked as it is written.
+    # A site that is already locked stays as it is written.
     assert sparkgen("lock", "lab.yaml", "spark1.tar.gz", "spark2.tar.gz", cwd=lab).out == (
         "nothing has moved\nlab.lock.yaml is written\n"
     )
@@ -122,7 +122,7 @@ def test_an_image_without_a_registry_is_locked_by_its_layers(lab: Path, sparkgen
 
 
 def test_images_of_services_are_locked_too(lab: Path, sparkgen: Command) -> None:
-    """The page runs on the head, the exporters on both."""
+    """The page runs on the head, the exporters on both nodes."""
     text = SITE.replace("services: {models: true}", "services: {web_ui: true, monitoring: true}")
     (lab / "lab.yaml").write_text(text)
     page, pinned = default("services.web_ui.image"), "sha256:" + "d4" * 32
@@ -144,7 +144,7 @@ def test_images_of_services_are_locked_too(lab: Path, sparkgen: Command) -> None
         for name, file in (("spark1", "web-ui"), ("spark1", "monitoring"), ("spark2", "monitoring"))
     }
     assert sum(text.count(f"@{pinned}") for text in files) >= 3
-    # A lock of before the service knows nothing of it.
+    # A lock older than the service does not mention it.
     (lab / "lab.yaml").write_text(text.replace("web_ui: true", "web_ui: {image: 'page:2'}"))
     assert "SG851" in sparkgen("validate", "lab.yaml", cwd=lab).err
 
@@ -251,7 +251,7 @@ mkdir -p "$HF_HUB_CACHE/models--openai--gpt-oss-120b/snapshots/$revision"
 
 
 def test_models_are_fetched_by_their_commit(lab: Path, sparkgen: Command) -> None:
-    """And found offline, by the name of the branch: refs/main has the commit, and no line end."""
+    """It is also found offline, by branch name: refs/main holds the commit, without a newline."""
     (lab / "lab.lock.yaml").write_text(LOCK)
     assert sparkgen("build", "lab.yaml", cwd=lab).code == 0
     node = lab / "out/lab/spark1"

@@ -1,4 +1,4 @@
-"""The language server, asked over standard input by pygls' own client, as an editor does."""
+"""The language server, queried over standard input by pygls' own client, as an editor does."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ Talk = Callable[[LanguageClient, str, list[types.PublishDiagnosticsParams]], Awa
 
 
 def talk(path: Path, text: str, ask: Talk, encoding: str = "utf-16") -> Any:
-    """Open a text in the server of a process of its own, and ask."""
+    """Open a text in a server process of its own, and send requests."""
 
     async def session() -> Any:
         client = LanguageClient("tests", "1")
@@ -102,7 +102,7 @@ def test_findings_are_diagnostics_where_they_are(path: Path) -> None:
 
 @pytest.mark.parametrize(("encoding", "units"), [("utf-16", 2), ("utf-32", 1)])
 def test_columns_are_counted_as_the_editor_counts(encoding: str, units: int, path: Path) -> None:
-    """A character beyond the first plane is two to most editors, and one to findings."""
+    """A character outside the BMP counts as two in most editors, and as one in findings."""
 
     async def ask(_: LanguageClient, uri: str, published: list[Any]) -> Any:
         places = [one.range.start.character for one in published[-1].diagnostics]

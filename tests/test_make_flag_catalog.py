@@ -1,4 +1,4 @@
-"""The catalog of an engine's next version can be made from its own parser."""
+"""The catalog of an engine's next version can be generated from its own parser."""
 
 import subprocess
 import sys
@@ -107,7 +107,7 @@ parser\tequals
 
 
 def make(folder: Path, code: str, *options: str, version: str = "1.0") -> tuple[str, str, str]:
-    """The catalog of a wheel with this code, and what is printed."""
+    """The catalog of a wheel with this code, and the output."""
     wheel, output = folder / "toy-1.0-py3-none-any.whl", folder / "toy.tsv"
     with ZipFile(wheel, "w") as packed:
         packed.writestr("toy/__init__.py", "raise RuntimeError('there is no GPU')\n")

@@ -1,4 +1,4 @@
-"""`sparkgen model`: a Hugging Face config.json becomes the section that a person pastes."""
+"""`sparkgen model` turns a Hugging Face config.json into a section to paste into a site file."""
 
 import json
 from contextlib import suppress
@@ -51,7 +51,7 @@ QWEN3_5: dict[str, Any] = {
     "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
 }
 
-# By the catalog's name: what the model's config.json says, as far as it matters here.
+# By catalog name: the model's config.json, reduced to what matters here.
 CONFIGS: dict[str, dict[str, Any]] = {
     "llama-3.1-70b-instruct-fp8": {
         "model_type": "llama",
@@ -333,7 +333,7 @@ SPLITS = (Parallel(), Parallel(tensor=2), Parallel(pipeline=3), Parallel(tensor=
 
 
 def total_size(name: str) -> int:
-    """The bytes that the catalog has for a checkpoint, without what predicts further tokens."""
+    """The bytes that the catalog gives for a checkpoint, without multi-token prediction layers."""
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     assert checkpoint.weight_gb
@@ -386,7 +386,7 @@ def test_a_pasted_section_fits_like_the_catalogs_entry(
         assert there
         assert here.state == there.state
         for mine, theirs in zip(here.nodes, there.nodes, strict=True):
-            # A vision tower is on the first node there, and among the layers here.
+            # There, a vision tower is on the first node; here it is counted among the layers.
             assert mine.weights_gib == pytest.approx(theirs.weights_gib, abs=0.02 + vision)
             assert mine.kv_one_gib == theirs.kv_one_gib
 
@@ -753,7 +753,7 @@ def test_an_encoder_is_told_by_its_kind() -> None:
 
 
 def test_a_size_that_is_listed_for_each_layer_is_that_of_all() -> None:
-    """Hunyuan-A13B's config.json lists what its layers have, each alike."""
+    """Hunyuan-A13B's config.json lists a value per layer, all of them equal."""
     config = {
         "model_type": "hunyuan_v1_moe",
         "hidden_size": 4096,
@@ -923,13 +923,13 @@ PLAIN: dict[str, Any] = {
             | {"index_n_heads": 4, "index_head_dim": 128, "index_block_size": 128},
             {"index_layers": 3, "index_heads": 4, "index_head_dim": 128, "index_wide": True},
         ),
-        # meta-models/Muse-Spark: what is there and switched off
+        # meta-models/Muse-Spark: features that are present and switched off
         ({"gated_delta_net": {"enable": False, "conv_size": 4}}, {"linear_layers": None}),
-        # What other families mean by words that are known
+        # What other families mean by known keys
         ({"model_type": "zaya", "layer_types": ["hybrid"] * 4}, {"not_modelled": "layer_types"}),
         ({"mixer_types": ["minicpm4", "lightning-attn"] * 2}, {"not_modelled": "mixer_types"}),
         ({"num_loops": 2}, {"not_modelled": "num_loops"}),
-        # Heads of layers with a window that are of another size than the others'
+        # Heads of sliding-window layers with another size than the others'
         (
             {
                 "hybrid_layer_pattern": [0, 1, 1, 1],
@@ -964,7 +964,7 @@ def test_section_lists_what_a_fit_would_lack(own: Any, told: str) -> None:
 
 
 def test_groups_of_linear_layers_are_not_taken_for_attention() -> None:
-    """Ling's hybrids: a layer of attention, and a group of others before it."""
+    """Ling's hybrids: one attention layer after a group of others."""
     config = {
         "model_type": "bailing_hybrid",
         "hidden_size": 4096,

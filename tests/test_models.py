@@ -1,4 +1,4 @@
-"""`models`: the catalog, what holds each model, and what a site's nodes hold."""
+"""`models`: the catalog, what fits each model, and what a site's nodes can hold."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A real mpirun starts the ranks of every MPI world over real SSH, as the scripts say."""
+"""A real mpirun starts the ranks of every MPI world over real SSH, as the scripts specify."""
 
 import re
 import shutil
@@ -22,9 +22,9 @@ PAIR, RING = WORLDS["golden-trtllm-mpi-direct"], WORLDS["golden-trtllm-mpi-ring"
 WORKERS = [n for n in NODES if n.bundle.name in WORLDS and not n.node.is_head]
 PROGRAMS = (*namespaces.PROGRAMS, "mount", "mpirun", "ssh", "sshd", "ssh-keygen", "unshare")
 
-# A container without an image: /run and process numbers are its own, temporary files are there, and
-# its first process passes signals on and takes all others with it. What is written down is the
-# number by which this machine knows a process.
+# A container without an image: it has its own /run and process IDs, temporary files exist, and its
+# first process passes signals on and takes all others with it. The ID under which this machine
+# knows a process is recorded.
 CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "init")
 INIT = r"""#!/bin/bash
 mount -t tmpfs tmpfs /run
@@ -37,8 +37,8 @@ wait "$!"
 """
 IMAGE = {"OF_THE_IMAGE": 'it\'s a "variable" $HOME', "HOME": "/root", "TMPDIR": "/run"}
 
-# Like the real ones: the launcher of rank 0 runs the server, without what MPI has set and its words
-# cut at spaces, and goes on for as long as its engine does, even if there is no server any more.
+# Like the real ones: the launcher of rank 0 runs the server without MPI's variables and with its
+# arguments split at spaces, and keeps running as long as its engine does, even without a server.
 LAUNCHER = r"""#!/bin/bash
 rank=${OMPI_COMM_WORLD_RANK:?}
 env --null >"$CALLS/environment.$rank"
@@ -63,16 +63,16 @@ echo "$number" >"$CALLS/server"
 exec /bin/sleep 60
 """
 
-# The scripts' own pauses, made short.
+# The scripts' own pauses, shortened.
 BLINK = "#!/bin/sh\nexec /bin/sleep 0.2\n"
 
-# Set by MPI and the shells on the way.
+# Variables that MPI and the shells set on the way.
 ON_THE_WAY = re.compile(r"(OMPI|PMIX|PRTE)_\w+|(IPATH|HFI)_NO_BACKTRACE|_|PWD|OLDPWD|SHLVL")
 
 
 @dataclass(frozen=True)
 class World:
-    """The nodes of a site in namespaces, and what their containers would have been given."""
+    """The nodes of a site in namespaces, with what their containers would be given."""
 
     bundle: Bundle
     nodes: Fabric
@@ -81,7 +81,7 @@ class World:
     calls: Path
 
     def start(self, node: Node) -> "subprocess.Popen[str]":
-        """Run what the node's container runs, with the environment that Docker gives it."""
+        """Run the node's container command with the environment that Docker gives it."""
         folder = NodeFolder(self.bundle, node.name)
         argv = on_node(
             self.trees[node.name],
@@ -103,16 +103,16 @@ class World:
         return {"PATH": path, "CALLS": str(self.calls)} | IMAGE
 
     def given(self, node: Node) -> dict[str, str]:
-        """What the files on a node say."""
+        """The contents of files on a node."""
         return node.env | NodeFolder(self.bundle, node.name).secrets
 
     def read(self, record: str) -> dict[str, str]:
-        """An environment that a stand-in has left."""
+        """An environment that a stand-in has recorded."""
         text = (self.calls / f"environment.{record}").read_text()
         return dict(line.split("=", 1) for line in text.split("\0")[:-1])
 
     def process(self, record: str) -> int:
-        """The number of a process, once it runs."""
+        """The ID of a process, once it runs."""
         file = self.calls / record
         until(lambda: file.exists() and bool(file.read_text()))
         return int(file.read_text())
@@ -150,7 +150,7 @@ def world(bundle: Bundle, work: Path) -> Iterator[World]:
 
 
 def make_keys(bundle: Bundle, trees: Mapping[str, Path]) -> None:
-    """As the README has it: a key a node, and the public halves where they are trusted."""
+    """As the README describes: one key per node, and the public keys where they are trusted."""
     site, public = bundle.site, {}
     for name, tree in trees.items():
         folder = tree / "etc/sparkgen/mpi"
@@ -172,7 +172,7 @@ def make_key(folder: Path, name: str) -> None:
 
 @contextmanager
 def running(world: World) -> Iterator[dict[str, "subprocess.Popen[str]"]]:
-    """All containers of a world, the workers' first, until every rank runs and longer."""
+    """All containers of a world, workers first, until every rank has been running for a while."""
     with ExitStack() as stack:
         site, started = world.bundle.site, {}
         for node in site.start_order:
@@ -214,7 +214,7 @@ def test_server_is_given_the_flags(bundle: Bundle, tmp_path: Path) -> None:
 
 
 def ended(lab: World, started: Mapping[str, "subprocess.Popen[str]"]) -> str:
-    """What all containers have said once each has failed by itself, and nothing is left behind."""
+    """The output of all containers, once each has failed by itself and nothing is left running."""
     said = ""
     for name, process in started.items():
         out, _ = process.communicate(timeout=PATIENCE)
@@ -246,7 +246,7 @@ def test_dead_rank_ends_all(bundle: Bundle, record: str, sent: str, tmp_path: Pa
 
 @pytest.mark.parametrize("bundle", [PAIR, RING], ids=str)
 def test_stop(bundle: Bundle, tmp_path: Path) -> None:
-    """The head's container is told to end, as by `docker stop`; the others fail by that."""
+    """The head's container is stopped, as by `docker stop`; the others then fail."""
     with world(bundle, tmp_path) as lab, running(lab) as started:
         name = bundle.site.head.name
         subprocess.run(("kill", str(lab.process(f"container.{name}"))), check=True)
@@ -257,7 +257,7 @@ def test_stop(bundle: Bundle, tmp_path: Path) -> None:
 
 
 def test_worker_stops_on_a_signal(tmp_path: Path) -> None:
-    """It is its own will that its rank ends, and no failure; the head's is."""
+    """A worker's rank ends because it is stopped, which is no failure of it; the head's is."""
     with world(PAIR, tmp_path) as lab, running(lab) as started:
         head, worker = (started[node.name] for node in PAIR.site.nodes)
         subprocess.run(("kill", str(lab.process("container.spark2"))), check=True)
@@ -269,7 +269,7 @@ def test_worker_stops_on_a_signal(tmp_path: Path) -> None:
 
 
 def hurried(lab: World) -> None:
-    """Have every mpi.sh wait for a second only."""
+    """Make every mpi.sh wait for only a second."""
     patient = f"JOIN_SECONDS={lab.bundle.site.times.join}\n"
     for tree in lab.trees.values():
         facts = tree / "etc/sparkgen/container.env"

@@ -1,4 +1,4 @@
-"""nccl-test.sh runs one rank a node, and says whether NCCL takes RoCE and how fast."""
+"""nccl-test.sh runs one rank per node, and reports whether NCCL uses RoCE and how fast it is."""
 
 import shlex
 import subprocess
@@ -25,7 +25,7 @@ def stand_ins(tmp_path: Path) -> StandIns:
     return made
 
 
-# What the ranks print
+# The output of the ranks
 
 ROCE = """\
 spark1:812:812 [0] NCCL INFO NET/IB : Using [0]rocep1s0f0:1/RoCE [1]roceP2p1s0f0:1/RoCE [RO]
@@ -85,7 +85,7 @@ def test_missing_binary(tmp_path: Path, stand_ins: StandIns) -> None:
 
 # The real MPI, over the simulated fabric
 
-# Sums over all ranks, as the real one does before it touches a GPU.
+# Sums over all ranks, as the real one does before it uses a GPU.
 ALL_REDUCE = """\
 #!/usr/bin/python3
 import ctypes, socket
@@ -105,7 +105,7 @@ if rank.value == 0:
 mpi.MPI_Finalize()
 """
 
-# In place of ssh: a shell on the node that has the address.
+# Replaces ssh: a shell on the node with that address.
 REMOTE = """\
 #!/bin/bash
 host=$1

@@ -1,4 +1,4 @@
-"""The fabric's netplan file, merged by netplan itself with the files that a node has already."""
+"""Netplan itself merges the fabric's file with the files that a node already has."""
 
 import subprocess
 from pathlib import Path
@@ -14,7 +14,7 @@ SITE = (ROOT / "sites/lab-mesh.yaml").read_text()
 OURS = "etc/netplan/40-cx7.yaml"
 INTERFACES = ("enp1s0f0np0", "enP2p1s0f0np0", "enp1s0f1np1", "enP2p1s0f1np1")
 
-# DGX OS leaves everything to NetworkManager, whose profiles of connections are netplan files too.
+# DGX OS leaves everything to NetworkManager, whose connection profiles are netplan files too.
 DGX_OS = {
     "01-network-manager-all.yaml": "network:\n  version: 2\n  renderer: NetworkManager\n",
     "90-NM-0a1b2c3d.yaml": """\
@@ -40,8 +40,8 @@ network:
       routes: [{to: default, via: 10.0.0.1}]
 """
 }
-# Netplan writes it, empty, as soon as NetworkManager has one interface: it takes NetworkManager's
-# own rule away, by which wired interfaces are not its business.
+# Netplan writes it, empty, as soon as NetworkManager manages one interface: it overrides
+# NetworkManager's own rule, by which it does not manage wired interfaces.
 ALL_MANAGED = "run/NetworkManager/conf.d/10-globally-managed-devices.conf"
 
 
@@ -81,7 +81,7 @@ def test_fabric_has_the_renderer_of_the_site_else_that_of_the_node(
 
 
 def netplan_file(folder: Path, bundle: Bundle, renderer: str | None) -> str:
-    """The file of the first node of a ring, with this `topology.renderer`."""
+    """The file of a ring's first node, with this `topology.renderer`."""
     site = folder / "site.yaml"
     line = f"topology:\n  renderer: {renderer}\n" if renderer else "topology:\n"
     site.write_text(SITE.replace("topology:\n", line))
@@ -104,7 +104,7 @@ def generate(root: Path, existing: dict[str, str], ours: str | None = None) -> d
 
 
 def others(files: dict[str, str]) -> dict[str, str]:
-    """What is not about the fabric: whole files, and in those for all interfaces the lines."""
+    """What is not about the fabric: whole files, and lines about all interfaces in the others."""
     left = {
         path: "".join(line for line in text.splitlines(keepends=True) if not _ours(line))
         for path, text in files.items()

@@ -1,4 +1,4 @@
-"""The fabric of every bundle works as it is cabled, and wait-fabric.sh tells what is wrong."""
+"""The fabric of every bundle works as cabled, and wait-fabric.sh reports what is wrong."""
 
 import subprocess
 import time
@@ -17,7 +17,7 @@ from generator.site import Site
 from generator.verify.namespaces import PROGRAMS, Fabric, Link, fabric, halves
 
 FABRICS = {bundle.name: bundle for bundle in BUNDLES if bundle.site.has_fabric}
-# Of bundles that address the same cables alike, the first.
+# The first of the bundles that address the same cables alike.
 DISTINCT = {
     tuple(
         (node.name, str(own.address), own.name, own.mtu)
@@ -38,7 +38,7 @@ FAR_ADDRESS = "192.168.177.12"
 def running(
     bundle: Bundle, trees: Mapping[str, Path], work: Path, cabling: Sequence[Link] = ()
 ) -> Iterator[Fabric]:
-    """The nodes of a bundle that have cables, cabled as its site says or as told."""
+    """The nodes of a bundle that have cables, connected as its site says or as given."""
     require(*PROGRAMS)
     require_root()
     cabled = {node.name: trees[node.name] for node in bundle.site.nodes if node.interfaces}
@@ -57,7 +57,7 @@ def script(nodes: Fabric, node: str, limit: int) -> tuple[str, str]:
 
 
 def faults(nodes: Fabric, node: str, limit: int = 0) -> list[str]:
-    """What wait-fabric.sh on a node complains of, each fault a line; nothing when all is well."""
+    """The faults that wait-fabric.sh reports on a node, one per line; empty if all is well."""
     done = nodes.run(node, *script(nodes, node, limit))
     if done.returncode == 0:
         assert (done.stdout, done.stderr) == (f"the fabric of {node} is ready\n", "")
@@ -70,7 +70,7 @@ def faults(nodes: Fabric, node: str, limit: int = 0) -> list[str]:
 
 
 def test_forever_waits_and_reports_faults_once(lab_mesh: Fabric, tmp_path: Path) -> None:
-    """What is at fault is said once, and the wait ends with the fault."""
+    """A fault is reported once, and the wait ends when it is gone."""
     program, _ = script(lab_mesh, "spark1", 0)
     lab_mesh.set_mtu("spark1", "enp1s0f0np0", 1500)
     with (tmp_path / "said").open("w+") as said:
@@ -89,7 +89,7 @@ def test_forever_waits_and_reports_faults_once(lab_mesh: Fabric, tmp_path: Path)
 
 
 def all_faults(nodes: Fabric) -> dict[str, list[str]]:
-    """The faults of every node, all asked at once."""
+    """The faults of every node, all checked at once."""
     with ThreadPoolExecutor() as pool:
         found = pool.map(lambda node: faults(nodes, node), nodes.trees)
         return dict(zip(nodes.trees, found, strict=True))
@@ -161,7 +161,7 @@ def test_missing_cable_of_a_long_ring(long_ring: Bundle, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("count", [4, 5, 8])
 def test_routes_reach_across_a_ring(count: int, tmp_path: Path) -> None:
-    """Each node reaches all addresses, the answers come the same way, and no frame is too large."""
+    """Each node reaches all addresses, replies take the same way back, and full frames fit."""
     file = tmp_path / "ring.yaml"
     file.write_text(ring_text(count, "{kind: ring, routes: true}"))
     bundle = Bundle(f"routed-ring-of-{count}", file)
@@ -180,7 +180,7 @@ def test_routes_reach_across_a_ring(count: int, tmp_path: Path) -> None:
 
 
 def check_swapped_cables_are_reported(bundle: Bundle, tmp_path: Path) -> None:
-    """Both cables of the head in each other's port: neither end has an answer."""
+    """Both cables of the head in each other's port: neither end gets an answer."""
     site = bundle.site
     confused = site.head.name
     cabling = [
@@ -196,7 +196,7 @@ def check_swapped_cables_are_reported(bundle: Bundle, tmp_path: Path) -> None:
 
 
 def swapped(end: tuple[str, int], node: str) -> tuple[str, int]:
-    """The port that a cable goes to when somebody takes one of a node's two for the other."""
+    """The port that a cable ends up in when somebody confuses a node's two ports."""
     return (node, 1 - end[1]) if end[0] == node else end
 
 
@@ -246,7 +246,7 @@ def test_limit(lab_mesh: Fabric) -> None:
     lab_mesh.unplug("spark1", NEAR)
     start = time.monotonic()
     assert faults(lab_mesh, "spark1", limit=3)
-    # A shell counts whole seconds: the first of them may be short.
+    # A shell counts whole seconds, so the first may be shorter.
     assert time.monotonic() - start >= 2
 
 

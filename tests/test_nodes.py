@@ -1,6 +1,6 @@
-"""A pair of whole nodes serves, fails and heals: systemd, netplan, Compose and a Docker engine.
+"""A pair of complete nodes serves, fails and recovers: systemd, netplan, Compose, a Docker engine.
 
-The engine is a stand-in, which fails as llama.cpp does; the real one is `pytest -m cluster`.
+The engine is a stand-in that fails like llama.cpp does; `pytest -m cluster` runs the real one.
 """
 
 import json
@@ -76,7 +76,7 @@ def check_container(pair: Pair) -> None:
     assert "/srv/models/tiny" in mounts
     write = ("docker", "exec", ENGINE, "sh", "-c", "echo >/srv/models/tiny/new")
     assert "Read-only file system" in pair.head.run(*write).stderr
-    # Whoever may ask Docker is not told the key; the engine is.
+    # Docker's inspect output does not show the key; the engine still gets it.
     assert KEY not in json.dumps(container)
     shown = pair.head.run("docker", "top", ENGINE, "-eo", "pid,comm").stdout
     (process,) = (line.split()[0] for line in shown.splitlines() if line.endswith(" llama-server"))
@@ -91,7 +91,7 @@ def check_container(pair: Pair) -> None:
 
 
 def check_image(pair: Pair) -> None:
-    """Built on the head by its Docker engine, and loaded on the other node: the same layers."""
+    """Built on the head by its Docker engine and loaded on the other node: the same layers."""
     build = pair.head.run("/var/image/build.sh")
     assert build.stdout == "tiny-own:1 is present already\nspark2 has it already\n"
     told = '--format={{index .Config.Labels "sparkgen.build"}} {{json .RootFS.Layers}}'
@@ -108,7 +108,7 @@ def check_image(pair: Pair) -> None:
 
 
 def check_change(pair: Pair, change: tuple[str, str], folder: Path, sparkgen: Command) -> None:
-    """Carried out as `diff` says, a change costs no more than that says."""
+    """Carried out as `diff` says, a change interrupts service no longer than it says."""
     file = folder / "tiny.yaml"
     assert sparkgen("build", file, cwd=folder).code == 0
     assert change[0] in file.read_text()

@@ -1,4 +1,4 @@
-"""The operator's folder: ssh understands its configuration, and its scripts do what they print."""
+"""The operator's folder: ssh accepts its configuration, and its scripts do what they print."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ LAB_MESH = next(bundle for bundle in BUNDLES if bundle.name == "lab-mesh")
 
 
 def understood(config: Path, host: str) -> dict[str, str]:
-    """What ssh would do for a host, option by option."""
+    """The options that ssh would use for a host."""
     require("ssh")
     done = subprocess.run(
         ["ssh", "-G", "-F", str(config), host], capture_output=True, text=True, timeout=PATIENCE
@@ -98,10 +98,10 @@ def test_forwards(bundle: Bundle) -> None:
 
 
 class Laptop:
-    """The operator's machine: a copy of a bundle, a home, and what its programs were asked."""
+    """The operator's machine: a copy of a bundle, a home, and the calls of its programs."""
 
     def __init__(self, folder: Path) -> None:
-        # Somewhere with a space, and with a short path for sockets.
+        # A path with a space in it, and one short enough for sockets.
         self.bundle, self.home = folder / "my site", folder / "home"
         self.programs, self.calls = folder / "programs", folder / "calls"
         shutil.copytree(LAB_MESH.folder, self.bundle)
@@ -111,12 +111,12 @@ class Laptop:
         self.env = {"PATH": path, "HOME": str(self.home), "CALLS": str(self.calls)}
 
     def add(self, name: str, script: str) -> None:
-        """Have a program do what the script says."""
+        """Replace a program with this script."""
         (self.programs / name).write_text(f"#!/bin/bash\n{script}")
         (self.programs / name).chmod(0o755)
 
     def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a script of the operator's folder, from elsewhere."""
+        """Run a script of the operator's folder from another directory."""
         argv = [str(self.bundle / "operator" / script), *arguments]
         return subprocess.run(
             argv, env=self.env, cwd=self.home, capture_output=True, text=True, timeout=PATIENCE
@@ -211,7 +211,7 @@ def test_deploy_refuses_what_it_does_not_know(recording: Laptop) -> None:
 
 
 def test_deploy_with_rsync(laptop: Laptop) -> None:
-    """A node is a folder here: it has what was generated, and what was there before is gone."""
+    """A node is a folder here: it gets what was generated, and loses what was there before."""
     require("rsync")
     laptop.add("ssh", 'shift 2; cd "$CALLS/$1" && shift && exec bash -c "$*"\n')
     for node in LAB_MESH.site.nodes:
@@ -228,8 +228,8 @@ def test_deploy_with_rsync(laptop: Laptop) -> None:
         assert os.access(arrived / "verify.sh", os.X_OK)
 
 
-# A node whose files differ until they are installed. $CALLS/verify-NODE has the faults that its
-# verify.sh finds; $CALLS/refuse says how often no confirmation arrives.
+# A node whose files differ until they are installed. $CALLS/verify-NODE holds the faults that its
+# verify.sh finds; $CALLS/refuse says how many times confirmation fails to arrive.
 _NODES = (
     RECORD
     + """\
@@ -259,7 +259,7 @@ def nodes(recording: Laptop) -> Laptop:
 
 
 def installed(node: str) -> list[str]:
-    """What is asked of a node that is installed."""
+    """The calls that install a node."""
     asked = [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --apply"]
     asked += [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --confirm"]
     return [*asked, f"{SSH} {node} sparkgen-bundle/verify.sh"]
@@ -294,7 +294,7 @@ def test_deploy_stops_where_verify_finds_a_fault(nodes: Laptop) -> None:
 
 
 def test_deploy_waits_with_peers_until_all_are_installed(nodes: Laptop) -> None:
-    """On the first node no peer answers yet; at the end one that does not is a fault."""
+    """On the first node no peer answers yet; at the end, a silent peer is a fault."""
     (nodes.calls / "verify-spark2").write_text("FAIL  peers p0.0         spark3 is silent\n")
     done = nodes.run("deploy.sh", "--apply")
     assert done.returncode == 1
@@ -315,7 +315,7 @@ def test_deploy_confirms_over_new_connections(lost: int, status: int, nodes: Lap
     assert ("reverted automatically" in done.stderr) is bool(status)
 
 
-# airgap.sh, from a machine with network to a node without one: docker and hf are stand-ins
+# airgap.sh, from an online machine to an offline node: docker and hf are stand-ins
 
 _DOCKER = (
     RECORD
@@ -334,8 +334,8 @@ case $1 in
 esac
 """
 )
-# As huggingface_hub lays a cache out: until 1.31, and since 1.32, where a blob is a link out of the
-# repository into one store for all of them.
+# Huggingface_hub's cache layouts: until 1.31, and since 1.32, where a blob is a link to a store
+# outside the repository, shared by all repositories.
 _HF = (
     RECORD
     + """\
@@ -368,7 +368,7 @@ def connected(laptop: Laptop) -> Laptop:
         laptop.add(name, text)
     site, there = laptop.bundle / "operator/site.env", laptop.home / "node"
     words = hashlib.sha256(b"words\n").hexdigest()
-    # The engine of this site reads none.
+    # This site's engine reads none.
     vocabulary = (
         f"VOCABULARY={words} o200k.tiktoken https://example.org/o200k.tiktoken\n"
         f"VOCABULARIES=spark1 {there}/tiktoken\n"
@@ -389,14 +389,14 @@ def loaded(laptop: Laptop, disk: Path, node: str) -> subprocess.CompletedProcess
 
 @pytest.mark.parametrize("shared", ["", "yes"])
 def test_airgap(shared: str, connected: Laptop, tmp_path: Path) -> None:
-    """What a node needs of either layout comes over a disk that knows no links."""
+    """What a node needs of either layout survives a disk without symbolic links."""
     disk = tmp_path / "a disk"
     connected.env |= {"SHARED": shared, "LOST": ""}
     done = connected.run("airgap.sh", "save", str(disk))
     assert (done.returncode, done.stderr) == (0, "")
     assert not [path for path in disk.rglob("*") if path.is_symlink()]
     asked = connected.asked()
-    # A second time nothing is fetched again.
+    # A second run fetches nothing.
     assert connected.run("airgap.sh", "save", str(disk)).returncode == 0
     assert connected.asked() == asked
     for made in connected.calls.glob("image-*"):
@@ -468,7 +468,7 @@ def await_answer(port: int) -> None:
 
 @pytest.fixture
 def sshd(laptop: Laptop) -> Iterator[Path]:
-    """A configuration of ssh for a server on this machine, which stands for every node."""
+    """An ssh configuration for a server on this machine, which stands in for every node."""
     require("ssh", "ssh-keygen")
     server = shutil.which("sshd", path="/usr/sbin:/usr/bin") or ""
     require(server or "sshd")
@@ -500,7 +500,7 @@ def sshd(laptop: Laptop) -> Iterator[Path]:
 
 @pytest.fixture
 def served(laptop: Laptop) -> Iterator[tuple[int, int]]:
-    """A web server for what the nodes serve; the local ports of spark1's API and of spark2."""
+    """A web server in place of the nodes' APIs; the local ports of spark1's API and of spark2's."""
     target, ports = free_port(), []
     facts = laptop.bundle / "operator/site.env"
     text = facts.read_text()

@@ -1,4 +1,4 @@
-"""A bundle on disk: written whole or not at all, pruned of what is its own, never over an edit."""
+"""Writing a bundle: whole or not at all, pruning only its own files, never overwriting an edit."""
 
 import errno
 import json
@@ -62,7 +62,7 @@ def built(site: Path, tmp_path: Path, sparkgen: Command) -> Path:
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """All that is below a folder: modes and bytes, of folders too."""
+    """Everything below a folder: modes and bytes, with folders included."""
     return {
         path.relative_to(folder).as_posix(): (
             path.stat().st_mode,
@@ -73,7 +73,7 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 def identities(folder: Path) -> dict[str, tuple[int, int]]:
-    """What changes of a file when it is written again, even with the same bytes."""
+    """What changes in a file when it is written again, even with the same bytes."""
     return {
         path.relative_to(folder).as_posix(): (path.stat().st_ino, path.stat().st_mtime_ns)
         for path in sorted(folder.rglob("*"))
@@ -222,7 +222,7 @@ def test_broken_manifest_is_stale_and_trusted_with_nothing(
     stale = "SG802: out/lab/MANIFEST.json: stale\n"
     assert sparkgen("check", site, cwd=tmp_path).out == stale + ONE_DIFFERS
 
-    # Without a manifest nobody knows whether a file that differs was edited.
+    # Without a manifest, nothing tells whether a file that differs was edited.
     site.write_text(site_text(context=4096))
     before = snapshot(built)
     assert sparkgen("build", site, cwd=tmp_path).code == 1
@@ -350,7 +350,7 @@ def test_foreign_entry_where_a_file_should_be_is_left_alone(
 
 @pytest.fixture
 def before_and_after(tmp_path: Path, bundle: Bundle) -> tuple[Path, Tree]:
-    """A bundle on disk, and the tree that replaces it: files change, go and are new."""
+    """A bundle on disk, and the tree that replaces it: files change, disappear and are added."""
     old, new = tmp_path / "old/lab.yaml", tmp_path / "new/lab.yaml"
     for path in (old, new):
         path.parent.mkdir()
@@ -369,7 +369,7 @@ def test_failure_at_any_move_leaves_the_folder_as_it_was(
     folder, tree = before_and_after
     before = snapshot(folder.parent)
     comparison = compare(tree, folder)
-    # Each file that is there goes to the stage, and each new one comes from it.
+    # Each file that exists moves to the stage, and each new one comes from it.
     moves = 2 * len(comparison.stale) + len(comparison.missing) + len(comparison.left_over)
     rename = Path.rename
     for number in range(moves):
@@ -386,7 +386,7 @@ def test_failure_at_any_move_leaves_the_folder_as_it_was(
 def failing(
     call: Callable[..., object], number: int, error: BaseException
 ) -> Callable[..., object]:
-    """The call, which raises once, when it is made for that time; counts from 0."""
+    """The call, which raises once, on that invocation; counts from 0."""
     calls = iter(range(1_000))
 
     def wrapped(*arguments: object) -> object:
@@ -437,7 +437,7 @@ def test_build_after_one_that_was_cut_off_makes_the_bundle_whole(mode: tuple[str
 def half_written(
     before_and_after: tuple[Path, Tree], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Path, Tree]:
-    """A bundle as a kill between two moves leaves it, and the tree that was on its way."""
+    """A bundle as a kill between two moves leaves it, and the tree that was being written."""
     folder, tree = before_and_after
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", failing(Path.rename, 20, KeyboardInterrupt()))

@@ -1,4 +1,4 @@
-"""The wheel and the sdist, in clean environments of every Python, give the checkout's bytes."""
+"""The wheel and the sdist, installed cleanly on every Python, generate the checkout's bytes."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def run(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and the sdist, the wheel built from the sdist."""
+    """A folder with the wheel and the sdist, where the wheel is built from the sdist."""
     out = tmp_path_factory.mktemp("dist")
     build = run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ".", cwd=ROOT)
     assert build.returncode == 0, build.stdout + build.stderr
@@ -42,7 +42,7 @@ def uv(*arguments: str | Path, cwd: Path) -> None:
 
 
 def interpreter(version: str) -> str:
-    """A Python of that version; a machine need not have them all, but the running one is there."""
+    """A Python of that version; a machine may lack some, but always has the running one."""
     name = f"python{version}"
     with contextlib.suppress(FileNotFoundError):
         if run(name, "--version", cwd=ROOT).returncode == 0:
@@ -60,7 +60,7 @@ def test_an_installed_package_builds_what_the_checkout_builds(
 ) -> None:
     (archive,) = distributions.glob(kind)
     programs = tmp_path / "venv" / "bin"
-    # pip itself is tried below, and takes ten times as long for this.
+    # Pip itself is tested below, and takes ten times as long for this.
     uv("venv", "--quiet", "--python", interpreter(version), programs.parent, cwd=tmp_path)
     uv("pip", "install", "--quiet", "--python", programs / "python", archive, cwd=tmp_path)
 
@@ -77,8 +77,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-# Builds a site, and prints how often a template was compiled, which schemas were parsed, and which
-# of the engines was imported.
+# Builds a site, and prints how many templates were compiled, which schemas were parsed, and which
+# of the engines were imported.
 COUNTED = """
 import sys
 import zipfile
@@ -123,11 +123,11 @@ def test_an_installed_package_starts_without_compiling(distributions: Path, tmp_
     assert contents(tmp_path / "out" / "lab-mesh") == contents(ROOT / "out" / "lab-mesh")
 
 
-# The ways of the front page
+# The installation methods of the README
 
 
 def ways() -> dict[str, list[str]]:
-    """The commands to install, upgrade and uninstall with each program, as they are documented."""
+    """The documented commands to install, upgrade and uninstall with each program."""
     rows = re.findall(r"^\| (\w+) \| (`\w+.*) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
     return {name: re.findall(r"`([^`]+)`", cells) for name, cells in rows}
 
@@ -148,7 +148,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ways())
 def test_documented_way_to_install(name: str, repository: Path, tmp_path: Path) -> None:
-    """Installed, upgraded and taken away again; in a home of its own."""
+    """Installed, upgraded and uninstalled, in a separate home."""
     home = tmp_path / "home"
     home.mkdir()
     path = f"{home}/.local/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -168,7 +168,7 @@ def test_documented_way_to_install(name: str, repository: Path, tmp_path: Path) 
 
 def test_install_from_a_repository(repository: Path, tmp_path: Path) -> None:
     assert "git+file:///srv/git/sparkgen" in (ROOT / "README.md").read_text()
-    # What it needs is here, and is installed with it by the ways above.
+    # Its dependencies are here, and the methods above install them along with it.
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--target", tmp_path / "installed")
     pip = (sys.executable, "-m", "pip", "install", *options)
     done = run(*pip, f"git+file://{repository}", cwd=tmp_path)

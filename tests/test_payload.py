@@ -1,4 +1,4 @@
-"""The payload: files that every bundle has a copy of, looked at once, where they are kept."""
+"""The payload: files copied into every bundle, checked once, at their source."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ FILES = {path.relative_to(PAYLOAD).as_posix() for path in PAYLOAD.rglob("*") if 
 SHELL = sorted(path for path in FILES if path.endswith(".sh"))
 PYTHON = sorted(path for path in FILES if path.endswith(".py"))
 
-# Braces everywhere are taste, as is -n; a failure within a condition is one of its answers.
+# Always using braces is a matter of taste, as is -n; a failure in a condition is a valid answer.
 ALLOWED = "--exclude=SC2244,SC2250,SC2310,SC2312"
 
 
@@ -55,7 +55,7 @@ def test_scripts_pass_shellcheck(path: str) -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-# A script is copied, mounted and read by itself: what several need is a line in each, and alike.
+# Scripts are copied, mounted and read one by one, so shared lines are repeated in each, alike.
 SHARED = re.compile(r"^(\w+)\(\) \{.*(?:SPARKGEN_FACTS|/proc/uptime).*\}$", re.MULTILINE)
 
 
@@ -76,7 +76,7 @@ def test_what_several_scripts_have_is_alike() -> None:
 
 @pytest.mark.parametrize("path", PYTHON)
 def test_programs_pass_ruff(path: str) -> None:
-    """A linter has nothing to say, of the oldest Python that a node or an image has."""
+    """A linter finds nothing, for the oldest Python that a node or an image has."""
     compile(text(path), path, "exec", dont_inherit=True)
     options = ["--isolated", "--target-version=py310", "--line-length=100", "--no-cache"]
     argv = [sys.executable, "-m", "ruff", "check", *options, PAYLOAD / path]
@@ -91,7 +91,7 @@ def test_install_is_short() -> None:
 
 # Time limits
 
-# What follows the clock, which is set while a node boots: a wait would end at once, or never.
+# What depends on the clock, which is set while a node boots: a wait would end at once, or never.
 CLOCK = r"\(\([^#\n]*\bSECONDS\b|\$\{?(SECONDS|EPOCH)|date \+%s|time\.time\(|datetime\.now"
 
 
@@ -100,19 +100,19 @@ def test_no_wait_follows_the_clock() -> None:
     assert {path: words for path, words in found.items() if words} == {}
 
 
-# What asks a daemon, a driver or another machine, and may wait for its answer for ever.
+# What calls a daemon, a driver or another machine, and may wait for an answer forever.
 ASKING = (
     "curl docker ethtool fail2ban-client hostnamectl ib_write_bw ip journalctl lldpcli mpirun"
     " netplan networkctl nvidia-smi ping python3 rsync scontrol squeue srun ss ssh sshd systemctl"
     " systemd-run timedatectl udevadm ufw"
 )
-# At the place of a command: at the head of a line or a list, or after a word of the shell.
+# In command position: at the head of a line or a list, or after a keyword of the shell.
 COMMAND = re.compile(
     r"(?:^|[|&;({!]|\b(?:then|do|else|elif|if|while|until|exec)\s)\s*(?:\w+=[^\s$]*\s+)*"
     rf"({ASKING.replace(' ', '|')})(?=[\s;)]|$)",
     re.MULTILINE,
 )
-# For as long as they are wanted, or with a limit of their own as an option.
+# Meant to run without a limit, or with an option that sets one.
 MEANT = {
     "node/opt/sparkgen/health.sh": ["curl"],
     "node/opt/sparkgen/launch.sh": ["docker"],
@@ -128,12 +128,12 @@ QUOTED = re.compile(rf"'[^']*'|\"(?:{SUBSTITUTION}|\\\\.|[^\"\\\\])*\"")
 
 
 def substitutions(quoted: str) -> list[str]:
-    """The commands in a text between quotes."""
+    """The commands inside a quoted text."""
     return re.findall(SUBSTITUTION, quoted) if quoted[0] == '"' else []
 
 
 def unlimited(script: str) -> list[str]:
-    """The programs that a script of bash calls without a limit; prose in quotes is none."""
+    """The programs that a bash script calls without a limit; quoted prose does not count."""
     script = script.replace("\\\n", " ")
     script = re.sub(r"<<-?'(\w+)'\n.*?\n\1\n", "\n", script, flags=re.DOTALL)
     script = re.sub(r"(^|\s)#.*", "", script, flags=re.MULTILINE)
@@ -150,5 +150,5 @@ def test_missing_limit_is_detected() -> None:
 
 @pytest.mark.parametrize("path", [path for path in SHELL if path.startswith("node/")])
 def test_nothing_waits_forever(path: str) -> None:
-    """Nobody sits before a node who could end it."""
+    """Nobody is at a node to stop it."""
     assert unlimited(text(path)) == MEANT.get(path, [])

@@ -1,4 +1,4 @@
-"""A repository's policy: what it makes of findings, and what it asks for."""
+"""A repository's policy: how it changes findings, and what it requires."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ MOVING = "rules: {SG609: {level: LEVEL, reason: what runs is what was reviewed}}
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Path:
-    """A repository with a site whose image moves."""
+    """A repository with a site whose image tag moves."""
     (tmp_path / "sites").mkdir()
     (tmp_path / "sites/lab.yaml").write_text(site_text(image="latest"))
     return tmp_path
@@ -95,7 +95,7 @@ def test_required_key(cluster: Path, sparkgen: Command) -> None:
 
 
 def test_place_of_the_policy(cluster: Path, sparkgen: Command) -> None:
-    """Beside the folder of the sites, wherever it is called from, or where it is said to be."""
+    """Found beside the folder of the sites, wherever it is called from, or where an option says."""
     rule(cluster, MOVING.replace("LEVEL", "error"))
     for folder, file in ((cluster, "sites/lab.yaml"), (cluster / "sites", "lab.yaml")):
         assert sparkgen("validate", file, cwd=folder).code == 3

@@ -1,6 +1,6 @@
-"""What holds for every sound site, whatever it looks like, and for every site that is not.
+"""Properties of every valid site, whatever it looks like, and of every site that is not.
 
-Sites come from `site_files`; in CI the same ones each time, elsewhere new ones.
+Sites come from `site_files`: in CI the same ones each time, elsewhere new ones.
 """
 
 import json
@@ -75,7 +75,7 @@ HCAS = {
 
 
 class Built(NamedTuple):
-    """A sound site file, what it says, and the bundle."""
+    """A valid site file, its contents, and the bundle."""
 
     file: SiteFile
     flow: bool
@@ -117,7 +117,7 @@ def of_every_cluster(holds: Property) -> Property:
 
 
 def beside_another(holds: Comparison) -> Comparison:
-    """Of a site and one that is drawn from it."""
+    """Properties of a site and one derived from it."""
     OF_OTHERS.append(holds)
     return holds
 
@@ -129,7 +129,7 @@ def beside_another(holds: Comparison) -> Comparison:
 @settings(max_examples=120)
 @given(BUILT, st.integers(0, 2**32))
 def test_every_bundle(built: Built, seed: int) -> None:
-    """All properties of one site in turn: to draw a site takes longer than to judge it."""
+    """All properties of one site in turn: drawing a site takes longer than checking it."""
     for holds in OF_BUNDLES:
         holds(built)
     for holds in OF_CLUSTERS if built.site.kind != "single" else ():
@@ -181,9 +181,9 @@ def netplan_gives_each_half_the_address_that_its_cable_means(built: Built) -> No
 
 
 def addresses(file: SiteFile) -> dict[str, dict[str, IPv4Interface]]:
-    """Each node's addresses by interface, worked out again from the site file alone.
+    """Each node's addresses by interface, derived again from the site file alone.
 
-    Cable i takes the subnets 2i and 2i+1 of the pool; on a switch port p takes 2p and 2p+1.
+    Cable i gets subnets 2i and 2i+1 of the pool; on a switch, port p gets 2p and 2p+1.
     """
     topology = file["topology"]
     pool = IPv4Network(topology.get("subnet_pool", "10.100.0.0/16"))
@@ -212,7 +212,7 @@ def addresses(file: SiteFile) -> dict[str, dict[str, IPv4Interface]]:
 
 
 def subnets_of_port(file: SiteFile, port: str) -> Any:
-    """What any cable at that port of a switch gives."""
+    """The addresses of any cable at that port of a switch."""
     names = {f"{node['name']}:{port}" for node in file["nodes"]}
     cables = (cable for cable in file["cabling"] if names & set(cable["endpoints"]))
     return next((cable["subnets"] for cable in cables if "subnets" in cable), None)
@@ -231,7 +231,7 @@ def no_address_is_given_twice(built: Built) -> None:
 
 @of_every_cluster
 def links_look_the_same_from_both_ends(built: Built) -> None:
-    """Half 0 meets half 0, half 1 meets half 1, and nobody is missed."""
+    """Half 0 meets half 0, half 1 meets half 1, and no peer is missing."""
     interfaces = {
         (node.name, interface.half): interface
         for node in built.site.nodes
@@ -288,7 +288,7 @@ def hostfile_has_a_line_for_each_rank(built: Built) -> None:
 
 @of_every_cluster
 def name_in_hosts_means_one_address(built: Built) -> None:
-    """Whatever nodes are called: halves of ports have names that are made of theirs."""
+    """Whatever the nodes are called: the names of halves are derived from theirs."""
     like_a_half = f"{built.file['nodes'][0]['name'][:50]}-p0-h0"
     renamed = with_a_node_renamed(built.file, -1, like_a_half)
     reading = read_site("site.yaml", written(renamed, flow=True), beside)
@@ -316,7 +316,7 @@ def compose_starts_the_derived_command(built: Built) -> None:
 
 
 def undoubled(word: str) -> str:
-    """The text that Compose makes of it: `$$` is a dollar, and one alone would be expanded."""
+    """The text that Compose produces: `$$` is a dollar, and a single one would be expanded."""
     assert not re.sub(r"\$\$", "", word).count("$")
     return word.replace("$$", "$")
 
@@ -344,7 +344,7 @@ def arguments_reach_the_engine_as_the_site_says_them(built: Built) -> None:
 @few
 @given(site_files(["single"]), st.sampled_from(["middleware", "logits-processors"]))
 def test_name_of_what_is_imported_is_no_file(file: SiteFile, name: str) -> None:
-    """A name may end as a file's does."""
+    """A name may end like a file name."""
     file["engine"]["args"] = {name: ["owners.py", "auth.key"]}
     build(file)
 
@@ -355,7 +355,7 @@ def bash_reads_every_script_and_the_derived_command(built: Built) -> None:
     launchers = [built.text(node, "opt/sparkgen/container.sh") for node in built.site.nodes]
     said = "".join(map(arguments_said, launchers))
     parsed = "".join(f"bash -n <<'{END}'\n{script}{END}\n" for script in sorted(scripts))
-    # By standard input: all scripts of a node are longer than an argument may be.
+    # Over standard input: all scripts of a node are longer than an argument may be.
     run = subprocess.run(
         ["bash", "-eu"],
         input=(said + parsed).encode(),
@@ -370,12 +370,12 @@ def bash_reads_every_script_and_the_derived_command(built: Built) -> None:
 
 BASH = "#!/usr/bin/env bash\n"
 END = "END OF SCRIPT"
-# Scripts that bash has read: most are the same in every bundle.
+# Scripts that bash has parsed: most are the same in every bundle.
 READ: set[str] = set()
 
 
 def arguments_said(script: str) -> str:
-    """Bash that prints the arguments of a launch script, each ended by NUL, after their number."""
+    """Bash that prints the number of a launch script's arguments, then each, terminated by NUL."""
     array = re.search(r"^arguments=\(\n.*?^\)\n", script, re.MULTILINE | re.DOTALL)
     assert array
     return f"""{array[0]}printf '%s\\0' "${{#arguments[@]}}" "${{arguments[@]}}"\n"""
@@ -416,7 +416,7 @@ def order_of_keys_and_style_of_yaml_mean_nothing(built: Built, dice: Random) -> 
 
 @beside_another
 def site_over_a_base_means_the_same(built: Built, dice: Random) -> None:
-    """Whatever part of it stands in the base."""
+    """Whatever part of it is in the base."""
     base, own = apart(built.file, dice)
     raw = written(base, flow=True)
 
@@ -429,7 +429,7 @@ def site_over_a_base_means_the_same(built: Built, dice: Random) -> None:
 
 
 def apart(whole: dict[str, Any], dice: Random) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A mapping as two that merge to it: each key is in one, or in both where it is a mapping."""
+    """Split a mapping into two that merge to it: a key is in one, or in both if it is a mapping."""
     base, own = {}, {}
     for key, value in whole.items():
         place = dice.choice(["base", "own", "both"])
@@ -465,7 +465,7 @@ def cable_at_the_end_renumbers_nothing(built: Built) -> None:
 
 
 def numbers(site: Site) -> set[tuple[object, ...]]:
-    """What is counted: ranks, hosts, addresses and cables."""
+    """The counts: ranks, hosts, addresses and cables."""
     return {
         (node.rank, node.name, node.host, interface.name, interface.address, interface.cable)
         for node in site.nodes
@@ -491,7 +491,7 @@ def test_damaged_text_is_refused_at_its_place_or_builds(raw: bytes) -> None:
 
 
 def check_reading(reading: Reading) -> None:
-    """Errors, each with a place in the text, or a site whose bundle is sound."""
+    """Errors, each with a place in the text, or a valid site with a valid bundle."""
     assert bool(reading.site) is not has_errors(reading.findings)
     lines = reading.document.text.split("\n")
     for span in spans(reading):
@@ -511,7 +511,7 @@ def check_reading(reading: Reading) -> None:
 
 
 def spans(reading: Reading) -> Iterable[Span]:
-    """The places of all findings; of a file that is empty or can't be read there may be none."""
+    """The places of all findings; an empty or unreadable file may have none."""
     document = reading.document
     for finding in reading.findings:
         span = finding.span or document.locate(finding.path, finding.at_key)

@@ -1,4 +1,4 @@
-"""The proxy before the API: nginx itself with the generated configuration, before a fake engine."""
+"""The proxy before the API: nginx itself, with the generated configuration and a fake engine."""
 
 import json
 import os
@@ -23,8 +23,8 @@ HEADS = [folder for folder in NODES if "proxy" in folder.site.services and folde
 FOLDER = next(folder for folder in HEADS if folder.bundle.name == "golden-direct-proxy")
 SCRIPT = "/opt/sparkgen/proxy.sh"
 
-# Answers with what it was asked. A stream's second part waits until the first was seen, and a cut
-# one ends without its last.
+# Echoes the request. A stream's second part waits until the first was seen, and a stream that is
+# cut ends without its last.
 _ENGINE = """\
 import json, os, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -71,7 +71,7 @@ class Engine(BaseHTTPRequestHandler):
 ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Engine).serve_forever()
 """
 
-# The parts of a stream as they come; with the first, the engine is told that it was seen.
+# The parts of a stream as they arrive; the engine is told when the first was seen.
 _LISTENER = """\
 import http.client, sys
 host, port, key, body = sys.argv[1:]
@@ -87,7 +87,7 @@ while line := answer.readline():
 
 @dataclass(frozen=True)
 class Head:
-    """A head in namespaces of its own, with nginx and an engine that answers."""
+    """A head in its own namespaces, with nginx and an engine that answers."""
 
     process: int
     nginx: subprocess.Popen[str]
@@ -101,7 +101,7 @@ class Head:
         )
 
     def script(self, *argv: str) -> str:
-        """What proxy.sh prints."""
+        """The output of proxy.sh."""
         done = self.run(SCRIPT, *argv)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -113,14 +113,14 @@ class Head:
         return frozenset(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
     def reload(self) -> None:
-        """What the unit does when it is told to reload, until no worker of before it answers."""
+        """Reload as the unit does, and wait until no earlier worker answers."""
         self.script("--prepare")
         before = self.workers
         self.nginx.send_signal(signal.SIGHUP)
         until(lambda: not before & self.workers)
 
     def ask(self, path: str, key: str = "", *options: str) -> tuple[int, Any]:
-        """The status and the answer."""
+        """The status and the body."""
         header = ("--header", f"Authorization: Bearer {key}") if key else ()
         done = self.run(
             *(
@@ -158,7 +158,8 @@ def head(tmp_path: Path) -> Iterator[Head]:
                 subprocess.run([*enter, SCRIPT, "--prepare"], check=True, capture_output=True)
                 argv = (*enter, "nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off;")
                 with (tmp_path / "log").open("w") as log:
-                    # nginx opens its standard output again, which it may as its own file alone.
+                    # Nginx reopens its standard output, which it may only do if the file is its
+                    # own.
                     nginx = subprocess.Popen(argv, stdout=log, stderr=log, text=True)
                 made = Head(holder.pid, nginx, engine, proxy.url)
                 until(lambda: made.run("curl", "-sf", f"{proxy.url}/health").returncode == 0)
@@ -182,7 +183,7 @@ def test_a_key_for_each_client(head: Head) -> None:
     head.reload()
     assert head.ask("/v1/models", alice)[0] == 200
     assert head.ask("/v1/models", bob)[0] == 200
-    # Anthropic's clients say it otherwise; upper and lower case count, but for the word before it.
+    # Anthropic's clients use another header; keys are case-sensitive, except for the scheme.
     assert head.ask("/v1/models", "", "--header", f"x-api-key: {alice}")[0] == 200
     assert head.ask("/v1/models", "", "--header", f"authorization: bearer {alice}")[0] == 200
     wrong = (
@@ -211,7 +212,7 @@ def key(head: Head) -> str:
 
 
 def test_paths(head: Head, key: str) -> None:
-    """Those of the list reach the engine with its own key; all others end here."""
+    """Keys of the list reach the engine with its own key; all other requests end here."""
     for path in ("/v1/chat/completions", "/v1/embeddings", "/v1/messages?beta=true", "/tokenize"):
         status, answer = head.ask(path, key, *POST)
         assert (status, answer["path"]) == (200, path)
@@ -273,7 +274,7 @@ def test_stream_that_breaks_off_does_not_look_complete(head: Head, key: str) -> 
 
 
 def test_large_requests(head: Head, key: str, tmp_path: Path) -> None:
-    """Pictures pass; what is beyond all bounds is refused in words that clients read."""
+    """Pictures pass; what exceeds every limit is refused in a form that clients read."""
     for size, wanted in ((20 << 20, 200), (65 << 20, 413)):
         file = tmp_path / str(size)
         file.write_bytes(b" " * size)
@@ -314,7 +315,7 @@ def test_log_names_clients_and_no_keys(head: Head, key: str, tmp_path: Path) -> 
     ],
 )
 def test_faulty_keys(text: str, complaint: str, head: Head) -> None:
-    """One wrong line, and the keys stay what they were."""
+    """With one wrong line, the keys stay as they were."""
     head.run("sh", "-c", f"umask 077; printf %s '{text}' >/etc/sparkgen/proxy.keys")
     before = head.run("cat", "/run/sparkgen-proxy/nginx/clients").stdout
     done = head.run(SCRIPT, "--prepare")
@@ -365,7 +366,7 @@ def test_script_reloads_a_running_proxy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", HEADS, ids=str)
 def test_container(folder: NodeFolder, tmp_path: Path) -> None:
-    """All that nginx may do is listen and connect, and it reads two things of the node."""
+    """Nginx may only listen and connect, and reads two things on the node."""
     proxy = Proxy.of(folder.site)
     assert proxy
     file = "/opt/sparkgen/proxy.yaml"

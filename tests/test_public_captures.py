@@ -1,7 +1,7 @@
-"""Captures of what people published of their clusters: imported, and audited.
+"""Clusters as people published them: captured, imported, and audited.
 
-Addresses, arguments, variables and images are those of the files that each case names, as their
-own scripts make them. What no file says is left out: no finding may come of it.
+Addresses, arguments, variables and images are those of the files that each case names, as the
+authors' own scripts produce them. What no file states is left out and must cause no finding.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""A clock that jumps under vLLM, on processors: `pytest -n0 -m cluster`, by hand.
+"""Clock jumps under vLLM, on CPUs: `pytest -n0 -m cluster`, by hand.
 
-Its ranks wait for each other, and send signs of life; none of it may go by the time of day.
+Its ranks wait for each other and send heartbeats; none of that may depend on the time of day.
 """
 
 import time
@@ -43,7 +43,7 @@ def test_clock_jumps(pair: Cluster, file: Path) -> None:
         file.write_text(str(seconds))
         pair.complete()
         record(ENGINE, fault, "a completion over all ranks", time.monotonic() - start)
-        # Longer than any sign of life is waited for.
+        # Longer than any heartbeat timeout.
         time.sleep(2 * MINUTE)
         assert pair.is_healthy()
         pair.complete()

@@ -1,6 +1,6 @@
 """Real engines on the nodes of a bundle: `pytest -n0 -m cluster`, by hand.
 
-`launch.sh --bare` starts them, so nothing is restarted: that is the unit's part.
+`launch.sh --bare` starts them, so nothing is restarted: that is the unit's job.
 """
 
 import json
@@ -62,13 +62,13 @@ def cluster(nodes: int, kind: str, drafts: bool, tmp_path: Path) -> Iterator[Clu
 
 
 def since(start: float, holds: Callable[[], bool]) -> float:
-    """Seconds from then until something holds."""
+    """Seconds from then until something is true."""
     until(holds, SECONDS)
     return time.monotonic() - start
 
 
 def computed(engine: Running) -> int:
-    """How many graphs a worker has computed."""
+    """The number of graphs that a worker has computed."""
     return engine.said.count("compute]")
 
 
@@ -87,7 +87,7 @@ def test_every_rank_works_on_a_completion(cluster: Cluster) -> None:
     ("kind", "drafts"), [("experts", False), ("latent", False), ("dense", True)]
 )
 def test_model_of_a_kind(kind: str, drafts: bool, cluster: Cluster) -> None:
-    """A draft is the head's alone; each layer of the model is where the site says."""
+    """A draft runs on the head only; each layer of the model is where the site says."""
     seconds = since(cluster.head.started, cluster.answers)
     worker = cluster.engines["spark2"]
     before = computed(worker)

@@ -1,7 +1,6 @@
 """Two groups and another model behind the gateway: `pytest -n0 -m cluster`, by hand.
 
-LiteLLM is that of litellm_environment.py; the engines are llama.cpp, each over the cable of its
-pair.
+LiteLLM comes from litellm_environment.py; the engines are llama.cpp, each pair over its own cable.
 """
 
 import json
@@ -41,14 +40,14 @@ def await_both(gateway: Gateway) -> None:
 
 
 def computed(gateway: Gateway) -> dict[str, int]:
-    """How many graphs the worker of each pair has computed."""
+    """The number of graphs that the worker of each pair has computed."""
     engines = gateway.engines
     workers = {"chat": engines["chat", "spark2"], "chat-b": engines["chat-b", "spark4"]}
     return {group: worker.said.count("compute]") for group, worker in workers.items()}
 
 
 def test_both_names_answer(gateway: Gateway) -> None:
-    """Each from its own engines, whoever asks, and with a key alone."""
+    """Each model answers from its own engines, whichever node asks, and only with a key."""
     start = time.monotonic()
     await_both(gateway)
     record(ENGINE, "start of two pairs and a node", "both names answer", time.monotonic() - start)
@@ -60,7 +59,7 @@ def test_both_names_answer(gateway: Gateway) -> None:
 
 
 def test_replica_is_killed_under_load(gateway: Gateway) -> None:
-    """What had not begun is answered by the other pair, and so is all that comes later."""
+    """Requests that had no answer yet, and all later ones, are served by the other pair."""
     await_both(gateway)
     before = computed(gateway)
     start = 0.0
@@ -93,7 +92,7 @@ def test_replica_is_killed_under_load(gateway: Gateway) -> None:
 
 
 def test_change_of_two_replicas(gateway: Gateway, tmp_path: Path, sparkgen: Command) -> None:
-    """Carried out as `diff` says, one pair after the other: their name answers all the while."""
+    """Carried out as `diff` says, one pair after the other: their name answers throughout."""
     await_both(gateway)
     file = tmp_path / "tiny.yaml"
     file.write_text(gateway.bundle.file.read_text())

@@ -1,6 +1,6 @@
-"""The gateway as it is, in its containers on whole nodes: `pytest -n0 -m cluster`, by hand.
+"""The gateway in its containers on complete nodes: `pytest -n0 -m cluster`, by hand.
 
-nginx is this machine's, LiteLLM that of litellm.txt; the engines are llama.cpp in Docker.
+nginx is this machine's, LiteLLM comes from litellm.txt; the engines are llama.cpp in Docker.
 """
 
 import json
@@ -25,7 +25,7 @@ ENGINE = f"llama.cpp {llama_cpp.VERSION.partition('.')[0]}, behind the gateway i
 SECONDS = 300
 RESTART, MINUTE = 30, 60
 CONTAINERS = ("sparkgen-gateway", "sparkgen-proxy")
-# What verify.sh misses on a machine that is no Spark.
+# What verify.sh reports on a machine that is not a Spark.
 HARDWARE = {"os", "driver", "time", "nvidia-runtime", "cdi", "memlock", "hca", "disk"}
 
 
@@ -75,7 +75,7 @@ def test_containers_are_as_written(site: Site) -> None:
 
 @pytest.mark.parametrize("name", ["spark1", REPLICA, GATEWAY])
 def test_verify(name: str, site: Site) -> None:
-    """Nothing is wrong but that the machine is no Spark."""
+    """The only fault is that the machine is not a Spark."""
     said = site.machines[name].run("/var/bundle/verify.sh").stdout
     words = [line.split() for line in said.splitlines()]
     assert {line[1] for line in words if line and line[0] == "FAIL"} <= HARDWARE
@@ -85,7 +85,7 @@ def test_verify(name: str, site: Site) -> None:
 
 
 def test_replica_is_killed(site: Site) -> None:
-    """Its name is answered by the other one, and it comes back by itself."""
+    """The other replica answers for the shared name, and this one recovers by itself."""
     machine, unit = site.machines[REPLICA], "sparkgen-engine-chat-b"
     fault = "the container of one of two replicas is killed"
 

@@ -1,7 +1,7 @@
-"""Nodes as they are, with real engines in real containers: `pytest -n0 -m cluster`, by hand.
+"""Complete nodes, with real engines in real containers: `pytest -n0 -m cluster`, by hand.
 
-Each has a systemd, a netplan that `install.sh` applies, Docker and Compose, and nothing of a bundle
-is changed.
+Each has systemd, a netplan configuration that `install.sh` applies, Docker and Compose; the bundle
+is unchanged.
 """
 
 import time
@@ -43,7 +43,7 @@ def test_failure(failure: Failure, pair: Pair) -> None:
 
 
 def test_log_is_bounded(pair: Pair) -> None:
-    """Of an engine that prints without an end Docker keeps the newest, in five files at most."""
+    """Of an engine's endless output, Docker keeps the newest part, in five files at most."""
     much = "for i in 1 2 3 4 5 6 7; do head -c 50000000 /dev/zero | tr '\\0' x | fold -w 1000; done"
     shown = pair.worker.run("docker", "top", "sparkgen-engine", "-eo", "pid,comm").stdout
     (process,) = (line.split()[0] for line in shown.splitlines() if "ggml-rpc" in line)

@@ -1,6 +1,6 @@
-"""SGLang on the nodes of a bundle, on processors: `pytest -n0 -m cluster`, by hand.
+"""SGLang on the nodes of a bundle, on CPUs: `pytest -n0 -m cluster`, by hand.
 
-`launch.sh --bare` starts it, so nothing is restarted: that is the unit's part.
+`launch.sh --bare` starts it, so nothing is restarted: that is the unit's job.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def layout(kind: str, parallel: str) -> str:
 
 @pytest.mark.parametrize(("kind", "parallel"), LAYOUTS)
 def test_layout(kind: str, parallel: str, cluster: Cluster) -> None:
-    """Each rank has loaded its part of the model, and a completion goes over both of them."""
+    """Each rank has loaded its part of the model, and a completion uses both ranks."""
     seconds = await_answer(cluster)
     complete(cluster)
     for engine in cluster.engines.values():
@@ -60,7 +60,7 @@ def test_embedding(kind: str, parallel: str, cluster: Cluster) -> None:
 def test_a_dead_rank_is_seen_and_no_request_hangs(
     kind: str, parallel: str, cluster: Cluster
 ) -> None:
-    """Under streams of several clients; each has an end, and the head and the rank have one."""
+    """Several clients stream; every stream ends, and so do the head and the rank."""
     seconds = await_answer(cluster)
     complete(cluster)
     start_of = f"start of {layout(kind, parallel)}"

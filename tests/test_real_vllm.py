@@ -1,6 +1,6 @@
-"""vLLM on the nodes of a bundle, on processors: `pytest -n0 -m cluster`, by hand.
+"""vLLM on the nodes of a bundle, on CPUs: `pytest -n0 -m cluster`, by hand.
 
-`launch.sh --bare` starts it, so nothing is restarted: that is the unit's part.
+`launch.sh --bare` starts it, so nothing is restarted: that is the unit's job.
 """
 
 import json
@@ -81,7 +81,7 @@ LAYOUTS = [
     ("cluster", "layout"), [(one, one) for one in LAYOUTS], ids=str, indirect=["cluster"]
 )
 def test_layout(layout: Layout, cluster: Cluster) -> None:
-    """Each rank has loaded its part of the model, and a completion goes over all of them."""
+    """Each rank has loaded its part of the model, and a completion uses all ranks."""
     seconds = await_answer(cluster)
     complete(cluster)
     for engine in cluster.engines.values():
@@ -105,7 +105,7 @@ RAY = Layout(2, launcher="ray")
 
 @pytest.mark.parametrize("cluster", [RAY], ids=str, indirect=True)
 def test_ray_starts_again(cluster: Cluster) -> None:
-    """Nothing of Ray that a head leaves behind keeps the next one from starting."""
+    """Nothing that a head's Ray leaves behind keeps the next one from starting."""
     seconds = await_answer(cluster)
     complete(cluster)
     record(ENGINE, f"start of {RAY}", "a completion over all ranks", seconds)
@@ -131,7 +131,7 @@ def test_ray_starts_again(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("cluster", [Layout(2)], ids=str, indirect=True)
 def test_a_dead_rank_is_seen_and_no_request_hangs(cluster: Cluster) -> None:
-    """Under streams of several clients; each has an end, and the head and the rank have one."""
+    """Several clients stream; every stream ends, and so do the head and the rank."""
     seconds = await_answer(cluster)
     complete(cluster)
     record(ENGINE, f"start of {Layout(2)}", "a completion over all ranks", seconds)

@@ -1,4 +1,4 @@
-"""Records hold what their class names, alike ones are equal, and none can be changed."""
+"""Records hold the fields of their class, compare by value, and are immutable."""
 
 from functools import cached_property
 

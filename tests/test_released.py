@@ -1,9 +1,9 @@
-"""Example sites of earlier releases stay valid, and mean the same.
+"""Example sites of earlier releases stay valid, and keep their meaning.
 
-`released/VERSION` has the sites as they were, and of each bundle that the release built what its
-nodes are told: the fabric, NCCL, the environment, the image and the command, by the file that says
-it and the nodes that have it so. It is never written anew: what differs is a change for everybody
-who has such a site.
+`released/VERSION` holds the sites as released and, for each bundle built from them, what its nodes
+are told: the fabric, NCCL, the environment, the image and the command, by file and by the nodes
+that share it. It is never regenerated: any difference is a change for everybody who has such a
+site.
 """
 
 import json

@@ -34,7 +34,7 @@ def rewrite(site: Path, *pairs: tuple[str, str]) -> None:
 
 
 def test_bundle_of_an_older_version(site: Path, tmp_path: Path, sparkgen: Command) -> None:
-    """An upgrade of sparkgen changes files of a site that nobody touched."""
+    """An upgrade of sparkgen changes files of a site that nobody edited."""
     script = tmp_path / "out/lab/spark1/etc/sparkgen/engine.env"
     rewrite(script, ("VLLM_HOST_IP=", "VLLM_HOST="))
     rewrite(tmp_path / "out/lab/MANIFEST.json", ("sparkgen 0.", "sparkgen 0.0."))
@@ -99,7 +99,7 @@ def test_equal_nodes_are_folded_into_one(site: Path, tmp_path: Path, sparkgen: C
 
 
 def test_removed_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
-    """Its bundle, which nobody builds any more, is what still runs on the nodes."""
+    """Its bundle, which nobody builds any more, is still what runs on the nodes."""
     other = tmp_path / "sites/other.yaml"
     other.write_text(site_text().replace("name: lab", "name: other").replace("10.0.0.", "10.0.1."))
     site.unlink()

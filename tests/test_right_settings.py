@@ -1,4 +1,4 @@
-"""Settings that engines take, and that nothing is to be said of."""
+"""Settings that engines accept, and that must cause no finding."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""What each room knows: the table of `generator/README.md` compared with the imports, and names.
+"""What each room may know: compares the table of `generator/README.md` with imports and names.
 
-The names of engines and of kinds of topology stand in their rooms alone.
+Names of engines and of kinds of topology appear only in their own rooms.
 """
 
 import ast
@@ -87,7 +87,7 @@ def test_names_of_engines_and_topologies_stay_in_their_rooms() -> None:
 
 
 def strangers() -> Iterator[tuple[str, set[str]]]:
-    """Modules with such names that they have no business to know."""
+    """Modules that contain such names but should not know them."""
     for path in sorted(PACKAGE.rglob("*.py")):
         own = path.relative_to(PACKAGE).as_posix()
         known = {name for home, names in AT_HOME.items() if own.startswith(home) for name in names}

@@ -1,4 +1,4 @@
-"""The runbook: its templates are short and flat, and each bundle's has the steps in their order."""
+"""The runbook: its templates are short and flat, and every bundle's has its steps in order."""
 
 import re
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def test_template_is_short_and_flat(template: Path) -> None:
 
 
 def conditions_within(tree: nodes.Template) -> Iterator[nodes.Node]:
-    """Conditions inside of others; an `elif` is not inside."""
+    """Conditions nested in others; an `elif` is not nested."""
     for outer in tree.find_all(nodes.If):
         for statement in (*outer.body, *outer.else_):
             yield from (statement,) if isinstance(statement, nodes.If) else ()

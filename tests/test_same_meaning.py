@@ -1,4 +1,4 @@
-"""same_meaning.py finds what a change of bundles means, and nothing in how they are laid out."""
+"""same_meaning.py reports how the meaning of bundles changes, and ignores their layout."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a site asks for beside its engine, run by the programs that it is for."""
+"""The services that a site configures beside its engine, run by the programs they are for."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Engines that share a node: what each is told to take, whichever of them was started first."""
+"""Engines that share a node: how much memory each is told to use, whichever starts first."""
 
 import random
 from itertools import permutations

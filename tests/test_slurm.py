@@ -1,4 +1,4 @@
-"""Every job script is taken by a real Slurm; one runs, and ends, with its generated launch.sh."""
+"""A real Slurm accepts every job script; one runs its generated launch.sh, and ends."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Reading YAML: what a scalar means, where everything stands, and what a site file may not hold."""
+"""Reading YAML: what scalars mean, where everything is, and what a site file may not contain."""
 
 import unicodedata
 from pathlib import Path

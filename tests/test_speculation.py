@@ -1,8 +1,8 @@
-"""Speculative decoding: what each method of each engine becomes on the command line.
+"""Speculative decoding: how each engine's methods are passed on its command line.
 
-`speculation/ENGINE.txt` has a line for each, the engine's release and what the site says, and below
-it what the engine is told. `pytest --update-golden` rewrites the latter; the diff is read before it
-is committed.
+`speculation/ENGINE.txt` has a line for each, with the engine's release and the site's settings,
+followed by what the engine is told. `pytest --update-golden` rewrites the latter; read the diff
+before committing it.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""What an engine refuses or dies of at its start is found, and what is nearest to it is not.
+"""Settings that an engine refuses at its start are reported, and similar valid ones are not.
 
-A table of `startup/` for each engine: settings, what is said of them, and the nearest good ones.
+`startup/` has a table for each engine: settings, their findings, and the nearest valid ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Alternatives: what a site of them is, and the script that has another one run."""
+"""Alternatives: what a site with them means, and the script that switches between them."""
 
 import signal
 import subprocess

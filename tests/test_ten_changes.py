@@ -1,4 +1,4 @@
-"""The changes that people make, each in a real repository: what a review says, in which order."""
+"""Changes that people make, each in a real repository: what a review says, and in which order."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What TensorRT-LLM is told, in which of its two places, and by which version's words."""
+"""TensorRT-LLM's settings: in which of its two places, and in the words of which version."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Findings for programs: JSON, SARIF and GitHub's annotations, of `validate` and of `check`."""
+"""Findings for programs: JSON, SARIF and GitHub's annotations, from `validate` and from `check`."""
 
 import json
 import os

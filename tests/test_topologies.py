@@ -1,4 +1,4 @@
-"""The topologies: what each says of itself holds for every number of nodes that it joins."""
+"""Topologies: what each states about itself is true for every number of nodes it supports."""
 
 import re
 

@@ -1,7 +1,7 @@
-"""What programs printed on real nodes: captured, imported, audited, and held against the bundle.
+"""Output of programs on real nodes: captured, imported, audited, and compared with the bundle.
 
-The texts in `transcripts/` are as they were published, and where from is in its README. A stand-in
-prints them; of nodes that only a table of addresses is known of, `ip -j address` prints the same.
+The texts in `transcripts/` are as published; their README names the sources. A stand-in prints
+them; for nodes of which only a table of addresses is known, `ip -j address` prints the same.
 """
 
 import json

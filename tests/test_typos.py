@@ -1,7 +1,7 @@
-"""Single mistakes in site files: nearly all are told, at their line, once, and none is made worse.
+"""Single mistakes in site files: nearly all are reported once, at their line; `fix` worsens none.
 
 `python -m typos.study 3000 -v`, run in this folder, prints the figures by kind, with examples; the
-same table stands at the end of a test run.
+same table appears at the end of a test run.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

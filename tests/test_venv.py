@@ -1,4 +1,4 @@
-"""An engine without a container: its unit, what starts it, what verify.sh sees, what is refused."""
+"""An engine without a container: its unit, its start, verify.sh's checks, and what is refused."""
 
 import re
 import subprocess

@@ -1,7 +1,7 @@
-"""verify.sh tells a sound node from a faulty one: each fault in its own line, with what to do.
+"""verify.sh tells a healthy node from a faulty one: one line for each fault, with its remedy.
 
-The node is a file system and a host name of its own, with stand-ins for what is no file. Links,
-addresses and pings are the kernel's own in the network of the last part.
+The node is a separate file system and host name, with stand-ins for everything that is not a file.
+Links, addresses and pings are the kernel's own in the network of the last part.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""`verify`: every check passes over a sound bundle, and fails over one with a fault of its kind."""
+"""`verify`: every check passes on a valid bundle, and fails on one with a fault of its kind."""
 
 import json
 import os

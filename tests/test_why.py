@@ -1,4 +1,4 @@
-"""`show --why`: no line of any bundle without an origin, and a key that changes a line is named."""
+"""`show --why`: every line of a bundle has an origin, and a key that changes a line is named."""
 
 import json
 import re

@@ -1,7 +1,7 @@
-"""Thirty mistakes that were once told worst, each in an example site: what is said of it, and done.
+"""Thirty mistakes with once the worst reports, each in an example site: findings and fixes.
 
-A study of 10,826 single mistakes found them: silent ones, ones told far from their line or many
-times, and ones that `fix` spread to what had been right.
+A study of 10,826 single mistakes found them: some unreported, some reported far from their line or
+many times, and some that `fix` spread to correct parts.
 """
 
 from collections import Counter

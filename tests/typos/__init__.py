@@ -1,1 +1,1 @@
-"""Realistic single mistakes in site files, and what is said and done about each of them."""
+"""Realistic single mistakes in site files: what sparkgen reports, and what `fix` does about it."""

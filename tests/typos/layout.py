@@ -8,7 +8,7 @@ from typos.text import Mistake, Scalar, Site
 
 
 def tab(rng: random.Random, site: Site) -> Mistake | None:
-    """A line that is indented with a tab."""
+    """A line indented with a tab."""
     lines = [k for k in site.keys if _begins(site, k) and site.lines[k.line].startswith("  ")]
     if not lines:
         return None
@@ -18,7 +18,7 @@ def tab(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def bracket(rng: random.Random, site: Site) -> Mistake | None:
-    """A bracket or a brace that is not there."""
+    """A missing bracket or brace."""
     lines = [n for n, line in enumerate(site.lines) if re.search(r"[\]}]\s*$", _code(line))]
     if not lines:
         return None
@@ -31,7 +31,7 @@ def bracket(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def comma(rng: random.Random, site: Site) -> Mistake | None:
-    """A comma that is not there, in brackets or braces."""
+    """A missing comma in brackets or braces."""
     found = [
         (n, mark.start())
         for n, line in enumerate(site.lines)
@@ -46,7 +46,7 @@ def comma(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def colon(rng: random.Random, site: Site) -> Mistake | None:
-    """A colon that is not there, has no space behind it, stands there twice, or is a '='."""
+    """A colon that is missing, doubled, without a space after it, or replaced by '='."""
     place = _key_with_value(rng, site)
     if place is None:
         return None
@@ -61,7 +61,7 @@ def colon(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def head_without_colon(rng: random.Random, site: Site) -> Mistake | None:
-    """The head of a section without its colon."""
+    """A section's key without its colon."""
     heads = [k for k in site.keys if site.lines[k.line].strip() == f"{k.text}:"]
     if not heads:
         return None
@@ -70,7 +70,7 @@ def head_without_colon(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def dash(rng: random.Random, site: Site) -> Mistake | None:
-    """An entry of a list without its dash, or with no space behind it."""
+    """A list entry without its dash, or without a space after it."""
     found = [n for n, line in enumerate(site.lines) if re.match(r"\s*- \w", line)]
     if not found:
         return None
@@ -81,7 +81,7 @@ def dash(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def comment(rng: random.Random, site: Site) -> Mistake | None:
-    """A comment without its sign, or right behind a value."""
+    """A comment without its '#', or without a space before it."""
     place = _key_with_value(rng, site)
     if place is None:
         return None
@@ -95,7 +95,7 @@ def comment(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def upper(rng: random.Random, site: Site) -> Mistake | None:
-    """A key in another case, or with a dash for its underscore."""
+    """A key in another case, or with a dash for an underscore."""
     known = [k for k in site.keys if not {"args", "env", "config"} & set(k.path[:-1])]
     known = [k for k in known if k.path[:1] != ("waivers",)]
     place = rng.choice(known)
@@ -104,7 +104,7 @@ def upper(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def number_of_a_key(rng: random.Random, site: Site) -> Mistake | None:
-    """A key in the plural or the singular, as one remembers it."""
+    """A key in the plural instead of the singular, or the reverse."""
     known = [k for k in site.keys if not {"args", "env", "config"} & set(k.path[:-1])]
     known = [k for k in known if len(k.text) > 3]
     place = rng.choice(known)
@@ -113,7 +113,7 @@ def number_of_a_key(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def outdented(rng: random.Random, site: Site) -> Mistake | None:
-    """A line that stands a level too high, or too low."""
+    """A line that is one level too high, or too low."""
     lines = [k for k in site.keys if len(k.path) == 2 and _is_a_line(site, k)]
     if not lines:
         return None
@@ -124,7 +124,7 @@ def outdented(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def quotes_that_differ(rng: random.Random, site: Site) -> Mistake | None:
-    """A text with a quote of one kind before it and one of the other behind it."""
+    """A text with mismatched quotes."""
     values = [v for v in site.values if v.plain]
     value = rng.choice(values)
     slip = rng.choice([f"'{value.text}\"", f"\"{value.text}'", f"{value.text}'"])

@@ -1,7 +1,7 @@
 """Single mistakes that people make in a site file: pure functions of a random source and a text.
 
-A mistake knows the line that it is on, and whether its meaning has to be told: a digit off in a
-context length is another valid site, a misspelt key never is.
+A mistake holds the line that it is on, and whether it must be reported: a wrong digit in a context
+length makes another valid site, a misspelt key never does.
 """
 
 import random
@@ -31,7 +31,7 @@ def key(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def choice(rng: random.Random, site: Site) -> Mistake | None:
-    """A misspelt value of those that a key takes."""
+    """A misspelt value, where a key allows only certain ones."""
     known = [v for v in site.values if v.path in _CHOICES and len(v.text) > 2]
     return _misspelt(rng, site, "misspelt value", known)
 
@@ -77,7 +77,7 @@ def other_variable(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def deleted(rng: random.Random, site: Site) -> Mistake | None:
-    """A line that is gone: a key that a site can't be without, or the head of a section."""
+    """A missing line: a required key, or the head of a section."""
     sections = [k for k in site.keys if len(k.path) == 1 and k.text not in _OPTIONAL_SECTIONS]
     needed = [k for k in site.keys if k.path in _NEEDED]
     lines = sections + needed
@@ -99,7 +99,7 @@ _NEEDED = {
 
 
 def doubled(rng: random.Random, site: Site) -> Mistake | None:
-    """A line that stands there twice."""
+    """A duplicated line."""
     lines = [k for k in site.keys if site.lines[k.line].lstrip().startswith(k.text)]
     twice = rng.choice(lines)
     text = site.lines[twice.line]
@@ -107,7 +107,7 @@ def doubled(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def moved(rng: random.Random, site: Site) -> Mistake | None:
-    """A line that stands in another section."""
+    """A line moved to another section."""
     own = [k for k in site.keys if len(k.path) == 2 and k.path[0] in ("model", "engine")]
     own = [k for k in own if _is_a_line(site, k) and not site.lines[k.line][: k.column].strip()]
     other = {"model": "engine", "engine": "model"}
@@ -124,13 +124,13 @@ def moved(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def _is_a_line(site: Site, place: Scalar) -> bool:
-    """Whether the key has its value, one scalar, on its own line."""
+    """Whether the key's value is one scalar on the same line."""
     values = [v for v in site.values if v.path == place.path]
     return bool(values) and values[0].line == place.line
 
 
 def wrong_type(rng: random.Random, site: Site) -> Mistake | None:
-    """A value of another kind: a text for a number, a list for a text."""
+    """A value of the wrong type: a text for a number, a list for a text."""
     numbers = [v for v in site.values if v.plain and re.fullmatch(r"[0-9.]+", v.text)]
     numbers = [v for v in numbers if v.path[-1] in _NUMBERS]
     if not numbers:
@@ -146,7 +146,7 @@ _NUMBERS = ("mtu", "context_length", "max_sequences", "memory_utilization", "por
 
 
 def indent(rng: random.Random, site: Site) -> Mistake | None:
-    """A line that is indented by one blank more or less."""
+    """A line indented by one space too many or too few."""
     lines = [k for k in site.keys if len(k.path) == 2 and _is_a_line(site, k)]
     place = rng.choice(lines)
     text = site.lines[place.line]
@@ -161,14 +161,14 @@ def quote(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def smart_quote(rng: random.Random, site: Site) -> Mistake | None:
-    """Quotes of a word processor around a value."""
+    """Typographic quotes around a value."""
     values = [v for v in site.values if v.plain and v.path[-1] != "description"]
     value = rng.choice([v for v in values if v.path[0] != "waivers"])
     return Mistake("smart quotes", site.replaced(value, f"\u201c{value.text}\u201d"), value.line)
 
 
 def no_break(rng: random.Random, site: Site) -> Mistake | None:
-    """A space that does not break, as a web page has it, behind a colon."""
+    """A no-break space after a colon, as copied from a web page."""
     keys = [k for k in site.keys if _is_a_line(site, k) and f"{k.text}: " in site.lines[k.line]]
     place = rng.choice(keys)
     text = site.lines[place.line].replace(f"{place.text}: ", f"{place.text}:\u00a0", 1)
@@ -176,13 +176,13 @@ def no_break(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def same_name(rng: random.Random, site: Site) -> Mistake | None:
-    """A node with the name, or nearly the name, of another."""
+    """A node with the name of another, or nearly so."""
     names = [v for v in site.values_below("nodes") if v.path[2:] == ("name",)]
     if len(names) < 2:
         return None
     one, other = rng.sample(names, 2)
     wrong = rng.choice([other.text, misspelt(rng, one.text), f"{one.text}0"])
-    # What is longer may be what was meant, and the cables have the slip.
+    # A longer name may be the intended one, with the slip in the cables.
     not_one = wrong in (other.text, f"{one.text}0")
     return Mistake("node name", site.replaced(one, wrong), -1, several=not_one)
 
@@ -197,7 +197,7 @@ def same_address(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def cable_gone(rng: random.Random, site: Site) -> Mistake | None:
-    """A cable that is missing."""
+    """A missing cable."""
     cables = [k for k in site.keys_below("cabling") if k.text == "endpoints"]
     if len(cables) < 3:
         return None
@@ -209,7 +209,7 @@ def cable_gone(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def digit(rng: random.Random, site: Site) -> Mistake | None:
-    """A number with a digit more, less, or another."""
+    """A number with one digit too many, too few, or wrong."""
     numbers = [v for v in site.values if v.plain and v.path[-1] in _NUMBERS]
     if not numbers:
         return None

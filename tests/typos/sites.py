@@ -1,4 +1,4 @@
-"""The sites that mistakes are made in: those of the repository, each in a style of people's own."""
+"""The sites that mistakes are made in: the repository's own, in several styles that people use."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ TESTS = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class File:
-    """A site file; `encode` makes of its text, whose lines end with a newline, its bytes."""
+    """A site file; `encode` turns its text, whose lines end with a newline, into bytes."""
 
     name: str
     site: Site
@@ -24,7 +24,7 @@ class File:
 
 
 def files() -> list[File]:
-    """All of them, in an order that stays."""
+    """All of them, in a fixed order."""
     return list(_files())
 
 
@@ -36,7 +36,8 @@ def _files() -> Iterator[File]:
         text = path.read_text()
         name = path.name if path.name != "site.yaml" else path.parent.name
         done = repair(name, text.encode())
-        # What needs files beside it, or has something to be mended, says nothing of a mistake.
+        # A site that needs other files, or already has something to fix, says nothing about a
+        # mistake.
         if "nasty" in name or done.changed or done.before.site is None:
             continue
         yield File(name, Site(text))
@@ -45,17 +46,17 @@ def _files() -> Iterator[File]:
 
 
 def _unindented(name: str, text: str) -> File:
-    """Blocks throughout, the dashes of lists below their keys."""
+    """Block style throughout, with the dashes of lists not indented."""
     return File(f"{name} in blocks", Site(_written(text, flow_from=99)))
 
 
 def _in_flow(name: str, text: str) -> File:
-    """Sections over lines, and what is in them on one line each."""
+    """Sections on several lines, with each entry on one line in flow style."""
     return File(f"{name} in braces", Site(_written(text, flow_from=2)))
 
 
 def _with_comments(name: str, text: str) -> File:
-    """A comment behind every value, and before every section."""
+    """A comment after every value, and before every section."""
     lines = []
     for line in text.split("\n"):
         if re.match(r"[a-z]+:$", line):
@@ -66,7 +67,7 @@ def _with_comments(name: str, text: str) -> File:
 
 
 def _for_windows(name: str, text: str) -> File:
-    """A byte order mark, and line ends of two characters."""
+    """A byte order mark and CRLF line ends."""
     return File(f"{name} for Windows", Site(text), _windows)
 
 

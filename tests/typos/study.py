@@ -1,6 +1,6 @@
-"""Measure how mistakes are told and repaired: `python -m typos.study [COUNT] [SEED] [-v] [KIND]`.
+"""Measure how mistakes are reported and fixed: `python -m typos.study [COUNT] [SEED] [-v] [KIND]`.
 
-Run it in tests. A mistake is one of a kind in one of many sites, which are drawn by a seed.
+Run it in tests. Mistakes are drawn by a seed: each is one of a kind, in one of many sites.
 """
 
 import random
@@ -30,7 +30,7 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
 class Outcome:
     """What became of a mistake.
 
-    `harmed` is a clean site of another meaning that fix made.
+    `harmed` is a site without findings, but with another meaning, that fix made.
     """
 
     file: str
@@ -46,17 +46,17 @@ class Outcome:
 
     @property
     def deserves(self) -> bool:
-        """Whether something has to be said of it."""
+        """Whether it must be reported."""
         return self.changes and not self.mistake.silent
 
     @property
     def has_one_reading(self) -> bool:
-        """Whether it can be undone without a person."""
+        """Whether it can be fixed without a person."""
         return self.deserves and not self.mistake.several
 
 
 def outcomes(count: int, seed: int, only: str = "") -> Iterator[Outcome]:
-    """The outcomes of so many mistakes, spread over kinds and sites."""
+    """The outcomes of this many mistakes, spread over kinds and sites."""
     rng = random.Random(seed)
     known = files()
     originals: dict[str, Reading] = {}
@@ -114,7 +114,7 @@ def _meaning(reading: Reading) -> Derived | None:
 
 
 def table(found: Sequence[Outcome]) -> str:
-    """The shares by kind, and of all."""
+    """The shares by kind, and overall."""
     head = ("kind", "n", "detected", "line", "one", "restored", "harmed", "refused")
     kinds = sorted({outcome.mistake.kind for outcome in found})
     rows = [head, *(_row(kind, [o for o in found if o.mistake.kind == kind]) for kind in kinds)]
@@ -142,13 +142,13 @@ def _percent(values: Iterable[bool]) -> str:
 
 
 def share(values: Iterable[bool]) -> float:
-    """The part of the values that hold; all of none do."""
+    """The share of values that are true; 1 if there are none."""
     known = list(values)
     return sum(known) / len(known) if known else 1.0
 
 
 def examples(found: Iterable[Outcome]) -> Iterator[str]:
-    """What went wrong, a line each."""
+    """What went wrong, one line each."""
     for o in found:
         faults = [
             *(["silent"] if o.deserves and not o.detected else []),

@@ -1,4 +1,4 @@
-"""A site file as text with places, and a text with one mistake."""
+"""A site file as text, with the positions of its keys and values, and a text with one mistake."""
 
 import random
 import string
@@ -17,9 +17,9 @@ KeyPath = tuple[str | int, ...]
 class Mistake:
     """A text with one mistake; `line` counts from zero.
 
-    `silent` mistakes may be another valid site, so that nothing need be said of them. `several`
-    ones can be read in more than one way, so that nothing may be changed without a person. What
-    was `meant` is the site itself unless said.
+    A `silent` mistake may make another valid site, so it need not be reported. A `several` mistake
+    can be read in more than one way, so nothing may be changed without a person. `meant` is the
+    intended site; unless given, it is the site itself.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A key or a value: where it stands, and the path of the value that it is or names."""
+    """A key or a value: where it is, and the path of the value that it is or names."""
 
     path: KeyPath
     text: str
@@ -44,7 +44,7 @@ class Scalar:
 
 
 class Site:
-    """A site file, and where its keys and values stand."""
+    """A site file, and where its keys and values are."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -70,12 +70,12 @@ class Site:
         return [value for value in self.values if value.path[: len(above)] == above]
 
     def replaced(self, place: Scalar, text: str) -> str:
-        """The file with other text in the place of a key or value."""
+        """The file with a key or value replaced by another text."""
         line = self.lines[place.line]
         return self.with_line(place.line, line[: place.column] + text + line[place.end :])
 
     def with_line(self, number: int, *lines: str) -> str:
-        """The file with other lines, or none, in the place of one."""
+        """The file with a line replaced by other lines, or by none."""
         return "\n".join([*self.lines[:number], *lines, *self.lines[number + 1 :]])
 
 
@@ -97,7 +97,7 @@ def _scalar(node: Any, path: KeyPath, is_key: bool) -> Scalar:
 
 
 def misspelt(rng: random.Random, word: str) -> str:
-    """A word with a letter lost, doubled, changed, or turned with the next one."""
+    """A word with a letter dropped, doubled or changed, or with two letters swapped."""
     letters = [i for i, letter in enumerate(word) if letter.isalpha()]
     at = rng.choice(letters)
     slip = rng.randrange(4)
@@ -115,7 +115,7 @@ def misspelt(rng: random.Random, word: str) -> str:
 def with_variable(
     site: Site, kind: str, name: str, value: str, name_meant: str = "", value_meant: str = ""
 ) -> Mistake | None:
-    """The site with another variable of the engine, which is what is wrong with it."""
+    """The site with one more variable of the engine, which is the mistake."""
     place = _place_of_variables(site)
     written = {k.text for k in site.keys_below("engine", "env")}
     if place is None or written & {name, name_meant}:
@@ -137,7 +137,7 @@ def with_variable(
 
 
 def _place_of_variables(site: Site) -> tuple[Any, ...] | None:
-    """The number of a line, the lines before a new variable that is written there, its indent."""
+    """Where a new variable goes: its line number, the lines to put before it, and its indent."""
     head = next((k for k in site.keys if k.path == ("engine",)), None)
     if head is None:
         return None

@@ -1,4 +1,4 @@
-"""Single mistakes in what a key is given: numbers, addresses, names, flags, variables."""
+"""Single mistakes in the values of keys: numbers, addresses, names, flags, variables."""
 
 import random
 import re
@@ -8,12 +8,12 @@ from typos.text import Mistake, Scalar, Site, misspelt, with_variable
 
 
 def flag_value(rng: random.Random, site: Site) -> Mistake | None:
-    """A value that the engine's flag does not know."""
+    """A value that the engine's flag does not accept."""
     known = [v for v in site.values_below("engine", "args") if v.path[2:] in _WORDS]
     if not known:
         return None
     value = rng.choice(known)
-    # Of two letters one is half of the word.
+    # In a word of two letters, one is half of it.
     several = len(value.text) < 3
     text = site.replaced(value, misspelt(rng, value.text))
     return Mistake("flag value", text, value.line, several=several)
@@ -29,7 +29,7 @@ _WORDS = {
 
 
 def nccl_value(rng: random.Random, site: Site) -> Mistake | None:
-    """A value that NCCL does not take."""
+    """A value that NCCL does not accept."""
     name, value, meant = rng.choice(_NCCL_VALUES)
     return with_variable(site, "NCCL value", name, value, value_meant=meant)
 
@@ -52,7 +52,7 @@ _NCCL_VALUES = (
 
 
 def config_key(rng: random.Random, site: Site) -> Mistake | None:
-    """A key of TensorRT-LLM's settings that it does not have."""
+    """A key that TensorRT-LLM's settings do not have."""
     known = [k for k in site.keys_below("engine", "args", "config") if len(k.path) > 3]
     if not known:
         return None
@@ -61,24 +61,24 @@ def config_key(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def model_name(rng: random.Random, site: Site) -> Mistake | None:
-    """A model that the catalog does not have."""
+    """A model that is not in the catalog."""
     return _word(rng, site, "model name", [("model", "name")])
 
 
 def image(rng: random.Random, site: Site) -> Mistake | None:
-    """An image of which a character is off: one may have such a custom image."""
+    """An image with one wrong character; it might be somebody's own image."""
     return _word(rng, site, "image", [("engine", "image")], silent=True)
 
 
 def version(rng: random.Random, site: Site) -> Mistake | None:
-    """A version that is none, or is none that there was."""
+    """A version that is malformed, or was never released."""
     found = _at(site, [("engine", "version")])
     if not found:
         return None
     value = rng.choice(found)
     text = value.text
     sure = [f"v{text}", text.replace(".", ",", 1)]
-    # A figure more may be a version of tomorrow's.
+    # One more digit may make a future version.
     slip = rng.choice([*sure, f"{text}.", f"{text}0", text.replace(".", "", 1)])
     several, silent = slip not in sure, slip[-2:] != "00" and slip == f"{text}0"
     where = site.replaced(value, slip)
@@ -86,7 +86,7 @@ def version(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def interface(rng: random.Random, site: Site) -> Mistake | None:
-    """A management interface of nearly the right name."""
+    """A management interface with nearly the right name."""
     known = [v for v in site.values if v.path[-2:] == ("management", "interface")]
     known = [v for v in known if v.text == "enP7s7"]
     if not known:
@@ -97,7 +97,7 @@ def interface(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def address(rng: random.Random, site: Site) -> Mistake | None:
-    """A management address that is none, or of another network."""
+    """A management address that is invalid, or in another network."""
     known = [v for v in site.values if v.path[-2:] == ("management", "address")]
     if not known:
         return None
@@ -118,16 +118,16 @@ def address(rng: random.Random, site: Site) -> Mistake | None:
         f"{first}.{rest[0]}.{int(rest[1]) + 1}.{rest[2]}/{length}",
     ]
     slip = rng.choice(slips)
-    # Another network is wrong only where there are peers.
+    # Another network is wrong only if there are peers.
     managed = len([v for v in site.values if v.path[-2:] == ("management", "address")])
     silent = slip == slips[-1] and managed == 1
-    # Of two that differ nobody knows which one is wrong.
+    # With two that differ, nobody can tell which one is wrong.
     line = -1 if slip == slips[-1] and managed == 2 else value.line
     return Mistake("address", site.replaced(value, slip), line, silent=silent, several=True)
 
 
 def truth(rng: random.Random, site: Site) -> Mistake | None:
-    """True or false in another language's words, or misspelt."""
+    """True or false in another language, or misspelt."""
     known = [v for v in site.values if v.plain and v.text in ("true", "false")]
     if not known:
         return None
@@ -139,7 +139,7 @@ def truth(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def empty(rng: random.Random, site: Site) -> Mistake | None:
-    """A key whose value is gone."""
+    """A key without its value."""
     known = [v for v in site.values if isinstance(v.path[-1], str)]
     value = rng.choice(known)
     line = site.lines[value.line]
@@ -150,7 +150,7 @@ def empty(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def hidden(rng: random.Random, site: Site) -> Mistake | None:
-    """A value behind the sign of a comment."""
+    """A value that is commented out."""
     known = [v for v in site.values if isinstance(v.path[-1], str)]
     value = rng.choice(known)
     line = site.lines[value.line]
@@ -174,7 +174,7 @@ def unit(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def decimal_comma(rng: random.Random, site: Site) -> Mistake | None:
-    """A comma in a fraction, or a percentage."""
+    """A decimal comma, or a percentage."""
     found = _at(site, [("engine", "memory_utilization")])
     if not found:
         return None
@@ -186,7 +186,7 @@ def decimal_comma(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def swapped(rng: random.Random, site: Site) -> Mistake | None:
-    """Two values of one section, each in the place of the other."""
+    """Two values of one section, swapped."""
     one, other = rng.choice(
         [
             (("model", "context_length"), ("model", "max_sequences")),
@@ -207,7 +207,7 @@ def swapped(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def zero(rng: random.Random, site: Site) -> Mistake | None:
-    """A letter that looks like a figure."""
+    """A letter that looks like a digit."""
     known = [v for v in site.values if v.plain and re.fullmatch(r"[0-9]{2,}", v.text)]
     known = [v for v in known if re.search("[01]", v.text) and v.path[-1] in NUMBERS]
     if not known:
@@ -218,7 +218,7 @@ def zero(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def dash(rng: random.Random, site: Site) -> Mistake | None:
-    """A dash of a word processor in a name."""
+    """A typographic dash in a name."""
     known = [v for v in site.values if "-" in v.text and v.path[-1] in _NAMES]
     if not known:
         return None
@@ -232,7 +232,7 @@ NUMBERS = ("mtu", "context_length", "max_sequences", "port", "host")
 
 
 def service(rng: random.Random, site: Site) -> Mistake | None:
-    """A service that there is not, or a switch of one that is no truth."""
+    """A service that does not exist, or a switch of one that is not a boolean."""
     known = [k for k in site.keys_below("services") if len(k.path) == 2]
     if not known:
         return None
