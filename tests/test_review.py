@@ -245,7 +245,7 @@ def test_image_of_a_service(site: Path, tmp_path: Path, sparkgen: Command) -> No
 def test_model_in_parts(
     change: tuple[str, str], parts: int, tmp_path: Path, sparkgen: Command
 ) -> None:
-    """The engine is given the first part alone, and reads all of them."""
+    """The engine is given only the first part, and reads all of them."""
     file = tmp_path / "pair.yaml"
     file.write_text((ROOT / "sites/pair-llamacpp.yaml").read_text())
     assert sparkgen("build", file, cwd=tmp_path).code == 0

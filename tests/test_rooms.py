@@ -36,7 +36,7 @@ def ground() -> set[str]:
 
 
 def imports() -> dict[str, set[str]]:
-    """The rooms that each room imports from, wherever the import stands in a module."""
+    """The rooms that each room imports from, wherever in a module the import is."""
     found = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
         own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -45,7 +45,7 @@ def imports() -> dict[str, set[str]]:
 
 
 def modules(path: Path) -> Iterator[str]:
-    """What a module imports of this package, by the first name below it."""
+    """What a module imports from this package, by the first name below it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:

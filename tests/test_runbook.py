@@ -57,7 +57,7 @@ def conditions_within(tree: nodes.Template) -> Iterator[nodes.Node]:
 
 
 def choices_within(tree: nodes.Template) -> Iterator[nodes.Node]:
-    """Choices such as `a if b else c` inside of others."""
+    """Choices such as `a if b else c` nested in others."""
     for outer in tree.find_all(nodes.CondExpr):
         yield from outer.find_all(nodes.CondExpr)
 
@@ -87,7 +87,7 @@ def test_every_part_of_a_site_is_in_its_runbook(file: Path, bundle: Bundle) -> N
 
 @pytest.mark.parametrize("launcher", ["mpi", "ray", "slurm"])
 def test_every_part_of_a_group_is_on_its_page(launcher: str) -> None:
-    """The pages of groups that another launcher than the goldens' starts."""
+    """The pages of groups whose launcher is not the one in the goldens."""
     declared: dict[str, Any] = yaml.safe_load(
         (GOLDEN / LAUNCHED[launcher] / "site.yaml").read_text()
     )
@@ -115,7 +115,7 @@ def check_every_part_is_present(site: Site, tree: Tree) -> None:
 
 
 def is_covered_elsewhere(told: Site, name: str) -> bool:
-    """The fabric is set up once; what is wrong with it shows in a group, and is on its page."""
+    """The fabric is set up once; a fault in it shows in a group, so the group's page covers it."""
     is_trouble = name == "trouble.md.j2"
     return bool(told.groups) if is_trouble else bool(told.group)
 
@@ -127,7 +127,7 @@ def pages(site: Site) -> Iterator[tuple[Site, str]]:
 
 
 def longest_line(part: Path) -> str:
-    """The longest text on a line that the part always has; some have none."""
+    """The longest text on a line that the part always prints; some have none."""
     tree = environment(sources()).parse(part.read_text())
     plain = [
         data.data

@@ -26,7 +26,7 @@ def asking(service: str) -> list[NodeFolder]:
 
 
 def ran(*argv: str) -> str:
-    """What a program prints that succeeds."""
+    """The output of a program that succeeds."""
     done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -36,7 +36,7 @@ def ran(*argv: str) -> str:
 
 
 def daemon(folder: NodeFolder, tmp_path: Path, interactive: str) -> list[str]:
-    """Sshd with its own drop-in read as Ubuntu's main file does: before all else."""
+    """Sshd with its own drop-in, read before everything else, as in Ubuntu's main file."""
     require("sshd", "ssh-keygen")
     key = tmp_path / "host"
     ran("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
@@ -52,7 +52,7 @@ def daemon(folder: NodeFolder, tmp_path: Path, interactive: str) -> list[str]:
 @pytest.mark.parametrize("interactive", ["yes", "no"])
 @pytest.mark.parametrize("folder", asking("ssh"), ids=str)
 def test_sshd(folder: NodeFolder, interactive: str, tmp_path: Path) -> None:
-    """Passwords from near alone; what PAM asks for stays as the machine has it."""
+    """Passwords only from nearby networks; what PAM requires stays as the machine has it."""
     require_root()
     Path("/run/sshd").mkdir(exist_ok=True)
     sshd = daemon(folder, tmp_path, interactive)
@@ -145,7 +145,7 @@ def with_ufw(tmp_path: Path, script: str, env: Mapping[str, str] | None = None) 
 
 
 def added(text: str) -> set[str]:
-    """The rules of `ufw show added` that bear the comment."""
+    """The rules of `ufw show added` that have the comment."""
     lines = (line.removesuffix(" comment 'sparkgen'") for line in text.splitlines())
     return {line.removeprefix("ufw ") for line in lines if line.startswith("ufw ")}
 
@@ -251,7 +251,7 @@ kill "$server"
 
 
 def test_firewall_lets_in_only_what_it_should(tmp_path: Path) -> None:
-    """From the fabric all, from management SSH and the API; and the session that is open."""
+    """Everything from the fabric; SSH and the API from management; and the open session."""
     folder = asking("firewall")[0]
     node, half = folder.node, folder.node.interfaces[0]
     assert node.management
@@ -313,7 +313,7 @@ kill "$server"
 
 @pytest.mark.parametrize("folder", WORKERS, ids=str)
 def test_only_the_head_reaches_a_worker(folder: NodeFolder, tmp_path: Path) -> None:
-    """With ufw and without, for as long as the engine runs, however often it was started."""
+    """With ufw and without, while the engine runs, however often it was started."""
     require("iptables")
     unit = (folder.path / "etc/systemd/system/sparkgen-engine.service").read_text()
     link = folder.node.link
@@ -385,7 +385,7 @@ def test_dashboard(bundle: Bundle, tmp_path: Path) -> None:
 
 
 def test_group_is_up_if_one_of_its_alternatives_is(tmp_path: Path) -> None:
-    """Those that wait on ports of their own are down, and nothing is wrong."""
+    """Those waiting on their own ports are down, and that is no fault."""
     require("promtool")
     folder = SITES["golden-groups-alternatives"].folder / "operator"
     board = json.loads((folder / "dashboard.json").read_text())
@@ -544,7 +544,7 @@ echo "$url" >"$file"
 
 
 def _with_short_vocabularies(node: Path, scratch: Path) -> Path:
-    """The node's folder, with the checksums of what the stand-in for curl fetches."""
+    """The node's folder, with the checksums of what the stand-in for curl downloads."""
     copied = scratch / "node"
     shutil.copytree(node, copied)
     _shorten(copied / "etc/sparkgen/node.env")
@@ -614,7 +614,7 @@ def test_models_are_fetched_once_and_copied(
 
 
 def test_models_of_each_group_are_fetched_on_its_head(tmp_path: Path, sparkgen: Command) -> None:
-    """Of two groups on one node both; a worker has no script."""
+    """With two groups on one node, both; a worker has no script."""
     require("rsync", "unshare")
     site = next(b for b in BUNDLES if b.name == "golden-groups-gateway").file.read_text()
     (tmp_path / "site.yaml").write_text(f"{site}  models: true\n")

@@ -80,16 +80,16 @@ def site_of(*groups: dict[str, Any]) -> Site:
 
 
 def flags_of(site: Site, group: str) -> dict[str, str]:
-    """The flags of a group's one rank."""
+    """The flags of the only rank of a group."""
     node = next(each for each in site.groups if each.group == group).nodes[0]
     words = [word.partition("=") for words in node.container.command for word in words]
     return {name: value for name, _, value in words}
 
 
 def pool_gib(flags: dict[str, str], free: float, held: float) -> float:
-    """The KV cache that SGLang makes, as `_profile_available_bytes` measures it.
+    """The size of SGLang's KV cache, as `_profile_available_bytes` measures it.
 
-    `free` is what it finds at its start, `held` what its weights take of that.
+    `free` is what it finds at its start, `held` the part of it that its weights take.
     """
     room = free - held - free * (1 - float(flags["--mem-fraction-static"]))
     return min(room, int(flags["--max-total-tokens"]) * TOKEN_BYTES / GIB)
@@ -139,7 +139,7 @@ def test_tensorrt_llm_alone_on_its_node_has_no_bound() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_engines_start_in_any_order_and_leave_the_system_its_part(seed: int) -> None:
-    """VLLM wants its share of all to be free; SGLang gets the cache that `fit` promises."""
+    """VLLM needs its share of the total to be free; SGLang gets the cache that `fit` promises."""
     rng = random.Random(seed)
     groups = []
     for index in range(rng.randint(2, 3)):
@@ -235,7 +235,7 @@ def test_largest_alternative_counts() -> None:
 
 
 def test_llama_cpp_leaves_the_rest_free() -> None:
-    """`--fit-target` is what is to stay free, so what others hold is no part of it."""
+    """`--fit-target` is the memory to leave free, so what others hold is not part of it."""
     engine = {
         "name": "llama.cpp",
         "version": "0.5.0-dev",
@@ -264,7 +264,7 @@ def test_explicit_bounds_are_used() -> None:
 
 
 def test_explicit_bound_of_states_is_used() -> None:
-    """A pool of states of a fixed number leaves the rest to tokens, which are bounded then."""
+    """A fixed number of states leaves the rest of the pool to tokens, which are then limited."""
     model = {"name": "nvidia-nemotron-3-nano-30b-a3b-nvfp4", "context_length": 8192}
     engine = SMALL["engine"] | {"args": {"max-mamba-cache-size": 40}}  # type: ignore[operator]
     flags = flags_of(site_of(CHAT, SMALL | {"model": model, "engine": engine}), "small")

@@ -86,7 +86,7 @@ def submit(cluster: SlurmCluster, bundle: Bundle = LAB_MESH) -> str:
 
 
 def calls(cluster: SlurmCluster, command: str, nodes: Sequence[str]) -> dict[str, list[str]]:
-    """How these nodes called Docker with a command, as soon as all have."""
+    """How these nodes called Docker with a command, once all of them have."""
     files = {node: cluster.work / f"{command}.{node}" for node in nodes}
     until(lambda: all(file.exists() and file.stat().st_size for file in files.values()))
     return {name: file.read_text().rstrip("\0").split("\0") for name, file in files.items()}

@@ -20,13 +20,13 @@ def document(raw: str | bytes) -> Document:
 
 
 def meaning(scalar: str) -> object:
-    """What a scalar is where no schema says that it is text."""
+    """The value of a scalar where no schema says that it is text."""
     data = document(f"value: {scalar}\n").data
     return data["value"].meaning()
 
 
 def faults(raw: str | bytes) -> list[str]:
-    """Rule and place of everything that reading a text finds."""
+    """The rule and place of every finding from reading a text."""
     read_ = document(raw)
     return [f"{finding.rule} {place(read_, finding)}" for finding in read_.findings]
 

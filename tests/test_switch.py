@@ -86,7 +86,7 @@ HEAD = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1
 
 
 class Cluster:
-    """Two nodes of which each runs one of three."""
+    """Two nodes, each of which runs one of three engines."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -114,7 +114,7 @@ class Cluster:
         self.run_on(NODES, "chat")
 
     def run_on(self, nodes: Sequence[str], name: str) -> None:
-        """Have an engine run, enabled."""
+        """Let an engine be running and enabled."""
         for node in nodes:
             (self.calls / node / f"sparkgen-engine-{name}").write_text("active\n")
             (self.calls / node / f"sparkgen-engine-{name}.enabled").write_text("enable\n")
@@ -144,12 +144,12 @@ class Cluster:
         return file.exists() and file.read_text() == f"{state}\n"
 
     def done(self) -> list[str]:
-        """What was done on each node, without what was only asked."""
+        """The actions on each node, without mere queries."""
         lines = (self.calls / "log").read_text().splitlines()
         return [line for line in lines if "sudo -S" in line and "systemctl" in line]
 
     def has_run(self, name: str) -> bool:
-        """Whether all nodes run one, and start it at a boot, and nothing else."""
+        """Whether all nodes run one engine, start it at boot, and run no other."""
         return all(self.running(n) == self.enabled(n) == {name} for n in NODES)
 
 
@@ -270,7 +270,7 @@ def test_wrong_password_changes_nothing(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("step", ["stop", "start"])
 def test_node_that_refuses(cluster: Cluster, step: str) -> None:
-    """It refuses the way back too: that is said, and another call mends it."""
+    """It refuses the way back too: the script says so, and another call repairs it."""
     done = cluster.switch("coder", faults=[f"refused {step} on spark1"])
     assert done.returncode == 1
     assert "neither coder nor chat serves" in done.stderr
@@ -283,7 +283,7 @@ def test_node_that_refuses(cluster: Cluster, step: str) -> None:
     "place", [f"{step} on {node}" for step in ("stop", "start") for node in NODES]
 )
 def test_killed_in_between(cluster: Cluster, place: str, name: str) -> None:
-    """Whichever is asked for then comes to run alone."""
+    """Whichever is requested then runs alone."""
     done = cluster.switch("coder", faults=[f"KILL at {place}"])
     assert done.returncode == -signal.SIGKILL
     again = cluster.switch(name)

@@ -24,7 +24,7 @@ SGLANG = "engine:\n  name: sglang\n  version: 0.5.23\n  image: lmsysorg/sglang:v
 
 
 class Change(NamedTuple):
-    """A change of a site file, and what is said of it."""
+    """A change of a site file, and the review's statements about it."""
 
     edit: Callable[[str], str]
     edits: list[str]
@@ -59,7 +59,7 @@ def added(text: str) -> str:
 
 
 def swapped(text: str) -> str:
-    """The ends of two cables at the switch, the one for the other."""
+    """The ends of two cables at the switch, swapped."""
     return text.replace("rack:1.0", "X").replace("rack:2.0", "rack:1.0").replace("X", "rack:2.0")
 
 
@@ -237,7 +237,7 @@ def plain(text: str) -> str:
 
 
 def test_ring_that_grows(tmp_path: Path, sparkgen: Command) -> None:
-    """A node between two others: one cable moves, one is new, and numbers behind it change."""
+    """A node between two others: one cable moves, one is new, and later numbers change."""
     (tmp_path / "sites").mkdir()
     site = tmp_path / "sites/lab.yaml"
     site.write_text(ring_text(3).replace("name: ring", "name: lab"))

@@ -24,7 +24,7 @@ def settings(folder: NodeFolder) -> dict[str, Any]:
 
 
 def names(bundle: Bundle, words: list[str]) -> Iterator[str]:
-    """The full names of flags, whatever they are called in a command."""
+    """The full names of flags, whatever a command calls them."""
     known = catalog("tensorrt-llm", bundle.site.engine.version)
     assert known
     for word in words:
@@ -53,7 +53,7 @@ def test_arguments_have_no_space_for_the_launcher_to_split(folder: NodeFolder) -
 
 @pytest.mark.parametrize("bundle", SERVED, ids=str)
 def test_engine_takes_its_share(bundle: Bundle) -> None:
-    """Weights, activations and the KV cache together, on the node that has the least room."""
+    """Weights, activations and the KV cache together, on the node with the least room."""
     memory, utilization = bundle.site.memory, bundle.site.engine.memory_utilization
     fraction = bundle.site.head.container.options["kv_cache_config"]["free_gpu_memory_fraction"]
     parts = [
@@ -69,7 +69,7 @@ def test_engine_takes_its_share(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize("utilization", [0.05, 0.5, 0.8, 0.99])
 def test_unknown_memory(utilization: float) -> None:
-    """If three quarters of the share are not KV cache, the fraction gives the rest of it."""
+    """If three quarters of the share are not KV cache, the fraction is the rest of it."""
     held = 0.75 * utilization
     fraction = tensorrt_llm.free_fraction(utilization, None)
     assert held + fraction * (1 - held) <= utilization or fraction == 0.01

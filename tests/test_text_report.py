@@ -43,7 +43,7 @@ PLACES = {"first": 18, "second": 27}
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """Writes a site without findings, but for what is replaced in it."""
+    """Write a site that has no findings, except for the replacements made in it."""
 
     def write(name: str = "lab", changes: dict[str, str] | None = None) -> Path:
         text = (ROOT / "sites/pair-chatbot.yaml").read_text()
@@ -69,7 +69,7 @@ def twice(name: str = "lab.yaml") -> list[Remark]:
 
 @pytest.fixture(scope="module")
 def cases() -> dict[str, tuple[Document, list[Finding]]]:
-    """The document and all findings of every case of an error."""
+    """The document and all findings of every error case."""
     found = {}
     for name, case in CASES.items():
         reading = read_site(f"{name}.yaml", case.site)
@@ -179,7 +179,7 @@ def test_github_has_a_command_for_each_severity(severity: Severity, command: str
 
 
 def test_github_leaves_out_columns_of_several_lines() -> None:
-    """Its runner takes no annotation that has them, and says so to nobody."""
+    """Its runner ignores annotations that have them, without saying so."""
     found = [Remark("SG603", Severity.ERROR, "no", "", Place("lab.yaml", "x", Span(1, 4, 3, 2)))]
     assert github.report(found) == "::error file=lab.yaml,line=2,endLine=4,title=SG603::no\n"
 
@@ -306,7 +306,7 @@ def test_sarif_of_all_cases_is_valid(
 def test_sarif_fixes_are_what_fix_does(
     cases: dict[str, tuple[Document, list[Finding]]],
 ) -> None:
-    """A program that makes the changes of a log, and knows nothing else, mends the file."""
+    """A program that only applies the changes of a log repairs the file."""
     mended = 0
     for case, (document, findings) in cases.items():
         found = in_order(document, findings)
@@ -327,7 +327,7 @@ def test_sarif_fixes_are_what_fix_does(
 
 
 def changed(text: str, replacements: list[dict[str, Any]]) -> str:
-    """A text with the replacements of a log made in it, the last one first."""
+    """A text with the replacements of a log applied, the last one first."""
     starts = [0, *(end.end() for end in re.finditer("\n", text)), len(text)]
     for one in sorted(replacements, key=lambda one: -one["deletedRegion"]["startLine"]):
         place = one["deletedRegion"]
@@ -437,7 +437,7 @@ def test_only_validate_reports_style(site: Site, tmp_path: Path, sparkgen: Comma
 
 
 def drifted(path: Path, folder: Path, sparkgen: Command) -> None:
-    """A bundle with one file missing, one edited, one that is foreign."""
+    """A bundle with one file missing, one edited, and one that is foreign."""
     sparkgen("build", path, cwd=folder)
     node = folder / "out/lab/spark1"
     (node / "etc/nccl.conf").unlink()
@@ -548,7 +548,7 @@ def on_a_terminal(folder: Path, env: dict[str, str], *arguments: str) -> tuple[s
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_finding_is_printed(form: str) -> None:
-    """Text stops at a thousand for the reader's sake; programs are told all of them."""
+    """Text output stops at a thousand for the reader's sake; programs get all of them."""
     found = [Remark("SG101", Severity.ERROR, str(n), "", Place("lab.yaml")) for n in range(1200)]
     printed = report(form, found, HERE)
     assert printed.count("SG101") >= len(found)

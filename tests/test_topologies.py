@@ -114,7 +114,7 @@ def test_gap_of_a_group() -> None:
 
 
 def test_setup_of_a_switch_can_run_twice() -> None:
-    """What adds asks first, blocks are closed, and each port gets each setting once."""
+    """Adding asks first, blocks are closed, and each port gets each setting once."""
     text = (ROOT / "tests/golden/switch-setup/expected/switches/left.rsc").read_text()
     commands = [line for line in text.splitlines() if line and not line.startswith("#")]
     for line in commands:

@@ -47,7 +47,7 @@ def test_unit_is_hardened_and_leaves_the_devices(folder: NodeFolder, tmp_path: P
 
 
 def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
-    """As systemd starts it: credentials in a folder of their own, and caches that are kept."""
+    """As systemd starts it: credentials in their own folder, and caches that persist."""
     folder = next(folder for folder in FOLDERS if folder.node.is_head)
     stand_ins = StandIns(tmp_path)
     program = folder.node.container.entrypoint

@@ -69,7 +69,7 @@ CLOCK = "--query-gpu=clocks.current.graphics*"
 
 @dataclass
 class Machine:
-    """A node: its files below `tree`, and what its programs answer, by program and arguments.
+    """A node: its files below `tree`, and its programs' answers, by program and arguments.
 
     A program that has no answer for its arguments fails.
     """
@@ -99,7 +99,7 @@ class Machine:
         return f"sys-class/infiniband/{interface.hca}"
 
     def command(self, *options: str, user: str = "", folder: str = BUNDLE) -> list[str]:
-        """Run verify.sh of the copied folder, or that which is installed."""
+        """Run verify.sh of the copied folder, or the installed one."""
         for program, answers in self.answers.items():
             self.write(f"stand-ins/{program}", stand_in(answers), 0o755)
         path = "/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -117,14 +117,14 @@ class Machine:
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     def lines(self, *options: str, user: str = "", folder: str = BUNDLE) -> dict[str, str]:
-        """What verify.sh says, by check; its last line and exit status fit."""
+        """The results of verify.sh by check; its last line and exit status must match."""
         done = self.run(*options, user=user, folder=folder)
         assert done.stderr == ""
         return parsed(done)
 
 
 def parsed(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
-    """Status and text of each check; the summary and the exit status must fit."""
+    """Status and text of each check; the summary and the exit status must match."""
     *body, summary = done.stdout.splitlines()
     found = {}
     for line in body:
@@ -143,7 +143,7 @@ STATUSES = ("OK ", "FAIL ", "SKIP ")
 
 
 def stand_in(answers: Mapping[str, str]) -> str:
-    """A program that prints what is set for its arguments, a pattern each; else it fails."""
+    """A program that prints the answer for its arguments, each a pattern; otherwise it fails."""
     patterns = sorted(answers, key="*".__eq__)
     cases = "".join(
         f"  {pattern}) printf '%b' {quoted(answers[pattern])} ;;\n" for pattern in patterns
@@ -156,7 +156,7 @@ def quoted(text: str) -> str:
 
 
 def machine(folder: NodeFolder, work: Path) -> Machine:
-    """A node on which all is well and the engine does not run yet."""
+    """A healthy node whose engine does not run yet."""
     require_root()
     require("hostname", "mount", "unshare", "setpriv", "awk", "sha256sum")
     work.mkdir(exist_ok=True)
@@ -236,13 +236,13 @@ UFW = "Added user rules:\\nufw allow from 10.0.0.0/24 comment 'sparkgen'\\n"
 
 
 def management(made: Machine) -> str:
-    """The address of the network that others configure."""
+    """The address of the network that sparkgen does not configure."""
     own = made.folder.node.management
     return f"5: enP7s7    inet {own.address} brd x scope global\\n" if own else ""
 
 
 def neighbours(made: Machine, moved: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> str:
-    """What lldpcli shows of nodes that are cabled right, or of others where they were moved."""
+    """The output of lldpcli for nodes cabled right, or for other nodes where cables were moved."""
     lines = []
     for interface in made.folder.node.interfaces:
         known = {
@@ -270,7 +270,7 @@ def neighbours(made: Machine, moved: Mapping[str, tuple[str, str]] = MappingProx
 
 
 def place_sshd(made: Machine) -> None:
-    """The daemon as Ubuntu has it, where the bundle has settings of it."""
+    """The daemon's configuration as Ubuntu has it, where the bundle has settings of it."""
     if not (made.tree / SSHD).exists():
         return
     require("sshd", "ssh-keygen")
@@ -316,7 +316,7 @@ def unit(
     entered: int = -3600,
     restarts: int = 2,
 ) -> str:
-    """What systemctl shows of the engine's unit, which became active at a time from now, in s."""
+    """The output of systemctl for the unit, which became active at a time relative to now, in s."""
     uptime = float(Path("/proc/uptime").read_text().split()[0])
     return (
         f"LoadState={load}\\nActiveState={active}\\nSubState={sub}\\nUnitFileState={file}\\n"
@@ -368,7 +368,7 @@ def place_model(made: Machine) -> None:
 
 
 def place_vocabularies(made: Machine) -> None:
-    """Short ones, and their checksums in the facts of the node."""
+    """Short files, and their checksums in the facts of the node."""
     facts = made.tree / BUNDLE / "etc/sparkgen/node.env"
     given, text = facts.read_bytes(), facts.read_text()
     for known in made.folder.site.model.vocabularies:
@@ -449,7 +449,7 @@ def mesh(tmp_path: Path) -> Machine:
 
 
 def running(made: Machine, health: str = "healthy") -> None:
-    """Have the engine run."""
+    """Let the engine be running."""
     made.answers["systemctl"]["*"] = unit("active", "enabled")
     made.answers["docker"]["'inspect --format {{if .State.Running}}'*"] = f"{CONTAINER}\\n"
     made.answers["docker"]["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{CONTAINER}\\n"
@@ -594,7 +594,7 @@ def test_pinned_image(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to a sound node, and what verify.sh then says: found, and to do."""
+    """What is done to a healthy node, and what verify.sh then says: the fault and its remedy."""
 
     check: str
     found: str
@@ -614,12 +614,12 @@ class Fault:
 
 
 def answer(program: str, text: str, arguments: str = "*") -> Callable[[Machine], object]:
-    """Have a program answer something else."""
+    """Make a program answer something else."""
     return lambda m: m.answers[program].update({arguments: text})
 
 
 def silence(program: str, arguments: str = "*") -> Callable[[Machine], object]:
-    """Have a program fail."""
+    """Make a program fail."""
     return lambda m: m.answers[program].pop(arguments)
 
 
@@ -648,7 +648,7 @@ FULL, SMALL = f"'-n -q -c 1 -W 2 -M do -s {FIRST.ping_size} '*{PEER}", f"*'-s 56
 
 
 def silent_peer(m: Machine, *, small: bool) -> None:
-    """Pings of the first peer get lost, or only those that fill a frame."""
+    """Pings of the first peer get lost, or only full frames do."""
     patterns = [FULL] if small else [f"*{PEER}"]
     script = "".join(f"  {pattern}) exit 1 ;;\n" for pattern in patterns)
     del m.answers["ping"]
@@ -656,13 +656,13 @@ def silent_peer(m: Machine, *, small: bool) -> None:
 
 
 def lost(m: Machine, address: str) -> None:
-    """Pings to an address of the network for management get lost."""
+    """Pings to an address of the management network get lost."""
     del m.answers["ping"]
     m.write("stand-ins/ping", f'#!/bin/bash\n[[ "$*" != "-n -q -c 2 "*" {address}" ]]\n', 0o755)
 
 
 def hears(m: Machine, moved: Mapping[str, tuple[str, str]]) -> None:
-    """Both halves of a port hear a half of the port of another node."""
+    """Both halves of a port are linked to a half of another node's port."""
     there = {
         i.name: (node, f"enp1s0f{far}np{far}")
         for i in m.folder.node.interfaces
@@ -1368,7 +1368,7 @@ Faults = tuple[Fault, ...]
 
 
 def together(faults: Sequence[Fault], most: int = 4) -> Iterator[Faults]:
-    """The faults in as few runs as can be: no two of one run have to do with the same check."""
+    """The faults in as few runs as possible: no two in one run concern the same check."""
     left = list(faults)
     while left:
         run, checks = [left[0]], left[0].checks
@@ -1530,7 +1530,7 @@ def test_nodes_that_differ(mesh: Machine) -> None:
 
 
 def test_peers_run_the_same_commands(mesh: Machine) -> None:
-    """What goes through ssh runs there: here the other node is this one."""
+    """Commands given to ssh run locally: here the other node is this one."""
     mesh.write("stand-ins/ssh", '#!/bin/bash\nexec "${@: -2}"\n', 0o755)
     lines = mesh.lines("--peers")
     assert lines["alike spark2"].startswith("OK ")
@@ -1553,7 +1553,7 @@ def test_json(mesh: Machine) -> None:
 
 
 def test_metrics(mesh: Machine) -> None:
-    """A file for the node exporter: each check that is OK or fails, once, and the lines besides."""
+    """A file for the node exporter, with each passed or failed check once; stdout stays."""
     lines = mesh.lines()
     file = mesh.tree.parent / "verify.prom"
     done = mesh.run("--metrics", str(file))
@@ -1571,7 +1571,7 @@ def test_metrics(mesh: Machine) -> None:
 
 
 def test_installed_script(tmp_path: Path) -> None:
-    """The timer's needs no folder, and judges nobody else's units."""
+    """The timer's run needs no folder, and does not check other services' units."""
     made = machine(next(f for f in NODES if "monitoring" in f.site.services), tmp_path)
     made.write("etc/systemd/system/other.service", "[Install]\nWantedBy=multi-user.target\n")
     of_folder = made.lines()
@@ -1626,7 +1626,7 @@ def test_options_of_several_nodes_on_one(tmp_path: Path) -> None:
 
 
 def in_network(made: Machine) -> Machine:
-    """Interfaces, addresses and pings are those of the namespace, ethtool's speed alone is not."""
+    """Interfaces, addresses and pings are the namespace's own; only ethtool's speed is not."""
     shutil.rmtree(made.tree / "sys-class/net")
     (made.tree / "sys-class/net").mkdir()
     made.write("sys-net", "the kernel's own\n")
@@ -1637,7 +1637,7 @@ def in_network(made: Machine) -> Machine:
 
 @dataclass(frozen=True)
 class Network:
-    """Nodes that are cabled, and what verify.sh says of links and peers on them."""
+    """Nodes that are cabled, and what verify.sh reports on their links and peers."""
 
     fabric: Fabric
     machines: Mapping[str, Machine]
@@ -1743,7 +1743,7 @@ def test_missing_address(ring: Network) -> None:
 
 @pytest.mark.long
 def test_swapped_cables(tmp_path: Path) -> None:
-    """Somebody took spark1's one port for the other: both of its cables are named, at all ends."""
+    """Somebody confused spark1's ports: both of its cables are named, at all ends."""
     site = MESH.site
     swapped = [
         Link(*((node, 1 - port) if node == "spark1" else (node, port) for node, port in ends))
@@ -1827,7 +1827,7 @@ def test_bandwidth(measuring: Machine) -> None:
 
 
 def test_degraded_cable(measuring: Machine) -> None:
-    """It carries what is expected one way, and no counter moves."""
+    """It carries the expected bandwidth one way, and no counter moves."""
     (Path(measuring.env["CALLS"]) / "12007").write_text("119.2")
     found = bandwidth(measuring)
     assert found["bandwidth p0"].startswith("OK ")
@@ -1893,7 +1893,7 @@ def test_nccl(status: int, last: str, said: str, mesh: Machine) -> None:
 
 
 def test_bandwidth_server(measuring: Machine) -> None:
-    """Two servers for each half, and none is left when it is told to stop."""
+    """Two servers for each half; none is left when the script is told to stop."""
     served = Path(measuring.env["CALLS"]) / "served"
     with subprocess.Popen(
         measuring.command("--bandwidth-server"), stdout=subprocess.PIPE, text=True
@@ -1946,7 +1946,7 @@ def test_enroot_lacks_its_hook(tmp_path: Path) -> None:
 
 
 def test_job_runs(tmp_path: Path) -> None:
-    """Its port is ours, its health is asked for, and nothing is measured beside it."""
+    """Its port is ours, its health is checked, and no bandwidth is measured meanwhile."""
     made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
     made.answers["squeue"] = {"'--noheader --states=RUNNING --name=slurm-trtllm'": "7 batch\\n"}
     assert made.lines()["api"].startswith("SKIP the job is loading the model: port 8000 is not ")

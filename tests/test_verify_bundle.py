@@ -43,7 +43,7 @@ Lines = dict[str, list[str]]
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The bundle of the ring, to be spoiled."""
+    """The ring's bundle, to be damaged."""
     return Path(shutil.copytree(LAB_MESH.folder, tmp_path / "lab-mesh"))
 
 
@@ -57,7 +57,7 @@ def test_site_file_is_no_bundle(sparkgen: Command) -> None:
 def verify(
     sparkgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, Lines]]:
-    """Runs the command; its lines by the name of the check, each with its state."""
+    """Run the command; return its lines by the name of the check, each with its state."""
     monkeypatch.setenv("PATH", f"{UNPACKED}:{os.environ['PATH']}")
 
     def run(*words: object) -> tuple[int, Lines]:
@@ -78,7 +78,7 @@ Requested = Callable[[str, Path], list[str]]
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Requested:
-    """Runs one check over a folder; what it complains of."""
+    """Run one check on a folder; return its complaints."""
     monkeypatch.setenv("PATH", f"{UNPACKED}:{os.environ['PATH']}")
     by_name = {check.name: check for check in (*CHECKS, NETWORK)}
 

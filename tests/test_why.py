@@ -62,7 +62,7 @@ def records_in(annotation: Any) -> Iterator[type[Record]]:
 
 
 def reachable(kind: type[Record], known: set[type[Record]]) -> set[type[Record]]:
-    """The record and all that are in it."""
+    """The record and all records in it."""
     if kind not in known:
         known.add(kind)
         hints = get_type_hints(kind, localns={"Service": Service})
@@ -130,7 +130,7 @@ def template_lines(name: str) -> list[str]:
 
 
 def stands_in_templates(place: str, text: str) -> bool:
-    """Whether there is such a line, and all that it prints as it stands is in the text."""
+    """Whether there is such a line, with all of its literal parts in the text."""
     name, _, number = place.partition(":")
     if not number:
         return (ROOT / name).is_file()
@@ -179,7 +179,7 @@ def test_key_that_changes_a_line_is_named(old: str, new: str, key: str, path: st
 
 
 def related(key: str, source: str) -> bool:
-    """Whether one of two keys is the other, or holds it."""
+    """Whether one of two keys equals or contains the other."""
     a, b = sorted((key, source), key=len)
     return b == a or b.startswith((f"{a}.", f"{a}["))
 

@@ -17,9 +17,9 @@ from generator.resources import ROOT
 
 
 class Worst(NamedTuple):
-    """A mistake, the rule and the words that tell it, a part of its line, and whether it is undone.
+    """A mistake, its rule and expected words, part of its line, and whether fix undoes it.
 
-    `at` is the wrong text itself unless said.
+    `at` is the wrong text itself unless given.
     """
 
     site: str
