@@ -40,6 +40,9 @@ def _refusal() -> str:
     try:
         with tempfile.TemporaryDirectory() as folder:
             return _try(Path(folder))
+    except (pytest.skip.Exception, pytest.fail.Exception):
+        # A program is missing: the tests say which, and are skipped or fail for that.
+        return ""
     except (AssertionError, OSError, subprocess.SubprocessError) as error:
         return f"no node with a Docker engine boots: {error!r}"
 
