@@ -54,6 +54,7 @@ from generator.rules.registry import RULES, Fault, Rule
 from generator.rules.waivers import waived
 from generator.services import GATEWAY, SERVICES, host
 from generator.site.complete import CompleteDeclaration, complete, of_groups
+from generator.sitefile import redaction
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredNode
 from generator.sitefile.sections import GROUPS
@@ -96,7 +97,7 @@ MODULES = (
 # Names that rules may ask for besides the sections of the site file.
 _OWN = frozenset(
     (
-        *("fabric", "fit", "flags", "verdicts", "sources", "document", "calibration"),
+        *("fabric", "fit", "flags", "verdicts", "sources", "document", "secrets", "calibration"),
         *("joined", "takes_proxy", "gateway", "is_behind_proxy", "service_ports"),
     )
 )
@@ -283,15 +284,22 @@ class _Facts:
         """The faults of a rule, or None if a section that it needs is not available."""
         if rule.id in self.known:
             return self.known[rule.id]
-        sections = [self.get(name) for name in rule.needs]
-        faults: Sequence[Fault] | None = None
-        if all(section is not None for section in sections):
-            engine = self.declaration.engine
-            is_of_another = rule.engine and engine and engine.name != rule.engine
-            faults = () if is_of_another else tuple(rule.check(*sections))
+        faults = self._found(rule)
         if _SETTINGS.issuperset(rule.needs):
             self.known[rule.id] = faults
         return faults
+
+    def _found(self, rule: Rule) -> Sequence[Fault] | None:
+        sections = []
+        for name in rule.needs:
+            section = self.get(name)
+            if section is None:
+                return None
+            sections.append(section)
+        engine = self.declaration.engine
+        if rule.engine and engine and engine.name != rule.engine:
+            return ()
+        return tuple(rule.check(*sections))
 
     def get(self, name: str) -> object:
         return getattr(self if name in _OWN else self.declaration, name)
@@ -380,6 +388,11 @@ class _Facts:
         if engine is None:
             return None
         return {path: self.beside(path) for path in engine.sources}
+
+    @cached_property
+    def secrets(self) -> Sequence[redaction.Secret]:
+        """The texts of the site file that look like secrets."""
+        return tuple(redaction.secrets(self.document))
 
     @cached_property
     def flags(self) -> CheckedFlags | None:

@@ -8,15 +8,15 @@ from generator.engines import ENGINES
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import derived_variables
 from generator.rules.registry import Fault, rule
-from generator.sitefile import redaction
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.sitefile.redaction import Secret
 from generator.sitefile.sections import path_in_group
 from generator.sitefile.source import Document, value_at
 from generator.sitefile.text_types import text_fault
 
 
 @rule("SG710")
-def text_like_a_secret(document: Document) -> Iterator[Fault]:
+def text_like_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator[Fault]:
     """No text or key looks like a token, a private key or an address with a password.
 
     A site file lives in a repository, and its bundle on every node. The values of secrets live in
@@ -31,7 +31,7 @@ def text_like_a_secret(document: Document) -> Iterator[Fault]:
         engine:
           secrets: [HF_TOKEN]
     """
-    for secret in redaction.secrets(document):
+    for secret in secrets:
         if secret.looks:
             yield Fault(
                 f"this looks like {secret.looks}",
@@ -42,7 +42,7 @@ def text_like_a_secret(document: Document) -> Iterator[Fault]:
 
 
 @rule("SG711", suppressed_by="SG710")
-def value_of_a_secret(document: Document) -> Iterator[Fault]:
+def value_of_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator[Fault]:
     """No key that is named like a password, a token or an API key has a value.
 
     The values of secrets live in /etc/sparkgen/secrets.env on the nodes; the site file has only
@@ -57,7 +57,7 @@ def value_of_a_secret(document: Document) -> Iterator[Fault]:
         engine:
           secrets: [WANDB_API_KEY]
     """
-    paths = (secret.path for secret in redaction.secrets(document) if not secret.looks)
+    paths = (secret.path for secret in secrets if not secret.looks)
     for path in dict.fromkeys(paths):
         yield Fault("the value of a secret is written here", path, _help(document, path))
 

@@ -1,6 +1,7 @@
 """Rules about variables whose prefix is neither NCCL's nor the engine's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain
 
 from generator.catalogs import nccl
@@ -44,8 +45,7 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
         readable = known | _of_programs(name, engine)
         if name in readable:
             continue
-        near = [word for word in all_nearest(name, sorted(readable)) if misspelt(name, [word])]
-        if near:
+        if near := _meant(name, readable):
             yield Fault(
                 f"no program is known to read {name}",
                 ("engine", "env", name),
@@ -53,6 +53,12 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
                 at_key=True,
                 proposals=renamings(("engine", "env", name), near),
             )
+
+
+@cache
+def _meant(name: str, readable: frozenset[str]) -> Sequence[str]:
+    """The variables that a name is a near miss of; many groups may set the same one."""
+    return [word for word in all_nearest(name, sorted(readable)) if misspelt(name, [word])]
 
 
 def _of_programs(name: str, engine: DeclaredEngine) -> frozenset[str]:
