@@ -120,7 +120,8 @@ class Finding:
     and so has no path. `proposals` are the edits that `help` describes: one, or one for each
     possible meaning, among which a person has to choose. `unsafe` edits need a person too: they
     would give up something that the site asks for. `nodes` are those that it is about and that none
-    of its paths leads to.
+    of its paths leads to. `derived_help` is the part of `help` that uses addresses of the fabric,
+    which hold only where sparkgen gives them.
     """
 
     rule: str
@@ -135,6 +136,7 @@ class Finding:
     stage: Stage = Stage.RULES
     unsafe: bool = False
     nodes: tuple[str, ...] = ()
+    derived_help: str = ""
 
     @property
     def correction(self) -> Proposal | None:

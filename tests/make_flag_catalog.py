@@ -304,7 +304,7 @@ def with_values(flags: Sequence[Flag], specs: Sequence[str], package: Path) -> l
 def earlier_catalogs(program: str, path: Path) -> dict[str, FlagCatalog]:
     """The versions that a file already contains."""
     text = path.read_text("utf-8") if path.exists() else ""
-    return {each: parse(program, each, text) for each in covered(text)} if text else {}
+    return {each: parse(program, each, text) for each in covered(program, text)} if text else {}
 
 
 def head_of(path: Path, command: str, source: str) -> str:

@@ -314,6 +314,16 @@ def test_empty_value_in_nccl_conf(sparkgen: Command, tmp_path: Path) -> None:
     )
 
 
+def test_help_has_no_derived_address() -> None:
+    """Audited nodes need not have the addresses that sparkgen would give them."""
+    adopted = adopt(read([Input("", "nccl.conf", b"NCCL_IB_GID_INDEX=3\n")]), "mine", "mine.yaml")
+    ((rule, advice),) = [(remark.rule, remark.help) for remark in audit(adopted)]
+    (finding,) = [found for found in adopted.reading.findings if found.rule == rule]
+    assert (rule, advice) == ("SG419", "take it out")
+    assert finding.help == f"{advice}{finding.derived_help}"
+    assert "NCCL_IB_ADDR_RANGE: 10.100.0.0/23" in finding.derived_help
+
+
 SCRIPT = """\
 sudo tee /etc/netplan/40-cx7.yaml <<EOF
 network:

@@ -67,6 +67,20 @@ def test_a_catalog_without_its_parser_is_named() -> None:
         parse("engine", "1.0", "# What it takes.\nversions\t1.0\n--cache-size\tint\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("", 0),
+        ("# What it takes.\nparser\n--size\tint\n", 0),
+        ("versions\nparser\n--size\tint\n", 0),
+        ("versions\t1.0\nversions\t1.1\nparser\n", 2),
+    ],
+)
+def test_a_catalog_without_its_versions_is_named(text: str, number: int) -> None:
+    with pytest.raises(LookupError, match=rf"^schemas/engines/engine\.tsv: {number} lines 'vers"):
+        parse("engine", "1.0", text)
+
+
 def test_beginnings_and_misspelt_names() -> None:
     assert SMALL.completions("c") == ["cache-size"]
     assert SMALL.completions("en") == ["enable-cache"]

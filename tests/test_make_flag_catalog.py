@@ -163,7 +163,7 @@ def test_another_version_of_a_catalog(tmp_path: Path) -> None:
 def test_catalogs_are_formatted_the_same(program: str) -> None:
     text = (FOLDER / f"{program}.tsv").read_text("utf-8")
     lines = text.splitlines(keepends=True)
-    known = [parse(program, version, text) for version in covered(text)]
+    known = [parse(program, version, text) for version in covered(program, text)]
     prefix, extent = known[-1].prefix, known[-1].has_all_variables
     traits = next(line for line in lines if line.startswith("parser")).split()[1:]
     every = [version_catalog(each) for each in known]

@@ -56,7 +56,7 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
         finding.rule,
         finding.severity,
         _message(finding, place),
-        _help(adopted, finding.help),
+        _help(finding),
         _place(place),
         tuple(_related(adopted, finding.related)),
     )
@@ -96,15 +96,9 @@ def _message(finding: Finding, place: Word) -> str:
     return finding.message
 
 
-def _help(adopted: Adoption, text: str) -> str:
-    """What to do, without advice that is only based on a guess."""
-    known = "\n".join(adopted.found.texts.values())
-    clauses = [
-        clause
-        for clause in text.split("; ")
-        if all(address in known for address in re.findall(r"\d+\.\d+\.\d+\.\d+", clause))
-    ]
-    advice = "; ".join(clauses)
+def _help(finding: Finding) -> str:
+    """What to do, without advice that uses addresses of the adopted site."""
+    advice = finding.help.replace(finding.derived_help, "")
     return f"in a site file: {advice}" if advice.startswith("write ") else advice
 
 

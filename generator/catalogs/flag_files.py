@@ -1,6 +1,7 @@
 """The flag catalogs by a program's name and version; they are read on first use."""
 
 from functools import cache
+from pathlib import Path
 
 from generator.catalogs.flags import FlagCatalog, covered, parse
 from generator.catalogs.versions import version as parsed
@@ -52,8 +53,7 @@ def catalog(program: str, version: str) -> FlagCatalog | None:
 
 @cache
 def _covered(program: str) -> tuple[str, ...]:
-    text = _text(program)
-    return covered(text) if text else ()
+    return covered(program, _text(program)) if _path(program).is_file() else ()
 
 
 @cache
@@ -63,5 +63,8 @@ def _read(program: str, version: str) -> FlagCatalog:
 
 @cache
 def _text(program: str) -> str:
-    path = FOLDER / f"{program}.tsv"
-    return path.read_text("utf-8") if path.is_file() else ""
+    return _path(program).read_text("utf-8")
+
+
+def _path(program: str) -> Path:
+    return FOLDER / f"{program}.tsv"

@@ -180,12 +180,12 @@ class FlagCatalog:
 
 def parse(program: str, version: str, text: str) -> FlagCatalog:
     """Parse the catalog of one version from a file in this format."""
+    coverage = Coverage(covered(program, text), version)
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     head = {line.partition("\t")[0]: line.split("\t")[1:] for line in lines[:3]}
     if "parser" not in head:
         place = f"schemas/engines/{program}.tsv:{text.partition(lines[0])[0].count(chr(10)) + 2}"
         raise LookupError(f"{place}: no line 'parser' follows 'versions'")
-    coverage = Coverage(covered(text), version)
     flags = tuple(line for line in lines if line.startswith("-") and _is_flag(line, coverage))
     prefix, extent = head.get("variables", ("", "some"))
     own = (re.search(_VARIABLE, line) for line in flags)
@@ -201,13 +201,15 @@ def parse(program: str, version: str, text: str) -> FlagCatalog:
     )
 
 
-def covered(text: str) -> tuple[str, ...]:
+def covered(program: str, text: str) -> tuple[str, ...]:
     """The versions that a file in this format covers, oldest first."""
-    [versions] = re.findall(_VERSIONS, text)
-    return tuple(versions.split())
+    found = re.findall(_VERSIONS, text)
+    if len(found) != 1:
+        raise LookupError(f"schemas/engines/{program}.tsv: {len(found)} lines 'versions', not one")
+    return tuple(found[0].split())
 
 
-_VERSIONS = r"(?m)^versions\t(.+)$"
+_VERSIONS = r"(?m)^versions\t(.*\S.*)$"
 _VARIABLE = r"\tvariable=(\w+)"
 _OFF = r"\toff=([^\t]+)"
 _HELD_BY = r"\tversions=([^\t]+)"

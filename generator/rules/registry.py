@@ -34,6 +34,7 @@ class Fault:
     proposals: tuple[Proposal, ...] = ()
     unsafe: bool = False
     nodes: tuple[str, ...] = ()
+    derived_help: str = ""
 
 
 Check = Callable[..., Iterator[Fault]]
@@ -74,6 +75,7 @@ class Rule:
             stage=self.stage,
             unsafe=fault.unsafe,
             nodes=fault.nodes,
+            derived_help=fault.derived_help,
         )
 
 

@@ -72,12 +72,14 @@ def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     addresses = _address_range(engine, fabric)
     if _holds(engine.env.get("NCCL_IB_ADDR_RANGE", ""), addresses):
         return
-    advice = f"; where one must be chosen, 'NCCL_IB_ADDR_RANGE: {addresses}' does it by address"
+    by_address = f"'NCCL_IB_ADDR_RANGE: {addresses}' does it by address"
+    choice = f"; where one must be chosen, {by_address}" if addresses else ""
     yield Fault(
         f"a GID index of {value} is not the same address on every device, and moves",
         path_of("NCCL_IB_GID_INDEX"),
-        f"take it out{advice if addresses else ''}",
+        f"take it out{choice}",
         proposals=removal(path_of("NCCL_IB_GID_INDEX")),
+        derived_help=choice,
     )
 
 
