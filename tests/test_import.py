@@ -468,6 +468,16 @@ docker run --gpus all -e SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/srv/kv \\
         },
         [],
     ),
+    "an engine's own variable for the node's address": (
+        """\
+ip addr add 10.0.0.11/24 dev enP7s7
+docker run -e SGLANG_HOST_IP=10.0.0.11 lmsysorg/sglang:v0.5.23-cu130 \\
+  sglang serve --model-path openai/gpt-oss-120b --tp 2 --nnodes 2 --node-rank 0 --host 10.0.0.11 \\
+  --context-length 32768 --mem-fraction-static 0.8
+""",
+        {"topology": {"kind": "direct", "control_plane": "management"}, "engine.env": None},
+        [],
+    ),
     "a tag that is no release of the engine": (
         "docker run somebody/vllm-own:0.1.1 vllm serve openai/gpt-oss-120b --host 10.0.0.11"
         " --gpu-memory-utilization 0.8 --max-model-len 32768",

@@ -343,7 +343,8 @@ def _control(
             return first, "fabric" if first.startswith(("enp1s0", "enP2p1s0")) else "management"
     addresses = {w.text.partition("/")[0]: i.name for i in head.interfaces for w in i.addresses}
     entry = command.entry("master-addr", "dist-init-addr") if command else None
-    for text in (values.get("VLLM_HOST_IP", ""), str(entry.value) if entry else ""):
+    own = ENGINES[command.engine].ADDRESS_VARIABLE if command else ""
+    for text in (values.get(own, ""), str(entry.value) if entry else ""):
         if name := addresses.get(text.partition(":")[0], ""):
             return name, "fabric" if name in FABRIC_HALVES else "management"
     return "", ""
@@ -426,14 +427,16 @@ def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str
         "NCCL_NET_PLUGIN",
         "NCCL_IB_SUBNET_AWARE_ROUTING",
     }
-    of_engines = {n for m in ENGINES.values() for n in (*m.CACHES, *m.VARIABLE_ORIGINS)}
+    of_engines = {
+        name
+        for module in ENGINES.values()
+        for name in (*module.CACHES, *module.VARIABLE_ORIGINS, *module.REPLACED_VARIABLES)
+    }
     set_anyway = {*environment.CACHES, *of_engines, *version_variables()}
     usual = {"NCCL_NET": "IB", "NCCL_IB_DISABLE": "0", "NCCL_NET_PLUGIN": "none"}
     for variable in variables:
         name, text = variable.name, variable.value.text
         if _SYSTEM.fullmatch(name) or _OWN_ADDRESS.fullmatch(name) or name in set_anyway:
-            continue
-        if name in ("VLLM_ENGINE_READY_TIMEOUT_S", "RAY_memory_monitor_refresh_ms"):
             continue
         if text == REMOVED or serving.is_open(text) or serving_secret(name):
             continue

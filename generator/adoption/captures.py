@@ -20,14 +20,15 @@ from generator.adoption.shell import shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
-from generator.catalogs.commands import of_package
+from generator.catalogs.commands import marks, of_package
 from generator.diagnostics import Span
 from generator.records import replace
 from generator.sitefile import source
 
 _KIB_PER_GIB = 1 << 20
 _MAX_SETTINGS = 400
-_ENGINE = re.compile(r"vllm|sglang|llama|trtllm|tensorrt|ray|sparkgen-engine|serve|dspark")
+# Beside the marks of the engines: what starts them, and the name of a bundle's unit.
+_STARTS = ("ray", "serve", "sparkgen-engine")
 
 
 def node_of(capture: Capture) -> tuple[FoundNode, dict[str, str], list[Loss]]:
@@ -258,4 +259,5 @@ def _process(text: Text) -> Container:
 def serves(container: Container) -> bool:
     """Whether a container may be one that serves a model."""
     words = [container.name, container.image.text if container.image else ""]
-    return any(_ENGINE.search(text) for text in (*words, *(w.text for w in container.words)))
+    text = "\n".join((*words, *(word.text for word in container.words)))
+    return any(mark in text for mark in (*_STARTS, *marks()))

@@ -55,10 +55,10 @@ class Command:
         """The virtual environment that it runs in, if that is not in a container."""
         if self.container.image is not None:
             return None
+        scripts = commands.scripts()
         for word in self.container.words:
-            if found := re.fullmatch(
-                r"(/.+)/bin/(python[0-9.]*|vllm|sglang|trtllm-serve)", word.text
-            ):
+            found = re.fullmatch(r"(/.+)/bin/([^/]+)", word.text)
+            if found and (found[2] in scripts or re.fullmatch(r"python[0-9.]*", found[2])):
                 return None if found[1] in ("/usr", "/usr/local") else replace(word, text=found[1])
         return None
 

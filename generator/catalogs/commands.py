@@ -65,6 +65,16 @@ def variables() -> tuple[str, ...]:
     return tuple(name for traits in ENGINE_TRAITS.values() for name in traits.commands.variables)
 
 
+def marks() -> tuple[str, ...]:
+    """Parts of words of containers that may run an engine."""
+    return tuple(mark for traits in ENGINE_TRAITS.values() for mark in traits.commands.marks)
+
+
+def scripts() -> tuple[str, ...]:
+    """The commands that the engines' Python packages install."""
+    return tuple(name for traits in ENGINE_TRAITS.values() for name in traits.commands.scripts)
+
+
 def version_variables() -> frozenset[str]:
     """The variables in which images state an engine's version."""
     return frozenset(traits.commands.version_variable for traits in ENGINE_TRAITS.values()) - {""}

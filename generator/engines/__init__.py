@@ -19,6 +19,7 @@ from generator.site.panel import Panel
 from generator.sitefile.declaration import Argument, KvOffload, Parallel
 
 if TYPE_CHECKING:
+    from generator.engines.stated_offload import StatedOffload
     from generator.fit.measured import Logged
 
 
@@ -31,8 +32,10 @@ class EngineModule(Protocol):
     the head serves, and `HEALTH_GENERATES` the engine's own endpoint for that, if it has one that
     generates a token. With `TLS_FLAGS` the API uses TLS. `OFFLOAD` has the connectors that can keep
     the KV cache on disk. `VARIABLE_ORIGINS` has the origins of those variables whose values come
-    from the site file. `PANELS` are the engine's panels on a dashboard, and `TOKEN_COUNTERS` its
-    metrics that count what it reads and generates, so that one of them grows while it works.
+    from the site file; `ADDRESS_VARIABLE` is the one with the node's own address. An imported site
+    gets `REPLACED_VARIABLES` in place of its own. `PANELS` are the engine's panels on a dashboard,
+    and `TOKEN_COUNTERS` its metrics that count what it reads and generates, so that one of them
+    grows while it works.
     """
 
     LAUNCHERS: tuple[str, ...]
@@ -44,6 +47,8 @@ class EngineModule(Protocol):
     TLS_FLAGS: tuple[str, ...]
     OWNED_FLAGS: Mapping[str, str]
     VARIABLE_ORIGINS: Mapping[str, Origin]
+    ADDRESS_VARIABLE: str
+    REPLACED_VARIABLES: Mapping[str, str]
     PANELS: tuple[Panel, ...]
     TOKEN_COUNTERS: Words
     OFFLOAD: Connectors
@@ -78,6 +83,11 @@ class EngineModule(Protocol):
 
     def offload_variables(self, offload: KvOffload) -> Mapping[str, str]:
         """Variables of a KV cache on disk."""
+
+    def stated_offload(
+        self, args: Mapping[str, Any], env: Mapping[str, str]
+    ) -> "StatedOffload | None":
+        """A KV cache on disk that people configured themselves, by its flags and variables."""
 
     def options(
         self, engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None

@@ -62,6 +62,7 @@ TRAITS = EngineTraits(
     commands=Commands(
         programs=(Program("llama-server"),),
         variables=("GGML", "LLAMA"),
+        marks=("llama",),
         workers=("ggml-rpc-server", "rpc-server", "llama-rpc-server"),
         # .devops/cuda.Dockerfile: its server's images start llama-server.
         servers=("ggml-org/llama.cpp:server",),

@@ -70,6 +70,8 @@ TRAITS = EngineTraits(
         ),
         version_variable="SGLANG_VERSION",
         variables=("SGLANG", "SGL"),
+        marks=("sglang",),
+        scripts=("sglang",),
         recipe=Recipe(
             "sglang",
             ("sglang.launch_server", "--model-path"),

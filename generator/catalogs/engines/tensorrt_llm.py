@@ -50,6 +50,8 @@ TRAITS = EngineTraits(
         programs=(Program("trtllm-serve", "serve"), Program("trtllm-serve")),
         package="tensorrt_llm",
         variables=("TLLM", "TRTLLM"),
+        marks=("trtllm", "tensorrt"),
+        scripts=("trtllm-serve",),
         launcher="trtllm-llmapi-launch",
         recipe=Recipe(
             "trtllm",

@@ -138,10 +138,12 @@ class Commands:
     `workers` hold a part of the model of another node's server. `servers` are parts of the names of
     images that start the server, for tags that the catalog does not have. `package` is the name of
     its Python package if that differs, and `version_variable` the variable in which its images
-    state their version; `variables` begin the names of what it reads. `launcher` starts it on
-    several ranks. `first_release` is that of the first image for Sparks, if that is older
-    than all known flags. `draft_keys` are the keys of `model.speculative`, by its flags or the keys
-    of its JSON, and `inferred_drafts` the methods that it infers from the name of a draft model.
+    state their version; `variables` begin the names of what it reads. `marks` are parts of words of
+    containers that may run it, and `scripts` the commands that its Python package installs.
+    `launcher` starts it on several ranks. `first_release` is that of the first image for Sparks, if
+    that is older than all known flags. `draft_keys` are the keys of `model.speculative`, by its
+    flags or the keys of its JSON, and `inferred_drafts` the methods that it infers from the name of
+    a draft model.
     `own_shares` are its default shares of the memory, by release; empty if it determines them
     itself. `listens_everywhere`: on all addresses by default. `is_under_ray`: it is what is served
     if a container only runs `ray start`.
@@ -155,6 +157,8 @@ class Commands:
     package: str = ""
     version_variable: str = ""
     variables: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
     launcher: str = ""
     first_release: str = ""
     recipe: Recipe | None = None

@@ -105,6 +105,9 @@ TRAITS = EngineTraits(
         servers=("vllm/vllm-openai",),
         version_variable="VLLM_VERSION",
         variables=("VLLM",),
+        # Images of DeepSeek-V4-Flash-DSpark are its own builds of vLLM.
+        marks=("vllm", "dspark"),
+        scripts=("vllm",),
         # Source: docs.nvidia.com/deeplearning/frameworks/vllm-release-notes, 25.10.
         first_release="0.10.2",
         recipe=Recipe(

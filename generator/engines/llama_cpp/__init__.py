@@ -25,6 +25,7 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, llama_cpp
+    from generator.engines.stated_offload import StatedOffload
     from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
@@ -42,8 +43,10 @@ TLS_FLAGS: tuple[str, ...] = ("ssl-cert-file", "ssl-key-file")
 LLAMA_SCRIPT = "/opt/sparkgen/llama.sh"
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 
-# Flags that the site file has a key for, or that only the generator can determine.
 VARIABLE_ORIGINS: Mapping[str, Origin] = {}
+ADDRESS_VARIABLE = ""
+REPLACED_VARIABLES: Mapping[str, str] = {}
+# Flags that the site file has a key for, or that only the generator can determine.
 OWNED_FLAGS: Mapping[str, str] = {
     "model": "model.file",
     "hf-repo": "model.file",
@@ -151,6 +154,11 @@ def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:
     """llama.cpp has none."""
     return {}
+
+
+def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
+    """llama.cpp has none."""
+    return None
 
 
 def options(

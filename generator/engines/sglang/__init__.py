@@ -25,6 +25,7 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, sglang
+    from generator.engines.stated_offload import StatedOffload
     from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
@@ -49,13 +50,14 @@ TLS_FLAGS: tuple[str, ...] = ("ssl-certfile",)
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 SERVE_SCRIPT = "/opt/sparkgen/serve.py"
 
-# Flags that the site file has a key for, or that only the generator can determine.
+ADDRESS_VARIABLE = "SGLANG_HOST_IP"
 VARIABLE_ORIGINS: Mapping[str, Origin] = {
-    "SGLANG_HOST_IP": Origin(
+    ADDRESS_VARIABLE: Origin(
         "topology.control_plane|topology.kind {node}.management",
         "the node's address on the control plane",
     ),
 }
+REPLACED_VARIABLES: Mapping[str, str] = {}
 # HiCache on files, with host memory only as a buffer: otherwise it would hold as much as the GPU's
 # part, in the same memory.
 OFFLOAD: Connectors = {
@@ -69,6 +71,7 @@ OFFLOAD: Connectors = {
         spans_nodes=True,
     )
 }
+# Flags that the site file has a key for, or that only the generator can determine.
 OWNED_FLAGS: Mapping[str, str] = {
     "model-path": "model.name",
     "served-model-name": "model.served_name",
@@ -120,7 +123,7 @@ def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
     SGLang rejects nodes whose free memory differs by a tenth; on unified memory the page cache and
     other programs are enough to cause that.
     """
-    values = {"SGLANG_HOST_IP": str(rank.address)}
+    values = {ADDRESS_VARIABLE: str(rank.address)}
     if engine.parallel.tensor > 1:
         values["SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"] = "0"
     return values
@@ -163,6 +166,13 @@ def offload_variables(offload: KvOffload) -> Mapping[str, str]:
         "SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": offload.path,
         "SGLANG_HICACHE_FILE_BACKEND_MAX_SIZE": f"{offload.gib}Gi",
     }
+
+
+def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
+    """What flags and variables say of a KV cache on disk; imported only for a site that runs."""
+    from generator.engines.sglang.offload import stated
+
+    return stated(args, env)
 
 
 def options(

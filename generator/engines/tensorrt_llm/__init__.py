@@ -28,6 +28,7 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, tensorrt_llm
+    from generator.engines.stated_offload import StatedOffload
     from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
@@ -59,6 +60,8 @@ KEYS = "/etc/sparkgen/mpi"
 CONFIG = "config"
 
 VARIABLE_ORIGINS: Mapping[str, Origin] = {}
+ADDRESS_VARIABLE = ""
+REPLACED_VARIABLES: Mapping[str, str] = {}
 OWNED_FLAGS: Mapping[str, str] = {
     "backend": "engine.name",
     "config": "engine.args.config, as a mapping of its settings",
@@ -165,6 +168,11 @@ def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:
     """TensorRT-LLM has none."""
     return {}
+
+
+def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
+    """TensorRT-LLM has none."""
+    return None
 
 
 def options(

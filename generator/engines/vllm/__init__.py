@@ -25,6 +25,7 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, vllm
+    from generator.engines.stated_offload import StatedOffload
     from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
@@ -46,12 +47,17 @@ RAY_SCRIPT = "/opt/sparkgen/ray.sh"
 RAY_TOKEN = "RAY_AUTH_TOKEN"
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 
-# Flags that the site file has a key for, or that only the generator can determine.
+ADDRESS_VARIABLE = "VLLM_HOST_IP"
 VARIABLE_ORIGINS: Mapping[str, Origin] = {
-    "VLLM_HOST_IP": Origin(
+    ADDRESS_VARIABLE: Origin(
         "topology.control_plane|topology.kind {node}.management",
         "the node's address on the control plane",
     ),
+}
+# The seconds that the head waits for its ranks, and how often Ray measures the node's memory.
+REPLACED_VARIABLES: Mapping[str, str] = {
+    "VLLM_ENGINE_READY_TIMEOUT_S": "1800",
+    "RAY_memory_monitor_refresh_ms": "0",
 }
 # The filesystem tier of the native connector came with 0.22, as did the allocator that lets memory
 # be both registered and growing. All workers share one region in the memory of one host: with
@@ -68,6 +74,7 @@ OFFLOAD: Connectors = {
         since=(0, 22), contradicted_by=_OFFLOADED_BY, spans_nodes=False, keeps_states=False
     ),
 }
+# Flags that the site file has a key for, or that only the generator can determine.
 OWNED_FLAGS: Mapping[str, str] = {
     "model": "model.name",
     "served-model-name": "model.served_name",
@@ -130,11 +137,7 @@ def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
     memory monitor counts the page cache as used, and kills workers on unified memory. A folder that
     only the container has is empty at each start, on every node.
     """
-    values = {
-        "VLLM_HOST_IP": str(rank.address),
-        "VLLM_ENGINE_READY_TIMEOUT_S": "1800",
-        "RAY_memory_monitor_refresh_ms": "0",
-    }
+    values = {ADDRESS_VARIABLE: str(rank.address), **REPLACED_VARIABLES}
     if engine.traits.tunes_anew(engine.version, engine.parallel.ranks):
         values[TUNING] = "/tmp/flashinfer-autotune"
     if engine.launcher == "ray" and engine.parallel.data > 1 and _split(engine):
@@ -203,6 +206,13 @@ def _lmcache(offload: KvOffload) -> dict[str, str]:
         "LMCACHE_REMOTE_URL": f"fs://localhost:0{offload.path}",
         "LMCACHE_TRACK_USAGE": "false",
     }
+
+
+def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
+    """What flags and variables say of a KV cache on disk; imported only for a site that runs."""
+    from generator.engines.vllm.offload import stated
+
+    return stated(args, env)
 
 
 def options(
