@@ -1,5 +1,6 @@
 """The payload: files copied into every bundle, checked once, at their source."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from programs import require
 
 from generator.bundle.payload import FOLDER, original
 from generator.bundle.plan import payload
-from generator.resources import TEMPLATES
+from generator.resources import ROOT, TEMPLATES
 
 PAYLOAD = TEMPLATES / FOLDER
 FILES = {path.relative_to(PAYLOAD).as_posix() for path in PAYLOAD.rglob("*") if path.is_file()}
@@ -152,3 +153,41 @@ def test_missing_limit_is_detected() -> None:
 def test_nothing_waits_forever(path: str) -> None:
     """Nobody is at a node to stop it."""
     assert unlimited(text(path)) == MEANT.get(path, [])
+
+
+# Counters in the form in which each engine prints them, and the number of all tokens.
+COUNTED = {
+    "pair-chatbot": (
+        'vllm:prompt_tokens_total{engine="0",model_name="chat bot"} 7.0\n'
+        'vllm:prompt_tokens_created{engine="0",model_name="chat bot"} 1.7e+09\n'
+        'vllm:generation_tokens_total{engine="0",model_name="chat bot"} 35.0\n',
+        "42",
+    ),
+    "pair-sglang": (
+        'sglang:prompt_tokens_total{model_name="zai-org/GLM-4.5-Air-FP8"} 8.128902e+06\n'
+        'sglang:generation_tokens_total{model_name="zai-org/GLM-4.5-Air-FP8"} 7.557572e+06\n'
+        'sglang:token_usage{model_name="zai-org/GLM-4.5-Air-FP8"} 0.28\n',
+        "15686474",
+    ),
+    "pair-llamacpp": (
+        "llamacpp:prompt_tokens_total 31\n"
+        "llamacpp:tokens_predicted_total 128\n"
+        "llamacpp:tokens_predicted_seconds_total 4.2\n",
+        "159",
+    ),
+    "pair-trtllm-235b": ("", ""),
+}
+
+
+@pytest.mark.parametrize("site", COUNTED)
+def test_verify_counts_tokens_of_each_engine(site: str) -> None:
+    metrics, total = COUNTED[site]
+    facts = (ROOT / "out" / site / "spark1/etc/sparkgen/node.env").read_text()
+    names = re.search(r"^TOKEN_COUNTERS=(.*)$", facts, re.MULTILINE)
+    (function,) = re.findall(r"^tokens\(\) \{\n.*?^\}\n", text("node/verify.sh"), re.DOTALL | re.M)
+    script = f'bounded() {{ printf "# TYPE a counter\\n%s" "$metrics"; }}\n{function}tokens'
+    given = {"PATH": os.environ["PATH"], "metrics": metrics, "health_url": "http://10.0.0.11:8000"}
+    given["token_counters"] = names[1] if names else ""
+    done = subprocess.run(["bash", "-uc", script], env=given, capture_output=True, text=True)
+    assert (done.stdout.rstrip("\n"), done.stderr) == (total, "")
+    assert bool(names) == bool(total)
