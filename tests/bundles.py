@@ -67,9 +67,9 @@ class Bundle:
             if not folder.exists():
                 tree = render(self.site, self._valid.reading.sha256)
                 with TemporaryDirectory(dir=folder.parent) as work:
-                    made = Path(work) / self.name
-                    write(tree, made, compare(tree, made))
-                    made.rename(folder)
+                    rendered = Path(work) / self.name
+                    write(tree, rendered, compare(tree, rendered))
+                    rendered.rename(folder)
         return folder
 
     @cached_property

@@ -164,7 +164,7 @@ def stand_in(path: Path, script: str) -> None:
 def address(name: str, *addresses: str, up: bool = True, mtu: int = 1500) -> dict[str, Any]:
     """One interface as `ip -j address` prints it."""
     flags = ["BROADCAST", "MULTICAST", "UP", *(["LOWER_UP"] if up else [])]
-    given = [
+    addr_info = [
         {
             "family": "inet",
             "local": text.partition("/")[0],
@@ -181,5 +181,5 @@ def address(name: str, *addresses: str, up: bool = True, mtu: int = 1500) -> dic
         "operstate": "UP" if up else "DOWN",
         "link_type": "ether",
         "address": "4c:bb:47:2f:91:12",
-        "addr_info": given,
+        "addr_info": addr_info,
     }

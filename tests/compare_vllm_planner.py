@@ -78,9 +78,9 @@ def _planned(kept: Sequence[Pages], packed: bool, under_way: int) -> tuple[Case,
         "under_way": under_way,
         "pages": [{key: getattr(page, key) for key in keys} for page in kept],
     }
-    one = pool(kept, packed)
-    groups = sum(group.count for group in one.groups)
-    return case, [groups, one.block_bytes, one.sequence(TOKENS, under_way)]
+    planned = pool(kept, packed)
+    groups = sum(group.count for group in planned.groups)
+    return case, [groups, planned.block_bytes, planned.sequence(TOKENS, under_way)]
 
 
 def _case(name: str, dtype: str, tensor: int, version: str) -> tuple[Case, list[int]] | None:
@@ -94,13 +94,13 @@ def _case(name: str, dtype: str, tensor: int, version: str) -> tuple[Case, list[
     wanted = requested(a_model(name=name), engine, 8192, CACHED[dtype])
     kinds = count_kinds(shape, 0, shape.layers)
     split = Split(kinds, kinds, tensor, 1, 0, 0.0)
-    made = cache(whole, split, wanted, ENGINE_TRAITS["vllm"].paging)
-    pages = [page for page in made.pages if page.layers]
+    layout = cache(whole, split, wanted, ENGINE_TRAITS["vllm"].paging)
+    pages = [page for page in layout.pages if page.layers]
     if len(pages) < 2:
         return None
     packed = bool(shape.compressed or (shape.indexer and shape.indexer.pooled > 1))
-    case, ours = _planned(pages, packed, made.under_way)
-    assert ours[2] == made.sequence(TOKENS)
+    case, ours = _planned(pages, packed, layout.under_way)
+    assert ours[2] == layout.sequence(TOKENS)
     return case, ours
 
 
@@ -111,22 +111,22 @@ def main() -> None:
     options.add_argument("--source")
     options.add_argument("--version", default="0.33.0")
     options.add_argument("--count", type=int, default=300)
-    said = options.parse_args()
-    own = [*cases(said.version), *drawn(said.count)]
+    args = options.parse_args()
+    compared = [*cases(args.version), *drawn(args.count)]
     theirs = subprocess.run(
-        [said.python, str(Path(__file__).with_name("vllm_planner.py"))],
-        input="".join(f"{json.dumps(case)}\n" for _, case, _ in own),
-        env={**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "PYTHONPATH": said.source or ""},
+        [args.python, str(Path(__file__).with_name("vllm_planner.py"))],
+        input="".join(f"{json.dumps(case)}\n" for _, case, _ in compared),
+        env={**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "PYTHONPATH": args.source or ""},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     ).stdout.splitlines()
     differ = 0
-    for (name, _, ours), line in zip(own, theirs, strict=True):
+    for (name, _, ours), line in zip(compared, theirs, strict=True):
         if json.loads(line) != ours:
             differ += 1
             print(f"{name}: vLLM {line}, ours {ours}")
-    print(f"{len(own) - differ} of {len(own)} as vLLM plans them")
+    print(f"{len(compared) - differ} of {len(compared)} as vLLM plans them")
     sys.exit(1 if differ else 0)
 
 

@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print why tests were skipped, and the tables of tests that pass whatever their figures."""
-    if reason := probe.said(Path(os.environ[BUILT])):
+    if reason := probe.reason(Path(os.environ[BUILT])):
         terminalreporter.section("no container runs on a simulated node here: tests are left out")
         terminalreporter.write_line(reason)
     for report in terminalreporter.getreports("passed"):
@@ -89,8 +89,8 @@ def is_worker(config: pytest.Config) -> bool:
 @pytest.fixture(scope="session")
 def bundle() -> Bundle:
     """Renders the whole tree of a site file in memory; those of the project's sites are cached."""
-    own = cache(_tree)
-    return lambda path: own(path) if path.is_relative_to(ROOT) else _tree(path)
+    cached_tree = cache(_tree)
+    return lambda path: cached_tree(path) if path.is_relative_to(ROOT) else _tree(path)
 
 
 def _tree(path: Path) -> Tree:

@@ -19,15 +19,17 @@ def some_nodes(count: int, visible_gib: float = 119.7) -> tuple[DeclaredNode, ..
     )
 
 
-def a_model(**own: Any) -> DeclaredModel:
+def a_model(**settings: Any) -> DeclaredModel:
     """A model section; speculative decoding is given as a mapping."""
-    if drafts := own.get("speculative"):
-        own["speculative"] = Speculative(**{"source": None} | drafts)
-    own = {"automatic": (), "correction_gib": None} | own
-    return DeclaredModel(**{key: own.pop(key, None) for key in DeclaredModel.__match_args__}, **own)
+    if drafts := settings.get("speculative"):
+        settings["speculative"] = Speculative(**{"source": None} | drafts)
+    settings = {"automatic": (), "correction_gib": None} | settings
+    return DeclaredModel(
+        **{key: settings.pop(key, None) for key in DeclaredModel.__match_args__}, **settings
+    )
 
 
-def an_engine(**own: Any) -> DeclaredEngine:
+def an_engine(**settings: Any) -> DeclaredEngine:
     """An engine section; vLLM 0.33.0 at 0.8 by default."""
     values: dict[str, Any] = {
         "name": "vllm",
@@ -46,4 +48,4 @@ def an_engine(**own: Any) -> DeclaredEngine:
         "env": {},
         "secrets": (),
     }
-    return DeclaredEngine(**(values | own))
+    return DeclaredEngine(**(values | settings))

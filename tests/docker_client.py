@@ -83,8 +83,8 @@ def engine(container: Container, socket: Path) -> Iterator[None]:
             self.do_GET()
 
         def do_GET(self) -> None:
-            own = next(said for path, said in answers.items() if path in self.path)
-            raw = json.dumps(own).encode()
+            answer = next(content for path, content in answers.items() if path in self.path)
+            raw = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Api-Version", "1.47")
             self.send_header("Content-Type", "application/json")

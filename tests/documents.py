@@ -52,9 +52,9 @@ def console(text: str) -> Iterator[tuple[str, str]]:
         yield from zip(parts[::2], parts[1::2], strict=True)
 
 
-def same(one: str, other: str) -> bool:
+def same(first: str, second: str) -> bool:
     """Whether two outputs are equal except for commit hashes."""
-    return _COMMIT.sub("COMMIT", one) == _COMMIT.sub("COMMIT", other)
+    return _COMMIT.sub("COMMIT", first) == _COMMIT.sub("COMMIT", second)
 
 
 class Workplace:

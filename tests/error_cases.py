@@ -44,17 +44,17 @@ class Case:
 def read(name: str, content: bytes) -> Case:
     """Parse a case's file."""
     site, *sections = _SECTION.split(content)
-    said = {
+    outputs = {
         mark.decode(): _uncommented(text)
         for mark, text in zip(sections[::2], sections[1::2], strict=True)
     }
-    return Case(name, site, said.get("validate", ""), said.get("fix", ""))
+    return Case(name, site, outputs.get("validate", ""), outputs.get("fix", ""))
 
 
 def written(site: bytes, printed: str, difference: str) -> bytes:
     """The content of a case's file."""
-    said = {"validate": printed, "fix": difference}
-    sections = [f"#=> {mark}\n{_commented(text)}" for mark, text in said.items() if text]
+    outputs = {"validate": printed, "fix": difference}
+    sections = [f"#=> {mark}\n{_commented(text)}" for mark, text in outputs.items() if text]
     return site + "".join(sections).encode()
 
 

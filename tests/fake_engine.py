@@ -2,7 +2,7 @@
 
 The prompt decides the answer: `slow` takes a while, `failing` returns 500, `cut` ends a stream in
 the middle, and `close` does the same where the end of the connection is also the end of the answer.
-`/asked` returns the number of requests so far, and `/last` the last one with its key.
+`/requests` returns the number of requests so far, and `/last` the last one with its key.
 """
 
 import json
@@ -17,7 +17,7 @@ PARTS = 3
 
 class Engine(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    asked = 0
+    requests = 0
     last: ClassVar[dict[str, Any]] = {}
 
     def do_GET(self) -> None:
@@ -25,7 +25,7 @@ class Engine(BaseHTTPRequestHandler):
             "/health": {},
             "/metrics": {"metrics": NAME, "key": self.headers["Authorization"]},
             "/v1/models": {"object": "list", "data": [{"id": NAME, "object": "model"}]},
-            "/asked": Engine.asked,
+            "/requests": Engine.requests,
             "/last": Engine.last,
         }
         self.answer(200 if self.path in answers else 404, answers.get(self.path))
@@ -35,7 +35,7 @@ class Engine(BaseHTTPRequestHandler):
         text = str(body.get("messages") or body.get("prompt") or body.get("input"))
         # The gateway's own requests do not come from a client.
         if body.get("max_tokens") != 1 and "test from litellm" not in text:
-            Engine.asked += 1
+            Engine.requests += 1
             Engine.last = {"path": self.path, "key": self.headers["Authorization"], "body": body}
         if "slow" in text:
             time.sleep(0.2)

@@ -63,8 +63,8 @@ def _flag_lines(versions: Sequence[VersionCatalog], order: Sequence[str]) -> Ite
 
 def _kind(flag: Flag) -> Hashable:
     """The attributes that flags must share to be written as one."""
-    own = (name for name in Flag.__match_args__ if name not in (*_LISTS, "names"))
-    return (flag.names[0], bool(flag.choices), *(getattr(flag, name) for name in own))
+    shared = (name for name in Flag.__match_args__ if name not in (*_LISTS, "names"))
+    return (flag.names[0], bool(flag.choices), *(getattr(flag, name) for name in shared))
 
 
 def _line(group: Mapping[str, Flag], order: Sequence[str]) -> str:
@@ -86,8 +86,8 @@ def _attribute(name: str, group: Mapping[str, Flag], last: Flag, order: Sequence
         return f"{name}={' '.join(value)}" if value else ""
     if isinstance(value, bool):
         return name if value else ""
-    is_said = value is not None if name == "deprecated" else bool(value)
-    return f"{name}={value}" if is_said else ""
+    is_written = value is not None if name == "deprecated" else bool(value)
+    return f"{name}={value}" if is_written else ""
 
 
 def _words(
@@ -99,8 +99,8 @@ def _words(
         for word in words(group[version]):
             holders.setdefault(word, []).insert(0, version)
     # Ranges of words need not exclude the versions that lack the flag itself.
-    own = tuple(group)
-    marked = ((word, _ranges(held, order, own)) for word, held in holders.items())
+    versions = tuple(group)
+    marked = ((word, _ranges(held, order, versions)) for word, held in holders.items())
     return " ".join(f"{word}@{ranges}" if ranges else word for word, ranges in marked)
 
 

@@ -25,8 +25,8 @@ _PYTHON, _MACHINE = "python3.11", "x86_64"
 
 def place() -> Path:
     """The environment's folder, whether or not it exists; each list of requirements has its own."""
-    if given := os.environ.get("SPARKGEN_LITELLM"):
-        return Path(given)
+    if folder := os.environ.get("SPARKGEN_LITELLM"):
+        return Path(folder)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "sparkgen" / f"litellm-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()}"
 
@@ -50,12 +50,12 @@ def _install(folder: Path) -> None:
     if python is None or platform.machine() != _MACHINE:
         sys.exit(f"LiteLLM of {REQUIREMENTS.name} needs {_PYTHON} on {_MACHINE}")
     subprocess.run((python, "-m", "venv", "--without-pip", folder), check=True)
-    said = []
+    failures = []
     for command in _installers(folder / "bin/python"):
         if not (failure := _failure(command)):
             return
-        said.append(failure)
-    sys.exit("\n".join(said))
+        failures.append(failure)
+    sys.exit("\n".join(failures))
 
 
 def _installers(python: Path) -> Iterator[tuple[str | Path, ...]]:

@@ -189,12 +189,12 @@ def _section(name: str) -> str:
     context = click.Context(main, info_name="sparkgen")
     command = main.get_command(context, name)
     assert command
-    own = click.Context(command, info_name=name, parent=context)
-    usage = " ".join(("sparkgen", name, *command.collect_usage_pieces(own)))
+    command_context = click.Context(command, info_name=name, parent=context)
+    usage = " ".join(("sparkgen", name, *command.collect_usage_pieces(command_context)))
     help_text = " ".join((command.help or "").split("\n\n", 1)[0].split())
     rest = (command.help or "").partition("\n\n")[2].strip()
     parts = [f"## {name}", f"`{usage}`", help_text, rest]
-    parts += ["\n".join(_options(command, own)), f"{command.epilog or ''}".strip()]
+    parts += ["\n".join(_options(command, command_context)), f"{command.epilog or ''}".strip()]
     statuses = "; ".join(f"{status} {text}" for status, text in exits(name).items())
     parts += [f"Exit status: 0; {statuses}.", MORE.get(name, "").strip()]
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -207,8 +207,8 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
         return
     yield from ("| option | |", "|---|---|")
     for names, text in records:
-        told = " ".join(text.split()).replace("|", "\\|")
-        yield f"| `{names.replace(chr(124), chr(92) + chr(124))}` | {told} |".replace(
+        description = " ".join(text.split()).replace("|", "\\|")
+        yield f"| `{names.replace(chr(124), chr(92) + chr(124))}` | {description} |".replace(
             " |  |", " | |"
         )
 

@@ -86,8 +86,8 @@ def _plain(line: str) -> str:
 
 def picture(found: list[Text]) -> str:
     """The framed comment, for light and dark pages."""
-    shown = [one for i, one in enumerate(found) if one.words or (i and found[i - 1].words)]
-    height = 44 + MARGIN + sum(LINE if one.words else LINE // 2 for one in shown) + MARGIN // 2
+    shown = [text for i, text in enumerate(found) if text.words or (i and found[i - 1].words)]
+    height = 44 + MARGIN + sum(LINE if text.words else LINE // 2 for text in shown) + MARGIN // 2
     head = "sparkgen commented on the change 'Serve longer contexts'"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -98,13 +98,13 @@ def picture(found: list[Text]) -> str:
         f'<text class="m" x="{MARGIN}" y="28">{head}</text>',
     ]
     y = 44 + MARGIN
-    for one in shown:
-        for column, words in enumerate(one.words.split("\t")):
-            x = MARGIN + one.indent + column * 190
+    for text in shown:
+        for column, words in enumerate(text.words.split("\t")):
+            x = MARGIN + text.indent + column * 190
             if words:
-                style = f' class="{one.style}"' if one.style else ""
+                style = f' class="{text.style}"' if text.style else ""
                 parts.append(f'<text{style} x="{x}" y="{y}">{escape(words)}</text>')
-        y += LINE if one.words else LINE // 2
+        y += LINE if text.words else LINE // 2
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -59,14 +59,14 @@ class Meaning:
 def flags_of(parser: argparse.ArgumentParser | click.Command) -> list[Flag]:
     """The flags of a parser, by name."""
     if isinstance(parser, click.Command):
-        own = (_of_click(option) for option in parser.params if isinstance(option, click.Option))
+        flags = (_of_click(option) for option in parser.params if isinstance(option, click.Option))
     else:
         names: dict[int, list[str]] = defaultdict(list)
         # An action may be registered under names that it does not list itself.
         for name, action in parser._option_string_actions.items():
             names[id(action)].append(name)
-        own = (_of_argparse(action, names[id(action)]) for action in parser._actions)
-    return sorted((flag for flag in own if flag), key=lambda flag: flag.names)
+        flags = (_of_argparse(action, names[id(action)]) for action in parser._actions)
+    return sorted((flag for flag in flags if flag), key=lambda flag: flag.names)
 
 
 def _of_click(option: click.Option) -> Flag | None:
@@ -83,10 +83,10 @@ def _of_click(option: click.Option) -> Flag | None:
     )
 
 
-def _of_argparse(action: argparse.Action, given: Sequence[str]) -> Flag | None:
+def _of_argparse(action: argparse.Action, spellings: Sequence[str]) -> Flag | None:
     left_out = (argparse._HelpAction, argparse._VersionAction)
-    off = [name for name in given if _is_off(name, given[0])]
-    names = [name for name in given if name not in off]
+    off = [name for name in spellings if _is_off(name, spellings[0])]
+    names = [name for name in spellings if name not in off]
     if isinstance(action, left_out) or not any(name.startswith("--") for name in names):
         return None
     switch = Meaning("switch")
@@ -110,16 +110,16 @@ def _of_argparse(action: argparse.Action, given: Sequence[str]) -> Flag | None:
 
 def _also(action: argparse.Action, meaning: Meaning) -> tuple[str, ...]:
     """Values accepted besides the type and the choices; any text if some choice can't be read."""
-    given = tuple(action.choices or ())
-    is_whole = len(_words(given)) == len([value for value in given if value is not None])
-    optional = meaning.is_optional or None in given or "None" in given
+    choices = tuple(action.choices or ())
+    is_whole = len(_words(choices)) == len([value for value in choices if value is not None])
+    optional = meaning.is_optional or None in choices or "None" in choices
     return (*(("None",) if optional else ()), *(() if is_whole else (ANY,)))
 
 
 def _words(values: Any) -> tuple[str, ...]:
     """Choices as users write them; choices that come from a stand-in are unknown and left out."""
-    said = (getattr(value, "value", value) for value in values or () if value is not None)
-    return tuple(str(value) for value in said if isinstance(value, str | int | float))
+    plain = (getattr(value, "value", value) for value in values or () if value is not None)
+    return tuple(str(value) for value in plain if isinstance(value, str | int | float))
 
 
 def _is_deprecated(action: argparse.Action) -> bool:
@@ -203,10 +203,10 @@ def parser_of(target: Any) -> argparse.ArgumentParser | click.Command:
     empty = _empty_parser(target)
     with patch.object(argparse.ArgumentParser, "parse_known_args", stop):
         try:
-            made = target(empty) if _takes_one(target) else target()
+            result = target(empty) if _takes_one(target) else target()
         except _Parsed as parsed:
             return parsed.parser
-    return made if isinstance(made, argparse.ArgumentParser | click.Command) else empty
+    return result if isinstance(result, argparse.ArgumentParser | click.Command) else empty
 
 
 def _empty_parser(function: Callable[..., object]) -> argparse.ArgumentParser:
@@ -264,18 +264,18 @@ def with_earlier(flag: Flag, others: Sequence[FlagCatalog]) -> Flag:
     """A flag with facts that its parser lacks, from the first other version that has the flag."""
     found = (other.find(flag.names[0].removeprefix("--")) for other in others)
     holding = (each.flag for each in found if each and each.flag.names[0] == flag.names[0])
-    was, own = next(holding, flag), flag
-    is_same = own.choices and own.choices == was.choices
-    if is_same or (own.type == "text" and was.type == "json"):
-        own = replace(own, type=was.type)
-    if was.many == "comma" and not own.many:
-        own = replace(own, many=was.many)
-    if not own.choices and not own.known:
-        own = replace(own, choices=was.choices, known=was.known)
-    also = tuple(dict.fromkeys((*own.also, *was.also)))
-    fields = own.fields or was.fields
-    own = replace(own, also=also, fields=fields, folded=was.folded, words=was.words)
-    return replace(own, deprecated=was.deprecated) if own.deprecated == "" else own
+    earlier, merged = next(holding, flag), flag
+    is_same = merged.choices and merged.choices == earlier.choices
+    if is_same or (merged.type == "text" and earlier.type == "json"):
+        merged = replace(merged, type=earlier.type)
+    if earlier.many == "comma" and not merged.many:
+        merged = replace(merged, many=earlier.many)
+    if not merged.choices and not merged.known:
+        merged = replace(merged, choices=earlier.choices, known=earlier.known)
+    also = tuple(dict.fromkeys((*merged.also, *earlier.also)))
+    fields = merged.fields or earlier.fields
+    merged = replace(merged, also=also, fields=fields, folded=earlier.folded, words=earlier.words)
+    return replace(merged, deprecated=earlier.deprecated) if merged.deprecated == "" else merged
 
 
 def differences(flags: Sequence[Flag], earlier: FlagCatalog) -> Iterator[str]:
@@ -321,16 +321,16 @@ def head_of(path: Path, command: str, source: str) -> str:
 @click.option("--parser", "where", required=True, metavar="MODULE:NAME", help="The parser.")
 @click.option("--command", required=True, help="The command line whose flags they are.")
 @click.option("--wheel", type=click.Path(exists=True, path_type=Path), help="Or its folder.")
-@click.option("--absent", multiple=True, metavar="MODULE[.NAME]", help="Has no stand-in.")
-@click.option("--replaced", multiple=True, metavar="MODULE", help="Has one though it is there.")
-@click.option("--source", default="", help="Where it comes from; the wheel's name else.")
-@click.option("--like", multiple=True, help="A version that the catalog has, nearest first.")
+@click.option("--absent", multiple=True, metavar="MODULE[.NAME]", help="Gets no stand-in.")
+@click.option("--replaced", multiple=True, metavar="MODULE", help="Gets one although it is there.")
+@click.option("--source", default="", help="Where it comes from; by default the wheel's name.")
+@click.option("--like", multiple=True, help="A version in the catalog, nearest first.")
 @click.option("--values", multiple=True, metavar="FLAG=FILE:NAME", help="A registry of values.")
 @click.option("--underscores", is_flag=True, help="`_` is `-` in names.")
 @click.option("--dotted", is_flag=True, help="`--flag.key` sets a key of JSON.")
 @click.option("--variables", "prefix", default="", help="The prefix of its variables.")
 @click.option("--variables-of", "modules", default="**/*.py", help="The files that have them.")
-@click.option("--all-variables", is_flag=True, help="It reads no others with the prefix.")
+@click.option("--all-variables", is_flag=True, help="The program reads no others with the prefix.")
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="The catalog.")
 def make(
     program: str,
@@ -362,12 +362,12 @@ def make(
         flags = [with_earlier(flag, others) for flag in flags]
         print("\n".join(differences(flags, others[0])))
     abbreviations = isinstance(parser, argparse.ArgumentParser) and parser.allow_abbrev
-    said = {"underscores": underscores, "abbreviations": abbreviations, "dotted": dotted}
-    traits = [*(name for name, holds in said.items() if holds), "equals"]
+    given_traits = {"underscores": underscores, "abbreviations": abbreviations, "dotted": dotted}
+    traits = [*(name for name, holds in given_traits.items() if holds), "equals"]
     head = head_of(output, command, source or (wheel.name if wheel else where))
-    own = VersionCatalog(version, tuple(flags), names if prefix else frozenset())
+    new = VersionCatalog(version, tuple(flags), names if prefix else frozenset())
     kept = [version_catalog(known) for each, known in earlier.items() if each != version]
-    every = sorted((own, *kept), key=lambda each: parsed(each.version))
+    every = sorted((new, *kept), key=lambda each: parsed(each.version))
     text = catalog_text(head, traits, every, prefix, all_variables)
     assert flags, f"{where} knows no flags"
     assert len(list(parse(program, version, text).flags())) == len(flags)

@@ -30,7 +30,7 @@ _SOURCES = tuple(
 )
 
 
-def asked(section: str) -> Iterator[str]:
+def looked_up(section: str) -> Iterator[str]:
     """The keys that a program looks up in a section, as in `general_settings.get("master_key"`."""
     pattern = rf'\b{section}(?:", \{{\}}\))?(?:\.get\(\s*|\[)"([a-z_0-9]+)"'
     for source in _SOURCES:
@@ -39,7 +39,7 @@ def asked(section: str) -> Iterator[str]:
         yield from re.findall(rf'\b{section}\b[^\n]*, key="([a-z_0-9]+)"', source)
 
 
-def told_apart() -> Iterator[str]:
+def compared() -> Iterator[str]:
     """The keys of litellm_settings that get special treatment in the proxy's loop over them."""
     for source in _SOURCES:
         yield from re.findall(r'\bkey == "([a-z_0-9]+)"', source)
@@ -55,10 +55,10 @@ def sections() -> dict[str, set[str]]:
     module = {name for name, value in vars(litellm).items() if _is_setting(name, value)}
     return {
         "-": {"general_settings", "litellm_settings", "model_list", "router_settings"},
-        "general_settings": {*ConfigGeneralSettings.model_fields, *asked("general_settings")},
-        "litellm_params": {*LiteLLM_Params.model_fields, *asked("litellm_params")},
-        "litellm_settings": {*module, *asked("litellm_settings"), *told_apart()},
-        "model_info": {*ModelInfo.model_fields, *asked("model_info"), *asked("mi")},
+        "general_settings": {*ConfigGeneralSettings.model_fields, *looked_up("general_settings")},
+        "litellm_params": {*LiteLLM_Params.model_fields, *looked_up("litellm_params")},
+        "litellm_settings": {*module, *looked_up("litellm_settings"), *compared()},
+        "model_info": {*ModelInfo.model_fields, *looked_up("model_info"), *looked_up("mi")},
         "model_list": {"model_name", "litellm_params", "model_info"},
         "router_settings": {*inspect.signature(litellm.Router.__init__).parameters} - {"self"},
     }

@@ -70,9 +70,11 @@ class Release:
 
     def settings(self, flag: str, name: str) -> Iterator[tuple[str, Setting]]:
         """The settings of a class, and of the classes nested in it."""
-        own = self.classes.get(name)
-        checked = {text for node in (own.body if own else ()) for text in _checked(node)}
-        for node in own.body if own and "*" not in checked else ():
+        definition = self.classes.get(name)
+        checked = {
+            text for node in (definition.body if definition else ()) for text in _checked(node)
+        }
+        for node in definition.body if definition and "*" not in checked else ():
             if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
                 continue
             if node.target.id.startswith("_"):
@@ -88,8 +90,10 @@ class Release:
                 yield path, found if is_plain else Setting("")
 
     def _is_settings(self, name: str) -> bool:
-        own = self.classes.get(name)
-        return own is not None and any(isinstance(node, ast.AnnAssign) for node in own.body)
+        definition = self.classes.get(name)
+        return definition is not None and any(
+            isinstance(node, ast.AnnAssign) for node in definition.body
+        )
 
     def _setting(self, kinds: list[str]) -> Setting:
         words = [word for kind in kinds for word in self._words(kind)]
@@ -110,10 +114,10 @@ class Release:
             return [str(item.value) for item in items if isinstance(item, ast.Constant)]
         if kind in self.names:
             return [w for each in _alternatives(self.names[kind]) for w in self._literal(each)]
-        own = self.classes.get(kind)
-        if own is None or not any("Enum" in ast.unparse(base) for base in own.bases):
+        definition = self.classes.get(kind)
+        if definition is None or not any("Enum" in ast.unparse(base) for base in definition.bases):
             return []
-        members = [node for node in own.body if isinstance(node, ast.Assign)]
+        members = [node for node in definition.body if isinstance(node, ast.Assign)]
         names = [ast.unparse(node.targets[0]) for node in members]
         values = [n.value.value for n in members if isinstance(n.value, ast.Constant)]
         return [*names, *(str(value) for value in values)]

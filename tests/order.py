@@ -43,5 +43,9 @@ def _group(item: pytest.Item) -> str:
 def _shares_a_fixture(item: pytest.Item) -> bool:
     assert isinstance(item, pytest.Function)
     module, _, _ = item.nodeid.partition("::")
-    definitions = [own for all_ in item._fixtureinfo.name2fixturedefs.values() for own in all_]
-    return any(own.baseid == module and own.scope != "function" for own in definitions)
+    definitions = [
+        definition for all_ in item._fixtureinfo.name2fixturedefs.values() for definition in all_
+    ]
+    return any(
+        definition.baseid == module and definition.scope != "function" for definition in definitions
+    )

@@ -15,8 +15,8 @@ _VARIABLES = {
 def index_of_pip() -> dict[str, str]:
     """The environment variables that configure uv likewise."""
     argv = (sys.executable, "-m", "pip", "config", "list")
-    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    given = dict(re.findall(r"^(?:global|:env:|user)\.([\w-]+)='(.*)'$", said, re.MULTILINE))
+    output = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    settings = dict(re.findall(r"^(?:global|:env:|user)\.([\w-]+)='(.*)'$", output, re.MULTILINE))
     # pip takes the best match of all indexes; by default uv takes the first that has the package.
-    found = {_VARIABLES[name]: value for name, value in given.items() if name in _VARIABLES}
+    found = {_VARIABLES[name]: value for name, value in settings.items() if name in _VARIABLES}
     return found | {"UV_INDEX_STRATEGY": "unsafe-best-match"}

@@ -86,7 +86,9 @@ def spread(data: Any) -> Any:
     """Netplan's renderer applies to each interface, wherever it is written."""
     match data:
         case {"network": {"renderer": renderer, "ethernets": ethernets, **rest}}:
-            named = {name: {"renderer": renderer} | one for name, one in ethernets.items()}
+            named = {
+                name: {"renderer": renderer} | settings for name, settings in ethernets.items()
+            }
             return {"network": {**rest, "ethernets": named}}
     return data
 
@@ -116,8 +118,8 @@ def settings(text: str) -> Iterator[str]:
 def lines(text: str) -> Iterator[str]:
     """The lines that are not comments."""
     for line in text.splitlines():
-        if said := re.sub(r"(^|\s)#.*", "", line).strip():
-            yield said
+        if content := re.sub(r"(^|\s)#.*", "", line).strip():
+            yield content
 
 
 def of_scripts(folder: Path) -> set[str]:
@@ -163,8 +165,8 @@ def differences(before: Meaning, after: Meaning) -> Iterator[str]:
     """The items under a heading of one bundle that are missing from it in the other."""
     for heading in sorted(before.keys() | after.keys()):
         old, new = before.get(heading, Counter()), after.get(heading, Counter())
-        yield from (f"{heading}: - {said}" for said in sorted(old - new))
-        yield from (f"{heading}: + {said}" for said in sorted(new - old))
+        yield from (f"{heading}: - {item}" for item in sorted(old - new))
+        yield from (f"{heading}: + {item}" for item in sorted(new - old))
 
 
 def main(before: Path, after: Path) -> int:

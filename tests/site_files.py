@@ -115,7 +115,7 @@ _CONTAINER = _mapping(
 )
 _FILES = st.lists(
     _mapping(target=st.just("/mnt/tables"), sha256=st.just("0" * 64)).map(
-        lambda own: {"path": "/srv/tables"} | own
+        lambda keys: {"path": "/srv/tables"} | keys
     ),
     min_size=1,
     max_size=1,
@@ -125,7 +125,6 @@ _SECRETS = st.lists(
     max_size=3,
     unique=True,
 )
-# Flags of vLLM with values of every kind, and any text where text is accepted.
 # Text that no engine reads as the name of a file, which would have to be provided.
 _NO_FILE = _ASCII.filter(lambda text: not re.search(r"(^|[^A-Za-z0-9])/|\.[a-z0-9]+$", text))
 _SCALAR = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9)
@@ -188,8 +187,8 @@ def site_files(draw: Draw, kinds: Sequence[str] = KINDS) -> SiteFile:
     hosts = draw(_hosts(count, most))
     model, shape = draw(_catalog_models() | _own_models(count))
     nodes = [
-        {"name": name} | own | host | draw(_mapping(env=_OWN_VARIABLES))
-        for name, own, host in zip(names, management, hosts, strict=True)
+        {"name": name} | address | host | draw(_mapping(env=_OWN_VARIABLES))
+        for name, address, host in zip(names, management, hosts, strict=True)
     ]
     file = {
         "version": 1,
@@ -279,9 +278,11 @@ def _managements(
     numbers = draw(st.lists(number, min_size=count, max_size=count, unique=True))
     interfaces = st.sampled_from(["enP7s7", "wlP9s9", "br-lan", "eth0.100"])
     shared = {"interface": draw(interfaces)} if same else {}
-    own = st.just(shared) if same else st.fixed_dictionaries({}, optional={"interface": interfaces})
+    interface = (
+        st.just(shared) if same else st.fixed_dictionaries({}, optional={"interface": interfaces})
+    )
     return [
-        {"management": {"address": f"{network[number]}/{network.prefixlen}"} | draw(own)}
+        {"management": {"address": f"{network[number]}/{network.prefixlen}"} | draw(interface)}
         if needed or draw(st.booleans())
         else {}
         for number in numbers
@@ -294,8 +295,8 @@ def _hosts(draw: Draw, count: int, most: int) -> list[dict[str, int]]:
     counted = range(FIRST_HOST, FIRST_HOST + count)
     fits = most >= counted[-1]
     free = [n for n in range(1, most + 1) if not (fits and n in counted)]
-    given = draw(st.lists(st.sampled_from(free), min_size=count, max_size=count, unique=True))
-    return [{} if fits and draw(st.booleans()) else {"host": number} for number in given]
+    numbers = draw(st.lists(st.sampled_from(free), min_size=count, max_size=count, unique=True))
+    return [{} if fits and draw(st.booleans()) else {"host": number} for number in numbers]
 
 
 @st.composite
@@ -424,8 +425,10 @@ def _subnets(
         group: [draw(_networks(next(octets), shortest, longest)) for _ in range(halves)]
         for group in explicit
     }
-    sizes = [network.num_addresses - 2 for own in networks.values() for network in own]
-    return {group: list(map(str, own)) for group, own in networks.items()}, min([254, *sizes])
+    sizes = [network.num_addresses - 2 for subnets in networks.values() for network in subnets]
+    return {group: list(map(str, subnets)) for group, subnets in networks.items()}, min(
+        [254, *sizes]
+    )
 
 
 @cache
@@ -555,7 +558,9 @@ def with_a_node_more(site: SiteFile) -> SiteFile:
     }
     if all("management" in node for node in nodes):
         used = [IPv4Interface(node["management"]["address"]) for node in nodes]
-        free = next(ip for ip in used[0].network.hosts() if ip not in [own.ip for own in used])
+        free = next(
+            ip for ip in used[0].network.hosts() if ip not in [interface.ip for interface in used]
+        )
         address = f"{free}/{used[0].network.prefixlen}"
         new["management"] = nodes[0]["management"] | {"address": address}
     ends = (end.split(":") for cable in site["cabling"] for end in cable["endpoints"])

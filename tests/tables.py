@@ -17,10 +17,10 @@ def of_each(
     def decorate(check: Callable[[_T], None]) -> Callable[[], None]:
         def test() -> None:
             assert rows
-            failures = [said for value in rows if (said := _failure(check, value))]
+            failures = [failure for value in rows if (failure := _failure(check, value))]
             if failures:
-                told = "\n\n".join(f"{name(value)}: {said}" for value, said in failures)
-                pytest.fail(f"{len(failures)} of {len(rows)}\n{told}", pytrace=False)
+                report = "\n\n".join(f"{name(value)}: {failure}" for value, failure in failures)
+                pytest.fail(f"{len(failures)} of {len(rows)}\n{report}", pytrace=False)
 
         test.__name__, test.__doc__, test.__module__ = (
             check.__name__,

@@ -48,10 +48,10 @@ done, lock = [], threading.Lock()
 def ask(number):
     body = {"model": "assistant", "messages": [{"role": "user", "content": "slow"}]}
     body["stream"] = number % 2 == 0
-    asked = http.client.HTTPConnection(host, int(port), timeout=600)
+    connection = http.client.HTTPConnection(host, int(port), timeout=600)
     key_of_client = {"Authorization": f"Bearer {key}"}
-    asked.request("POST", "/v1/chat/completions", json.dumps(body), key_of_client)
-    answer = asked.getresponse()
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), key_of_client)
+    answer = connection.getresponse()
     text = answer.read().decode()
     begun = '"delta"' in text
     whole = "[DONE]" in text if begun else '"finish_reason":"stop"' in text
@@ -96,11 +96,11 @@ class Node:
 
     def engine(self, route: str) -> None:
         """Start an engine, and wait until it answers."""
-        own = next(each for each in routes(SITE) if each.engine == route)
-        address, _, port = own.url.removeprefix("http://").partition(":")
-        argv = ["python3", "-c", PROGRAM, address, port, own.name]
+        target = next(each for each in routes(SITE) if each.engine == route)
+        address, _, port = target.url.removeprefix("http://").partition(":")
+        argv = ["python3", "-c", PROGRAM, address, port, target.name]
         self.engines[route] = self.start(route, argv)
-        until(lambda: self.tried(f"{own.url}/health"))
+        until(lambda: self.tried(f"{target.url}/health"))
 
     def engines_all(self) -> None:
         """Start all engines that do not run."""
@@ -129,8 +129,8 @@ class Node:
         base = ("curl", "--silent", "--path-as-is", "--max-time", "300", "--include")
         # If a stream is cut, curl fails with its own error.
         argv = [*entering(self.holder), *base, *options, self.url + path]
-        said = subprocess.run(argv, capture_output=True, timeout=PATIENCE).stdout.decode()
-        head, _, text = said.partition("\r\n\r\n")
+        output = subprocess.run(argv, capture_output=True, timeout=PATIENCE).stdout.decode()
+        head, _, text = output.partition("\r\n\r\n")
         if not head:
             return 0, "", {}
         first, *lines = head.splitlines()
@@ -145,8 +145,8 @@ class Node:
 
     def of_engine(self, route: str, path: str) -> Any:
         """What an engine itself returns at a path."""
-        own = next(each for each in routes(SITE) if each.engine == route)
-        return json.loads(self.run("curl", "--silent", own.url + path))
+        target = next(each for each in routes(SITE) if each.engine == route)
+        return json.loads(self.run("curl", "--silent", target.url + path))
 
 
 def started(folder: Path, stack: ExitStack, program: Path | None) -> Node:
@@ -193,12 +193,12 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 def test_clients_key_is_replaced_with_the_gateways(front: Node) -> None:
     assert front.chat("hello")[0] == 200
     last = json.loads(front.run("curl", "--silent", "http://127.0.0.1:4000/last"))
-    made = front.run("cat", "/var/lib/sparkgen-gateway/key").strip()
-    assert last["key"] == f"Bearer {made}"
-    assert made.startswith("sk-")
+    key = front.run("cat", "/var/lib/sparkgen-gateway/key").strip()
+    assert last["key"] == f"Bearer {key}"
+    assert key.startswith("sk-")
     assert front.run("stat", "--format=%a", "/var/lib/sparkgen-gateway/key").strip() == "600"
     known = front.run("cat", "/run/sparkgen-gateway/env").splitlines()
-    assert known == [f"LITELLM_MASTER_KEY={made}", "VLLM_API_KEY=secret-vllm_api_key"]
+    assert known == [f"LITELLM_MASTER_KEY={key}", "VLLM_API_KEY=secret-vllm_api_key"]
 
 
 @pytest.mark.parametrize("key", ["", "sk-wrong", "secret-vllm_api_key"])
@@ -208,8 +208,8 @@ def test_wrong_key(front: Node, key: str) -> None:
 
 
 def test_master_key_is_not_accepted_from_clients(front: Node) -> None:
-    made = front.run("cat", "/var/lib/sparkgen-gateway/key").strip()
-    assert front.ask("/v1/models", key=made)[0] == 401
+    key = front.run("cat", "/var/lib/sparkgen-gateway/key").strip()
+    assert front.ask("/v1/models", key=key)[0] == 401
 
 
 @pytest.mark.parametrize(
@@ -287,8 +287,8 @@ def test_diff_says_what_clients_meet(sparkgen: Command, tmp_path: Path) -> None:
     ):
         sparkgen("build", site, "--out", out, cwd=tmp_path)
         site.write_text(now)
-        said = sparkgen("diff", "--stat", site, "--out", out, cwd=tmp_path).out
-        assert ("the gateway answers 503 until" in said) == met, said
+        output = sparkgen("diff", "--stat", site, "--out", out, cwd=tmp_path).out
+        assert ("the gateway answers 503 until" in output) == met, output
 
 
 # LiteLLM itself
@@ -343,13 +343,13 @@ def load(node: Node, count: int, width: int) -> str:
 
 def test_routes(gateway: Node) -> None:
     """Each name reaches its engine, with the engine's key and the client's request."""
-    own = {"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}
-    status, text, headers = gateway.chat("hello", **own)
+    parameters = {"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}
+    status, text, headers = gateway.chat("hello", **parameters)
     route = headers["x-litellm-model-id"]
     assert (status, route in ("chat", "chat-b")) == (200, True)
     last = gateway.of_engine(route, "/last")
     assert last["key"] == "Bearer secret-vllm_api_key"
-    assert own.items() <= last["body"].items()
+    assert parameters.items() <= last["body"].items()
     status, text, headers = gateway.ask(
         "/v1/embeddings", {"model": "qwen3-embedding-8b", "input": "hello"}
     )
@@ -431,16 +431,18 @@ def test_replicas_restart_one_after_the_other(running: Node) -> None:
 
 
 def test_failure_is_retried_on_a_replica(gateway: Node) -> None:
-    def asked(*names: str) -> int:
-        return sum(int(gateway.of_engine(name, "/asked")) for name in names)
+    def requests(*names: str) -> int:
+        return sum(int(gateway.of_engine(name, "/requests")) for name in names)
 
-    before = asked("embed")
+    before = requests("embed")
     body = {"model": "qwen3-embedding-8b", "input": "failing"}
     assert gateway.ask("/v1/embeddings", body)[0] == 500
-    assert asked("embed") == before + 1
-    before = [asked("chat"), asked("chat-b")]
+    assert requests("embed") == before + 1
+    before = [requests("chat"), requests("chat-b")]
     assert gateway.chat("failing")[0] >= 500
-    more = [now - then for now, then in zip([asked("chat"), asked("chat-b")], before, strict=True)]
+    more = [
+        now - then for now, then in zip([requests("chat"), requests("chat-b")], before, strict=True)
+    ]
     assert min(more) >= 1
     assert sum(more) <= 4
 
@@ -469,18 +471,18 @@ def test_request_for_a_model_that_is_not_loaded(running: Node) -> None:
     body = {"model": "gpt-oss-20b", "messages": [{"role": "user", "content": "hello"}]}
     # What an engine has loaded is known for two seconds, and so is that it did not answer.
     until(lambda: gateway.ask("/v1/chat/completions", body)[0] == 503, interval=0.2)
-    before = gateway.of_engine("embed", "/asked")
+    before = gateway.of_engine("embed", "/requests")
     status, text, headers = gateway.ask("/v1/chat/completions", body)
     error = json.loads(text)["error"]
     assert (status, headers["retry-after"]) == (503, "30")
     assert "'gpt-oss-20b' is not loaded: its nodes serve 'qwen3-embedding-8b'" in error["message"]
-    assert gateway.of_engine("embed", "/asked") == before
+    assert gateway.of_engine("embed", "/requests") == before
     gateway.kill("embed")
     gateway.engine("coder")
     try:
         until(lambda: gateway.ask("/v1/chat/completions", body)[0] == 200, interval=0.2)
-        asked = {"model": "qwen3-embedding-8b", "input": "hello"}
-        status, text, _ = gateway.ask("/v1/embeddings", asked)
+        question = {"model": "qwen3-embedding-8b", "input": "hello"}
+        status, text, _ = gateway.ask("/v1/embeddings", question)
         assert status == 503
         assert "its nodes serve 'gpt-oss-20b' now" in json.loads(text)["error"]["message"]
     finally:

@@ -69,7 +69,7 @@ def since(start: float, holds: Callable[[], bool]) -> float:
 
 def computed(engine: Running) -> int:
     """The number of graphs that a worker has computed."""
-    return engine.said.count("compute]")
+    return engine.output.count("compute]")
 
 
 def test_every_rank_works_on_a_completion(cluster: Cluster) -> None:
@@ -155,9 +155,9 @@ def test_cable_is_pulled(cluster: Cluster) -> None:
     until(cluster.answers, SECONDS)
     fault = "the cable between head and worker is pulled"
     worker = cluster.bundle.site.workers[-1]
-    for own in worker.interfaces:
-        if cluster.head.node in {peer.node for peer in own.peers}:
-            cluster.network.unplug(worker.name, own.name)
+    for interface in worker.interfaces:
+        if cluster.head.node in {peer.node for peer in interface.peers}:
+            cluster.network.unplug(worker.name, interface.name)
     start = time.monotonic()
     with ThreadPoolExecutor() as pool:
         ends = pool.submit(since, start, lambda: cluster.engines[worker.name].status == 1)
@@ -165,7 +165,7 @@ def test_cable_is_pulled(cluster: Cluster) -> None:
         record(ENGINE, fault, "the worker ends, and its unit fails", ends.result())
         record(ENGINE, fault, "the head's health fails", ill.result())
     assert ends.result() < 2 * LOOKS * MISSED
-    assert "is gone; this rank ends" in cluster.engines[worker.name].said
+    assert "is gone; this rank ends" in cluster.engines[worker.name].output
 
 
 @pytest.mark.parametrize("nodes", [3])

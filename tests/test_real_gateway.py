@@ -43,7 +43,7 @@ def computed(gateway: Gateway) -> dict[str, int]:
     """The number of graphs that the worker of each pair has computed."""
     engines = gateway.engines
     workers = {"chat": engines["chat", "spark2"], "chat-b": engines["chat-b", "spark4"]}
-    return {group: worker.said.count("compute]") for group, worker in workers.items()}
+    return {group: worker.output.count("compute]") for group, worker in workers.items()}
 
 
 def test_both_names_answer(gateway: Gateway) -> None:
@@ -100,17 +100,17 @@ def test_change_of_two_replicas(gateway: Gateway, tmp_path: Path, sparkgen: Comm
     file.write_text(file.read_text().replace("max_sequences: 2", "max_sequences: 1"))
     (review,) = json.loads(sparkgen("diff", file, "--format", "json", cwd=tmp_path).out)["sites"]
     assert sparkgen("build", file, cwd=tmp_path).code == 0
-    own = {node.name: part.group for part in gateway.bundle.site.parts for node in part.nodes}
+    groups = {node.name: part.group for part in gateway.bundle.site.parts for node in part.nodes}
 
     def act(text: str, node: str) -> None:
         if text.startswith("install.sh --apply"):
             shutil.copytree(tmp_path / "out/tiny" / node, gateway.trees[node], dirs_exist_ok=True)
         elif text.startswith("stop the engine of "):
-            gateway.stop(own[node], node)
+            gateway.stop(groups[node], node)
         elif text.startswith("start the engine of "):
-            gateway.launch(own[node], node)
+            gateway.launch(groups[node], node)
         elif text.startswith("wait until these serve"):
-            until(lambda: gateway.answers(own[node]), SECONDS)
+            until(lambda: gateway.answers(groups[node]), SECONDS)
         else:
             assert text.startswith("copy the folder"), text
 

@@ -76,8 +76,8 @@ def test_containers_are_as_written(site: Site) -> None:
 @pytest.mark.parametrize("name", ["spark1", REPLICA, GATEWAY])
 def test_verify(name: str, site: Site) -> None:
     """The only fault is that the machine is not a Spark."""
-    said = site.machines[name].run("/var/bundle/verify.sh").stdout
-    words = [line.split() for line in said.splitlines()]
+    output = site.machines[name].run("/var/bundle/verify.sh").stdout
+    words = [line.split() for line in output.splitlines()]
     assert {line[1] for line in words if line and line[0] == "FAIL"} <= HARDWARE
     passed = {line[1] for line in words if line and line[0] == "OK"}
     assert passed >= {"image", "model", "unit", "api", "management"}

@@ -43,7 +43,7 @@ def test_layout(kind: str, parallel: str, cluster: Cluster) -> None:
     complete(cluster)
     for engine in cluster.engines.values():
         assert engine.status is None
-        assert "Load weight end" in engine.said
+        assert "Load weight end" in engine.output
     start = f"start of {layout(kind, parallel)}"
     record(ENGINE, start, "a completion over all ranks", seconds)
 

@@ -78,7 +78,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize(
-    ("cluster", "layout"), [(one, one) for one in LAYOUTS], ids=str, indirect=["cluster"]
+    ("cluster", "layout"), [(name, name) for name in LAYOUTS], ids=str, indirect=["cluster"]
 )
 def test_layout(layout: Layout, cluster: Cluster) -> None:
     """Each rank has loaded its part of the model, and a completion uses all ranks."""
@@ -86,7 +86,7 @@ def test_layout(layout: Layout, cluster: Cluster) -> None:
     complete(cluster)
     for engine in cluster.engines.values():
         assert engine.status is None
-        assert "Loading weights took" in engine.said
+        assert "Loading weights took" in engine.output
     record(ENGINE, f"start of {layout}", "a completion over all ranks", seconds)
 
 
@@ -111,7 +111,7 @@ def test_ray_starts_again(cluster: Cluster) -> None:
     record(ENGINE, f"start of {RAY}", "a completion over all ranks", seconds)
 
     def ended(engine: Running) -> float:
-        until(lambda: "start 1 has ended: " in engine.said, SECONDS)
+        until(lambda: "start 1 has ended: " in engine.output, SECONDS)
         return time.monotonic() - start
 
     start = time.monotonic()
@@ -123,7 +123,7 @@ def test_ray_starts_again(cluster: Cluster) -> None:
     }
     until(cluster.answers, SECONDS)
     assert json.loads(cluster.complete())["usage"]["completion_tokens"] == 8
-    assert "does not match" not in cluster.head.said
+    assert "does not match" not in cluster.head.output
     seen["both are started again: a completion"] = time.monotonic() - start
     for text, after in seen.items():
         record(ENGINE, fault, text, after)

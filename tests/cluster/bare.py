@@ -55,7 +55,7 @@ class Running:
     started: float
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """The output so far."""
         return self.log.read_text(errors="replace")
 
@@ -178,7 +178,7 @@ def _is(pid: int, name: str) -> bool:
     """Whether a process runs this program, or has set its name as its title."""
     process = Path(f"/proc/{pid}")
     try:
-        given = (process / "comm").read_text()
-        return (process / "exe").readlink().name == name or given.startswith(name)
+        title = (process / "comm").read_text()
+        return (process / "exe").readlink().name == name or title.startswith(name)
     except FileNotFoundError:
         return False

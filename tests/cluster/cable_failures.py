@@ -12,8 +12,8 @@ from cluster.observing import MINUTE, RESTART, Failure, Fault, Journal, Seen, St
 from cluster.pairs import HEAD, WORKER, Pair, health, kill
 from generator.verify import namespaces
 
-# Bits a second of a half, in thousandths of a real one's, as ib_write_bw.py takes them. Of a whole
-# one TCP gets as much as verify.sh wants, both ways at once; a slow one is half a port of 1 Gb/s.
+# Bits per second of a half, a thousandth of the real rate: the ib_write_bw.py here reports Mb/s as
+# Gb/s. At WHOLE, TCP reaches what verify.sh expects, both ways at once; SLOW is half of 1 Gb/s.
 WHOLE, SLOW = 200e6, 0.5e6
 
 
@@ -28,17 +28,17 @@ def control_half_is_pulled(pair: Pair) -> Steps:
 
 
 def _pulled(pair: Pair, what: str, halves: Sequence[str]) -> Steps:
-    said = Journal(pair.worker)
+    log = Journal(pair.worker)
     pair.wait(lambda: health(pair.head) == "healthy")
     yield Fault(f"{what} is pulled")
     pair.network.pull(HEAD, *halves)
     assert _found(pair.head, "link") == [f"no carrier on {name}" for name in halves]
     yield Seen('verify.sh: "no carrier on" each half that is')
-    pair.wait(lambda: "is gone; this rank ends" in said.new)
+    pair.wait(lambda: "is gone; this rank ends" in log.new)
     yield Seen('the worker\'s journal: "is gone; this rank ends"', MINUTE)
     pair.wait(lambda: health(pair.head) == "unhealthy" or not pair.answers(HEAD))
     yield Seen("the head is unhealthy, or ends", MINUTE)
-    pair.wait(lambda: "no carrier on" in said.new)
+    pair.wait(lambda: "no carrier on" in log.new)
     yield Seen('the worker\'s journal: "no carrier on"', MINUTE + RESTART)
     yield Fault(f"{what} is put back")
     pair.network.plug_in(HEAD, *halves)
@@ -46,8 +46,8 @@ def _pulled(pair: Pair, what: str, halves: Sequence[str]) -> Steps:
 
 
 def cable_is_in_the_other_port(pair: Pair) -> Steps:
-    """Of the head, whose own port is dark then; the worker hears a port that has no address."""
-    said = Journal(pair.worker)
+    """At the head, whose right port goes dark; the worker reaches a port without addresses."""
+    log = Journal(pair.worker)
     halves = _halves(pair)
     yield Fault("the cable is in the other port of the head")
     with ExitStack() as wrong:
@@ -58,15 +58,15 @@ def cable_is_in_the_other_port(pair: Pair) -> Steps:
         faults = _found(pair.worker, "peers")
         assert faults == [f"does not answer on {name}" for name in halves]
         yield Seen('verify.sh of the worker: "does not answer" on each half')
-        pair.wait(lambda: "is gone; this rank ends" in said.new)
+        pair.wait(lambda: "is gone; this rank ends" in log.new)
         yield Seen('the worker\'s journal: "is gone; this rank ends"', MINUTE)
     yield Fault("the cable is in the right port again")
     yield from heals(pair, 5 * MINUTE)
 
 
 def mtu_is_wrong(pair: Pair) -> Steps:
-    """Small frames pass, so serving may continue; a starting engine waits, and says for what."""
-    said = Journal(pair.worker)
+    """Small frames pass, so serving may continue; a starting engine waits, and says what for."""
+    log = Journal(pair.worker)
     half = _halves(pair)[0]
     yield Fault("the worker's end of a half has an MTU of 1500")
     pair.network.set_mtu(WORKER, half, 1500)
@@ -78,7 +78,7 @@ def mtu_is_wrong(pair: Pair) -> Steps:
     yield Seen("a completion whose frames are small")
     yield Fault("the worker's engine is killed, its MTU wrong")
     kill(pair.worker, "ggml-rpc-server")
-    pair.wait(lambda: f"the MTU of {half} is 1500, not 9000" in said.new)
+    pair.wait(lambda: f"the MTU of {half} is 1500, not 9000" in log.new)
     yield Seen("the worker's journal says so, and its unit waits", MINUTE + RESTART)
     assert pair.worker.state() == "activating"
     yield Fault("the MTU is right again")
@@ -104,13 +104,13 @@ def half_is_pulled(pair: Pair) -> Steps:
 
 
 def frames_are_lost(pair: Pair) -> Steps:
-    """TCP makes up for the loss, RDMA hardly: verify.sh reports it before anyone feels it."""
+    """TCP makes up for the loss, RDMA hardly: verify.sh reports it before anyone notices."""
     what = "one frame in ten is lost on the cable, each way"
     with cables.bad(pair.network, HEAD, _halves(pair), cables.Fault(loss=0.1)):
         yield Fault(what)
         faults = _found(pair.head, "peers")
-        said = [fault.partition(" ")[0] for fault in faults]
-        assert said == ["answers"] * len(_halves(pair)), faults
+        first_words = [fault.partition(" ")[0] for fault in faults]
+        assert first_words == ["answers"] * len(_halves(pair)), faults
         yield Seen('verify.sh: "answers ... of 40 full frames" on each half')
         yield from _serves_and_heals(pair, what)
 
@@ -140,8 +140,8 @@ def cable_is_slow(pair: Pair) -> Steps:
                 faults = _found(pair.head, "bandwidth", "--bandwidth")
             are_slow = [" Gb/s " in fault for fault in faults]
             assert are_slow == ([] if is_sound else [True] * 3), faults
-            said = "finds nothing" if is_sound else '"... Gb/s to spark2, 184 expected"'
-            yield Seen(f"verify.sh --bandwidth: {said}")
+            result = "finds nothing" if is_sound else '"... Gb/s to spark2, 184 expected"'
+            yield Seen(f"verify.sh --bandwidth: {result}")
         pair.start()
         pair.wait(pair.serves)
 
@@ -157,11 +157,11 @@ def _serves_and_heals(pair: Pair, fault: str) -> Steps:
 
 
 def _halves(pair: Pair) -> list[str]:
-    return [own.name for own in pair.bundle.site.head.interfaces]
+    return [interface.name for interface in pair.bundle.site.head.interfaces]
 
 
 def _found(machine: Machine, kind: str, *options: str) -> list[str]:
-    """What verify.sh finds wrong with one kind of thing, without the cable and whom it reaches."""
+    """The faults that verify.sh finds with checks of one kind, without naming cable and peer."""
     checks: list[dict[str, Any]] = json.loads(
         machine.run("/var/bundle/verify.sh", "--json", *options).stdout
     )["checks"]

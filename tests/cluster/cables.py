@@ -142,9 +142,9 @@ def _end(plug: str) -> socket.socket:
 
 def _set_whole_frames(interface: str, wanted: bool) -> None:
     value = array.array("I", [_SET_TX_CHECKSUM, int(not wanted)])
-    asked = struct.pack("16sP", interface.encode(), value.buffer_info()[0])
+    request = struct.pack("16sP", interface.encode(), value.buffer_info()[0])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, _ETHTOOL, asked.ljust(40, b"\0"))
+        fcntl.ioctl(any_socket, _ETHTOOL, request.ljust(40, b"\0"))
 
 
 def _main() -> None:
@@ -153,11 +153,11 @@ def _main() -> None:
     for name in ("loss", "delay", "bits-per-second"):
         parser.add_argument(f"--{name}", type=float, default=0)
     parser.add_argument("plugs", nargs="+")
-    told = parser.parse_args()
-    if told.whole_frames is not None:
-        _set_whole_frames(*told.plugs, wanted=bool(told.whole_frames))
+    options = parser.parse_args()
+    if options.whole_frames is not None:
+        _set_whole_frames(*options.plugs, wanted=bool(options.whole_frames))
     else:
-        _join(told.plugs, Fault(told.loss, told.delay, told.bits_per_second))
+        _join(options.plugs, Fault(options.loss, options.delay, options.bits_per_second))
 
 
 if __name__ == "__main__":

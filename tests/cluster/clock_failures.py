@@ -20,7 +20,7 @@ from cluster.observing import (
 from cluster.pairs import ENGINE, Pair, health, inspected, kill
 
 HOUR = 3600
-# Seconds after which one that gives up has given up: it looks every five.
+# Seconds by which an engine that gives up would have: it checks every five.
 LONG = 20
 
 
@@ -42,15 +42,15 @@ def _jumps(pair: Pair, seconds: int, way: str) -> Steps:
     assert pair.serves()
     yield Seen("it goes on serving")
     for _ in range(2):
-        _is_asked_again(pair)
+        _await_check(pair)
     assert health(pair.head) == "healthy"
     yield Seen("health is asked for twice more, and is healthy")
     assert [started(machine) for machine in machines] == before
     assert [restarts(machine) for machine in machines] == [0, 0]
-    said = Journal(pair.worker)
+    log = Journal(pair.worker)
     yield Fault(f"the worker's engine is killed, its clock set {way}")
     kill(pair.worker, "ggml-rpc-server")
-    pair.wait(lambda: "rank 1 has ended" in said.new)
+    pair.wait(lambda: "rank 1 has ended" in log.new)
     assert abs(_stamped(pair.worker) - time.time() - seconds) < 10 * MINUTE
     yield Seen('the worker\'s journal: "rank 1 has ended", at the new time', 2 * MINUTE)
     yield from heals(pair)
@@ -77,7 +77,7 @@ def _waits(machine: Machine) -> bool:
     return "llama.sh" in machine.run("docker", "top", ENGINE, "-eo", "pid,args").stdout
 
 
-def _is_asked_again(pair: Pair) -> None:
+def _await_check(pair: Pair) -> None:
     """Wait until Docker has checked the head's health once more."""
     before = _last_check(pair.head)
     pair.wait(lambda: _last_check(pair.head) != before)

@@ -37,19 +37,19 @@ def _hierarchies() -> tuple[str, ...]:
 
 
 @contextmanager
-def own_group(name: str) -> Iterator[tuple[str, ...]]:
+def separate_group(name: str) -> Iterator[tuple[str, ...]]:
     """Create a group and return the prefix that runs a command in it; it is removed at the end.
 
     If this machine does not allow that, commands run in the machine's group.
     """
-    made = [hierarchy for hierarchy in _hierarchies() if _is_made(_ROOT / hierarchy / name)]
+    created = [hierarchy for hierarchy in _hierarchies() if _is_created(_ROOT / hierarchy / name)]
     try:
-        yield ("env", f"GROUP={name}", f"HIERARCHIES={' '.join(made)}", "sh", "-c", _ENTER, "sh")
+        yield ("env", f"GROUP={name}", f"HIERARCHIES={' '.join(created)}", "sh", "-c", _ENTER, "sh")
     finally:
-        until(lambda: all(_is_removed(_ROOT / hierarchy / name) for hierarchy in made))
+        until(lambda: all(_is_removed(_ROOT / hierarchy / name) for hierarchy in created))
 
 
-def _is_made(folder: Path) -> bool:
+def _is_created(folder: Path) -> bool:
     try:
         folder.mkdir(exist_ok=True)
     except OSError:

@@ -54,7 +54,7 @@ def main() -> None:
                 _show(f"{site.nodes[-1].name}$", "curl", f"{head.url}/v1/chat/completions")
                 print(completion(client, head.url, site.model.served_name))
                 for engine in engines[:-1]:
-                    print(f"{engine.node} has computed {engine.said.count('compute]')} graphs")
+                    print(f"{engine.node} has computed {engine.output.count('compute]')} graphs")
             finally:
                 for engine in engines:
                     engine.end()

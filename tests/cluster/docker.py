@@ -149,8 +149,8 @@ def tagged(layer: Path, name: str, folder: Path) -> Path:
     layers = {"type": "layers", "diff_ids": [f"sha256:{digest}"]}
     config = {"architecture": "arm64", "os": "linux", "config": {}, "rootfs": layers}
     manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
-    for part, told in (("config.json", config), ("manifest.json", manifest)):
-        (folder / part).write_text(json.dumps(told))
+    for part, content in (("config.json", config), ("manifest.json", manifest)):
+        (folder / part).write_text(json.dumps(content))
     archive = folder / "tagged.tar"
     with tarfile.open(archive, "w") as tar:
         for part in ("config.json", "manifest.json"):

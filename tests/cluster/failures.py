@@ -21,10 +21,10 @@ DISKS = ("/var", "/mnt/docker")
 
 
 def rank_dies(pair: Pair) -> Steps:
-    said = Journal(pair.worker)
+    log = Journal(pair.worker)
     yield Fault("the worker's engine is killed")
     kill(pair.worker, "ggml-rpc-server")
-    pair.wait(lambda: "rank 1 has ended" in said.new)
+    pair.wait(lambda: "rank 1 has ended" in log.new)
     yield Seen('the worker\'s journal: "rank 1 has ended"', 2 * MINUTE)
     yield from heals(pair)
 
@@ -98,10 +98,10 @@ def worker_loses_power(pair: Pair) -> Steps:
 
 def head_loses_power(pair: Pair) -> Steps:
     """The worker ends by itself: otherwise its connection would stay open forever."""
-    said = Journal(pair.worker)
+    log = Journal(pair.worker)
     yield Fault("the head loses its power")
     pair.rack.turn_off(HEAD)
-    pair.wait(lambda: "is gone; this rank ends" in said.new)
+    pair.wait(lambda: "is gone; this rank ends" in log.new)
     yield Seen('the worker\'s journal: "is gone; this rank ends"', MINUTE)
     yield Fault("the head has power again")
     pair.rack.turn_on(HEAD)
@@ -123,7 +123,7 @@ def _power(pair: Pair, first: str, last: str) -> Steps:
     yield Fault(f"both have lost power, and {first} is on again")
     machine = pair.rack.turn_on(first)
     # The cable's other end has no carrier.
-    halves = [own.name for own in pair.bundle.site.head.interfaces]
+    halves = [interface.name for interface in pair.bundle.site.head.interfaces]
     pair.network.pull(first, *halves)
     pair.wait(lambda: "no carrier on" in journal(machine) or "does not answer" in journal(machine))
     yield Seen(f"the journal of {first} names the cable, and its unit waits")
@@ -144,10 +144,10 @@ def head_memory_runs_out(pair: Pair) -> Steps:
 
 def _memory_runs_out(pair: Pair, machine: Machine, who: str) -> Steps:
     """The guard kills the engine before the node freezes, and nothing restarts it."""
-    said = Journal(machine, "sparkgen-guard")
+    log = Journal(machine, "sparkgen-guard")
     yield Fault(f"the {who} has 1 GiB of memory left")
     _tell_memory(machine, 1)
-    pair.wait(lambda: "killing an engine" in said.new)
+    pair.wait(lambda: "killing an engine" in log.new)
     yield Seen('the guard\'s journal: "killing an engine"')
     pair.wait(lambda: machine.state() in {"failed", "inactive"})
     yield Seen(f"the {who}'s unit has ended, and is not started again")

@@ -59,9 +59,9 @@ def ask(address: str, port: int, is_both_ways: bool) -> float:
     giving = socket.create_connection((address, port))
     back = socket.create_connection((address, port)) if is_both_ways else None
     threading.Thread(target=send, args=[giving], daemon=True).start()
-    own = receive(back) if back else 0
+    received = receive(back) if back else 0
     with giving.makefile() as answer:
-        return own + float(answer.readline())
+        return received + float(answer.readline())
 
 
 if __name__ == "__main__":

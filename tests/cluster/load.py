@@ -57,7 +57,7 @@ class Load:
         with ExitStack() as stack, ThreadPoolExecutor(len(places)) as pool:
             started = [stack.enter_context(self._start(place)) for place in places]
             for number, clients in enumerate(started):
-                self._tell(clients, number, len(places))
+                self._send(clients, number, len(places))
             list(pool.map(listen, started))
         return answers
 
@@ -65,8 +65,8 @@ class Load:
         argv = (*place, sys.executable, __file__)
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def _tell(self, clients: "subprocess.Popen[str]", number: int, places: int) -> None:
-        told = {
+    def _send(self, clients: "subprocess.Popen[str]", number: int, places: int) -> None:
+        job = {
             "url": self.url,
             "body": {**self.body, "stream": True},
             "prompts": [str(each) for each in range(number, self.count, places)],
@@ -76,22 +76,22 @@ class Load:
         }
         assert clients.stdin
         with clients.stdin as file:
-            json.dump(told, file)
+            json.dump(job, file)
 
 
-def _ask_all(told: Mapping[str, Any]) -> None:
+def _ask_all(job: Mapping[str, Any]) -> None:
     turn = threading.Lock()
 
     def ask(prompt: str) -> None:
         start = time.monotonic()
         question = [{"role": "user", "content": prompt}]
-        body = {**told["body"], "messages": question}
-        end = _ask(told["url"], body, told["key"], told["limit"])
+        body = {**job["body"], "messages": question}
+        end = _ask(job["url"], body, job["key"], job["limit"])
         with turn:
             print(json.dumps([end, time.monotonic() - start]), flush=True)
 
-    with ThreadPoolExecutor(told["clients"]) as pool:
-        list(pool.map(ask, told["prompts"]))
+    with ThreadPoolExecutor(job["clients"]) as pool:
+        list(pool.map(ask, job["prompts"]))
 
 
 def _ask(url: str, body: Mapping[str, object], key: str, limit: float) -> str:

@@ -37,12 +37,12 @@ def add_logins(trees: Iterable[Path], folder: Path) -> None:
     argv = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
     subprocess.run(argv, check=True)
     for tree in trees:
-        own = tree / _FOLDER.lstrip("/")
-        own.mkdir(parents=True)
+        target = tree / _FOLDER.lstrip("/")
+        target.mkdir(parents=True)
         for file in (key, key.with_suffix(".pub")):
-            (own / file.name).write_text(file.read_text())
-            (own / file.name).chmod(0o600)
-        (own / "sshd_config").write_text(_SSHD)
+            (target / file.name).write_text(file.read_text())
+            (target / file.name).chmod(0o600)
+        (target / "sshd_config").write_text(_SSHD)
         (tree / "etc/ssh/ssh_config.d").mkdir()
         (tree / "etc/ssh/ssh_config.d/tests.conf").write_text(_SSH)
         (tree / "opt/units/logins.service").write_text(_UNIT)

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from waiting import PATIENCE, until
 
-from cluster.control_groups import BIND, own_group
+from cluster.control_groups import BIND, separate_group
 from cluster.spaces import entering, first_process
 
 _BOOT = f"""\
@@ -141,7 +141,7 @@ def booted(
     """
     spaces = ["mount", "ipc", "cgroup", *([] if within else ["net", "uts"])]
     with (
-        own_group(group or f"sparkgen-tests-{uuid4().hex}") as grouped,
+        separate_group(group or f"sparkgen-tests-{uuid4().hex}") as grouped,
         first_process(
             spaces, script, str(tree), within=[*grouped, *within], stderr=subprocess.PIPE
         ) as process,

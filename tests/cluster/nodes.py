@@ -73,8 +73,10 @@ def prepared(tree: Path) -> Path:
         (tree / folder).mkdir(parents=True, exist_ok=True)
     for name, text in _UNITS.items():
         (tree / "opt/units" / name).write_text(text)
-    given = _NETWORKD.read_text().splitlines()
-    lines = [line for line in given if line.startswith(_KEPT) and not line.startswith("RestartK")]
+    original = _NETWORKD.read_text().splitlines()
+    lines = [
+        line for line in original if line.startswith(_KEPT) and not line.startswith("RestartK")
+    ]
     unit = f"{_ALONE}Requires=dbus.service\nAfter=dbus.service\n[Service]\n"
     (tree / "opt/units" / _NETWORKD.name).write_text(unit + "\n".join(lines) + "\n")
     for name in ("udevadm", "ovs-vsctl"):

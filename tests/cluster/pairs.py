@@ -25,7 +25,7 @@ from generator.verify.namespaces import PROGRAMS, Fabric
 
 HEAD, WORKER = "spark1", "spark2"
 ENGINE = "sparkgen-engine"
-# The key that clients send to the engine; nothing else is given it.
+# The key that clients send to the engine; nothing else gets it.
 KEY = "a-secret"
 # Overrides the unit's own settings, so that failures are over sooner.
 _SOON = "[Service]\nRestartSec={}\n"
@@ -127,8 +127,8 @@ def serving(
     require_root()
     require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "curl", "iptables", "journalctl", "ps")
     file = folder / "tiny.yaml"
-    asked = llama_text(2).replace("engine:\n", f"engine:\n  secrets: [{API_KEY}]\n")
-    file.write_text(f"{asked}services: {{guard: true}}\ndefaults: {{user: root}}\n")
+    text = llama_text(2).replace("engine:\n", f"engine:\n  secrets: [{API_KEY}]\n")
+    file.write_text(f"{text}services: {{guard: true}}\ndefaults: {{user: root}}\n")
     bundle = Bundle(folder.name, file)
     is_stand_in = any(program.suffix == ".py" for program in programs.values())
     archive = docker.image(folder, programs, python=is_stand_in, clock=clocks)

@@ -26,10 +26,10 @@ def select(items: list[pytest.Item], work: Path) -> list[pytest.Item]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():
             file.write_text(_refusal())
-    return wanting if said(work) else []
+    return wanting if reason(work) else []
 
 
-def said(work: Path) -> str:
+def reason(work: Path) -> str:
     """The recorded reason why they can't run, if this was tried."""
     file = work / _FILE
     return file.read_text() if file.exists() else ""

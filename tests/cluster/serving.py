@@ -20,7 +20,7 @@ REQUESTS, CLIENTS = 200, 8
 def await_answer(cluster: Cluster) -> float:
     """Seconds from the start until the API is up."""
     until(lambda: cluster.answers() or cluster.head.status is not None, SECONDS)
-    assert cluster.head.status is None, cluster.head.said[-3000:]
+    assert cluster.head.status is None, cluster.head.output[-3000:]
     return time.monotonic() - cluster.head.started
 
 
@@ -32,10 +32,10 @@ def complete(cluster: Cluster) -> None:
 
 def embed(cluster: Cluster) -> None:
     """Two texts get one embedding each, and the head is healthy."""
-    asked = {"model": "tiny", "input": ["one", "two"]}
-    status, text = ask(cluster.within("spark2"), f"{cluster.url}/v1/embeddings", asked)
+    body = {"model": "tiny", "input": ["one", "two"]}
+    status, text = ask(cluster.within("spark2"), f"{cluster.url}/v1/embeddings", body)
     assert status == 200
-    assert [len(one["embedding"]) for one in json.loads(text)["data"]] == [256, 256]
+    assert [len(item["embedding"]) for item in json.loads(text)["data"]] == [256, 256]
     assert cluster.is_healthy()
 
 

@@ -122,8 +122,8 @@ def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
     }
     with fabric(trees, links(bundle.site.cables), folder, addresses) as network:
         for name in addresses:
-            # The networkd of systemd 252 may take an address that is there already for one that it
-            # has still to set, and set it until its requests are used up: the link has failed then.
+            # The networkd of systemd 252 may mistake an address that is already present for one it
+            # has yet to set, and retry until the link counts as failed.
             flush = ("ip", "-n", network.namespace(name), "address", "flush", "dev", MANAGEMENT)
             subprocess.run(flush, check=True)
         yield network

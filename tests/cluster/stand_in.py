@@ -64,8 +64,8 @@ def serve_api() -> None:
                 self.answer('{"status":"ok"}')
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            tokens = asked.get("max_tokens", 1)
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            tokens = body.get("max_tokens", 1)
             for _ in range(tokens):
                 head.decode()
             self.answer(json.dumps({"usage": {"completion_tokens": tokens}}, separators=(",", ":")))

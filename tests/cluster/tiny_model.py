@@ -79,14 +79,14 @@ def write(path: Path, kind: str = "dense") -> None:
     """Write a model of a kind, with the same weights each time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     model = KINDS[kind]
-    told, tensors = list(_values(model)), list(_tensors(model))
-    values = b"".join(_string(name) + _value(form, value) for name, form, value in told)
+    metadata, tensors = list(_values(model)), list(_tensors(model))
+    values = b"".join(_string(name) + _value(form, value) for name, form, value in metadata)
     offset, infos = 0, b""
     for name, shape, form in tensors:
         infos += _string(name) + struct.pack("<I", len(shape))
         infos += struct.pack(f"<{len(shape)}QIQ", *shape, form, offset)
         offset += _size(shape, form)
-    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(told)) + values + infos
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)) + values + infos
     noise = random.Random(1)
     with path.open("wb") as file:
         file.write(head + b"\0" * (-len(head) % _ALIGNMENT))

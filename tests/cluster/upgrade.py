@@ -52,7 +52,7 @@ def _copy(machine: Machine, _: str, folder: Path) -> None:
     _run(machine, f"rsync --archive --checksum --delete {folder}/ /var/bundle/")
 
 
-def _as_told(command: str = "") -> Action:
+def _command(command: str = "") -> Action:
     return lambda machine, text, _: _run(machine, command or text)
 
 
@@ -75,10 +75,10 @@ _ACTIONS: Mapping[str, Action] = {
     "build and load the image first": _build,
     "copy the folder": _copy,
     "stop the engine": _engine("stop"),
-    "install.sh --apply": _as_told("/var/bundle/install.sh --apply --no-confirm"),
-    "check the fabric": _as_told("/opt/sparkgen/wait-fabric.sh 60"),
+    "install.sh --apply": _command("/var/bundle/install.sh --apply --no-confirm"),
+    "check the fabric": _command("/opt/sparkgen/wait-fabric.sh 60"),
     "start the engine": _engine("start"),
-    "systemctl ": _as_told(),
+    "systemctl ": _command(),
 }
 
 

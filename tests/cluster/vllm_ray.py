@@ -34,13 +34,13 @@ def vllm_ray() -> Path:
     folder = cache() / f"vllm-{VERSION}-ray-{RAY}"
     if not (folder / "installed").exists():
         run(sys.executable, "-m", "venv", "--clear", str(folder))
-        (own,) = folder.glob("lib/python*/site-packages")
-        (others,) = programs.parent.glob("lib/python*/site-packages")
-        (own / "vllm.pth").write_text(f"{others}\n")
+        (site_packages,) = folder.glob("lib/python*/site-packages")
+        (base_packages,) = programs.parent.glob("lib/python*/site-packages")
+        (site_packages / "vllm.pth").write_text(f"{base_packages}\n")
         run(str(folder / "bin/python"), "-m", "pip", "install", f"ray=={RAY}")
         program = (programs / "vllm").read_text().split("\n", 1)[1]
         (folder / "bin/vllm").write_text(f"#!{folder}/bin/python\n{program}")
         (folder / "bin/vllm").chmod(0o755)
-        add_plugin(own, "sparkgen_ray", _PLUGIN, "vllm.platform_plugins", "platform")
+        add_plugin(site_packages, "sparkgen_ray", _PLUGIN, "vllm.platform_plugins", "platform")
         (folder / "installed").touch()
     return folder / "bin"

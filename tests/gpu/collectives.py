@@ -34,8 +34,8 @@ def work(rank: int, ranks: int, meeting: str, operations: Sequence[str]) -> None
     )
     for operation in operations:
         for size in SIZES:
-            own = torch.full((size // ranks * ranks,), float(rank + 1), device="cuda")
-            _OPERATIONS[operation](own, rank, ranks)
+            tensor = torch.full((size // ranks * ranks,), float(rank + 1), device="cuda")
+            _OPERATIONS[operation](tensor, rank, ranks)
             torch.cuda.synchronize()
     # A finished rank may still have to send: it must not end before the others have finished.
     store.add("done", 1)
@@ -43,41 +43,41 @@ def work(rank: int, ranks: int, meeting: str, operations: Sequence[str]) -> None
         time.sleep(0.01)
 
 
-def _all_reduce(own: torch.Tensor, rank: int, ranks: int) -> None:
-    dist.all_reduce(own)
-    _hold(own, _total(ranks))
+def _all_reduce(tensor: torch.Tensor, rank: int, ranks: int) -> None:
+    dist.all_reduce(tensor)
+    _hold(tensor, _total(ranks))
 
 
-def _all_gather(own: torch.Tensor, rank: int, ranks: int) -> None:
-    gathered = torch.empty(len(own) * ranks, device="cuda")
-    dist.all_gather_into_tensor(gathered, own)
+def _all_gather(tensor: torch.Tensor, rank: int, ranks: int) -> None:
+    gathered = torch.empty(len(tensor) * ranks, device="cuda")
+    dist.all_gather_into_tensor(gathered, tensor)
     _hold_parts(gathered, ranks)
 
 
-def _reduce_scatter(own: torch.Tensor, rank: int, ranks: int) -> None:
-    part = torch.empty(len(own) // ranks, device="cuda")
-    dist.reduce_scatter_tensor(part, own)
+def _reduce_scatter(tensor: torch.Tensor, rank: int, ranks: int) -> None:
+    part = torch.empty(len(tensor) // ranks, device="cuda")
+    dist.reduce_scatter_tensor(part, tensor)
     _hold(part, _total(ranks))
 
 
-def _broadcast(own: torch.Tensor, rank: int, ranks: int) -> None:
+def _broadcast(tensor: torch.Tensor, rank: int, ranks: int) -> None:
     for source in range(ranks):
-        sent = own.clone()
+        sent = tensor.clone()
         dist.broadcast(sent, source)
         _hold(sent, source + 1)
 
 
-def _reduce(own: torch.Tensor, rank: int, ranks: int) -> None:
+def _reduce(tensor: torch.Tensor, rank: int, ranks: int) -> None:
     for target in range(ranks):
-        sent = own.clone()
+        sent = tensor.clone()
         dist.reduce(sent, target)
         if rank == target:
             _hold(sent, _total(ranks))
 
 
-def _all_to_all(own: torch.Tensor, rank: int, ranks: int) -> None:
-    received = torch.empty_like(own)
-    dist.all_to_all_single(received, own)
+def _all_to_all(tensor: torch.Tensor, rank: int, ranks: int) -> None:
+    received = torch.empty_like(tensor)
+    dist.all_to_all_single(received, tensor)
     _hold_parts(received, ranks)
 
 
@@ -90,11 +90,11 @@ def _hold_parts(parts: torch.Tensor, ranks: int) -> None:
         _hold(part, other + 1)
 
 
-def _pass_on(own: torch.Tensor, rank: int, ranks: int, steps: int = 1) -> None:
-    received = torch.empty_like(own)
+def _pass_on(tensor: torch.Tensor, rank: int, ranks: int, steps: int = 1) -> None:
+    received = torch.empty_like(tensor)
     source = (rank - steps) % ranks
     both = [
-        dist.P2POp(dist.isend, own, (rank + steps) % ranks),
+        dist.P2POp(dist.isend, tensor, (rank + steps) % ranks),
         dist.P2POp(dist.irecv, received, source),
     ]
     for request in dist.batch_isend_irecv(both):

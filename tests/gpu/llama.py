@@ -49,7 +49,7 @@ def main() -> int:
                     break
                 time.sleep(0.5)
             print(completion(within[site.head.name], url, site.model.served_name))
-            computed = {name: engines[name].said.count("compute]") for name in engines}
+            computed = {name: engines[name].output.count("compute]") for name in engines}
             print("graphs computed:", *(f"{name} {computed[name]}" for name in computed))
     return int(not all(computed[node.name] for node in site.workers))
 

@@ -101,7 +101,7 @@ CASES = (
 class Outcome:
     """How a case ended: the first failing rank's message, empty if all is well."""
 
-    said: str
+    failure: str
     seconds: float
 
 
@@ -122,8 +122,8 @@ def run(case: Case) -> Outcome:
             if not pid:
                 _become(node.rank, count, names[node.name], env, Path(folder), case.operations)
             ranks[pid] = node.name
-        said = _await(ranks, Path(folder))
-    return Outcome(said, time.monotonic() - start)
+        failure = _await(ranks, Path(folder))
+    return Outcome(failure, time.monotonic() - start)
 
 
 def _become(
@@ -158,23 +158,23 @@ def _await(ranks: dict[int, str], folder: Path) -> str:
     """Wait for all ranks, or for the first that fails; return its NCCL message."""
     deadline = time.monotonic() + SECONDS
     left = dict(ranks)
-    said = ""
-    while left and not said:
+    failure = ""
+    while left and not failure:
         for pid in list(left):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 del left[pid]
                 if status:
-                    said = "failed"
+                    failure = "failed"
         if time.monotonic() > deadline:
-            said = f"hangs for {SECONDS} s"
+            failure = f"hangs for {SECONDS} s"
         time.sleep(0.05)
-    if said and left:
+    if failure and left:
         time.sleep(1)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    return said and (_reason(folder) or said)
+    return failure and (_reason(folder) or failure)
 
 
 def _reason(folder: Path) -> str:
@@ -203,7 +203,7 @@ def table(outcomes: Sequence[tuple[Case, Outcome]]) -> str:
             changed,
             operations,
             "refuses it" if case.is_refused else "",
-            f"fails: {outcome.said}" if outcome.said else "works",
+            f"fails: {outcome.failure}" if outcome.failure else "works",
             f"{outcome.seconds:.0f}",
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -225,7 +225,7 @@ def main() -> int:
     wrong = 0
     for case in CASES:
         outcome = run(case)
-        is_right = bool(outcome.said) != case.works
+        is_right = bool(outcome.failure) != case.works
         wrong += not is_right
         outcomes.append((case, outcome))
         print("ok " if is_right else "NOT", table(outcomes).splitlines()[-1], flush=True)

@@ -73,8 +73,8 @@ def theirs(server: str, version: str, args: dict[str, Any]) -> str:
         check=False,
         timeout=30,
     )
-    said = re.search(r"error while handling argument.*|invalid argument:.*", done.stderr)
-    return said[0] if said else ""
+    match = re.search(r"error while handling argument.*|invalid argument:.*", done.stderr)
+    return match[0] if match else ""
 
 
 def main() -> int:
@@ -89,10 +89,12 @@ def main() -> int:
     count = differing = 0
     for args in tried():
         count += 1
-        errors, said = ours(version, args), theirs(options.server, version, args)
-        if bool(errors) != bool(said):
+        errors, refusal = ours(version, args), theirs(options.server, version, args)
+        if bool(errors) != bool(refusal):
             differing += 1
-            print(args, "\n  sparkgen:", errors or "takes it", "\n  llama.cpp:", said or "takes it")
+            print(
+                args, "\n  sparkgen:", errors or "takes it", "\n  llama.cpp:", refusal or "takes it"
+            )
     print(f"{count} settings; sparkgen differs in {differing}")
     return 1 if differing else 0
 

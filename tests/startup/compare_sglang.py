@@ -28,7 +28,7 @@ from compare_vllm_classes import CONFIGS, NUMBERS, OTHERS, write_configs
 
 HERE = Path(__file__).parent
 VERSION = "0.5.23"
-# Where these steps are; what other code refuses is refused after them.
+# The code of these steps; what other code refuses is refused later.
 STEPS = "sglang/srt/arg_groups"
 # Methods that need no draft model, or a small Llama.
 METHODS = ("ngram", "mtp", "eagle3", "draft")
@@ -52,16 +52,16 @@ def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
     for number in range(count):
         chosen = draw.sample(pieces, draw.randint(1, 2)) if number % 2 else []
         args = {flag.name: _value(flag, draw) for flag in draw.sample(flags, draw.randint(1, 3))}
-        made = {"args": {name: value for name, value in args.items() if value is not None}}
-        yield _together(chosen or [made], draw)
+        piece = {"args": {name: value for name, value in args.items() if value is not None}}
+        yield _together(chosen or [piece], draw)
 
 
 def _value(flag: Any, draw: random.Random) -> Any:
     if flag.type == "switch":
         return True
     if flag.choices or flag.known:
-        one = draw.choice(flag.choices or flag.known)
-        return [one] if flag.many else one
+        choice = draw.choice(flag.choices or flag.known)
+        return [choice] if flag.many else choice
     value = {"int": draw.choice(NUMBERS), "float": draw.choice((0.0, 0.3, 1.0, 2.5))}.get(flag.type)
     return value if value is None or not flag.many else [str(value)]
 
@@ -75,12 +75,12 @@ def _together(pieces: list[dict[str, Any]], draw: random.Random) -> dict[str, An
         args = piece.get("args", {}) | args
         sizes = piece.get("parallel", sizes)
         env |= {name: str(value) for name, value in piece.get("env", {}).items()}
-        said = piece.get("model", {})
-        model |= {"name": said["name"]} if said.get("name") in CONFIGS else {}
+        section = piece.get("model", {})
+        model |= {"name": section["name"]} if section.get("name") in CONFIGS else {}
         for key in ("context_length", "max_sequences", "kv_cache_dtype"):
-            model |= {key: said[key]} if key in said else {}
-        if said.get("speculative", {}).get("method") in METHODS:
-            model["speculative"] = said["speculative"]
+            model |= {key: section[key]} if key in section else {}
+        if section.get("speculative", {}).get("method") in METHODS:
+            model["speculative"] = section["speculative"]
     return {"model": model, "parallel": sizes, "args": args, "env": env}
 
 
@@ -123,11 +123,11 @@ def command(declared: Any, folder: Path) -> list[str]:
     if dtype := model.kv_cache_dtype:
         words += [f"--kv-cache-dtype={sglang._KV_CACHE_DTYPES.get(dtype, dtype)}"]
     if drafts := model.speculative:
-        own = str(folder / f"{model.name}-{drafts.method}")
-        given = sglang._speculative(drafts, VERSION)
-        words += [word.replace("=a/b", f"={own}") for group in given for word in group]
-    given = arguments("sglang", VERSION, declared.engine.args)
-    return [*words, *(word for group in given for word in group)]
+        draft_path = str(folder / f"{model.name}-{drafts.method}")
+        groups = sglang._speculative(drafts, VERSION)
+        words += [word.replace("=a/b", f"={draft_path}") for group in groups for word in group]
+    groups = arguments("sglang", VERSION, declared.engine.args)
+    return [*words, *(word for group in groups for word in group)]
 
 
 def ours(read: Any) -> tuple[list[str], bool]:
@@ -143,7 +143,9 @@ def ours(read: Any) -> tuple[list[str], bool]:
     ]
     start = start_of(read.declaration.engine, read.declaration.model)
     refused = [
-        one.source for one in conditions() if one.effect is Effect.FAILS and verdicts((one,), start)
+        condition.source
+        for condition in conditions()
+        if condition.effect is Effect.FAILS and verdicts((condition,), start)
     ]
     at_steps = any(source.startswith(STEPS) for source in refused)
     return errors, at_steps or not all(error.startswith("SG671") for error in errors)
@@ -169,28 +171,28 @@ def main() -> int:
     ]
     with tempfile.TemporaryDirectory() as name:
         write_configs(Path(name))
-        asked = [
+        starts = [
             {"words": command(read.declaration, Path(name)), "env": each["env"]}
             for each, read in pairs
         ]
-        text = "".join(json.dumps(each) + "\n" for each in asked)
+        text = "".join(json.dumps(each) + "\n" for each in starts)
         argv = [options.python, str(HERE / "sglang_on_a_spark.py"), *options.source]
         done = subprocess.run(argv, input=text, stdout=subprocess.PIPE, text=True, check=True)
     marked = [line for line in done.stdout.splitlines() if line.startswith("VERDICT ")]
     real = [json.loads(line.removeprefix("VERDICT ")) for line in marked]
     assert len(real) == len(pairs)
     differing = later = 0
-    for (each, read), said in zip(pairs, real, strict=True):
+    for (each, read), refusal in zip(pairs, real, strict=True):
         errors, at_steps = ours(read)
-        if bool(errors) == bool(said):
+        if bool(errors) == bool(refusal):
             continue
         if errors and not at_steps:
             later += 1
             continue
         differing += 1
         print(json.dumps(each), "\n  sparkgen:", errors or "takes it")
-        print("  SGLang:", said or "takes it")
-    refused = sum(bool(said) for said in real)
+        print("  SGLang:", refusal or "takes it")
+    refused = sum(bool(refusal) for refusal in real)
     print(
         f"{len(pairs)} sets, {refused} refused by SGLang; {later} are refused after this; "
         f"sparkgen differs in {differing}"

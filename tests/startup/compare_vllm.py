@@ -26,13 +26,13 @@ from vllm.utils.argparse_utils import FlexibleArgumentParser
 from vllm.entrypoints.launchers.cli_args import make_arg_parser
 parser = make_arg_parser(FlexibleArgumentParser())
 for line in sys.stdin:
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(output):
             parser.parse_args(json.loads(line))
         verdict = ""
     except SystemExit:
-        verdict = said.getvalue().strip().splitlines()[-1]
+        verdict = output.getvalue().strip().splitlines()[-1]
     except Exception as error:
         verdict = f"{type(error).__name__}: {error}"
     print("VERDICT " + json.dumps(verdict), flush=True)
@@ -65,8 +65,8 @@ def _value(flag: Any, draw: random.Random) -> Any:
     if flag.type == "switch":
         return draw.choice((True, False)) if flag.off else True
     if flag.choices or flag.known:
-        one = draw.choice(flag.choices or flag.known)
-        return [one] if flag.many else one
+        choice = draw.choice(flag.choices or flag.known)
+        return [choice] if flag.many else choice
     if flag.type == "json":
         return {"nonsense": 1} if flag.fields and draw.random() < 0.3 else {}
     value: Any = {"int": draw.choice((1, 4, 64)), "float": 0.5}.get(flag.type, "text")
@@ -117,24 +117,24 @@ def main() -> int:
     from generator.engines.arguments import arguments
 
     drawn = list(sets(options.count, options.seed))
-    own = [ours(args) for args in drawn]
+    reported = [ours(args) for args in drawn]
     words = [
         ["a/model", *(w for g in arguments("vllm", VERSION, args) for w in g)] for args in drawn
     ]
     real = theirs(options.python, words)
     assert len(real) == len(drawn)
     differing = 0
-    for args, mine, said in zip(drawn, own, real, strict=True):
-        if bool(mine) != bool(said):
+    for args, errors, refusal in zip(drawn, reported, real, strict=True):
+        if bool(errors) != bool(refusal):
             differing += 1
             print(
                 json.dumps(args),
                 "\n  sparkgen:",
-                mine or "takes it",
+                errors or "takes it",
                 "\n  vLLM:",
-                said or "takes it",
+                refusal or "takes it",
             )
-    refused = sum(bool(said) for said in real)
+    refused = sum(bool(refusal) for refusal in real)
     print(f"{len(drawn)} sets, {refused} refused by vLLM; sparkgen differs in {differing}")
     return 1 if differing else 0
 

@@ -38,7 +38,7 @@ DRAFTS = {
 NUMBERS = (0, 1, 2, 3, 4, 8, 16, 64, 256, 1000, 2048, 8192, 32768, 65536)
 # Rules about what the classes do not check: memory, tools, files, images and keys of a site.
 OTHERS = ("SG520", "SG521", "SG522", "SG523", "SG524", "SG526", "SG621", "SG690", "SG695")
-# Where the classes and the parser are; what other code refuses is refused after them.
+# The code of the classes and the parser; what other code refuses is refused later.
 CLASSES = ("vllm/config/", "vllm/engine/arg_utils", "vllm/entrypoints/common/")
 # In these files too, but only checked once the model is loaded, or by its kernels.
 LATER = ("vllm/config/vllm.py:3405", "vllm/config/compilation.py:1556", "vllm/config/kernel.py:211")
@@ -94,8 +94,8 @@ def _value(flag: Any, draw: random.Random) -> Any:
     if flag.type == "switch":
         return draw.choice((True, False)) if flag.off else True
     if flag.choices or flag.known:
-        one = draw.choice(flag.choices or flag.known)
-        return [one] if flag.many else one
+        choice = draw.choice(flag.choices or flag.known)
+        return [choice] if flag.many else choice
     if flag.type == "json":
         return _keys(flag.name, draw)
     value = {"int": draw.choice(NUMBERS), "float": draw.choice((0.0, 0.3, 1.0, 2.5))}.get(flag.type)
@@ -123,10 +123,10 @@ def _together(pieces: list[dict[str, Any]], draw: random.Random) -> dict[str, An
         args = piece.get("args", {}) | args
         env |= {name: str(value) for name, value in piece.get("env", {}).items()}
         sizes = piece.get("parallel", sizes)
-        said = piece.get("model", {})
-        model |= {"name": said["name"]} if said.get("name") in CONFIGS else {}
+        section = piece.get("model", {})
+        model |= {"name": section["name"]} if section.get("name") in CONFIGS else {}
         for key in ("context_length", "max_sequences", "kv_cache_dtype", "speculative"):
-            model |= {key: said[key]} if key in said else {}
+            model |= {key: section[key]} if key in section else {}
     for name, value in args.items():
         if type(value) is int and draw.random() < 0.3:
             args[name] = draw.choice(NUMBERS)
@@ -135,11 +135,11 @@ def _together(pieces: list[dict[str, Any]], draw: random.Random) -> dict[str, An
     return {"model": model, "parallel": sizes, "args": args, "env": env}
 
 
-def _drafts(said: dict[str, Any], draw: random.Random) -> dict[str, Any]:
+def _drafts(section: dict[str, Any], draw: random.Random) -> dict[str, Any]:
     known = (*ALONE, *DRAFTS)
-    method = said["method"] if said["method"] in known else draw.choice(known)
-    rest = {key: value for key, value in said.items() if key == "config"}
-    tokens = said.get("tokens", 2) if draw.random() < 0.7 else draw.choice((1, 2, 5, 8))
+    method = section["method"] if section["method"] in known else draw.choice(known)
+    rest = {key: value for key, value in section.items() if key == "config"}
+    tokens = section.get("tokens", 2) if draw.random() < 0.7 else draw.choice((1, 2, 5, 8))
     source = {"source": "a/b"} if method in DRAFTS else {}
     return {"method": method, "tokens": tokens, **source, **rest}
 
@@ -184,11 +184,11 @@ def command(declared: Any, folder: Path) -> list[str]:
     words += [f"--max-num-seqs={model.max_sequences}"] if model.max_sequences else []
     words += [f"--kv-cache-dtype={model.kv_cache_dtype}"] if model.kv_cache_dtype else []
     if model.speculative:
-        own = str(folder / f"{model.name}-{model.speculative.method}")
-        drafts = vllm._speculative(model.speculative).replace('"a/b"', json.dumps(own))
+        draft_path = str(folder / f"{model.name}-{model.speculative.method}")
+        drafts = vllm._speculative(model.speculative).replace('"a/b"', json.dumps(draft_path))
         words += [f"--speculative-config={drafts}"]
-    given = arguments("vllm", VERSION, declared.engine.args)
-    return [*words, *(word for group in given for word in group)]
+    groups = arguments("vllm", VERSION, declared.engine.args)
+    return [*words, *(word for group in groups for word in group)]
 
 
 def ours(read: Any) -> Ours:
@@ -204,7 +204,9 @@ def ours(read: Any) -> Ours:
     ]
     start = start_of(read.declaration.engine, read.declaration.model)
     refused = [
-        one.source for one in conditions() if one.effect is Effect.FAILS and verdicts((one,), start)
+        condition.source
+        for condition in conditions()
+        if condition.effect is Effect.FAILS and verdicts((condition,), start)
     ]
     is_later = all(error.startswith("SG670") for error in errors) and not any(
         source.startswith(CLASSES) and source not in LATER for source in refused
@@ -212,9 +214,9 @@ def ours(read: Any) -> Ours:
     return Ours(errors, not is_later)
 
 
-def theirs(python: str, asked: list[dict[str, Any]]) -> list[str]:
+def theirs(python: str, starts: list[dict[str, Any]]) -> list[str]:
     """The error of vLLM's classes for each; empty if they accept it."""
-    text = "".join(json.dumps(each) + "\n" for each in asked)
+    text = "".join(json.dumps(each) + "\n" for each in starts)
     argv = [python, str(HERE / "on_a_spark.py")]
     done = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
     marked = [line for line in done.stdout.splitlines() if line.startswith("VERDICT ")]
@@ -263,24 +265,24 @@ def main() -> int:
     ]
     with tempfile.TemporaryDirectory() as name:
         write_configs(Path(name))
-        asked = [
+        starts = [
             {"words": command(read.declaration, Path(name)), "env": each["env"]}
             for each, read in pairs
         ]
-        real = theirs(options.python, asked)
+        real = theirs(options.python, starts)
     assert len(real) == len(pairs)
     differing = later = 0
-    for (each, read), said in zip(pairs, real, strict=True):
-        own = ours(read)
-        if bool(own.errors) == bool(said):
+    for (each, read), refusal in zip(pairs, real, strict=True):
+        result = ours(read)
+        if bool(result.errors) == bool(refusal):
             continue
-        if own.errors and not own.of_classes:
+        if result.errors and not result.of_classes:
             later += 1
             continue
         differing += 1
-        print(json.dumps(each), "\n  sparkgen:", own.errors or "takes it")
-        print("  vLLM:", said or "takes it")
-    refused = sum(bool(said) for said in real)
+        print(json.dumps(each), "\n  sparkgen:", result.errors or "takes it")
+        print("  vLLM:", refusal or "takes it")
+    refused = sum(bool(refusal) for refusal in real)
     print(
         f"{len(pairs)} sets, {refused} refused by vLLM's classes; {later} are refused after them; "
         f"sparkgen differs in {differing}"

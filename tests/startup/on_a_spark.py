@@ -103,40 +103,38 @@ PARSER = make_arg_parser(FlexibleArgumentParser())
 
 def verdict(words: list[str]) -> str:
     """The error that ends the start; empty if there is none."""
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            given = PARSER.parse_args(words)
+        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
+            args = PARSER.parse_args(words)
             # As the command line's own entry point does.
-            given.model, given.subparser = given.model_tag, "serve"
-            validate_parsed_serve_args(given)
-            AsyncEngineArgs.from_cli_args(given).create_engine_config(
-                UsageContext.OPENAI_API_SERVER
-            )
+            args.model, args.subparser = args.model_tag, "serve"
+            validate_parsed_serve_args(args)
+            AsyncEngineArgs.from_cli_args(args).create_engine_config(UsageContext.OPENAI_API_SERVER)
     except SystemExit:
-        return said.getvalue().strip().splitlines()[-1]
+        return output.getvalue().strip().splitlines()[-1]
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return f"{type(error).__name__}: {' '.join(lines[:3])}"
     return ""
 
 
-def alone(asked: dict[str, Any]) -> str:
+def alone(start: dict[str, Any]) -> str:
     """The same in a process of its own."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
-        os.environ.update(asked["env"])
-        os.write(writer, verdict(asked["words"]).encode()[:4000])
+        os.environ.update(start["env"])
+        os.write(writer, verdict(start["words"]).encode()[:4000])
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as answer:
-        said = answer.read().decode(errors="replace")
-    return said if os.waitpid(child, 0)[1] == 0 else "the process died"
+        text = answer.read().decode(errors="replace")
+    return text if os.waitpid(child, 0)[1] == 0 else "the process died"
 
 
 for place, line in enumerate(sys.stdin):
-    one = json.loads(line)
+    start = json.loads(line)
     if not place:
         # Modules imported here are shared by all processes.
-        verdict(one["words"][:1])
-    print("VERDICT " + json.dumps(alone(one)), flush=True)
+        verdict(start["words"][:1])
+    print("VERDICT " + json.dumps(alone(start)), flush=True)

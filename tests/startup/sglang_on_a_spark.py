@@ -90,14 +90,14 @@ prepare_server_args = importlib.import_module("sglang.srt.server_args").prepare_
 
 def verdict(words: list[str]) -> str:
     """The error that ends the start; empty if there is none."""
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            given = prepare_server_args(words)
-            given.resolve_once()
-            given.check_server_args()
+        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
+            args = prepare_server_args(words)
+            args.resolve_once()
+            args.check_server_args()
     except SystemExit:
-        return (said.getvalue().strip().splitlines() or ["it ended"])[-1]
+        return (output.getvalue().strip().splitlines() or ["it ended"])[-1]
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{last.filename.rpartition('sglang/')[2]}:{last.lineno}"
@@ -105,22 +105,22 @@ def verdict(words: list[str]) -> str:
     return ""
 
 
-def alone(asked: dict[str, Any]) -> str:
+def alone(start: dict[str, Any]) -> str:
     """The same in a process of its own."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
-        os.environ.update(asked["env"])
-        os.write(writer, verdict(asked["words"]).encode()[:4000])
+        os.environ.update(start["env"])
+        os.write(writer, verdict(start["words"]).encode()[:4000])
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as answer:
-        said = answer.read().decode(errors="replace")
-    return said if os.waitpid(child, 0)[1] == 0 else "the process died"
+        text = answer.read().decode(errors="replace")
+    return text if os.waitpid(child, 0)[1] == 0 else "the process died"
 
 
 for place, line in enumerate(sys.stdin):
-    one = json.loads(line)
+    start = json.loads(line)
     if not place:
         # Modules imported here are shared by all processes.
-        verdict(one["words"][:1])
-    print("VERDICT " + json.dumps(alone(one)), flush=True)
+        verdict(start["words"][:1])
+    print("VERDICT " + json.dumps(alone(start)), flush=True)

@@ -108,12 +108,14 @@ def doubled(rng: random.Random, site: Site) -> Mistake | None:
 
 def moved(rng: random.Random, site: Site) -> Mistake | None:
     """A line moved to another section."""
-    own = [k for k in site.keys if len(k.path) == 2 and k.path[0] in ("model", "engine")]
-    own = [k for k in own if _is_a_line(site, k) and not site.lines[k.line][: k.column].strip()]
+    movable = [k for k in site.keys if len(k.path) == 2 and k.path[0] in ("model", "engine")]
+    movable = [
+        k for k in movable if _is_a_line(site, k) and not site.lines[k.line][: k.column].strip()
+    ]
     other = {"model": "engine", "engine": "model"}
-    if not own:
+    if not movable:
         return None
-    gone = rng.choice(own)
+    gone = rng.choice(movable)
     head = next(k for k in site.keys if k.path == (other[str(gone.path[0])],))
     if site.lines[head.line].strip() != f"{head.text}:":
         return None
@@ -180,11 +182,11 @@ def same_name(rng: random.Random, site: Site) -> Mistake | None:
     names = [v for v in site.values_below("nodes") if v.path[2:] == ("name",)]
     if len(names) < 2:
         return None
-    one, other = rng.sample(names, 2)
-    wrong = rng.choice([other.text, misspelt(rng, one.text), f"{one.text}0"])
+    first, second = rng.sample(names, 2)
+    wrong = rng.choice([second.text, misspelt(rng, first.text), f"{first.text}0"])
     # A longer name may be the intended one, with the slip in the cables.
-    not_one = wrong in (other.text, f"{one.text}0")
-    return Mistake("node name", site.replaced(one, wrong), -1, several=not_one)
+    several = wrong in (second.text, f"{first.text}0")
+    return Mistake("node name", site.replaced(first, wrong), -1, several=several)
 
 
 def same_address(rng: random.Random, site: Site) -> Mistake | None:
@@ -192,8 +194,8 @@ def same_address(rng: random.Random, site: Site) -> Mistake | None:
     found = [v for v in site.values_below("nodes") if v.path[3:] == ("address",)]
     if len(found) < 2:
         return None
-    one, other = rng.sample(found, 2)
-    return Mistake("address twice", site.replaced(one, other.text), -1, several=True)
+    first, second = rng.sample(found, 2)
+    return Mistake("address twice", site.replaced(first, second.text), -1, several=True)
 
 
 def cable_gone(rng: random.Random, site: Site) -> Mistake | None:

@@ -30,7 +30,7 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
 class Outcome:
     """What became of a mistake.
 
-    `harmed` is a site without findings, but with another meaning, that fix made.
+    `harmed` means that fix made a site without findings, but with another meaning.
     """
 
     file: str
@@ -42,7 +42,7 @@ class Outcome:
     restored: bool
     harmed: bool
     refused: bool
-    said: str
+    findings: str
 
     @property
     def deserves(self) -> bool:
@@ -61,15 +61,15 @@ def outcomes(count: int, seed: int, only: str = "") -> Iterator[Outcome]:
     known = files()
     originals: dict[str, Reading] = {}
     kinds = [kind for kind in KINDS if only in (*kind.__name__.split(), "")]
-    made = 0
+    introduced = 0
     for turn in range(50 * count):
-        if made == count:
+        if introduced == count:
             return
         file = rng.choice(known)
         mistake = kinds[turn % len(kinds)](rng, file.site)
         if mistake is None or mistake.text == file.site.text:
             continue
-        made += 1
+        introduced += 1
         if file.name not in originals:
             originals[file.name] = _read(file, file.site.text)
         yield _outcome(file, originals[file.name], mistake)
@@ -101,11 +101,11 @@ def _outcome(file: File, original: Reading, mistake: Mistake) -> Outcome:
         restored=restored,
         harmed=done.changed and done.fewer and clean and not restored,
         refused=done.changed and not done.fewer and not mistake.several,
-        said="; ".join(_told(f, line) for f, line in zip(new, lines, strict=True)),
+        findings="; ".join(_described(f, line) for f, line in zip(new, lines, strict=True)),
     )
 
 
-def _told(finding: Finding, line: int) -> str:
+def _described(finding: Finding, line: int) -> str:
     return f"{finding.rule}@{line + 1} {finding.message} / {finding.help}"
 
 
@@ -161,7 +161,7 @@ def examples(found: Iterable[Outcome]) -> Iterator[str]:
         if faults:
             line = o.mistake.text.split("\n")[o.mistake.line].strip()
             where = f"{o.file}:{o.mistake.line + 1} {line!r}"
-            yield f"{o.mistake.kind} [{', '.join(faults)}] {where}: {o.said}"
+            yield f"{o.mistake.kind} [{', '.join(faults)}] {where}: {o.findings}"
 
 
 def main() -> None:

@@ -187,7 +187,7 @@ def decimal_comma(rng: random.Random, site: Site) -> Mistake | None:
 
 def swapped(rng: random.Random, site: Site) -> Mistake | None:
     """Two values of one section, swapped."""
-    one, other = rng.choice(
+    path, other_path = rng.choice(
         [
             (("model", "context_length"), ("model", "max_sequences")),
             (("engine", "version"), ("engine", "image")),
@@ -196,7 +196,7 @@ def swapped(rng: random.Random, site: Site) -> Mistake | None:
             (("model", "name"), ("model", "served_name")),
         ]
     )
-    first, second = _at(site, [one]), _at(site, [other])
+    first, second = _at(site, [path]), _at(site, [other_path])
     if not first or not second or first[0].line == second[0].line:
         return None
     lines = list(site.lines)
