@@ -29,8 +29,8 @@ def test_ids_are_unique() -> None:
 
 
 def test_every_subject_has_a_rule() -> None:
-    told = {subject for subjects in SUBJECTS.values() for subject in subjects}
-    assert {entry.subject for entry in ALL} <= told | {"node"}
+    covered = {subject for subjects in SUBJECTS.values() for subject in subjects}
+    assert {entry.subject for entry in ALL} <= covered | {"node"}
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,14 @@ def test_version_ranges(version: str, inside: bool) -> None:
 def test_advisory_matches_nodes_version_and_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = Advisory(
+    advisory = Advisory(
         *("SGA-0", None, "hangs", "use another", "this test"),
         engine="vllm",
         version=">=0.27.1, <0.32",
         nodes=2,
         unless={"enable-flashinfer-autotune": False},
     )
-    entries: Callable[..., list[Advisory]] = lambda *_: [one]  # noqa: E731
+    entries: Callable[..., list[Advisory]] = lambda *_: [advisory]  # noqa: E731
     monkeypatch.setattr("generator.rules.advisories.advisories", entries)
     kept = an_engine(version="0.29.0", image="vllm/vllm-openai:v0.29.0")
     off = an_engine(version="0.29.0", args={"enable-flashinfer-autotune": False})
@@ -91,9 +91,9 @@ def test_advisory_about_engine_and_library_needs_both(monkeypatch: pytest.Monkey
 def test_explain_prints_an_advisory_and_a_rule_all_of_its(
     sparkgen: Command, tmp_path: object
 ) -> None:
-    one = sparkgen("explain", "sga-2026-01", cwd=tmp_path).out
-    assert one.startswith("SGA-2026-01 (")
-    assert "Source: NVIDIA/NV-Kernels issues 590 and 591" in " ".join(one.split())
+    output = sparkgen("explain", "sga-2026-01", cwd=tmp_path).out
+    assert output.startswith("SGA-2026-01 (")
+    assert "Source: NVIDIA/NV-Kernels issues 590 and 591" in " ".join(output.split())
     rule = sparkgen("explain", "SG689", cwd=tmp_path).out
     for entry in advisories(*SUBJECTS["SG689"]):
         assert f"{entry.id} ({entry.date}): " in rule

@@ -117,8 +117,8 @@ class Operator:
 
 
 def script(path: Path, name: str, folder: Path, text: str) -> None:
-    said = _SAY.format(name=name, log=folder / "log") + text.replace("FOLDER", str(folder))
-    path.write_text(said)
+    content = _SAY.format(name=name, log=folder / "log") + text.replace("FOLDER", str(folder))
+    path.write_text(content)
     path.chmod(0o755)
 
 
@@ -188,9 +188,9 @@ APPLIED = [
 ]
 
 
-def changes(said: str) -> dict[str, int]:
+def changes(output: str) -> dict[str, int]:
     """The number of tasks that changed each node."""
-    return {name: int(n) for name, n in re.findall(r"^(\w+) .*changed=(\d+)", said, re.MULTILINE)}
+    return {name: int(n) for name, n in re.findall(r"^(\w+) .*changed=(\d+)", output, re.MULTILINE)}
 
 
 @pytest.mark.long
@@ -217,10 +217,10 @@ def test_rollout(operator: Operator) -> None:
 
     done = operator.run()
     assert done.returncode == 0, done.stdout
-    told = operator.calls("install", "verify")
-    assert {*told[:2]} == {f"{name} install --check" for name in NODES}
-    assert told[2:8] == APPLIED
-    assert {*told[8:]} == {f"{name} verify --json" for name in NODES}
+    calls = operator.calls("install", "verify")
+    assert {*calls[:2]} == {f"{name} install --check" for name in NODES}
+    assert calls[2:8] == APPLIED
+    assert {*calls[8:]} == {f"{name} verify --json" for name in NODES}
     again = operator.run()
     assert again.returncode == 0, again.stdout
     assert changes(again.stdout) == dict.fromkeys(NODES, 0)
@@ -247,8 +247,8 @@ def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
     """The head stops first and starts last, and the rollout ends once it serves."""
     done = operator.run("-e", "restart=true")
     assert done.returncode == 0, done.stdout
-    told = operator.calls("systemctl")
-    steps = [line for line in told if re.search(r" (stop|start) ", f"{line} ")]
+    calls = operator.calls("systemctl")
+    steps = [line for line in calls if re.search(r" (stop|start) ", f"{line} ")]
     names = [(line.split()[0], "stop" if " stop " in f"{line} " else "start") for line in steps]
     assert names == [
         *(("spark1", "stop"), ("spark2", "stop")),
@@ -268,8 +268,8 @@ def test_groups_restart_with_their_own_units(operator: Operator) -> None:
     file.write_text(yaml.safe_dump(inventory, sort_keys=False))
     done = operator.run("-e", "restart=true")
     assert done.returncode == 0, done.stdout
-    told = "\n".join(operator.calls("systemctl"))
-    steps = re.findall(r"^(\S+) .*\b(stop|start) sparkgen-engine-(\w+)", told, re.MULTILINE)
+    calls = "\n".join(operator.calls("systemctl"))
+    steps = re.findall(r"^(\S+) .*\b(stop|start) sparkgen-engine-(\w+)", calls, re.MULTILINE)
     assert steps == [
         *(("spark1", "stop", "embed"), ("spark1", "stop", "chat"), ("spark2", "stop", "chat")),
         *(("spark2", "start", "chat"), ("spark1", "start", "chat"), ("spark1", "start", "embed")),

@@ -28,9 +28,9 @@ MANAGED = "enP7s7"
 def netplan(addresses: dict[str, Sequence[str]], mtu: int = 9000) -> str:
     """A netplan file with these interfaces."""
     lines = ["network:", "  version: 2", "  ethernets:"]
-    for name, own in addresses.items():
+    for name, assigned in addresses.items():
         lines += [f"    {name}:", "      dhcp4: no", f"      mtu: {mtu}"]
-        lines += [f"      addresses: [{', '.join(own)}]"] if own else []
+        lines += [f"      addresses: [{', '.join(assigned)}]"] if assigned else []
     return "\n".join(lines) + "\n"
 
 
@@ -43,11 +43,11 @@ def node(
     mtu: int = 9000,
 ) -> Machine:
     """A node whose netplan file and links agree."""
-    links = [address(name, *own, mtu=mtu) for name, own in fabric.items()]
+    links = [address(name, *assigned, mtu=mtu) for name, assigned in fabric.items()]
     links.append(address(managed, f"10.0.7.{number}/24"))
-    own = {"etc/netplan/40-cx7.yaml": netplan(fabric, mtu)} if fabric else {}
+    netplan_file = {"etc/netplan/40-cx7.yaml": netplan(fabric, mtu)} if fabric else {}
     printed = {"ip -j address": json.dumps(links)}
-    return Machine(f"spark{number}", {**own, **(files or {})}, printed, containers)
+    return Machine(f"spark{number}", {**netplan_file, **(files or {})}, printed, containers)
 
 
 def halves(names: Sequence[str], number: int, first: int = 100, length: int = 24) -> dict[str, Any]:
@@ -299,9 +299,11 @@ ALONE = {
 @pytest.mark.parametrize("lines", ALONE)
 def test_netplan_of_one_node_only(lines: str, sparkgen: Command, tmp_path: Path) -> None:
     """Guesses about its peer have no findings."""
-    given = dict(line.split(": ") for line in lines.splitlines())
-    own = {name: [text for text in [listed.strip("[]")] if text] for name, listed in given.items()}
-    (tmp_path / "40-cx7.yaml").write_text(netplan(own))
+    written = dict(line.split(": ") for line in lines.splitlines())
+    addresses = {
+        name: [text for text in [listed.strip("[]")] if text] for name, listed in written.items()
+    }
+    (tmp_path / "40-cx7.yaml").write_text(netplan(addresses))
     outcome = sparkgen("audit", "40-cx7.yaml", "--format", "json", cwd=tmp_path)
     assert [finding["rule"] for finding in json.loads(outcome.out)["findings"]] == ALONE[lines]
 
@@ -379,8 +381,8 @@ def test_merged_netplan_files() -> None:
         "network:\n  ethernets:\n    enp1s0f0np0: {dhcp4: true}\n"
         "    enP2p1s0f0np0: {optional: true}\n"
     )
-    given = [("99-later.yaml", later), ("40-cx7.yaml", first)]
-    found = read([Input("spark1", name, text.encode()) for name, text in given])
+    files = [("99-later.yaml", later), ("40-cx7.yaml", first)]
+    found = read([Input("spark1", name, text.encode()) for name, text in files])
     (remark,) = audit(adopt(found, "mine", "mine.yaml"))
     assert (remark.rule, remark.place.file) == ("SG847", "99-later.yaml")
     assert remark.message == "enp1s0f0np0 is set up otherwise in 40-cx7.yaml"

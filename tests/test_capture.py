@@ -413,10 +413,10 @@ def members(archive: Path) -> dict[str, str]:
 
 def test_secrets_have_over_eighty_forms() -> None:
     assert len(set(FORMS)) >= 80
-    told = json.dumps([container.inspected() for container in CONTAINERS])
-    told += HOSTILE.image_inspected()
-    told += json.dumps([*FILES.values(), *NODE.printed.values(), *PROCESSES.values()])
-    assert [form for form in FORMS if S[form] not in told] == []
+    printed = json.dumps([container.inspected() for container in CONTAINERS])
+    printed += HOSTILE.image_inspected()
+    printed += json.dumps([*FILES.values(), *NODE.printed.values(), *PROCESSES.values()])
+    assert [form for form in FORMS if S[form] not in printed] == []
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -477,19 +477,19 @@ def test_capture_is_reproducible_and_lists_its_files(archive: Path, tmp_path: Pa
 
 def test_stand_in_for_docker_prints_what_docker_does(tmp_path: Path) -> None:
     require("docker")
-    given = replace(HOSTILE, mounts=[("/srv/models", "/models")], build="c4" * 32)
-    expected = Machine("spark1", {}, {}, [given]).capture(tmp_path)
+    container = replace(HOSTILE, mounts=[("/srv/models", "/models")], build="c4" * 32)
+    expected = Machine("spark1", {}, {}, [container]).capture(tmp_path)
     socket = tmp_path / "docker.sock"
     env = {**os.environ, "DOCKER_HOST": f"unix://{socket}", "CAPTURE_ROOT": str(tmp_path / "none")}
     (tmp_path / "own").mkdir()
-    with engine(given, socket):
+    with engine(container, socket):
         argv = ["sh", str(SCRIPT), "spark1"]
         subprocess.run(
             argv, cwd=tmp_path / "own", env=env, capture_output=True, timeout=PATIENCE, check=True
         )
     path = "containers/engine.txt"
-    own = (tmp_path / "own/spark1.tar.gz").read_bytes()
-    printed = read("own", own).texts[path].splitlines()
+    captured = (tmp_path / "own/spark1.tar.gz").read_bytes()
+    printed = read("own", captured).texts[path].splitlines()
     more = [line for line in printed if line.split()[0] in ("init", "cap-add", "device", "ulimit")]
     assert more == [
         "init null",

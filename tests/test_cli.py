@@ -190,8 +190,8 @@ def cluster(tmp_path: Path) -> Path:
 
 def test_all_sites_are_built_by_default(cluster: Path, sparkgen: Command) -> None:
     validated = sparkgen("validate", cwd=cluster)
-    told = "sites/anna.yaml: fine\nsites/berta.yaml: fine\n"
-    assert (validated.code, validated.out, validated.err) == (0, told, "")
+    printed = "sites/anna.yaml: fine\nsites/berta.yaml: fine\n"
+    assert (validated.code, validated.out, validated.err) == (0, printed, "")
     built = sparkgen("build", cwd=cluster)
     assert [line.partition(":")[0] for line in built.out.splitlines()] == ["anna", "berta"]
     assert sparkgen("check", cwd=cluster).code == 0
@@ -213,10 +213,10 @@ def test_folder_without_sites(command: str, tmp_path: Path, sparkgen: Command) -
 
 @pytest.mark.parametrize("command", ["validate", "fit", "show", "diagram"])
 def test_standard_input(command: str, good: Path, tmp_path: Path, sparkgen: Command) -> None:
-    given = sparkgen(command, "-", cwd=tmp_path, stdin=good.read_text())
+    piped = sparkgen(command, "-", cwd=tmp_path, stdin=good.read_text())
     named = sparkgen(command, good.name, cwd=tmp_path)
-    assert (given.code, given.err) == (0, "")
-    assert given.out == named.out.replace("good.yaml: fine", "<stdin>: fine")
+    assert (piped.code, piped.err) == (0, "")
+    assert piped.out == named.out.replace("good.yaml: fine", "<stdin>: fine")
 
 
 @pytest.mark.parametrize("command", ["build", "check", "diff", "fix"])
@@ -309,8 +309,8 @@ def test_warning_is_an_error_only_with_strict(
     lenient = sparkgen(command, warned, cwd=tmp_path)
     assert lenient.code == 0
     written = "nothing was written\n" if command == "build" else ""
-    said = f"{lenient.err.rstrip()}; with --strict a warning is an error\n{written}"
-    assert strict.err == said
+    message = f"{lenient.err.rstrip()}; with --strict a warning is an error\n{written}"
+    assert strict.err == message
 
 
 def test_strict_adds_nothing_to_an_error(invalid: Path, tmp_path: Path, sparkgen: Command) -> None:
@@ -331,8 +331,8 @@ def test_check_reports_drift(good: Path, tmp_path: Path, sparkgen: Command) -> N
     assert sparkgen("check", good, cwd=tmp_path).code == 1
     sparkgen("build", good, cwd=tmp_path)
     outcome = sparkgen("check", good, cwd=tmp_path)
-    said = "pair-chatbot: out/pair-chatbot is what the site says\n"
-    assert (outcome.code, outcome.out, outcome.err) == (0, said, "")
+    message = "pair-chatbot: out/pair-chatbot is what the site says\n"
+    assert (outcome.code, outcome.out, outcome.err) == (0, message, "")
 
 
 def test_show_as_a_table(good: Path, tmp_path: Path, sparkgen: Command) -> None:
@@ -425,17 +425,17 @@ def test_streams_of_a_process(good: Path, invalid: Path, tmp_path: Path, process
 def test_color_is_for_terminals_that_support_it(
     env: dict[str, str], colored: bool, invalid: Path
 ) -> None:
-    said = on_a_terminal(invalid, env)
-    assert "SG104" in said
-    assert ("\x1b[1;31merror[SG104]\x1b[0m" in said) is colored
-    assert ("\x1b" in said) is colored
+    output = on_a_terminal(invalid, env)
+    assert "SG104" in output
+    assert ("\x1b[1;31merror[SG104]\x1b[0m" in output) is colored
+    assert ("\x1b" in output) is colored
 
 
 def on_a_terminal(site: Path, env: dict[str, str]) -> str:
     """The output of `validate` on a terminal for an invalid site."""
-    code, said = terminal(env, "validate", str(site))
+    code, output = terminal(env, "validate", str(site))
     assert code == 3
-    return said
+    return output
 
 
 def terminal(env: dict[str, str], *words: str) -> tuple[int, str]:
@@ -450,11 +450,11 @@ def terminal(env: dict[str, str], *words: str) -> tuple[int, str]:
         stderr=theirs,
     )
     os.close(theirs)
-    said = b""
+    received = b""
     with os.fdopen(ours, "rb", buffering=0) as output, suppress(OSError):
         while read := output.read(65_536):
-            said += read
-    return running.wait(PATIENCE), said.decode().replace("\r\n", "\n")
+            received += read
+    return running.wait(PATIENCE), received.decode().replace("\r\n", "\n")
 
 
 def test_forced_colors_reach_a_file(invalid: Path, process: Command) -> None:
@@ -473,10 +473,10 @@ LAB = str(ROOT / "sites/lab-mesh.yaml")
 @pytest.mark.parametrize("width", [60, 80, 100])
 @pytest.mark.parametrize("words", [("show", LAB), ("fit", "--compare", LAB)], ids=" ".join)
 def test_tables_fit_the_terminal(words: tuple[str, ...], width: int) -> None:
-    code, said = terminal({"COLUMNS": str(width), "NO_COLOR": "1"}, *words)
+    code, output = terminal({"COLUMNS": str(width), "NO_COLOR": "1"}, *words)
     assert code == 0
     # The terminal wraps sentences, between any two characters.
-    tables = [line for line in said.splitlines() if "  " in line or "|" in line]
+    tables = [line for line in output.splitlines() if "  " in line or "|" in line]
     assert len(tables) > 10
     assert max(map(len, tables)) <= width
 
@@ -484,9 +484,9 @@ def test_tables_fit_the_terminal(words: tuple[str, ...], width: int) -> None:
 def test_tables_are_the_same_on_terminals_and_in_files(process: Command) -> None:
     whole = process("fit", "--compare", LAB, cwd=ROOT).out
     for width in (60, 80):
-        _, said = terminal({"COLUMNS": str(width), "NO_COLOR": "1"}, "fit", "--compare", LAB)
+        _, output = terminal({"COLUMNS": str(width), "NO_COLOR": "1"}, "fit", "--compare", LAB)
         # Bars are shorter; wrapped and listed text has the same words.
-        assert words_of(said) == words_of(whole)
+        assert words_of(output) == words_of(whole)
 
 
 def words_of(text: str) -> set[str]:

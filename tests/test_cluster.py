@@ -35,8 +35,8 @@ network:
 def wires() -> Iterator[Wires]:
     require_root()
     require("ip", "ping", "sysctl", *nodes.PROGRAMS)
-    with wired(INTERFACES, MANAGEMENT, f"{OPERATOR}/24") as made:
-        yield made
+    with wired(INTERFACES, MANAGEMENT, f"{OPERATOR}/24") as network:
+        yield network
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ def test_unconfirmed_change_is_reverted(wires: Wires, tree: Path) -> None:
     with booted(faulty(tree), wires.within) as machine:
         until(lambda: wires.answers(OWN))
         before = files(machine)
-        said = install(machine, "--apply")
-        assert f"first, within {SECONDS} s and over a new connection: sudo {INSTALL}" in said
+        output = install(machine, "--apply")
+        assert f"first, within {SECONDS} s and over a new connection: sudo {INSTALL}" in output
         assert f" {CUTTING} " in addresses(machine)
         assert not wires.answers(OWN)
         until(lambda: wires.answers(OWN))

@@ -79,8 +79,8 @@ def test_scripts(bundle: Bundle) -> None:
     assert scripts == {path for path in generated if bundle.modes[path] & 0o111}
     read = {path for path in texts if "/etc/profile.d/" in path}
     # Nodes share scripts: each is checked only once, and the payload has its own tests.
-    own = {path for path in scripts | read if original(path) not in payload()}
-    files = {texts[path]: path for path in sorted(own)}.values()
+    checked = {path for path in scripts | read if original(path) not in payload()}
+    files = {texts[path]: path for path in sorted(checked)}.values()
     assert_silent("shellcheck", "--severity=style", *files, cwd=bundle.folder)
     for path in files:
         assert_silent("sh" if path in read else "bash", "-n", path, cwd=bundle.folder)
@@ -88,11 +88,11 @@ def test_scripts(bundle: Bundle) -> None:
 
 @each_node
 def test_login(folder: NodeFolder) -> None:
-    given = {"SPARKGEN_SITE": folder.site.name, "SPARKGEN_RANK": str(folder.node.rank)}
+    expected = {"SPARKGEN_SITE": folder.site.name, "SPARKGEN_RANK": str(folder.node.rank)}
     show = '. "$0/etc/profile.d/sparkgen.sh" && exec env --unset=PWD'
     done = run("env", "--ignore-environment", "sh", "-eu", "-c", show, str(folder.path))
     shown = dict(line.split("=", 1) for line in done.stdout.splitlines())
-    assert (done.stderr, shown) == ("", given | dict(folder.node.login))
+    assert (done.stderr, shown) == ("", expected | dict(folder.node.login))
 
 
 # Network
@@ -105,9 +105,9 @@ def netplan(tree: Path) -> Path:
     return tree / "run"
 
 
-def assert_files(pattern: str, made: Path, wanted: dict[str, set[str]]) -> None:
+def assert_files(pattern: str, root: Path, wanted: dict[str, set[str]]) -> None:
     """Netplan wrote a file for each of these interfaces, with at least these lines."""
-    folder, name = (made / pattern).parent, Path(pattern).name
+    folder, name = (root / pattern).parent, Path(pattern).name
     assert {file.name for file in folder.glob(name.format("*"))} == set(map(name.format, wanted))
     for interface, lines in wanted.items():
         found = set((folder / name.format(interface)).read_text().splitlines())
@@ -232,10 +232,10 @@ PAGES = [folder for folder in NODES if "web_ui" in folder.site.services and fold
 def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
     tree = folder.copy(tmp_path)
     unit = (tree / "etc/systemd/system/sparkgen-web-ui.service").read_text()
-    (made,) = re.findall(
+    (options,) = re.findall(
         r"^ExecStartPre=\S+ compose --file (.*) up --no-start$", unit, re.MULTILINE
     )
-    service = composed_service(tree, "sparkgen-web-ui", "web-ui", *made.split())
+    service = composed_service(tree, "sparkgen-web-ui", "web-ui", *options.split())
     page, health = WebUi.of(folder.site), folder.node.container.health
     assert page
     assert health
@@ -256,9 +256,9 @@ def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
     assert environment["ENABLE_SIGNUP"] == "false"
     assert (service["cap_drop"], service["read_only"]) == (["ALL"], True)
     assert service["healthcheck"]["test"][-1] == f"{page.url}/health"
-    script, given, volume = service["volumes"]
+    script, secrets, volume = service["volumes"]
     assert service["entrypoint"] == ["bash", script["target"]]
-    assert (given["source"], given["read_only"]) == ("/run/sparkgen-web-ui", True)
+    assert (secrets["source"], secrets["read_only"]) == ("/run/sparkgen-web-ui", True)
     # Docker initializes a new named volume from the image, but never a bind-mounted folder.
     assert (volume["type"], volume["target"]) == ("volume", "/app/backend/data")
     assert environment["WEBUI_SECRET_KEY_FILE"].startswith(volume["target"])
@@ -273,7 +273,7 @@ cd /run && echo 'env' >start.sh && exec env -i PATH="$PATH" bash {script}
 
 
 @pytest.mark.parametrize("folder", PAGES, ids=str)
-def test_web_ui_is_told_its_secrets(folder: NodeFolder, tmp_path: Path) -> None:
+def test_web_ui_gets_its_secrets(folder: NodeFolder, tmp_path: Path) -> None:
     tree = folder.copy(tmp_path)
     with (tree / "etc/sparkgen/secrets.env").open("a") as file:
         file.write("WEBUI_ADMIN_PASSWORD=a $word=`of` \\ many\n")
@@ -281,13 +281,13 @@ def test_web_ui_is_told_its_secrets(folder: NodeFolder, tmp_path: Path) -> None:
     done = run(*on_node(tree, "sh", "-c", script))
     assert (done.returncode, done.stderr) == (0, "")
     mode, *lines = done.stdout.splitlines()
-    told = dict(line.partition("=")[::2] for line in lines)
+    env = dict(line.partition("=")[::2] for line in lines)
     assert mode == "600"
-    assert told["WEBUI_ADMIN_PASSWORD"] == "a $word=`of` \\ many"
-    assert told["WEBUI_ADMIN_EMAIL"] == folder.secrets["WEBUI_ADMIN_EMAIL"]
+    assert env["WEBUI_ADMIN_PASSWORD"] == "a $word=`of` \\ many"
+    assert env["WEBUI_ADMIN_EMAIL"] == folder.secrets["WEBUI_ADMIN_EMAIL"]
     key = folder.site.engine.key
-    assert told.get("OPENAI_API_KEY") == (folder.secrets[key] if key else None)
-    assert not told.keys() & {"HF_TOKEN", "VLLM_API_KEY"}
+    assert env.get("OPENAI_API_KEY") == (folder.secrets[key] if key else None)
+    assert not env.keys() & {"HF_TOKEN", "VLLM_API_KEY"}
     (tree / "etc/sparkgen/secrets.env").write_text("WEBUI_ADMIN_EMAIL=a@example.org\n")
     missing = run(*on_node(tree, "sh", "-c", script))
     assert missing.returncode == 1

@@ -31,11 +31,11 @@ def reading(name: str) -> Reading:
 
 @pytest.mark.parametrize("name", SITES)
 def test_no_false_finding(name: str) -> None:
-    told = [found for found in reading(name).findings if found.severity is not Severity.NOTE]
+    findings = [found for found in reading(name).findings if found.severity is not Severity.NOTE]
     listed = EXPECTED[name]
-    false = [f"{found.rule} {found.message}" for found in told if found.rule not in listed]
+    false = [f"{found.rule} {found.message}" for found in findings if found.rule not in listed]
     assert false == []
-    assert {found.rule for found in told} == set(listed)
+    assert {found.rule for found in findings} == set(listed)
 
 
 @of_each(SITES)
@@ -56,10 +56,10 @@ def test_deployment_starts_what_it_ran(name: str) -> None:
     run, site = RUNS[name], reading(name).site
     assert site
     node = site.nodes[run.get("node", 0)]
-    container = own(site, node).container
+    container = in_group(site, node).container
     command = " ".join(word for words in container.command for word in words)
     assert [word for word in run.get("words", ()) if word not in command] == []
-    env = own(site, node).env
+    env = in_group(site, node).env
     assert {key: env.get(key) for key in run.get("env", {})} == run.get("env", {})
     mounts = {f"{mount.path}:{mount.inside}" for mount in container.mounts}
     assert set(run.get("mounts", ())) <= mounts
@@ -70,11 +70,11 @@ def test_deployment_starts_what_it_ran(name: str) -> None:
     assert container.shm_size_gib == run.get("shm", container.shm_size_gib)
     build = site.image_build
     assert list(build.mods if build else ()) == run.get("mods", [])
-    addresses = {n.name: {own.name: str(own.address) for own in n.interfaces} for n in site.nodes}
+    addresses = {n.name: {i.name: str(i.address) for i in n.interfaces} for n in site.nodes}
     assert {name: addresses[name] for name in run.get("addresses", {})} == run.get("addresses", {})
 
 
-def own(site: Site, node: Node) -> Node:
+def in_group(site: Site, node: Node) -> Node:
     """The node as seen by its group, if there are groups."""
     for group in site.groups:
         for member in group.nodes:

@@ -69,8 +69,8 @@ def test_only_the_manifest_names_the_site_file(
 ) -> None:
     copy = tmp_path / "renamed.yaml"
     copy.write_bytes(SITE.read_bytes())
-    made = {path: (file.mode, file.data) for path, file in bundle(copy).items()}
-    assert {path for path in made if made[path] != expected[path]} == {"MANIFEST.json"}
+    files = {path: (file.mode, file.data) for path, file in bundle(copy).items()}
+    assert {path for path in files if files[path] != expected[path]} == {"MANIFEST.json"}
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def site_of(text: str, name: str = "lab.yaml") -> Site:
 
 def grouped(text: str, groups: dict[str, str]) -> Site:
     """A site with these groups of nodes in place of its single model."""
-    own = "".join(
+    entries = "".join(
         f"""\
   - name: {name}
     nodes: [{", ".join(f"spark{number}" for number in nodes)}]
@@ -51,7 +51,7 @@ def grouped(text: str, groups: dict[str, str]) -> Site:
 """
         for index, (name, nodes) in enumerate(groups.items())
     )
-    return site_of(f"{text[: text.index('model:')]}groups:\n{own}")
+    return site_of(f"{text[: text.index('model:')]}groups:\n{entries}")
 
 
 def long_names() -> Site:
@@ -313,14 +313,14 @@ def test_graph_has_one_edge_per_cable(site: Site) -> None:
 
 def test_graph_shows_the_gateways_routes() -> None:
     site = SITES["gateway"]
-    told = """\
+    legend = """\
 All models at http://10.0.0.15:8088, the gateway on spark5
 assistant: chat, chat-b
 qwen3-embedding-8b: embed
 gpt-oss-20b: coder
 """
-    assert drawing(site).endswith(f"\n\n{told}")
-    assert set(told.splitlines()) <= {text.text for text in layout(site).texts}
+    assert drawing(site).endswith(f"\n\n{legend}")
+    assert set(legend.splitlines()) <= {text.text for text in layout(site).texts}
     assert "10.0.0.15, embed, gateway" in {text.text for text in layout(site).texts}
     ways = re.findall(r'^  gateway -\.->\|"(.*)"\| (\w+)$', graph(site), re.MULTILINE)
     assert ways == [

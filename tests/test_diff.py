@@ -239,8 +239,8 @@ def test_first_bundle(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     outcome = sparkgen("diff", site, "--out", "elsewhere", "--stat", cwd=tmp_path)
     assert outcome.code == 0
     head = outcome.out.partition("\n")[0]
-    said = r"lab against elsewhere/lab: 2 of 2 nodes change, \d+ files; nothing runs yet"
-    assert re.fullmatch(said, head)
+    pattern = r"lab against elsewhere/lab: 2 of 2 nodes change, \d+ files; nothing runs yet"
+    assert re.fullmatch(pattern, head)
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -394,9 +394,9 @@ def balanced(comment: str) -> None:
 def test_color_is_for_terminals(site: Path, tmp_path: Path, process: Command) -> None:
     site.write_text(site_text(model="gpt-oss-20b"))
     assert "\x1b" not in process("diff", site, cwd=tmp_path).out
-    said = on_a_terminal("diff", str(site), cwd=tmp_path)
-    assert "\x1b[31m-" in said
-    assert "\x1b[32m+" in said
+    output = on_a_terminal("diff", str(site), cwd=tmp_path)
+    assert "\x1b[31m-" in output
+    assert "\x1b[32m+" in output
 
 
 def on_a_terminal(*words: str, cwd: Path) -> str:
@@ -410,12 +410,12 @@ def on_a_terminal(*words: str, cwd: Path) -> str:
         stdout=theirs,
     ) as running:
         os.close(theirs)
-        said = b""
+        received = b""
         with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):
             while read := terminal.read(65_536):  # raises at the end on Linux
-                said += read
+                received += read
         assert running.wait(PATIENCE) == 0
-    return said.decode()
+    return received.decode()
 
 
 def test_every_effect_has_a_title_and_every_service_a_step() -> None:
@@ -424,9 +424,9 @@ def test_every_effect_has_a_title_and_every_service_a_step() -> None:
         assert bool(activation.step) == (activation.effect is Effect.SERVICE), activation
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(30, "30 s"), (60, "1 min"), (61, "2 min")])
-def test_minutes(seconds: int, said: str) -> None:
-    assert minutes(seconds) == said
+@pytest.mark.parametrize(("seconds", "text"), [(30, "30 s"), (60, "1 min"), (61, "2 min")])
+def test_minutes(seconds: int, text: str) -> None:
+    assert minutes(seconds) == text
 
 
 @pytest.mark.parametrize(

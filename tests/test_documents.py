@@ -31,11 +31,11 @@ def test_documented_commands_print_what_they_show(path: str, tmp_path: Path, upd
     place = place.empty() if path in FROM_NOTHING else place.with_examples()
     text = text_of(path)
     for command, printed in console(text):
-        said = place.run(command)
-        if update and not same(said, printed):
-            text = text.replace(f"\n$ {command}\n{printed}", f"\n$ {command}\n{said}", 1)
+        output = place.run(command)
+        if update and not same(output, printed):
+            text = text.replace(f"\n$ {command}\n{printed}", f"\n$ {command}\n{output}", 1)
         else:
-            assert same(said, printed), command
+            assert same(output, printed), command
     if update:
         (ROOT / path).write_text(text, encoding="utf-8")
 

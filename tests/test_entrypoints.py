@@ -84,9 +84,9 @@ def init(address, **options):
 
 
 def cluster_resources():
-    asked = len(list(calls.glob("asked*")))
-    (calls / f"asked{{asked}}").touch()
-    return {{"CPU": 20.0}} | ({{"GPU": min(asked, {limit}) * 1.0}} if asked else {{}})
+    polls = len(list(calls.glob("poll*")))
+    (calls / f"poll{{polls}}").touch()
+    return {{"CPU": 20.0}} | ({{"GPU": min(polls, {limit}) * 1.0}} if polls else {{}})
 """
 
 
@@ -123,7 +123,7 @@ def test_ray_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> No
     assert stand_ins.environment("vllm")["RAY_ADDRESS"] == f"{address}:{ports['ray']}"
 
     assert (stand_ins.calls / "address").read_text() == f"{address}:{ports['ray']}"
-    assert len(list(stand_ins.calls.glob("asked*"))) == len(site.nodes) + 1
+    assert len(list(stand_ins.calls.glob("poll*"))) == len(site.nodes) + 1
     assert stand_ins.arguments("ray") == [
         "start",
         "--head",
@@ -496,31 +496,31 @@ import http.server, json, os, pathlib, ssl, sys, time
 class Engine(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/health_generate":
-            self.asked(None)
+            self.record(None)
         if self.path == "/metrics":
             count = pathlib.Path(os.environ["CALLS"], "count")
-            made = int(count.read_text()) if count.exists() else 100
+            tokens = int(count.read_text()) if count.exists() else 100
             reads = pathlib.Path(os.environ["CALLS"], "reads")
             before = len(reads.read_text()) if reads.exists() else 0
             reads.write_text("." * (before + 1))
             idle = before < int(os.environ.get("IDLE", 0))
-            count.write_text(str(made + (0 if idle else int(os.environ.get("STEP", 0)))))
+            count.write_text(str(tokens + (0 if idle else int(os.environ.get("STEP", 0)))))
             metric = os.environ.get("METRIC", "vllm:generation_tokens_total")
             lines = [f"# TYPE {{metric}} counter"]
-            lines += [f'{{metric}}{{{{engine="0"}}}} {{made}}.0', "other 7"]
-            lines += [f"llamacpp:n_decode_total {{made}}"]
+            lines += [f'{{metric}}{{{{engine="0"}}}} {{tokens}}.0', "other 7"]
+            lines += [f"llamacpp:n_decode_total {{tokens}}"]
             self.reply(200, "\\n".join(lines).encode())
         else:
             self.reply(200 if self.path == "/health" else int(os.environ["STATUS"]), b"")
 
     def do_POST(self):
         time.sleep(int(os.environ.get("LATE", 0)))
-        self.asked(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.record(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.reply(int(os.environ["STATUS"]), b'{{"choices": [{{"text": "2"}}]}}')
 
-    def asked(self, body):
-        question = [self.path, self.headers["Authorization"], body]
-        pathlib.Path(os.environ["CALLS"], "asked").write_text(json.dumps(question))
+    def record(self, body):
+        request = [self.path, self.headers["Authorization"], body]
+        pathlib.Path(os.environ["CALLS"], "request").write_text(json.dumps(request))
 
     def reply(self, status, body):
         self.send_response(status)
@@ -547,12 +547,16 @@ while os.getppid() == caller:
 HEALTHY = [folder for folder in NODES if folder.node.container.health]
 
 
-def ask(folder: NodeFolder, target: Path, stand_ins: StandIns) -> subprocess.CompletedProcess[str]:
+def check_health(
+    folder: NodeFolder, target: Path, stand_ins: StandIns
+) -> subprocess.CompletedProcess[str]:
     """Run the container's health check."""
-    return asked(folder, folder.copy(target), stand_ins)
+    return check_health_in(folder, folder.copy(target), stand_ins)
 
 
-def asked(folder: NodeFolder, tree: Path, stand_ins: StandIns) -> subprocess.CompletedProcess[str]:
+def check_health_in(
+    folder: NodeFolder, tree: Path, stand_ins: StandIns
+) -> subprocess.CompletedProcess[str]:
     """Run it on the node with this tree."""
     health, api = folder.node.container.health, folder.site.engine.api
     assert health
@@ -570,9 +574,9 @@ def asked(folder: NodeFolder, tree: Path, stand_ins: StandIns) -> subprocess.Com
 @pytest.mark.parametrize("folder", HEALTHY, ids=str)
 def test_health(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     stand_ins.env["STATUS"] = "200"
-    done = ask(folder, tmp_path, stand_ins)
+    done = check_health(folder, tmp_path, stand_ins)
     assert (done.returncode, done.stderr) == (0, "")
-    path, authorization, question = json.loads((stand_ins.calls / "asked").read_text())
+    path, authorization, question = json.loads((stand_ins.calls / "request").read_text())
     if folder.site.engine.name == "sglang":
         assert [path, authorization, question] == ["/health_generate", None, None]
         return
@@ -587,7 +591,7 @@ def test_health_of_an_engine_that_does_not_answer(
     folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     stand_ins.env["STATUS"] = "500"
-    assert ask(folder, tmp_path, stand_ins).returncode == 1
+    assert check_health(folder, tmp_path, stand_ins).returncode == 1
 
 
 @pytest.mark.parametrize("status", ["400", "404", "501"])
@@ -599,15 +603,15 @@ def test_health_of_a_model_without_completions(
     if folder.node.container.health and folder.node.container.health.generates:
         pytest.skip("its own endpoint asks for an embedding")
     stand_ins.env["STATUS"] = status
-    assert ask(folder, tmp_path, stand_ins).returncode == 0
+    assert check_health(folder, tmp_path, stand_ins).returncode == 0
 
 
 def test_health_of_a_busy_llama_cpp(tmp_path: Path, stand_ins: StandIns) -> None:
     """A request would have to queue behind others, so none is sent."""
     folder = next(each for each in HEALTHY if each.site.engine.name == "llama.cpp")
     stand_ins.env |= {"STATUS": "500", "STEP": "5"}
-    assert ask(folder, tmp_path, stand_ins).returncode == 0
-    assert not (stand_ins.calls / "asked").exists()
+    assert check_health(folder, tmp_path, stand_ins).returncode == 0
+    assert not (stand_ins.calls / "request").exists()
 
 
 @pytest.mark.parametrize(("step", "status"), [("5", 0), ("0", 1)], ids=["busy", "hangs"])
@@ -617,10 +621,10 @@ def test_health_of_a_llama_cpp_that_does_not_answer_in_time(
     """If it is reading one long prompt, it has decoded something by the end of the request."""
     folder = next(each for each in HEALTHY if each.site.engine.name == "llama.cpp")
     stand_ins.env |= {"STATUS": "500", "IDLE": "1", "STEP": step}
-    done = ask(folder, tmp_path, stand_ins)
+    done = check_health(folder, tmp_path, stand_ins)
     assert done.returncode == status
     assert ("the engine hangs: no token for any client" in done.stderr) == bool(status)
-    assert (stand_ins.calls / "asked").exists()
+    assert (stand_ins.calls / "request").exists()
 
 
 @pytest.mark.parametrize("folder", one_of_each(HEALTHY), ids=str)
@@ -650,7 +654,7 @@ def test_health_over_tls(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
     tree = folder.copy(tmp_path / "node")
     facts = tree / "etc/sparkgen/container.env"
     facts.write_text(facts.read_text().replace("HEALTH_URL=http:", "HEALTH_URL=https:"))
-    done = asked(folder, tree, stand_ins)
+    done = check_health_in(folder, tree, stand_ins)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -672,7 +676,7 @@ def test_health_of_a_slow_engine(
     patience = f"ANSWER_SECONDS={folder.node.container.health.answer_seconds}\n"
     assert patience in facts.read_text()
     facts.write_text(facts.read_text().replace(patience, "ANSWER_SECONDS=1\n"))
-    done = asked(folder, tree, stand_ins)
+    done = check_health_in(folder, tree, stand_ins)
     if makes_tokens:
         assert (done.returncode, done.stderr) == (0, "")
     else:

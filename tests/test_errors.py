@@ -96,10 +96,10 @@ def check_all_proposals_are_settled(case: Case, done: Repair) -> None:
 
     for finding in done.before.findings:
         for edit in chain.from_iterable(finding.proposals):
-            assert any(word in finding.help for word in said(edit)), (finding, edit)
+            assert any(word in finding.help for word in mentions(edit)), (finding, edit)
 
 
-def said(edit: Edit) -> list[str]:
+def mentions(edit: Edit) -> list[str]:
     """Words of which the help must contain at least one to mention an edit."""
     match edit:
         case Rename():

@@ -54,7 +54,7 @@ def cables_of(kind: str, count: int) -> list[str]:
     return ["spark1:p0, spark2:p0"] if kind == "direct" else []
 
 
-def base(kind: str, count: int, given: int) -> dict[str, str]:
+def base(kind: str, count: int, stages: int) -> dict[str, str]:
     """The sections of a valid site with this many nodes, which the example may override."""
     nodes = (
         f"  - name: spark{node}\n    management: {{address: 10.0.0.1{node}/24}}\n"
@@ -68,7 +68,7 @@ def base(kind: str, count: int, given: int) -> dict[str, str]:
         **({"cabling": "cabling:\n" + cables} if cables else {}),
         "topology": f"topology:\n  kind: {kind}\n",
         "model": "model:\n  name: gpt-oss-120b\n  context_length: 8192\n",
-        "engine": f"{ENGINE}{NCCL.get(kind, '')}  parallel: {{pipeline: {given}}}\n",
+        "engine": f"{ENGINE}{NCCL.get(kind, '')}  parallel: {{pipeline: {stages}}}\n",
     }
 
 
@@ -83,31 +83,33 @@ def whole_site(example: str) -> str:
 
     A ring gets as many nodes as its parallel sizes multiply to.
     """
-    own = sections(example)
-    if "groups" in own:
-        return site_of_groups(own)
-    said = re.search(r"^  kind: (single|ring|switch)$", own.get("topology", ""), re.MULTILINE)
-    kind = said[1] if said else "direct"
-    sizes = re.findall(r"(?:tensor|pipeline): (\d+)", own.get("engine", ""))
+    parts = sections(example)
+    if "groups" in parts:
+        return site_of_groups(parts)
+    match = re.search(r"^  kind: (single|ring|switch)$", parts.get("topology", ""), re.MULTILINE)
+    kind = match[1] if match else "direct"
+    sizes = re.findall(r"(?:tensor|pipeline): (\d+)", parts.get("engine", ""))
     count = math.prod(map(int, sizes)) if sizes and kind == "ring" else COUNTS[kind]
-    given = len(re.findall(r"^  - name:", own.get("nodes", ""), re.MULTILINE))
-    site = base(kind, count, given or count)
-    if "launcher: ray" in own.get("engine", ""):
+    listed = len(re.findall(r"^  - name:", parts.get("nodes", ""), re.MULTILINE))
+    site = base(kind, count, listed or count)
+    if "launcher: ray" in parts.get("engine", ""):
         # Images of vLLM come without Ray.
         site["engine"] = site["engine"].replace("vllm/vllm-openai:v0.33.0", "example.org/ray:1")
-    if "name: tensorrt-llm" in own.get("engine", ""):
+    if "name: tensorrt-llm" in parts.get("engine", ""):
         # A longer prompt would have to be prefilled in chunks.
-        model = own if "model" in own else site
+        model = parts if "model" in parts else site
         if "context_length" not in model["model"]:
             model["model"] = model["model"].rstrip() + "\n  context_length: 8192\n"
     for name in LAID_OVER:
         lines = site[name].splitlines(keepends=True)[1:]
-        given = re.findall(r"^  (\w+):", own.get(name, ""), re.MULTILINE)
+        present = re.findall(r"^  (\w+):", parts.get(name, ""), re.MULTILINE)
         # Each replaces the other.
-        given += ["image"] if "venv" in given else []
-        if name in own:
-            own[name] += "".join(line for line in lines if line.split(":")[0].strip() not in given)
-    return "".join((site | own).values())
+        present += ["image"] if "venv" in present else []
+        if name in parts:
+            parts[name] += "".join(
+                line for line in lines if line.split(":")[0].strip() not in present
+            )
+    return "".join((site | parts).values())
 
 
 ENGINES = {
@@ -117,9 +119,9 @@ ENGINES = {
 }
 
 
-def site_of_groups(own: dict[str, str]) -> str:
+def site_of_groups(parts: dict[str, str]) -> str:
     """The same for an example with groups: each gets a model and an engine."""
-    groups = yaml.safe_load(own["groups"])["groups"]
+    groups = yaml.safe_load(parts["groups"])["groups"]
     members = [name for group in groups for name in group["nodes"]]
     largest = max(len(group["nodes"]) for group in groups)
     count = max(largest, *(int(name[5:]) for name in members if len(name) == len("spark1")))
@@ -146,7 +148,7 @@ def site_of_groups(own: dict[str, str]) -> str:
             **group.get("engine", {}),
         }
         group.setdefault("model", {"name": "gpt-oss-20b", "context_length": 8192})
-    site = base("direct" if largest > 1 else "single", count, count) | own
+    site = base("direct" if largest > 1 else "single", count, count) | parts
     entries = "".join(f"  - {json.dumps(group)}\n" for group in groups)
     rest = (text for name, text in site.items() if name not in ("model", "engine", "groups"))
     return "".join(rest) + f"groups:\n{entries}"
@@ -174,8 +176,8 @@ def test_examples_break_only_their_rule(rule: str) -> None:
     known = EXPLAINED[rule]
     assert known.bad
     assert known.good
-    said = found(known.bad)
-    assert [number for number, _ in said] == [rule], said
+    findings = found(known.bad)
+    assert [number for number, _ in findings] == [rule], findings
     assert found(known.good) == []
 
 
@@ -316,6 +318,6 @@ def test_rules_as_data(tmp_path: Path, sparkgen: Command) -> None:
     every = json.loads(sparkgen("explain", "--list", "--format", "json", cwd=tmp_path).out)
     assert [rule["rule"] for rule in every["rules"]] == [*EXPLAINED]
     number = every["advisories"][0]["advisory"]
-    one = json.loads(sparkgen("explain", number, "--format", "json", cwd=tmp_path).out)
-    assert [one["rules"], one["advisories"]] == [[], every["advisories"][:1]]
+    single = json.loads(sparkgen("explain", number, "--format", "json", cwd=tmp_path).out)
+    assert [single["rules"], single["advisories"]] == [[], every["advisories"][:1]]
     assert sparkgen("explain", "--docs", "--format", "json", cwd=tmp_path).code == 2

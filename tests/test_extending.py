@@ -112,8 +112,8 @@ def test_fault_in_the_base_is_reported_there(base: str) -> None:
 
 def test_site_that_extends_itself_is_reported(tmp_path: Path, sparkgen: Command) -> None:
     (tmp_path / "lab.yaml").write_text("extends: lab.yaml\nname: lab\n")
-    said = sparkgen("validate", "lab.yaml", cwd=tmp_path)
-    assert (said.code, said.err.count("SG013]")) == (3, 1)
+    outcome = sparkgen("validate", "lab.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.err.count("SG013]")) == (3, 1)
 
 
 def test_fix_edits_the_file_where_the_mistake_is() -> None:

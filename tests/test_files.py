@@ -60,10 +60,10 @@ def test_change_of_a_file_is_drift_and_restarts_the_engine(lab: Path, sparkgen: 
     outcome = sparkgen("check", "site.yaml", cwd=lab)
     assert outcome.code == 1
     assert "spark1/opt/sparkgen/files/mods/run: stale" in outcome.out
-    told = sparkgen("diff", "site.yaml", cwd=lab)
-    assert told.code == 0
-    assert "restart" in told.out
-    assert "\udc80" not in told.out
+    changes = sparkgen("diff", "site.yaml", cwd=lab)
+    assert changes.code == 0
+    assert "restart" in changes.out
+    assert "\udc80" not in changes.out
 
 
 def test_removed_file_leaves_the_bundle(lab: Path, sparkgen: Command) -> None:
@@ -82,10 +82,10 @@ def test_diff_reads_the_files_of_the_commit(lab: Path, sparkgen: Command) -> Non
     git("add", ".")
     git("commit", "--message=site")
     (lab / "files/chat.jinja").write_text("new\n")
-    told = sparkgen("diff", "--against", "HEAD", "site.yaml", cwd=lab)
-    assert told.code == 0, told.err
-    assert "-{# Größe, no last line end #}" in told.out
-    assert "+new" in told.out
+    outcome = sparkgen("diff", "--against", "HEAD", "site.yaml", cwd=lab)
+    assert outcome.code == 0, outcome.err
+    assert "-{# Größe, no last line end #}" in outcome.out
+    assert "+new" in outcome.out
 
 
 # Files that can't be read
@@ -170,13 +170,13 @@ def folder_of_files(lab: Path) -> Source:
     return beside(lab / "site.yaml")("files")
 
 
-@pytest.mark.parametrize(("spoil", "said"), REFUSED.items())
+@pytest.mark.parametrize(("spoil", "message"), REFUSED.items())
 def test_what_cannot_be_carried_is_refused(
-    spoil: Callable[[Path], None], said: str, lab: Path
+    spoil: Callable[[Path], None], message: str, lab: Path
 ) -> None:
     assert not folder_of_files(lab).fault
     spoil(lab)
-    assert said in folder_of_files(lab).fault
+    assert message in folder_of_files(lab).fault
 
 
 def test_link_inside_the_folder_is_followed(lab: Path) -> None:

@@ -249,21 +249,21 @@ def test_the_longest_context_fits_and_a_longer_one_does_not(
     fit = fit_of(name, sizes, context_length=1024, max_sequences=sequences)
     assume(fit.longest_context)
     assert fit.longest_context
-    asked_for = {"max_sequences": sequences}
-    longest = fit_of(name, sizes, context_length=fit.longest_context, **asked_for)
+    limits = {"max_sequences": sequences}
+    longest = fit_of(name, sizes, context_length=fit.longest_context, **limits)
     assert longest.state == "fits"
     assert (longest.most_sequences or 0) >= sequences
     bound = known_shape(found(name)).max_context_yarn or found(name).max_context or 0
     if fit.longest_context < bound:
-        longer = fit_of(name, sizes, context_length=fit.longest_context + 1, **asked_for)
+        longer = fit_of(name, sizes, context_length=fit.longest_context + 1, **limits)
         assert (longer.most_sequences or 0) < sequences
 
 
 def test_unmeasured_node_is_checked_with_both_memory_sizes() -> None:
     """MemTotal is 119.7 GiB on early releases of DGX OS and 121.6 on newer ones."""
-    own = {"name": "qwen3.5-122b-a10b-gptq-int4", "context_length": 131072}
+    model_settings = {"name": "qwen3.5-122b-a10b-gptq-int4", "context_length": 131072}
     shares = [hundredth / 1000 for hundredth in range(500, 900, 2)]
-    model = a_model(**own)
+    model = a_model(**model_settings)
     for share in shares:
         engine = an_engine(memory_utilization=share)
         unmeasured = [replace(node, measured=False) for node in some_nodes(1)]
@@ -312,7 +312,7 @@ SAID = {
 ABOUT_MEMORY = {"SG520", "SG522", "SG537", "SG538"}
 
 
-def site_of(visible: float | None, tensor: int, engine: str, **own: Any) -> str:
+def site_of(visible: float | None, tensor: int, engine: str, **values: Any) -> str:
     """A site of one or two nodes, whose memory may have been measured."""
     seen = f", visible_gib: {visible}" if visible else ""
     nodes = "\n".join(
@@ -324,7 +324,7 @@ def site_of(visible: float | None, tensor: int, engine: str, **own: Any) -> str:
     two = {"topology": "direct", "cabling": CABLING}
     joined = two if tensor > 1 else {"topology": "single", "cabling": ""}
     how = {"engine": engine, "version": start.version, "image": start.image, "tensor": tensor}
-    return SITE.format(nodes=nodes, **how, **joined, **own)
+    return SITE.format(nodes=nodes, **how, **joined, **values)
 
 
 def assessed(text: str) -> tuple[Group, set[str]]:
@@ -334,8 +334,8 @@ def assessed(text: str) -> tuple[Group, set[str]]:
     assert declared
     assert declared.model
     assert declared.engine
-    said = {finding.rule for finding in reading.findings}
-    return Group(declared.nodes, declared.model, declared.engine), said
+    rules = {finding.rule for finding in reading.findings}
+    return Group(declared.nodes, declared.model, declared.engine), rules
 
 
 @settings(parent=steady, max_examples=20)
@@ -350,12 +350,12 @@ def assessed(text: str) -> tuple[Group, set[str]]:
 def test_fit_rules_comparison_and_auto_give_one_verdict(
     name: str, engine: str, tensor: int, context: int, hundredths: int, visible: float | None
 ) -> None:
-    own: dict[str, Any] = {"name": name, "share": hundredths / 100}
-    group, said = assessed(site_of(visible, tensor, engine, context=context, **own))
+    values: dict[str, Any] = {"name": name, "share": hundredths / 100}
+    group, rules = assessed(site_of(visible, tensor, engine, context=context, **values))
     fit = group.assess()
-    assume(fit and not said & {"SG502", "SG503", "SG504", "SG506", "SG507", "SG510", "SG532"})
+    assume(fit and not rules & {"SG502", "SG503", "SG504", "SG506", "SG507", "SG510", "SG532"})
     assert fit
-    assert said & ABOUT_MEMORY == SAID["tight" if fit.tight else fit.state]
+    assert rules & ABOUT_MEMORY == SAID["tight" if fit.tight else fit.state]
     table_of = alternatives(group.nodes, group.model, group.engine)
     assert [item.fit for item in table_of if item.own] == [fit]
     measured = [
@@ -373,11 +373,11 @@ def test_fit_rules_comparison_and_auto_give_one_verdict(
     if min(abs(left), abs(at_best)) > 0.02:
         doubted = "may not fit" if at_best > 0 else "does not fit"
         assert newest.state == ("fits" if left > 0 else doubted)
-    automatic, told = assessed(site_of(visible, tensor, engine, context="auto", **own))
-    if not told & {"SG520", "SG537", "SG538"} and automatic.model.context_length:
+    automatic, auto_rules = assessed(site_of(visible, tensor, engine, context="auto", **values))
+    if not auto_rules & {"SG520", "SG537", "SG538"} and automatic.model.context_length:
         longest = automatic.model.context_length
-        _, again = assessed(site_of(visible, tensor, engine, context=longest, **own))
-        assert again & ABOUT_MEMORY == told & {"SG522"}
+        _, again = assessed(site_of(visible, tensor, engine, context=longest, **values))
+        assert again & ABOUT_MEMORY == auto_rules & {"SG522"}
 
 
 @pytest.mark.parametrize(("most", "count"), [(1, 1), (16, 5), (256, 35), (512, 51)])
@@ -468,7 +468,7 @@ def test_memory_seen_at_other_starts_is_reserved_unless_measured(
     assert fit.excess_gib == excess
     assert fit.worst.correction_gib == (correction or excess)
     assert fit.worst.doubt_gib >= excess + 1
-    assert any("starts of this model" in said for said in verdict(fit)) == bool(excess)
+    assert any("starts of this model" in line for line in verdict(fit)) == bool(excess)
 
 
 def test_weights_above_the_share_are_refused_for_any_build() -> None:
@@ -594,7 +594,7 @@ def test_cache_of_a_fixed_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "missing"),
+    ("model_settings", "missing"),
     [
         ({"source": "example/x", "architecture": {"layers": 8, "heads": 8, "kv_heads": 8}}, 5),
         ({"source": "example/x", "like": "minimax-m2.7"}, 1),
@@ -603,8 +603,8 @@ def test_cache_of_a_fixed_size() -> None:
         ({"name": "gpt-oss-120b", "speculative": {"method": "eagle3", "tokens": 3}}, 1),
     ],
 )
-def test_unknown_sizes_are_named(own: dict[str, Any], missing: int) -> None:
-    fit = assess(some_nodes(1), a_model(**own), an_engine())
+def test_unknown_sizes_are_named(model_settings: dict[str, Any], missing: int) -> None:
+    fit = assess(some_nodes(1), a_model(**model_settings), an_engine())
     assert fit
     assert fit.state == "unknown"
     assert len(fit.missing) == missing, fit.missing
@@ -612,20 +612,20 @@ def test_unknown_sizes_are_named(own: dict[str, Any], missing: int) -> None:
 
 
 def test_site_may_give_a_size_that_the_catalog_lacks() -> None:
-    own = {"name": "minimax-m2.7-awq-4bit", "context_length": 8192}
-    given = fit_of(**own, parallel=Parallel(tensor=2), weight_gb=134.4)
+    model_settings = {"name": "minimax-m2.7-awq-4bit", "context_length": 8192}
+    sized = fit_of(**model_settings, parallel=Parallel(tensor=2), weight_gb=134.4)
     known = fit_of("minimax-m2.7-nvfp4", Parallel(tensor=2), context_length=8192)
-    assert given.nodes[0].weights_gib == pytest.approx(known.nodes[0].weights_gib, rel=0.02)
+    assert sized.nodes[0].weights_gib == pytest.approx(known.nodes[0].weights_gib, rel=0.02)
 
 
 def test_facts_about_own_files_apply_to_no_other_checkpoint() -> None:
     sizes = Parallel(tensor=2)
     engine = an_engine(parallel=sizes)
-    for own in (
+    for model in (
         a_model(source="example/x", like="minimax-m2.7", weight_gb=20.0, context_length=8192),
         a_model(name="minimax-m2.7-awq-4bit", weight_gb=20.0, context_length=8192),
     ):
-        group = Group(some_nodes(2), own, engine)
+        group = Group(some_nodes(2), model, engine)
         fits = {choice.checkpoint.name: choice.fit for choice in siblings(group)}
         nvfp4 = fits["minimax-m2.7-nvfp4"]
         assert nvfp4
@@ -661,8 +661,10 @@ def test_quantizations_of_others_are_recognized_by_name(
     assert alike
     sizes = Parallel(tensor=2)
     engine = an_engine(parallel=sizes)
-    own = a_model(source=source, like=alike, format=form, weight_gb=weight_gb, context_length=8192)
-    fit = assess(some_nodes(2), own, engine)
+    model = a_model(
+        source=source, like=alike, format=form, weight_gb=weight_gb, context_length=8192
+    )
+    fit = assess(some_nodes(2), model, engine)
     assert fit
     assert not fit.missing
     held = sum(node.weights_gib for node in fit.nodes) * GIB / 1e9
@@ -700,15 +702,15 @@ def test_prefixes_and_checkpoints_of_states_by_release(name: str, states: dict[s
 
 
 def test_cache_of_a_draft_model_is_known_or_requested() -> None:
-    own = {"name": "llama-3.1-8b-instruct", "context_length": 131072}
+    model_settings = {"name": "llama-3.1-8b-instruct", "context_length": 131072}
     drafts = {"source": "example/draft", "tokens": 4, "weight_gb": 1.0}
-    alone = fit_of(**own).nodes[0].kv_one_gib
-    eagle = fit_of(**own, speculative=drafts | {"method": "eagle3"}).nodes[0].kv_one_gib
+    alone = fit_of(**model_settings).nodes[0].kv_one_gib
+    eagle = fit_of(**model_settings, speculative=drafts | {"method": "eagle3"}).nodes[0].kv_one_gib
     assert eagle == pytest.approx(alone * 33 / 32, abs=0.01)
-    unknown = fit_of(**own, speculative=drafts | {"method": "dflash"})
+    unknown = fit_of(**model_settings, speculative=drafts | {"method": "dflash"})
     assert unknown.missing == ("model.speculative.kv_elements_per_token",)
-    said = drafts | {"method": "dflash", "kv_elements_per_token": 10240}
-    more = fit_of(**own, speculative=said).nodes[0].kv_one_gib - alone
+    speculative = drafts | {"method": "dflash", "kv_elements_per_token": 10240}
+    more = fit_of(**model_settings, speculative=speculative).nodes[0].kv_one_gib - alone
     assert more == pytest.approx(10240 * 2 * 131072 / GIB, abs=0.01)
 
 
@@ -728,20 +730,20 @@ def test_tables_are_in_memory_or_on_disk() -> None:
     ]
     assert held[0] - held[1] == pytest.approx(47.68, abs=0.02)
     assert held[2] - held[3] == pytest.approx(23.84, abs=0.02)
-    own = {"layers": 8, "heads": 8, "kv_heads": 8, "weight_gb": 10.0, "tables_gb": 4.0}
-    fit = assess(some_nodes(1), a_model(source="example/x", architecture=own), an_engine())
+    architecture = {"layers": 8, "heads": 8, "kv_heads": 8, "weight_gb": 10.0, "tables_gb": 4.0}
+    fit = assess(some_nodes(1), a_model(source="example/x", architecture=architecture), an_engine())
     assert fit
     assert "model.tables, in memory or on disk" in fit.missing
 
 
 def test_own_model_fits_like_that_of_the_catalog() -> None:
-    own = {
+    architecture = {
         "layers": 94, "heads": 64, "kv_heads": 4, "head_dim": 128, "hidden_size": 4096,
         "vocab_size": 151936, "experts": 128, "experts_per_token": 8,
         "expert_intermediate_size": 1536, "max_context": 40960, "weight_gb": 124.1,
         "format": "gptq-int4",
     }  # fmt: skip
-    model = a_model(source="Qwen/Qwen3-235B-A22B-GPTQ-Int4", architecture=own)
+    model = a_model(source="Qwen/Qwen3-235B-A22B-GPTQ-Int4", architecture=architecture)
     sizes = Parallel(tensor=2, expert=True)
     assert assess(some_nodes(2), model, an_engine(parallel=sizes)) == fit_of(
         "qwen3-235b-a22b-gptq-int4", sizes
@@ -758,9 +760,9 @@ def test_a_source_is_like_a_model_of_the_catalog() -> None:
     )
     sizes = Parallel(tensor=2, expert=True)
     like = assess(some_nodes(2), model, an_engine(parallel=sizes))
-    own = fit_of("qwen3-235b-a22b-gptq-int4", sizes, context_length=8192)
+    known = fit_of("qwen3-235b-a22b-gptq-int4", sizes, context_length=8192)
     assert like
-    assert like == own
+    assert like == known
     unsized = assess(some_nodes(2), replace(model, weight_gb=None), an_engine(parallel=sizes))
     assert unsized
     assert unsized.missing == ("model.weight_gb",)
@@ -927,34 +929,36 @@ def test_log_is_compared_with_the_prediction(sparkgen: Command, tmp_path: Path) 
     site, log = ROOT / "sites/single.yaml", tmp_path / "log"
     room = json.loads(sparkgen("fit", site, "--format", "json", cwd=ROOT).out)
     log.write_text(VLLM_LOG.format(room=room["memory"]["nodes"][0]["kv_room_gib"]))
-    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
-    lines = {line[:25].strip(): line.split()[-1] for line in told.out.split("\n\n")[0].splitlines()}
+    outcome = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    lines = {
+        line[:25].strip(): line.split()[-1] for line in outcome.out.split("\n\n")[0].splitlines()
+    }
     assert lines["weights of a rank, GiB"] == "-0.2%"
     assert lines["room for the KV cache, GiB"[:25].strip()] == "+0.0%"
     log.write_text(VLLM_LOG.format(room="20.0") + "Free memory on device (110.1/121.63 GiB)")
-    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
-    assert "write 'visible_gib: 121.63'" in told.out
+    outcome = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    assert "write 'visible_gib: 121.63'" in outcome.out
     log.write_text(VLLM_LOG.format(room="2.5"))
     assert sparkgen("fit", site, "--measured", log, cwd=ROOT).code == 1
     log.write_text("nothing\n")
-    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
-    assert (told.code, told.out) == (3, "")
-    assert "no line of it says" in told.err
+    outcome = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "no line of it says" in outcome.err
     assert sparkgen("fit", site, "--measured", tmp_path / "none", cwd=ROOT).code == 4
 
 
 def test_measured_cache_is_compared_for_all_sequences(sparkgen: Command, tmp_path: Path) -> None:
     site, log = ROOT / "sites/pair-llamacpp.yaml", tmp_path / "log"
     log.write_text(RPC_LOG)
-    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
-    lines = {line[:31].strip(): line.split()[-1] for line in told.out.splitlines()}
+    outcome = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    lines = {line[:31].strip(): line.split()[-1] for line in outcome.out.splitlines()}
     assert lines["weights of a rank, GiB"] == "-0.1%"
     assert lines["KV cache of all sequences, GiB"] == "+0.6%"
     # Its cache has the requested size, which says nothing about the available room.
-    assert (told.code, "reserve_gib" in told.out) == (0, False)
+    assert (outcome.code, "reserve_gib" in outcome.out) == (0, False)
     log.write_text("model loaded\n")
-    told = sparkgen("fit", site, "--measured", log, cwd=ROOT)
-    assert "prints it with engine.args {log-verbosity: 4}" in told.err
+    outcome = sparkgen("fit", site, "--measured", log, cwd=ROOT)
+    assert "prints it with engine.args {log-verbosity: 4}" in outcome.err
 
 
 SGLANG_LOG = """
@@ -978,9 +982,9 @@ def test_calibration_corrects_the_prediction(
     text = re.sub(r"image: .*", f"image: {start.image}", text.partition("  args:")[0])
     site.write_text(text)
     log.write_text(log_of)
-    told = sparkgen("fit", site, "--measured", log, cwd=tmp_path)
-    assert told.code == 1, told.err
-    entry = told.out.splitlines()[-1]
+    outcome = sparkgen("fit", site, "--measured", log, cwd=tmp_path)
+    assert outcome.code == 1, outcome.err
+    entry = outcome.out.splitlines()[-1]
     assert entry.startswith(
         f"- {{model: gpt-oss-120b, engine: {engine}, version: {version}, reserve_gib: "
     )
@@ -1026,9 +1030,9 @@ AUTOMATIC = ("context_length", "max_sequences")
     ],
 )
 def test_auto_size_leaves_the_margin_and_is_the_largest(name: str, engine: dict[str, Any]) -> None:
-    own = an_engine(**engine)
-    model = found_of(a_model(name=name, automatic=AUTOMATIC), own)
-    fit = assess(some_nodes(1), model, own)
+    declared = an_engine(**engine)
+    model = found_of(a_model(name=name, automatic=AUTOMATIC), declared)
+    fit = assess(some_nodes(1), model, declared)
     assert fit
     assert model.context_length
     assert model.max_sequences
@@ -1038,8 +1042,8 @@ def test_auto_size_leaves_the_margin_and_is_the_largest(name: str, engine: dict[
     if model.context_length != longest:
         assert model.context_length % 1024 == 0
         longer = replace(model, context_length=model.context_length + 1024)
-        assert not holds(Group(some_nodes(1), replace(longer, max_sequences=None), own))
-    more = assess(some_nodes(1), replace(model, max_sequences=model.max_sequences + 1), own)
+        assert not holds(Group(some_nodes(1), replace(longer, max_sequences=None), declared))
+    more = assess(some_nodes(1), replace(model, max_sequences=model.max_sequences + 1), declared)
     assert more
     node = more.nodes[0]
     room = node.kv_room_gib - (model.max_sequences + 1) * node.kv_one_gib
@@ -1067,11 +1071,11 @@ def found_of(model: DeclaredModel, engine: DeclaredEngine) -> DeclaredModel:
 
 
 def test_without_the_sizes_of_its_parts_a_model_is_split_by_layers() -> None:
-    own = {
+    architecture = {
         "layers": 94, "heads": 64, "kv_heads": 4, "head_dim": 128, "hidden_size": 4096,
         "vocab_size": 151936, "experts": 128, "max_context": 40960, "weight_gb": 124.1,
     }  # fmt: skip
-    model = a_model(source="Qwen/Qwen3-235B-A22B-GPTQ-Int4", architecture=own)
+    model = a_model(source="Qwen/Qwen3-235B-A22B-GPTQ-Int4", architecture=architecture)
     fit = assess(some_nodes(2), model, an_engine(parallel=Parallel(tensor=2)))
     assert fit
     assert fit.nodes[0].weights_gib == pytest.approx(57.8, abs=0.2)
@@ -1079,14 +1083,16 @@ def test_without_the_sizes_of_its_parts_a_model_is_split_by_layers() -> None:
 
 
 def test_a_draft_is_held_beside_the_model() -> None:
-    own = {"name": "llama-3.1-70b-instruct-fp8", "context_length": 8192}
+    model_settings = {"name": "llama-3.1-70b-instruct-fp8", "context_length": 8192}
     source = {"method": "draft", "source": "nvidia/Llama-3.1-8B-Instruct-FP8", "tokens": 4}
-    drafted = fit_of(**own, speculative=source)
-    alone = fit_of(**own)
+    drafted = fit_of(**model_settings, speculative=source)
+    alone = fit_of(**model_settings)
     assert drafted.nodes[0].draft_gib == pytest.approx(9.1 * formulas.GB / GIB, abs=0.01)
     assert drafted.nodes[0].kv_one_gib > alone.nodes[0].kv_one_gib
-    given = fit_of(**own, speculative={"method": "eagle3", "tokens": 3, "weight_gb": 2.0})
-    assert given.nodes[0].draft_gib == pytest.approx(2 * formulas.GB / GIB, abs=0.01)
+    sized = fit_of(
+        **model_settings, speculative={"method": "eagle3", "tokens": 3, "weight_gb": 2.0}
+    )
+    assert sized.nodes[0].draft_gib == pytest.approx(2 * formulas.GB / GIB, abs=0.01)
 
 
 def test_size_of_a_prediction_layer() -> None:
@@ -1152,8 +1158,8 @@ def test_alternatives_are_splits_that_the_engine_takes() -> None:
 
 def test_more_nodes_than_cables_join_are_on_a_switch(sparkgen: Command) -> None:
     site = ROOT / "sites/ring-405b.yaml"
-    told = sparkgen("fit", site, "--compare", cwd=ROOT).out
-    lines = [line for line in told.splitlines() if " on a switch " in line]
+    output = sparkgen("fit", site, "--compare", cwd=ROOT).out
+    lines = [line for line in output.splitlines() if " on a switch " in line]
     assert lines
     assert all(line.split()[0] == "4" for line in lines)
     plain = json.loads(sparkgen("fit", site, "--compare", "--format", "json", cwd=ROOT).out)
@@ -1191,9 +1197,9 @@ def test_every_figure_of_the_table_has_a_column() -> None:
 
 @pytest.mark.parametrize("site", SITES, ids=lambda site: site.stem)
 def test_fit_of_every_example_site(sparkgen: Command, site: Path) -> None:
-    told = sparkgen("fit", site, cwd=ROOT)
-    assert told.code == 0
-    assert re.match(rf"{site.stem}(, \w+)?: fits", told.out)
+    outcome = sparkgen("fit", site, cwd=ROOT)
+    assert outcome.code == 0
+    assert re.match(rf"{site.stem}(, \w+)?: fits", outcome.out)
     compared = sparkgen("fit", site, "--compare", cwd=ROOT)
     assert "\n*  " in compared.out
     plain = json.loads(sparkgen("fit", site, "--compare", "--format", "json", cwd=ROOT).out)
@@ -1232,13 +1238,15 @@ def test_fit_reports_missing_sections_and_stops_at_other_errors(
     text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
     site = tmp_path / "site.yaml"
     site.write_text(text.replace("name: gpt-oss-120b", "source: example/x"), encoding="utf-8")
-    told = sparkgen("fit", site, cwd=tmp_path)
-    assert told.code == 0
-    assert told.out.startswith("single: unknown, for want of model.architecture, which 'sparkgen")
+    outcome = sparkgen("fit", site, cwd=tmp_path)
+    assert outcome.code == 0
+    assert outcome.out.startswith(
+        "single: unknown, for want of model.architecture, which 'sparkgen"
+    )
     site.write_text(text.replace("gpt-oss-120b", "gpt-os-120b"), encoding="utf-8")
-    told = sparkgen("fit", site, cwd=tmp_path)
-    assert (told.code, told.out) == (3, "")
-    assert "SG501" in told.err
+    outcome = sparkgen("fit", site, cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "SG501" in outcome.err
 
 
 def test_llama_cpp_allocates_the_cache_of_all_sequences_at_the_start() -> None:
@@ -1254,12 +1262,12 @@ def test_llama_cpp_allocates_the_cache_of_all_sequences_at_the_start() -> None:
 def test_fit_shows_by_how_much_a_model_does_not_fit(sparkgen: Command, tmp_path: Path) -> None:
     site = tmp_path / "site.yaml"
     site.write_bytes(CASES["SG520-weights"].site)
-    told = sparkgen("fit", site, "--compare", cwd=tmp_path)
-    assert told.code == 3
-    assert "error[SG520]" in told.err
-    assert told.out.startswith("lab: does not fit: 23.6 GiB too little on spark1 beside one")
-    assert told.out.count("does not fit") > 1
-    assert " fits " in told.out
+    outcome = sparkgen("fit", site, "--compare", cwd=tmp_path)
+    assert outcome.code == 3
+    assert "error[SG520]" in outcome.err
+    assert outcome.out.startswith("lab: does not fit: 23.6 GiB too little on spark1 beside one")
+    assert outcome.out.count("does not fit") > 1
+    assert " fits " in outcome.out
     plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=tmp_path).out)
     assert plain["memory"]["state"] == "does not fit"
     assert plain["memory"]["nodes"][0]["headroom_gib"] < 0
@@ -1324,11 +1332,11 @@ def test_room_that_sglang_divides_is_reported() -> None:
 def test_context_parallel_ranks_share_the_cache(
     engine: dict[str, Any], name: str, flag: str, tensor: int
 ) -> None:
-    def one(ranks: int) -> float:
+    def kv_gib(ranks: int) -> float:
         declared = an_engine(**engine, parallel=Parallel(tensor=tensor), args={flag: ranks})
         found = assess(some_nodes(tensor), a_model(name=name, context_length=131072), declared)
         assert found
         assert found.nodes, found.missing
         return found.nodes[0].kv_one_gib
 
-    assert one(2) == pytest.approx(one(1) / 2, abs=0.02)
+    assert kv_gib(2) == pytest.approx(kv_gib(1) / 2, abs=0.02)

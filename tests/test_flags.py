@@ -38,18 +38,18 @@ def refused(program: str, version: str, words: Words) -> str:
     """Why a program's parser rejects a flag and its values, or nothing."""
     known = catalog(program, version)
     assert known, f"no catalog of {program}"
-    option, equals, said = words[0].partition("=")
+    option, equals, text = words[0].partition("=")
     found = known.find(option.removeprefix("--")) if option.startswith("--") else None
     if found is None or (equals and "equals" not in known.traits):
         return f"{program} {known.version} does not know {words[0]}"
     if found.flag.deprecated is not None:
         return f"{program} {known.version} will drop {option}"
-    value = given([said] if equals else words[1:], known, found.flag.many)
+    value = as_written([text] if equals else words[1:], known, found.flag.many)
     fault = value_fault(option[2:], value, found, Parser(program, program, known, {}))
     return fault[1].message if fault else ""
 
 
-def given(values: Sequence[str], known: FlagCatalog, many: str) -> Argument:
+def as_written(values: Sequence[str], known: FlagCatalog, many: str) -> Argument:
     """A flag's values as a site file would give them."""
     if not values:
         return True
@@ -67,18 +67,18 @@ def commands(site: Site, node: Node) -> Iterator[tuple[str, Words]]:
 
 
 def faults(site: Site) -> list[str]:
-    said = (
+    refusals = (
         refused(program, site.engine.version, words)
         for node in site.nodes
         for program, words in commands(site, node)
     )
-    return [fault for fault in said if fault]
+    return [fault for fault in refusals if fault]
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 def test_generated_command_is_accepted(bundle: Bundle) -> None:
-    given = [words for node in bundle.site.nodes for _, words in commands(bundle.site, node)]
-    assert given or bundle.site.engine.launcher in ("mpi", "slurm")
+    checked = [words for node in bundle.site.nodes for _, words in commands(bundle.site, node)]
+    assert checked or bundle.site.engine.launcher in ("mpi", "slurm")
     assert faults(bundle.site) == []
 
 
@@ -86,7 +86,7 @@ def test_generated_command_is_accepted(bundle: Bundle) -> None:
 def test_generated_command_is_accepted_by_every_version(bundle: Bundle) -> None:
     raw, engine = bundle.file.read_bytes(), bundle.site.engine
     for version in versions(engine.name):
-        old, new = (f"version: {said}".encode() for said in (engine.version, version))
+        old, new = (f"version: {number}".encode() for number in (engine.version, version))
         reading = read_site("site.yaml", raw.replace(old, new))
         if reading.site:
             assert reading.site.engine.version == version
@@ -105,7 +105,9 @@ def test_ray_accepts_its_options() -> None:
         options = line.removesuffix(" &")
         filled = re.sub(r'(address|port)="(?:\$\([^)]*\)|[^"])*"', filled_in, options)
         assert "$" not in filled
-        assert [said for word in filled.split() if (said := refused("ray", RAY, (word,)))] == []
+        assert [
+            refusal for word in filled.split() if (refusal := refused("ray", RAY, (word,)))
+        ] == []
 
 
 def filled_in(found: re.Match[str]) -> str:
@@ -181,7 +183,7 @@ model:
 """
 
 
-def said_of(engine: str, version: str, section: str, lines: Sequence[str]) -> list[Finding]:
+def findings_of(engine: str, version: str, section: str, lines: Sequence[str]) -> list[Finding]:
     file = "  file: /srv/models/gpt-oss-120b.gguf\n" if engine == "llama.cpp" else ""
     head = SITE.format(engine=engine, version=version, section=section, file=file)
     text = head + "".join(f"    {line}\n" for line in lines)
@@ -291,7 +293,7 @@ def cases() -> Iterator[tuple[str, str, str, list[tuple[str, str, str]]]]:
 def test_wrong_flag_has_one_finding_with_a_remedy(
     engine: str, version: str, section: str, wanted: list[tuple[str, str, str]]
 ) -> None:
-    found = said_of(engine, version, section, [line for line, _, _ in wanted])
+    found = findings_of(engine, version, section, [line for line, _, _ in wanted])
     by_name = {str(finding.path[2]): finding for finding in found if len(finding.path) > 2}
     assert len(by_name) == len(found) == len(wanted), found
     for line, rule, instead in wanted:
@@ -317,7 +319,7 @@ def test_correct_flags_have_no_finding() -> None:
             known = catalog(engine, version)
             assert known
             lines = [f"{flag.name}: {sample(known, flag.name)}" for flag in known.flags()]
-            found = said_of(engine, version, "args", lines)
+            found = findings_of(engine, version, "args", lines)
             rules = {finding.rule for finding in found}
             assert rules <= {"SG604", "SG642"} | OF_THEIR_OWN, [
                 finding for finding in found if finding.rule not in {"SG604", "SG642"}

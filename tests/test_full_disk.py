@@ -42,13 +42,13 @@ def on_a_disk(tmp_path: Path, size: str, site: Path, script: str) -> list[str]:
 
 
 def test_first_build(tmp_path: Path) -> None:
-    said, left = on_a_disk(
+    output, left = on_a_disk(
         tmp_path,
         "64k",
         ROOT / "sites/lab-mesh.yaml",
         "$sparkgen build site.yaml 2>&1 || echo $?; echo ----; listed",
     )
-    message, status = said.splitlines()
+    message, status = output.splitlines()
     assert status == "4"
     assert message.startswith("sparkgen: ")
     assert message.endswith(": No space left on device; nothing was changed")
@@ -57,7 +57,7 @@ def test_first_build(tmp_path: Path) -> None:
 
 
 def test_build_over_a_bundle(tmp_path: Path) -> None:
-    said, before, after = on_a_disk(
+    output, before, after = on_a_disk(
         tmp_path,
         "2m",
         ROOT / "sites/lab-mesh.yaml",
@@ -71,7 +71,7 @@ def test_build_over_a_bundle(tmp_path: Path) -> None:
         echo ----; echo "$before"; echo ----; listed
         """,
     )
-    message, status = said.splitlines()
+    message, status = output.splitlines()
     assert status == "4"
     assert message.endswith(": No space left on device; nothing was changed")
     assert "spark3/etc/netplan/40-cx7.yaml" in before
@@ -82,7 +82,7 @@ def test_build_over_a_bundle(tmp_path: Path) -> None:
 def test_fix(size: str, tmp_path: Path) -> None:
     site = tmp_path / "site.yaml"
     site.write_text((ROOT / "sites/lab-mesh.yaml").read_text().replace("kind: ring", "kind: rign"))
-    said, before, after = on_a_disk(
+    output, before, after = on_a_disk(
         tmp_path,
         size,
         site,
@@ -93,7 +93,7 @@ def test_fix(size: str, tmp_path: Path) -> None:
         echo ----; echo "$before"; echo ----; listed
         """,
     )
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         "sparkgen: site.yaml: No space left on device; nothing was changed",
         "4",
     ]

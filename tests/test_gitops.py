@@ -39,9 +39,9 @@ def run(*argv: object, cwd: Path, env: Mapping[str, str] | None = None) -> tuple
 
 def git(folder: Path, *words: str) -> str:
     identity = ("-c", "user.name=Someone", "-c", "user.email=someone@example.org")
-    code, said = run("git", *identity, *words, cwd=folder)
-    assert code == 0, said
-    return said.strip()
+    code, output = run("git", *identity, *words, cwd=folder)
+    assert code == 0, output
+    return output.strip()
 
 
 def commit(folder: Path) -> str:
@@ -93,23 +93,23 @@ def test_hooks(repository: Path, tmp_path: Path) -> None:
     def checked() -> tuple[int, str]:
         return run(pre_commit, "run", "--all-files", cwd=repository, env=env)
 
-    code, said = checked()
-    assert code == 0, said
-    assert re.findall(r"^(sparkgen \w+)\.+Passed$", said, re.MULTILINE) == [
+    code, output = checked()
+    assert code == 0, output
+    assert re.findall(r"^(sparkgen \w+)\.+Passed$", output, re.MULTILINE) == [
         "sparkgen validate",
         "sparkgen check",
     ]
 
     site = repository / "sites/lab.yaml"
     site.write_text(site_text(image="v0.33.0-aarch64"))
-    code, said = checked()
+    code, output = checked()
     assert code == 1
-    assert "SG802: out/lab/spark1/opt/sparkgen/compose.yaml: stale" in said
+    assert "SG802: out/lab/spark1/opt/sparkgen/compose.yaml: stale" in output
 
     site.write_text(site_text().replace("kind: switch", "kind: swich"))
-    code, said = checked()
+    code, output = checked()
     assert code == 1
-    assert "error[SG104]" in said
+    assert "error[SG104]" in output
 
 
 # The action
@@ -133,8 +133,8 @@ def test_steps_are_valid_scripts(tmp_path: Path) -> None:
     for number, found in enumerate(s for s in ACTION["runs"]["steps"] if "run" in s):
         script = tmp_path / f"{number}.sh"
         script.write_text(f"#!/usr/bin/env bash\n{found['run']}")
-        code, said = run("shellcheck", script, cwd=tmp_path)
-        assert code == 0, said
+        code, output = run("shellcheck", script, cwd=tmp_path)
+        assert code == 0, output
 
 
 class Runner:
@@ -146,7 +146,7 @@ class Runner:
         self.bin = self.temp / "bin"
         self.bin.mkdir(parents=True)
         self.path = f"{self.bin}:{programs}:{os.environ['PATH']}"
-        self.inputs = {name: str(given["default"]) for name, given in ACTION["inputs"].items()}
+        self.inputs = {name: str(entry["default"]) for name, entry in ACTION["inputs"].items()}
 
     def __call__(self, name: str) -> tuple[int, str]:
         script = self.temp / "step.sh"
@@ -154,13 +154,13 @@ class Runner:
         files = {
             f: str(self.temp / f) for f in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITHUB_PATH")
         }
-        given = {key: self._expanded(value) for key, value in step(name).get("env", {}).items()}
-        env = files | given | {"RUNNER_TEMP": str(self.temp), "PATH": self.path}
+        variables = {key: self._expanded(value) for key, value in step(name).get("env", {}).items()}
+        env = files | variables | {"RUNNER_TEMP": str(self.temp), "PATH": self.path}
         bash = ("bash", "--noprofile", "--norc", "-e", "-o", "pipefail")
         return run(*bash, script, cwd=self.cwd, env=env)
 
     def _expanded(self, value: str) -> str:
-        known = {f"inputs.{name}": given for name, given in self.inputs.items()} | {
+        known = {f"inputs.{name}": entry for name, entry in self.inputs.items()} | {
             "github.event.pull_request.base.sha": self.base,
             "github.event.pull_request.number": "7",
             "github.repository": "someone/cluster",
@@ -189,9 +189,9 @@ def test_action_on_a_valid_change(runner: Runner, programs: Path) -> None:
 
 def test_action_on_a_mistake(runner: Runner) -> None:
     (runner.cwd / "sites/lab.yaml").write_text(site_text().replace("switch}", "swich}"))
-    code, said = runner("Validate")
+    code, output = runner("Validate")
     assert code == 3
-    assert "::error file=sites/lab.yaml,line=" in said
+    assert "::error file=sites/lab.yaml,line=" in output
 
 
 def test_action_where_warnings_fail(runner: Runner) -> None:
@@ -203,9 +203,9 @@ def test_action_where_warnings_fail(runner: Runner) -> None:
 
 def test_action_on_a_stale_bundle(runner: Runner) -> None:
     (runner.cwd / "sites/lab.yaml").write_text(site_text(image="v0.33.0-aarch64"))
-    code, said = runner("Check")
+    code, output = runner("Check")
     assert code == 1
-    assert "::error file=out/lab/spark1/opt/sparkgen/compose.yaml,title=SG802::" in said
+    assert "::error file=out/lab/spark1/opt/sparkgen/compose.yaml,title=SG802::" in output
 
 
 def test_action_fetches_the_base_that_a_checkout_lacks(runner: Runner, tmp_path: Path) -> None:
@@ -214,8 +214,8 @@ def test_action_fetches_the_base_that_a_checkout_lacks(runner: Runner, tmp_path:
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{runner.cwd}", str(shallow))
     runner.cwd = shallow
-    code, said = runner("Say what the change does")
-    assert code == 0, said
+    code, output = runner("Say what the change does")
+    assert code == 0, output
     assert "engine restart" in (runner.temp / "sparkgen-diff.md").read_text()
 
 
@@ -248,9 +248,9 @@ def test_comment_that_a_fork_may_not_write(refused: str, runner: Runner) -> None
     gh = f'#!/bin/bash\ncase "$*" in *{refused}*) echo "HTTP 403" >&2; exit 1 ;; esac\n'
     (runner.bin / "gh").write_text(gh)
     (runner.bin / "gh").chmod(0o755)
-    code, said = runner("Write the comment")
+    code, output = runner("Write the comment")
     assert code == 0
-    assert "::warning::this token may not write the comment" in said
+    assert "::warning::this token may not write the comment" in output
 
 
 def test_action_installs_the_command(runner: Runner, tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ def test_action_installs_the_command(runner: Runner, tmp_path: Path) -> None:
         "GITHUB_ACTION_PATH": str(ROOT),
         "GITHUB_PATH": str(tmp_path / "path"),
     }
-    code, said = run("bash", "-euo", "pipefail", "-c", script, cwd=tmp_path, env=env)
-    assert code == 0, said
+    code, output = run("bash", "-euo", "pipefail", "-c", script, cwd=tmp_path, env=env)
+    assert code == 0, output
     folder = Path((tmp_path / "path").read_text().strip())
     assert run(folder / "sparkgen", "validate", "sites/lab.yaml", cwd=runner.cwd)[0] == 0
 
@@ -286,8 +286,8 @@ def test_job_of_gitlab(runner: Runner, tmp_path: Path) -> None:
         "SPARKGEN": "git+https://git.example.org/ops/sparkgen@COMMIT",
     }
     script = "\n".join(job["script"])
-    code, said = run("bash", "-eo", "pipefail", "-c", script, cwd=runner.cwd, env=env)
-    assert code == 0, said
+    code, output = run("bash", "-eo", "pipefail", "-c", script, cwd=runner.cwd, env=env)
+    assert code == 0, output
     assert (runner.cwd / "diff.md").read_text().endswith("Nothing differs: lab\n")
     note = "https://gitlab.example.org/api/v4/projects/3/merge_requests/7/notes"
     assert log.read_text().splitlines()[1].endswith(f"--data-urlencode body@diff.md {note}")
@@ -302,8 +302,8 @@ def test_attributes_are_those_of_the_documentation(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     (tmp_path / ".gitattributes").write_text(advice)
     files = ("out/lab/spark1/etc/nccl.conf", "out/lab/spark1/SHA256SUMS", "sites/lab.yaml")
-    said = git(tmp_path, "check-attr", "linguist-generated", *files)
-    assert [line.rpartition(" ")[2] for line in said.splitlines()] == [
+    output = git(tmp_path, "check-attr", "linguist-generated", *files)
+    assert [line.rpartition(" ")[2] for line in output.splitlines()] == [
         "unset",
         "set",
         "unspecified",

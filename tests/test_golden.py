@@ -42,13 +42,13 @@ Files = Mapping[str, tuple[bytes, bool]]
 def test_bundle_is_as_expected(case: str, bundle: Bundle, pytestconfig: pytest.Config) -> None:
     folder = GOLDEN / case / "expected"
     expected = on_disk(folder)
-    made = in_memory(bundle(GOLDEN / case / "site.yaml"))
-    made = {path: file for path, file in made.items() if path in expected}
+    actual = in_memory(bundle(GOLDEN / case / "site.yaml"))
+    actual = {path: file for path, file in actual.items() if path in expected}
     if pytestconfig.getoption("update_golden"):
-        write(made, folder)
+        write(actual, folder)
         expected = on_disk(folder)
     assert expected
-    if report := "\n".join(differences(expected, made)):
+    if report := "\n".join(differences(expected, actual)):
         pytest.fail(f"{report}\n\nmeant? pytest --update-golden -k {case}", pytrace=False)
 
 
@@ -79,9 +79,9 @@ def write(files: Files, folder: Path) -> None:
         file.chmod(0o755 if executable else 0o644)
 
 
-def differences(expected: Files, made: Files) -> Iterator[str]:
-    for path in sorted(expected.keys() | made.keys()):
-        before, after = expected.get(path), made.get(path)
+def differences(expected: Files, actual: Files) -> Iterator[str]:
+    for path in sorted(expected.keys() | actual.keys()):
+        before, after = expected.get(path), actual.get(path)
         if before is None or after is None:
             yield f"{path}: {'not expected' if before is None else 'expected, and not made'}"
             continue
@@ -191,14 +191,14 @@ def test_scripts_are_executable(generated: Tree) -> None:
 
 def environments(tree: Tree, node: str = "[^/]+") -> list[str]:
     """The paths of the engines' environment files, for one node or for all."""
-    own = re.compile(rf"{node}/etc/sparkgen/(engine|groups/[^./]+)\.env")
-    return [path for path in tree if own.fullmatch(path)]
+    pattern = re.compile(rf"{node}/etc/sparkgen/(engine|groups/[^./]+)\.env")
+    return [path for path in tree if pattern.fullmatch(path)]
 
 
 def test_nccl_conf_agrees_with_the_engines_environment(tree: Tree) -> None:
     for node in nodes(tree):
-        told = [settings(tree[path].text) for path in environments(tree, node)]
-        nccl = [{k: v for k, v in each.items() if k.startswith("NCCL_")} for each in told]
+        variables = [settings(tree[path].text) for path in environments(tree, node)]
+        nccl = [{k: v for k, v in each.items() if k.startswith("NCCL_")} for each in variables]
         assert settings(tree[f"{node}/etc/nccl.conf"].text) in nccl
         assert all(nccl)
 
@@ -217,10 +217,10 @@ def test_environment_is_one_that_docker_systemd_and_a_shell_read_alike(tree: Tre
     assert environments(tree)
     for path in environments(tree):
         lines = tree[path].text.splitlines()
-        said = [line for line in lines if line and not line.startswith("#")]
-        names = [line.partition("=")[0] for line in said]
+        assignments = [line for line in lines if line and not line.startswith("#")]
+        names = [line.partition("=")[0] for line in assignments]
         assert len(names) == len(set(names))
-        for line in said:
+        for line in assignments:
             assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*=[^\s\"'`$\\#]+", line), line
 
 

@@ -192,11 +192,11 @@ echo "$0 $*" >>"{log}"
 
 
 @pytest.mark.parametrize(
-    ("state", "serves", "asked"),
+    ("state", "serves", "requests"),
     [("active", True, 1), ("inactive", False, 0), ("failed", False, 0)],
 )
 def test_engine_waits_for_those_before_it(
-    state: str, serves: bool, asked: int, tmp_path: Path
+    state: str, serves: bool, requests: int, tmp_path: Path
 ) -> None:
     log, programs = tmp_path / "log", tmp_path / "bin"
     programs.mkdir()
@@ -206,9 +206,9 @@ def test_engine_waits_for_those_before_it(
         file.chmod(0o755)
     script = folder("one-node", "spark1").path / "opt/sparkgen/wait-engines.sh"
     ran(script, "chat", env={"PATH": f"{programs}:/usr/bin:/bin"})
-    said = log.read_text()
-    assert "sparkgen-engine-chat" in said
-    assert said.count("/bin/curl ") == asked
+    calls = log.read_text()
+    assert "sparkgen-engine-chat" in calls
+    assert calls.count("/bin/curl ") == requests
 
 
 def test_launch_of_a_group(tmp_path: Path) -> None:
@@ -236,9 +236,9 @@ def test_image_of_a_group_gets_to_its_nodes_only(tmp_path: Path) -> None:
     done = stand_ins.run(*on_node(tree, "bash", str(image / "build.sh")))
     assert done.returncode == 0, done.stderr
     assert "spark2 has it now" in done.stdout
-    asked = (stand_ins.calls / "ssh").read_text()
-    assert "10.0.0.12" in asked
-    assert "10.0.0.13" not in asked
+    calls = (stand_ins.calls / "ssh").read_text()
+    assert "10.0.0.12" in calls
+    assert "10.0.0.13" not in calls
     assert "--tag vllm-own:1 " in (stand_ins.calls / "docker").read_text()
 
 
@@ -289,8 +289,8 @@ def test_a_name_answers_while_its_replicas_restart() -> None:
     change = reviewed(SWITCH, SWITCH.replace(*SMALLER))
     assert change.downtime.endswith("another group answers to the same name meanwhile")
     assert change.seconds is None
-    said = [str(step).partition(":")[0] for step in change.order]
-    assert said[1:] == [
+    steps = [str(step).partition(":")[0] for step in change.order]
+    assert steps[1:] == [
         "stop the engine of chat, the head first",
         "install.sh --apply",
         "start the engine of chat, the head last",
@@ -344,10 +344,10 @@ def test_another_group_on_the_same_nodes() -> None:
     third = "  - name: chat-c\n    nodes: [spark7, spark8]\n    like: chat\n"
     change = reviewed(SWITCH, SWITCH[:small] + third + SWITCH[rest:])
     assert change.downtime == "small is gone; nobody answers to gpt-oss-20b any more"
-    said = [str(step) for step in change.order]
-    assert "stop the engine of small, the head first: spark8, spark7" in said
-    assert said[-1] == "start the engine of chat-c, the head last: spark8, spark7"
-    assert not any("engine of chat," in step or "chat-b" in step for step in said)
+    steps = [str(step) for step in change.order]
+    assert "stop the engine of small, the head first: spark8, spark7" in steps
+    assert steps[-1] == "start the engine of chat-c, the head last: spark8, spark7"
+    assert not any("engine of chat," in step or "chat-b" in step for step in steps)
 
 
 MODEL, OTHER_MODEL = "gpt-oss-120b", "gpt-oss-20b"
@@ -469,9 +469,9 @@ CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_order_that_keeps_names_answering(name: str) -> None:
-    before, after, order, said = CHANGES[name]
+    before, after, order, downtime = CHANGES[name]
     change = reviewed(rack(before), rack(after))
-    assert (waves(change), change.downtime) == (order, said)
+    assert (waves(change), change.downtime) == (order, downtime)
 
 
 def some_groups(rng: random.Random) -> Groups:
@@ -554,15 +554,15 @@ def sharing(rng: random.Random) -> list[dict[str, Any]]:
     """Groups that share a node, each with its own port and a part of the memory."""
     groups = []
     for index in range(rng.choice((2, 2, 3))):
-        own = served(1, rng)
-        file = {key: own["model"][key] for key in ("file",) if key in own["model"]}
+        declared = served(1, rng)
+        file = {key: declared["model"][key] for key in ("file",) if key in declared["model"]}
         model = {"name": "llama-3.1-8b-instruct-fp8", "context_length": 4096, **file}
         shared = {"memory_utilization": 0.2, "port": 8100 + index}
         group = {
             "name": f"s{index}",
             "nodes": ["shared"],
             "model": model | {"served_name": f"shared-{index}"},
-            "engine": own["engine"] | shared,
+            "engine": declared["engine"] | shared,
         }
         if rng.random() < 0.3:
             group["alternatives"] = [{"name": f"s{index}-turn", "like": f"s{index}"}]
@@ -588,7 +588,7 @@ def random_site(rng: random.Random) -> dict[str, Any]:
     groups: list[dict[str, Any]] = []
     for index, group in enumerate(members):
         like = [g for g in groups if "like" not in g and len(g["nodes"]) == len(group)]
-        own = {"like": rng.choice(like)["name"]} if like and rng.random() < 0.3 else None
+        reference = {"like": rng.choice(like)["name"]} if like and rng.random() < 0.3 else None
         others = [
             {"name": f"g{index}-{turn}", **served(len(group), rng)}
             for turn in range(rng.choice((0, 0, 1, 2)))
@@ -597,7 +597,7 @@ def random_site(rng: random.Random) -> dict[str, Any]:
             {
                 "name": f"g{index}",
                 "nodes": group,
-                **(own or served(len(group), rng)),
+                **(reference or served(len(group), rng)),
                 **({"alternatives": others} if others else {}),
                 "active": rng.choice([f"g{index}", *(other["name"] for other in others)]),
             },
@@ -638,14 +638,14 @@ def random_site(rng: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_random_groups_build(seed: int) -> None:
-    made = random_site(random.Random(seed))
-    reading = read_site("site.yaml", json.dumps(made).encode())
+    data = random_site(random.Random(seed))
+    reading = read_site("site.yaml", json.dumps(data).encode())
     site = reading.site
     assert site, [(finding.rule, finding.message, finding.path) for finding in reading.findings]
     tree = render(site, "")
     listed = [
         (each["name"], group["nodes"], group["active"])
-        for group in made["groups"]
+        for group in data["groups"]
         for each in (group, *group.get("alternatives", ()))
     ]
     assert [part.group for part in site.groups] == [name for name, _, _ in listed]
@@ -665,16 +665,16 @@ def test_random_groups_build(seed: int) -> None:
         # Of alternatives only one runs at a time, and everything else that runs has other ports.
         parts = [slot[0] for slot in site.slots_of(node.name)]
         listening = [part.listeners(part.node(node.name)) for part in parts]
-        ports = [*site.listeners(node).values(), *chain(*(own.values() for own in listening))]
+        ports = [*site.listeners(node).values(), *chain(*(used.values() for used in listening))]
         assert len(ports) == len({*ports}), node.name
         shares = sum(part.engine.memory_utilization for part in parts)
         assert shares < 0.9, node.name
-    if "gateway" in made["services"]:
-        host = made["services"]["gateway"]["node"]
-        told = yaml.safe_load(tree[f"{host}/opt/sparkgen/litellm.yaml"].text)
-        urls = {route["litellm_params"]["api_base"] for route in told["model_list"]}
+    if "gateway" in data["services"]:
+        host = data["services"]["gateway"]["node"]
+        config = yaml.safe_load(tree[f"{host}/opt/sparkgen/litellm.yaml"].text)
+        urls = {route["litellm_params"]["api_base"] for route in config["model_list"]}
         heads = {part.head.name: part.engine.api for part in site.groups}
-        assert len(told["model_list"]) == len(site.groups)
+        assert len(config["model_list"]) == len(site.groups)
         assert heads.keys() - {host} == {
             name for name, api in heads.items() if f"{api.url}/v1" in urls and name != host
         }
