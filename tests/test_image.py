@@ -40,10 +40,10 @@ esac
 
 @pytest.fixture
 def stand_ins(tmp_path: Path) -> StandIns:
-    made = StandIns(tmp_path)
-    made.add("docker", DOCKER)
-    made.add("ssh", SSH)
-    return made
+    result = StandIns(tmp_path)
+    result.add("docker", DOCKER)
+    result.add("ssh", SSH)
+    return result
 
 
 def build(tmp_path: Path, stand_ins: StandIns, *options: str) -> tuple[int, str]:
@@ -59,8 +59,8 @@ def build(tmp_path: Path, stand_ins: StandIns, *options: str) -> tuple[int, str]
 def test_image_is_built_once_and_loaded_on_the_others(tmp_path: Path, stand_ins: StandIns) -> None:
     assert BUILD
     assert build(tmp_path, stand_ins, "--check")[0] == 1
-    status, said = build(tmp_path, stand_ins)
-    assert (status, said) == (0, "spark2 has it now\n")
+    status, output = build(tmp_path, stand_ins)
+    assert (status, output) == (0, "spark2 has it now\n")
     calls = (stand_ins.calls / "docker").read_text()
     wanted = "build --provenance=false --sbom=false --tag vllm-own:1 --file Dockerfile context"
     assert calls.count(wanted) == 1
@@ -85,9 +85,9 @@ def test_other_build_of_the_same_inputs_is_replaced(tmp_path: Path, stand_ins: S
 
 def test_node_that_cannot_be_reached_is_named(tmp_path: Path, stand_ins: StandIns) -> None:
     (stand_ins.calls / "refused").touch()
-    status, said = build(tmp_path, stand_ins)
+    status, output = build(tmp_path, stand_ins)
     assert status == 1
-    assert "spark2 did not get vllm-own:1" in said
+    assert "spark2 did not get vllm-own:1" in output
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_other_build_under_the_same_name_restarts_the_engine(
     site = tmp_path / "site.yaml"
     assert sparkgen("build", "site.yaml", cwd=tmp_path).code == 0
     site.write_text(site.read_text().replace("ray==2.55.0", "ray==2.56.0"))
-    said = sparkgen("diff", "--stat", "site.yaml", cwd=tmp_path).out
-    assert "build and load the image first: vllm-own:1: spark1, spark2" in said
-    assert said.index("build and load") < said.index("start the engine, the head last")
+    output = sparkgen("diff", "--stat", "site.yaml", cwd=tmp_path).out
+    assert "build and load the image first: vllm-own:1: spark1, spark2" in output
+    assert output.index("build and load") < output.index("start the engine, the head last")
 
 
 def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:

@@ -35,8 +35,8 @@ def written(sparkgen: Command, cwd: Path, *words: object) -> Site:
     outcome = sparkgen("init", *words, cwd=cwd)
     assert outcome.code == 0
     assert outcome.err.count(": fits: ") + outcome.err.count(": unknown, for want of") == 1
-    told = outcome.err.splitlines()[1:]
-    assert all(line.startswith("guessed: ") for line in told), outcome.err
+    guesses = outcome.err.splitlines()[1:]
+    assert all(line.startswith("guessed: ") for line in guesses), outcome.err
     (cwd / "made.yaml").write_text(outcome.out)
     validation = sparkgen("validate", "--strict", "made.yaml", cwd=cwd)
     assert (validation.code, validation.err) == (0, "")
@@ -56,18 +56,18 @@ def devices(*linked: int) -> str:
 def addresses(*linked: int, management: str = "192.168.7.5/24", name: str = "enP7s7") -> str:
     """The output of ip -j addr on such a node."""
     ip, _, prefix = management.partition("/")
-    given = {"family": "inet", "local": ip, "prefixlen": int(prefix), "scope": "global"}
+    ipv4 = {"family": "inet", "local": ip, "prefixlen": int(prefix), "scope": "global"}
     local = {"family": "inet", "local": "127.0.0.1", "prefixlen": 8, "scope": "host"}
     docker = {"family": "inet", "local": "172.17.0.1", "prefixlen": 16, "scope": "global"}
     six = {"family": "inet6", "local": "fe80::1", "prefixlen": 64, "scope": "link"}
     links: list[dict[str, Any]] = [
         {"ifname": "lo", "flags": ["LOOPBACK", "UP", "LOWER_UP"], "addr_info": [local]},
         {"ifname": "docker0", "flags": ["UP"], "addr_info": [docker]},
-        {"ifname": name, "flags": ["UP", "LOWER_UP"], "addr_info": [six, given]},
+        {"ifname": name, "flags": ["UP", "LOWER_UP"], "addr_info": [six, ipv4]},
         {
             "ifname": "wlP9s9",
             "flags": ["UP", "LOWER_UP"],
-            "addr_info": [given | {"local": "10.9.9.9"}],
+            "addr_info": [ipv4 | {"local": "10.9.9.9"}],
         },
         {},
     ]
@@ -108,7 +108,7 @@ def test_every_kind(kind: str, nodes: int, engine: str, tmp_path: Path, sparkgen
 
 
 @pytest.mark.parametrize(
-    ("kind", "ports", "subnets", "said"),
+    ("kind", "ports", "subnets", "comment"),
     [
         ("ring", (0, 1), 6, "half of each cable"),
         ("switch", (0,), 2, "half of a port that the nodes use"),
@@ -116,7 +116,7 @@ def test_every_kind(kind: str, nodes: int, engine: str, tmp_path: Path, sparkgen
     ],
 )
 def test_comments_say_where_the_subnets_are(
-    kind: str, ports: tuple[int, ...], subnets: int, said: str, tmp_path: Path, sparkgen: Command
+    kind: str, ports: tuple[int, ...], subnets: int, comment: str, tmp_path: Path, sparkgen: Command
 ) -> None:
     words: list[object] = ["--kind", kind, "--nodes", 3]
     for name in "abc":
@@ -124,7 +124,7 @@ def test_comments_say_where_the_subnets_are(
         words += ["--from", f"{name}.txt"]
     assert len(written(sparkgen, tmp_path, *words).subnets) == subnets
     text = (tmp_path / "made.yaml").read_text()
-    assert said in text
+    assert comment in text
     assert ("in the order of the cables" in text) is (kind == "ring")
     assert ("which all nodes share" in text) is (kind == "switch")
 
@@ -274,12 +274,12 @@ def test_both_outputs_in_one_file(
 def test_ports_with_their_states(tmp_path: Path, sparkgen: Command) -> None:
     """As `ibdev2netdev -v` prints them."""
     lines = devices(1).splitlines()
-    said = [
+    verbose = [
         line.replace(" port 1 ", " (MT4129 - P3740) fw 28.45.4028 port 1 (ACTIVE) ")
         for line in lines
     ]
     for name in ("a", "b"):
-        (tmp_path / f"{name}.txt").write_text("\n".join(said))
+        (tmp_path / f"{name}.txt").write_text("\n".join(verbose))
     site = written(sparkgen, tmp_path, "--from", "a.txt", "--from", "b.txt")
     assert [(str(cable.a), str(cable.b)) for cable in site.cables] == [("a:p1", "b:p1")]
 
@@ -335,7 +335,7 @@ def test_more_nodes_than_captured(tmp_path: Path, sparkgen: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("management", "given"),
+    ("management", "expected"),
     [
         ("192.168.5.20/24", ["192.168.5.20", "192.168.5.12", "192.168.5.13"]),
         ("192.168.5.12/24", ["192.168.5.12", "192.168.5.1", "192.168.5.13"]),
@@ -343,12 +343,12 @@ def test_more_nodes_than_captured(tmp_path: Path, sparkgen: Command) -> None:
     ],
 )
 def test_made_up_nodes_are_in_the_network_of_the_found_one(
-    management: str, given: list[str], tmp_path: Path, sparkgen: Command
+    management: str, expected: list[str], tmp_path: Path, sparkgen: Command
 ) -> None:
     (tmp_path / "a.json").write_text(addresses(0, 1, management=management))
     site = written(sparkgen, tmp_path, "--kind", "ring", "--from", "a.json")
     assert [node.name for node in site.nodes] == ["a", "spark2", "spark3"]
-    assert [str(node.address) for node in site.nodes] == given
+    assert [str(node.address) for node in site.nodes] == expected
     assert (tmp_path / "made.yaml").read_text().count("write this node's own") == 2
 
 
@@ -375,7 +375,7 @@ def test_rj45_before_wifi_and_wifi_before_nothing(tmp_path: Path, sparkgen: Comm
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "neither the output of ibdev2netdev nor of ip -j addr"),
         ("mlx5_0 port 1 ==> ens3f0 (Up)\n", NO_PORT),
@@ -387,10 +387,12 @@ def test_rj45_before_wifi_and_wifi_before_nothing(tmp_path: Path, sparkgen: Comm
         ('["a"]', NO_PORT),
     ],
 )  # fmt: skip
-def test_output_of_another_program(text: str, said: str, tmp_path: Path, sparkgen: Command) -> None:
+def test_output_of_another_program(
+    text: str, message: str, tmp_path: Path, sparkgen: Command
+) -> None:
     (tmp_path / "a.txt").write_text(text)
     outcome = sparkgen("init", "--from", "a.txt", cwd=tmp_path)
-    assert (outcome.code, outcome.out, outcome.err) == (4, "", f"sparkgen: a.txt: {said}\n")
+    assert (outcome.code, outcome.out, outcome.err) == (4, "", f"sparkgen: a.txt: {message}\n")
 
 
 def test_output_that_cannot_be_read(tmp_path: Path, sparkgen: Command) -> None:
@@ -402,7 +404,7 @@ def test_output_that_cannot_be_read(tmp_path: Path, sparkgen: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ((), "say --kind or --nodes, or give --from; on a terminal it asks"),
         (("--kind", "ring", "--nodes", "9"), "ring takes 3 to 8 nodes, not 9"),
@@ -417,10 +419,12 @@ def test_output_that_cannot_be_read(tmp_path: Path, sparkgen: Command) -> None:
         (("--from", "Spark 1.txt"), "'Spark 1' does not name a node: NODE=Spark 1.txt"),
     ],
 )
-def test_wrong_usage(words: tuple[str, ...], said: str, tmp_path: Path, sparkgen: Command) -> None:
+def test_wrong_usage(
+    words: tuple[str, ...], message: str, tmp_path: Path, sparkgen: Command
+) -> None:
     outcome = sparkgen("init", *words, cwd=tmp_path)
     assert (outcome.code, outcome.out) == (2, "")
-    assert said in outcome.err
+    assert message in outcome.err
 
 
 def test_fewer_nodes_than_captured(tmp_path: Path, sparkgen: Command) -> None:
@@ -445,19 +449,19 @@ def test_questions_on_a_terminal(tmp_path: Path) -> None:
         )
     os.close(theirs)
     os.write(ours, b"star\nswitch\n1\n4\nboth\nrack\nlab\n\n\n")
-    asked = b""
+    dialog = b""
     with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):
         while read := terminal.read(65_536):
-            asked += read
+            dialog += read
     assert running.wait(PATIENCE) == 0
-    assert b"'star' is not one of" in asked
-    assert b"What is the site called [lab]" in asked
+    assert b"'star' is not one of" in dialog
+    assert b"What is the site called [lab]" in dialog
     site = site_of(out.read_text())
     assert (site.name, site.kind, len(site.nodes)) == ("rack", "switch", 4)
     assert (site.nodes[0].user, len(site.cables)) == ("lab", 8)
     assert site.model.served_name == "gpt-oss-120b"
     # Answers of the user are not guesses.
-    assert b"nothing said otherwise" not in asked
+    assert b"nothing said otherwise" not in dialog
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_editor_proposes_models_images_and_parsers_and_takes_others() -> None:
 def test_editor_finds_nearly_all_mistakes_that_a_schema_can() -> None:
     """Of 500 seeded mistakes, those that violate the format, except for cables and places."""
     rng = random.Random(3)
-    known, seen, told = files(), 0, 0
+    known, seen, reported = files(), 0, 0
     for _ in range(500):
         file = rng.choice(known)
         mistake = rng.choice(KINDS)(rng, file.site)
@@ -118,9 +118,9 @@ def test_editor_finds_nearly_all_mistakes_that_a_schema_can() -> None:
         rules = [f.rule for f in schema.check(document)[1] if f.severity is Severity.ERROR]
         if rules and rules[0].startswith("SG10"):
             seen += 1
-            told += bool(objections(document))
+            reported += bool(objections(document))
     assert seen > 100
-    assert told / seen > 0.9
+    assert reported / seen > 0.9
 
 
 @of_each(OF_THE_SCHEMA)
@@ -160,8 +160,8 @@ TEXTS = [*WORDS.split(), *BLANKS, "x" * 33, "x" * 500]
 
 def alone(rules: Rules) -> cerberus.Validator:
     """A validator of a single value, `{"value": ...}`, regardless of other keys."""
-    own = {key: rule for key, rule in rules.items() if key not in ("excludes", "required")}
-    return validation._Validator(UnvalidatedSchema({"value": own}))
+    kept = {key: rule for key, rule in rules.items() if key not in ("excludes", "required")}
+    return validation._Validator(UnvalidatedSchema({"value": kept}))
 
 
 @each_key

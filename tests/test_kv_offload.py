@@ -46,10 +46,10 @@ def words(site: Site, rank: int) -> list[str]:
 
 
 def test_vllm_has_a_folder_behind_its_buffer() -> None:
-    made, _ = site(ONE, "vllm", "0.33.0")
-    assert made
-    told = words(made, 0)
-    name, _, config = next(w for w in told if "kv-transfer" in w).partition("=")
+    derived, _ = site(ONE, "vllm", "0.33.0")
+    assert derived
+    flags = words(derived, 0)
+    name, _, config = next(w for w in flags if "kv-transfer" in w).partition("=")
     assert name == "--kv-transfer-config"
     assert json.loads(config) == {
         "kv_connector": "OffloadingConnector",
@@ -61,8 +61,8 @@ def test_vllm_has_a_folder_behind_its_buffer() -> None:
         },
     }
     # Registered memory can only grow with this allocator.
-    assert "--enable-cumem-allocator" in told
-    node = made.nodes[0]
+    assert "--enable-cumem-allocator" in flags
+    node = derived.nodes[0]
     assert node.env["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
     assert node.env["PYTHONHASHSEED"] == "0"
     assert node.container.shm_size_gib == 20
@@ -70,13 +70,13 @@ def test_vllm_has_a_folder_behind_its_buffer() -> None:
 
 
 def test_lmcache_keeps_files_that_a_later_start_finds() -> None:
-    made, _ = site(ONE, "vllm", "0.33.0", offload=LMCACHE)
-    assert made
-    told = words(made, 0)
-    config = next(w for w in told if "kv-transfer" in w).partition("=")[2]
+    derived, _ = site(ONE, "vllm", "0.33.0", offload=LMCACHE)
+    assert derived
+    flags = words(derived, 0)
+    config = next(w for w in flags if "kv-transfer" in w).partition("=")[2]
     assert json.loads(config) == {"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}
-    assert "--enable-cumem-allocator" in told
-    node = made.nodes[0]
+    assert "--enable-cumem-allocator" in flags
+    node = derived.nodes[0]
     assert {k: v for k, v in node.env.items() if k.startswith("LMCACHE_")} == {
         "LMCACHE_LOCAL_CPU": "True",
         "LMCACHE_MAX_LOCAL_CPU_SIZE": "8",
@@ -104,18 +104,18 @@ def test_release_without_lmcache_is_refused(
 
 
 def test_sglang_keeps_each_ranks_part_on_its_node() -> None:
-    made, _ = site(TWO, "sglang", "0.5.23", ", parallel: {tensor: 2}")
-    assert made
+    derived, _ = site(TWO, "sglang", "0.5.23", ", parallel: {tensor: 2}")
+    assert derived
     for rank in (0, 1):
-        told = words(made, rank)
-        assert {w for w in told if "hicache" in w or "hierarchical" in w} == {
+        flags = words(derived, rank)
+        assert {w for w in flags if "hicache" in w or "hierarchical" in w} == {
             "--enable-hierarchical-cache",
             "--hicache-storage-backend=file",
             "--hicache-host-memory-mode=buffer_only",
             "--hicache-size=4",
         }
-        assert made.nodes[rank].env["SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR"] == "/srv/kv"
-        assert made.nodes[rank].env["SGLANG_HICACHE_FILE_BACKEND_MAX_SIZE"] == "400Gi"
+        assert derived.nodes[rank].env["SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR"] == "/srv/kv"
+        assert derived.nodes[rank].env["SGLANG_HICACHE_FILE_BACKEND_MAX_SIZE"] == "400Gi"
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_least_recently_read_blocks_are_removed(tmp_path: Path) -> None:
 
 
 def test_fit_shows_the_buffer() -> None:
-    made, _ = site(ONE, "vllm", "0.33.0", offload=LMCACHE)
-    assert made
-    assert made.memory
+    derived, _ = site(ONE, "vllm", "0.33.0", offload=LMCACHE)
+    assert derived
+    assert derived.memory
     assert "8 GiB of what is left to the system: buffer of the KV cache on disk" in verdict(
-        made.memory
+        derived.memory
     )

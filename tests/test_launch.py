@@ -128,7 +128,7 @@ def docker_run(arguments: list[str]) -> tuple[dict[str, list[str]], str, list[st
         options[option] += [] if option in SWITCHES else [words.pop(0)]
     options["--mount"] = [_GIVEN.sub("=SECRETS,", mount) for mount in options["--mount"]]
     named = {
-        option: sorted(given) for option, given in options.items() if given or option in SWITCHES
+        option: sorted(values) for option, values in options.items() if values or option in SWITCHES
     }
     return named, words[0], words[1:]
 
@@ -262,9 +262,9 @@ def test_secret_without_value(
 ) -> None:
     tree, name = folder.copy(tmp_path), folder.site.engine.secrets[-1]
     secrets = tree / "etc/sparkgen/secrets.env"
-    given = f"{name}=secret-{name.lower()}\n"
-    assert given in secrets.read_text()
-    secrets.write_text(secrets.read_text().replace(given, line.replace("NAME", name) + "\n"))
+    assignment = f"{name}=secret-{name.lower()}\n"
+    assert assignment in secrets.read_text()
+    secrets.write_text(secrets.read_text().replace(assignment, line.replace("NAME", name) + "\n"))
     stand_ins.add("docker")
     stand_ins.add(folder.node.container.entrypoint)
     done = stand_ins.run(*launch(tree, *option))
@@ -326,11 +326,11 @@ def test_engine_gets_only_its_own_secrets(folder: NodeFolder, tmp_path: Path) ->
     done = subprocess.run(on_node(tree, "sh", "-c", _HANDED), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     mode, *lines = done.stdout.splitlines()
-    told = dict(line.partition("=")[::2] for line in lines)
+    env = dict(line.partition("=")[::2] for line in lines)
     assert mode == "444"
     values = folder.secrets | {names[0]: "a $word=`of` \\ many "}
-    assert {name: told.get(name) for name in names} == {name: values[name] for name in names}
-    assert told.keys() - {"PWD", "SHLVL", "_"} == {"PATH", "names", "file", *names}
+    assert {name: env.get(name) for name in names} == {name: values[name] for name in names}
+    assert env.keys() - {"PWD", "SHLVL", "_"} == {"PATH", "names", "file", *names}
 
 
 # Says which devices it has found, and shows what it makes of a Compose file.
@@ -350,21 +350,23 @@ def test_gpu_is_requested_through_cdi(found: str, tmp_path: Path, stand_ins: Sta
     tree = HEAD.copy(tmp_path)
     assert stand_ins.run(*launch(tree)).returncode == 0
     options, _, _ = docker_run(stand_ins.arguments("docker"))
-    asked = "nvidia.com/gpu=all"
+    all_gpus = "nvidia.com/gpu=all"
     assert options.get("--gpus") == (None if found else ["all"])
-    assert (asked in options["--device"]) == bool(found)
+    assert (all_gpus in options["--device"]) == bool(found)
 
     assert stand_ins.run(*launch(tree, "--create")).returncode == 0
     assert stand_ins.arguments("docker")[-2:] == ["up", "--no-start"]
-    told = stand_ins.environment("docker")
-    given = {name: told[name] for name in ("GPU_DRIVER", "GPU") if name in told}
+    environment = stand_ins.environment("docker")
+    gpu_variables = {
+        name: environment[name] for name in ("GPU_DRIVER", "GPU") if name in environment
+    }
     file = "/opt/sparkgen/compose.yaml"
     compose = (program("docker-compose"), "--file", file, "config", "--format", "json")
-    argv, env = on_node(tree, *compose), stand_ins.env | given
+    argv, env = on_node(tree, *compose), stand_ins.env | gpu_variables
     done = subprocess.run(argv, env=env, capture_output=True, check=True)
     service = json.loads(done.stdout)["services"]["engine"]
     (device,) = service["deploy"]["resources"]["reservations"]["devices"]
-    wanted = {"driver": "cdi", "device_ids": [asked]} if found else GPU
+    wanted = {"driver": "cdi", "device_ids": [all_gpus]} if found else GPU
     assert device == wanted | {"capabilities": ["gpu"]}
 
 
@@ -384,10 +386,10 @@ def test_engine_without_a_container(
     assert arguments == folder.command
 
     shown = stand_ins.environment(program)
-    given = {k: v for k, v in node.env.items() if k not in container.cache_variables}
+    variables = {k: v for k, v in node.env.items() if k not in container.cache_variables}
     of_the_shell = {name: shown[name] for name in ("PWD", "SHLVL", "_")}
     # What is secret the engine is handed by secrets.sh, which a shell has to run.
-    assert shown == stand_ins.env | given | of_the_shell
+    assert shown == stand_ins.env | variables | of_the_shell
 
 
 def test_scripts_without_a_container_know_their_group(tmp_path: Path, stand_ins: StandIns) -> None:
@@ -410,10 +412,10 @@ NAMES = ("name", "program", "arguments", "variables", "line", "client", "status"
 def test_variable_of_any_name_is_for_the_engine(tmp_path: Path, stand_ins: StandIns) -> None:
     """None of them is one of the script's own, which would start something else."""
     tree = HEAD.copy(tmp_path)
-    own = dict.fromkeys(NAMES, "echo")
+    variables = dict.fromkeys(NAMES, "echo")
     with (tree / "etc/sparkgen/engine.env").open("a") as file:
-        file.writelines(f"{name}={value}\n" for name, value in own.items())
+        file.writelines(f"{name}={value}\n" for name, value in variables.items())
     program = HEAD.node.container.entrypoint
     stand_ins.add(program)
     assert stand_ins.replaced(program, *launch(tree, "--bare")) == HEAD.command
-    assert own.items() <= stand_ins.environment(program).items()
+    assert variables.items() <= stand_ins.environment(program).items()

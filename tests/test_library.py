@@ -31,12 +31,12 @@ def python(code: str, cwd: Path = ROOT) -> str:
 
 
 def test_documented_example() -> None:
-    said = python(EXAMPLE)
+    output = python(EXAMPLE)
     conf = (ROOT / "out/lab-mesh/spark1/etc/nccl.conf").read_text()
-    assert conf in said
-    assert "'192.168.177.11/24'" in said
-    assert "\nFalse error[" in said
-    assert "error[SG101]: unknown key 'modle'" in said
+    assert conf in output
+    assert "'192.168.177.11/24'" in output
+    assert "\nFalse error[" in output
+    assert "error[SG101]: unknown key 'modle'" in output
 
 
 def test_example_is_typed(tmp_path: Path) -> None:

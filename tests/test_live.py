@@ -31,23 +31,23 @@ def nodes() -> list[Machine]:
 
 def running(site: Site, index: int, tree: dict[str, str]) -> Machine:
     node = site.nodes[index]
-    own = {p.partition("/")[2]: t for p, t in tree.items() if p.startswith(f"{node.name}/")}
-    made = machine(site, node, own)
+    content = {p.partition("/")[2]: t for p, t in tree.items() if p.startswith(f"{node.name}/")}
+    installed = machine(site, node, content)
     files = {
-        **made.files,
+        **installed.files,
         f"{HUB}/refs/main": COMMIT,
         f"{HUB}/snapshots/{COMMIT}/config.json": "{}",
         "sys/class/net/enp1s0f1np1/mtu": "9000\n",
         "etc/dgx-release": 'DGX_OTA_VERSION="7.5.0"\n',
     }
     printed = {
-        **made.printed,
+        **installed.printed,
         DRIVER: "NVIDIA GB10, 580.95.05\n",
         "ethtool enp1s0f1np1": "\tSpeed: 200000Mb/s\n\tLink detected: yes\n",
         "uname -srm": "Linux 6.14.0-1010-nvidia aarch64\n",
         "ethtool -i enp1s0f1np1": "driver: mlx5_core\nfirmware-version: 28.45.4028\n",
     }
-    return replace(made, files=files, printed=printed)
+    return replace(installed, files=files, printed=printed)
 
 
 def with_file(path: str, old: str, new: str) -> Callable[[Machine], Machine]:
@@ -63,46 +63,46 @@ def with_printed(line: str, old: str, new: str) -> Callable[[Machine], Machine]:
 
 
 def with_links(change: Callable[[list[dict[str, object]]], object]) -> Callable[[Machine], Machine]:
-    def made(node: Machine) -> Machine:
+    def changed(node: Machine) -> Machine:
         links = json.loads(node.printed["ip -j address"])
         change(links)
         return replace(node, printed={**node.printed, "ip -j address": json.dumps(links)})
 
-    return made
+    return changed
 
 
 def with_engine(**more: object) -> Callable[[Machine], Machine]:
-    def made(node: Machine) -> Machine:
+    def changed(node: Machine) -> Machine:
         engine, *rest = node.containers
         return replace(node, containers=[replace(engine, **more), *rest])  # type: ignore[arg-type]
 
-    return made
+    return changed
 
 
 def with_command(old: str, new: str) -> Callable[[Machine], Machine]:
-    def made(node: Machine) -> Machine:
+    def changed(node: Machine) -> Machine:
         engine, *rest = node.containers
         words = [word.replace(old, new) for word in engine.command]
         return replace(node, containers=[replace(engine, command=words), *rest])
 
-    return made
+    return changed
 
 
 def with_variable(old: str, new: str) -> Callable[[Machine], Machine]:
-    def made(node: Machine) -> Machine:
+    def changed(node: Machine) -> Machine:
         engine, *rest = node.containers
         env = [text.replace(old, new) for text in engine.env if text.replace(old, new)]
         return replace(node, containers=[replace(engine, env=env), *rest])
 
-    return made
+    return changed
 
 
 def with_more(text: str) -> Callable[[Machine], Machine]:
-    def made(node: Machine) -> Machine:
+    def changed(node: Machine) -> Machine:
         engine, *rest = node.containers
         return replace(node, containers=[replace(engine, env=[*engine.env, text]), *rest])
 
-    return made
+    return changed
 
 
 def unit(state: str) -> Callable[[Machine], Machine]:

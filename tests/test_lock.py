@@ -54,9 +54,9 @@ HUB = "home/nvidia/.cache/huggingface/hub/models--openai--gpt-oss-120b"
 def node(name: str, commit: str = COMMIT, image: Mapping[str, object] | None = None) -> Machine:
     """A node that has the image and the model."""
     files = {f"{HUB}/refs/main": commit, f"{HUB}/snapshots/{commit}/config.json": "{}"}
-    given = {"digests": [f"vllm/vllm-openai@{DIGEST}"], **(image or {})}
-    given.setdefault("image", IMAGE)
-    return Machine(name, files, {}, [Container("vllm", **given)])  # type: ignore[arg-type]
+    settings = {"digests": [f"vllm/vllm-openai@{DIGEST}"], **(image or {})}
+    settings.setdefault("image", IMAGE)
+    return Machine(name, files, {}, [Container("vllm", **settings)])  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ def test_build_uses_the_lock(lab: Path, sparkgen: Command) -> None:
         f"openai/gpt-oss-120b: new -> {COMMIT[:12]}",
         "lab.lock.yaml is written",
     ]
-    told = sparkgen("diff", "lab.yaml", cwd=lab)
-    assert DIGEST in told.out
+    changes = sparkgen("diff", "lab.yaml", cwd=lab)
+    assert DIGEST in changes.out
     assert sparkgen("build", "lab.yaml", cwd=lab).err == ""
     after = json.loads((lab / "out/lab/MANIFEST.json").read_text())
     assert before["site"]["sha256"] != after["site"]["sha256"]
@@ -126,15 +126,15 @@ def test_images_of_services_are_locked_too(lab: Path, sparkgen: Command) -> None
     text = SITE.replace("services: {models: true}", "services: {web_ui: true, monitoring: true}")
     (lab / "lab.yaml").write_text(text)
     page, pinned = default("services.web_ui.image"), "sha256:" + "d4" * 32
-    given = {"spark1": (page, NODE_IMAGE, GPU_IMAGE), "spark2": (NODE_IMAGE, GPU_IMAGE)}
-    nodes = [node(name) for name in given]
+    images = {"spark1": (page, NODE_IMAGE, GPU_IMAGE), "spark2": (NODE_IMAGE, GPU_IMAGE)}
+    nodes = [node(name) for name in images]
     for machine in nodes:
-        for number, image in enumerate(given[machine.name]):
+        for number, image in enumerate(images[machine.name]):
             digests = [f"{image.rpartition(':')[0]}@{pinned}"]
-            own = Container(
+            container = Container(
                 f"beside-{number}", image, digests=digests, image_id=f"sha256:{number}{'0' * 63}"
             )
-            machine.containers.append(own)  # type: ignore[attr-defined]
+            machine.containers.append(container)  # type: ignore[attr-defined]
     assert locked(lab, sparkgen, *nodes)[0] == 0
     found = {image.image: image.digest for image in parse("", read_lock(lab)).images}
     assert found == {IMAGE: DIGEST, page: pinned, NODE_IMAGE: pinned, GPU_IMAGE: pinned}
@@ -165,8 +165,8 @@ def test_an_image_that_the_site_builds_is_locked_by_its_inputs(
     assert sparkgen("build", "lab.yaml", cwd=lab).code == 0
     recipe = (lab / "out/lab/operator/image/Dockerfile").read_text()
     (inputs,) = re.findall(r"(?m)^LABEL sparkgen.build=(\w+)$", recipe)
-    given = {"image": "own:1", "digests": [], "build": inputs}
-    code, out, _ = locked(lab, sparkgen, *(node(n, image=given) for n in ("spark1", "spark2")))
+    settings = {"image": "own:1", "digests": [], "build": inputs}
+    code, out, _ = locked(lab, sparkgen, *(node(n, image=settings) for n in ("spark1", "spark2")))
     (image,) = parse("", (lab / "lab.lock.yaml").read_bytes()).images
     assert (code, image.image, image.inputs, len(image.layers)) == (
         0,
@@ -177,8 +177,10 @@ def test_an_image_that_the_site_builds_is_locked_by_its_inputs(
     assert "own:1: new ->" in out
     assert "SG851" not in sparkgen("validate", "lab.yaml", cwd=lab).err
     (lab / "lab.yaml").write_text(text.replace("echo 1", "echo 2"))
-    said = sparkgen("validate", "lab.yaml", cwd=lab).err
-    assert "warning[SG851]: the lock does not cover the image own:1 as it is built now\n" in said
+    warnings = sparkgen("validate", "lab.yaml", cwd=lab).err
+    assert (
+        "warning[SG851]: the lock does not cover the image own:1 as it is built now\n" in warnings
+    )
     archives = ["spark1.tar.gz", "spark2.tar.gz"]
     assert sparkgen("lock", "lab.yaml", *archives, cwd=lab).err == (
         "not locked: own:1 on spark1, spark2 is not built of what the site says: run build.sh\n"
@@ -186,14 +188,14 @@ def test_an_image_that_the_site_builds_is_locked_by_its_inputs(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "subject"),
     [
         (IMAGE, "vllm/vllm-openai:v0.32.0", "the image vllm/vllm-openai:v0.32.0"),
         ("gpt-oss-120b, c", "gpt-oss-20b, c", "openai/gpt-oss-20b, revision main"),
         ("gpt-oss-120b, c", "gpt-oss-120b, revision: v2, c", "openai/gpt-oss-120b, revision v2"),
     ],
 )
-def test_stale_lock(old: str, new: str, said: str, lab: Path, sparkgen: Command) -> None:
+def test_stale_lock(old: str, new: str, subject: str, lab: Path, sparkgen: Command) -> None:
     text = SITE.replace(old, new).replace(
         "0.33.0\n  image: vllm/vllm-openai:v0.32", "0.32.0\n  image: vllm/vllm-openai:v0.32"
     )
@@ -201,7 +203,7 @@ def test_stale_lock(old: str, new: str, said: str, lab: Path, sparkgen: Command)
     (lab / "lab.lock.yaml").write_text(LOCK)
     outcome = sparkgen("validate", "lab.yaml", cwd=lab)
     assert outcome.code == 0
-    assert f"warning[SG851]: the lock does not cover {said}\n" in outcome.err
+    assert f"warning[SG851]: the lock does not cover {subject}\n" in outcome.err
     assert outcome.err.count("warning[") == 1
 
 

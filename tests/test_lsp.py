@@ -79,7 +79,9 @@ def test_policy_of_the_repository_is_applied(
     (tmp_path / "policy.yaml").write_text(f"version: 1\n{policy}\n")
     site = SITE.replace("vllm-openai:v0.33.0", "vllm-openai:latest")
     found = talk(tmp_path / "sites/lab.yaml", site, ask)
-    assert [(one.code, one.severity) for one in found.diagnostics] == [("SG609", severity)]
+    assert [(diagnostic.code, diagnostic.severity) for diagnostic in found.diagnostics] == [
+        ("SG609", severity)
+    ]
 
 
 def test_findings_are_diagnostics_where_they_are(path: Path) -> None:
@@ -87,17 +89,17 @@ def test_findings_are_diagnostics_where_they_are(path: Path) -> None:
         return published[-1]
 
     found = talk(path, SITE.replace("kind: single", "kind: singel"), ask)
-    (one,) = found.diagnostics
+    (diagnostic,) = found.diagnostics
     line = SITE.split("\n").index("  kind: single")
     assert found.uri == path.as_uri()
-    assert (one.code, one.source, one.severity) == (
+    assert (diagnostic.code, diagnostic.source, diagnostic.severity) == (
         "SG104",
         "sparkgen",
         types.DiagnosticSeverity.Error,
     )
-    assert one.range == types.Range(types.Position(line, 8), types.Position(line, 14))
-    assert "did you mean 'single'?" in one.message
-    assert one.code_description.href.endswith("/rules.md#sg104")
+    assert diagnostic.range == types.Range(types.Position(line, 8), types.Position(line, 14))
+    assert "did you mean 'single'?" in diagnostic.message
+    assert diagnostic.code_description.href.endswith("/rules.md#sg104")
 
 
 @pytest.mark.parametrize(("encoding", "units"), [("utf-16", 2), ("utf-32", 1)])
@@ -105,7 +107,7 @@ def test_columns_are_counted_as_the_editor_counts(encoding: str, units: int, pat
     """A character outside the BMP counts as two in most editors, and as one in findings."""
 
     async def ask(_: LanguageClient, uri: str, published: list[Any]) -> Any:
-        places = [one.range.start.character for one in published[-1].diagnostics]
+        places = [diagnostic.range.start.character for diagnostic in published[-1].diagnostics]
         return max(places)
 
     line = 'topology: {kind: single, "😀": 1, kid: 2}'
@@ -120,7 +122,7 @@ def test_changes_are_checked_and_closed_files_are_not(path: Path) -> None:
         version = types.VersionedTextDocumentIdentifier(2, uri)
         client.text_document_did_change(types.DidChangeTextDocumentParams(version, [whole]))
         await until(lambda: len(published) > 1)
-        changed = [one.code for one in published[-1].diagnostics]
+        changed = [diagnostic.code for diagnostic in published[-1].diagnostics]
         identifier = types.TextDocumentIdentifier(uri)
         client.text_document_did_close(types.DidCloseTextDocumentParams(identifier))
         await until(lambda: len(published) > 2)
@@ -146,9 +148,9 @@ def test_hover_shows_the_explanation(path: Path) -> None:
 def test_actions_fix_the_text(path: Path) -> None:
     async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
         document = types.TextDocumentIdentifier(uri)
-        (one,) = published[-1].diagnostics
-        context = types.CodeActionContext(diagnostics=[one])
-        params = types.CodeActionParams(document, one.range, context)
+        (diagnostic,) = published[-1].diagnostics
+        context = types.CodeActionContext(diagnostics=[diagnostic])
+        params = types.CodeActionParams(document, diagnostic.range, context)
         return await client.text_document_code_action_async(params)
 
     (action,) = talk(path, SITE.replace("image:", "imagge:"), ask)
@@ -162,8 +164,10 @@ def test_actions_fix_the_text(path: Path) -> None:
 def test_each_reading_is_an_action_and_none_is_preferred(path: Path) -> None:
     async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
         document = types.TextDocumentIdentifier(uri)
-        (one,) = published[-1].diagnostics
-        params = types.CodeActionParams(document, one.range, types.CodeActionContext([one]))
+        (diagnostic,) = published[-1].diagnostics
+        params = types.CodeActionParams(
+            document, diagnostic.range, types.CodeActionContext([diagnostic])
+        )
         return await client.text_document_code_action_async(params)
 
     text = (ROOT / "sites/lab-mesh.yaml").read_text().replace("name: spark2", "name: spark20")

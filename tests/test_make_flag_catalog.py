@@ -89,8 +89,8 @@ import tensorrt
 @click.option("--middleware", multiple=True)
 @click.option("--telemetry/--no-telemetry", default=True)
 @click.option("--trust", is_flag=True)
-def serve(**said):
-    tensorrt.serve(**said)
+def serve(**options):
+    tensorrt.serve(**options)
 """
 EXPECTED_OF_CLICK = """\
 # What `toy serve` takes, by version; generator/catalogs/flags.py says how to read this file.

@@ -345,15 +345,15 @@ def test_shape_is_that_of_the_catalog(name: str) -> None:
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     found = section(CONFIGS[name], total_size(name))
-    own = shape(a_model(source="x/y", architecture=dict(found.architecture)))
+    derived = shape(a_model(source="x/y", architecture=dict(found.architecture)))
     known = known_shape(checkpoint)
     yarn = known.max_context_yarn
-    assert own
-    assert (own, yarn) == (own, own.max_context_yarn or yarn)
-    assert own.layers == known.layers
+    assert derived
+    assert (derived, yarn) == (derived, derived.max_context_yarn or yarn)
+    assert derived.layers == known.layers
     for field in known.__match_args__:
         if field != "max_context_yarn":
-            assert getattr(own, field) == getattr(known, field), field
+            assert getattr(derived, field) == getattr(known, field), field
     form = found.architecture["format"]
     assert str(form).split("-")[0] == checkpoint.format.split("-")[0]
 
@@ -365,22 +365,22 @@ def test_a_pasted_section_fits_like_the_catalogs_entry(
     config, index = tmp_path / "config.json", tmp_path / "model.safetensors.index.json"
     config.write_text(json.dumps(CONFIGS[name]), encoding="utf-8")
     index.write_text(json.dumps({"metadata": {"total_size": total_size(name)}}), encoding="utf-8")
-    told = sparkgen("model", config, "--source", "example/model", cwd=tmp_path)
-    assert (told.code, told.err) == (0, "")
+    outcome = sparkgen("model", config, "--source", "example/model", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (0, "")
     site = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
     before, _, rest = site.partition("model:\n")
-    pasted = f"{before}{told.out}  context_length: 8192\nengine:{rest.partition('engine:')[2]}"
+    pasted = f"{before}{outcome.out}  context_length: 8192\nengine:{rest.partition('engine:')[2]}"
     reading = read_site("site.yaml", pasted.encode())
     rules = {finding.rule for finding in reading.findings}
     assert not {rule for rule in rules if rule < "SG5"}, reading.findings
     assert reading.declaration
-    own = reading.declaration.model
+    model = reading.declaration.model
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
     vision = checkpoint.vision_gb
     for sizes in SPLITS:
         nodes, engine = some_nodes(sizes.ranks), an_engine(parallel=sizes)
-        here = assess(nodes, own, engine)
+        here = assess(nodes, model, engine)
         there = assess(nodes, a_model(name=name, context_length=8192), engine)
         assert here
         assert there
@@ -415,9 +415,9 @@ def test_gemma_has_windows_and_one_table_for_embedding_and_head() -> None:
         section(GEMMA_3 | {"tie_word_embeddings": False}).architecture.get("tied_embeddings")
         is None
     )
-    own = shape(a_model(source="x/y", architecture=dict(found) | {"weight_gb": 54.0}))
-    assert own
-    assert (own.attention_layers, own.sliding_layers) == (10, 52)
+    derived = shape(a_model(source="x/y", architecture=dict(found) | {"weight_gb": 54.0}))
+    assert derived
+    assert (derived.attention_layers, derived.sliding_layers) == (10, 52)
 
 
 def test_mistral_of_old_has_a_window_in_every_layer() -> None:
@@ -542,9 +542,9 @@ MAMBA_SIZES = {"mamba_n_heads": 24, "mamba_d_head": 128, "mamba_d_state": 256, "
 def test_kinds_of_layers_are_read_and_add_up(config: Any, kinds: Any) -> None:
     found = section(SIZES | config, 10**9).architecture
     assert {key: found.get(key) for key in kinds} == kinds
-    own = shape(a_model(source="x/y", architecture=dict(found)))
-    assert own
-    assert (own.adds_up, own.lacks) == (True, ())
+    derived = shape(a_model(source="x/y", architecture=dict(found)))
+    assert derived
+    assert (derived.adds_up, derived.lacks) == (True, ())
     assert "not_modelled" not in found
 
 
@@ -570,8 +570,8 @@ def test_unmodelled_layers_are_unknown(config: Any) -> None:
 
 
 def test_unread_key_is_reported() -> None:
-    told = section(SIZES | {"num_memory_banks": 64, "rope_theta": 5e5, "hc_mult": 4}).remarks
-    assert [remark for remark in told if "not read" in remark] == [
+    remarks = section(SIZES | {"num_memory_banks": 64, "rope_theta": 5e5, "hc_mult": 4}).remarks
+    assert [remark for remark in remarks if "not read" in remark] == [
         "num_memory_banks: it is not read; if it adds weights or cache, the fit is too good"
     ]
 
@@ -656,11 +656,11 @@ def test_unknown_format_is_reported(quantized: Any) -> None:
 def test_missing_facts_are_reported(sparkgen: Command, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(QWEN3_5), encoding="utf-8")
-    told = sparkgen("model", config, cwd=tmp_path)
-    assert told.code == 0
+    outcome = sparkgen("model", config, cwd=tmp_path)
+    assert outcome.code == 0
     for word in ("source: write", "weight_gb:", "gated:", "sees or hears", "predict further"):
-        assert word in told.out
-    assert set(yaml.safe_load(told.out)) == {"model"}
+        assert word in outcome.out
+    assert set(yaml.safe_load(outcome.out)) == {"model"}
 
 
 def test_id_follows_from_the_cache_folder(sparkgen: Command, tmp_path: Path) -> None:
@@ -693,10 +693,10 @@ def test_a_bad_file_is_refused_in_one_line(
 ) -> None:
     config = tmp_path / "config.json"
     config.write_text(text, encoding="utf-8")
-    told = sparkgen("model", config, cwd=tmp_path)
-    assert (told.code, told.out) == (3, "")
-    assert told.err.count("\n") == 1
-    assert f"config.json: {why}" in told.err
+    outcome = sparkgen("model", config, cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.err.count("\n") == 1
+    assert f"config.json: {why}" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -708,9 +708,9 @@ def test_a_bad_index_is_refused_in_one_line(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(GEMMA_3), encoding="utf-8")
     (tmp_path / "index.json").write_text(index, encoding="utf-8")
-    told = sparkgen("model", "config.json", "--index", "index.json", cwd=tmp_path)
-    assert (told.code, told.out) == (3, "")
-    assert why in told.err
+    outcome = sparkgen("model", "config.json", "--index", "index.json", cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (3, "")
+    assert why in outcome.err
 
 
 def test_a_file_that_is_not_there_is_the_environments_fault(
@@ -736,7 +736,7 @@ def test_no_config_whatever_is_in_it_ends_in_a_traceback(
         assert section(CONFIGS[name] | changes, total).architecture["layers"]
 
 
-def test_an_encoder_is_told_by_its_kind() -> None:
+def test_an_encoder_is_recognized_by_its_kind() -> None:
     """bge-m3's config.json; as a decoder it would seem to cache 96 KiB a token."""
     config = {
         "model_type": "xlm-roberta",
@@ -788,7 +788,7 @@ PLAIN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("own", "read"),
+    ("config", "read"),
     [
         # MiniMaxAI/MiniMax-M3
         (
@@ -944,23 +944,23 @@ PLAIN: dict[str, Any] = {
         ({"ple_layer_ids": [0, 2]}, {"not_modelled": "ple_layer_ids"}),
     ],
 )
-def test_words_of_further_families(own: Any, read: Any) -> None:
-    found = section(PLAIN | own)
+def test_words_of_further_families(config: Any, read: Any) -> None:
+    found = section(PLAIN | config)
     assert {key: found.architecture.get(key) for key in read} == read
-    told = " ".join(found.remarks)
-    assert "not read" not in told
-    assert ("is unknown" in told) == ("not_modelled" in read)
+    remarks = " ".join(found.remarks)
+    assert "not read" not in remarks
+    assert ("is unknown" in remarks) == ("not_modelled" in read)
 
 
 @pytest.mark.parametrize(
-    ("own", "told"),
+    ("config", "start"),
     [
         ({"layer_types": [LINEAR, FULL] * 2}, "linear_key_heads: the file does not say it"),
         ({"memory_config": {"slots": 64}}, "memory_config: it is not read"),
     ],
 )
-def test_section_lists_what_a_fit_would_lack(own: Any, told: str) -> None:
-    assert any(remark.startswith(told) for remark in section(PLAIN | own).remarks)
+def test_section_lists_what_a_fit_would_lack(config: Any, start: str) -> None:
+    assert any(remark.startswith(start) for remark in section(PLAIN | config).remarks)
 
 
 def test_groups_of_linear_layers_are_not_taken_for_attention() -> None:

@@ -64,8 +64,8 @@ def test_site_fits_its_own_nodes(file: Path, tmp_path: Path, sparkgen: Command) 
     assert {item["tensor"] * item["pipeline"] for item in found} == {len(site.nodes)}
     names = {item["name"] for item in found}
     assert not {item["name"] for item in listed(sparkgen) if not item["known"]} & names
-    own = site.model.name
-    assert own in names
+    name = site.model.name
+    assert name in names
     assert all(item["headroomGib"] > 0 for item in found)
 
 

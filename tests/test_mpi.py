@@ -102,7 +102,7 @@ class World:
         path = f"{self.programs}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         return {"PATH": path, "CALLS": str(self.calls)} | IMAGE
 
-    def given(self, node: Node) -> dict[str, str]:
+    def expected(self, node: Node) -> dict[str, str]:
         """The contents of files on a node."""
         return node.env | NodeFolder(self.bundle, node.name).secrets
 
@@ -191,10 +191,10 @@ def running(world: World) -> Iterator[dict[str, "subprocess.Popen[str]"]]:
 def test_every_rank_has_the_environment_of_its_node(bundle: Bundle, tmp_path: Path) -> None:
     with world(bundle, tmp_path) as lab, running(lab):
         for node in bundle.site.nodes:
-            shown, given = lab.read(str(node.rank)), lab.given(node)
-            assert given.items() <= shown.items()
+            shown, expected = lab.read(str(node.rank)), lab.expected(node)
+            assert expected.items() <= shown.items()
             rest = {
-                k: v for k, v in shown.items() if k not in given and not ON_THE_WAY.fullmatch(k)
+                k: v for k, v in shown.items() if k not in expected and not ON_THE_WAY.fullmatch(k)
             }
             assert rest == lab.environment
             assert shown["OMPI_COMM_WORLD_SIZE"] == str(len(bundle.site.nodes))
@@ -215,13 +215,13 @@ def test_server_is_given_the_flags(bundle: Bundle, tmp_path: Path) -> None:
 
 def ended(lab: World, started: Mapping[str, "subprocess.Popen[str]"]) -> str:
     """The output of all containers, once each has failed by itself and nothing is left running."""
-    said = ""
+    output = ""
     for name, process in started.items():
         out, _ = process.communicate(timeout=PATIENCE)
-        said += out
+        output += out
         assert process.returncode, f"{name} ended as if all were well:\n{out}"
     until(lambda: lab.left() == [])
-    return said
+    return output
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ def ended(lab: World, started: Mapping[str, "subprocess.Popen[str]"]) -> str:
 def test_dead_rank_ends_all(bundle: Bundle, record: str, sent: str, tmp_path: Path) -> None:
     with world(bundle, tmp_path) as lab, running(lab) as started:
         subprocess.run(("kill", f"-{sent}", str(lab.process(record))), check=True)
-        said = ended(lab, started)
-    assert ("the server has ended with status" in said) == (record == "server")
+        output = ended(lab, started)
+    assert ("the server has ended with status" in output) == (record == "server")
 
 
 @pytest.mark.parametrize("bundle", [PAIR, RING], ids=str)
@@ -252,8 +252,8 @@ def test_stop(bundle: Bundle, tmp_path: Path) -> None:
         subprocess.run(("kill", str(lab.process(f"container.{name}"))), check=True)
         head = started.pop(name)
         assert "has ended, and with it" not in head.communicate(timeout=PATIENCE)[0]
-        said = ended(lab, started)
-    assert all(f"rank {node.rank} has ended" in said for node in bundle.site.workers)
+        output = ended(lab, started)
+    assert all(f"rank {node.rank} has ended" in output for node in bundle.site.workers)
 
 
 def test_worker_stops_on_a_signal(tmp_path: Path) -> None:
@@ -317,8 +317,8 @@ def test_wrong_key(node: str, file: str, complaint: str, tmp_path: Path) -> None
     with world(PAIR, tmp_path) as lab, ExitStack() as stack:
         trusted = lab.trees[node] / "etc/sparkgen/mpi" / file
         make_key(tmp_path, "stranger")
-        own = re.sub("ssh-ed25519 .*", (tmp_path / "key.pub").read_text(), trusted.read_text())
-        trusted.write_text(own)
+        replaced = re.sub("ssh-ed25519 .*", (tmp_path / "key.pub").read_text(), trusted.read_text())
+        trusted.write_text(replaced)
         worker = stack.enter_context(lab.start(PAIR.site.workers[0]))
         head = stack.enter_context(lab.start(PAIR.site.head))
         out, _ = head.communicate(timeout=PATIENCE)
@@ -343,12 +343,12 @@ def test_sshd_takes_its_configuration(folder: NodeFolder, tmp_path: Path) -> Non
     argv = on_node(tree, "sh", "-c", script, "sh", *sshd)
     done = subprocess.run(argv, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    settings = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     address, port = folder.node.control.address, folder.site.engine.ports["ssh"]
-    assert said["listenaddress"] == f"{address}:{port}"
-    assert said["allowusers"] == "root"
-    assert said["authenticationmethods"] == "publickey"
-    assert said["forcecommand"] == "/opt/sparkgen/session.sh"
-    assert said["disableforwarding"] == "yes"
+    assert settings["listenaddress"] == f"{address}:{port}"
+    assert settings["allowusers"] == "root"
+    assert settings["authenticationmethods"] == "publickey"
+    assert settings["forcecommand"] == "/opt/sparkgen/session.sh"
+    assert settings["disableforwarding"] == "yes"
     for refused in ("passwordauthentication", "kbdinteractiveauthentication", "permittty"):
-        assert said[refused] == "no"
+        assert settings[refused] == "no"

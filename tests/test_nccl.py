@@ -20,9 +20,9 @@ SCRIPT, BINARY = "/opt/sparkgen/nccl-test.sh", "all_reduce_perf"
 
 @pytest.fixture
 def stand_ins(tmp_path: Path) -> StandIns:
-    made = StandIns(tmp_path)
-    made.env["ALL_REDUCE_PERF"] = str(made.programs / BINARY)
-    return made
+    result = StandIns(tmp_path)
+    result.env["ALL_REDUCE_PERF"] = str(result.programs / BINARY)
+    return result
 
 
 # The output of the ranks

@@ -61,7 +61,7 @@ def test_all_other_interfaces_stay_as_they_were(
 
 
 @pytest.mark.parametrize(
-    ("renderer", "existing", "made"),
+    ("renderer", "existing", "pattern"),
     [
         ("networkd", DGX_OS, "run/systemd/network/10-netplan-{}.network"),
         (None, NETWORKD, "run/systemd/network/10-netplan-{}.network"),
@@ -74,10 +74,10 @@ def test_all_other_interfaces_stay_as_they_were(
     ],
 )
 def test_fabric_has_the_renderer_of_the_site_else_that_of_the_node(
-    renderer: str | None, existing: dict[str, str], made: str, tmp_path: Path, bundle: Bundle
+    renderer: str | None, existing: dict[str, str], pattern: str, tmp_path: Path, bundle: Bundle
 ) -> None:
     files = generate(tmp_path / "node", existing, netplan_file(tmp_path, bundle, renderer))
-    assert {made.format(interface) for interface in INTERFACES} <= files.keys()
+    assert {pattern.format(interface) for interface in INTERFACES} <= files.keys()
 
 
 def netplan_file(folder: Path, bundle: Bundle, renderer: str | None) -> str:
@@ -99,8 +99,8 @@ def generate(root: Path, existing: dict[str, str], ours: str | None = None) -> d
     command = ("netplan", "generate", "--root-dir", str(root))
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    made = (path for path in (root / "run").rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix(): path.read_text() for path in made}
+    written = (path for path in (root / "run").rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_text() for path in written}
 
 
 def others(files: dict[str, str]) -> dict[str, str]:

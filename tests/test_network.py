@@ -20,9 +20,9 @@ FABRICS = {bundle.name: bundle for bundle in BUNDLES if bundle.site.has_fabric}
 # The first of the bundles that address the same cables alike.
 DISTINCT = {
     tuple(
-        (node.name, str(own.address), own.name, own.mtu)
+        (node.name, str(interface.address), interface.name, interface.mtu)
         for node in b.site.nodes
-        for own in node.interfaces
+        for interface in node.interfaces
     ): b
     for b in reversed(FABRICS.values())
 }
@@ -73,15 +73,15 @@ def test_forever_waits_and_reports_faults_once(lab_mesh: Fabric, tmp_path: Path)
     """A fault is reported once, and the wait ends when it is gone."""
     program, _ = script(lab_mesh, "spark1", 0)
     lab_mesh.set_mtu("spark1", "enp1s0f0np0", 1500)
-    with (tmp_path / "said").open("w+") as said:
+    with (tmp_path / "log").open("w+") as log:
         argv = lab_mesh.command("spark1", program, "--forever")
-        with subprocess.Popen(argv, stdout=said, stderr=said) as waiting:
+        with subprocess.Popen(argv, stdout=log, stderr=log) as waiting:
             with pytest.raises(subprocess.TimeoutExpired):
                 waiting.wait(6)
             lab_mesh.set_mtu("spark1", "enp1s0f0np0", 9000)
             assert waiting.wait(20) == 0
-        said.seek(0)
-        assert said.read().splitlines() == [
+        log.seek(0)
+        assert log.read().splitlines() == [
             "the fabric of spark1 is not ready yet:",
             "cable 1: the MTU of enp1s0f0np0 is 1500, not 9000",
             "the fabric of spark1 is ready",
@@ -114,7 +114,9 @@ def test_fabric_works_and_every_lost_address_is_reported(bundle: Bundle, tmp_pat
     site = bundle.site
     ports = [port for cable in site.cables for port in cable.ports]
     cabled = {(port.node, name) for port in ports for name in halves(port.port)}
-    addressed = {(node.name, own.name) for node in site.nodes for own in node.interfaces}
+    addressed = {
+        (node.name, interface.name) for node in site.nodes for interface in node.interfaces
+    }
     with running(bundle, bundle.copy(tmp_path), tmp_path) as nodes:
         assert nodes.unaddressed() == cabled - addressed
         assert nodes.ping_all() == []
@@ -151,9 +153,9 @@ def test_missing_cable_of_a_long_ring(long_ring: Bundle, tmp_path: Path) -> None
         assert nodes.ping_all() == []
         assert all_faults(nodes) == {
             node.name: [
-                f"cable {missing}: no carrier on {own.name}"
-                for own in node.interfaces
-                if own.cable == missing
+                f"cable {missing}: no carrier on {interface.name}"
+                for interface in node.interfaces
+                if interface.cable == missing
             ]
             for node in site.nodes
         }
@@ -211,14 +213,14 @@ def test_small_mtu_in_one_file(tmp_path: Path) -> None:
 
 def test_small_mtu(lab_mesh: Fabric) -> None:
     lab_mesh.set_mtu("spark2", FAR, 1500)
-    own = f"cable 1: the MTU of {FAR} is 1500, not 9000"
-    assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [own]}
+    fault = f"cable 1: the MTU of {FAR} is 1500, not 9000"
+    assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [fault]}
 
 
 def test_missing_address(lab_mesh: Fabric) -> None:
     lab_mesh.run("spark2", "ip", "address", "flush", "dev", FAR)
-    own = f"cable 1: {FAR} does not have the address {FAR_ADDRESS}/24"
-    assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [own]}
+    fault = f"cable 1: {FAR} does not have the address {FAR_ADDRESS}/24"
+    assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [fault]}
 
 
 def test_unplugged(lab_mesh: Fabric) -> None:

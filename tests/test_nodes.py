@@ -94,14 +94,16 @@ def check_image(pair: Pair) -> None:
     """Built on the head by its Docker engine and loaded on the other node: the same layers."""
     build = pair.head.run("/var/image/build.sh")
     assert build.stdout == "tiny-own:1 is present already\nspark2 has it already\n"
-    told = '--format={{index .Config.Labels "sparkgen.build"}} {{json .RootFS.Layers}}'
+    template = '--format={{index .Config.Labels "sparkgen.build"}} {{json .RootFS.Layers}}'
     images = set()
     for machine in (pair.head, pair.worker):
         assert inspected(machine)["Config"]["Image"] == "tiny-own:1"
         assert machine.run("docker", "exec", ENGINE, "cat", "/opt/built").stdout == "built\n"
-        images.add(machine.run("docker", "image", "inspect", told, "tiny-own:1").stdout)
-        said = machine.run("/var/bundle/verify.sh").stdout
-        assert "\nOK    image             tiny-own:1, built from the files of the bundle\n" in said
+        images.add(machine.run("docker", "image", "inspect", template, "tiny-own:1").stdout)
+        output = machine.run("/var/bundle/verify.sh").stdout
+        assert (
+            "\nOK    image             tiny-own:1, built from the files of the bundle\n" in output
+        )
     (image,) = images
     facts = pair.worker.run("cat", "/etc/sparkgen/node.env").stdout
     assert f"IMAGE_BUILD={image.split()[0]}\n" in facts

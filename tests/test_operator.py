@@ -78,18 +78,18 @@ def test_node_on_the_fabric_alone_is_reached_through_the_head(bundle: Make, tmp_
 @each_bundle
 def test_forwards(bundle: Bundle) -> None:
     site = bundle.site
-    made = forwards(site)
-    ports = [forward.local for forward in made]
+    forwarded = forwards(site)
+    ports = [forward.local for forward in forwarded]
     assert len(set(ports)) == len(ports)
     assert min(ports) >= 1024
     proxy = Proxy.of(site) if site.address else None
     first = (proxy.node, proxy.port) if proxy else (site.head.name, site.engine.api.port)
-    assert (made[0].node, made[0].port) == first
+    assert (forwarded[0].node, forwarded[0].port) == first
     listens = proxy.listen if proxy else site.engine.api.listen
-    assert made[0].address in ("127.0.0.1", listens)
-    assert {forward.node for forward in made} == {node.name for node in site.nodes}
+    assert forwarded[0].address in ("127.0.0.1", listens)
+    assert {forward.node for forward in forwarded} == {node.name for node in site.nodes}
     listed = (bundle.folder / "operator/site.env").read_text()
-    for forward in made:
+    for forward in forwarded:
         there = f"{forward.node} {forward.address}:{forward.port}"
         assert f"\nFORWARD={forward.local} {there} {forward.title}\n" in listed
 
@@ -122,7 +122,7 @@ class Laptop:
             argv, env=self.env, cwd=self.home, capture_output=True, text=True, timeout=PATIENCE
         )
 
-    def asked(self) -> list[str]:
+    def recorded(self) -> list[str]:
         """How the programs were called, in order."""
         file = self.calls / "log"
         return file.read_text().splitlines() if file.exists() else []
@@ -162,18 +162,18 @@ def test_deploy_prints(recording: Laptop) -> None:
     first, *lines = done.stdout.splitlines()
     assert shlex.split(first) == ["cd", str(recording.bundle)]
     assert [" ".join(shlex.split(line)) for line in lines] == COMMANDS
-    assert recording.asked() == []
+    assert recording.recorded() == []
 
 
 def test_deploy_does_what_it_prints(recording: Laptop) -> None:
     done = recording.run("deploy.sh", "--run")
     assert (done.returncode, done.stderr) == (0, "")
-    assert recording.asked() == COMMANDS
+    assert recording.recorded() == COMMANDS
 
 
 def test_deploy_of_some_nodes(recording: Laptop) -> None:
     assert recording.run("deploy.sh", "spark1", "spark3", "--run").returncode == 0
-    assert recording.asked() == COMMANDS[2:]
+    assert recording.recorded() == COMMANDS[2:]
 
 
 def test_deploy_says_what_is_not_installed_yet(recording: Laptop) -> None:
@@ -181,7 +181,7 @@ def test_deploy_says_what_is_not_installed_yet(recording: Laptop) -> None:
     recording.add("ssh", RECORD + check)
     done = recording.run("deploy.sh", "--run")
     assert done.returncode == 1
-    assert recording.asked() == COMMANDS
+    assert recording.recorded() == COMMANDS
     assert done.stdout.splitlines()[-3:] == [
         "== do not match the bundle yet: spark3 spark1. To install, workers first: "
         "operator/deploy.sh --apply, or by hand",
@@ -196,18 +196,18 @@ def test_deploy_stops_at_the_first_failure(
 ) -> None:
     recording.add(program, f"{RECORD}[[ $* != *spark3* ]] || exit {status}\n")
     assert recording.run("deploy.sh", "--run").returncode == status
-    assert recording.asked() == COMMANDS[:calls]
+    assert recording.recorded() == COMMANDS[:calls]
 
 
 def test_deploy_refuses_what_it_does_not_know(recording: Laptop) -> None:
-    for word, said in (
+    for word, message in (
         ("--rum", "usage: operator/deploy.sh"),
         ("spark9", "there is no node spark9"),
     ):
         done = recording.run("deploy.sh", "--run", word)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(said)
-    assert recording.asked() == []
+        assert done.stderr.startswith(message)
+    assert recording.recorded() == []
 
 
 def test_deploy_with_rsync(laptop: Laptop) -> None:
@@ -260,9 +260,9 @@ def nodes(recording: Laptop) -> Laptop:
 
 def installed(node: str) -> list[str]:
     """The calls that install a node."""
-    asked = [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --apply"]
-    asked += [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --confirm"]
-    return [*asked, f"{SSH} {node} sparkgen-bundle/verify.sh"]
+    recorded = [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --apply"]
+    recorded += [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --confirm"]
+    return [*recorded, f"{SSH} {node} sparkgen-bundle/verify.sh"]
 
 
 VERIFIED = [f"{SSH} {node} sparkgen-bundle/verify.sh" for node in ("spark2", "spark3", "spark1")]
@@ -272,19 +272,19 @@ def test_deploy_installs_node_by_node(nodes: Laptop) -> None:
     done = nodes.run("deploy.sh", "--apply")
     assert (done.returncode, done.stderr) == (0, "")
     steps = [step for node in ("spark2", "spark3", "spark1") for step in installed(node)]
-    assert nodes.asked() == [*COMMANDS, *steps, *VERIFIED]
+    assert nodes.recorded() == [*COMMANDS, *steps, *VERIFIED]
     assert "all match the bundle: spark2 spark3 spark1" in done.stdout
     # The second time there is nothing to install.
     again = nodes.run("deploy.sh", "--apply")
     assert again.returncode == 0
-    assert nodes.asked()[len([*COMMANDS, *steps, *VERIFIED]) :] == [*COMMANDS, *VERIFIED]
+    assert nodes.recorded()[len([*COMMANDS, *steps, *VERIFIED]) :] == [*COMMANDS, *VERIFIED]
 
 
 def test_deploy_stops_where_verify_finds_a_fault(nodes: Laptop) -> None:
     (nodes.calls / "verify-spark3").write_text("FAIL  driver  580.1. To do: update\n")
     done = nodes.run("deploy.sh", "--apply")
     assert done.returncode == 1
-    assert nodes.asked() == [*COMMANDS, *installed("spark2"), *installed("spark3")]
+    assert nodes.recorded() == [*COMMANDS, *installed("spark2"), *installed("spark3")]
     assert "FAIL  driver  580.1. To do: update\n" in done.stdout
     assert done.stderr.splitlines() == [
         "== stopped: verify.sh finds a fault on spark3; nothing was done on: spark1",
@@ -299,7 +299,7 @@ def test_deploy_waits_with_peers_until_all_are_installed(nodes: Laptop) -> None:
     done = nodes.run("deploy.sh", "--apply")
     assert done.returncode == 1
     steps = [step for node in ("spark2", "spark3", "spark1") for step in installed(node)]
-    assert nodes.asked() == [*COMMANDS, *steps, VERIFIED[0]]
+    assert nodes.recorded() == [*COMMANDS, *steps, VERIFIED[0]]
     assert "nothing was done on: no other node" in done.stderr
     (nodes.calls / "verify-spark2").write_text("FAIL  peers p0.0  silent\nFAIL  clock  wrong\n")
     (nodes.calls / "installed-spark2").unlink()
@@ -311,7 +311,7 @@ def test_deploy_confirms_over_new_connections(lost: int, status: int, nodes: Lap
     (nodes.calls / "refuse").write_text(str(lost))
     done = nodes.run("deploy.sh", "--apply", "spark2")
     assert done.returncode == status
-    assert nodes.asked()[2:].count(installed("spark2")[1]) == min(lost + 1, 8)
+    assert nodes.recorded()[2:].count(installed("spark2")[1]) == min(lost + 1, 8)
     assert ("reverted automatically" in done.stderr) is bool(status)
 
 
@@ -395,12 +395,12 @@ def test_airgap(shared: str, connected: Laptop, tmp_path: Path) -> None:
     done = connected.run("airgap.sh", "save", str(disk))
     assert (done.returncode, done.stderr) == (0, "")
     assert not [path for path in disk.rglob("*") if path.is_symlink()]
-    asked = connected.asked()
+    recorded = connected.recorded()
     # A second run fetches nothing.
     assert connected.run("airgap.sh", "save", str(disk)).returncode == 0
-    assert connected.asked() == asked
-    for made in connected.calls.glob("image-*"):
-        made.unlink()
+    assert connected.recorded() == recorded
+    for image_file in connected.calls.glob("image-*"):
+        image_file.unlink()
     shutil.rmtree(connected.home / ".cache")
     done = loaded(connected, disk, "spark1")
     assert (done.returncode, done.stderr) == (0, "")

@@ -460,8 +460,8 @@ def test_half_written_bundle_is_reported_by_all_that_read_it(
     assert (checked.code, checked.out.splitlines()[0]) == (1, line)
     assert "SG803" not in checked.out
     assert checked.out.splitlines()[-1] == "lab: run 'sparkgen build'"
-    told = sparkgen("check", "new/lab.yaml", "--format", "json", cwd=tmp_path)
-    assert json.loads(told.out)["findings"][0]["rule"] == "SG807"
+    report = sparkgen("check", "new/lab.yaml", "--format", "json", cwd=tmp_path)
+    assert json.loads(report.out)["findings"][0]["rule"] == "SG807"
     for command in (("diff", "new/lab.yaml"), ("verify", "out/lab")):
         outcome = sparkgen(*command, cwd=tmp_path)
         assert (outcome.code, outcome.out) == (1, "")

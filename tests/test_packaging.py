@@ -161,8 +161,8 @@ def test_documented_way_to_install(name: str, repository: Path, tmp_path: Path) 
     for command in (install, upgrade):
         done = shell(command, repository, env)
         assert done.returncode == 0, done.stderr
-        said = run(sparkgen, "--version", cwd=tmp_path)
-        assert said.stdout == f"sparkgen {__version__}\n"
+        printed = run(sparkgen, "--version", cwd=tmp_path)
+        assert printed.stdout == f"sparkgen {__version__}\n"
     assert shell(uninstall, repository, env).returncode == 0
     assert not sparkgen.exists()
 

@@ -114,7 +114,7 @@ def test_policy_of_standard_input(cluster: Path, sparkgen: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("rules: {SG609: {level: fatal, reason: A}}\n", "there is no level 'fatal'"),
         ("rules: {SG609: error}\n", "a rule has a level and a reason"),
@@ -130,11 +130,11 @@ def test_policy_of_standard_input(cluster: Path, sparkgen: Command) -> None:
         ("rules: {SG609: [\n", "SG001"),
     ],
 )
-def test_malformed_policy(text: str, said: str, cluster: Path, sparkgen: Command) -> None:
+def test_malformed_policy(text: str, message: str, cluster: Path, sparkgen: Command) -> None:
     rule(cluster, text)
     outcome = sparkgen("build", cwd=cluster)
     assert (outcome.code, outcome.out) == (3, "")
-    assert said in outcome.err
+    assert message in outcome.err
     assert " --> policy.yaml:" in outcome.err
     assert not (cluster / "out").exists()
     shown = json.loads(sparkgen("validate", "--format", "json", cwd=cluster).out)

@@ -267,19 +267,21 @@ def nccl_takes_exactly_the_halves_that_have_an_address_and_are_its_own(built: Bu
         network = yaml.load(built.text(node, "etc/netplan/40-cx7.yaml"), yaml.CSafeLoader)[
             "network"
         ]
-        told = test_golden.settings(built.text(node, "etc/nccl.conf"))["NCCL_IB_HCA"]
-        assert told[0] == "="
+        listed = test_golden.settings(built.text(node, "etc/nccl.conf"))["NCCL_IB_HCA"]
+        assert listed[0] == "="
         used = network["ethernets"]
         if built.file["topology"].get("rdma_halves") == "first":
             used = [name for name in used if not name.startswith("enP2")]
-        assert sorted(told[1:].split(",")) == sorted(f"{HCAS[i]}:1" for i in used)
+        assert sorted(listed[1:].split(",")) == sorted(f"{HCAS[i]}:1" for i in used)
 
 
 @of_every_cluster
 def hostfile_has_a_line_for_each_rank(built: Built) -> None:
     ranks = [
-        f"{node.control.address} slots=1 # {own['name']}, rank {rank}"
-        for rank, (node, own) in enumerate(zip(built.site.nodes, built.file["nodes"], strict=True))
+        f"{node.control.address} slots=1 # {entry['name']}, rank {rank}"
+        for rank, (node, entry) in enumerate(
+            zip(built.site.nodes, built.file["nodes"], strict=True)
+        )
     ]
     for node in built.site.nodes:
         lines = built.text(node, "opt/sparkgen/hostfile").splitlines()
@@ -326,19 +328,19 @@ def arguments_reach_the_engine_as_the_site_says_them(built: Built) -> None:
     for name, value in built.file["engine"].get("args", {}).items():
         names = (f"--{name}", f"--no-{name}")
         groups = built.site.head.container.command
-        own = [words for words in groups if words and words[0].split("=")[0] in names]
+        matching = [words for words in groups if words and words[0].split("=")[0] in names]
         if name == "middleware":
-            assert own == [(f"--middleware={item}",) for item in value]
+            assert matching == [(f"--middleware={item}",) for item in value]
             continue
-        (words,) = own
-        flag, _, said = words[0].partition("=")
+        (words,) = matching
+        flag, _, text = words[0].partition("=")
         assert flag == names[value is False]
         if isinstance(value, list):
             assert list(words[1:]) == value
         elif isinstance(value, dict):
-            assert json.loads(said) == value
+            assert json.loads(text) == value
         elif not isinstance(value, bool):
-            assert said == str(value)
+            assert text == str(value)
 
 
 @few
@@ -353,12 +355,12 @@ def test_name_of_what_is_imported_is_no_file(file: SiteFile, name: str) -> None:
 def bash_reads_every_script_and_the_derived_command(built: Built) -> None:
     scripts = {file.text for file in built.tree.values() if file.text.startswith(BASH)} - READ
     launchers = [built.text(node, "opt/sparkgen/container.sh") for node in built.site.nodes]
-    said = "".join(map(arguments_said, launchers))
+    printing = "".join(map(printing_arguments, launchers))
     parsed = "".join(f"bash -n <<'{END}'\n{script}{END}\n" for script in sorted(scripts))
     # Over standard input: all scripts of a node are longer than an argument may be.
     run = subprocess.run(
         ["bash", "-eu"],
-        input=(said + parsed).encode(),
+        input=(printing + parsed).encode(),
         capture_output=True,
         check=False,
         timeout=PATIENCE,
@@ -374,7 +376,7 @@ END = "END OF SCRIPT"
 READ: set[str] = set()
 
 
-def arguments_said(script: str) -> str:
+def printing_arguments(script: str) -> str:
     """Bash that prints the number of a launch script's arguments, then each, terminated by NUL."""
     array = re.search(r"^arguments=\(\n.*?^\)\n", script, re.MULTILINE | re.DOTALL)
     assert array
@@ -390,7 +392,7 @@ def arrays(output: bytes) -> Iterator[list[str]]:
 # --- what means nothing -------------------------------------------------------------------------
 
 
-def same_but_checksum(one: Tree, other: Tree) -> None:
+def same_but_checksum(first: Tree, second: Tree) -> None:
     """Two bundles of one site, written in two ways."""
 
     def parts(tree: Tree) -> tuple[dict[str, str], Any]:
@@ -399,7 +401,7 @@ def same_but_checksum(one: Tree, other: Tree) -> None:
         del manifest["site"]["sha256"]
         return files, manifest
 
-    assert parts(one) == parts(other)
+    assert parts(first) == parts(second)
 
 
 @of_every_bundle
@@ -417,27 +419,27 @@ def order_of_keys_and_style_of_yaml_mean_nothing(built: Built, dice: Random) -> 
 @beside_another
 def site_over_a_base_means_the_same(built: Built, dice: Random) -> None:
     """Whatever part of it is in the base."""
-    base, own = apart(built.file, dice)
+    base, rest = apart(built.file, dice)
     raw = written(base, flow=True)
 
     def with_base(path: str) -> Source:
         its = (SourceFile("", raw, is_executable=False),)
         return Source(its) if path == "base.yaml" else beside(path)
 
-    found = valid(written({"extends": "base.yaml", **own}), files=with_base)
+    found = valid(written({"extends": "base.yaml", **rest}), files=with_base)
     same_but_checksum(built.tree, render(found.site, found.reading.sha256))
 
 
 def apart(whole: dict[str, Any], dice: Random) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split a mapping into two that merge to it: a key is in one, or in both if it is a mapping."""
-    base, own = {}, {}
+    base, rest = {}, {}
     for key, value in whole.items():
         place = dice.choice(["base", "own", "both"])
         if place == "both" and isinstance(value, dict) and value:
-            base[key], own[key] = apart(value, dice)
+            base[key], rest[key] = apart(value, dice)
         else:
-            (base if place == "base" else own)[key] = value
-    return base, own
+            (base if place == "base" else rest)[key] = value
+    return base, rest
 
 
 @beside_another

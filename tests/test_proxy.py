@@ -34,11 +34,11 @@ class Engine(BaseHTTPRequestHandler):
 
     def do_GET(self):
         size = int(self.headers.get("Content-Length", 0))
-        asked = self.rfile.read(size).decode()
-        if "stream" in asked:
-            return self.stream("cut" in asked)
+        request = self.rfile.read(size).decode()
+        if "stream" in request:
+            return self.stream("cut" in request)
         keys = {name: self.headers[name] for name in ("Authorization", "X-Api-Key")}
-        body = json.dumps({"path": self.path, "asked": len(asked), **keys}).encode()
+        body = json.dumps({"path": self.path, "size": len(request), **keys}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -75,9 +75,9 @@ ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Engine).serve_forever()
 _LISTENER = """\
 import http.client, sys
 host, port, key, body = sys.argv[1:]
-asked = http.client.HTTPConnection(host, int(port), timeout=60)
-asked.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {key}"})
-answer = asked.getresponse()
+connection = http.client.HTTPConnection(host, int(port), timeout=60)
+connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {key}"})
+answer = connection.getresponse()
 while line := answer.readline():
     if line.strip():
         print(line.decode().strip(), flush=True)
@@ -161,9 +161,9 @@ def head(tmp_path: Path) -> Iterator[Head]:
                     # Nginx reopens its standard output, which it may only do if the file is its
                     # own.
                     nginx = subprocess.Popen(argv, stdout=log, stderr=log, text=True)
-                made = Head(holder.pid, nginx, engine, proxy.url)
-                until(lambda: made.run("curl", "-sf", f"{proxy.url}/health").returncode == 0)
-                yield made
+                started = Head(holder.pid, nginx, engine, proxy.url)
+                until(lambda: started.run("curl", "-sf", f"{proxy.url}/health").returncode == 0)
+                yield started
             finally:
                 for process in (nginx, engine, holder):
                     if process:
@@ -206,9 +206,9 @@ def test_a_key_for_each_client(head: Head) -> None:
 
 @pytest.fixture
 def key(head: Head) -> str:
-    made = head.script("add", "alice")
+    created = head.script("add", "alice")
     head.reload()
-    return made
+    return created
 
 
 def test_paths(head: Head, key: str) -> None:
@@ -260,8 +260,8 @@ def test_checked_path_is_the_one_passed_on(path: str, head: Head, key: str) -> N
 def test_stream_is_not_held_back(head: Head, key: str) -> None:
     """The engine sends a second part only once the client has the first."""
     host, _, port = head.url.removeprefix("http://").partition(":")
-    said = head.run("python3", "-c", _LISTENER, host, port, key, '{"stream": true}')
-    assert said.stdout.splitlines() == ["data: one", "data: [DONE]"], said.stderr
+    done = head.run("python3", "-c", _LISTENER, host, port, key, '{"stream": true}')
+    assert done.stdout.splitlines() == ["data: one", "data: [DONE]"], done.stderr
 
 
 def test_stream_that_breaks_off_does_not_look_complete(head: Head, key: str) -> None:
@@ -281,7 +281,7 @@ def test_large_requests(head: Head, key: str, tmp_path: Path) -> None:
         options = ("--request", "POST", "--data-binary", f"@/proc/{os.getpid()}/root{file}")
         status, answer = head.ask("/v1/chat/completions", key, *options)
         assert status == wanted
-        assert wanted != 200 or answer["asked"] == size
+        assert wanted != 200 or answer["size"] == size
 
 
 def test_engine_is_down(head: Head, key: str) -> None:

@@ -49,12 +49,12 @@ class Published:
     def machines(self) -> Iterator[Machine]:
         """The nodes."""
         for rank, halves in enumerate(self.fabric):
-            own = next((addresses[0] for addresses in halves.values() if addresses), "")
-            own = own or self.managed[rank]
-            given = {"rank": str(rank), "own": own.partition("/")[0]}
-            words = filled(f"{self.command} {self.worker if rank else self.head}", given)
-            env = filled(self.env, given)
-            links = [address(name, *own, mtu=self.mtu) for name, own in halves.items()]
+            first = next((addresses[0] for addresses in halves.values() if addresses), "")
+            first = first or self.managed[rank]
+            values = {"rank": str(rank), "own": first.partition("/")[0]}
+            words = filled(f"{self.command} {self.worker if rank else self.head}", values)
+            env = filled(self.env, values)
+            links = [address(name, *addresses, mtu=self.mtu) for name, addresses in halves.items()]
             if self.managed:
                 links.append(address("enP7s7", self.managed[rank]))
             container = Container(
@@ -77,10 +77,10 @@ class Published:
             )
 
 
-def filled(text: str, given: Mapping[str, str]) -> list[str]:
+def filled(text: str, values: Mapping[str, str]) -> list[str]:
     """The words of a text; one in braces of JSON has no spaces."""
-    for name, own in given.items():
-        text = text.replace(f"{{{name}}}", own)
+    for name, replacement in values.items():
+        text = text.replace(f"{{{name}}}", replacement)
     return text.split()
 
 
@@ -97,10 +97,10 @@ def ring(names: Sequence[str], plan: str, count: int) -> list[dict[str, list[str
     """A ring: the second port of a node and the first of the one before it share a subnet."""
     nodes = []
     for n in range(count):
-        own = {}
+        interfaces = {}
         for port, link in ((0, n), (1, (n - 1) % count)):
-            own[names[port]] = [f"{plan}.{link + 1}.{n + 1}/24"]
-        nodes.append(own)
+            interfaces[names[port]] = [f"{plan}.{link + 1}.{n + 1}/24"]
+        nodes.append(interfaces)
     return nodes
 
 
@@ -445,8 +445,8 @@ def test_published_cluster(name: str, tmp_path: Path) -> None:
     data = yaml.safe_load(adopted.text)
     assert {path: value(data, path) for path in case.expected} == case.expected
     remarks = audit(adopted)
-    told = "\n".join(f"{r.rule} {r.place.file}: {r.message}" for r in remarks)
-    assert [remark.rule for remark in remarks] == list(case.rules), told
+    report = "\n".join(f"{r.rule} {r.place.file}: {r.message}" for r in remarks)
+    assert [remark.rule for remark in remarks] == list(case.rules), report
     assert all(remark.place.span and remark.place.file.startswith("spark") for remark in remarks)
 
 

@@ -32,7 +32,7 @@ def test_names_are_parameters_and_defaults_may_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("positional", "named"),
     [
         ((), {}),
         ((1, "left", 2), {}),
@@ -40,9 +40,11 @@ def test_names_are_parameters_and_defaults_may_be_left_out() -> None:
         ((1,), {"colour": "red"}),
     ],
 )
-def test_unknown_names_are_refused(given: tuple[object, ...], named: dict[str, object]) -> None:
+def test_unknown_names_are_refused(
+    positional: tuple[object, ...], named: dict[str, object]
+) -> None:
     with pytest.raises(TypeError, match="Plug takes port, label"):
-        Plug(*given, **named)  # type: ignore[arg-type]
+        Plug(*positional, **named)  # type: ignore[arg-type]
 
 
 def test_records_are_equal_if_their_class_and_values_are() -> None:

@@ -25,16 +25,16 @@ COMPOSE = "opt/sparkgen/compose.yaml"
 WRAPPERS = ("bash", "/opt/sparkgen/secrets.sh")
 
 # Lines of a file by the nodes that have them so.
-Said = dict[str, dict[str, list[str]]]
+Meaning = dict[str, dict[str, list[str]]]
 
 
-def said(tree: Mapping[str, str]) -> Said:
+def meaning(tree: Mapping[str, str]) -> Meaning:
     """What the nodes of a bundle are told."""
     found: dict[str, dict[str, list[str]]] = {}
     for path, content in sorted(tree.items()):
-        node, _, own = path.partition("/")
-        if lines := list(meant(own, content)):
-            found.setdefault(own, {})[node] = lines
+        node, _, file = path.partition("/")
+        if lines := list(meant(file, content)):
+            found.setdefault(file, {})[node] = lines
     return {path: alike(by_node) for path, by_node in found.items()}
 
 
@@ -68,4 +68,4 @@ def alike(by_node: Mapping[str, list[str]]) -> dict[str, list[str]]:
 @pytest.mark.parametrize("path", RELEASED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_released_site_means_the_same(path: Path) -> None:
     tree = {p: file.text for p, file in render(valid_file(path).site, "0" * 64).items()}
-    assert said(tree) == json.loads(path.with_suffix(".json").read_text())
+    assert meaning(tree) == json.loads(path.with_suffix(".json").read_text())

@@ -73,11 +73,11 @@ def test_edits_memory_and_downtime_come_first(
         "- model.context\\_length: 8192 -\\> 131072",
         "",
     ]
-    said = (
+    pattern = (
         r"2 of 2 nodes change, \d files; \*\*the API is down for up to 22 min: stop, then load the "
         r"model\*\*; memory left on the fullest node: \d+\.\d GiB -> \d+\.\d GiB\.\n"
     )
-    assert re.search(said, comment)
+    assert re.search(pattern, comment)
 
 
 def test_equal_nodes_are_folded_into_one(site: Path, tmp_path: Path, sparkgen: Command) -> None:

@@ -24,23 +24,23 @@ engine:
 """
 
 RIGHT = [
-    # A time to the first token is none.
+    # A time to the first token is not a secret.
     ("sglang", "0.5.23", "args: {bucket-time-to-first-token: ['0.1', '0.5']}"),
-    # An epoch, and separators as PEP 440 has them.
+    # A version with an epoch, and with another separator that PEP 440 allows.
     ("vllm", "0!0.33.0", "args: {watchdog-config: {timeout: 60}}"),
     ("vllm", "0.33.0_rc1", "args: {linear-backend: marlin}"),
-    # What either of two neighbours takes, a version between them takes.
+    # A version between two known ones accepts what either of them accepts.
     ("vllm", "0.24.0", "args: {tool-call-parser: deepseek_v4, enable-auto-tool-choice: true}"),
     ("vllm", "0.24.0", "args: {tokenizer-mode: deepseek_v4}"),
     ("vllm", "0.26.1rc1.dev439+g7b9f2dad8", "args: {linear-backend: marlin}"),
     ("vllm", "0.27.0.post1", "args: {reasoning-config: {reasoning_parser: deepseek_r1}}"),
     ("sglang", "0.5.12", "args: {cuda-graph-max-bs: 16}"),
     ("sglang", "0.5.19.post1", "args: {cuda-graph-max-bs: 16}"),
-    # What the newest takes, and the oldest.
+    # Versions newer or older than the known ones accept what the nearest one accepts.
     ("vllm", "0.34.0", "args: {watchdog-config: {timeout: 60}}"),
     ("vllm", "0.18.1", "args: {max-num-partial-prefills: 2}"),
     ("tensorrt-llm", "1.4.0rc1", "args: {enable_chunked_prefill: true}"),
-    # What a custom build is said to have.
+    # Flags, variables and parsers that the site declares for a custom build.
     ("vllm", "0.33.0+own", "args: {dspark-profile: fast}\n  own: {flags: [dspark-profile]}"),
     ("vllm", "0.33.0+own", "args: {dspark.profile: fast}\n  own: {flags: [dspark]}"),
     ("vllm", "0.33.0+own", "env: {VLLM_DSPARK: 1}\n  own: {env: [VLLM_DSPARK]}"),
@@ -48,7 +48,7 @@ RIGHT = [
         *("vllm", "0.29.1rc1.dev17+g1234567.d20260913"),
         "args: {reasoning-parser: dspark}\n  own: {parsers: [dspark]}",
     ),
-    # A parser that a plugin brings along.
+    # A parser from a plugin.
     (
         *("vllm", "0.33.0"),
         "args: {tool-call-parser: lab, enable-auto-tool-choice: true, "
@@ -58,15 +58,15 @@ RIGHT = [
         *("vllm", "0.33.0"),
         "args: {reasoning-parser: lab, reasoning-parser-plugin: /opt/lab.py}",
     ),
-    # Folders that programs are looked for in.
+    # A search path, which is not a folder to mount.
     ("vllm", "0.33.0+own", "env: {PATH: '/opt/vllm/.venv/bin:/root/.cargo/bin:/usr/bin'}"),
-    # The numbers that vLLM's enumeration has.
+    # The numbers of vLLM's enumeration.
     ("vllm", "0.33.0", "args: {optimization-level: 3}"),
-    # Tokens of a vocabulary are no secrets.
+    # Tokens of a vocabulary are not secrets.
     ("vllm", "0.33.0", "args: {hf-overrides: {classifier_from_token: ['no', 'yes']}}"),
     ("vllm", "0.33.0", "args: {hf-overrides: {image_token: '<image>'}}"),
     ("vllm", "0.33.0", "args: {hf-overrides.image_token: '<image>'}"),
-    # Methods that model.speculative has no word for.
+    # Methods that model.speculative does not offer.
     ("vllm", "0.33.0", "args: {speculative-config: {method: ngram, num_speculative_tokens: 4}}"),
     ("vllm", "0.26.0", "args: {speculative-config: {method: dspark, num_speculative_tokens: 4}}"),
     ("sglang", "0.5.23", "args: {speculative-algorithm: DFLASH}"),
@@ -151,7 +151,7 @@ engine:
 }
 
 
-# Sites with the settings of public recipes and guides, and in the ways that people write.
+# Sites with the settings of public recipes and guides, in the styles that people use.
 FILES = sorted((Path(__file__).parent / "right").glob("*.yaml"))
 
 

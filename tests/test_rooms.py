@@ -36,11 +36,11 @@ def ground() -> set[str]:
 
 
 def imports() -> dict[str, set[str]]:
-    """The rooms that each room imports from, wherever in a module the import is."""
+    """The rooms that each room imports from, including imports within functions."""
     found = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
-        own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        found[own] |= {*modules(path)} - {own}
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        found[room] |= {*modules(path)} - {room}
     return found
 
 
@@ -49,8 +49,10 @@ def modules(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
-            own = node.module == "generator"
-            names = [f"{node.module}.{a.name}" for a in node.names] if own else [node.module]
+            from_package = node.module == "generator"
+            names = (
+                [f"{node.module}.{a.name}" for a in node.names] if from_package else [node.module]
+            )
         for package, _, rest in (name.partition(".") for name in names):
             if package == "generator":
                 # A name like __version__ is one of the package's own module.
@@ -74,7 +76,7 @@ AT_HOME = {
     **{f"engines/{module_name(engine)}": {engine} for engine in ENGINES},
     **{f"catalogs/engines/{module_name(engine)}.py": {engine} for engine in ENGINES},
     "fabric/topologies/": {*TOPOLOGIES},
-    # A cache of recent tokens, a flag without a value, a way of exchange.
+    # A cache of recent tokens, a flag without a value, a way of exchanging data.
     "fit/": {"ring"},
     "rules/flags/value_faults.py": {"switch"},
     "adoption/command.py": {"switch"},
@@ -89,16 +91,18 @@ def test_names_of_engines_and_topologies_stay_in_their_rooms() -> None:
 def strangers() -> Iterator[tuple[str, set[str]]]:
     """Modules that contain such names but should not know them."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        own = path.relative_to(PACKAGE).as_posix()
-        known = {name for home, names in AT_HOME.items() if own.startswith(home) for name in names}
+        module = path.relative_to(PACKAGE).as_posix()
+        known = {
+            name for home, names in AT_HOME.items() if module.startswith(home) for name in names
+        }
         tree = ast.parse(path.read_text(encoding="utf-8"))
         compared = [
             node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.MatchValue)
         ]
-        # The kinds are common words: only who compares with one knows it.
+        # The kinds are common words, so only comparisons with them count.
         kinds = {text for node in compared for text in texts(node)} & {*TOPOLOGIES}
         if found := (texts(tree) & {*ENGINES} | kinds) - known:
-            yield own, found
+            yield module, found
 
 
 def texts(tree: ast.AST) -> set[object]:
@@ -107,7 +111,7 @@ def texts(tree: ast.AST) -> set[object]:
 
 def test_templates_compare_no_name_of_an_engine_or_a_topology() -> None:
     names = "|".join(map(re.escape, {*ENGINES, *TOPOLOGIES}))
-    # A text that is printed in a sentence is no comparison.
+    # A name printed in a sentence is not a comparison.
     compared = re.compile(rf"""(?:==|!=|\bin\b) *\(?["'](?:{names})["']|["'](?:{names})["'] *==""")
     found = [
         path.relative_to(TEMPLATES).as_posix()

@@ -105,19 +105,19 @@ def test_every_part_of_a_group_is_on_its_page(launcher: str) -> None:
 
 
 def check_every_part_is_present(site: Site, tree: Tree) -> None:
-    for told, page in pages(site):
+    for shown, page in pages(site):
         text = tree[page].text
-        for owner in owners(told):
+        for owner in owners(shown):
             for name in EVERYWHERE:
                 part = PARTS / owner / name
-                elsewhere = owner.startswith("topologies/") and is_covered_elsewhere(told, name)
+                elsewhere = owner.startswith("topologies/") and is_covered_elsewhere(shown, name)
                 assert elsewhere or not part.exists() or longest_line(part) in text, (page, part)
 
 
-def is_covered_elsewhere(told: Site, name: str) -> bool:
+def is_covered_elsewhere(shown: Site, name: str) -> bool:
     """The fabric is set up once; a fault in it shows in a group, so the group's page covers it."""
     is_trouble = name == "trouble.md.j2"
-    return bool(told.groups) if is_trouble else bool(told.group)
+    return bool(shown.groups) if is_trouble else bool(shown.group)
 
 
 def pages(site: Site) -> Iterator[tuple[Site, str]]:
@@ -163,13 +163,13 @@ OF_AN_ENGINE = {"### Image and model", "### Start", "## Troubleshooting", "## Re
 def test_steps_are_in_order(file: Path, bundle: Bundle) -> None:
     tree = bundle(file)
     site = valid_file(file).site
-    for told, page in pages(site):
+    for shown, page in pages(site):
         text = tree[page].text
         found = [heading for heading in ORDER if re.search(f"^{heading}", text, re.MULTILINE)]
         places = [text.index(f"\n{heading}") for heading in found]
         assert places == sorted(places)
-        wanted = OF_EVERY_PAGE | ({"### Groups"} if told.groups else OF_AN_ENGINE)
-        if not told.group:
+        wanted = OF_EVERY_PAGE | ({"### Groups"} if shown.groups else OF_AN_ENGINE)
+        if not shown.group:
             wanted |= OF_NODES
         if "cabling.svg" not in tree:
             wanted -= {"### Cables", "### Verify the links"}

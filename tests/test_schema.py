@@ -27,18 +27,18 @@ Rules = Mapping[str, Any]
 
 def keys(rules: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, Rules]]:
     """Every key of a site file with its rules, sections and lists too."""
-    for name, own in rules.items():
-        if "same_as" in own["meta"]:
+    for name, rule in rules.items():
+        if "same_as" in rule["meta"]:
             continue
-        yield f"{path}{name}", own
-        inner = own.get("schema", {})
+        yield f"{path}{name}", rule
+        inner = rule.get("schema", {})
         entry = f"{path}{name}"
-        while "list" in own["type"] and "schema" in own:
-            own, inner, entry = inner, inner.get("schema", {}), f"{entry}[]"
-            if "dict" not in own["type"]:
-                yield entry, own
+        while "list" in rule["type"] and "schema" in rule:
+            rule, inner, entry = inner, inner.get("schema", {}), f"{entry}[]"
+            if "dict" not in rule["type"]:
+                yield entry, rule
         yield from keys(inner, f"{path}{name}.")
-        yield from keys(own.get("valuesrules", {}).get("schema", {}), f"{path}{name}.*.")
+        yield from keys(rule.get("valuesrules", {}).get("schema", {}), f"{path}{name}.*.")
 
 
 KEYS = dict(keys(sections.site_schema()))
@@ -52,14 +52,14 @@ def types(rules: Rules) -> set[str]:
 
 
 def test_schemas_are_valid_cerberus() -> None:
-    """Cerberus raises for rules that are none; sparkgen spares itself that look at every start."""
+    """Cerberus raises on invalid rules; sparkgen saves the time for this check at startup."""
     inspected = type("Inspected", (validation._CHECKERS, cerberus.Validator), {})
     validator = inspected(without_meta(sections.site_schema()))
     assert set(validator.schema) == set(sections.site_schema())
 
 
 def without_meta(rules: Any) -> Any:
-    """The rules without what is for people, which Cerberus can't hash."""
+    """The rules without their documentation, which Cerberus can't hash."""
     if isinstance(rules, list):
         return [without_meta(item) for item in rules]
     if isinstance(rules, dict):
@@ -100,7 +100,7 @@ def test_number_has_a_unit_and_bounds(path: str) -> None:
 
 @each_leaf
 def test_text_has_a_type_or_choices(path: str) -> None:
-    """Every text that reaches a generated file has a form, so that none can become syntax."""
+    """Every text that reaches a generated file has a type, so that none can become syntax."""
     rules = LEAVES[path]
     if "string" in types(rules):
         assert {"check_with", "allowed"} & set(rules)
@@ -118,7 +118,7 @@ def test_example_and_default_pass_their_own_rules(path: str) -> None:
 
 
 def faults_of(value: Any, rules: Rules) -> Any:
-    """What Cerberus says of a value, written into YAML and read back as a site file is."""
+    """Cerberus' errors for a value, written to YAML and read back like a site file."""
     written = yaml.safe_dump({"value": value}, default_flow_style=True, width=1_000)
     typed = validation.as_typed(document(written).data["value"], rules)
     alone = {key: rule for key, rule in rules.items() if key not in ("excludes", "required")}
@@ -127,7 +127,7 @@ def faults_of(value: Any, rules: Rules) -> Any:
     return validator.errors
 
 
-# What it says of a file
+# Findings about a file
 
 
 SITE = """\
@@ -262,7 +262,7 @@ def test_strange_file_only_has_findings(raw: str) -> None:
 
 
 def both(data: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Whether data is valid as `conformity.py` has it, and as Cerberus has it."""
+    """Whether data is valid according to `conformity.py`, and according to Cerberus."""
     schema = sections.site_schema()
     typed = {key: as_typed(value, schema.get(key, {})) for key, value in data.items()}
     validator = validation.site_validator()
@@ -271,9 +271,9 @@ def both(data: Mapping[str, Any]) -> tuple[bool, bool]:
 
 def test_conformity_is_what_cerberus_finds_it() -> None:
     found = [source.read(case.name, case.site).data for case in CASES.values()]
-    said = [both(data) for data in found if isinstance(data, dict)]
-    assert all(ours == theirs for ours, theirs in said)
-    assert {ours for ours, _ in said} == {True, False}
+    results = [both(data) for data in found if isinstance(data, dict)]
+    assert all(ours == theirs for ours, theirs in results)
+    assert {ours for ours, _ in results} == {True, False}
 
 
 VALUES = (
@@ -307,7 +307,7 @@ def test_conformity_of_data_with_a_mistake_is_what_cerberus_finds_it() -> None:
     rng = random.Random(20)
     sites = [path.read_bytes() for path in sorted((ROOT / "tests/golden").glob("*/site.yaml"))]
     keys = sorted({path.rpartition(".")[2] for path in KEYS})
-    said = []
+    results = []
     for _ in range(300):
         data: Any = source.read("site.yaml", rng.choice(sites)).data
         owner, place = rng.choice(list(places(data)))
@@ -317,9 +317,9 @@ def test_conformity_of_data_with_a_mistake_is_what_cerberus_finds_it() -> None:
             owner[rng.choice(keys)] = owner[place]
         else:
             owner[place] = rng.choice(VALUES)
-        said.append((both(data), place))
-    assert [place for (ours, theirs), place in said if ours != theirs] == []
-    assert {ours for (ours, _), _ in said} == {True, False}
+        results.append((both(data), place))
+    assert [place for (ours, theirs), place in results if ours != theirs] == []
+    assert {ours for (ours, _), _ in results} == {True, False}
 
 
 def _unfinished(nodes: str, cables: str = "", groups: str = "") -> dict[str, Any]:

@@ -22,8 +22,8 @@ JOBS = {
 LAB_MESH = SEVERAL["lab-mesh"]
 SCRIPT = "opt/sparkgen/serve.sbatch"
 
-# Serves until it is stopped by name, or fails where the test says so: once all nodes have started,
-# for Slurm would end a task that has not started Docker without a word to it. It leaves a signal to
+# Serves until it is stopped by name, or fails where the test requests it, but only once all nodes
+# have started: Slurm would silently end a task that has not called Docker yet. It leaves signals to
 # the container, as Docker's client does.
 DOCKER = """\
 #!/bin/bash
@@ -86,7 +86,7 @@ def submit(cluster: SlurmCluster, bundle: Bundle = LAB_MESH) -> str:
 
 
 def calls(cluster: SlurmCluster, command: str, nodes: Sequence[str]) -> dict[str, list[str]]:
-    """How these nodes called Docker with a command, once all of them have."""
+    """The words with which these nodes called a Docker command, once all of them have."""
     files = {node: cluster.work / f"{command}.{node}" for node in nodes}
     until(lambda: all(file.exists() and file.stat().st_size for file in files.values()))
     return {name: file.read_text().rstrip("\0").split("\0") for name, file in files.items()}
@@ -101,9 +101,9 @@ def test_job(lab_mesh: SlurmCluster) -> None:
     job = submit(lab_mesh)
     for name, started in calls(lab_mesh, "run", [*nodes]).items():
         container = nodes[name].container
-        own = [container.image, *(word for words in container.command for word in words)]
-        assert f"--node-rank={nodes[name].rank}" in own
-        assert started[-len(own) :] == own
+        command = [container.image, *(word for words in container.command for word in words)]
+        assert f"--node-rank={nodes[name].rank}" in command
+        assert started[-len(command) :] == command
         assert started.count("run") == 1
 
     lab_mesh.run("scancel", job)
@@ -128,10 +128,10 @@ def assert_idle(cluster: SlurmCluster) -> None:
 
 # Ranks in containers of pyxis
 
-# The site's order of nodes, which is not Slurm's.
+# Its nodes are in another order than Slurm's.
 PYXIS = SEVERAL["golden-trtllm-slurm-switch"]
 
-# Slurm with PMIx and without pyxis, whose options are written down and left out.
+# Slurm with PMIx but without pyxis, whose options are recorded and left out.
 SRUN = """\
 #!/bin/bash
 printf '%s\\0' "$@" >>srun
@@ -144,7 +144,7 @@ for word; do
 done
 exec /run/srun.real "${own[@]}"
 """
-# Like the real one, it cuts its words at spaces, and goes on without the server of rank 0.
+# Like the real one, it splits its words at spaces, and outlives the server of rank 0.
 LAUNCHER = """\
 #!/bin/bash
 env --null >"environment.$SLURM_PROCID"
@@ -166,7 +166,7 @@ FABRIC = '#!/bin/bash\necho "$1" >"fabric.$(hostname)"\n'
 def pyxis(tmp_path: Path) -> Iterator[SlurmCluster]:
     require_root()
     require(*PROGRAMS)
-    # What Slurm's plugin loads.
+    # Slurm's PMIx plugin loads it.
     require_library("libpmix.so")
     trees, work = PYXIS.copy(tmp_path), tmp_path / "slurm"
     for tree in trees.values():
@@ -192,10 +192,10 @@ def test_job_of_pyxis(pyxis: SlurmCluster) -> None:
     words = [word for group in container.command for word in group]
     assert words[:2] == ["trtllm-llmapi-launch", "trtllm-serve"]
     assert (work / "server").read_text().split("\0")[:-1] == words[2:]
-    given = (work / "srun").read_text().split("\0")
-    given = given[given.index("--mpi=pmix") : -1]
-    assert given[-len(words) - 1 :] == [container.entrypoint, *words]
-    mounts = next(word for word in given if word.startswith("--container-mounts="))
+    argv = (work / "srun").read_text().split("\0")
+    argv = argv[argv.index("--mpi=pmix") : -1]
+    assert argv[-len(words) - 1 :] == [container.entrypoint, *words]
+    mounts = next(word for word in argv if word.startswith("--container-mounts="))
     for mount in container.mounts:
         option = f"{mount.path}:{mount.inside}{':ro' if mount.read_only else ''}"
         assert option in mounts.partition("=")[2].split(",")

@@ -228,7 +228,7 @@ def width(part: str) -> int:
     return len(part) + wide - sum(map(bool, map(unicodedata.combining, part)))
 
 
-# What a site file may not hold
+# What a site file may not contain
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_first_of_two_keys_counts() -> None:
     assert [related.path for related in finding.related] == [("a",)]
 
 
-# What would take the reader down
+# Input that could crash the reader
 
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -1,8 +1,8 @@
 """Speculative decoding: how each engine's methods are passed on its command line.
 
 `speculation/ENGINE.txt` has a line for each, with the engine's release and the site's settings,
-followed by what the engine is told. `pytest --update-golden` rewrites the latter; read the diff
-before committing it.
+followed by the flags that the engine gets. `pytest --update-golden` rewrites the latter; read the
+diff before committing it.
 """
 
 from collections.abc import Iterator
@@ -35,8 +35,10 @@ model:
 
 @pytest.mark.parametrize("engine", TABLES)
 def test_engine_gets_the_method(engine: str, pytestconfig: pytest.Config) -> None:
-    said = [line for line in TABLES[engine].read_text().splitlines() if line[:1] not in (" ", "")]
-    text = "".join(f"{line}\n{''.join(told(engine, *line.split(' ', 1)))}" for line in said)
+    rows = [line for line in TABLES[engine].read_text().splitlines() if line[:1] not in (" ", "")]
+    text = "".join(
+        f"{line}\n{''.join(arguments_for(engine, *line.split(' ', 1)))}" for line in rows
+    )
     if pytestconfig.getoption("update_golden"):
         TABLES[engine].write_text(text)
     assert TABLES[engine].read_text() == text
@@ -50,12 +52,12 @@ def test_every_method_is_covered() -> None:
         assert [name for name in methods if methods[name].spelled.lower() not in shown] == []
 
 
-def told(engine: str, version: str, said: str) -> Iterator[str]:
-    """What a site tells its engine of speculation, each flag or setting a line."""
-    predicts = "mtp" in said.lower() or "nextn" in said.lower()
+def arguments_for(engine: str, version: str, method: str) -> Iterator[str]:
+    """The engine's flags or settings for speculation, one per line."""
+    predicts = "mtp" in method.lower() or "nextn" in method.lower()
     text = SITE.format(
         model="qwen3.6-27b" if predicts else "llama-3.1-8b-instruct",
-        speculative=said,
+        speculative=method,
         file="  file: /srv/models/m.gguf\n" if engine == "llama.cpp" else "",
         engine=engine,
         version=version,

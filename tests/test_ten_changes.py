@@ -42,8 +42,8 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
     return edit
 
 
-def both(said: str) -> dict[str, str]:
-    return {"spark1": said, "spark2": said}
+def both(text: str) -> dict[str, str]:
+    return {"spark1": text, "spark2": text}
 
 
 FURTHER = "  - name: spark3\n    management: {interface: enP7s7, address: 10.0.0.3/16}\ncabling:\n"
@@ -215,18 +215,18 @@ def test_review_of_a_change(name: str, tmp_path: Path, sparkgen: Command) -> Non
     assert todo(found) == change.todo
     assert change.edits == [edit for edit in found["edits"] if change.edits]
     assert (found["downtimeSeconds"] is not None) is change.down
-    comment = said(sparkgen, tmp_path)
+    comment = comment_on(sparkgen, tmp_path)
     for number, step in enumerate(change.order, 1):
         text, _, nodes = step.rpartition(": ")
         line = f"{number}. {text if nodes else step}"
         assert plain(line) in plain(comment)
     assert ("the API stays up" in comment) is not change.down
-    # What is built then is what was reviewed: nothing is left to say.
+    # The build makes exactly what was reviewed: no difference is left.
     sparkgen("build", site, cwd=tmp_path)
     assert data(sparkgen, tmp_path)["changed"] is False
 
 
-def said(sparkgen: Command, cwd: Path) -> str:
+def comment_on(sparkgen: Command, cwd: Path) -> str:
     words = ("diff", "sites/lab.yaml", "--against", "main", "--format", "markdown")
     return str(sparkgen(*words, cwd=cwd).out)
 
@@ -256,7 +256,7 @@ def test_ring_that_grows(tmp_path: Path, sparkgen: Command) -> None:
 
 STEPS = ("fetch the image", "copy", "stop", "move", "install.sh", "check the fabric", "start")
 
-# From two nodes' own words to a bundle that somebody can review.
+# From the output of two nodes to a bundle that can be reviewed.
 FIVE = """\
 git init --quiet --initial-branch=main .
 sparkgen init --from spark1.txt --from spark2.txt --user nvidia sites/pair.yaml
@@ -280,7 +280,7 @@ def test_from_captures_to_a_bundle_in_five_commands(tmp_path: Path, sparkgen: Co
     for number in (1, 2):
         assert f"address: 192.168.1.18{number + 1}/24}}\n" in site
     netplan = (place.cwd / "out/pair/spark1/etc/netplan/40-cx7.yaml").read_text()
-    # p0 is the port with a link, in both programs' words.
+    # p0 is the port with a link, according to both programs.
     assert "enp1s0f0np0" in netplan
     assert "enp1s0f1np1" not in netplan
     assert {path.name for path in INPUTS.iterdir()} == {"spark1.txt", "spark2.txt"}

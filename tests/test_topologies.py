@@ -57,7 +57,7 @@ FIVE = ("a", "b", "c", "d", "e")
     [
         ([("a", "b"), ("c", "d")], [("b", "c"), ("d", "e"), ("e", "a")]),
         ([("b", "c"), ("c", "d"), ("d", "e"), ("e", "a")], [("a", "b")]),
-        # In another order than the list, the ends of what is there are joined.
+        # If the cables do not follow the order of the list, the ends of existing chains are joined.
         ([("a", "c"), ("c", "e"), ("e", "b"), ("b", "d")], [("d", "a")]),
         ([("c", "a")], [("b", "c"), ("b", "d"), ("d", "e"), ("e", "a")]),
     ],
@@ -114,7 +114,7 @@ def test_gap_of_a_group() -> None:
 
 
 def test_setup_of_a_switch_can_run_twice() -> None:
-    """Adding asks first, blocks are closed, and each port gets each setting once."""
+    """Entries are only added if missing, blocks are closed, and each port gets a setting once."""
     text = (ROOT / "tests/golden/switch-setup/expected/switches/left.rsc").read_text()
     commands = [line for line in text.splitlines() if line and not line.startswith("#")]
     for line in commands:

@@ -29,7 +29,7 @@ def text(name: str) -> str:
 
 
 def value(data: Any, path: str) -> Any:
-    """What stands at a path of a site file, if anything does."""
+    """The value at a path of a site file, if there is one."""
     for part in path.split("."):
         data = data[int(part)] if part.isdigit() else data.get(part)
         if data is None:
@@ -42,9 +42,9 @@ def from_table(name: str, mtu: int = 1500, more: dict[str, str] | None = None) -
     links = []
     for line in text(name).splitlines():
         interface, state, *rest = line.split()
-        own = [part for part in rest if re.fullmatch(r"[\d.]+/\d+", part)]
-        own += [more[interface]] if more and interface in more else []
-        links.append(address(interface, *own, up=state == "UP", mtu=mtu))
+        addresses = [part for part in rest if re.fullmatch(r"[\d.]+/\d+", part)]
+        addresses += [more[interface]] if more and interface in more else []
+        links.append(address(interface, *addresses, up=state == "UP", mtu=mtu))
     return json.dumps(links)
 
 
@@ -53,9 +53,9 @@ def lines(name: str) -> list[str]:
 
 
 def unit() -> str:
-    """A unit of a template, filled in."""
+    """A unit made from the published template."""
     filled = text("sglang.service")
-    for name, said in {
+    for name, value in {
         "HOME": "/home/spark",
         "HF_CACHE": "/home/spark/.cache/huggingface",
         "IMAGE": "sglang-own:1",
@@ -64,15 +64,15 @@ def unit() -> str:
         "GROUP": "spark",
         "DRAFT2_REV": "main",
     }.items():
-        filled = filled.replace(f"__{name}__", said)
+        filled = filled.replace(f"__{name}__", value)
     return filled
 
 
 @dataclass(frozen=True)
 class Case:
-    """A node, what is made of it, and what is found in its files, and beside its bundle.
+    """A node, the site made from it, and the findings about its files and against its bundle.
 
-    `drifted` is None of what has to be mended first.
+    `drifted` is None if the site needs corrections before it can be built.
     """
 
     node: Machine
@@ -81,10 +81,10 @@ class Case:
     drifted: list[str] | None
 
 
-# What its owner sets of the variables of a container; all others are of the image.
+# The variables of a container that its owner sets; all others come from the image.
 SET = r"(GLOO|HF|NCCL)_"
-# The key of a unit, which its shell reads.
-ASKED = '"$(cat /home/spark/.config/qwen38/api-key)"'
+# A unit's API key, which its shell reads from a file.
+KEY_FILE = '"$(cat /home/spark/.config/qwen38/api-key)"'
 NETPLAN = "etc/netplan/40-cx7.yaml"
 CASES = {
     "a cable, and nothing set up": Case(
@@ -268,7 +268,7 @@ CASES = {
     "the same unit with a key in it": Case(
         Machine(
             "spark1",
-            {"etc/systemd/system/qwen-sglang.service": unit().replace(ASKED, "a-key-of-ours")},
+            {"etc/systemd/system/qwen-sglang.service": unit().replace(KEY_FILE, "a-key-of-ours")},
             {"ip -j address": json.dumps([address("enP7s7", "10.0.0.11/24")])},
         ),
         {"engine.secrets": ["SGLANG_API_KEY"]},
@@ -312,9 +312,9 @@ TEXTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_single_texts(name: str) -> None:
-    # A link alone says nothing of who is at its other end: both nodes print the same.
+    # A link does not show what is at its other end: both nodes print the same.
     nodes = ["spark1", "spark2"] if "ibdev2netdev" in name else ["spark1"]
-    given = [Input(node, name, text(name).encode()) for node in nodes]
-    adopted = adopt(read(given), "mine", "mine.yaml")
+    inputs = [Input(node, name, text(name).encode()) for node in nodes]
+    adopted = adopt(read(inputs), "mine", "mine.yaml")
     data = yaml.safe_load(adopted.text)
     assert {path: value(data, path) for path in TEXTS[name]} == TEXTS[name]

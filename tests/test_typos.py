@@ -14,7 +14,7 @@ SEEDS = (20, 21)
 COUNT = 1500
 
 
-# Of one kind in one part there are few: one miss of thirty is 3 %.
+# A part has few mistakes of each kind: one miss in thirty is 3 %.
 FEW = 20
 OF_A_KIND = 0.9
 
@@ -24,7 +24,7 @@ def part(found: Iterable[Outcome], holds: Callable[[Outcome], bool]) -> float:
 
 
 def shares(found: Sequence[Outcome]) -> Mapping[str, tuple[int, float]]:
-    """How many outcomes each floor is about, and the part of them that it counts."""
+    """For each floor, the number of outcomes that it is about, and the share that meets it."""
     deserving = [o for o in found if o.deserves]
     seen = [o for o in found if o.detected]
     restorable = [o for o in found if o.has_one_reading]
@@ -36,7 +36,7 @@ def shares(found: Sequence[Outcome]) -> Mapping[str, tuple[int, float]]:
     }
 
 
-# Of values that don't go together any may be the one with a figure too many.
+# If two values contradict each other, either may be the one with a wrong digit.
 OF_NO_LINE = ("digit", "line")
 FLOORS = {"detected": 0.97, "line": 0.98, "one": 0.98, "restored": 0.95}
 

@@ -52,7 +52,7 @@ def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
     stand_ins = StandIns(tmp_path)
     program = folder.node.container.entrypoint
     first, *rest = stand_ins.add(program).read_text().splitlines()
-    # Secrets are handed over for real.
+    # The real secrets.sh hands over the secrets.
     handed = '[[ $1 != */secrets.sh ]] || exec /bin/bash "$@"'
     stand_ins.add(program, "\n".join([first, handed, *rest, ""]))
     tree = folder.copy(tmp_path / "node")
@@ -75,14 +75,14 @@ def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("installed", "said"),
+    ("installed", "line"),
     [
         ("0.33.0+cu130", "ok venv vllm 0.33.0+cu130 in VENV"),
         ("0.32.0", "fail venv VENV has vllm 0.32.0, and the site expects 0.33.0"),
         ("", "fail venv VENV has no vllm"),
     ],
 )
-def test_verify_compares_the_release(installed: str, said: str, tmp_path: Path) -> None:
+def test_verify_compares_the_release(installed: str, line: str, tmp_path: Path) -> None:
     text = (FOLDERS[0].copy(tmp_path) / "verify.sh").read_text()
     functions = re.findall(
         r"^(?:package_version|check_venv)\(\) \{.*?^\}\n", text, re.MULTILINE | re.DOTALL
@@ -102,7 +102,7 @@ venv={tmp_path}/venv package=vllm release=0.33.0
 check_venv
 """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == said.replace("VENV", f"{tmp_path}/venv") + "\n"
+    assert done.stdout == line.replace("VENV", f"{tmp_path}/venv") + "\n"
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,8 @@ def copy(tmp_path: Path) -> Path:
 
 def test_site_file_is_no_bundle(sparkgen: Command) -> None:
     outcome = sparkgen("verify", "sites/lab-mesh.yaml", cwd=ROOT)
-    said = "sites/lab-mesh.yaml is a file; a bundle is a folder, such as out/lab-mesh"
-    assert (outcome.code, outcome.out, outcome.err) == (4, "", f"sparkgen: {said}\n")
+    message = "sites/lab-mesh.yaml is a file; a bundle is a folder, such as out/lab-mesh"
+    assert (outcome.code, outcome.out, outcome.err) == (4, "", f"sparkgen: {message}\n")
 
 
 @pytest.fixture
@@ -73,11 +73,11 @@ def verify(
 
 
 Verify = Callable[..., tuple[int, Lines]]
-Requested = Callable[[str, Path], list[str]]
+Complaints = Callable[[str, Path], list[str]]
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Requested:
+def complaints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Complaints:
     """Run one check on a folder; return its complaints."""
     monkeypatch.setenv("PATH", f"{UNPACKED}:{os.environ['PATH']}")
     by_name = {check.name: check for check in (*CHECKS, NETWORK)}
@@ -105,7 +105,7 @@ UNIT = "spark1/etc/systemd/system/sparkgen-engine.service"
 COMPOSE = "spark2/opt/sparkgen/compose.yaml"
 HOSTFILE = "spark1/opt/sparkgen/hostfile"
 
-# A check, a file, what is changed in it, and what is said then.
+# A check, a file, what is changed in it, and the complaint.
 FAULTS = [
     ("manifest", "spark1/etc/nccl.conf", "IB\n", "no\n", "nccl.conf is not what the manifest says"),
     ("sha256sum", "spark2/etc/nccl.conf", "IB\n", "Socket\n", "spark2: etc/nccl.conf: FAILED"),
@@ -122,16 +122,16 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "path", "old", "new", "said"), FAULTS)
+@pytest.mark.parametrize(("name", "path", "old", "new", "complaint"), FAULTS)
 def test_fault_in_a_file(
-    name: str, path: str, old: str, new: str, said: str, copy: Path, asked: Requested
+    name: str, path: str, old: str, new: str, complaint: str, copy: Path, complaints: Complaints
 ) -> None:
     if name in NEEDS:
         program(NEEDS[name])
     file = copy / path
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new, 1))
-    assert any(said in line for line in asked(name, copy))
+    assert any(complaint in line for line in complaints(name, copy))
 
 
 def test_program_that_fails(copy: Path, verify: Verify) -> None:
@@ -142,17 +142,17 @@ def test_program_that_fails(copy: Path, verify: Verify) -> None:
     assert lines["sha256sum"][0] == "FAIL spark1: etc/nccl.conf: FAILED"
 
 
-def test_file_that_is_missing_and_one_without_its_mode(copy: Path, asked: Requested) -> None:
+def test_file_that_is_missing_and_one_without_its_mode(copy: Path, complaints: Complaints) -> None:
     (copy / "spark1/etc/nccl.conf").unlink()
     (copy / "spark2/opt/sparkgen/launch.sh").chmod(0o644)
-    assert asked("manifest", copy) == [
+    assert complaints("manifest", copy) == [
         "spark1/etc/nccl.conf is missing",
         "spark2/opt/sparkgen/launch.sh has the wrong mode",
     ]
 
 
 _ROUTE = "model_list: [{model_name: a, litellm_params: {model: b, %s: http://10.0.0.1:8000}}]\n"
-# Files that no bundle has yet are looked at all the same.
+# Files that no bundle contains yet are checked too.
 OTHERS = [
     ("sshd", "spark1/etc/ssh/sshd_config.d/50-x.conf", "PermitRootLogin no\n", "PermitRoot no\n"),
     ("ssh", "operator/ssh_config", "Host spark1\n  User nvidia\n", "Host spark1\n  Usr nvidia\n"),
@@ -163,7 +163,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("name", "path", "good", "bad"), OTHERS)
 def test_other_files(
-    name: str, path: str, good: str, bad: str, copy: Path, asked: Requested
+    name: str, path: str, good: str, bad: str, copy: Path, complaints: Complaints
 ) -> None:
     program(NEEDS.get(name, "sh"))
     if name == "sshd":
@@ -174,9 +174,9 @@ def test_other_files(
     manifest.write_text(manifest.read_text().replace('"README.md"', entry, 1))
     (copy / path).parent.mkdir(parents=True, exist_ok=True)
     (copy / path).write_text(good)
-    assert asked(name, copy) == []
+    assert complaints(name, copy) == []
     (copy / path).write_text(bad)
-    assert asked(name, copy)
+    assert complaints(name, copy)
 
 
 def test_program_that_is_missing(
@@ -253,8 +253,8 @@ def namespaces() -> None:
 
 @pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("bundle", [b for b in BUNDLES if b.name in NETWORKS], ids=str)
-def test_network(bundle: Bundle, asked: Requested) -> None:
-    assert asked("network", bundle.folder) == []
+def test_network(bundle: Bundle, complaints: Complaints) -> None:
+    assert complaints("network", bundle.folder) == []
 
 
 @pytest.mark.usefixtures("namespaces")

@@ -109,7 +109,7 @@ def test_no_line_without_an_origin(bundle: Bundle) -> None:
                 continue
             EXPLAINED.add(original(path))
         lines = explained(reading, tree, path)
-        # What is carried may end without a line end.
+        # A carried file may lack the last line end.
         ended = file.text if file.text.endswith("\n") else f"{file.text}\n"
         assert "".join(f"{line.text}\n" for line in lines) == ended, path
         assert [line.number for line in lines] == list(range(1, len(lines) + 1))
@@ -136,7 +136,7 @@ def stands_in_templates(place: str, text: str) -> bool:
         return (ROOT / name).is_file()
     template = template_lines(name)[int(number) - 1]
     first, *rest = re.split(r"{{.*?}}|{%.*?%}", template)
-    # What follows an expression may be what a condition leaves out, or belong to the next line.
+    # Text after an expression may be left out by a condition, or belong to the next line.
     return first.strip() in text or not first.strip() or bool(rest)
 
 
@@ -244,7 +244,7 @@ def test_data(sparkgen: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "message"),
     [
         (
             "spark1/etc/nccl.cnf",
@@ -255,10 +255,10 @@ def test_data(sparkgen: Command) -> None:
         ("", "the bundle has no file ; such as MANIFEST.json"),
     ],
 )
-def test_missing_place(place: str, said: str, sparkgen: Command) -> None:
+def test_missing_place(place: str, message: str, sparkgen: Command) -> None:
     outcome = sparkgen("show", LAB_MESH, "--why", place, cwd=ROOT)
     assert (outcome.code, outcome.out) == (2, "")
-    assert said in outcome.err
+    assert message in outcome.err
 
 
 def test_node_and_why_exclude_each_other(sparkgen: Command) -> None:

@@ -1,4 +1,4 @@
-"""Thirty mistakes with once the worst reports, each in an example site: findings and fixes.
+"""Thirty mistakes that once had the worst reports, each in an example site: findings and fixes.
 
 A study of 10,826 single mistakes found them: some unreported, some reported far from their line or
 many times, and some that `fix` spread to correct parts.
@@ -26,19 +26,21 @@ class Worst(NamedTuple):
     right: str
     wrong: str
     rule: str
-    said: str
+    message: str
     is_undone: bool = False
     at: str = ""
     also: tuple[str, ...] = ()
 
 
-def variable(line: str, rule: str, said: str, is_undone: bool = False, at: str = "") -> Worst:
+def variable(line: str, rule: str, message: str, is_undone: bool = False, at: str = "") -> Worst:
     """A variable in a site that has none."""
     site = "  image: vllm/vllm-openai:v0.33.0\n"
-    return Worst("single", site, f"{site}  env:\n    {line}\n", rule, said, is_undone, at or line)
+    return Worst(
+        "single", site, f"{site}  env:\n    {line}\n", rule, message, is_undone, at or line
+    )
 
 
-# What isn't undone has two readings, or would give up what was asked for.
+# Mistakes that are not undone have two readings, or undoing would drop what was requested.
 MISTAKES = (
     Worst("pair-sglang", "image:", "imagge:", "SG101", "did you mean 'image'?", True),
     Worst("ring-405b", "endpoints:", "endpoins:", "SG101", "did you mean 'endpoints'?", True),
@@ -149,7 +151,7 @@ MISTAKES = (
 )
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: f"{m.site}-{m.rule}-{m.said[:20]}")
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: f"{m.site}-{m.rule}-{m.message[:20]}")
 def test_mistake_is_reported_and_undone(mistake: Worst) -> None:
     right = (ROOT / f"sites/{mistake.site}.yaml").read_text()
     wrong = right
@@ -162,7 +164,7 @@ def test_mistake_is_reported_and_undone(mistake: Worst) -> None:
     finding = next(f for f in new_ones if f.severity is not Severity.NOTE)
     line = wrong.split("\n")[place(done.before.document, finding).line]
     assert [f.rule for f in new_ones if f.severity is not Severity.NOTE] == [mistake.rule]
-    assert mistake.said in f"{finding.message} / {finding.help}"
+    assert mistake.message in f"{finding.message} / {finding.help}"
     assert (mistake.at or mistake.wrong.strip()) in line
     fixed = read_site("site.yaml", done.raw)
     if mistake.is_undone:
