@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from bundles import BUILT
 from click.testing import CliRunner
 from cluster import probe
 from order import mixed
+from programs import require_root
 from valid_sites import valid_file
 from waiting import PATIENCE
 
@@ -120,6 +121,14 @@ def sparkgen(monkeypatch: pytest.MonkeyPatch) -> Command:
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     return run
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in memory, for the files of a root: one layer of an overlay may not hold another."""
+    require_root()
+    with tempfile.TemporaryDirectory(prefix="sparkgen.", dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

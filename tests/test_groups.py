@@ -173,8 +173,8 @@ def test_engine_waits_for_its_groups_fabric(
     assert {line.split()[3] for line in lines} == peers
 
 
-def test_verify_checks_each_engine(tmp_path: Path) -> None:
-    found = machine(folder("one-node", "spark1"), tmp_path).lines()
+def test_verify_checks_each_engine(memory: Path) -> None:
+    found = machine(folder("one-node", "spark1"), memory).lines()
     for check in ("image", "model", "ports"):
         assert {f"{check} chat", f"{check} small"} <= found.keys()
     assert {name for name in found if name.startswith("api")} == {"api chat", "api small"}

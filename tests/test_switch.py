@@ -329,9 +329,9 @@ def test_first_installation_enables_the_active_one(tmp_path: Path) -> None:
     ],
 )
 def test_verify_reports_alternatives(
-    active: str, enabled: str, said: dict[str, str], tmp_path: Path
+    active: str, enabled: str, said: dict[str, str], memory: Path
 ) -> None:
-    on = machine(HEAD, tmp_path)
+    on = machine(HEAD, memory)
     on.answers["systemctl"] = {"*": unit("inactive", "disabled")}
     for name in NAMES:
         own = f"sparkgen-engine-{name}"
@@ -379,8 +379,8 @@ def test_capture_records_alternatives(active: str, enabled: str, said: list[str]
     ] == said
 
 
-def test_verify_checks_whether_an_alternative_could_start(tmp_path: Path) -> None:
-    on = machine(HEAD, tmp_path)
+def test_verify_checks_whether_an_alternative_could_start(memory: Path) -> None:
+    on = machine(HEAD, memory)
     assert on.run("--ready", "nobody").returncode == 2
     there = on.run("--ready", "chat")
     faults = [line for line in there.stdout.splitlines() if line.startswith("FAIL")]

@@ -34,31 +34,13 @@ IMAGE_ID = "sha256:1a2b3c"
 LAYERS = "3a9ad0fab1ed"
 CONTAINER = "c0ffee"
 
-# A root of its own for one process: the node's files over those of this machine. In a file system
-# in memory, because one layer of an overlay may not hold another.
+# A root of its own for one process, mounted from a table.
 _ROOT = """\
 set -e
-tree=$1 name=$2
+echo "$2" >/proc/sys/kernel/hostname
+mount --all --fstab "$1"
 shift 2
-hostname "$name"
-mount -t tmpfs tmpfs /mnt
-cp -a "$tree" /mnt/tree
-mkdir /mnt/root
-mount -t overlay overlay -o lowerdir=/mnt/tree:/ /mnt/root
-for folder in proc sys dev tmp; do
-  mount --rbind "/$folder" "/mnt/root/$folder"
-done
-if [ -e /mnt/tree/cmdline ]; then
-  mount --bind /mnt/tree/cmdline /mnt/root/proc/cmdline
-fi
-if [ -e /mnt/tree/sys-net ]; then
-  mount --bind /sys/class/net /mnt/tree/sys-class/net
-else
-  mount --bind /mnt/tree/proc-conf /mnt/root/proc/sys/net/ipv4/conf
-fi
-mount --rbind /mnt/tree/sys-class /mnt/root/sys/class
-mount --bind /mnt/tree/meminfo /mnt/root/proc/meminfo
-exec chroot /mnt/root "$@"
+exec chroot /mnt "$@"
 """
 
 Answers = dict[str, dict[str, str]]
@@ -98,14 +80,30 @@ class Machine:
         """The folder of an HCA, below the tree."""
         return f"sys-class/infiniband/{interface.hca}"
 
+    def mounts(self) -> str:
+        """The table of what is mounted: the node's files over those of this machine."""
+        tree = self.tree
+        pairs = [(f"/{folder}", f"/mnt/{folder}") for folder in ("proc", "sys", "dev", "tmp")]
+        if (tree / "cmdline").exists():
+            pairs.append((f"{tree}/cmdline", "/mnt/proc/cmdline"))
+        if (tree / "sys-net").exists():
+            pairs.append(("/sys/class/net", f"{tree}/sys-class/net"))
+        else:
+            pairs.append((f"{tree}/proc-conf", "/mnt/proc/sys/net/ipv4/conf"))
+        pairs += [(f"{tree}/sys-class", "/mnt/sys/class"), (f"{tree}/meminfo", "/mnt/proc/meminfo")]
+        binds = (f"{source} {target} none rbind 0 0\n" for source, target in pairs)
+        return f"overlay /mnt overlay lowerdir={tree}:/ 0 0\n" + "".join(binds)
+
     def command(self, *options: str, user: str = "", folder: str = BUNDLE) -> list[str]:
         """Run verify.sh of the copied folder, or the installed one."""
         for program, answers in self.answers.items():
             self.write(f"stand-ins/{program}", stand_in(answers), 0o755)
+        table = self.tree.parent / f"{self.folder.name}.mounts"
+        table.write_text(self.mounts())
         path = "/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin"
         env = {"PATH": path, "HOME": "/home/nvidia", "TMPDIR": "/tmp", **self.env}
         drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if user else []
-        start = ["unshare", "--mount", "--uts", "sh", "-c", _ROOT, "sh", str(self.tree)]
+        start = ["unshare", "--mount", "--uts", "sh", "-c", _ROOT, "sh", str(table)]
         shell = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "bash"]
         return [*start, self.folder.name, *drop, *shell, f"/{folder}/verify.sh", *options]
 
@@ -121,6 +119,14 @@ class Machine:
         done = self.run(*options, user=user, folder=folder)
         assert done.stderr == ""
         return parsed(done)
+
+
+SOUND: dict[NodeFolder, dict[str, str]] = {}
+
+
+def sound(made: Machine) -> dict[str, str]:
+    """The results on a node to which nothing has been done, which are the same each time."""
+    return SOUND.get(made.folder) or SOUND.setdefault(made.folder, made.lines())
 
 
 def parsed(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -409,20 +415,20 @@ def folder_of(bundle: str, node: str) -> NodeFolder:
 
 MESH = folder_of("lab-mesh", "spark1")
 FIRST = MESH.node.interfaces[0]
-SECRETIVE = folder_of("pair-chatbot", "spark1")
 PINNED = folder_of("golden-single-model-folder", "spark")
 OWN_MODEL = PINNED.site.model.source
 GGUF = folder_of("pair-llamacpp", "spark1")
-GUARDED = next(f for f in NODES if {"ssh", "firewall"} <= f.site.services.keys())
-MPI, SLURM = folder_of("pair-trtllm-235b", "spark1"), folder_of("slurm-trtllm", "spark1")
+SERVICES = folder_of("golden-switch-services", "spark1")
+MPI, SLURM = folder_of("golden-trtllm-mpi-direct", "spark1"), folder_of("slurm-trtllm", "spark1")
+(SECRET,) = MPI.secrets
 SNAPSHOT = (
     f"{MESH.node.env['HF_HUB_CACHE'][1:]}/models--{MESH.site.model.source.replace('/', '--')}"
     f"/snapshots/{COMMIT}"
 )
 
 
-def test_files_of_the_site_on_the_node(tmp_path: Path) -> None:
-    made = machine(folder_of("golden-direct-files", "spark2"), tmp_path)
+def test_files_of_the_site_on_the_node(memory: Path) -> None:
+    made = machine(folder_of("golden-direct-files", "spark2"), memory)
     library, tables = (file.path[1:] for file in made.folder.node.placed)
     (made.tree / library).unlink()
     shutil.rmtree(made.tree / tables)
@@ -435,17 +441,17 @@ def test_files_of_the_site_on_the_node(tmp_path: Path) -> None:
     assert f"/{library} does not have the checksum" in made.lines()["files-of-site"]
 
 
-def test_vocabularies_of_harmony(tmp_path: Path) -> None:
-    made = machine(folder_of("single", "spark"), tmp_path)
+def test_vocabularies_of_harmony(memory: Path) -> None:
+    made = machine(folder_of("single", "spark"), memory)
     folder = made.folder.node.env[VARIABLE]
-    assert made.lines()["vocabularies"] == f"OK 2 in {folder}"
+    assert sound(made)["vocabularies"] == f"OK 2 in {folder}"
     made.write(f"{folder[1:]}/o200k_base.tiktoken", "half\n")
     assert "not right: o200k_base.tiktoken" in made.lines()["vocabularies"]
 
 
 @pytest.fixture
-def mesh(tmp_path: Path) -> Machine:
-    return machine(MESH, tmp_path)
+def mesh(memory: Path) -> Machine:
+    return machine(MESH, memory)
 
 
 def running(made: Machine, health: str = "healthy") -> None:
@@ -467,8 +473,8 @@ def parts(folder: NodeFolder) -> set[object]:
 
 
 @pytest.mark.parametrize("folder", covering(NODES, parts), ids=str)
-def test_healthy_node(folder: NodeFolder, tmp_path: Path) -> None:
-    lines = machine(folder, tmp_path).lines()
+def test_healthy_node(folder: NodeFolder, memory: Path) -> None:
+    lines = sound(machine(folder, memory))
     skipped = {check for check, text in lines.items() if not text.startswith("OK ")}
     units = (folder.path / "etc/systemd/system").glob("*.service")
     # What names no target is for a timer to start.
@@ -528,7 +534,7 @@ def test_release_after_several_updates(mesh: Machine) -> None:
 
 
 def test_results_show_what_was_found(mesh: Machine) -> None:
-    lines = mesh.lines()
+    lines = sound(mesh)
     assert lines["os"] == "OK DGX OS 7.5.0, kernel 6.17.0-1014-nvidia"
     assert lines["driver"] == "OK NVIDIA GB10, 580.142"
     assert lines["firmware"] == "OK 28.45.4028 on all halves, which must be the same on all nodes"
@@ -558,7 +564,7 @@ def test_results_show_what_was_found(mesh: Machine) -> None:
 def test_advisory_about_the_node(
     program: str, arguments: str, version: str, line: str, mesh: Machine
 ) -> None:
-    assert mesh.lines()["advisory"] == "OK none of 2 is about this kernel and driver"
+    assert sound(mesh)["advisory"] == "OK none of 2 is about this kernel and driver"
     mesh.answers[program][arguments] = f"{version}\\n"
     assert mesh.lines()["advisory"].startswith(line)
 
@@ -578,14 +584,14 @@ def test_advisory_that_the_command_line_mends(mesh: Machine) -> None:
         ("[N/A]", "SKIP nvidia-smi does not say how fast the GPU runs"),
     ],
 )
-def test_clock_limit(said: str, result: str, tmp_path: Path) -> None:
-    made = machine(folder_of("golden-direct-proxy", "spark2"), tmp_path)
+def test_clock_limit(said: str, result: str, memory: Path) -> None:
+    made = machine(folder_of("golden-direct-proxy", "spark2"), memory)
     made.answers["nvidia-smi"][CLOCK] = f"{said}\n"
     assert made.lines()["clock"].startswith(result)
 
 
-def test_pinned_image(tmp_path: Path) -> None:
-    lines = machine(PINNED, tmp_path).lines()
+def test_pinned_image(memory: Path) -> None:
+    lines = sound(machine(PINNED, memory))
     assert lines["image"] == f"OK {IMAGE_ID}, by the digest that the site gives"
 
 
@@ -602,6 +608,7 @@ class Fault:
     make: Callable[[Machine], object]
     folder: NodeFolder = MESH
     skipped: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     status: str = "FAIL"
 
     def __str__(self) -> str:
@@ -611,6 +618,14 @@ class Fault:
     def checks(self) -> set[str]:
         """The checks whose lines change."""
         return {self.check, *self.skipped}
+
+    def is_beside(self, other: "Fault") -> bool:
+        """Whether a node may have both: each has lines of its own, and what it needs is sound."""
+        return self.folder == other.folder and not (
+            self.checks & other.checks
+            or self.checks & {*other.needs}
+            or other.checks & {*self.needs}
+        )
 
 
 def answer(program: str, text: str, arguments: str = "*") -> Callable[[Machine], object]:
@@ -732,6 +747,7 @@ FAULTS = (
         "/opt/sparkgen/launch.sh is not executable",
         f"sudo /{BUNDLE}/install.sh --check",
         lambda m: (m.tree / "opt/sparkgen/launch.sh").chmod(0o644),
+        needs=("rights",),
     ),
     Fault(
         "os",
@@ -761,6 +777,7 @@ FAULTS = (
         "/run/cdi/nvidia.yaml is not for the driver 580.142",
         "sudo systemctl restart nvidia-cdi-refresh.service",
         lambda m: m.edit("run/cdi/nvidia.yaml", "580.142", "580.95.05"),
+        needs=("driver",),
     ),
     Fault(
         "driver",
@@ -781,18 +798,21 @@ FAULTS = (
         "others than root can change what root runs: /opt/sparkgen/launch.sh is not root's",
         "sudo chown root:root /opt/sparkgen/launch.sh && sudo chmod go-w /opt/sparkgen/launch.sh",
         lambda m: os.chown(m.tree / "opt/sparkgen/launch.sh", 1000, 1000),
+        needs=("bundle",),
     ),
     Fault(
         "rights",
         "others than root can change what root runs: /opt/sparkgen/launch.sh has the mode 775",
         "sudo chmod go-w",
         lambda m: (m.tree / "opt/sparkgen/launch.sh").chmod(0o775),
+        needs=("bundle",),
     ),
     Fault(
         "rights",
         "others than root can change what root runs: /opt/sparkgen has the mode 777",
         "sudo chmod go-w /opt/sparkgen",
         lambda m: (m.tree / "opt/sparkgen").chmod(0o777),
+        needs=("bundle",),
     ),
     Fault(
         "management",
@@ -844,63 +864,63 @@ FAULTS = (
         "cable 1 leads from p0 to p0 of spark2, not to the switch",
         "move its other end to the switch",
         lambda m: hears(m, {"0": ("spark2", "0")}),
-        folder_of("rack-switch", "spark1"),
+        SERVICES,
     ),
     Fault(
         "firewall",
         "ufw is off",
         "sudo /opt/sparkgen/firewall.sh",
         writes("etc/ufw/ufw.conf", "ENABLED=no\n"),
-        GUARDED,
+        SERVICES,
     ),
     Fault(
         "firewall",
         "ufw is on, but off after a reboot",
         "sudo systemctl enable ufw",
         answer("systemctl", "disabled\\n", "'is-enabled ufw'"),
-        GUARDED,
+        SERVICES,
     ),
     Fault(
         "firewall",
         "ufw should be on, but the kernel has none of its rules",
         "sudo ufw reload",
         answer("ufw", "Status: inactive\\n", "status"),
-        GUARDED,
+        SERVICES,
     ),
     Fault(
         "firewall",
         "ufw is on without the rules of this site",
         "sudo /opt/sparkgen/firewall.sh",
         answer("ufw", "Added user rules:\\nufw allow 22/tcp\\n", "'show added'"),
-        GUARDED,
+        SERVICES,
     ),
     Fault(
         "fail2ban",
         "fail2ban is not running",
         "sudo systemctl enable --now fail2ban",
         answer("systemctl", "inactive\\n", "'is-active fail2ban'"),
-        GUARDED,
+        SERVICES,
     ),
     Fault(
         "fail2ban",
         "it is running without the jail sshd",
         "sudo systemctl restart fail2ban",
         silence("fail2ban-client", "'status sshd'"),
-        GUARDED,
+        SERVICES,
     ),
     Fault(
         "sshd",
         "maxauthtries 20, not 4, x11forwarding yes, not no",
         "take it out of /etc/ssh/sshd_config.d/10-cloud.conf, then: sudo systemctl reload ssh",
         writes("etc/ssh/sshd_config.d/10-cloud.conf", "MaxAuthTries 20\nX11Forwarding yes\n"),
-        GUARDED,
+        SERVICES,
     ),
     Fault(
         "sshd",
         "sshd rejects its settings: /etc/ssh/sshd_config.d/99-x.conf",
         "sudo sshd -t",
         writes("etc/ssh/sshd_config.d/99-x.conf", "NoSuchThing yes\n"),
-        GUARDED,
+        SERVICES,
     ),
     Fault("driver", "nvidia-smi shows no GPU", "reboot", silence("nvidia-smi"), skipped=("alike",)),
     Fault(
@@ -1075,6 +1095,7 @@ FAULTS = (
                 "match: {macaddress: '4C:BB:47:2E:00:01'}}}}\n",
             ),
         ],
+        needs=(first("link"),),
     ),
     Fault(
         "owner",
@@ -1291,6 +1312,13 @@ FAULTS = (
         MPI,
     ),
     Fault(
+        "keys",
+        f"there is no {MPI.node.container.keys[0]}",
+        "create it as README.md says",
+        removes(MPI.node.container.keys[0][1:]),
+        MPI,
+    ),
+    Fault(
         "slurm",
         "srun --mpi=list does not name pmix",
         "install Slurm's plugin for PMIx",
@@ -1306,6 +1334,13 @@ FAULTS = (
     ),
     Fault(
         "slurm",
+        "enroot has no hook for PMIx",
+        "sudo ln -s /usr/share/enroot/hooks.d/50-slurm-pmi.sh /etc/enroot/hooks.d/",
+        removes("etc/enroot/hooks.d/50-slurm-pmi.sh"),
+        SLURM,
+    ),
+    Fault(
+        "slurm",
         f"there is no {SLURM.site.engine.squashfs}",
         "import the image as README.md says",
         removes(str(SLURM.site.engine.squashfs)[1:]),
@@ -1316,7 +1351,7 @@ FAULTS = (
         "it has failed, after 2 restarts",
         "journalctl -u sparkgen-guard",
         answer("systemctl", unit("failed", "enabled"), "*sparkgen-guard"),
-        folder_of("golden-direct-services", "spark2"),
+        SERVICES,
     ),
     Fault(
         "ports",
@@ -1342,56 +1377,47 @@ FAULTS = (
         "there is no /etc/sparkgen/secrets.env",
         "the engine does not start without it",
         removes("etc/sparkgen/secrets.env"),
-        SECRETIVE,
+        MPI,
     ),
     Fault(
         "secrets",
         "/etc/sparkgen/secrets.env can be read by everyone",
         "sudo chmod 0600",
         lambda m: (m.tree / "etc/sparkgen/secrets.env").chmod(0o644),
-        SECRETIVE,
+        MPI,
     ),
     Fault(
         "secrets",
-        "/etc/sparkgen/secrets.env has no value for VLLM_API_KEY",
+        f"/etc/sparkgen/secrets.env has no value for {SECRET}",
         "sudoedit",
-        lambda m: m.edit("etc/sparkgen/secrets.env", "=secret-vllm_api_key", "="),
-        SECRETIVE,
+        lambda m: m.edit("etc/sparkgen/secrets.env", f"={MPI.secrets[SECRET]}", "="),
+        MPI,
     ),
 )
 
 
-# What another fault may change as well: files, interfaces, the driver.
-ALONE = {"bundle", "cdi", "files", "hosts", "owner", "rights"}
 # As many faults of one node as are told in lines of their own.
 Faults = tuple[Fault, ...]
 
 
-def together(faults: Sequence[Fault], most: int = 4) -> Iterator[Faults]:
-    """The faults in as few runs as possible: no two in one run concern the same check."""
+def together(faults: Sequence[Fault], most: int = 8) -> Iterator[Faults]:
+    """The faults in as few runs as possible."""
     left = list(faults)
     while left:
-        run, checks = [left[0]], left[0].checks
-        for fault in left[1:]:
-            if {run[0].check, fault.check} & ALONE or fault.folder != run[0].folder:
-                continue
-            if len(run) < most and not checks & fault.checks:
+        run: list[Fault] = []
+        for fault in left:
+            if len(run) < most and all(fault.is_beside(other) for other in run):
                 run.append(fault)
-                checks |= fault.checks
         left = [fault for fault in left if fault not in run]
         yield tuple(run)
 
 
-SOUND: dict[NodeFolder, dict[str, str]] = {}
-
-
 @pytest.mark.parametrize(
-    "faults", [*together(FAULTS)], ids=lambda faults: " and ".join(map(str, faults))
+    "faults", [*together(FAULTS)], ids=lambda faults: " and ".join(fault.check for fault in faults)
 )
-def test_faults(faults: Faults, tmp_path: Path) -> None:
-    made = machine(faults[0].folder, tmp_path)
-    # What a sound node says is the same each time.
-    before = SOUND.get(faults[0].folder) or SOUND.setdefault(faults[0].folder, made.lines())
+def test_faults(faults: Faults, memory: Path) -> None:
+    made = machine(faults[0].folder, memory)
+    before = sound(made)
     for fault in faults:
         fault.make(made)
     after = made.lines()
@@ -1409,49 +1435,23 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
     return {check for check in before if before[check] != after[check]}
 
 
-@pytest.mark.parametrize(
-    ("health", "curl", "said"),
-    [
-        ("starting", True, "SKIP the engine is loading the model"),
-        ("unhealthy", True, "FAIL the container is unhealthy. To do: docker inspect"),
-        ("", True, "FAIL the container is without a health check"),
-        ("healthy", False, "FAIL http://10.0.0.11:8000/health does not answer, though"),
-    ],
-)
-def test_api(health: str, curl: bool, said: str, mesh: Machine) -> None:
+def test_api(mesh: Machine) -> None:
     running(mesh)
     before = mesh.lines()
-    running(mesh, health)
-    if not curl:
-        mesh.answers["curl"] = {}
-    after = mesh.lines()
-    assert after["api"].startswith(said)
-    assert changed(before, after) == {"api"}
-
-
-@pytest.mark.parametrize(
-    ("loaded", "said"),
-    [
-        ("2.30.7 /usr/lib/libnccl.so.2\\n", "OK NCCL 2.30.7 from /usr/lib/libnccl.so.2"),
-        (
-            "2.28.3 /usr/lib/libnccl.so.2\\n",
-            "FAIL the engine has loaded NCCL 2.28.3 from /usr/lib/libnccl.so.2, and the site ",
-        ),
-        ("", ""),
-    ],
-)
-def test_nccl_that_is_loaded(loaded: str, said: str, mesh: Machine) -> None:
-    running(mesh)
-    assert MESH.site.engine.nccl == "2.30.7"
-    mesh.answers["docker"]["'exec sparkgen-engine python3 '*"] = loaded
-    found = mesh.lines().get("nccl-version", "")
-    assert found.startswith(said)
-    assert bool(found) == bool(said)
+    for health, answers, said in (
+        ("starting", {"*": ""}, "SKIP the engine is loading the model"),
+        ("unhealthy", {"*": ""}, "FAIL the container is unhealthy. To do: docker inspect"),
+        ("", {"*": ""}, "FAIL the container is without a health check"),
+        ("healthy", {}, "FAIL http://10.0.0.11:8000/health does not answer, though"),
+    ):
+        running(mesh, health)
+        mesh.answers["curl"] = answers
+        after = mesh.lines()
+        assert after["api"].startswith(said)
+        assert changed(before, after) == {"api"}
 
 
 HUNG = "96, 12.34\\n"
-
-
 METRICS = """\
 #!/bin/bash
 [[ $* == */metrics ]] || exit 0
@@ -1463,31 +1463,48 @@ echo "vllm:generation_tokens_total{engine=\\"0\\"} $made.0"
 """
 
 
+NCCL = "/usr/lib/libnccl.so.2"
+
+
 @pytest.mark.parametrize(
-    ("power", "step", "said"),
+    ("power", "step", "progress", "loaded", "nccl"),
     [
-        ("96, 12.34\\n", 0, "FAIL the engine hangs: the GPU is busy at 12.34 W, and for a while "),
-        ("96, 12.34\\n", 5, "OK the GPU is busy at 12.34 W, and tokens are generated"),
-        ("96, 61.00\\n", 0, ""),
-        ("0, 4.51\\n", 0, ""),
-        ("[N/A], [N/A]\\n", 0, ""),
+        (HUNG, 0, "FAIL the engine hangs: the GPU is busy at 12.34 W, and for a while ", "", ""),
+        (
+            *(HUNG, 5, "OK the GPU is busy at 12.34 W, and tokens are generated"),
+            *(f"2.30.7 {NCCL}\\n", f"OK NCCL 2.30.7 from {NCCL}"),
+        ),
+        (
+            *("96, 61.00\\n", 0, ""),
+            f"2.28.3 {NCCL}\\n",
+            f"FAIL the engine has loaded NCCL 2.28.3 from {NCCL}, and the site ",
+        ),
+        ("0, 4.51\\n", 0, "", "", ""),
+        ("[N/A], [N/A]\\n", 0, "", "", ""),
     ],
 )
-def test_engine_that_hangs(power: str, step: int, said: str, mesh: Machine, tmp_path: Path) -> None:
+def test_engine_that_runs(
+    power: str, step: int, progress: str, loaded: str, nccl: str, mesh: Machine, memory: Path
+) -> None:
+    """Whether it hangs, and the NCCL that it has loaded."""
     running(mesh)
-    count = tmp_path / "count"
+    assert MESH.site.engine.nccl == "2.30.7"
+    count = memory / "count"
     count.write_text("100\n")
     mesh.env |= {"SPARKGEN_SAMPLE_SECONDS": "0", "COUNT": str(count), "STEP": str(step)}
     mesh.answers["nvidia-smi"]["'--query-gpu=utilization.gpu,power.draw '*"] = power
+    mesh.answers["docker"]["'exec sparkgen-engine python3 '*"] = loaded
     del mesh.answers["curl"]
     mesh.write("stand-ins/curl", METRICS, 0o755)
-    found = mesh.lines().get("progress", "")
-    assert found.startswith(said)
-    assert bool(found) == bool(said)
+    lines = mesh.lines()
+    for check, said in (("progress", progress), ("nccl-version", nccl)):
+        found = lines.get(check, "")
+        assert found.startswith(said)
+        assert bool(found) == bool(said)
 
 
-def test_worker_that_may_hang(tmp_path: Path) -> None:
-    made = machine(folder_of("lab-mesh", "spark2"), tmp_path)
+def test_worker_that_may_hang(memory: Path) -> None:
+    made = machine(folder_of("lab-mesh", "spark2"), memory)
     running(made)
     made.env["SPARKGEN_SAMPLE_SECONDS"] = "0"
     made.answers["nvidia-smi"]["'--query-gpu=utilization.gpu,power.draw '*"] = HUNG
@@ -1498,7 +1515,7 @@ def test_worker_that_may_hang(tmp_path: Path) -> None:
 
 
 def test_as_a_user(mesh: Machine) -> None:
-    before = mesh.lines()
+    before = sound(mesh)
     (mesh.tree / "home/nvidia/.cache").chmod(0o700)
     mesh.write("etc/netplan/01-network-manager-all.yaml", "network: {}\n", 0o600)
     mesh.answers["journalctl"]["*"] = ""
@@ -1541,7 +1558,7 @@ def test_peers_run_the_same_commands(mesh: Machine) -> None:
 
 
 def test_json(mesh: Machine) -> None:
-    lines = mesh.lines()
+    lines = sound(mesh)
     done = mesh.run("--json")
     said = json.loads(done.stdout)
     assert (done.returncode, said["site"], said["node"]) == (0, "lab-mesh", "spark1")
@@ -1554,7 +1571,7 @@ def test_json(mesh: Machine) -> None:
 
 def test_metrics(mesh: Machine) -> None:
     """A file for the node exporter, with each passed or failed check once; stdout stays."""
-    lines = mesh.lines()
+    lines = sound(mesh)
     file = mesh.tree.parent / "verify.prom"
     done = mesh.run("--metrics", str(file))
     assert (done.returncode, done.stderr) == (0, "")
@@ -1570,11 +1587,11 @@ def test_metrics(mesh: Machine) -> None:
     assert mesh.run("--metrics").returncode == 2
 
 
-def test_installed_script(tmp_path: Path) -> None:
+def test_installed_script(memory: Path) -> None:
     """The timer's run needs no folder, and does not check other services' units."""
-    made = machine(next(f for f in NODES if "monitoring" in f.site.services), tmp_path)
+    made = machine(next(f for f in NODES if "monitoring" in f.site.services), memory)
     made.write("etc/systemd/system/other.service", "[Install]\nWantedBy=multi-user.target\n")
-    of_folder = made.lines()
+    of_folder = sound(made)
     made.answers["prlimit"]["*"] = "8388608\n"
     shutil.rmtree(made.tree / BUNDLE)
     for name in ("install.sh", "owners.py"):
@@ -1604,20 +1621,20 @@ def test_json_of_odd_text(mesh: Machine) -> None:
 # How it is called
 
 
-@pytest.mark.parametrize("option", ["--help", "--jsn", "spark2"])
-def test_usage(option: str, mesh: Machine) -> None:
-    done = mesh.run(option)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines() == [
-        "usage: ./verify.sh [--json] [--metrics FILE] [--peers] [--bandwidth]",
-        "usage: ./verify.sh --bandwidth-server",
-        "usage: ./verify.sh --ready GROUP | --serves GROUP",
-    ]
+def test_usage(mesh: Machine) -> None:
+    for option in ("--help", "--jsn", "spark2"):
+        done = mesh.run(option)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.splitlines() == [
+            "usage: ./verify.sh [--json] [--metrics FILE] [--peers] [--bandwidth]",
+            "usage: ./verify.sh --bandwidth-server",
+            "usage: ./verify.sh --ready GROUP | --serves GROUP",
+        ]
 
 
-def test_options_of_several_nodes_on_one(tmp_path: Path) -> None:
-    single = machine(folder_of("single", "spark"), tmp_path)
-    assert single.lines("--peers", "--bandwidth") == single.lines()
+def test_options_of_several_nodes_on_one(memory: Path) -> None:
+    single = machine(folder_of("single", "spark"), memory)
+    assert single.lines("--peers", "--bandwidth") == sound(single)
     done = single.run("--bandwidth-server")
     assert (done.returncode, done.stderr) == (1, "spark has no fabric\n")
 
@@ -1669,8 +1686,8 @@ def network(bundle_name: str, work: Path, cabling: list[Link] | None = None) -> 
 
 
 @pytest.fixture
-def ring(tmp_path: Path) -> Iterator[Network]:
-    yield from network("lab-mesh", tmp_path)
+def ring(memory: Path) -> Iterator[Network]:
+    yield from network("lab-mesh", memory)
 
 
 NEAR, FAR = "enp1s0f0np0", "enp1s0f1np1"
@@ -1719,8 +1736,8 @@ def test_lossy_half(ring: Network) -> None:
 
 
 @pytest.fixture
-def routed(tmp_path: Path) -> Iterator[Network]:
-    yield from network("golden-ring-five-routes", tmp_path)
+def routed(memory: Path) -> Iterator[Network]:
+    yield from network("golden-ring-five-routes", memory)
 
 
 def test_routes_across_a_ring(routed: Network) -> None:
@@ -1742,14 +1759,14 @@ def test_missing_address(ring: Network) -> None:
 
 
 @pytest.mark.long
-def test_swapped_cables(tmp_path: Path) -> None:
+def test_swapped_cables(memory: Path) -> None:
     """Somebody confused spark1's ports: both of its cables are named, at all ends."""
     site = MESH.site
     swapped = [
         Link(*((node, 1 - port) if node == "spark1" else (node, port) for node, port in ends))
         for ends in ((link.a, link.b) for link in links(site.cables) if link.b)
     ]
-    for wrong in network("lab-mesh", tmp_path, swapped):
+    for wrong in network("lab-mesh", memory, swapped):
         # Each waits long for its peers.
         with ThreadPoolExecutor() as at_once:
             found, *others = at_once.map(wrong.faults, ("spark1", "spark2", "spark3"))
@@ -1761,8 +1778,8 @@ def test_swapped_cables(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_unplugged_from_the_switch(tmp_path: Path) -> None:
-    for rack in network("rack-switch", tmp_path):
+def test_unplugged_from_the_switch(memory: Path) -> None:
+    for rack in network("rack-switch", memory):
         rack.fabric.unplug("spark3", NEAR)
         assert rack.faults("spark3")["link p0.h0"].startswith(f"FAIL cable 3: no carrier on {NEAR}")
         (found,) = rack.faults("spark1").values()
@@ -1795,9 +1812,9 @@ esac
 
 
 @pytest.fixture
-def measuring(mesh: Machine, tmp_path: Path) -> Machine:
+def measuring(mesh: Machine, memory: Path) -> Machine:
     """A node with perftest, whose two peers serve each half."""
-    calls = tmp_path / "calls"
+    calls = memory / "calls"
     calls.mkdir()
     mesh.env["CALLS"] = str(calls)
     mesh.write("stand-ins/ib_write_bw", IB_WRITE_BW, 0o755)
@@ -1915,39 +1932,15 @@ def test_bandwidth_server(measuring: Machine) -> None:
 # MPI and Slurm
 
 
-@pytest.mark.parametrize(("node", "file"), [("spark1", "known_hosts"), ("spark2", "key")])
-def test_key_of_mpi_is_missing(node: str, file: str, tmp_path: Path) -> None:
-    made = machine(folder_of("golden-trtllm-mpi-direct", node), tmp_path)
-    (made.tree / f"etc/sparkgen/mpi/{file}").unlink()
-    assert made.lines()["keys"].startswith(f"FAIL there is no /etc/sparkgen/mpi/{file}. To do:")
+def test_key_of_a_worker_is_missing(memory: Path) -> None:
+    made = machine(folder_of("golden-trtllm-mpi-direct", "spark2"), memory)
+    (made.tree / "etc/sparkgen/mpi/key").unlink()
+    assert made.lines()["keys"].startswith("FAIL there is no /etc/sparkgen/mpi/key. To do:")
 
 
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [
-        ("--mpi=list", "FAIL srun --mpi=list does not name pmix. To do:"),
-        ("--help", "FAIL srun has no --container-image. To do:"),
-        ("", "FAIL there is no /var/lib/sparkgen/tensorrt-llm-1.2.1.sqsh. To do:"),
-    ],
-)
-def test_slurm_lacks_something(option: str, said: str, tmp_path: Path) -> None:
-    made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
-    if option:
-        made.answers["srun"][option] = "nothing\\n"
-    else:
-        (made.tree / made.folder.site.engine.squashfs[1:]).unlink()
-    assert made.lines()["slurm"].startswith(said)
-
-
-def test_enroot_lacks_its_hook(tmp_path: Path) -> None:
-    made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
-    (made.tree / "etc/enroot/hooks.d/50-slurm-pmi.sh").unlink()
-    assert made.lines()["slurm"].startswith("FAIL enroot has no hook for PMIx")
-
-
-def test_job_runs(tmp_path: Path) -> None:
+def test_job_runs(memory: Path) -> None:
     """Its port is ours, its health is checked, and no bandwidth is measured meanwhile."""
-    made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
+    made = machine(folder_of("slurm-trtllm", "spark1"), memory)
     made.answers["squeue"] = {"'--noheader --states=RUNNING --name=slurm-trtllm'": "7 batch\\n"}
     assert made.lines()["api"].startswith("SKIP the job is loading the model: port 8000 is not ")
     made.answers["ss"]["*:8000"] = 'LISTEN 0 9 *:8000 *:* users:(("trtllm-serve",pid=1,fd=5))\\n'
@@ -1962,8 +1955,8 @@ def test_job_runs(tmp_path: Path) -> None:
     assert made.lines()["api"].startswith("FAIL http://10.0.0.11:8000/health does not answer, ")
 
 
-def test_nccl_is_measured_on_the_head_of_a_job(tmp_path: Path) -> None:
-    made = machine(folder_of("slurm-trtllm", "spark1"), tmp_path)
+def test_nccl_is_measured_on_the_head_of_a_job(memory: Path) -> None:
+    made = machine(folder_of("slurm-trtllm", "spark1"), memory)
     assert "bandwidth nccl" in made.lines("--bandwidth")
 
 
