@@ -362,8 +362,8 @@ def make(
         flags = [with_earlier(flag, others) for flag in flags]
         print("\n".join(differences(flags, others[0])))
     abbreviations = isinstance(parser, argparse.ArgumentParser) and parser.allow_abbrev
-    given_traits = {"underscores": underscores, "abbreviations": abbreviations, "dotted": dotted}
-    traits = [*(name for name, holds in given_traits.items() if holds), "equals"]
+    optional_traits = {"underscores": underscores, "abbreviations": abbreviations, "dotted": dotted}
+    traits = [*(name for name, holds in optional_traits.items() if holds), "equals"]
     head = head_of(output, command, source or (wheel.name if wheel else where))
     new = VersionCatalog(version, tuple(flags), names if prefix else frozenset())
     kept = [version_catalog(known) for each, known in earlier.items() if each != version]

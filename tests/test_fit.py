@@ -170,15 +170,15 @@ def test_weights_of_all_ranks_add_up_to_the_checkpoint(name: str) -> None:
 @of_each(NAMES)
 def test_cache_of_the_catalog_follows_from_the_formulas(name: str) -> None:
     shape, facts = known_shape(found(name)), found(name).architecture.facts
-    given = facts.get("kv_elements_per_token")
-    if given is None:
+    listed = facts.get("kv_elements_per_token")
+    if listed is None:
         return
     if shape.mla:
         elements = formulas.latent_cache_elements(shape.mla.kv_rank, shape.mla.rope)
     else:
         assert shape.head_dim
         elements = formulas.grouped_cache_elements(shape.kv_heads, shape.head_dim, 1)
-    assert shape.attention_layers * elements == given
+    assert shape.attention_layers * elements == listed
     if (recurrent := shape.recurrent) and "state_bytes" in facts["attention"]:
         assert recurrent.layers * recurrent.state * 4 == facts["attention"]["state_bytes"]
 

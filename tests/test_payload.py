@@ -186,8 +186,8 @@ def test_verify_counts_tokens_of_each_engine(site: str) -> None:
     names = re.search(r"^TOKEN_COUNTERS=(.*)$", facts, re.MULTILINE)
     (function,) = re.findall(r"^tokens\(\) \{\n.*?^\}\n", text("node/verify.sh"), re.DOTALL | re.M)
     script = f'bounded() {{ printf "# TYPE a counter\\n%s" "$metrics"; }}\n{function}tokens'
-    given = {"PATH": os.environ["PATH"], "metrics": metrics, "health_url": "http://10.0.0.11:8000"}
-    given["token_counters"] = names[1] if names else ""
-    done = subprocess.run(["bash", "-uc", script], env=given, capture_output=True, text=True)
+    env = {"PATH": os.environ["PATH"], "metrics": metrics, "health_url": "http://10.0.0.11:8000"}
+    env["token_counters"] = names[1] if names else ""
+    done = subprocess.run(["bash", "-uc", script], env=env, capture_output=True, text=True)
     assert (done.stdout.rstrip("\n"), done.stderr) == (total, "")
     assert bool(names) == bool(total)

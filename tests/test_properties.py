@@ -201,11 +201,11 @@ def addresses(file: SiteFile) -> dict[str, dict[str, IPv4Interface]]:
                 found[name][INTERFACES[port, half]] = IPv4Interface(pair[end])
             if "addresses" in cable:
                 continue
-            given, pair = cable.get("subnets"), index
+            subnets, pair = cable.get("subnets"), index
             if topology["kind"] == "switch":
-                given, pair = subnets_of_port(file, port), int(port[1])
+                subnets, pair = subnets_of_port(file, port), int(port[1])
             for half in (0,) if topology.get("halves") == "first" else (0, 1):
-                network = IPv4Network(given[half]) if given else subnet(pool, 2 * pair + half)
+                network = IPv4Network(subnets[half]) if subnets else subnet(pool, 2 * pair + half)
                 address = IPv4Interface((int(network[0]) + hosts[name], network.prefixlen))
                 found[name][INTERFACES[port, half]] = address
     return found
