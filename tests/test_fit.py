@@ -216,7 +216,8 @@ def test_more_nodes_never_need_more_memory_per_node(
     size = legal[tensor % len(legal)]
     now = fit_of(name, Parallel(size, pipeline, expert=expert), context_length=context)
     stages = fit_of(name, Parallel(size, pipeline + 1, expert=expert), context_length=context)
-    assert need(stages) <= need(now) + 0.02
+    # One more batch is under way, whose tokens sliding windows keep: 0.08 GiB for Gemma 4.
+    assert need(stages) <= need(now) + 0.1
     for larger in (other for other in legal if other > size):
         ranks = fit_of(name, Parallel(larger, pipeline, expert=expert), context_length=context)
         assert need(ranks) <= need(now) + 0.02
