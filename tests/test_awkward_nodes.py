@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from programs import require, require_root
-from test_install import BACKUPS, LAB_MESH, done, fresh, install, refused, snapshot
+from test_install import BACKUPS, LAB_MESH, done, fresh, install, refused, small_bundle, snapshot
 
 NAMES = (
     "two words",
@@ -38,10 +38,10 @@ def test_root_with_an_awkward_name(name: str, tmp_path: Path) -> None:
     (base / "a/b").mkdir(parents=True)
     root = fresh(base / name, "spark1")
     before, around = snapshot(root), sorted(path.name for path in base.iterdir())
-    done(install(LAB_MESH, root, "--apply"))
+    done(install(small_bundle(), root, "--apply"))
     assert snapshot(root) != before
-    assert install(LAB_MESH, root).returncode == 0
-    done(install(LAB_MESH, root, "--uninstall"))
+    assert install(small_bundle(), root).returncode == 0
+    done(install(small_bundle(), root, "--uninstall"))
     assert snapshot(root) == before
     assert sorted(path.name for path in base.iterdir()) == around
 
@@ -53,7 +53,7 @@ def test_root_given_as_relative_path_or_link(way: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("root")
     given = {"relative": "../root", "link": str(tmp_path / "link"), "slash": f"{root}//"}[way]
     (tmp_path / "elsewhere").mkdir()
-    script = str(LAB_MESH.path.resolve() / "install.sh")
+    script = str(small_bundle() / "install.sh")
     for action in ("--apply", "--uninstall"):
         argv = [script, "--root", given, action]
         subprocess.run(argv, cwd=tmp_path / "elsewhere", check=True, capture_output=True)

@@ -7,13 +7,15 @@ only netplan and systemctl are stand-ins.
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
-from bundles import IN_GROUPS, NODES, NodeFolder, covering
-from programs import require, require_root
+from bundles import BUILT, IN_GROUPS, NODES, NodeFolder, covering
+from programs import program, require, require_root
 from waiting import PATIENCE
 
 LAB_MESH = next(folder for folder in NODES if str(folder) == "lab-mesh/spark1")
@@ -98,6 +100,29 @@ def snapshot(root: Path) -> Snapshot:
         for path in sorted(root.rglob("*"))
         if (path.is_symlink() or path.is_file()) and not path.is_relative_to(root / BACKUPS)
     }
+
+
+_EACH_KIND = {
+    "etc/netplan/40-cx7.yaml",
+    "etc/sparkgen/hosts",
+    "etc/sparkgen/node.env",
+    UNIT,
+    "opt/sparkgen/launch.sh",
+}
+_PROGRAMS = ("install.sh", "owners.py")
+
+
+@cache
+def small_bundle() -> Path:
+    """A node's folder with one file of each kind that install.sh treats specially, to read only."""
+    tree = Path(tempfile.mkdtemp(dir=os.environ[BUILT])) / LAB_MESH.name
+    for path in (*_EACH_KIND, *_PROGRAMS):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(LAB_MESH.path / path, tree / path)
+    sums = (LAB_MESH.path / "SHA256SUMS").read_text().splitlines(keepends=True)
+    kept = (line for line in sums if line.split()[1] in (*_EACH_KIND, *_PROGRAMS))
+    (tree / "SHA256SUMS").write_text("".join(kept))
+    return tree
 
 
 # From the first install to the last
@@ -363,9 +388,11 @@ def test_wrong_host(name: str, root: Path) -> None:
     (root / "etc/hostname").write_text(name)
     before = snapshot(root)
     for action in ("--check", "--apply"):
-        assert f"called '{name.strip()}', not spark1" in refused(install(LAB_MESH, root, action))
+        assert f"called '{name.strip()}', not spark1" in refused(
+            install(small_bundle(), root, action)
+        )
         assert snapshot(root) == before
-    done(install(LAB_MESH, root, "--apply", "--force-host"))
+    done(install(small_bundle(), root, "--apply", "--force-host"))
     assert snapshot(root) != before
 
 
@@ -450,7 +477,7 @@ def place_owner(root: Path, path: str, content: str) -> None:
 def test_other_owner_of_an_interface(path: str, content: str, root: Path) -> None:
     place_owner(root, path, content)
     before = snapshot(root)
-    assert f"refused: /{path} is about " in refused(install(LAB_MESH, root, "--apply"))
+    assert f"refused: /{path} is about " in refused(install(small_bundle(), root, "--apply"))
     assert snapshot(root) == before
 
 
@@ -506,7 +533,7 @@ def place_ports(root: Path) -> None:
 )
 def test_interfaces_without_another_owner(path: str, content: str, root: Path) -> None:
     place_owner(root, path, content)
-    done(install(LAB_MESH, root, "--apply"))
+    done(install(small_bundle(), root, "--apply"))
 
 
 def test_owner_that_only_root_can_read(root: Path) -> None:
@@ -534,23 +561,23 @@ def test_usage(options: list[str]) -> None:
 
 # Interrupted
 
+# A step fails, or leaves a copy of the node as it would be if install.sh were killed there.
 _STEP = """\
 #!/bin/sh
+PATH=${PATH#*:}
 read -r n <"$COUNT"
 n=$((n + 1))
 echo "$n" >"$COUNT"
-if [ "$n" = "$STOP" ]; then
-  [ "$HOW" = fail ] && exit 1
-  kill -KILL 0
-fi
-PATH=${PATH#*:} exec "${0##*/}" "$@"
+[ "$n" != "$FAULT" ] || exit 1
+[ -z "$STATES" ] || cp --archive "$NODE" "$STATES/$n"
+exec "${0##*/}" "$@"
 """
 # All programs that change the node, apart from the backup folder.
 _STEPS = ("cp", "mv", "rm", "rmdir", "sync")
 
 
 class Saboteur:
-    """Runs install.sh so that its n-th step fails, or so that it is killed at that step."""
+    """Runs install.sh so that one of its steps fails, or with a copy of the node at each."""
 
     def __init__(self, folder: Path) -> None:
         self.programs, self.count = folder / "programs", folder / "count"
@@ -559,93 +586,81 @@ class Saboteur:
             (self.programs / name).write_text(_STEP)
             (self.programs / name).chmod(0o755)
 
-    def run(self, how: str, stop: int, folder: Path, root: Path, action: str) -> int:
-        """Run it; returns the exit status. The `count` file has the number of steps taken."""
+    def _run(
+        self, folder: Path, root: Path, action: str, **env: str
+    ) -> subprocess.CompletedProcess[str]:
         self.count.write_text("0\n")
         path = f"{self.programs}:{os.environ['PATH']}"
-        env = {"PATH": path, "COUNT": str(self.count), "HOW": how, "STOP": str(stop)}
-        return install(folder, root, action, env=env).returncode
+        given = {"PATH": path, "COUNT": str(self.count), **env}
+        return install(folder, root, action, env=given)
 
-    @property
-    def reached(self) -> int:
-        return int(self.count.read_text())
+    def fail(self, step: int, folder: Path, root: Path, action: str) -> int | None:
+        """Let a step fail; returns the exit status, None if there is no such step."""
+        status = self._run(folder, root, action, FAULT=str(step)).returncode
+        return status if int(self.count.read_text()) >= step else None
 
-
-_EACH_KIND = {
-    "etc/netplan/40-cx7.yaml",
-    "etc/sparkgen/hosts",
-    "etc/sparkgen/node.env",
-    UNIT,
-    "opt/sparkgen/launch.sh",
-}
-_PROGRAMS = ("install.sh", "owners.py")
+    def states(self, folder: Path, root: Path, action: str) -> list[Path]:
+        """Run it to its end; returns the node as it was before each step."""
+        states = root.with_name(f"{root.name}-states")
+        states.mkdir()
+        done(self._run(folder, root, action, NODE=str(root), STATES=str(states)))
+        return [states / str(n + 1) for n in range(int(self.count.read_text()))]
 
 
-def small_bundle(target: Path) -> Path:
-    """A folder with one file of each kind that install.sh treats specially."""
-    tree = target / LAB_MESH.name
-    for path in (*_EACH_KIND, *_PROGRAMS):
-        (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(LAB_MESH.path / path, tree / path)
-    sums = (LAB_MESH.path / "SHA256SUMS").read_text().splitlines(keepends=True)
-    kept = (line for line in sums if line.split()[1] in (*_EACH_KIND, *_PROGRAMS))
-    (tree / "SHA256SUMS").write_text("".join(kept))
-    return tree
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("how", ["kill", "fail"])
-def test_apply_killed_or_failing_at_every_step(how: str, tmp_path: Path) -> None:
-    """The node has an earlier version: files are replaced, created and removed."""
-    saboteur, folder = Saboteur(tmp_path), small_bundle(tmp_path)
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A node with an earlier version: files are replaced, created and removed."""
     start = fresh(tmp_path / "start", LAB_MESH.name)
-    own = start / "etc/netplan/40-cx7.yaml"
-    own.write_text("network: {}\n")
+    (start / "etc/netplan/40-cx7.yaml").write_text("network: {}\n")
     (start / INSTALLED).parent.mkdir()
     (start / INSTALLED).write_text("opt/sparkgen/old.sh\n")
     (start / "opt/sparkgen").mkdir(parents=True)
     (start / "opt/sparkgen/old.sh").touch(0o755)
-    before, step, undone = snapshot(start), 0, 0
-    while True:
-        step += 1
-        root = tmp_path / f"root{step}"
-        shutil.copytree(start, root, symlinks=True)
-        status = saboteur.run(how, step, folder, root, "--apply")
-        if saboteur.reached < step:
-            break
-        if how == "kill":
-            assert status == -9
-        elif status != 0:
+    return start
+
+
+@pytest.mark.long
+def test_apply_failing_at_every_step(older: Path, tmp_path: Path) -> None:
+    saboteur, folder = Saboteur(tmp_path), small_bundle()
+    before, root, step, undone = snapshot(older), tmp_path / "root", 1, 0
+    shutil.copytree(older, root, symlinks=True)
+    while (status := saboteur.fail(step, folder, root, "--apply")) is not None:
+        if status != 0:
             assert (status, snapshot(root)) == (2, before)
         undone += snapshot(root) != before
         done(install(folder, root, "--rollback"))
         assert snapshot(root) == before, step
         shutil.rmtree(root)
-    assert status == 0
+        shutil.copytree(older, root, symlinks=True)
+        step += 1
+    assert snapshot(root) != before
     assert step > 20
-    assert undone > (10 if how == "kill" else 0)
+    assert undone > 0
+
+
+def test_apply_killed_at_every_step(older: Path, tmp_path: Path) -> None:
+    before, undone = snapshot(older), 0
+    states = Saboteur(tmp_path).states(small_bundle(), older, "--apply")
+    for root in states:
+        undone += snapshot(root) != before
+        done(install(small_bundle(), root, "--rollback"))
+        assert snapshot(root) == before, root.name
+    assert len(states) > 20
+    assert undone > 10
 
 
 def test_rollback_killed_at_every_step(tmp_path: Path) -> None:
-    saboteur = Saboteur(tmp_path)
     old = changed_bundle(SINGLE, tmp_path)
     start = fresh(tmp_path / "start", SINGLE.name)
     done(install(old, start, "--apply"))
     before = snapshot(start)
     done(install(SINGLE, start, "--apply"))
-    step = 0
-    while True:
-        step += 1
-        root = tmp_path / f"root{step}"
-        shutil.copytree(start, root, symlinks=True)
-        saboteur.run("kill", step, SINGLE.path, root, "--rollback")
-        if saboteur.reached < step:
-            break
+    states = Saboteur(tmp_path).states(SINGLE.path, start, "--rollback")
+    for root in states:
         if not list((root / BACKUPS).glob("*.undone")):
             done(install(SINGLE, root, "--rollback"))
-        assert snapshot(root) == before, step
-        shutil.rmtree(root)
-    assert step > 5
+        assert snapshot(root) == before, root.name
+    assert len(states) > 5
 
 
 def test_stopped_before_it_touched_anything(root: Path, tmp_path: Path) -> None:
@@ -772,18 +787,19 @@ def test_backups_are_pruned(root: Path) -> None:
     before = snapshot(root)
     states = []
     for number in range(14):
-        (root / "etc/nccl.conf").write_text(f"NCCL_TAMPERED={number}\n")
+        (root / "etc/netplan/40-cx7.yaml").write_text(f"# {number}\n")
         if number == 3:
-            (root / "etc/sysctl.d/90-sparkgen.conf").unlink()
+            (root / "opt/sparkgen/launch.sh").unlink()
         states.append(snapshot(root))
-        done(install(LAB_MESH, root, "--apply"))
+        done(install(small_bundle(), root, "--apply"))
     backups = [path.name[:4] for path in sorted((root / BACKUPS).iterdir())]
     assert backups == ["0001", *(f"{number:04}" for number in range(5, 15))]
     for number in range(13, 3, -1):
-        done(install(LAB_MESH, root, "--rollback"))
+        done(install(small_bundle(), root, "--rollback"))
         assert snapshot(root) == states[number]
-    done(install(LAB_MESH, root, "--rollback"))
-    assert snapshot(root) == before | {"etc/nccl.conf": states[0]["etc/nccl.conf"]}
+    done(install(small_bundle(), root, "--rollback"))
+    own = "etc/netplan/40-cx7.yaml"
+    assert snapshot(root) == before | {own: states[0][own]}
 
 
 # On a live machine
@@ -793,11 +809,7 @@ set -e
 mount -t sysfs sysfs /sys
 hostname "$1"
 sysctl --quiet net.ipv4.conf.default.arp_ignore=0 net.ipv4.conf.default.arp_announce=0
-for interface in $INTERFACES; do
-  ip link add "$interface" type veth peer name "x$interface"
-done
-ip link add enP7s7 type veth peer name xenP7s7
-ip address add "$ADDRESS" dev enP7s7
+ip -batch - <<<"$LINKS"
 for folder in etc opt run var/backups; do
   mount --bind "$0/$folder" "/$folder"
 done
@@ -808,7 +820,7 @@ _STAND_IN = '#!/bin/sh\necho "${0##*/} $*" >>"$CALLS"\n'
 # The real netplan still generates into another root.
 _NETPLAN = (
     _STAND_IN
-    + '[ "$2" != --root-dir ] || exec /usr/sbin/netplan "$@"\n'
+    + '[ "$2" != --root-dir ] || exec "$NETPLAN" "$@"\n'
     + '[ "$1" != "$FAULT" ] || [ ! -e /etc/netplan/40-cx7.yaml ]\n'
 )
 # Whether a unit is active, and the state of others: a unit that was never started is not stopped.
@@ -864,29 +876,35 @@ def live(
     without: str = "",
     fault: str = "",
     active: str = "",
-    folder: NodeFolder = LAB_MESH,
+    folder: NodeFolder | None = None,
     jobs: str = "",
 ) -> Live:
-    """Run shell lines, in which $I is install.sh, on a machine of that name."""
+    """Run shell lines, in which $I is install.sh, of the small bundle or a whole one.
+
+    The machine has that name, and all interfaces but one.
+    """
     require("flock", "hostname", "ip", "mount", "sysctl", "unshare")
     require_root()
     programs, calls = machine.parent / "live", machine.parent / "calls"
     programs.mkdir(exist_ok=True)
-    for program, script in _STAND_INS.items():
-        (programs / program).write_text(script)
-        (programs / program).chmod(0o755)
+    for stand_in, script in _STAND_INS.items():
+        (programs / stand_in).write_text(script)
+        (programs / stand_in).chmod(0o755)
     calls.write_text("")
-    node = folder.node
+    node = (folder or LAB_MESH).node
     assert node.management
+    present = [i.name for i in node.interfaces if i.name != without]
+    links = [f"link add {name} type veth peer name x{name}" for name in (*present, "enP7s7")]
     env = {
-        "I": str(folder.path / "install.sh"),
+        "I": str((folder.path if folder else small_bundle()) / "install.sh"),
         "PATH": f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin",
         "CALLS": str(calls),
         "FAULT": fault,
         "ACTIVE": active,
         "JOBS": jobs,
-        "INTERFACES": " ".join(i.name for i in node.interfaces if i.name != without),
-        "ADDRESS": str(node.management.address),
+        "NETPLAN": program("netplan"),
+        "INTERFACES": " ".join(present),
+        "LINKS": "\n".join([*links, f"address add {node.management.address} dev enP7s7"]),
     }
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--uts", "bash", "-c", _LIVE, str(machine), name, *lines],
@@ -904,7 +922,7 @@ ARP = "net.ipv4.conf.enP2p1s0f1np1.arp_ignore"
 def test_install_on_the_machine_itself(machine: Path) -> None:
     before = snapshot(machine)
     lines = f"sysctl --values {ARP} | grep -x 1 && $I --confirm && $I --apply"
-    done = live(machine, f"$I --apply && {lines}")
+    done = live(machine, f"$I --apply && {lines}", folder=LAB_MESH)
     assert (done.status, done.err) == (0, "")
     timer, *taken_over = done.taken_over
     assert timer.startswith("systemd-run --quiet --collect --unit=sparkgen-undo --on-active=120 ")
@@ -912,8 +930,8 @@ def test_install_on_the_machine_itself(machine: Path) -> None:
     assert taken_over == ["netplan generate", "netplan apply", "systemctl daemon-reload"]
     assert INSTALLED in snapshot(machine)
     (machine / "opt/sparkgen/launch.sh").unlink()
-    assert live(machine, "$I --apply").taken_over == []
-    done = live(machine, "$I --uninstall")
+    assert live(machine, "$I --apply", folder=LAB_MESH).taken_over == []
+    done = live(machine, "$I --uninstall", folder=LAB_MESH)
     assert done.status == 0
     assert done.taken_over == [
         "systemctl stop sparkgen-*.service",
@@ -1076,7 +1094,7 @@ def test_check_needs_no_root(machine: Path) -> None:
     nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups"
     folder = machine / "opt/bundle"
     # On a node, the folder belongs to the user who copied it.
-    shutil.copytree(LAB_MESH.path, folder, copy_function=shutil.copyfile)
+    shutil.copytree(small_bundle(), folder, copy_function=shutil.copyfile)
     for name in _PROGRAMS:
         (folder / name).chmod(0o755)
     done = live(
