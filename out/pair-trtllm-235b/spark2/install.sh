@@ -25,7 +25,8 @@ try() {
   local said
   said=$(timeout --kill-after=5 60 "$@" 2>&1) || { problem "$* failed${said:+: $said}" && return 1; }
 }
-fact() { local line && for line in "${facts[@]}"; do if [[ $line == "$1="* ]]; then echo "${line#*=}"; fi; done; } # its values, one per line
+# Several values of one name are lines.
+read_facts() { local line && while read -r line; do [[ $line != *=* ]] || facts[${line%%=*}]+=${facts[${line%%=*}]:+$'\n'}${line#*=}; done; }
 live() { [[ -z $root ]]; }
 there() { [[ -e $1 || -L $1 ]]; }
 is_folder() { [[ -d $1 && ! -L $1 ]]; }
@@ -36,7 +37,7 @@ serving() {
 }
 
 check_host() {
-  local name && name=$(if live; then uname -n; else cat "$root/etc/hostname" || true; fi)
+  local name && if live; then name=$(uname -n); else name=$(cat "$root/etc/hostname") || true; fi
   if [[ ${name%%.*} == "$node" || -n $force_host ]]; then
     return
   elif [[ -z $set_hostname ]]; then
@@ -48,13 +49,13 @@ check_host() {
 
 # netplan merges all its files: the addresses of another file would be added to these.
 check_interfaces() {
-  local interface file how
-  if ((${#interfaces[@]} == 0)); then return; fi
-  for interface in "${interfaces[@]}"; do
-    if live && [[ ! -e /sys/class/net/$interface ]]; then
+  local interfaces=() interface file how
+  if [[ -z ${facts[HALF]:-} ]]; then return; fi
+  while read -r _ interface _; do
+    interfaces+=("$interface")
+    ! live || [[ -e /sys/class/net/$interface ]] ||
       refuse "there is no interface $interface: DGX OS turns the NIC off without a cable; put the cables in, and start anew"
-    fi
-  done
+  done <<<"${facts[HALF]}"
   if ! timeout 60 "$bundle/owners.py" --root "$root/" "${interfaces[@]}" >"$work/owners"; then
     refuse "owners.py fails, and can't say who else configures the ports: install python3"
   fi
@@ -67,26 +68,30 @@ check_interfaces() {
 # Reads the state of all paths at once, installed and staged: one program per path would take most of the time.
 look_at() { # PATH...
   local path file text all=() texts=(/dev/null)
-  for path in "$@"; do all+=("$root/$path" "$stage/$path" "$root/${path%/*}/."); done
+  for path in "$@"; do all+=("$root/$path" "$stage/$path"); done
   for file in "${all[@]}"; do if [[ -f $file && ! -L $file && -r $file ]]; then texts+=("$file"); fi; done
-  immutable=$(lsattr -d "${all[@]}" 2>/dev/null | sed -n 's/^[^ ]*i[^ ]* *//p') || true
   while IFS=$'\t' read -r -d '' text file; do kind[$file]=$text; done < <(stat --printf "$form\t%n\0" "${all[@]}" 2>/dev/null)
   while read -r -d '' text file; do digest[$file]=$text; done < <(sha256sum --zero "${texts[@]}")
 }
 
 # Refuses what cannot be replaced, or would be replaced outside the root.
-check_path() {
-  local file=$root/$1 folder=$root/${1%/*}
-  folder=${real[$folder]:=$(realpath --canonicalize-missing "$folder")}
-  if ! live && [[ $folder/ != "$root"/* ]]; then
-    refuse "/$1 would lead out of $root, to $folder: a link on its way is absolute"
-  elif is_folder "$file"; then
-    refuse "/$1 is a folder: see what made it, then rmdir /$1"
-  elif there "$file" && [[ ! -f $file && ! -L $file ]]; then
-    refuse "/$1 is neither a file nor a link: see what made it, then rm /$1"
-  elif is_immutable "$file" || is_immutable "${file%/*}/."; then
-    refuse "/$1 or its folder is immutable: chattr -i /$1 ${folder#"$root"}"
-  fi
+check_paths() { # PATH...
+  local path file folder all=() folders=() resolved=()
+  for path in "$@"; do all+=("$root/$path" "$root/${path%/*}/.") folders+=("$root/${path%/*}"); done
+  immutable=$(lsattr -d "${all[@]}" 2>/dev/null | sed -n 's/^[^ ]*i[^ ]* *//p') || true
+  mapfile -d '' -t resolved < <(realpath --zero --canonicalize-missing "${folders[@]}") && wait "$!"
+  for path in "$@"; do
+    file=$root/$path folder=${resolved[0]} resolved=("${resolved[@]:1}")
+    if ! live && [[ $folder/ != "$root"/* ]]; then
+      refuse "/$path would lead out of $root, to $folder: a link on its way is absolute"
+    elif is_folder "$file"; then
+      refuse "/$path is a folder: see what made it, then rmdir /$path"
+    elif there "$file" && [[ ! -f $file && ! -L $file ]]; then
+      refuse "/$path is neither a file nor a link: see what made it, then rm /$path"
+    elif is_immutable "$file" || is_immutable "${file%/*}/."; then
+      refuse "/$path or its folder is immutable: chattr -i /$path ${folder#"$root"}"
+    fi
+  done
 }
 is_immutable() { [[ $'\n'$immutable$'\n' == *$'\n'"$1"$'\n'* ]]; }
 
@@ -118,7 +123,7 @@ links_are_right() {
       $(timeout 15 ip -o -4 address show dev "$interface" | awk '{ print $4 }') != "$address" ]]; then
       return 1
     fi
-  done < <(fact HALF)
+  done <<<"${facts[HALF]}"
 }
 interfaces_of() { sed -n 's/^    \([^ ]*\):$/\1/p' "$1" | sort; }
 
@@ -130,7 +135,7 @@ stage_file() { # MODE FILE PATH
 # Puts the wanted state below $stage; a path that is missing there is to be removed.
 stage() {
   local before=() known=() programs=() turns=() path start link name waiting
-  mapfile -t turns < <(fact ALTERNATIVES) && waiting=" ${turns[*]#* } "
+  mapfile -t turns <<<"${facts[ALTERNATIVES]:-}" && waiting=" ${turns[*]#* } "
   if [[ -e $root/$installed ]]; then mapfile -t before <"$root/$installed"; fi
   mapfile -t paths < <(sed -nE 's/^[^ ]+  ((etc|opt)\/.*)/\1/p' "$bundle/SHA256SUMS")
   (mkdir "$stage" && cd "$bundle" && cp --parents --no-preserve=mode "${paths[@]}" "$stage")
@@ -164,7 +169,7 @@ stage() {
   done
   for path in "${before[@]}"; do if [[ " ${known[*]} " != *" $path "* ]]; then paths+=("$path"); fi; done
   stage_file 0644 <(printf '%s\n' "${known[@]}") "$installed"
-  if [[ -n $(fact SECRET) ]] && ! there "$root/$secrets"; then stage_file 0600 /dev/null "$secrets"; fi
+  if [[ -n ${facts[SECRET]:-} ]] && ! there "$root/$secrets"; then stage_file 0600 /dev/null "$secrets"; fi
   if [[ -n $set_hostname ]]; then stage_file 0644 <(echo "$node") etc/hostname; fi
   stage_hosts
 }
@@ -176,19 +181,20 @@ stage_hosts() {
   if [[ -L $root/etc/hosts || (-e $root/etc/hosts && ! -f $root/etc/hosts) ]]; then
     refuse "/etc/hosts is a link or the like: make it a file" && return
   fi
-  stage_file 0644 <(echo 127.0.0.1 localhost) etc/hosts
-  if there "$root/etc/hosts"; then cp --archive "$root/etc/hosts" "$hosts"; fi
+  paths+=(etc/hosts)
+  if there "$root/etc/hosts"; then cp --archive "$root/etc/hosts" "$hosts"; else echo 127.0.0.1 localhost >"$hosts"; fi
   case $(grep -xF -e "$begin" -e "$end" "$hosts") in
     '' | "$begin"$'\n'"$end") sed -i -e "/^$begin\$/,/^$end\$/d" -e "\$a\\" "$hosts" ;;
     *) die "/etc/hosts must have '$begin' and '$end' once, in this order, or neither" ;;
   esac
-  if [[ -e $own ]]; then { echo "$begin" && cat "$own" && echo "$end"; } >>"$hosts"; fi
+  if [[ -e $own ]]; then printf '%s\n' "$begin" "$(<"$own")" "$end" >>"$hosts"; fi
   if [[ -n $set_hostname ]]; then sed -i -e "1i127.0.1.1 $node" -e '/^127\.0\.1\.1[[:space:]]/d' "$hosts"; fi
 }
 
 # /etc/hosts as it was, with the lines that others have added since.
 old_hosts() { # OLD
-  local now=$root/etc/hosts
+  local now=$root/etc/hosts name=''
+  if about etc/hostname "${paths[@]}"; then name='/^127\.0\.1\.1[[:space:]]/'; fi
   if [[ ! -f $now || (! -e $1 && $(without_own "$now") == '127.0.0.1 localhost') ]] ||
     cmp -s <(without_own "$1") <(without_own "$now"); then
     if there "$1"; then cp --archive "$1" "$work/old/etc/hosts"; fi
@@ -196,15 +202,12 @@ old_hosts() { # OLD
   fi
   cp --archive "$now" "$work/old/etc/hosts"
   {
-    if about etc/hostname "${paths[@]}"; then sed -n '/^127\.0\.1\.1[[:space:]]/p' "$1" 2>/dev/null || true; fi
+    if [[ -n $name ]]; then sed -n "${name}p" "$1" 2>/dev/null || true; fi
     without_own "$now"
     sed -n "/^$begin\$/,/^$end\$/p" "$1" 2>/dev/null || true
   } >"$work/old/etc/hosts"
 }
-without_own() {
-  sed -e "/^$begin\$/,/^$end\$/d" -e "\$a\\" "$1" 2>/dev/null |
-    if about etc/hostname "${paths[@]}"; then sed '/^127\.0\.1\.1[[:space:]]/d'; else cat; fi
-}
+without_own() { sed -e "${name:+${name}d}" -e "/^$begin\$/,/^$end\$/d" -e "\$a\\" "$1" 2>/dev/null; }
 
 # Whether a path differs from the wanted state, by mode, owner or text; --check shows how.
 differs() {
@@ -218,7 +221,7 @@ differs() {
 # and a mark that it is unfinished, for as long as it is.
 change() {
   local path folder old=()
-  rm -rf "$new" && mkdir -p "$new/before" && touch "$new/unfinished"
+  rm -rf "$new" && mkdir -p "$new/before" && : >"$new/unfinished"
   printf '%s\n' "$@" >"$new/paths"
   for path in "$@"; do
     origin[$path]=$stage
@@ -358,13 +361,13 @@ fold() { # CHANGE OLDER
   if [[ -e $1/folders ]]; then cat "$1/folders" >>"$2/folders"; fi
 }
 
-engines() { { find "$root/etc/systemd/system" -maxdepth 1 -name 'sparkgen-engine*.service' -printf ' %f\n' 2>/dev/null || true; } | sed 's/\.service$//'; }
+engines() { local unit && for unit in "$root"/etc/systemd/system/sparkgen-engine*.service; do unit=${unit##*/} && echo " ${unit%.service}"; done; }
 units() { # PATH... as far as there are such units; what is no service's and no group's is all engines'
   local path name told=''
   for path in "$@"; do
     if [[ $path == */groups/* ]]; then name=${path##*/groups/} name=engine-${name%%[./]*}; else name=${path##*/sparkgen-} name=${name##*/} name=${name%.*}; fi
-    if there "$root/etc/systemd/system/sparkgen-$name.service"; then echo " sparkgen-$name"; elif [[ $path != "$installed" && -z $told ]]; then engines && told=1; fi
-  done | sort -u | sed '/ sparkgen-verify$/d' | tr -d '\n'
+    if there "$root/etc/systemd/system/sparkgen-$name.service"; then [[ $name == verify ]] || echo " sparkgen-$name"; elif [[ $path != "$installed" && -z $told ]]; then engines && told=1; fi
+  done | sort -u
 }
 
 finish() {
@@ -384,8 +387,8 @@ finish() {
 
 action=check root='' set_hostname='' force_host='' force_links='' confirm=1 unconfirmed='' right_links=''
 refused=0 problems=0 open='' new='' number=0 different='' job='' batch='' running=''
-changed=() history=() paths=() unread=() facts=() immutable=''
-declare -A origin=() real=() kind=() digest=()
+changed=() history=() paths=() unread=() suspects=() immutable=''
+declare -A origin=() kind=() digest=() facts=()
 while (($#)); do
   case $1 in
     --check | --apply | --confirm | --rollback | --uninstall) action=${1#--} ;;
@@ -404,8 +407,7 @@ work=$(mktemp -d) stage=$work/root backups=$root/var/backups/sparkgen
 trap finish EXIT && trap 'exit 2' HUP INT TERM
 if [[ $action != check ]]; then
   if live && ((EUID)); then die "this needs root: sudo $0 --$action"; fi
-  look_at var/backups/sparkgen/lock
-  check_path var/backups/sparkgen/lock
+  check_paths var/backups/sparkgen/lock
   ((refused == 0)) || exit 2
   install --directory --mode 0700 "$backups"
   exec {lock}<"$backups"
@@ -417,8 +419,8 @@ for backup in "$backups"/[0-9]*; do
   number=${backup##*/} number=$((10#${number%%-*}))
   if [[ $backup != *.undone ]]; then history=("$backup" "${history[@]}"); fi
 done && last=${history[0]:-}
-if [[ -e $bundle/etc/sparkgen/node.env ]]; then mapfile -t facts <"$bundle/etc/sparkgen/node.env"; fi
-job=$(fact JOB) batch=$(fact BATCH) && mapfile -t groups < <(fact GROUP) && running=${groups[*]/#/sparkgen-engine-}
+if [[ -e $bundle/etc/sparkgen/node.env ]]; then read_facts <"$bundle/etc/sparkgen/node.env"; fi
+job=${facts[JOB]:-} batch=${facts[BATCH]:-} && mapfile -t groups <<<"${facts[GROUP]:-}" && running=${facts[GROUP]:+${groups[*]/#/sparkgen-engine-}}
 stop_first="the links will drop: first ${job:+scancel --name=}${job:-systemctl stop ${running:-sparkgen-engine}}"
 
 if [[ $action == confirm ]]; then
@@ -449,34 +451,32 @@ elif [[ $action == apply ]]; then
   if there "$backups/uninstalling"; then die "unfinished: first install.sh --uninstall"; fi
   if [[ -n $last ]] && there "$last/unfinished"; then die "unfinished: first install.sh --rollback"; fi
   if [[ -n $last ]] && there "$last/unconfirmed" && live && armed; then die "the last change waits for --confirm or --rollback"; fi
-  new=$backups/new backup=$backups/$(printf %04d $((number + 1)))-$(date +%Y-%m-%d-%H%M%S)
+  new=$backups/new && printf -v backup '%s/%04d-%(%Y-%m-%d-%H%M%S)T' "$backups" "$((number + 1))" -1
 fi
 
 (cd "$bundle" && sha256sum --check --strict --quiet SHA256SUMS) || die "this is not what was generated: copy it again"
-node=$(fact NODE) head=$(fact HEAD) address=$(fact MANAGEMENT) address=${address:-none}
-mapfile -t interfaces < <(fact HALF | cut -d ' ' -f 2)
+node=${facts[NODE]:-} head=${facts[HEAD]:-} address=${facts[MANAGEMENT]:-none}
 check_host
 check_interfaces
 stage
 look_at "${paths[@]}"
 for path in "${paths[@]}"; do
   if there "$root/$path" && [[ ! -f $root/$path && ! -L $root/$path ]]; then
-    check_path "$path"
+    suspects+=("$path")
   elif [[ -e $root/$path && ! -r $root/$path ]]; then
     unread+=("/$path")
   elif differs "$path"; then
-    changed+=("$path")
-    check_path "$path"
+    changed+=("$path") suspects+=("$path")
   fi
 done
+if ((${#suspects[@]})); then check_paths "${suspects[@]}"; fi
 if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}" >&2; fi
 if live && [[ $action == apply ]]; then check_machine "${changed[@]}"; fi
 ((refused == 0)) || exit 2
 if ((${#changed[@]} == 0)); then
   echo "there is nothing to change" && exit 0
 elif [[ $action == check ]]; then
-  different=1
-  exit 1
+  different=1 && exit 1
 fi
 if live; then
   if about etc/netplan/ "${changed[@]}"; then
@@ -491,7 +491,7 @@ printf '/%s\n' "${changed[@]}"
 change "${changed[@]}"
 history=("$backup" "${history[@]}")
 prune || true
-next=$(units "${changed[@]}") next=${next:+"sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart$next"}
+next=$(units "${changed[@]}") next=${next//$'\n'/} next=${next:+"sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart$next"}
 if [[ -n $job ]]; then next="${next:+$next, }sbatch ${batch:-/opt/sparkgen/serve.sbatch on $head}"; fi
 echo "done${next:+; once all nodes are: $next}"
 if [[ -n $unconfirmed ]]; then
