@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 
 _VARIABLES = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -12,6 +13,7 @@ _VARIABLES = {
 }
 
 
+@cache
 def index_of_pip() -> dict[str, str]:
     """The environment variables that configure uv likewise."""
     argv = (sys.executable, "-m", "pip", "config", "list")

@@ -26,6 +26,7 @@ done
 {BIND}mount -t proc proc /proc
 mount -t tmpfs tmpfs /run
 mkdir /run/told
+touch /run/drop_caches
 export container=test SYSTEMD_UNIT_PATH=/opt/units
 exec /lib/systemd/systemd --system --unit=boot.target --log-target=null --show-status=no
 """
@@ -66,7 +67,12 @@ _UNITS = {
 # The stand-in logs its calls; the real client would only talk to Docker. Restarts are immediate;
 # the unit's own limit on their number applies. This machine's own client is never called.
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-_TEST = f"[Service]\nReadWritePaths=/run/told\nRestartSec=100ms\nEnvironment=PATH={_PATH}\n"
+# A unit that drops the node's caches would drop those of this whole machine.
+KEEP_CACHES = "BindPaths=/run/drop_caches:/proc/sys/vm/drop_caches\n"
+_TEST = (
+    "[Service]\nReadWritePaths=/run/told\nRestartSec=100ms\n"
+    f"Environment=PATH={_PATH}\n{KEEP_CACHES}"
+)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from cluster import docker, logins, nodes, stack
 from cluster.bare import ask, completion
 from cluster.clock import add_clock
 from cluster.logins import add_logins
-from cluster.machines import Machine
+from cluster.machines import KEEP_CACHES, Machine
 from cluster.sites import MODEL, llama_text
 from cluster.tiny_model import write
 from generator.engines.llama_cpp import API_KEY
@@ -27,8 +27,9 @@ HEAD, WORKER = "spark1", "spark2"
 ENGINE = "sparkgen-engine"
 # The key that clients send to the engine; nothing else gets it.
 KEY = "a-secret"
+_CACHES = f"[Service]\n{KEEP_CACHES}"
 # Overrides the unit's own settings, so that failures are over sooner.
-_SOON = "[Service]\nRestartSec={}\n"
+_SOON = "RestartSec={}\n"
 # A test sets the free memory, for its node only.
 _MEMORY = "[Service]\nBindReadOnlyPaths=/opt/meminfo:/proc/meminfo\n"
 
@@ -139,8 +140,7 @@ def serving(
             stack.limit_disk(tree)
         if clocks:
             add_clock(tree)
-        if soon:
-            _drop_in(tree, ENGINE, _SOON.format(soon))
+        _drop_in(tree, ENGINE, _CACHES + (_SOON.format(soon) if soon else ""))
         _drop_in(tree, "sparkgen-guard", _MEMORY)
         (tree / "opt/meminfo").write_text(memory(64))
         (tree / "etc/sparkgen").mkdir()

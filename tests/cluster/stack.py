@@ -45,6 +45,7 @@ mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts
 ln -s pts/ptmx /dev/ptmx
 mount -t tmpfs tmpfs /run
 mkdir /run/lock /run/told /mnt/docker
+touch /run/drop_caches
 mount --bind "$0.docker" /mnt/docker
 ip link set lo up
 export container=test
