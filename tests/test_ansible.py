@@ -39,7 +39,7 @@ exec /usr/sbin/sshd -D -e -f "$1/sshd_config"
 """
 
 # All of them write their calls to one log, which shows the order across all nodes.
-_SAY = '#!/bin/bash\necho "$(cat /root/name) {name} $*" >>{log}\n'
+_RECORD = '#!/bin/bash\necho "$(cat /root/name) {name} $*" >>{log}\n'
 _INSTALL = """\
 case $1 in
   --check) [[ -e /root/installed ]] || { echo "/etc/nccl.conf: nothing becomes a file"; exit 1; } ;;
@@ -117,7 +117,7 @@ class Operator:
 
 
 def script(path: Path, name: str, folder: Path, text: str) -> None:
-    content = _SAY.format(name=name, log=folder / "log") + text.replace("FOLDER", str(folder))
+    content = _RECORD.format(name=name, log=folder / "log") + text.replace("FOLDER", str(folder))
     path.write_text(content)
     path.chmod(0o755)
 

@@ -18,7 +18,7 @@ FOLDER = next(folder for folder in NODES if str(folder) == "lab-mesh/spark1")
 INTERFACES = [interface.name for interface in FOLDER.node.interfaces]
 NETPLAN = "etc/netplan/40-cx7.yaml"
 ADDRESS = str(FOLDER.node.interfaces[0].address)
-MANAGEMENT, OWN, OPERATOR = "enP7s7", "10.0.0.11", "10.0.0.200"
+MANAGEMENT, NODE, OPERATOR = "enP7s7", "10.0.0.11", "10.0.0.200"
 # With this address on a port half, packets to the operator would be routed into the fabric.
 CUTTING = "10.0.0.139/25"
 SECONDS = 4
@@ -27,7 +27,7 @@ HOST = f"""\
 network:
   version: 2
   ethernets:
-    {MANAGEMENT}: {{renderer: networkd, addresses: [{OWN}/24]}}
+    {MANAGEMENT}: {{renderer: networkd, addresses: [{NODE}/24]}}
 """
 
 
@@ -93,13 +93,13 @@ def addresses(machine: Machine) -> str:
 @pytest.mark.long
 def test_unconfirmed_change_is_reverted(wires: Wires, tree: Path) -> None:
     with booted(faulty(tree), wires.within) as machine:
-        until(lambda: wires.answers(OWN))
+        until(lambda: wires.answers(NODE))
         before = files(machine)
         output = install(machine, "--apply")
         assert f"first, within {SECONDS} s and over a new connection: sudo {INSTALL}" in output
         assert f" {CUTTING} " in addresses(machine)
-        assert not wires.answers(OWN)
-        until(lambda: wires.answers(OWN))
+        assert not wires.answers(NODE)
+        until(lambda: wires.answers(NODE))
         until(lambda: files(machine) == before)
         until(lambda: not timers(machine))
         assert f" {CUTTING} " not in addresses(machine)
@@ -112,25 +112,25 @@ def test_unconfirmed_change_is_reverted_after_a_power_cut(wires: Wires, tree: Pa
     """Power cycling is what people try first when a node does not respond."""
     faulty(tree)
     with booted(tree, wires.within) as machine:
-        until(lambda: wires.answers(OWN))
+        until(lambda: wires.answers(NODE))
         before = files(machine)
         install(machine, "--apply")
         save(machine, tree)
     with booted(tree, wires.within) as machine:
         assert files(machine) != before
-        until(lambda: wires.answers(OWN))
+        until(lambda: wires.answers(NODE))
         until(lambda: files(machine) == before)
         save(machine, tree)
     with booted(tree, wires.within) as machine:
-        until(lambda: wires.answers(OWN))
+        until(lambda: wires.answers(NODE))
         assert "sparkgen" not in machine.run("ls", "-R", "/etc/systemd/system").stdout
 
 
 def test_confirmed_change_stays(wires: Wires, tree: Path) -> None:
     with booted(tree, wires.within) as machine:
-        until(lambda: wires.answers(OWN))
+        until(lambda: wires.answers(NODE))
         install(machine, "--apply")
-        assert wires.answers(OWN)
+        assert wires.answers(NODE)
         assert machine.state("sparkgen-undo.timer") == "active"
         assert install(machine, "--confirm") == "the change stays\n"
         installed = files(machine)

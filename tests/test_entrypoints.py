@@ -658,7 +658,7 @@ def test_health_over_tls(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
     assert (done.returncode, done.stderr) == (0, "")
 
 
-ASKING = [folder for folder in HEALTHY if folder.site.engine.name == "vllm"]
+OF_VLLM = [folder for folder in HEALTHY if folder.site.engine.name == "vllm"]
 
 
 @pytest.mark.parametrize("metric", ["vllm:generation_tokens_total", "vllm:kv_cache_usage_perc"])
@@ -667,7 +667,7 @@ def test_health_of_a_slow_engine(
     makes_tokens: bool, metric: str, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     """It is either busy or hanging."""
-    folder = ASKING[0]
+    folder = OF_VLLM[0]
     stand_ins.env |= {"STATUS": "200", "LATE": "3", "STEP": "5" if makes_tokens else "0"}
     stand_ins.env["METRIC"] = metric
     stand_ins.add("nvidia-smi", "#!/bin/sh\necho '96 %, 12.34 W'\n")

@@ -303,7 +303,7 @@ CABLING = """cabling:
     subnets: [192.168.100.0/24, 192.168.101.0/24]
 """
 # The rule that each verdict of a fit triggers; other findings are about other things.
-SAID = {
+RULE_OF_STATE = {
     "does not fit": {"SG520"},
     "may not fit": {"SG538"},
     "fits newer": {"SG537"},
@@ -356,7 +356,7 @@ def test_fit_rules_comparison_and_auto_give_one_verdict(
     fit = group.assess()
     assume(fit and not rules & {"SG502", "SG503", "SG504", "SG506", "SG507", "SG510", "SG532"})
     assert fit
-    assert rules & ABOUT_MEMORY == SAID["tight" if fit.tight else fit.state]
+    assert rules & ABOUT_MEMORY == RULE_OF_STATE["tight" if fit.tight else fit.state]
     table_of = alternatives(group.nodes, group.model, group.engine)
     assert [item.fit for item in table_of if item.own] == [fit]
     measured = [

@@ -403,11 +403,11 @@ def test_engine_that_is_killed_under_load(gateway: Node) -> None:
     host, _, port = gateway.url.removeprefix("http://").partition(":")
     argv = ("python3", "-c", _LOAD, host, port, gateway.key, "200", "16", "60")
     enter = entering(gateway.holder)
-    with subprocess.Popen([*enter, *argv], stdout=subprocess.PIPE, text=True) as asking:
-        assert asking.stdout
-        assert asking.stdout.readline() == "first\n"
+    with subprocess.Popen([*enter, *argv], stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout
+        assert client.stdout.readline() == "first\n"
         gateway.kill("chat-b")
-        found = json.loads(asking.stdout.read())
+        found = json.loads(client.stdout.read())
     assert len(found) == 200
     assert [each for each in found if each[0] != 200] == []
     lost = [each for each in found if not each[3]]

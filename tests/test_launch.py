@@ -115,7 +115,7 @@ def duration(seconds: int) -> str:
 
 
 SWITCHES = {"--rm", "--init"}
-_GIVEN = re.compile(r"=/dev/shm/tmp\.\w+/secrets,")
+_SECRETS_FOLDER = re.compile(r"=/dev/shm/tmp\.\w+/secrets,")
 
 
 def docker_run(arguments: list[str]) -> tuple[dict[str, list[str]], str, list[str]]:
@@ -126,7 +126,7 @@ def docker_run(arguments: list[str]) -> tuple[dict[str, list[str]], str, list[st
     while words[0].startswith("-"):
         option = words.pop(0)
         options[option] += [] if option in SWITCHES else [words.pop(0)]
-    options["--mount"] = [_GIVEN.sub("=SECRETS,", mount) for mount in options["--mount"]]
+    options["--mount"] = [_SECRETS_FOLDER.sub("=SECRETS,", mount) for mount in options["--mount"]]
     named = {
         option: sorted(values) for option, values in options.items() if values or option in SWITCHES
     }

@@ -153,14 +153,14 @@ def read_lock(lab: Path) -> bytes:
     return (lab / "lab.lock.yaml").read_bytes()
 
 
-OWN = """\
+BUILT_IMAGE = """\
   image: {name: own:1, from: vllm/vllm-openai:v0.33.0, run: [echo 1]}"""
 
 
 def test_an_image_that_the_site_builds_is_locked_by_its_inputs(
     lab: Path, sparkgen: Command
 ) -> None:
-    text = SITE.replace(f"  image: {IMAGE}", OWN)
+    text = SITE.replace(f"  image: {IMAGE}", BUILT_IMAGE)
     (lab / "lab.yaml").write_text(text)
     assert sparkgen("build", "lab.yaml", cwd=lab).code == 0
     recipe = (lab / "out/lab/operator/image/Dockerfile").read_text()

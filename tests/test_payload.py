@@ -102,7 +102,7 @@ def test_no_wait_follows_the_clock() -> None:
 
 
 # What calls a daemon, a driver or another machine, and may wait for an answer forever.
-ASKING = (
+WAITING_PROGRAMS = (
     "curl docker ethtool fail2ban-client hostnamectl ib_write_bw ip journalctl lldpcli mpirun"
     " netplan networkctl nvidia-smi ping python3 rsync scontrol squeue srun ss ssh sshd systemctl"
     " systemd-run timedatectl udevadm ufw"
@@ -110,7 +110,7 @@ ASKING = (
 # In command position: at the head of a line or a list, or after a keyword of the shell.
 COMMAND = re.compile(
     r"(?:^|[|&;({!]|\b(?:then|do|else|elif|if|while|until|exec)\s)\s*(?:\w+=[^\s$]*\s+)*"
-    rf"({ASKING.replace(' ', '|')})(?=[\s;)]|$)",
+    rf"({WAITING_PROGRAMS.replace(' ', '|')})(?=[\s;)]|$)",
     re.MULTILINE,
 )
 # Meant to run without a limit, or with an option that sets one.

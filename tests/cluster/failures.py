@@ -146,14 +146,14 @@ def _memory_runs_out(pair: Pair, machine: Machine, who: str) -> Steps:
     """The guard kills the engine before the node freezes, and nothing restarts it."""
     log = Journal(machine, "sparkgen-guard")
     yield Fault(f"the {who} has 1 GiB of memory left")
-    _tell_memory(machine, 1)
+    _set_memory(machine, 1)
     pair.wait(lambda: "killing an engine" in log.new)
     yield Seen('the guard\'s journal: "killing an engine"')
     pair.wait(lambda: machine.state() in {"failed", "inactive"})
     yield Seen(f"the {who}'s unit has ended, and is not started again")
     assert not pair.serves()
     assert machine.state() in {"failed", "inactive"}
-    _tell_memory(machine, 64)
+    _set_memory(machine, 64)
     yield Fault(f"the {who}'s memory is free again, and the engine is started as in the runbook")
     pair.start()
     yield from heals(pair)
@@ -186,7 +186,7 @@ def _disk_is_full(pair: Pair, machine: Machine, who: str, program: str) -> Steps
         machine.run("rm", f"{folder}/filling")
 
 
-def _tell_memory(machine: Machine, gib: int) -> None:
+def _set_memory(machine: Machine, gib: int) -> None:
     """Written in place: the file is bind-mounted over the kernel's."""
     machine.run("sh", "-c", f"echo '{memory(gib).strip()}' >/opt/meminfo")
 

@@ -111,11 +111,11 @@ class Downtime:
 def measured(serves: Callable[[], bool], patience: float = PATIENCE) -> Iterator[Downtime]:
     """Measure while a change is carried out, and until a completion succeeds again."""
     downtime = Downtime(serves)
-    asking = threading.Thread(target=downtime.ask)
-    asking.start()
+    thread = threading.Thread(target=downtime.ask)
+    thread.start()
     try:
         yield downtime
         until(serves, patience)
     finally:
         downtime.end()
-        asking.join()
+        thread.join()
