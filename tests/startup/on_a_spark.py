@@ -8,12 +8,13 @@ its own process, because some classes keep state.
 
 import contextlib
 import io
-import json
 import os
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
+
+from verdicts import answer
 
 MEMORY = 128_452_132_864
 os.environ |= {"HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "CRITICAL"}
@@ -119,22 +120,4 @@ def verdict(words: list[str]) -> str:
     return ""
 
 
-def alone(start: dict[str, Any]) -> str:
-    """The same in a process of its own."""
-    reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
-        os.environ.update(start["env"])
-        os.write(writer, verdict(start["words"]).encode()[:4000])
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answer:
-        text = answer.read().decode(errors="replace")
-    return text if os.waitpid(child, 0)[1] == 0 else "the process died"
-
-
-for place, line in enumerate(sys.stdin):
-    start = json.loads(line)
-    if not place:
-        # Modules imported here are shared by all processes.
-        verdict(start["words"][:1])
-    print("VERDICT " + json.dumps(alone(start)), flush=True)
+answer(verdict)

@@ -11,7 +11,6 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import io
-import json
 import logging
 import os
 import sys
@@ -19,6 +18,8 @@ import traceback
 import types
 from pathlib import Path
 from typing import Any
+
+from verdicts import answer
 
 SOURCE, *MORE = sys.argv[1:]
 sys.path[:0] = [SOURCE, *MORE]
@@ -105,22 +106,4 @@ def verdict(words: list[str]) -> str:
     return ""
 
 
-def alone(start: dict[str, Any]) -> str:
-    """The same in a process of its own."""
-    reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
-        os.environ.update(start["env"])
-        os.write(writer, verdict(start["words"]).encode()[:4000])
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answer:
-        text = answer.read().decode(errors="replace")
-    return text if os.waitpid(child, 0)[1] == 0 else "the process died"
-
-
-for place, line in enumerate(sys.stdin):
-    start = json.loads(line)
-    if not place:
-        # Modules imported here are shared by all processes.
-        verdict(start["words"][:1])
-    print("VERDICT " + json.dumps(alone(start)), flush=True)
+answer(verdict)
