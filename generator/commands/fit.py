@@ -12,7 +12,7 @@ import yaml
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.columns import columns
 from generator.commands.groups import GROUP, chosen
-from generator.commands.options import DRIFT, INVALID, SITE_OR_STDIN
+from generator.commands.options import DRIFT, INVALID, SITE_OR_STDIN, TABLE_FORM
 from generator.commands.sites import color_of, fail, read, refuse, tell, width_of
 from generator.diagnostics import Severity
 from generator.engines import ENGINES
@@ -37,13 +37,7 @@ _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibrati
 @click.command(epilog="Example: sparkgen fit sites/lab-mesh.yaml --compare")
 @SITE_OR_STDIN
 @click.option("--compare", is_flag=True, help="Show other layouts and KV caches too.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "yaml", "json"]),
-    default="table",
-    show_default=True,
-)
+@TABLE_FORM
 @click.option(
     "--measured",
     "log",

@@ -109,6 +109,13 @@ DATA_FORM = click.option(
     show_default=True,
     help="JSON is for scripts.",
 )
+TABLE_FORM = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "yaml", "json"]),
+    default="table",
+    show_default=True,
+)
 STRICT = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 QUIET = click.option("-q", "--quiet", is_flag=True, help="Report problems only.")
 OUT = click.option(

@@ -10,7 +10,7 @@ import click
 from generator.bundle.tree import Tree
 from generator.commands import completion
 from generator.commands.bundles import rendered
-from generator.commands.options import SITE_OR_STDIN
+from generator.commands.options import SITE_OR_STDIN, TABLE_FORM
 from generator.commands.sites import read_valid, width_of
 from generator.diagnostics import did_you_mean
 from generator.pipeline import ValidReading
@@ -29,13 +29,7 @@ from generator.site.show import plain, table
     shell_complete=completion.bundle_files,
     help="Where a file of the bundle, or a line of it, comes from: site file, rule and template.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "yaml", "json"]),
-    default="table",
-    show_default=True,
-)
+@TABLE_FORM
 def command(site: Path, node: str | None, why: str | None, form: str) -> None:
     """Print what is derived from a site: ranks, addresses, cables, environment, commands."""
     if node is not None and why is not None:

@@ -5,19 +5,20 @@ tools/rpc/rpc-server.cpp, ggml/src/ggml-rpc). Its parsers expect a flag and its 
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.llama_cpp import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
-from generator.engines.draft_settings import DraftSettings
+from generator.engines.command_line import draft_settings as draft_settings
+from generator.engines.command_line import option_names as option_names
+from generator.engines.command_line import options as options
 from generator.engines.llama_cpp.metrics import PANELS as PANELS
 from generator.engines.llama_cpp.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
 from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
-from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import MODEL_PART, Engine, Model, Rank, Words
 from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
@@ -161,28 +162,11 @@ def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOf
     return None
 
 
-def options(
-    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
-) -> Mapping[str, Any]:
-    """None: everything is on the command line."""
-    return {}
-
-
-def option_names(version: str) -> Collection[str]:
-    """None: it reads no file."""
-    return ()
-
-
 def logged_memory(log: str) -> "Logged":
     """What it logs at startup; imported only to read a log."""
     from generator.engines.llama_cpp.memory_log import logged
 
     return logged(log)
-
-
-def draft_settings(version: str, method: str) -> DraftSettings | None:
-    """None: everything is on the command line."""
-    return None
 
 
 def _serve(

@@ -5,18 +5,19 @@ sglang/srt/arg_groups/validation_hook.py, sglang/srt/environ.py).
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.sglang import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, settings
-from generator.engines.draft_settings import DraftSettings
+from generator.engines.command_line import draft_settings as draft_settings
+from generator.engines.command_line import option_names as option_names
+from generator.engines.command_line import options as options
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.sglang.metrics import PANELS as PANELS
 from generator.engines.sglang.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
 from generator.engines.startup import Condition
-from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import Engine, Model, Rank, Words
 from generator.site.control_plane import LOOPBACK
@@ -175,28 +176,11 @@ def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOf
     return stated(args, env)
 
 
-def options(
-    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
-) -> Mapping[str, Any]:
-    """None: everything is on the command line."""
-    return {}
-
-
-def option_names(version: str) -> Collection[str]:
-    """None: it reads no file."""
-    return ()
-
-
 def logged_memory(log: str) -> "Logged":
     """What it logs at startup; imported only to read a log."""
     from generator.engines.sglang.memory_log import logged
 
     return logged(log)
-
-
-def draft_settings(version: str, method: str) -> DraftSettings | None:
-    """None: everything is on the command line."""
-    return None
 
 
 def _serve(
