@@ -16,7 +16,16 @@ from tables import of_each
 
 from generator import catalogs
 from generator.catalogs import Image
-from generator.diagnostics import Add, Edit, Finding, Remove, Rename, Replace, Rewrite
+from generator.diagnostics import (
+    Add,
+    Edit,
+    Finding,
+    KeyPath,
+    Remove,
+    Rename,
+    Replace,
+    Rewrite,
+)
 from generator.fixing.repair import Repair, repair
 from generator.pipeline import Reading, read_site
 from generator.records import replace
@@ -78,6 +87,7 @@ def test_mistake_is_reported_once_and_fixed(case: Case, pytestconfig: pytest.Con
     if report := "\n".join(differences(file.read_bytes(), now)):
         pytest.fail(f"{report}\n\nmeant? pytest --update-golden -k {case}", pytrace=False)
     check_all_proposals_are_settled(case, done)
+    check_named_nodes_are_stated(done.before)
 
 
 def check_all_proposals_are_settled(case: Case, done: Repair) -> None:
@@ -97,6 +107,30 @@ def check_all_proposals_are_settled(case: Case, done: Repair) -> None:
     for finding in done.before.findings:
         for edit in chain.from_iterable(finding.proposals):
             assert any(word in finding.help for word in mentions(edit)), (finding, edit)
+
+
+def check_named_nodes_are_stated(reading: Reading) -> None:
+    """A node in a finding's message is one of its nodes, or in an entry that a path leads to."""
+    data = reading.document.data
+    nodes = data.get("nodes") if isinstance(data, dict) else None
+    mappings = [node for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+    for finding in reading.findings:
+        paths = (finding.path, *(related.path for related in finding.related))
+        entries = [str(entry(data, path)) for path in paths if path]
+        for name in (str(node["name"]) for node in mappings if "name" in node):
+            named = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
+            if named.search(finding.message) and name not in finding.nodes:
+                assert any(map(named.search, entries)), (name, finding)
+
+
+def entry(data: object, path: KeyPath) -> object:
+    """The value at a path; the whole entry of a node, a cable or a group."""
+    for part in path[:2] if path[0] in ("nodes", "cabling", "groups") else path:
+        try:
+            data = data[part]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
 
 
 def mentions(edit: Edit) -> list[str]:

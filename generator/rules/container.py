@@ -64,6 +64,7 @@ def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) 
                 f"{gib} GiB are more than the {least.memory_gb} GB of {least.name}",
                 ("engine", "container", key),
                 "write less, or take it out",
+                nodes=(least.name,),
             )
 
 

@@ -120,6 +120,7 @@ def overridden_variable(
                 f"{name} is derived{own}",
                 ("engine", "env", name),
                 "take it out, unless you know better",
+                nodes=(head.name,) if own else (),
             )
 
 

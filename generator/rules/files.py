@@ -472,6 +472,7 @@ def _uncovered(named: _Named, engine: DeclaredEngine, missing: Sequence[str]) ->
         if missing
         else f"add '- path: {named.path}' under 'files' if it lies on the nodes",
         proposals=() if missing else ((_entry(engine, {"path": named.path}),),),
+        nodes=tuple(missing),
     )
 
 

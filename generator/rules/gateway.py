@@ -72,12 +72,14 @@ def engine_out_of_reach(
     head = nodes[0]
     if head.name == gateway.node.name:
         return
-    where = f"the gateway on {gateway.node.name} does not reach the API on {head.name}"
+    ends = (gateway.node.name, head.name)
+    where = f"the gateway on {ends[0]} does not reach the API on {ends[1]}"
     if engine.bind == "local":
         yield Fault(
             f"{where}, which is local there",
             ("engine", "bind"),
             "take 'bind' out, or move the gateway there",
+            nodes=ends,
         )
     elif engine.bind == "fabric":
         first = fabric.interfaces.get(head.name, ())[:1]
@@ -86,6 +88,7 @@ def engine_out_of_reach(
                 f"{where}: no cable joins the two",
                 ("engine", "bind"),
                 "take 'bind' out: management is what they share",
+                nodes=ends,
             )
     elif not head.management:
         yield Fault(
@@ -94,6 +97,7 @@ def engine_out_of_reach(
             f"write 'management: {{address: ...}}' in {head.name}, or 'bind: fabric' in its engine "
             "if a cable joins the two",
             at_key=True,
+            nodes=ends,
         )
 
 

@@ -426,6 +426,7 @@ def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[
             "which control traffic takes",
             (*bare[0].path, "name"),
             "add 'management: {interface: enP7s7, address: ADDRESS/PREFIX}'",
+            nodes=tuple(node.name for node in bare),
         )
 
 
@@ -549,6 +550,7 @@ def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
             f"control traffic of {named([node.name for node in by_air])} goes over Wi-Fi",
             (*by_air[0].path, "management", "interface"),
             "use the RJ45 port, enP7s7",
+            nodes=tuple(node.name for node in by_air),
         )
 
 

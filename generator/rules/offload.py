@@ -209,6 +209,7 @@ def buffer_beside_the_engine(
             f"{max(rest - buffer, 0.0):.1f} GiB, and it needs {_LEFT_GIB:.0f}",
             (*_PATH, "buffer_gib"),
             f"write {most} or less" if most > 0 else "write a smaller 'engine.memory_utilization'",
+            nodes=(tightest.name,),
         )
 
 

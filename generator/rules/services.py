@@ -110,6 +110,7 @@ def proxy_without_a_network(
             ("services", name),
             f"write 'management: {{address: ...}}' in {which}, or take '{name}' out",
             at_key=True,
+            nodes=(node.name,),
         )
 
 
