@@ -81,11 +81,16 @@ def test_ssh_knows_a_node_by_all_its_names(folder: NodeFolder) -> None:
             assert known is (node != folder.name)
 
 
-@pytest.mark.parametrize("folder", asking("ssh"), ids=str)
-def test_fail2ban(folder: NodeFolder, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "bundle", {f.bundle.name: f.bundle for f in asking("ssh")}.values(), ids=str
+)
+def test_fail2ban(bundle: Bundle, tmp_path: Path) -> None:
+    """All nodes have the same jail."""
     require("fail2ban-client")
     shutil.copytree("/etc/fail2ban", tmp_path / "fail2ban")
-    shutil.copy(folder.path / "etc/fail2ban/jail.d/sparkgen.conf", tmp_path / "fail2ban/jail.d")
+    folders = [NodeFolder(bundle, node.name) for node in bundle.site.nodes]
+    [jail] = {(f.path / "etc/fail2ban/jail.d/sparkgen.conf").read_text() for f in folders}
+    (tmp_path / "fail2ban/jail.d/sparkgen.conf").write_text(jail)
     client = ("fail2ban-client", "-c", str(tmp_path / "fail2ban"))
     done = subprocess.run([*client, "-t"], capture_output=True, text=True)
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (
@@ -95,10 +100,10 @@ def test_fail2ban(folder: NodeFolder, tmp_path: Path) -> None:
     said = subprocess.run([*client, "-d"], capture_output=True, text=True).stdout
     assert "['set', 'sshd', 'maxretry', 5]" in said
     assert "'addignoreip'" in said
-    for node in folder.site.nodes:
+    for node in bundle.site.nodes:
         if node.management:
             assert f"'{node.management.address.ip}'" in said
-    assert ("'addaction', 'ufw'" in said) is ("firewall" in folder.site.services)
+    assert ("'addaction', 'ufw'" in said) is ("firewall" in bundle.site.services)
 
 
 def test_keys_are_copied_once(tmp_path: Path) -> None:
@@ -154,18 +159,36 @@ def added(text: str) -> set[str]:
 WALLED = [f for f in asking("firewall") if f.node.rank < 2]
 
 
+RULES = {str(folder): set(rules(folder.site, folder.node)) for folder in WALLED}
+FULLEST = max(WALLED, key=lambda folder: len(RULES[str(folder)]))
+
+
 @pytest.mark.parametrize("folder", WALLED, ids=str)
 def test_rules_of_the_firewall(folder: NodeFolder, tmp_path: Path) -> None:
-    script = folder.path / "opt/sparkgen/firewall.sh"
-    said = with_ufw(tmp_path, f"{script} >/dev/null; ufw show added")
-    assert added(said) == set(rules(folder.site, folder.node))
+    """Those that ufw is told on each node; the tests below give them to the real one."""
+    stand_ins = StandIns(tmp_path)
+    stand_ins.add("ufw", '#!/bin/sh\necho "$*" >>"$CALLS/ufw"\n')
+    for name in ("ss", "sshd"):
+        stand_ins.add(name, "#!/bin/sh\n")
+    done = stand_ins.run(str(folder.path / "opt/sparkgen/firewall.sh"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    show, *told, default, status, enable = (stand_ins.calls / "ufw").read_text().splitlines()
+    assert set(told) == {f"{rule} comment sparkgen" for rule in RULES[str(folder)]}
+    assert (show, status) == ("show added", "status")
+    assert (default, enable) == ("default deny incoming", "--force enable")
+
+
+def test_ufw_shows_each_rule_as_it_was_told(tmp_path: Path) -> None:
+    """The script recognizes its rules by their text; those of the fullest node follow below."""
+    others = set().union(*RULES.values()) - RULES[str(FULLEST)]
+    told = "".join(f"ufw {rule} comment sparkgen >/dev/null\n" for rule in sorted(others))
+    assert added(with_ufw(tmp_path, f"{told}ufw show added")) == others
 
 
 @pytest.mark.long
 def test_firewall(tmp_path: Path) -> None:
-    folder = max(WALLED, key=lambda folder: len(rules(folder.site, folder.node)))
-    script = folder.path / "opt/sparkgen/firewall.sh"
-    wanted = set(rules(folder.site, folder.node))
+    script = FULLEST.path / "opt/sparkgen/firewall.sh"
+    wanted = RULES[str(FULLEST)]
     said = with_ufw(
         tmp_path,
         f"""
@@ -277,6 +300,17 @@ def test_firewall_lets_in_only_what_it_should(tmp_path: Path) -> None:
 # llama.cpp's workers, whose rule is the engine's own unit's
 
 WORKERS = [f for f in NODES if f.site.engine.name == "llama.cpp" and not f.node.is_head]
+# Those with one link and port, whose rules are the same.
+ALIKE: dict[tuple[object, int], list[NodeFolder]] = {}
+for worker in WORKERS:
+    ALIKE.setdefault((worker.node.link, worker.site.engine.ports["rpc"]), []).append(worker)
+
+
+def told_to_iptables(folder: NodeFolder) -> list[tuple[str, str, str]]:
+    """The lines of the engine's unit: when, whether it may fail, and the command."""
+    unit = (folder.path / "etc/systemd/system/sparkgen-engine.service").read_text()
+    return re.findall(r"^(ExecSt\w+)=(-?)\+(/usr/sbin/iptables .*)$", unit, re.MULTILINE)
+
 
 _RPC = """\
 plug() { # NAMESPACE INTERFACE ADDRESS
@@ -311,20 +345,20 @@ kill "$server"
 """
 
 
-@pytest.mark.parametrize("folder", WORKERS, ids=str)
-def test_only_the_head_reaches_a_worker(folder: NodeFolder, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folders", ALIKE.values(), ids=lambda folders: str(folders[0]))
+def test_only_the_head_reaches_a_worker(folders: list[NodeFolder], tmp_path: Path) -> None:
     """With ufw and without, while the engine runs, however often it was started."""
     require("iptables")
-    unit = (folder.path / "etc/systemd/system/sparkgen-engine.service").read_text()
+    folder = folders[0]
     link = folder.node.link
     assert link
-    commands = {
-        kind: re.findall(rf"^{kind}=(-?)\+(/usr/sbin/iptables .*)$", unit, re.MULTILINE)
-        for kind in ("ExecStartPre", "ExecStopPost")
-    }
+    lines = told_to_iptables(folder)
+    assert all(told_to_iptables(other) == lines for other in folders)
     start, stop = (
-        "; ".join(f"{line} 2>/dev/null || true" if may else line for may, line in lines)
-        for lines in commands.values()
+        "; ".join(
+            f"{line} 2>/dev/null || true" if may else line for at, may, line in lines if at == kind
+        )
+        for kind in ("ExecStartPre", "ExecStopPost")
     )
     env = {
         "START": start,
