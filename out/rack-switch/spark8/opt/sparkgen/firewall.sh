@@ -31,11 +31,12 @@ added() {
 
 # Adds and removes what differs. A rule is split into words.
 change() {
-  local wanted=$1 rule words
+  local wanted=$1 present rule words
+  present=$(added | sort) || true
   while read -r rule; do
     read -ra words <<<"$rule"
     "${run[@]}" ufw "${words[@]}" comment sparkgen
-  done < <(comm -13 <(added | sort) <(sort -u <<<"$wanted" | sed '/^$/d'))
+  done < <(comm -13 - <(sort -u <<<"$wanted") <<<"$present" | sed '/^$/d')
   while read -r rule; do
     read -ra words <<<"$rule"
     # For route rules, ufw wants "delete" after "route".
@@ -44,7 +45,7 @@ change() {
     else
       "${run[@]}" ufw delete "${words[@]}"
     fi
-  done < <(comm -23 <(added | sort) <(sort -u <<<"$wanted"))
+  done < <(comm -23 - <(sort -u <<<"$wanted") <<<"$present" | sed '/^$/d')
 }
 
 run=()
