@@ -222,15 +222,11 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         "journalctl": {"*": KERNEL_LOG},
         "df": {"*": "Avail\\n 900G\\n"},
         "ss": {"*": ""},
-        "ping": {"*": ""},
+        "ping": {"*": "", "'-n -q -c 40 '*": "40 packets transmitted, 40 received\\n"},
         "prlimit": {"*": "unlimited\\n"},
         "uname": {"-n": f"{node.name}\\n", "-r": "6.17.0-1014-nvidia\\n"},
         "ethtool": {"*": "Settings for it:\\n\\tSpeed: 200000Mb/s\\n"},
-        "ip": {
-            f"*{i.name}": f"2: {i.name}    inet {i.address} brd x scope global\\n"
-            for i in node.interfaces
-        }
-        | {"'-o -4 address show'": management(made)},
+        "ip": {"*": addresses(made)},
     }
     made.write("etc/ufw/ufw.conf", "ENABLED=yes\nLOGLEVEL=low\n")
     place_sshd(made)
@@ -241,10 +237,24 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
 UFW = "Added user rules:\\nufw allow from 10.0.0.0/24 comment 'sparkgen'\\n"
 
 
-def management(made: Machine) -> str:
-    """The address of the network that sparkgen does not configure."""
-    own = made.folder.node.management
-    return f"5: enP7s7    inet {own.address} brd x scope global\\n" if own else ""
+def addresses(made: Machine) -> str:
+    """The addresses of the fabric, and that of the network that sparkgen does not configure."""
+    node = made.folder.node
+    own = {interface.name: str(interface.address) for interface in node.interfaces}
+    if node.management:
+        own["enP7s7"] = str(node.management.address)
+    return "".join(f"2: {name}    inet {own[name]} brd x scope global\\n" for name in own)
+
+
+def moves(old: str, new: str) -> Callable[[Machine], object]:
+    """Give an interface another address."""
+
+    def move(m: Machine) -> None:
+        shown = m.answers["ip"]["*"]
+        assert old in shown
+        m.answers["ip"]["*"] = shown.replace(old, new)
+
+    return move
 
 
 def neighbours(made: Machine, moved: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> str:
@@ -824,7 +834,7 @@ FAULTS = (
         "management",
         "this node does not have the address 10.0.0.11",
         "give it that address",
-        answer("ip", "5: enP7s7    inet 10.0.0.99/24 brd x\\n", "'-o -4 address show'"),
+        moves(" 10.0.0.11", " 10.0.0.99"),
     ),
     Fault(
         "cabling",
@@ -1202,7 +1212,7 @@ FAULTS = (
         first("link"),
         f"cable 1: {FIRST.name} does not have the address 192.168.177.11/24",
         "sudo netplan apply",
-        answer("ip", "2: x inet 192.168.177.111/24 \\n", f"*{FIRST.name}"),
+        moves("192.168.177.11/24", "192.168.177.111/24"),
         skipped=BEHIND_LINK,
     ),
     Fault(

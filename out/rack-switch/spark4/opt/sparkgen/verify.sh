@@ -50,6 +50,14 @@ read_facts "$node_env"
 
 fact() { [[ ! ${fact_of[$1]+set} ]] || echo "${fact_of[$1]}"; }
 
+# Sets an array to the values of a fact.
+# shellcheck disable=SC2034 # it is the caller's
+read_fact() { # ARRAY FACT
+  local -n values=$1
+  values=()
+  [[ ! ${fact_of[$2]+set} ]] || mapfile -t values <<<"${fact_of[$2]}"
+}
+
 site=${fact_of[SITE]:-}
 node=${fact_of[NODE]:-}
 user=${fact_of[USER]:-}
@@ -59,20 +67,23 @@ docker_is_used=1
 visible_gib=${fact_of[VISIBLE_GIB]:-}
 load_seconds=${fact_of[LOAD_SECONDS]:-}
 free_gib=20
-mapfile -t advisories < <(fact ADVISORY)
-mapfile -t secrets < <(fact SECRET)
-mapfile -t kv_offloads < <(fact KV_OFFLOAD)
-mapfile -t groups < <(fact GROUP)
+declare -a advisories secrets kv_offloads groups routes alternatives halves
+read_fact advisories ADVISORY
+read_fact secrets SECRET
+read_fact kv_offloads KV_OFFLOAD
+read_fact groups GROUP
 gateway=${fact_of[GATEWAY]:-}
 gateway_key=${fact_of[API_KEY_FILE]:-}
-mapfile -t routes < <(fact SERVED)
-mapfile -t alternatives < <(fact ALTERNATIVES)
+read_fact routes SERVED
+read_fact alternatives ALTERNATIVES
 switch=${fact_of[SWITCH]:-}
 link_gbit_s=${fact_of[LINK_GBIT_S]:-}
 half_gbit_s=${fact_of[HALF_GBIT_S]:-}
-mapfile -t halves < <(fact HALF)
+read_fact halves HALF
 mapfile -t others < <(sed -n "/^MEMBER=$node /d; s/^MEMBER=//p" "$here/etc/sparkgen/nodes.env" 2>/dev/null)
 interfaces=("${halves[@]#* }") interfaces=("${interfaces[@]%% *}")
+
+declare -a models model_files vocabulary_files placed keys ports
 
 # Reads what is about an engine: the node's only one, or that of one of its groups.
 read_engine() {
@@ -86,18 +97,18 @@ read_engine() {
   image_is_built=${fact_of[IMAGE_IS_BUILT]:-}
   image_build=${fact_of[IMAGE_BUILD]:-}
   hub=${fact_of[HUB]:-}
-  mapfile -t models < <(fact MODEL)
-  mapfile -t model_files < <(fact MODEL_FILE)
+  read_fact models MODEL
+  read_fact model_files MODEL_FILE
   vocabularies=${fact_of[VOCABULARIES]:-}
-  mapfile -t vocabulary_files < <(fact VOCABULARY)
-  mapfile -t placed < <(fact FILE)
+  read_fact vocabulary_files VOCABULARY
+  read_fact placed FILE
   model_node=${fact_of[MODEL_NODE]:-}
   squashfs=${fact_of[SQUASHFS]:-}
   job=${fact_of[JOB]:-}
-  mapfile -t keys < <(fact KEY)
+  read_fact keys KEY
   health_url=${fact_of[HEALTH_URL]:-}
   token_counters=${fact_of[TOKEN_COUNTERS]:-}
-  mapfile -t ports < <(fact PORT)
+  read_fact ports PORT
 }
 read_engine
 
@@ -189,7 +200,10 @@ listed() {
 }
 
 # Lines, separated by semicolons.
-in_a_line() { paste -sd ';' | sed 's/;/; /g'; }
+in_a_line() {
+  local text=${1//$'\n'/;}
+  echo "${text//;/; }"
+}
 
 # Sets a variable to the first line of a file, as for the kernel's files with one value each; to nothing if there is none.
 read_value() { # VARIABLE FILE
@@ -240,6 +254,7 @@ check_all() {
   check_nccl_conf
   check_masks
   ((${#secrets[@]} == 0)) || check_secrets
+  if ((${#halves[@]} || ${#others[@]})); then read_addresses; fi
   ((${#halves[@]} == 0)) || check_fabric
   ((${#others[@]} == 0)) || check_others
   each_engine check_keys
@@ -262,7 +277,7 @@ check_needs() {
 }
 
 check_fabric() {
-  fabric_peers=$("$here/opt/sparkgen/wait-fabric.sh" --peers 2>/dev/null)
+  read_peers
   if [[ $here ]]; then
     # The limit of the login, which a timer does not have.
     check_memlock
@@ -339,26 +354,20 @@ check_hostname() {
   fi
 }
 
-# A value from /etc/dgx-release, to which every update appends a block.
-release() {
-  local line found='' lines=()
+# Reads /etc/dgx-release, to which every update appends a block.
+read_dgx_release() {
+  local line lines=()
+  declare -gA dgx=()
   [[ ! -r /etc/dgx-release ]] || mapfile -t lines </etc/dgx-release
   for line in "${lines[@]}"; do
-    [[ $line != "$1=\""*'"' ]] || found=${line#*\"}
+    [[ ! $line =~ ^(DGX_[A-Z_]+)=\"(.*)\"$ ]] || dgx[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
   done
-  echo "${found%\"}"
-}
-
-dgx_os() {
-  local version
-  version=$(release DGX_OTA_VERSION)
-  echo "${version:-$(release DGX_SWBUILD_VERSION)}"
+  dgx_os=${dgx[DGX_OTA_VERSION]:-${dgx[DGX_SWBUILD_VERSION]:-}}
 }
 
 # The month of the last update, or of the installation.
 dgx_os_month() {
-  local updated built
-  updated=$(release DGX_OTA_DATE) built=$(release DGX_SWBUILD_DATE)
+  local updated=${dgx[DGX_OTA_DATE]:-} built=${dgx[DGX_SWBUILD_DATE]:-}
   if [[ $updated ]]; then
     date --date="$updated" +%Y-%m 2>/dev/null
   else
@@ -368,14 +377,16 @@ dgx_os_month() {
 
 check_os() {
   local month
+  read_dgx_release
+  kernel=$(uname -r)
   month=$(dgx_os_month)
-  if [[ $(release DGX_NAME) != "DGX Spark" ]]; then
+  if [[ ${dgx[DGX_NAME]:-} != "DGX Spark" ]]; then
     fail os "/etc/dgx-release does not say DGX Spark" "run this on a DGX Spark with DGX OS"
   elif [[ $month && $month < 2026-04 ]]; then
-    fail os "DGX OS $(dgx_os), last updated in $month" \
+    fail os "DGX OS $dgx_os, last updated in $month" \
       "update it with the DGX Dashboard: it must be the release of April 2026 or later"
   else
-    ok os "DGX OS $(dgx_os), kernel $(uname -r)"
+    ok os "DGX OS $dgx_os, kernel $kernel"
   fi
 }
 
@@ -399,18 +410,9 @@ check_driver() {
   fi
 }
 
-# The version that runs here of what an advisory is about: the kernel, or the driver.
-version_of() {
-  if [[ $1 == kernel ]]; then
-    uname -r
-  else
-    echo "${found_driver##*, }"
-  fi
-}
-
 check_advisories() {
   local id of pattern mended text found command_line faults=0
-  declare -A version=([kernel]=$(version_of kernel) [driver]=$(version_of driver))
+  declare -A version=([kernel]=$kernel [driver]=${found_driver##*, })
   read_value command_line /proc/cmdline
   while read -r id of pattern mended text; do
     found=${version[$of]:-}
@@ -436,7 +438,7 @@ check_memory() {
   local available utilization
   utilization=$(each_engine fact MEMORY_UTILIZATION | awk '{ sum += $1 } END { print sum }')
   available=$(awk '/^MemAvailable:/ { printf "%.1f", $2 / 1048576 }' /proc/meminfo)
-  if [[ -n $(each_engine container) || $job_runs ]]; then
+  if any_is_running || [[ $job_runs ]]; then
     ok memory "$available GiB available beside the engine"
   elif awk -v a="$available" -v u="$utilization" -v v="$visible_gib" 'BEGIN { exit !(a >= u * v) }'; then
     ok memory "$available GiB available, $utilization of $visible_gib GiB planned"
@@ -450,8 +452,8 @@ check_memory() {
 check_disk() {
   local folder free gib short=() found=()
   for folder in /var "$(docker_folder)"; do
-    free=$(bounded df --output=avail --block-size=1G "$folder" | tail -n 1)
-    gib=${free//[!0-9]/}
+    free=$(bounded df --output=avail --block-size=1G "$folder")
+    gib=${free##*$'\n'} gib=${gib//[!0-9]/}
     found+=("${gib:-0} GiB free in $folder")
     ((${gib:-0} >= free_gib)) || short+=("$folder")
   done
@@ -472,9 +474,9 @@ check_kv_disk() {
 check_kv_folder() { # GIB FOLDER
   local gib=$1 folder=$2 there free used
   there=$(as_far_as_there "$folder")
-  free=$(bounded df --output=avail --block-size=1G "$there" | tail -n 1)
+  free=$(bounded df --output=avail --block-size=1G "$there")
   used=$(bounded du --summarize --block-size=1G "$folder")
-  free=${free//[!0-9]/} used=${used%%[!0-9]*}
+  free=${free##*$'\n'} free=${free//[!0-9]/} used=${used%%[!0-9]*}
   if ((${free:-0} + ${used:-0} >= gib)); then
     ok kv-disk "${used:-0} of $gib GiB in $folder, ${free:-0} GiB free"
   else
@@ -571,7 +573,7 @@ with_folders() {
 some_of() { printf '%s\n' "${@:1:3}" | paste -sd ' '; }
 
 # NCCL_IB_DISABLE as a file has it.
-ib_disable() { sed -n 's/^NCCL_IB_DISABLE=//p' "$1" | head -n 1; }
+ib_disable() { sed -n '/^NCCL_IB_DISABLE=/{s///p;q}' "$1"; }
 
 check_nccl_conf() {
   local own=$here/etc/nccl.conf found
@@ -649,7 +651,7 @@ check_docker() {
 
 # An engine without a container is recognized by its unit.
 own_process() {
-  if [[ $venv && -n $(container) ]]; then ours+=${ours:+$'\n'}$unit.service; fi
+  if [[ $venv ]] && is_running; then ours+=${ours:+$'\n'}$unit.service; fi
 }
 
 needs_docker() {
@@ -657,15 +659,25 @@ needs_docker() {
   ((docker_answers))
 }
 
-# The engine's container, or its process if it has no container; nothing if it is not running.
-container() {
+# Whether the engine is running: its container, or its process if it has no container.
+declare -A running=()
+is_running() {
   local process
-  if [[ $venv ]]; then
+  if [[ ${running[$unit]+set} ]]; then
+    :
+  elif [[ $venv ]]; then
     process=$(bounded systemctl show --property=MainPID --value "$unit")
-    echo "${process#0}"
-    return
+    running[$unit]=${process#0}
+  elif ((docker_answers)); then
+    running[$unit]=$(bounded docker inspect --format '{{if .State.Running}}{{.Id}}{{end}}' "$unit")
   fi
-  ((!docker_answers)) || bounded docker inspect --format '{{if .State.Running}}{{.Id}}{{end}}' "$unit"
+  [[ ${running[$unit]:-} ]]
+}
+
+# Whether any engine of the node is running.
+any_is_running() {
+  each_engine is_running
+  [[ ${running[*]} == *[![:space:]]* ]]
 }
 
 check_compose() {
@@ -709,8 +721,9 @@ check_clock() {
 # itself (NVIDIA/nvidia-docker issue 1730). Docker's driver nvidia uses one if there is one (moby pull request 50228).
 check_cdi() {
   local specification version remedy='sudo systemctl enable --now nvidia-cdi-refresh.path nvidia-cdi-refresh.service'
-  specification=$(grep -lsE 'nvidia\.com/gpu' /etc/cdi/*.{yaml,json} /run/cdi/*.{yaml,json} | head -n 1)
-  version=$(version_of driver)
+  specification=$(grep -lsE 'nvidia\.com/gpu' /etc/cdi/*.{yaml,json} /run/cdi/*.{yaml,json})
+  specification=${specification%%$'\n'*}
+  version=${found_driver##*, }
   if [[ ! $specification ]]; then
     fail cdi "no CDI specification of the GPU: the engine loses it at the next daemon-reload" "$remedy"
   elif [[ $version ]] && ! grep -qF ".so.$version" "$specification"; then
@@ -773,16 +786,20 @@ check_venv() {
 
 # What is wrong with the files of a model, one line per fault.
 model_faults() {
-  local folder=$1 index file files weights want have
+  local folder=$1 index file files weights want have size
   find -L "$folder" -type l -printf '%p is a dangling link\n' 2>/dev/null
   for index in "$folder"/*.index.json; do
     [[ -e $index ]] || continue
-    mapfile -t files < <(grep -o '"[^"]*\.\(safetensors\|bin\)"' "$index" | tr -d '"' | sort -u)
+    mapfile -t files < <(grep -o '"[^"]*\.\(safetensors\|bin\)"' "$index" | sort -u)
+    files=("${files[@]//\"/}") have=0
     for file in "${files[@]}"; do
       [[ -e $folder/$file ]] || echo "$folder/$file is missing"
     done
-    want=$(sed -n 's/.*"total_size": *\([0-9]*\).*/\1/p' "$index" | head -n 1)
-    have=$(stat -L -c %s -- "${files[@]/#/$folder/}" 2>/dev/null | awk '{ sum += $1 } END { printf "%.0f", sum }')
+    want=$(sed -n 's/.*"total_size": *\([0-9]*\).*/\1/p' "$index")
+    want=${want%%$'\n'*}
+    while read -r size; do
+      ((have += size))
+    done < <(stat -L -c %s -- "${files[@]/#/$folder/}" 2>/dev/null)
     ((have >= ${want:-0})) || echo "the weights in $folder have $have bytes, and their index says $want"
   done
   weights=$(find -L "$folder" -type f \( -name '*.safetensors' -o -name '*.gguf' -o -name '*.bin' \) -print -quit)
@@ -811,7 +828,8 @@ check_download() {
     skip "$check" "$(id -un) can't look into $hub; run this as $user or as root"
     return
   fi
-  commit=$(cat "$folder/refs/$revision" 2>/dev/null || echo "$revision")
+  commit=$revision
+  [[ ! -r $folder/refs/$revision ]] || commit=$(<"$folder/refs/$revision")
   if [[ ! -d $folder/snapshots/$commit ]]; then
     fail "$check" "$source, revision $revision, is not in $hub" "$remedy"
   elif [[ $locked && $commit != "$locked" ]]; then
@@ -937,10 +955,10 @@ check_keys() {
 }
 
 check_units() {
-  local file unit
-  for file in "$here"/etc/systemd/system/sparkgen-*.service; do
-    # A unit that no target wants is started by a timer.
-    grep -qs '^\[Install\]' "$file" || continue
+  local file unit wanted
+  # A unit that no target wants is started by a timer.
+  mapfile -t wanted < <(grep -ls '^\[Install\]' "$here"/etc/systemd/system/sparkgen-*.service)
+  for file in "${wanted[@]}"; do
     unit=${file##*/} unit=${unit%.service}
     if waits_its_turn "${unit#sparkgen-engine-}"; then
       check_turn "unit ${unit#sparkgen-}" "$unit"
@@ -1065,7 +1083,7 @@ check_api_of_unit() {
 
 check_api() {
   local health
-  if [[ -z $(container) ]]; then
+  if ! is_running; then
     skip api "the engine is not running"
     return
   elif [[ $venv ]]; then
@@ -1104,7 +1122,7 @@ for path in sorted(found):
 
 check_nccl_version() {
   local found other
-  if [[ ! $nccl || $venv || -z $(container) ]]; then return; fi
+  if [[ ! $nccl || $venv ]] || ! is_running; then return; fi
   found=$(bounded docker exec "$unit" python3 -c "$loaded_nccl")
   # No library is loaded before the ranks have met.
   [[ $found ]] || return
@@ -1121,9 +1139,8 @@ check_nccl_version() {
 # Seen on many nodes whose engine Docker called healthy.
 check_progress() {
   local before after power=''
-  if [[ -z $(container) && ! $job_runs ]] || ! power=$(idle_power); then
-    return
-  fi
+  is_running || [[ $job_runs ]] || return
+  power=$(idle_power) || return
   before=$(tokens)
   for _ in 1 2 3; do
     sleep "${SPARKGEN_SAMPLE_SECONDS:-5}"
@@ -1295,20 +1312,21 @@ settings_of() { bounded sshd -T "${@:2}" -C "user=nobody,host=unknown,addr=$1"; 
 
 # The network that sparkgen does not configure, and that carries the control plane unless the fabric does.
 check_management() {
-  local other name login line silent=() asked=()
-  if [[ $management && " $(bounded ip -o -4 address show) " != *" $management/"* ]]; then
+  local other name login fabric silent=() asked=()
+  if [[ $management && "${addresses[*]}" != *" $management/"* ]]; then
     fail management "this node does not have the address $management" \
       "give it that address, in the way that the others get theirs, or write its address into the site file"
     return
   fi
+  fabric=$(sed -n 's/^FABRIC=[^ ]* \([^ ]*\) .*/ \1 /p' "$here/etc/sparkgen/nodes.env" 2>/dev/null)
   for other in "${others[@]}"; do
     read -r name login <<<"$other"
     # Addresses on the fabric are pinged over their cables.
-    grep -qs "^FABRIC=[^ ]* ${login#*@} " "$here/etc/sparkgen/nodes.env" || asked+=("$name ${login#*@}")
+    [[ $fabric == *" ${login#*@} "* ]] || asked+=("$name ${login#*@}")
   done
   ((${#asked[@]})) || return 0
-  mapfile -t silent < <(printf '%s\n' "${asked[@]}" | while read -r name line; do
-    timeout 10 ping -n -q -c 2 -i 0.2 -W 2 "$line" </dev/null >/dev/null 2>&1 || echo "$name ($line)" &
+  mapfile -t silent < <(for other in "${asked[@]}"; do
+    timeout 10 ping -n -q -c 2 -i 0.2 -W 2 "${other#* }" </dev/null >/dev/null 2>&1 || echo "${other% *} (${other#* })" &
   done | sort)
   if ((${#silent[@]})); then
     fail management "no answer from $(listed "${silent[@]}")" \
@@ -1333,7 +1351,7 @@ check_hosts() {
     END { for (name in want) if (have[name] != want[name]) print name " is " (have[name] ? have[name] : "missing") }
   ' "$here/etc/sparkgen/hosts" /etc/hosts | sort)
   if [[ $wrong ]]; then
-    fail hosts "/etc/hosts: $(head -n 3 <<<"$wrong" | in_a_line)" \
+    fail hosts "/etc/hosts: $(in_a_line "$(head -n 3 <<<"$wrong")")" \
       "sudo $installer --apply, and remove other lines with these names"
   else
     ok hosts "/etc/hosts has all names of the bundle"
@@ -1342,10 +1360,13 @@ check_hosts() {
 
 # What must be the same on all nodes, one line each.
 facts() {
-  echo "DGX OS $(dgx_os)"
-  echo "kernel $(uname -r)"
+  local firmware
+  read_dgx_release
+  firmware=$(cat /sys/class/infiniband/*/fw_ver 2>/dev/null | sort -u)
+  echo "DGX OS $dgx_os"
+  echo "kernel ${kernel-$(uname -r)}"
   echo "driver ${found_driver-$(ask_driver | name_and_version)}"
-  echo "firmware $(cat /sys/class/infiniband/*/fw_ver 2>/dev/null | sort -u | paste -sd ' ')"
+  echo "firmware ${firmware//$'\n'/ }"
   if [[ $venv ]]; then
     echo "$package $(package_version)"
   else
@@ -1357,12 +1378,14 @@ facts() {
 layers() {
   local found
   found=$(bounded docker image inspect --format '{{json .RootFS.Layers}}' "$image")
-  [[ ! $found ]] || sha256sum <<<"$found" | cut -c -12
+  [[ $found ]] || return
+  found=$(sha256sum <<<"$found")
+  echo "${found:0:12}"
 }
 
 # The same on another node, only with an existing key and a known host.
 facts_of() {
-  { declare -f bounded release dgx_os ask_driver name_and_version package_version layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
+  { declare -f bounded read_dgx_release ask_driver name_and_version package_version layers facts; printf 'export LC_ALL=C image=%q venv=%q package=%q\nfacts\n' "$image" "$venv" "$package"; } |
     timeout --kill-after=5 30 ssh -o BatchMode=yes -o ConnectTimeout=3 -o StrictHostKeyChecking=yes "$1" bash -s 2>/dev/null
 }
 
@@ -1370,7 +1393,7 @@ check_alike() {
   local own work other name login there different started=0
   own=$(facts)
   if [[ ! $peers ]]; then
-    skip alike "--peers compares over ssh; here: $(in_a_line <<<"$own")"
+    skip alike "--peers compares over ssh; here: $(in_a_line "$own")"
     return
   fi
   work=$(mktemp -d)
@@ -1383,13 +1406,13 @@ check_alike() {
   for other in "${others[@]}"; do
     read -r name login <<<"$other"
     there=$(<"$work/$name")
-    different=$(comm -13 <(sort <<<"$own") <(sort <<<"$there") | in_a_line)
+    different=$(comm -13 <(sort <<<"$own") <(sort <<<"$there"))
     if [[ ! $there ]]; then
       skip "alike $name" "ssh $login needs a key and a known host"
     elif [[ $different ]]; then
-      fail "alike $name" "$name has $different" "update this node or $name: all nodes must be alike"
+      fail "alike $name" "$name has $(in_a_line "$different")" "update this node or $name: all nodes must be alike"
     else
-      ok "alike $name" "$(in_a_line <<<"$own")"
+      ok "alike $name" "$(in_a_line "$own")"
     fi
   done
   rm -r "$work"
@@ -1411,21 +1434,38 @@ neighbours() {
   '
 }
 
-# The name that people use for an interface's port.
-port_of() { if [[ $1 =~ np([0-9])$ ]]; then echo "p${BASH_REMATCH[1]}"; else echo "port $1"; fi; }
+# Sets a variable to the name that people use for an interface's port.
+name_port() { # VARIABLE INTERFACE
+  if [[ $2 =~ np([0-9])$ ]]; then printf -v "$1" 'p%s' "${BASH_REMATCH[1]}"; else printf -v "$1" 'port %s' "$2"; fi
+}
+
+# What lldpd hears, by port: own port, name of the neighbor, its port.
+neighbour_ports() {
+  local interface name other own far
+  while read -r interface name other; do
+    name_port own "$interface"
+    name_port far "$other"
+    echo "$own $name $far"
+  done < <(neighbours) | sort -u
+}
 
 # What the site says about each of this node's ports: port, cable, node and port at the other end.
 cabling() {
-  local half interface cable name address
-  while read -r half interface _ _ _ cable; do
-    read -r _ _ address name _ < <(peers_of "$interface") || continue
-    echo "${half%.*} $cable $name $(sed -n "s/^$address [^ ]*\.\(p[0-9]\)\.h[0-9]$/\1/p" "$here/etc/sparkgen/hosts" 2>/dev/null)"
-  done < <(fact HALF) | sort -u
+  local line half interface cable address name
+  declare -A port_at=()
+  while read -r address name; do
+    [[ ! $name =~ \.(p[0-9])\.h[0-9]$ ]] || port_at[$address]=${BASH_REMATCH[1]}
+  done < <(grep -s '^[0-9]' "$here/etc/sparkgen/hosts")
+  for line in "${halves[@]}"; do
+    read -r half interface _ _ _ cable <<<"$line"
+    read -r _ _ address name _ <<<"${peers_on[$interface]:-}"
+    [[ ! $name ]] || echo "${half%.*} $cable $name ${port_at[$address]:-}"
+  done | sort -u
 }
 
 # Compares each cable with what lldpd hears at its end here. With a switch, only another node at the far end is wrong.
 check_cabling() {
-  local cables heard port cable name far own interface seen wrong=() todo=() right=() unknown=()
+  local cables heard port cable name far own seen wrong=() todo=() right=() unknown=()
   cables=$(cabling)
   if ! command -v lldpcli >/dev/null; then
     skip cabling "lldpd, which detects what is at the other end of a cable, is not installed: sudo apt-get install lldpd"
@@ -1434,19 +1474,18 @@ check_cabling() {
     skip cabling "bundle fails"
     return
   fi
-  heard=$(neighbours | while read -r interface name seen; do echo "$(port_of "$interface") $name $(port_of "$seen")"; done | sort -u)
+  heard=$'\n'$(neighbour_ports)$'\n'
   while read -r port cable name far; do
-    seen=$(sed -n "s/^$port //p" <<<"$heard" | head -n 1)
-    if [[ ! $seen ]]; then
-      continue
-    elif [[ $switch ]]; then
+    [[ $heard == *$'\n'"$port "* ]] || continue
+    seen=${heard#*$'\n'"$port "} seen=${seen%%$'\n'*}
+    if [[ $switch ]]; then
       if is_node "${seen% *}"; then
         wrong+=("cable $cable leads from $port to ${seen#* } of ${seen% *}, not to the switch")
         todo+=("move its other end to the switch")
       else
         right+=("$port to ${seen% *}")
       fi
-    elif [[ $'\n'$heard$'\n' == *$'\n'"$port $name $far"$'\n'* ]]; then
+    elif [[ $heard == *$'\n'"$port $name $far"$'\n'* ]]; then
       right+=("$port to $far of $name")
     elif ! is_node "${seen% *}"; then
       unknown+=("$port hears ${seen% *}")
@@ -1471,19 +1510,31 @@ check_cabling() {
   fi
 }
 
-is_node() { [[ $1 == "$node" || -n $(printf '%s\n' "${others[@]}" | awk -v name="$1" '$1 == name') ]]; }
+is_node() { [[ " $node ${others[*]%% *} " == *" $1 "* ]]; }
 
 # Its links, and who answers over them
 
 declare -A sound=()
 
-# Interface, size of the ping, address of the peer, its name, cable.
-fabric_peers=''
-peers_of() {
-  local line
+# The peers on each interface, one per line: interface, size of the ping, address of the peer, its name, cable.
+declare -A peers_on=()
+read_peers() {
+  local line interface
   while read -r line; do
-    [[ $line != "$1 "* ]] || echo "$line"
-  done <<<"$fabric_peers"
+    interface=${line%% *}
+    peers_on[$interface]+=${peers_on[$interface]+$'\n'}$line
+  done < <("$here/opt/sparkgen/wait-fabric.sh" --peers 2>/dev/null)
+}
+
+peers_of() { [[ ! ${peers_on[$1]+set} ]] || echo "${peers_on[$1]}"; }
+
+# The IPv4 addresses of each interface, as ip shows them.
+declare -A addresses=()
+read_addresses() {
+  local name line
+  while read -r _ name line; do
+    addresses[$name]+=" $line "
+  done < <(bounded ip -o -4 address show)
 }
 
 # Only the first fault of a half: the others would follow from it.
@@ -1504,7 +1555,7 @@ check_link() {
       "use a cable for 200 Gb/s${switch:+, and set the switch port to 200G without autonegotiation}"
   elif [[ $found_mtu != "$mtu" ]]; then
     fail "link $half" "cable $cable: the MTU of $interface is $found_mtu, not $mtu" "sudo netplan apply"
-  elif [[ $(bounded ip -o -4 address show dev "$interface") != *" $address "* ]]; then
+  elif [[ ${addresses[$interface]:-} != *" $address "* ]]; then
     fail "link $half" "cable $cable: $interface does not have the address $address" "sudo netplan apply"
   else
     sound[$half]=1
@@ -1520,12 +1571,12 @@ needs_link() {
 check_peers() {
   local half=$1 interface=$2 line asked silent shown remedy="run ./verify.sh there, and compare both ends of the cable with the table in README.md"
   needs_link peers "$half" || return
-  mapfile -t asked < <(peers_of "$interface")
-  if ((${#asked[@]} == 0)); then
+  if [[ ! ${peers_on[$interface]:-} ]]; then
     skip "peers $half" "bundle fails"
     return
   fi
-  mapfile -t silent < <(printf '%s\n' "${asked[@]}" | silent_ones | sort)
+  mapfile -t asked <<<"${peers_on[$interface]}"
+  mapfile -t silent < <(silent_ones <<<"${peers_on[$interface]}" | sort)
   shown=("${silent[@]:0:5}")
   for line in "${silent[@]}"; do
     [[ $line != *"small pings"* ]] || remedy="set the same MTU at both ends${switch:+ and on every port of the switch}"
@@ -1541,12 +1592,12 @@ check_peers() {
 
 # What routes lead to, through the nodes in between.
 check_routes() {
-  local total silent
-  total=$(fact ROUTE | wc -l)
-  ((total)) || return 0
-  mapfile -t silent < <(fact ROUTE | lost_ones | sort)
+  local ways silent
+  read_fact ways ROUTE
+  ((${#ways[@]})) || return 0
+  mapfile -t silent < <(printf '%s\n' "${ways[@]}" | lost_ones | sort)
   if ((${#silent[@]} == 0)); then
-    ok routes "$total of $total addresses across the ring answer full frames"
+    ok routes "${#ways[@]} of ${#ways[@]} addresses across the ring answer full frames"
   else
     ((${#silent[@]} <= 5)) || silent=("${silent[@]:0:5}" "and $((${#silent[@]} - 5)) more")
     fail routes "$(listed "${silent[@]}")" \
@@ -1573,11 +1624,15 @@ silent_ones() {
   wait
 }
 
+# So many pings in a row show whether full frames get lost.
+burst=40
+
 # What is wrong with the path to a peer, if anything. Losses in one busy second are no fault.
 peer_fault() { # INTERFACE SIZE ADDRESS PEER
   local found most=0
   for _ in 1 2 3; do
-    found=$(answered "$1" "$2" "$3")
+    found=$(timeout 10 ping -n -q -c "$burst" -i 0.002 -W 1 -M 'do' -s "$2" -I "$1" "$3" 2>/dev/null)
+    if [[ $found =~ \ transmitted,\ ([0-9]+)\ received ]]; then found=${BASH_REMATCH[1]}; else found=0; fi
     [[ $found != "$burst" ]] || return
     ((found)) || break
     ((found <= most)) || most=$found
@@ -1592,13 +1647,6 @@ peer_fault() { # INTERFACE SIZE ADDRESS PEER
       echo "$4 does not answer on $1"
     fi
   fi
-}
-
-# How many of this many pings are answered.
-burst=40
-answered() { # INTERFACE SIZE ADDRESS
-  timeout 10 ping -n -q -c "$burst" -i 0.002 -W 1 -M 'do' -s "$2" -I "$1" "$3" 2>/dev/null |
-    sed -nE 's/.* transmitted, ([0-9]+) received.*/\1/p'
 }
 
 ask() { timeout 10 ping -n -q -c 1 -W 2 -M 'do' -s "$2" -I "$1" "$3" >/dev/null 2>&1; }
@@ -1621,16 +1669,17 @@ check_hca() {
   fi
 }
 
-# The index of the HCA's RoCE v2 GID for an address.
-gid_index() {
+# Sets gid_index to the index of the HCA's RoCE v2 GID for an address, or to nothing.
+read_gid_index() { # HCA ADDRESS
   local folder=/sys/class/infiniband/$1/ports/1 octets gid index kind
   IFS=. read -ra octets <<<"${2%/*}"
   printf -v gid '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' "${octets[@]}"
+  gid_index=''
   while read -r index; do
     index=${index##*/}
     read_value kind "$folder/gid_attrs/types/$index"
     if [[ $kind == "RoCE v2" ]]; then
-      echo "$index"
+      gid_index=$index
       return
     fi
   done < <(grep -lsx "$gid" "$folder"/gids/*)
@@ -1638,12 +1687,12 @@ gid_index() {
 }
 
 check_gid() {
-  local half=$1 interface=$2 hca=$3 address=$4 index
+  local half=$1 interface=$2 hca=$3 address=$4
   needs_link gid "$half" || return
   if [[ ! -e /sys/class/infiniband/$hca ]]; then
     skip "gid $half" "there is no HCA $hca"
-  elif index=$(gid_index "$hca" "$address"); then
-    ok "gid $half" "${address%/*} is RoCE v2 at index $index of $hca"
+  elif read_gid_index "$hca" "$address"; then
+    ok "gid $half" "${address%/*} is RoCE v2 at index $gid_index of $hca"
   else
     fail "gid $half" "$hca has no RoCE v2 GID for ${address%/*}" \
       "sudo ip link set $interface down && sudo netplan apply; NCCL would use an address that no peer can reach"
@@ -1669,7 +1718,7 @@ check_pcie() {
 # slot with 27 W means nothing, healthy nodes have it too.
 # Source: NVIDIA/dgx-spark-playbooks, pull request 108; mlx5_core, mlx5_pcie_event.
 check_hotplug() {
-  local log line interface hca device attached late=() state=off remedy
+  local log line interface hca device attached late=() state=off remedy sign="power capability was not advertised"
   [[ ! -e /etc/nvidia/cx7-hotplug-enabled ]] || state=on
   remedy="shut all nodes down and start them with the cables in"
   [[ $state == off ]] || remedy="sudo mv /etc/nvidia/cx7-hotplug-enabled /etc/nvidia/cx7-hotplug-enabled.off on all nodes, then $remedy"
@@ -1680,6 +1729,7 @@ check_hotplug() {
   fi
   log=$(grep 'PCIe slot' <<<"$log")
   for line in "${halves[@]}"; do
+    [[ $log == *"$sign"* ]] || break
     read -r _ interface hca _ <<<"$line"
     device=$(readlink "/sys/class/infiniband/$hca/device")
     [[ $device ]] || continue
@@ -1688,7 +1738,7 @@ check_hotplug() {
       [[ $line != *"${device##*/}"* ]] || attached=$line
     done <<<"$log"
     # The last attach counts.
-    [[ $attached != *"power capability was not advertised"* ]] || late+=("$interface")
+    [[ $attached != *"$sign"* ]] || late+=("$interface")
   done
   if ((${#late[@]})); then
     fail hot-plug "$(listed "${late[@]}") was attached to a running system, which caps it at 13 Gb/s" "$remedy"
@@ -1700,7 +1750,8 @@ check_hotplug() {
 # Only this node's; --peers compares the other nodes.
 check_firmware() {
   local versions
-  versions=$(cat /sys/class/infiniband/roce*/fw_ver 2>/dev/null | sort -u | paste -sd ' ')
+  versions=$(cat /sys/class/infiniband/roce*/fw_ver 2>/dev/null | sort -u)
+  versions=${versions//$'\n'/ }
   case $versions in
     '') skip firmware "no HCA reports its version" ;;
     *' '*) fail firmware "the halves differ: $versions" "sudo fwupdmgr refresh && sudo fwupdmgr update, then power off and on" ;;
@@ -1805,7 +1856,8 @@ serve_bandwidth() {
 serve_half() { # HALF [--bidirectional]
   local half hca address
   read -r half _ hca address _ <<<"$1"
-  ib_write_bw --ib-dev="$hca" --ib-port=1 --gid-index="$(gid_index "$hca" "$address")" \
+  read_gid_index "$hca" "$address"
+  ib_write_bw --ib-dev="$hca" --ib-port=1 --gid-index="$gid_index" \
     --port="$(server_port "$half" "${2:-}")" --CPU-freq --report_gbits --duration=10 ${2:+"$2"} >/dev/null 2>&1 &
   half_of[$!]="$1${2:+ $2}"
 }
@@ -1814,14 +1866,15 @@ serve_half() { # HALF [--bidirectional]
 measured() { # HCA ADDRESS PEER [--bidirectional]
   local hca=$1 own=$2 address=$3 half
   half=$(awk -v address="$address" '$1 == address && sub(/.*\.p/, "p", $2) { print $2 }' "$here/etc/sparkgen/hosts" 2>/dev/null)
-  timeout --kill-after=5 60 ib_write_bw --ib-dev="$hca" --ib-port=1 --gid-index="$(gid_index "$hca" "$own")" \
+  read_gid_index "$hca" "$own"
+  timeout --kill-after=5 60 ib_write_bw --ib-dev="$hca" --ib-port=1 --gid-index="$gid_index" \
     --port="$(server_port "$half" "${4:-}")" --CPU-freq --report_gbits --duration=10 ${4:+"$4"} "$address" 2>/dev/null |
     awk '$1 ~ /^[0-9]+$/ && NF >= 4 { found = $4 } END { print found }'
 }
 
 check_bandwidth() {
   local port name
-  if [[ -n $(each_engine container) ]]; then
+  if any_is_running; then
     skip bandwidth "the engine is running, and would be measured too: sudo systemctl stop 'sparkgen-engine*' on all nodes"
     return
   elif [[ $job_runs ]]; then
