@@ -37,7 +37,9 @@ def excludes(name: str, *others: str) -> Check:
         found = next((other for other in others if start.is_given(other)), "")
         if not start.is_given(name) or not found:
             return None
-        return start.refuse(name, f"'{name}' does not go with '{found}'", "keep one of the two")
+        return start.refuse(
+            name, f"'{name}' can't be combined with '{found}'", "keep one of the two"
+        )
 
     return check
 
@@ -50,7 +52,7 @@ def without_stages(name: str) -> Check:
             return None
         return start.refuse(
             name,
-            f"'{name}' does not go with pipeline stages",
+            f"'{name}' can't be combined with pipeline stages",
             "take it out, or split the model by 'tensor' alone",
         )
 
@@ -65,7 +67,7 @@ def without_drafts(name: str, methods: Collection[str] = ("eagle3", "mtp", "draf
             return None
         return start.refuse(
             name,
-            f"'{name}' does not go with drafts by '{start.method}'",
+            f"'{name}' can't be combined with drafts by '{start.method}'",
             "take one of the two out",
         )
 
@@ -80,7 +82,9 @@ def within(name: str, least: float, most: float | None = None, *keys: str) -> Ch
         if number is None or (least <= number and (most is None or number <= most)):
             return None
         shown = keys[-1] if keys else name
-        bounds = f"is {least:g} at least" if most is None else f"lies from {least:g} to {most:g}"
+        bounds = (
+            f"must be at least {least:g}" if most is None else f"must be from {least:g} to {most:g}"
+        )
         return start.refuse(name, f"'{shown}' {bounds}", "take it out", *keys)
 
     return check
@@ -122,7 +126,7 @@ def without_prediction(start: Start) -> Refusal | None:
     """Drafts by prediction layers need a model that has some."""
     if start.method == "mtp" and start.model_type in NOT_PREDICTING:
         return Refusal(
-            "the model has no layers that predict tokens, which 'mtp' drafts with",
+            "the model has no MTP layers, which the method 'mtp' needs",
             METHOD,
             "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
         )

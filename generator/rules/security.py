@@ -138,7 +138,7 @@ def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
     if engine.container.hardened and launcher in ("mpi", "slurm"):
         why = "sshd needs capabilities" if launcher == "mpi" else "pyxis starts the containers"
         yield Fault(
-            f"'hardened' does not go with the launcher '{launcher}': {why}",
+            f"'hardened' can't be combined with the launcher '{launcher}': {why}",
             ("engine", "container", "hardened"),
             "take 'hardened' out",
             at_key=True,

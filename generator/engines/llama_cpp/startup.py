@@ -65,7 +65,8 @@ def _heads_of_blocks(start: Start) -> Refusal | None:
     size = start.known.head_dim if start.known else None
     if size and size % _BLOCK and _dtype(start) not in _WIDE:
         return Refusal(
-            f"heads of {size} elements are not made of blocks of {_BLOCK}, as {_dtype(start)} is",
+            f"a head size of {size} is not a multiple of {_BLOCK}, the block size of "
+            f"{_dtype(start)}",
             _CACHE,
             "write f16",
         )
@@ -76,7 +77,7 @@ def _slots(start: Start) -> Refusal | None:
     slots = start.model.max_sequences or 0
     if slots > _MOST_SLOTS:
         return Refusal(
-            f"llama.cpp runs {_MOST_SLOTS} sequences at most",
+            f"llama.cpp runs at most {_MOST_SLOTS} sequences",
             ("model", "max_sequences"),
             f"write {_MOST_SLOTS} or less",
         )
@@ -85,7 +86,7 @@ def _slots(start: Start) -> Refusal | None:
 
 def _no_batch(start: Start) -> Refusal | None:
     if start.number("batch-size") == 0 and start.number("ubatch-size") == 0:
-        return start.refuse("batch-size", "a step has at least one token", "take it out")
+        return start.refuse("batch-size", "a step must have at least one token", "take it out")
     return None
 
 
@@ -94,7 +95,7 @@ def _lowered_batch(start: Start) -> Refusal | None:
     if start.is_on("embedding") and "batch-size" in start.flags and batch > step:
         return start.refuse(
             "batch-size",
-            f"with embeddings a batch is lowered to a step, {step} tokens",
+            f"with embeddings, the batch is lowered to one step, {step} tokens",
             f"write 'ubatch-size: {batch}' beside it",
         )
     return None
@@ -110,7 +111,7 @@ def _split(start: Start) -> list[str]:
 
 def _devices_of_a_split(start: Start) -> Refusal | None:
     if len(_split(start)) >= _MOST_DEVICES:
-        message = f"a tensor split has fewer than {_MOST_DEVICES} parts"
+        message = f"a tensor split must have fewer than {_MOST_DEVICES} parts"
         return start.refuse("tensor-split", message, "take it out")
     return None
 
@@ -120,7 +121,7 @@ def _parts_of_a_split(start: Start) -> Refusal | None:
     if parts and parts != count and parts < _MOST_DEVICES:
         return start.refuse(
             "tensor-split",
-            f"{parts} parts for {count} devices: what has no part gets nothing",
+            f"there are {parts} parts for {count} devices: those without a part get nothing",
             "write a number for each, the workers in their order and the head last",
         )
     return None
@@ -131,7 +132,7 @@ def _empty_split(start: Start) -> Refusal | None:
     if parts and len(parts) == start.sizes.ranks and all(_is_nothing(part) for part in parts):
         return start.refuse(
             "tensor-split",
-            "all parts are 0, and the model is split by free memory",
+            "all parts are 0, so the model is split by free memory",
             "take it out, or write a number for each device",
         )
     return None
@@ -162,7 +163,7 @@ def _unknown_devices(start: Start) -> Refusal | None:
 def _several_devices_of_images(start: Start) -> Refusal | None:
     if len(_devices(start, "mmproj-device")) > 1:
         return start.refuse(
-            "mmproj-device", "images are read on one device", "write CUDA0, or take it out"
+            "mmproj-device", "images are processed on one device", "write CUDA0, or take it out"
         )
     return None
 
@@ -181,7 +182,7 @@ def _images_of_another_server(start: Start) -> Refusal | None:
     if first.startswith("RPC") and "mmproj" in start.flags and "mmproj-device" not in start.flags:
         return start.refuse(
             "mmproj",
-            f"images are read on the first device, {first}",
+            f"images are processed on the first device, {first}",
             "write 'mmproj-device: CUDA0'",
         )
     return None
@@ -194,7 +195,7 @@ def _variables_of_numbers(start: Start) -> Refusal | None:
         flag = flags.get(name)
         if flag and flag.type in ("int", "float") and not _is_number(value, flag.also):
             return start.refuse_variable(
-                name, f"{name} is a number, not '{value}'", "take it out, or write a number"
+                name, f"{name} must be a number, not '{value}'", "take it out, or write a number"
             )
     return None
 
@@ -213,7 +214,9 @@ def _forms(start: Start) -> Refusal | None:
         texts = given if isinstance(given, list) else start.word(name).split(",")
         wrong = next((str(t) for t in texts if t != "" and not re.fullmatch(form, str(t))), "")
         if wrong:
-            return start.refuse(name, f"'{wrong}' is not as '{example}'", f"write '{example}'")
+            return start.refuse(
+                name, f"'{wrong}' does not have the form '{example}'", f"write '{example}'"
+            )
     return None
 
 
@@ -227,7 +230,7 @@ def _without_prediction(start: Start) -> Refusal | None:
         "mistral",
     ):
         return Refusal(
-            "the model has no layers that predict tokens, which 'mtp' drafts with",
+            "the model has no MTP layers, which the method 'mtp' needs",
             METHOD,
             "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
         )
@@ -240,7 +243,7 @@ def _half_a_certificate(start: Start) -> Refusal | None:
     if len(given) == 1:
         other = pair[1 - pair.index(given[0])]
         return start.refuse(
-            given[0], f"without '{other}' the API has no TLS", f"write '{other}: PATH' beside it"
+            given[0], f"the API has no TLS without '{other}'", f"write '{other}: PATH' beside it"
         )
     return None
 
@@ -249,7 +252,9 @@ def _shifted_images(start: Start) -> Refusal | None:
     for name in ("context-shift", "cache-reuse"):
         on = start.is_on(name) or (start.number(name) or 0) > 0
         if on and "mmproj" in start.flags:
-            return start.refuse(name, f"with images '{name}' is switched off", "take it out")
+            return start.refuse(
+                name, f"'{name}' is switched off for models that take images", "take it out"
+            )
     return None
 
 

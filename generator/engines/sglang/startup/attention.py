@@ -52,7 +52,7 @@ def _for_another_gpu(start: Start) -> Refusal | None:
         if name in _ELSEWHERE:
             return start.refuse(
                 flag,
-                f"{name} is for {_ELSEWHERE[name]}, and a GB10 has 12.1",
+                f"{name} needs {_ELSEWHERE[name]}, and a GB10 has 12.1",
                 "write flashinfer or triton",
             )
     return None
@@ -68,12 +68,14 @@ def _for_another_attention(start: Start) -> Refusal | None:
         if name in _LATENT and not start.known.latent:
             return start.refuse(
                 flag,
-                f"{name} is for latent attention (MLA), which the model has not",
+                f"{name} is only for latent attention (MLA), which the model does not use",
                 "take it out",
             )
         if name in _PLAIN and start.known.latent:
             return start.refuse(
-                flag, f"{name} has no latent attention (MLA), which the model has", "take it out"
+                flag,
+                f"{name} does not support latent attention (MLA), which the model uses",
+                "take it out",
             )
     return None
 
@@ -85,7 +87,7 @@ def _of_the_kind(start: Start) -> Refusal | None:
         if name and known and name not in known and name not in _ELSEWHERE:
             here = [other for other in known if other in ("triton", "trtllm_mha", "flashinfer")]
             return start.refuse(
-                flag, f"{name} does not run models of this kind", f"write {' or '.join(here)}"
+                flag, f"{name} does not support this kind of model", f"write {' or '.join(here)}"
             )
     return None
 
@@ -95,7 +97,7 @@ def _not_of_the_kind(start: Start) -> Refusal | None:
     if refused and start.word("attention-backend") == refused:
         other = "triton" if refused == "flashinfer" else "flashinfer"
         return start.refuse(
-            "attention-backend", f"{refused} does not run models of this kind", f"write {other}"
+            "attention-backend", f"{refused} does not support this kind of model", f"write {other}"
         )
     return None
 
@@ -104,7 +106,9 @@ def _contexts_of_prompts(start: Start) -> Refusal | None:
     flag = next((name for name in reversed(_FLAGS[:2]) if start.word(name)), "")
     if flag and start.word(flag) == "trtllm_mha" and start.count("attn-cp-size") > 1:
         return start.refuse(
-            flag, "on a GB10 trtllm_mha reads no prompts in context ranks", "write flashinfer"
+            flag,
+            "on a GB10, trtllm_mha does not support prefill with context parallelism",
+            "write flashinfer",
         )
     return None
 
@@ -114,16 +118,20 @@ def _contexts_of_a_kind(start: Start) -> Refusal | None:
     if not start.is_on("enable-prefill-cp"):
         return None
     if kind in ("deepseek_v32", "deepseek_v4") and strategy == "zigzag":
-        return start.refuse("cp-strategy", "the model has no 'zigzag'", "write interleave")
+        return start.refuse(
+            "cp-strategy", "the model does not support 'zigzag'", "write interleave"
+        )
     if kind.startswith("mimo_v2") and strategy not in ("", "zigzag"):
-        return start.refuse("cp-strategy", f"the model has no '{strategy}'", "write zigzag")
+        return start.refuse(
+            "cp-strategy", f"the model does not support '{strategy}'", "write zigzag"
+        )
     return None
 
 
 def _contexts_of_nemotron(start: Start) -> Refusal | None:
     if start.model_type == "nemotron_h" and start.count("attn-cp-size") > 1:
         return start.refuse(
-            "attn-cp-size", "models of the kind nemotron_h have no context ranks", "take it out"
+            "attn-cp-size", "nemotron_h models do not support context parallelism", "take it out"
         )
     return None
 
@@ -131,7 +139,7 @@ def _contexts_of_nemotron(start: Start) -> Refusal | None:
 def _decoded_by_flashkda(start: Start) -> Refusal | None:
     name = "linear-attn-decode-backend"
     if start.word(name) == "flashkda":
-        return start.refuse(name, "flashkda reads prompts alone", "write triton, or take it out")
+        return start.refuse(name, "flashkda supports only prefill", "write triton, or take it out")
     return None
 
 
@@ -140,7 +148,7 @@ def _verified_states(start: Start) -> Refusal | None:
     if start.word(name) == "flashinfer" and start.word("mamba-ssm-dtype") != "bfloat16":
         return start.refuse(
             name,
-            "on a GB10 FlashInfer verifies states in bfloat16",
+            "on a GB10, FlashInfer verifies drafts only with states in bfloat16",
             "write 'mamba-ssm-dtype: bfloat16' beside it",
         )
     return None
@@ -161,7 +169,7 @@ def _kernels_of_products(start: Start) -> Refusal | None:
         ("fp8-gemm-backend", ("flashinfer_trtllm", "deep_gemm")),
     ):
         if start.word(flag) in wrong:
-            message = f"{start.word(flag)} is made for other GPUs than a GB10"
+            message = f"{start.word(flag)} is for other GPUs than a GB10"
             return start.refuse(flag, message, "take it out: SGLang chooses one that runs")
     return None
 
@@ -171,7 +179,7 @@ def _snapped_pages(start: Start) -> Refusal | None:
     if page is None or not pages or page in pages:
         return None
     shown = " or ".join(map(str, pages))
-    message = f"{start.word('attention-backend')} has pages of {shown}, and takes {pages[-1]}"
+    message = f"{start.word('attention-backend')} supports pages of {shown}, and uses {pages[-1]}"
     return start.refuse("page-size", message, f"write {shown}")
 
 
@@ -180,13 +188,15 @@ def _states_without_buffer(start: Start) -> Refusal | None:
     if start.word(name) != "no_buffer" or start.model_type not in _RECURRENT:
         return None
     if start.count("page-size") > 1:
-        return start.refuse("page-size", "'no_buffer' is for pages of 1", "write 1")
+        return start.refuse("page-size", "'no_buffer' needs pages of 1 token", "write 1")
     if start.word("attention-backend") == "trtllm_mha":
-        return start.refuse(name, "'no_buffer' does not go with trtllm_mha", "write extra_buffer")
+        return start.refuse(
+            name, "'no_buffer' can't be combined with trtllm_mha", "write extra_buffer"
+        )
     if not start.is_on("disable-overlap-schedule"):
         return start.refuse(
             name,
-            "'no_buffer' does not overlap steps",
+            "'no_buffer' can't be combined with overlapping steps",
             "write 'disable-overlap-schedule: true' beside it, or extra_buffer",
         )
     return None
@@ -201,7 +211,9 @@ def _cache_of_latent(start: Start) -> Refusal | None:
         "bf16",
         "bfloat16",
     ):
-        return Refusal(f"trtllm_mla has no KV cache in {dtype}", _CACHE, "write fp8_e4m3")
+        return Refusal(
+            f"trtllm_mla does not support a KV cache in {dtype}", _CACHE, "write fp8_e4m3"
+        )
     return None
 
 
@@ -215,7 +227,7 @@ def _prompts_in_eight_bits(start: Start) -> Refusal | None:
     if start.word(flag) == "trtllm_mha" and dtype in ("fp8", "fp8_e4m3"):
         return start.refuse(
             flag,
-            "on a GB10 trtllm_mha reads no prompts with a KV cache in fp8_e4m3",
+            "on a GB10, trtllm_mha does not support prefill with a KV cache in fp8_e4m3",
             "write 'decode-attention-backend: trtllm_mha' and another 'prefill-attention-backend'",
         )
     return None
@@ -226,18 +238,20 @@ def _four_bits(start: Start) -> Refusal | None:
     if start.model.kv_cache_dtype != "nvfp4":
         if dtype in ("", "auto"):
             return None
-        return start.refuse(flag, "it is for a KV cache in nvfp4", "take it out")
+        return start.refuse(flag, "it is only for a KV cache in nvfp4", "take it out")
     prompts = next((name for name in reversed(_FLAGS[:2]) if start.word(name)), "")
     if start.word("decode-attention-backend") not in ("", "trtllm_mha"):
         flag, remedy = "decode-attention-backend", "write trtllm_mha, or take it out"
-        return start.refuse(flag, "a KV cache in nvfp4 is decoded by trtllm_mha", remedy)
+        return start.refuse(flag, "only trtllm_mha decodes from a KV cache in nvfp4", remedy)
     if dtype == "nvfp4" or (dtype in ("", "auto") and start.word(prompts) == "trtllm_mha"):
         at = flag if dtype == "nvfp4" else prompts
         return start.refuse(
-            at, "a GB10 reads no prompts in nvfp4", f"write '{flag}: fp8_e4m3' beside it"
+            at,
+            "a GB10 does not support prefill with a KV cache in nvfp4",
+            f"write '{flag}: fp8_e4m3' beside it",
         )
     if prompts and start.word(prompts) not in ("flashinfer", "trtllm_mha"):
-        other = f"{start.word(prompts)} reads no prompts with a KV cache in nvfp4"
+        other = f"{start.word(prompts)} does not support prefill with a KV cache in nvfp4"
         return start.refuse(prompts, other, "write flashinfer, or take it out")
     return None
 
@@ -248,7 +262,9 @@ def _cache_of_deepseek(start: Start) -> Refusal | None:
         *("auto", "fp8", "fp8_e4m3", "bf16", "bfloat16"),
     ):
         return Refusal(
-            f"the model has no KV cache in {dtype}", _CACHE, "write fp8_e4m3 or bfloat16"
+            f"the model does not support a KV cache in {dtype}",
+            _CACHE,
+            "write fp8_e4m3 or bfloat16",
         )
     return None
 
@@ -258,7 +274,7 @@ def _states(start: Start) -> Refusal | None:
     if start.word(name) == "flashinfer" and start.word("mamba-ssm-dtype") != "bfloat16":
         return start.refuse(
             name,
-            "on a GB10 FlashInfer decodes states in bfloat16",
+            "on a GB10, FlashInfer decodes only with states in bfloat16",
             "write 'mamba-ssm-dtype: bfloat16' beside it",
         )
     return None
@@ -269,7 +285,7 @@ def _other_method(start: Start) -> Refusal | None:
     if method == "nvfp4_online":
         message = "nvfp4_online has no kernels for a GB10"
     elif method and known and method not in known:
-        message = f"the checkpoint is packed in {start.form}, and not for '{method}'"
+        message = f"the checkpoint is quantized in {start.form}, not for '{method}'"
     else:
         return None
     remedy = "take it out: the checkpoint says itself how it is quantized"
@@ -289,7 +305,7 @@ def _runner_of_another_form(start: Start) -> Refusal | None:
     packed = start.form.startswith(("awq", "gptq", "int4", "mxfp4"))
     if start.word(_RUNNER) == "flashinfer_cutlass" and packed:
         return start.refuse(
-            _RUNNER, f"flashinfer_cutlass computes no experts in {start.form}", "take it out"
+            _RUNNER, f"flashinfer_cutlass does not support experts in {start.form}", "take it out"
         )
     return None
 
@@ -299,7 +315,7 @@ def _multiple_items(start: Start) -> Refusal | None:
     if start.is_on("enable-mis") and backends - {"flashinfer"}:
         return start.refuse(
             "enable-mis",
-            "'enable-mis' is flashinfer's alone",
+            "'enable-mis' needs flashinfer",
             "write 'attention-backend: flashinfer'",
         )
     return None

@@ -29,9 +29,9 @@ def _branches_of_pages(start: Start) -> Refusal | None:
     if not drafts or (drafts.topk or 1) <= 1 or not backend:
         return None
     if backend == "trtllm_mha":
-        message = "trtllm_mha verifies no tree of drafts"
+        message = "trtllm_mha can't verify a tree of drafts"
     elif backend not in _OF_TREES and start.count("page-size") > 1:
-        message = f"{backend} verifies no tree of drafts in pages of several tokens"
+        message = f"{backend} can't verify a tree of drafts with pages of several tokens"
     else:
         return None
     return Refusal(
@@ -50,7 +50,7 @@ def _branches_of_ngrams(start: Start) -> Refusal | None:
         return None
     return start.refuse(
         "page-size",
-        f"{backend} verifies no tree of words in pages of several tokens",
+        f"{backend} can't verify a tree of words with pages of several tokens",
         "write 1, or 'ngram-max-bfs-breadth: 1' under model.speculative.config",
     )
 
@@ -67,7 +67,7 @@ def _budget_of_ngrams(start: Start) -> Refusal | None:
     most, path = _setting(start, "speculative-ngram-external-corpus-max-tokens")
     number = _whole(most)
     if number is not None and number <= 0:
-        return Refusal("a corpus has tokens", path, "take it out")
+        return Refusal("a corpus must have at least 1 token", path, "take it out")
     return None
 
 
@@ -79,11 +79,11 @@ def _size_of_blocks(start: Start) -> Refusal | None:
     if block is None:
         return None
     if block <= 0:
-        return Refusal("a block has 1 token at least", path, "take it out")
+        return Refusal("a block must have at least 1 token", path, "take it out")
     # The block includes the token that is verified besides the drafts.
     if start.method == "dflash" and start.drafted and block != start.drafted + 1:
         return Refusal(
-            f"a block of {block} tokens is not the {start.drafted} drafted ones and one more",
+            f"a block of {block} tokens must have one more than the {start.drafted} drafted tokens",
             path,
             f"write {start.drafted + 1}, or 'tokens: {block - 1}'",
         )
@@ -96,7 +96,7 @@ def _window_of_blocks(start: Start) -> Refusal | None:
     if start.method != "dflash" or window is None or window > start.drafted:
         return None
     return Refusal(
-        f"a window of {window} tokens is below the block that is drafted",
+        f"a window of {window} tokens is smaller than the drafted block",
         path,
         f"write {start.drafted + 1} or more",
     )
@@ -120,7 +120,8 @@ def _blocks_in_four_bits(start: Start) -> Refusal | None:
             return None
         return start.refuse(
             "attention-backend",
-            f"on a GB10 trtllm_mha has no drafts by '{start.method}' in a KV cache of nvfp4",
+            f"on a GB10, trtllm_mha does not support drafts by '{start.method}' with a KV cache in "
+            "nvfp4",
             "write another 'kv_cache_dtype' under model",
         )
     return None

@@ -8,7 +8,7 @@ _EAGLE = ("eagle", "eagle3", "mtp")
 
 def _own_drafts(start: Start) -> Refusal | None:
     if start.model_type == "deepseek_v4" and start.method in ("eagle3", "draft"):
-        return Refusal("the model drafts by its own layers alone", METHOD, "write 'method: mtp'")
+        return Refusal("the model drafts only with its own layers", METHOD, "write 'method: mtp'")
     return None
 
 
@@ -16,7 +16,7 @@ def _draft_with_attention_data(start: Start) -> Refusal | None:
     if start.method in ("draft", "ngram") and start.count("attn-dp-size") > 1:
         return start.refuse(
             "attn-dp-size",
-            f"drafts by '{start.method}' do not go with data parallel attention",
+            f"drafts by '{start.method}' can't be combined with data parallel attention",
             "take one of the two out",
         )
     return None
@@ -26,7 +26,7 @@ def _draft_with_mixed_chunks(start: Start) -> Refusal | None:
     if start.method in ("draft", "ngram") and start.is_on("enable-mixed-chunk"):
         return start.refuse(
             "enable-mixed-chunk",
-            f"drafts by '{start.method}' do not go with mixed chunks",
+            f"drafts by '{start.method}' can't be combined with mixed chunks",
             "take one of the two out",
         )
     return None
@@ -36,7 +36,7 @@ def _mixed_chunks_switched_off(start: Start) -> Refusal | None:
     if start.method in _EAGLE and start.is_on("enable-mixed-chunk"):
         return start.refuse(
             "enable-mixed-chunk",
-            "with speculative decoding mixed chunks are switched off",
+            "speculative decoding disables mixed chunks",
             "take it out",
         )
     return None
@@ -46,7 +46,7 @@ def _verified_blocks(start: Start) -> Refusal | None:
     name = "speculative-use-block-verification"
     if start.is_on(name) and start.method not in (*_EAGLE, "dflash", "dspark"):
         return start.refuse(
-            name, f"'{name}' is for drafts by EAGLE, DFlash and DSpark", "take it out"
+            name, f"'{name}' is only for drafts by EAGLE, DFlash and DSpark", "take it out"
         )
     return None
 
@@ -56,11 +56,11 @@ def _sampled_rejection(start: Start) -> Refusal | None:
     if not start.is_on(name):
         return None
     if start.method not in _EAGLE:
-        return start.refuse(name, f"'{name}' is for drafts by EAGLE", "take it out")
+        return start.refuse(name, f"'{name}' is only for drafts by EAGLE", "take it out")
     for other in ("speculative-accept-threshold-single", "speculative-accept-threshold-acc"):
         if start.number(other) not in (None, 1):
             return start.refuse(
-                other, f"'{other}' does not go with '{name}'", "keep one of the two"
+                other, f"'{other}' can't be combined with '{name}'", "keep one of the two"
             )
     return None
 
@@ -72,12 +72,12 @@ def _draft_window(start: Start) -> Refusal | None:
     )
     if window is not None and window <= 0:
         return start.refuse(
-            "speculative-draft-window-size", "a window has 1 token at least", "take it out"
+            "speculative-draft-window-size", "a window must have at least 1 token", "take it out"
         )
     if sink is not None and (sink < 0 or window is None):
         return start.refuse(
             "speculative-draft-sink-size",
-            "a sink belongs to a window",
+            "a sink needs a window",
             "write 'speculative-draft-window-size' beside it",
         )
     return None
@@ -89,7 +89,9 @@ def _draft_with_flexible_attention(start: Start) -> Refusal | None:
     # (sgl-project/sglang issue 36352).
     if start.method and backend in ("flex_attention", "hpc_ops", "torch_native"):
         return start.refuse(
-            "attention-backend", f"{backend} verifies no drafts", "write flashinfer or triton"
+            "attention-backend",
+            f"{backend} does not support speculative decoding",
+            "write flashinfer or triton",
         )
     return None
 
@@ -98,7 +100,7 @@ def _drafts_with_other_caches(start: Start) -> Refusal | None:
     for name in ("enable-lmcache", "weight-cache-mode"):
         if start.method and name in start.flags and not start.is_off(name):
             return start.refuse(
-                name, f"'{name}' does not go with speculative decoding", "take one out"
+                name, f"'{name}' can't be combined with speculative decoding", "take one out"
             )
     return None
 
@@ -106,7 +108,9 @@ def _drafts_with_other_caches(start: Start) -> Refusal | None:
 def _draft_with_adapters(start: Start) -> Refusal | None:
     if start.method == "draft" and start.is_on("enable-lora"):
         return start.refuse(
-            "enable-lora", "adapters do not go with a draft model", "take one of the two out"
+            "enable-lora",
+            "adapters can't be combined with a draft model",
+            "take one of the two out",
         )
     return None
 

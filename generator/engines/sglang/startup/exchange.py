@@ -13,7 +13,7 @@ def _runner_of_deepep(start: Start) -> Refusal | None:
     runner, exchange = start.word(_RUNNER), start.word(_EXCHANGE)
     if exchange in ("deepep_v2", "pplx") and runner not in ("", "auto", "deep_gemm"):
         return start.refuse(
-            _RUNNER, f"with '{exchange}' experts are computed by deep_gemm alone", "take it out"
+            _RUNNER, f"'{exchange}' supports only deep_gemm for experts", "take it out"
         )
     return None
 
@@ -24,7 +24,7 @@ def _overlap_of_deepep(start: Start) -> Refusal | None:
         "enforce-shared-experts-fusion",
     ):
         if start.word(_EXCHANGE) == "deepep_v2" and start.is_on(name):
-            return start.refuse(name, f"'{name}' does not go with 'deepep_v2'", "take it out")
+            return start.refuse(name, f"'{name}' can't be combined with 'deepep_v2'", "take it out")
     return None
 
 
@@ -32,7 +32,7 @@ def _direct_deepep(start: Start) -> Refusal | None:
     name = "deepep-v2-mode"
     if start.word(name) == "direct" and start.sizes.ranks > 1:
         return start.refuse(
-            name, "'direct' exchanges over NVLink, and none joins two nodes", "write hybrid"
+            name, "'direct' needs NVLink between the nodes, and Sparks have none", "write hybrid"
         )
     return None
 
@@ -40,7 +40,7 @@ def _direct_deepep(start: Start) -> Refusal | None:
 def _groups_of_pplx(start: Start) -> Refusal | None:
     if start.word(_EXCHANGE) == "pplx" and start.count(_DATA) < 2:
         return start.refuse(
-            _EXCHANGE, "'pplx' is for data parallel attention", f"write '{_DATA}: 2' or more"
+            _EXCHANGE, "'pplx' needs data parallel attention", f"write '{_DATA}: 2' or more"
         )
     return None
 
@@ -51,12 +51,12 @@ def _groups_of_flashinfer(start: Start) -> Refusal | None:
     if start.count(_DATA) != start.sizes.tensor:
         return start.refuse(
             _EXCHANGE,
-            "'flashinfer' is for attention that is data parallel over all tensor ranks",
+            "'flashinfer' needs data parallel attention over all tensor ranks",
             f"write '{_DATA}: {start.sizes.tensor}' beside it, or take it out",
         )
     if (start.number("chunked-prefill-size") or 1) <= 0:
         return start.refuse(
-            "chunked-prefill-size", "'flashinfer' reads prompts in parts", "write 8192"
+            "chunked-prefill-size", "'flashinfer' needs chunked prefill", "write 8192"
         )
     return None
 
@@ -65,10 +65,14 @@ def _static_experts(start: Start) -> Refusal | None:
     size = start.count(_STATIC)
     if size > 1 and size != start.sizes.tensor:
         return start.refuse(
-            _STATIC, f"'{_STATIC}' {size} is not tensor size {start.sizes.tensor}", "write it"
+            _STATIC, f"'{_STATIC}' {size} must equal tensor size {start.sizes.tensor}", "write it"
         )
     if size > 1 and start.is_on("enable-eplb"):
-        return start.refuse("enable-eplb", f"'{_STATIC}' moves no experts", "keep one of the two")
+        return start.refuse(
+            "enable-eplb",
+            f"'{_STATIC}' can't be combined with 'enable-eplb'",
+            "keep one of the two",
+        )
     return None
 
 
@@ -80,7 +84,7 @@ def _replicated_queries(start: Start) -> Refusal | None:
     if start.count("dcp-size") == 1 or exchange not in ("", "auto", "a2a", "fi_a2a"):
         return start.refuse(
             name,
-            "queries are replicated for the exchange 'a2a' of context ranks",
+            "replicated queries need decode context parallelism with 'a2a'",
             "write 'dcp-size' and 'dcp-comm-backend: a2a' beside it, or take it out",
         )
     return None
@@ -91,10 +95,12 @@ def _host_cache_of_context(start: Start) -> Refusal | None:
     if not start.is_on(name) or start.count("dcp-size") == 1:
         return None
     if start.known and not start.known.latent:
-        message = "with context ranks the cache in host memory is for latent attention (MLA) alone"
+        message = (
+            "with context parallelism, only latent attention (MLA) supports a cache in host memory"
+        )
         return start.refuse(name, message, "take it out, or 'dcp-size'")
     if start.method:
-        message = "with context ranks the cache in host memory does not go with drafts"
+        message = "with context parallelism, a cache in host memory can't be combined with drafts"
         return start.refuse(name, message, "take one of the three out")
     return None
 
@@ -115,7 +121,9 @@ def _offload_of_a_role(start: Start) -> Refusal | None:
     if not start.is_on(name):
         return None
     if start.word(_MODE) != "decode":
-        return start.refuse(name, f"'{name}' is for decoding alone", f"write '{_MODE}: decode'")
+        return start.refuse(
+            name, f"'{name}' is only for decode servers", f"write '{_MODE}: decode'"
+        )
     if "hicache-storage-backend" not in start.flags:
         message = f"'{name}' needs 'hicache-storage-backend'"
         return start.refuse(name, message, "write 'hicache-storage-backend: file' beside it")
@@ -125,14 +133,16 @@ def _offload_of_a_role(start: Start) -> Refusal | None:
 def _prompts_in_host_memory(start: Start) -> Refusal | None:
     name = "disaggregation-decode-retraction-backup"
     if start.word(name) == "host_pool" and start.word(_MODE) != "decode":
-        return start.refuse(name, "'host_pool' is for decoding alone", f"write '{_MODE}: decode'")
+        return start.refuse(
+            name, "'host_pool' is only for decode servers", f"write '{_MODE}: decode'"
+        )
     return None
 
 
 def _roles_with_other_caches(start: Start) -> Refusal | None:
     if start.is_on("enable-lmcache") and start.word(_MODE) in ("prefill", "decode"):
         return start.refuse(
-            "enable-lmcache", "LMCache is for ranks that prefill and decode", "take it out"
+            "enable-lmcache", "LMCache needs servers that both prefill and decode", "take it out"
         )
     return None
 

@@ -31,7 +31,7 @@ def _prefill_context(start: Start) -> Refusal | None:
     if start.is_on("enable-prefill-cp") and not start.word("cp-strategy"):
         return start.refuse(
             "enable-prefill-cp",
-            "context parallelism has a strategy",
+            "context parallelism needs a strategy",
             "write 'cp-strategy' beside it",
         )
     return None
@@ -40,10 +40,12 @@ def _prefill_context(start: Start) -> Refusal | None:
 def _decode_context(start: Start) -> Refusal | None:
     size = start.count(_DECODE)
     if size < 1:
-        return start.refuse(_DECODE, "a size is 1 at least", "take it out")
+        return start.refuse(_DECODE, "a size must be at least 1", "take it out")
     if size > 1 and start.is_on("enable-prefill-cp"):
         return start.refuse(
-            _DECODE, f"'{_DECODE}' does not go with 'enable-prefill-cp'", "keep one of the two"
+            _DECODE,
+            f"'{_DECODE}' can't be combined with 'enable-prefill-cp'",
+            "keep one of the two",
         )
     backend = start.word("dcp-comm-backend")
     if backend in ("a2a", "fi_a2a") and size == 1:
@@ -53,7 +55,7 @@ def _decode_context(start: Start) -> Refusal | None:
     if backend == "fi_a2a":
         return start.refuse(
             "dcp-comm-backend",
-            "'fi_a2a' exchanges over NVLink, and none joins two nodes",
+            "'fi_a2a' needs NVLink between the nodes, and Sparks have none",
             "write a2a",
         )
     return None
@@ -68,7 +70,9 @@ def _expert_data(start: Start) -> Refusal | None:
             _EXPERTS, f"'{_EXPERTS}' {size} does not divide tensor size {tensor}", "write a divisor"
         )
     if start.sizes.pipeline > 1:
-        return start.refuse(_EXPERTS, f"'{_EXPERTS}' has no pipeline stages", "take it out")
+        return start.refuse(
+            _EXPERTS, f"'{_EXPERTS}' does not support pipeline stages", "take it out"
+        )
     if start.sizes.expert:
         return start.refuse(
             _EXPERTS,
@@ -77,7 +81,9 @@ def _expert_data(start: Start) -> Refusal | None:
         )
     if start.count(_CONTEXT) != size:
         return start.refuse(
-            _EXPERTS, f"'{_EXPERTS}' and '{_CONTEXT}' are the same", "write both alike"
+            _EXPERTS,
+            f"'{_EXPERTS}' and '{_CONTEXT}' must be the same",
+            "write the same number for both",
         )
     return None
 
@@ -87,7 +93,7 @@ def _dense_layers(start: Start) -> Refusal | None:
     if size is not None and size not in (1, start.sizes.tensor):
         return start.refuse(
             "moe-dense-tp-size",
-            "dense layers are whole or split as all others",
+            "dense layers must be whole, or split like all others",
             "write 1, or take it out",
         )
     return None
@@ -96,10 +102,12 @@ def _dense_layers(start: Start) -> Refusal | None:
 def _delayed_stages(start: Start) -> Refusal | None:
     if start.sizes.pipeline > 1 and "min-free-slots-delay" in start.flags:
         return start.refuse(
-            "min-free-slots-delay", "'min-free-slots-delay' has no pipeline stages", "take it out"
+            "min-free-slots-delay",
+            "'min-free-slots-delay' does not support pipeline stages",
+            "take it out",
         )
     if start.count("pp-max-micro-batch-size") < 1:
-        return start.refuse("pp-max-micro-batch-size", "a size is 1 at least", "take it out")
+        return start.refuse("pp-max-micro-batch-size", "a size must be at least 1", "take it out")
     return None
 
 
@@ -110,7 +118,7 @@ def _runner_of_whole_experts(start: Start) -> Refusal | None:
     sliced = runner == "cutlass" and start.form.startswith(("fp8", "mxfp8"))
     if sliced or (runner == "triton_kernel" and start.model_type == "gpt_oss"):
         return start.refuse(
-            "moe-runner-backend", f"'{runner}' computes slices of experts alone", "take it out"
+            "moe-runner-backend", f"'{runner}' does not support expert parallelism", "take it out"
         )
     return None
 
@@ -120,7 +128,7 @@ def _balance_of_one(start: Start) -> Refusal | None:
     if start.is_on("enable-eplb") and not (spread and start.sizes.tensor > 1):
         return start.refuse(
             "enable-eplb",
-            "'enable-eplb' balances experts that are spread over the ranks",
+            "'enable-eplb' needs expert parallelism",
             "write 'expert: true' under engine.parallel, or take it out",
         )
     return None
@@ -129,7 +137,9 @@ def _balance_of_one(start: Start) -> Refusal | None:
 def _dispatch_without_exchange(start: Start) -> Refusal | None:
     name = "ep-dispatch-algorithm"
     if start.word(name) in ("static", "lp") and start.word(_EXCHANGE) in ("", "none"):
-        return start.refuse(name, f"'{name}' needs an exchange, '{_EXCHANGE}'", "take it out")
+        return start.refuse(
+            name, f"'{name}' needs an all-to-all backend, '{_EXCHANGE}'", "take it out"
+        )
     return None
 
 
@@ -145,7 +155,7 @@ def _experts_by_exchange(start: Start) -> Refusal | None:
     if backend not in ("", "none") and not start.sizes.expert and start.sizes.tensor > 1:
         return start.refuse(
             _EXCHANGE,
-            f"with '{backend}' the experts are spread over the ranks, whatever the site says",
+            f"'{backend}' always spreads the experts over the ranks",
             "write 'expert: true' under engine.parallel",
         )
     return None
@@ -179,7 +189,7 @@ def _parallel_norms(start: Start) -> Refusal | None:
     ):
         return start.refuse(
             name,
-            f"'{name}' is for tensor ranks alone: no stages, drafts or data parallel attention",
+            f"'{name}' can't be combined with pipeline stages, drafts or data parallel attention",
             "take it out",
         )
     return None

@@ -20,7 +20,7 @@ def _of_kinds(name: str, *kinds: str) -> Check:
         kind = start.model_type
         if not start.is_given(name) or not kind or kind in kinds:
             return None
-        return start.refuse(name, f"models of the kind {kind} have no '{name}'", "take it out")
+        return start.refuse(name, f"{kind} models do not support '{name}'", "take it out")
 
     return check
 
@@ -42,7 +42,7 @@ def _dispatched(start: Start) -> Refusal | None:
     name = "flashinfer-a2a-dispatch-type"
     if start.word(name) in ("", "auto") or start.word(_EXCHANGE) == "flashinfer":
         return None
-    message = f"'{name}' is of the exchange 'flashinfer'"
+    message = f"'{name}' is only for the backend 'flashinfer'"
     return start.refuse(name, message, f"write '{_EXCHANGE}: flashinfer' beside it, or take it out")
 
 
@@ -52,14 +52,14 @@ def _exchanged_by_flashinfer(start: Start) -> Refusal | None:
         return None
     if runner in ("", "auto") and start.form not in ("mxfp4", "fp8-block128", "bf16"):
         return None
-    message = f"the exchange 'flashinfer' goes with {', '.join(_RUNNERS)}"
+    message = f"the backend 'flashinfer' needs one of {', '.join(_RUNNERS)}"
     return start.refuse(_EXCHANGE, message, f"write '{_RUNNER}: {_RUNNERS[0]}' beside it")
 
 
 def _joined_ranks(start: Start) -> Refusal | None:
     name, mode = "elastic-ep-join-rank-offset", "elastic-ep-join-mode"
     if start.is_given(name) and start.word(mode) != "scale":
-        return start.refuse(name, f"'{name}' is for '{mode}: scale'", "take it out")
+        return start.refuse(name, f"'{name}' is only for '{mode}: scale'", "take it out")
     return None
 
 
@@ -74,7 +74,7 @@ def _initial_ranks(start: Start) -> Refusal | None:
 def _shared_port(start: Start) -> Refusal | None:
     name, count = "enable-http-worker-reuseport", "tokenizer-worker-num"
     if start.is_on(name) and start.count(count) < 2:
-        return start.refuse(name, f"'{name}' is for several workers", f"write '{count}: 2' beside")
+        return start.refuse(name, f"'{name}' needs several workers", f"write '{count}: 2' beside")
     return None
 
 
@@ -99,7 +99,10 @@ def _rounded_states(start: Start) -> Refusal | None:
     if start.word("mamba-ssm-dtype") != "float16":
         need, remedy = "needs states in float16", "write 'mamba-ssm-dtype: float16' beside it"
     elif start.word(kernels) in ("", "triton"):
-        need, remedy = "is FlashInfer's alone on a GB10", f"write '{kernels}: flashinfer' beside it"
+        need, remedy = (
+            "needs FlashInfer's kernels on a GB10",
+            f"write '{kernels}: flashinfer' beside it",
+        )
     else:
         return None
     return start.refuse(name, f"'{name}' {need}", remedy)
@@ -108,7 +111,7 @@ def _rounded_states(start: Start) -> Refusal | None:
 def _other_processors(start: Start) -> Refusal | None:
     name = "enable-quant-communications"
     if start.is_on(name):
-        return start.refuse(name, f"'{name}' is for other processors than GPUs", "take it out")
+        return start.refuse(name, f"'{name}' is not for GPUs", "take it out")
     return None
 
 
@@ -117,14 +120,14 @@ def _overlapped_batches(start: Start) -> Refusal | None:
     is_spread = start.count("attn-dp-size") > 1 or start.is_on("enable-dp-attention")
     if not start.is_on(name) or is_spread or start.word(_EXCHANGE) not in ("", "none"):
         return None
-    message = "batches overlap with an exchange of experts or data parallel attention"
+    message = "overlapping batches need an all-to-all backend or data parallel attention"
     return start.refuse(name, message, f"write '{_EXCHANGE}' or 'attn-dp-size' beside it")
 
 
 def _shards_of_prompts(start: Start) -> Refusal | None:
     name, role = "enable-kv-cache-sharding", "disaggregation-mode"
     if start.is_on(name) and start.word(role) != "prefill":
-        return start.refuse(name, f"'{name}' is for '{role}: prefill'", "take it out")
+        return start.refuse(name, f"'{name}' is only for '{role}: prefill'", "take it out")
     return None
 
 

@@ -14,7 +14,7 @@ def _chunk_of_pages(start: Start) -> Refusal | None:
     if chunk and chunk > 0 and page > 0 and chunk % page:
         return start.refuse(
             _CHUNK,
-            f"a chunk of {chunk:.0f} tokens is not made of pages of {page}",
+            f"a chunk of {chunk:.0f} tokens is not a multiple of the page size {page}",
             f"write a multiple of {page}",
         )
     return None
@@ -30,7 +30,8 @@ def _multiplexed(start: Start) -> Refusal | None:
     ):
         return start.refuse(
             "enable-pdmux",
-            "'enable-pdmux' has no stages, reads prompts whole and does not overlap",
+            "'enable-pdmux' can't be combined with pipeline stages, chunked prefill or "
+            "overlapping steps",
             f"write '{_CHUNK}: -1' and 'disable-overlap-schedule: true' beside it, or take it out",
         )
     return None
@@ -40,7 +41,7 @@ def _padded_graphs(start: Start) -> Refusal | None:
     name = "disable-cuda-graph-padding"
     if start.is_on(name) and start.is_on("enable-torch-compile"):
         return start.refuse(
-            name, f"'{name}' does not go with 'enable-torch-compile'", "keep one of the two"
+            name, f"'{name}' can't be combined with 'enable-torch-compile'", "keep one of the two"
         )
     return None
 
@@ -50,12 +51,12 @@ def _priorities(start: Start) -> Refusal | None:
     if start.is_on("enable-priority-scheduling"):
         if policy not in ("fcfs", "lof"):
             return start.refuse(
-                "schedule-policy", f"'{policy}' has no priorities", "write fcfs or lof"
+                "schedule-policy", f"'{policy}' does not support priorities", "write fcfs or lof"
             )
     elif start.word("retraction-policy") == "priority":
         return start.refuse(
             "retraction-policy",
-            "requests have no priorities",
+            "priority scheduling is not enabled",
             "write 'enable-priority-scheduling: true' beside it",
         )
     return None
@@ -65,14 +66,16 @@ def _longest_graph(start: Start) -> Refusal | None:
     name = "cuda-graph-prefill-max-context"
     number, context = start.number(name), start.model.context_length
     if number is not None and (number <= 0 or (context and number > context)):
-        return start.refuse(name, f"'{name}' lies above 0 and within the context", "take it out")
+        return start.refuse(name, f"'{name}' must be above 0 and within the context", "take it out")
     return None
 
 
 def _ratio_of_windows(start: Start) -> Refusal | None:
     ratio = start.number("swa-full-tokens-ratio")
     if ratio is not None and not 0 < ratio <= 1:
-        return start.refuse("swa-full-tokens-ratio", "a ratio lies above 0, up to 1", "take it out")
+        return start.refuse(
+            "swa-full-tokens-ratio", "a ratio must be above 0 and at most 1", "take it out"
+        )
     return None
 
 
@@ -80,7 +83,9 @@ def _hierarchical_cache(start: Start) -> Refusal | None:
     name = "enable-hierarchical-cache"
     for other in ("disable-radix-cache", "enable-lmcache"):
         if start.is_on(name) and start.is_on(other):
-            return start.refuse(name, f"'{name}' does not go with '{other}'", "keep one of the two")
+            return start.refuse(
+                name, f"'{name}' can't be combined with '{other}'", "keep one of the two"
+            )
     return None
 
 
@@ -90,7 +95,9 @@ def _lmcache(start: Start) -> Refusal | None:
     found = next((other for other in others if start.is_on(other)), "")
     found = found or next((n for n in ("attn-dp-size", "dcp-size") if start.count(n) > 1), "")
     if start.is_on(name) and found:
-        return start.refuse(name, f"'{name}' does not go with '{found}'", "keep one of the two")
+        return start.refuse(
+            name, f"'{name}' can't be combined with '{found}'", "keep one of the two"
+        )
     return None
 
 
@@ -98,7 +105,9 @@ def _collected(start: Start) -> Refusal | None:
     name = "gc-threshold"
     given = start.value(name)
     if isinstance(given, list) and not 1 <= len(given) <= 3:
-        return start.refuse(name, "Python's collector has 1 to 3 thresholds", "write 3 or fewer")
+        return start.refuse(
+            name, "Python's garbage collector takes 1 to 3 thresholds", "write 3 or fewer"
+        )
     return None
 
 
@@ -120,7 +129,7 @@ def _buffered_cache(start: Start) -> Refusal | None:
         return None
     if start.word(name) == "buffer_only" and "hicache-storage-backend" not in start.flags:
         return start.refuse(
-            name, "a buffer belongs to a storage", "write 'hicache-storage-backend' beside it"
+            name, "a buffer needs a storage backend", "write 'hicache-storage-backend' beside it"
         )
     return None
 

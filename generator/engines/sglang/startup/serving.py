@@ -13,7 +13,7 @@ def _adapters(start: Start) -> Refusal | None:
     if start.is_on(_ADAPTERS) and not known and not sized:
         return start.refuse(
             _ADAPTERS,
-            "no adapter says how large they are",
+            "nothing says how large the adapters are",
             "write 'lora-paths', or 'max-lora-rank' and 'lora-target-modules', beside it",
         )
     return None
@@ -24,13 +24,13 @@ def _loaded_adapters(start: Start) -> Refusal | None:
     if loaded is not None and loaded < running:
         return start.refuse(
             _LOADED,
-            f"{loaded:.0f} adapters are loaded, and {running} run at once",
+            f"only {loaded:.0f} adapters are loaded, and {running} may run at once",
             f"write {running} or more, or '{_AT_ONCE}: {loaded:.0f}' beside it",
         )
     chunk = start.number("max-lora-chunk-size")
     if chunk is not None and chunk not in (16, 32, 64, 128):
         return start.refuse(
-            "max-lora-chunk-size", "no chunk has such a size", "write 16, 32, 64 or 128"
+            "max-lora-chunk-size", "this chunk size is not supported", "write 16, 32, 64 or 128"
         )
     return None
 
@@ -40,7 +40,7 @@ def _adapters_over_data(start: Start) -> Refusal | None:
     if start.is_on(_ADAPTERS) and data > 1 and data != start.sizes.tensor:
         return start.refuse(
             "attn-dp-size",
-            "with adapters attention is data parallel over all tensor ranks or none",
+            "with adapters, attention must be data parallel over all tensor ranks or none",
             f"write {start.sizes.tensor}, or take it out",
         )
     return None
@@ -53,11 +53,11 @@ def _half_a_certificate(start: Start) -> Refusal | None:
     if len(given) == 1:
         other = pair[1 - pair.index(given[0])]
         return start.refuse(
-            given[0], f"'{given[0]}' without '{other}'", f"write '{other}: PATH' beside it"
+            given[0], f"'{given[0]}' needs '{other}'", f"write '{other}: PATH' beside it"
         )
     if alone and not given:
         return start.refuse(
-            alone, f"'{alone}' belongs to a certificate", "write 'ssl-certfile' and 'ssl-keyfile'"
+            alone, f"'{alone}' needs a certificate", "write 'ssl-certfile' and 'ssl-keyfile'"
         )
     return None
 
@@ -68,21 +68,23 @@ def _port_of_grpc(start: Start) -> Refusal | None:
         and start.engine.secrets
         and "SGLANG_API_KEY" in start.engine.secrets
     ):
-        return start.refuse("grpc-port", "gRPC asks for no key, and the API has one", "take it out")
+        return start.refuse("grpc-port", "gRPC does not check the API's key", "take it out")
     return None
 
 
 def _same_port(start: Start) -> Refusal | None:
     port = start.number("grpc-port")
     if port and port == (start.engine.port or 30000):
-        return start.refuse("grpc-port", "it is the port of the API", "write another one")
+        return start.refuse("grpc-port", "the API already has this port", "write another one")
     return None
 
 
 def _several_tokenizers_of_grpc(start: Start) -> Refusal | None:
     if "grpc-port" in start.flags and start.count("tokenizer-worker-num") > 1:
         return start.refuse(
-            "tokenizer-worker-num", "gRPC has one tokenizer", "write 1, or take 'grpc-port' out"
+            "tokenizer-worker-num",
+            "gRPC supports only one tokenizer",
+            "write 1, or take 'grpc-port' out",
         )
     return None
 
@@ -92,7 +94,7 @@ def _more_adapters_than_places(start: Start) -> Refusal | None:
     if isinstance(paths, (list, dict)) and places is not None and len(paths) > places:
         return start.refuse(
             _LOADED,
-            f"{places:.0f} adapters are loaded at most, and the site names {len(paths)}",
+            f"the limit of adapters to load is {places:.0f}, and the site names {len(paths)}",
             f"write {len(paths)} or more",
         )
     return None
@@ -111,11 +113,14 @@ def _runner_of_adapters(start: Start) -> Refusal | None:
     if not runner.startswith("lora_"):
         return None
     if not start.is_on(_ADAPTERS) and "lora-paths" not in start.flags:
-        text, remedy = f"{runner} is for adapters", "write 'enable-lora: true' beside it"
+        text, remedy = f"{runner} is only for adapters", "write 'enable-lora: true' beside it"
     elif start.word("lora-backend") != "triton_v2":
-        text, remedy = f"{runner} needs other kernels", "write 'lora-backend: triton_v2' beside it"
+        text, remedy = (
+            f"{runner} needs other adapter kernels",
+            "write 'lora-backend: triton_v2' beside it",
+        )
     elif start.word("moe-a2a-backend") not in ("", "none"):
-        text, remedy = f"{runner} does not go with 'moe-a2a-backend'", "keep one of the two"
+        text, remedy = f"{runner} can't be combined with 'moe-a2a-backend'", "keep one of the two"
     else:
         return None
     return start.refuse(name, text, remedy)
@@ -125,7 +130,7 @@ def _refreshed_certificate(start: Start) -> Refusal | None:
     name = "enable-ssl-refresh"
     if start.is_on(name) and start.is_on("enable-http2"):
         return start.refuse(
-            name, f"'{name}' does not go with 'enable-http2'", "keep one of the two"
+            name, f"'{name}' can't be combined with 'enable-http2'", "keep one of the two"
         )
     if start.is_on(name) and "ssl-certfile" not in start.flags:
         return start.refuse(
@@ -162,7 +167,7 @@ def _settings_of_media(start: Start) -> Refusal | None:
     for kind in _MEDIA:
         value = start.value(name, kind)
         if value is not None and not isinstance(value, dict):
-            return start.refuse(name, f"'{kind}' takes a mapping", "write {KEY: VALUE}", kind)
+            return start.refuse(name, f"'{kind}' must be a mapping", "write {KEY: VALUE}", kind)
     return None
 
 
@@ -171,10 +176,12 @@ def _text_alone(start: Start) -> Refusal | None:
     if not start.is_on(name):
         return None
     if kind and not kind.startswith(("deepseek_v4", "muse_glimmer", "cosmos3")):
-        return start.refuse(name, f"models of the kind {kind} have no '{name}'", "take it out")
+        return start.refuse(name, f"{kind} models do not support '{name}'", "take it out")
     found = next((n for n in ("language-only", "mm-enable-dp-encoder") if start.is_on(n)), "")
     if found:
-        return start.refuse(name, f"'{name}' does not go with '{found}'", "keep one of the two")
+        return start.refuse(
+            name, f"'{name}' can't be combined with '{found}'", "keep one of the two"
+        )
     return None
 
 
@@ -192,11 +199,15 @@ def _marked_drafts(start: Start) -> Refusal | None:
     if not start.is_on(name):
         return None
     if start.method == "draft":
-        return start.refuse(name, f"'{name}' does not go with a draft model", "keep one of the two")
+        return start.refuse(
+            name, f"'{name}' can't be combined with a draft model", "keep one of the two"
+        )
     found = ("enable-custom-logit-processor", "speculative-use-rejection-sampling")
     other = next((each for each in found if start.is_on(each)), "")
     if other:
-        return start.refuse(name, f"'{name}' does not go with '{other}'", "keep one of the two")
+        return start.refuse(
+            name, f"'{name}' can't be combined with '{other}'", "keep one of the two"
+        )
     return None
 
 
@@ -204,14 +215,14 @@ def _exported_metrics(start: Start) -> Refusal | None:
     if start.is_on("export-metrics-to-file") and "export-metrics-to-file-dir" not in start.flags:
         return start.refuse(
             "export-metrics-to-file",
-            "files have a folder",
+            "files of metrics need a folder",
             "write 'export-metrics-to-file-dir' beside it",
         )
     labels = "tokenizer-metrics-allowed-custom-labels"
     if labels in start.flags and "tokenizer-metrics-custom-labels-header" not in start.flags:
         return start.refuse(
             labels,
-            "labels come in a header",
+            "custom labels need a header",
             "write 'tokenizer-metrics-custom-labels-header' beside it",
         )
     return None
@@ -222,14 +233,16 @@ def _features_between_processes(start: Start) -> Refusal | None:
     if start.word(name) == "cuda_ipc" and start.sizes.ranks > 1:
         return start.refuse(name, "'cuda_ipc' does not reach other nodes", "take it out")
     if start.word(name) == "cuda_vmm" and start.sizes.pipeline > 1:
-        return start.refuse(name, "'cuda_vmm' has no pipeline stages", "take it out")
+        return start.refuse(name, "'cuda_vmm' does not support pipeline stages", "take it out")
     return None
 
 
 def _prompts_without_cache(start: Start) -> Refusal | None:
     name = "prefill-only-disable-kv-cache"
     if start.is_on(name):
-        return start.refuse(name, f"'{name}' is for backends that no GB10 runs", "take it out")
+        return start.refuse(
+            name, f"'{name}' needs a backend that does not run on a GB10", "take it out"
+        )
     return None
 
 
@@ -237,7 +250,7 @@ def _halves_of_a_model(start: Start) -> Refusal | None:
     if start.is_on("encoder-only") and start.is_on("language-only"):
         return start.refuse(
             "encoder-only",
-            "'encoder-only' and 'language-only' leave nothing",
+            "'encoder-only' and 'language-only' exclude each other",
             "keep one of the two",
         )
     return None

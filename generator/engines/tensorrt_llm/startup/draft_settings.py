@@ -12,7 +12,7 @@ def _dynamic_tree(start: Start) -> Refusal | None:
         return None
     if start.draft_setting("eagle_choices") is not None:
         return Refusal(
-            f"'eagle_choices' is a tree that stands still, and '{key}' one that moves",
+            f"'eagle_choices' sets a static tree, and '{key}' a dynamic one",
             (*_PATH, "eagle_choices"),
             "keep one of the two",
         )
@@ -27,7 +27,7 @@ def _length_of_matches(start: Start) -> Refusal | None:
     key = "max_matching_ngram_size"
     size = start.draft_setting(key)
     if start.method == "ngram" and isinstance(size, int) and size <= 0:
-        return Refusal("what is looked up has 1 word at least", (*_PATH, key), "write 2")
+        return Refusal("a lookup needs at least 1 word", (*_PATH, key), "write 2")
     return None
 
 
@@ -35,7 +35,7 @@ def _no_length_of_matches(start: Start) -> Refusal | None:
     key = "max_matching_ngram_size"
     if start.method == "ngram" and start.draft_setting(key) is None:
         return Refusal(
-            f"'ngram' of TensorRT-LLM {start.engine.version} needs '{key}', which is 0 otherwise",
+            f"'ngram' of TensorRT-LLM {start.engine.version} needs '{key}', which defaults to 0",
             ("model", "speculative"),
             f"write 'config: {{{key}: 2}}' beside the method",
         )
@@ -50,7 +50,7 @@ def _schedule(start: Start) -> Refusal | None:
     by_batch = {str(batch): length for batch, length in lengths.items()}
     if by_batch.get("1") != drafted:
         return Refusal(
-            f"a schedule begins with a batch of 1 and the {drafted} drafted tokens",
+            f"a schedule must begin with batch size 1 and the {drafted} drafted tokens",
             (*_PATH, key),
             f"write '1: {drafted}' in it",
         )
@@ -68,7 +68,7 @@ def _acceptance(start: Start) -> Refusal | None:
     for key in ("acceptance_window", "acceptance_length_threshold"):
         number = start.draft_setting(key)
         if isinstance(number, int | float) and number < 0:
-            return Refusal(f"'{key}' is 0 at least", (*_PATH, key), "take it out")
+            return Refusal(f"'{key}' must be at least 0", (*_PATH, key), "take it out")
     return None
 
 
@@ -76,7 +76,7 @@ def _sampler(start: Start) -> Refusal | None:
     if start.word(_CONFIG, "sampler_type") == "TRTLLMSampler" and start.method in ("mtp", "eagle3"):
         return start.refuse(
             _CONFIG,
-            f"TRTLLMSampler does not go with drafts by '{start.method}'",
+            f"TRTLLMSampler can't be combined with drafts by '{start.method}'",
             "take it out",
             "sampler_type",
         )
@@ -90,7 +90,7 @@ def _blocks_of_helix(start: Start) -> Refusal | None:
     if start.word(_CONFIG, "cp_config", "cp_type").upper() == "HELIX" and own and own != cache:
         return start.refuse(
             _CONFIG,
-            f"blocks of {own:.0f} tokens are not those of the KV cache, {cache:.0f}",
+            f"blocks of {own:.0f} tokens differ from those of the KV cache, {cache:.0f}",
             f"write {cache:.0f}",
             *keys,
         )

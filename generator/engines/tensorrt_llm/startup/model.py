@@ -8,7 +8,7 @@ def _prediction_with_windows(start: Start) -> Refusal | None:
     windows = start.known.sliding_layers if start.known else 0
     if start.method == "mtp" and windows and start.model_type not in NOT_PREDICTING:
         return Refusal(
-            "'mtp' does not go with layers of a sliding window, which the model has",
+            "'mtp' can't be combined with sliding window layers, which the model has",
             METHOD,
             "take 'speculative' out",
         )
@@ -43,7 +43,7 @@ def _experts_of_ranks(start: Start) -> Refusal | None:
         key = "moe_tensor_parallel_size" if tensor else "moe_cluster_parallel_size"
         return start.refuse(
             "config",
-            f"the parallel sizes of experts do not make tensor size {start.sizes.tensor}",
+            f"the expert parallel sizes do not multiply to tensor size {start.sizes.tensor}",
             "take it out: 'engine.parallel.expert' says whether experts are spread",
             key,
         )
@@ -54,14 +54,14 @@ def _context_ranks(start: Start) -> Refusal | None:
     if start.count("context_parallel_size") > 1:
         return start.refuse(
             "context_parallel_size",
-            "context parallel ranks need GPUs of their own, and all nodes have a rank",
-            "take it out: tensor and pipeline make the number of nodes",
+            "context parallelism needs more GPUs, and every node already has a rank",
+            "take it out: the tensor and pipeline sizes already use all nodes",
         )
     if (start.number("config", "context_parallel_size") or 1) > 1:
         return start.refuse(
             "config",
-            "context parallel ranks need GPUs of their own, and all nodes have a rank",
-            "take it out: tensor and pipeline make the number of nodes",
+            "context parallelism needs more GPUs, and every node already has a rank",
+            "take it out: the tensor and pipeline sizes already use all nodes",
             "context_parallel_size",
         )
     return None
@@ -72,7 +72,7 @@ def _latent_prefixes(start: Start) -> Refusal | None:
     if latent and start.is_on("config", "kv_cache_config", "enable_block_reuse"):
         return start.refuse(
             "config",
-            "on a GB10 latent attention (MLA) uses no block again",
+            "on a GB10, latent attention (MLA) does not support the reuse of KV cache blocks",
             "take it out",
             *("kv_cache_config", "enable_block_reuse"),
         )

@@ -16,8 +16,9 @@ def _largest_graph(start: Start) -> Refusal | None:
     if most and sizes and most != max(sizes):
         return start.refuse(
             _CONFIG,
-            f"the largest graph is one of {most:.0f} sequences, and of {max(sizes)} by its list",
-            "take 'max_batch_size' out: the list says it",
+            f"the largest graph has {most:.0f} sequences here, and {max(sizes)} in the list of "
+            "sizes",
+            "take 'max_batch_size' out: the list sets it",
             *("cuda_graph_config", "max_batch_size"),
         )
     return None
@@ -28,7 +29,7 @@ def _experts_of_other_gpus(start: Start) -> Refusal | None:
     if backend in ("TRTLLM", "CUTEDSL", "DEEPGEMM", "WIDEEP"):
         return start.refuse(
             _CONFIG,
-            f"{backend} has no kernels of experts for a GB10",
+            f"{backend} has no expert kernels for a GB10",
             "write CUTLASS, or TRITON for MXFP4",
             *("moe_config", "backend"),
         )
@@ -46,7 +47,7 @@ def _prefetched_adapters(start: Start) -> Refusal | None:
     if start.value(_CONFIG, "peft_cache_config", "lora_prefetch_dir") is not None:
         return start.refuse(
             _CONFIG,
-            "'lora_prefetch_dir' is refused",
+            "'lora_prefetch_dir' is not supported",
             "take it out",
             "peft_cache_config",
             "lora_prefetch_dir",
@@ -58,14 +59,14 @@ def _window(start: Start) -> Refusal | None:
     path = ("kv_cache_config", "max_attention_window")
     value = start.value(_CONFIG, *path)
     if isinstance(value, list) and (not value or any(str(n).startswith(("-", "0")) for n in value)):
-        return start.refuse(_CONFIG, "a window has 1 token at least", "take it out", *path)
+        return start.refuse(_CONFIG, "a window must have at least 1 token", "take it out", *path)
     return None
 
 
 def _kernels_of_small_floats(start: Start) -> Refusal | None:
     path = ("nvfp4_gemm_config", "allowed_backends")
     if start.value(_CONFIG, *path) == []:
-        return start.refuse(_CONFIG, "no kernels are allowed", "take it out", *path)
+        return start.refuse(_CONFIG, "the list allows no kernels", "take it out", *path)
     return None
 
 
@@ -88,7 +89,7 @@ def _balance_of_replicas(start: Start) -> Refusal | None:
             and number < 0
         ):
             return start.refuse(
-                _CONFIG, f"'{name}' is 0 at least", "take it out", "attention_dp_config", name
+                _CONFIG, f"'{name}' must be at least 0", "take it out", "attention_dp_config", name
             )
     return None
 
@@ -104,7 +105,7 @@ def _reductions_over_nvlink(start: Start) -> Refusal | None:
     if start.sizes.ranks > 1 and name not in ("", "AUTO", "NCCL"):
         return start.refuse(
             _CONFIG,
-            f"{name} reduces over NVLink, and none joins two nodes",
+            f"{name} needs NVLink between the nodes, and Sparks have none",
             "write NCCL",
             "allreduce_strategy",
         )
@@ -116,7 +117,7 @@ def _blocks_not_reused(start: Start) -> Refusal | None:
     if reused and start.word(_CONFIG, "attn_backend") == "FLASHINFER":
         return start.refuse(
             _CONFIG,
-            "with FLASHINFER no block is used again",
+            "FLASHINFER does not support the reuse of KV cache blocks",
             "take 'attn_backend' out",
             "attn_backend",
         )
@@ -129,7 +130,7 @@ def _slots_of_experts(start: Start) -> Refusal | None:
     if slots and start.sizes.expert and slots % ranks:
         return start.refuse(
             _CONFIG,
-            f"{slots:.0f} slots of experts do not divide by {ranks} ranks",
+            f"{slots:.0f} expert slots can't be divided evenly among {ranks} ranks",
             f"write a multiple of {ranks}",
             *path,
         )
@@ -143,7 +144,7 @@ def _connected_cache(start: Start) -> Refusal | None:
     if given and policy not in ("", "GUARANTEED_NO_EVICT"):
         return start.refuse(
             _CONFIG,
-            f"a connector of KV caches does not go with {policy}",
+            f"a KV cache connector can't be combined with {policy}",
             "write GUARANTEED_NO_EVICT, or take it out",
             *path,
         )
@@ -156,7 +157,7 @@ def _adapters_of_all_modules(start: Start) -> Refusal | None:
     if isinstance(given, dict) and not named:
         return start.refuse(
             _CONFIG,
-            "no adapter and no module is named, and memory is kept for adapters of all",
+            "neither adapters nor modules are named, so memory is reserved for all modules",
             "write 'lora_target_modules: [attn_q, attn_k, attn_v]' in it",
             "lora_config",
         )

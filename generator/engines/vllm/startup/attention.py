@@ -75,9 +75,13 @@ def _for_another_gpu(start: Start) -> Refusal | None:
 def _for_another_attention(start: Start) -> Refusal | None:
     name, latent = _backend(start), _is_latent(start)
     if latent is True and name in _PLAIN:
-        return _refuse(start, f"{name} has no latent attention (MLA), which the model has")
+        return _refuse(
+            start, f"{name} does not support latent attention (MLA), which the model uses"
+        )
     if latent is False and "MLA" in name and name not in _ELSEWHERE:
-        return _refuse(start, f"{name} is for latent attention (MLA), which the model has not")
+        return _refuse(
+            start, f"{name} is only for latent attention (MLA), which the model does not use"
+        )
     return None
 
 
@@ -85,7 +89,7 @@ def _sinks(start: Start) -> Refusal | None:
     if _has_sinks(start) and _backend(start) == "FLASH_ATTN":
         return _refuse(
             start,
-            "FLASH_ATTN has no attention sinks on a GB10, and the model has them",
+            "FLASH_ATTN does not support attention sinks on a GB10, and the model has them",
             "write TRITON_ATTN, or take it out",
         )
     return None
@@ -94,14 +98,14 @@ def _sinks(start: Start) -> Refusal | None:
 def _tiny_heads(start: Start) -> Refusal | None:
     size = start.known.head_dim if start.known else None
     if size and size < 32 and _backend(start) == "TRITON_ATTN":
-        return _refuse(start, f"TRITON_ATTN has no heads of {size} elements")
+        return _refuse(start, f"TRITON_ATTN does not support a head size of {size}")
     return None
 
 
 def _half_floats_of_b12x(start: Start) -> Refusal | None:
     if _backend(start) == "B12X" and start.word("dtype") in ("float16", "half", "float32"):
         return _refuse(
-            start, f"B12X computes in bfloat16, and the site asks for {start.word('dtype')}"
+            start, f"B12X computes only in bfloat16, and the site asks for {start.word('dtype')}"
         )
     return None
 
@@ -112,7 +116,7 @@ def _head_size(start: Start) -> Refusal | None:
         return None
     sizes = _HEAD_SIZES.get(name)
     if (sizes and size not in sizes) or (name == "FLASH_ATTN" and (size % 8 or size > 256)):
-        return _refuse(start, f"{name} has no heads of {size} elements")
+        return _refuse(start, f"{name} does not support a head size of {size}")
     return None
 
 
@@ -121,7 +125,7 @@ def _latent_prefill(start: Start) -> Refusal | None:
     if name in _PREFILL_ELSEWHERE:
         return start.refuse(
             "attention-config",
-            f"{name} reads no prompts on a GB10",
+            f"{name} does not support prefill on a GB10",
             "take it out",
             "mla_prefill_backend",
         )
@@ -132,7 +136,7 @@ def _version_of_flash_attention(start: Start) -> Refusal | None:
     if start.word("attention-config", "flash_attn_version") in ("3", "4"):
         return start.refuse(
             "attention-config",
-            "a GB10 runs version 2 of FlashAttention, whatever is asked for",
+            "a GB10 always runs version 2 of FlashAttention",
             "take it out",
             "flash_attn_version",
         )
@@ -145,12 +149,15 @@ def _cache_of_the_backend(start: Start) -> Refusal | None:
         return None
     own = next((owner for prefix, owner in _OWN.items() if dtype.startswith(prefix)), "")
     if own and name != own:
-        message, remedy = f"a KV cache in {dtype} is {own}'s alone", f"write {own}, or take it out"
+        message, remedy = (
+            f"only {own} supports a KV cache in {dtype}",
+            f"write {own}, or take it out",
+        )
         return _refuse(start, message, remedy)
     if not own and name in _CACHES and dtype not in _CACHES[name]:
         reads = [other for other, types in _CACHES.items() if dtype in types and "MLA" not in other]
         others = f", or write {' or '.join(reads)}" if reads and not _is_latent(start) else ""
-        message = f"{name} has no KV cache in {dtype.partition('_e')[0]} on a GB10"
+        message = f"{name} does not support a KV cache in {dtype.partition('_e')[0]} on a GB10"
         return _refuse(start, message, f"take it out{others}")
     return None
 
@@ -158,7 +165,7 @@ def _cache_of_the_backend(start: Start) -> Refusal | None:
 def _cache_of_other_gpus(start: Start) -> Refusal | None:
     dtype = start.model.kv_cache_dtype or ""
     if dtype.startswith("octave_"):
-        return Refusal(f"a KV cache in {dtype} is for GPUs of AMD", _CACHE, "write fp8")
+        return Refusal(f"a KV cache in {dtype} is only for AMD GPUs", _CACHE, "write fp8")
     return None
 
 
@@ -166,9 +173,9 @@ def _five_bit_mantissas(start: Start) -> Refusal | None:
     if start.model.kv_cache_dtype != "fp8_e5m2":
         return None
     if start.form.startswith("fp8"):
-        message = "a KV cache in fp8_e5m2 does not go with weights in fp8"
+        message = "a KV cache in fp8_e5m2 can't be combined with fp8 weights"
     elif _is_latent(start):
-        message = "latent attention (MLA) has no KV cache in fp8_e5m2"
+        message = "latent attention (MLA) does not support a KV cache in fp8_e5m2"
     else:
         return None
     return Refusal(message, _CACHE, "write fp8")
@@ -180,14 +187,16 @@ def _small_floats(start: Start) -> Refusal | None:
         # Custom builds for GB10 have it: MiaAI-Lab/DeepSeek-v4-Flash-DSpark-2x-DGX-Spark.
         return None
     if dtype in ("nvfp4_4over6", "nvfp4_ds_mla"):
-        return Refusal(f"a GB10 has no KV cache in {dtype}", _CACHE, "write fp8")
+        return Refusal(f"a GB10 does not support a KV cache in {dtype}", _CACHE, "write fp8")
     if dtype != "nvfp4":
         return None
     if _is_latent(start):
-        return Refusal("latent attention (MLA) has no KV cache in nvfp4", _CACHE, "write fp8")
+        return Refusal(
+            "latent attention (MLA) does not support a KV cache in nvfp4", _CACHE, "write fp8"
+        )
     if _has_sinks(start) or (known and known.head_dim == 64):
         return Refusal(
-            "on a GB10 a KV cache in nvfp4 is for heads of more than 64 elements, without sinks",
+            "on a GB10, a KV cache in nvfp4 needs a head size above 64 and no attention sinks",
             _CACHE,
             "write fp8",
         )
@@ -204,13 +213,15 @@ def _cache_of_pools(start: Start) -> Refusal | None:
         return None
     if built < version("0.31"):
         return Refusal(
-            f"vLLM {start.engine.version} caches this model's keys and values in 16 bits alone",
+            f"vLLM {start.engine.version} supports only a 16-bit KV cache for this model",
             _CACHE,
             "take it out, or take vLLM 0.31 or later",
         )
     if dtype not in _EIGHT:
         return Refusal(
-            f"this model has no KV cache in {dtype}", _CACHE, "write fp8, or take it out"
+            f"this model does not support a KV cache in {dtype}",
+            _CACHE,
+            "write fp8, or take it out",
         )
     return None
 
@@ -219,7 +230,7 @@ def _cache_of_another_type(start: Start) -> Refusal | None:
     cached, dtype = start.model.kv_cache_dtype, start.word("dtype").replace("half", "float16")
     types = {"float16", "bfloat16"}
     if {cached, dtype} == types:
-        message = f"the KV cache is {cached}, and the model {dtype}"
+        message = f"the KV cache is in {cached}, and the model in {dtype}"
         return Refusal(message, _CACHE, "take one of the two out")
     return None
 
@@ -227,7 +238,7 @@ def _cache_of_another_type(start: Start) -> Refusal | None:
 def _sparse_attention(start: Start) -> Refusal | None:
     if start.known and start.known.indexer and start.known.latent:
         return Refusal(
-            f"vLLM {start.engine.version} has no sparse attention on a GB10, which the model is of",
+            f"vLLM {start.engine.version} does not support the model's sparse attention on a GB10",
             ("engine", "version"),
             "take vLLM 0.24 or later",
         )
@@ -240,7 +251,7 @@ def _sparse_backend(start: Start) -> Refusal | None:
     # Custom builds for GB10 have more of b12x than vLLM: eugr/spark-vllm-docker, mods/exp-b12x.
     runs = name == "FLASHINFER_MLA_SPARSE_SM120" or name.startswith("B12X")
     if sparse and "MLA" in name and name not in _ELSEWHERE and not runs:
-        return _refuse(start, f"{name} has no sparse attention on a GB10, and the model has it")
+        return _refuse(start, f"{name} does not support the model's sparse attention on a GB10")
     return None
 
 
@@ -249,10 +260,12 @@ def _block_size(start: Start) -> Refusal | None:
     # Custom builds have other kernels of b12x.
     own = version(start.engine.version).local
     if size not in (None, 64, 128) and _backend(start) == "B12X" and not own:
-        return start.refuse("block-size", "B12X has blocks of 64 and of 128", "write 64 or 128")
+        return start.refuse(
+            "block-size", "B12X supports only block sizes 64 and 128", "write 64 or 128"
+        )
     if size is not None and size % 16:
         return start.refuse(
-            "block-size", "no backend has blocks of such a size", "write a multiple of 16"
+            "block-size", "no backend supports this block size", "write a multiple of 16"
         )
     return None
 
@@ -270,7 +283,7 @@ CONDITIONS = (
         one_of(
             "mm-encoder-attn-backend",
             (*_ENCODERS, *map(str.lower, _ENCODERS)),
-            "runs no encoders of images",
+            "does not run image encoders",
             f"write {', '.join(_ENCODERS)}, or take it out",
         ),
         "vllm/platforms/cuda.py:545",

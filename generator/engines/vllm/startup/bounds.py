@@ -116,7 +116,7 @@ def _refusal(bound: Bound, start: Start) -> Refusal | None:
     if number is None or bound.holds(number):
         return None
     return start.refuse(
-        flag, f"'{key or flag}' is {bound}", f"write a number that is {bound}", *keys
+        flag, f"'{key or flag}' must be {bound}", f"write a number that is {bound}", *keys
     )
 
 

@@ -33,7 +33,7 @@ def _draft_in_parts(start: Start) -> Refusal | None:
     if start.method == "draft" and isinstance(size, int) and size != tensor:
         return _refuse(
             "draft_tensor_parallel_size",
-            f"a draft model is split into {tensor} parts like the model",
+            f"the draft model must have the model's tensor size, {tensor}",
         )
     return None
 
@@ -43,14 +43,14 @@ def _padded_drafts(start: Start) -> Refusal | None:
     if start.draft_setting(key) is not True:
         return None
     if start.method == "draft" or start.draft_setting("parallel_drafting") is True:
-        return _refuse(key, f"'{key}' does not go with draft models and parallel drafts")
+        return _refuse(key, f"'{key}' can't be combined with draft models or parallel drafts")
     return None
 
 
 def _padded_drafts_in_step(start: Start) -> Refusal | None:
     key = "disable_padded_drafter_batch"
     if start.draft_setting(key) is True and start.is_on("async-scheduling"):
-        return _refuse(key, f"'{key}' does not go with 'async-scheduling'")
+        return _refuse(key, f"'{key}' can't be combined with 'async-scheduling'")
     return None
 
 
@@ -71,7 +71,7 @@ def _drafts_in_step(start: Start) -> Refusal | None:
     if start.is_on("async-scheduling") and start.method in _IN_STEP_ALONE:
         return start.refuse(
             "async-scheduling",
-            f"'async-scheduling' does not go with drafts by '{start.method}'",
+            f"'async-scheduling' can't be combined with drafts by '{start.method}'",
             "take it out",
         )
     return None
@@ -82,9 +82,11 @@ def _other_vocabulary(start: Start) -> Refusal | None:
     if start.draft_setting(key) is not True:
         return None
     if start.method != "draft":
-        return _refuse(key, f"'{key}' is for draft models, and drafts are by '{start.method}'")
+        return _refuse(key, f"'{key}' is only for draft models, and the method is '{start.method}'")
     if start.draft_setting("draft_sample_method") not in (None, "greedy"):
-        return _refuse("draft_sample_method", f"'{key}' samples drafts greedily", "write greedy")
+        return _refuse(
+            "draft_sample_method", f"'{key}' needs greedy draft sampling", "write greedy"
+        )
     return None
 
 
@@ -95,7 +97,8 @@ def _reduced_samples_of_another_vocabulary(start: Start) -> Refusal | None:
         and start.draft_setting("use_local_argmax_reduction") is True
     ):
         return _refuse(
-            "use_local_argmax_reduction", f"'use_local_argmax_reduction' does not go with '{key}'"
+            "use_local_argmax_reduction",
+            f"'use_local_argmax_reduction' can't be combined with '{key}'",
         )
     return None
 
@@ -144,7 +147,7 @@ def _not_of_the_first_runner(start: Start) -> Refusal | None:
     if start.method == "dspark" or found:
         return start.refuse_variable(
             _SECOND,
-            f"the first model runner has no {found or 'drafts by dspark'}",
+            f"the V1 model runner does not support {found or 'drafts by dspark'}",
             "take it out",
         )
     return None
@@ -171,7 +174,7 @@ def _missing_in_the_second(start: Start, what: str) -> Refusal | None:
     if not what:
         return None
     return start.refuse_variable(
-        _SECOND, f"the second model runner has no {what} yet", "take it out"
+        _SECOND, f"the V2 model runner does not support {what} yet", "take it out"
     )
 
 
@@ -181,7 +184,7 @@ def _of_another_method(key: str, *methods: str) -> Check:
     def check(start: Start) -> Refusal | None:
         if start.draft_setting(key) in (None, False) or start.method in methods:
             return None
-        return _refuse(key, f"drafts by '{start.method}' have no '{key}'")
+        return _refuse(key, f"the method '{start.method}' has no '{key}'")
 
     return check
 
@@ -189,7 +192,7 @@ def _of_another_method(key: str, *methods: str) -> Check:
 def _one_hidden_state(start: Start) -> Refusal | None:
     if start.method == "extract_hidden_states" and start.drafted not in (0, 1):
         return Refusal(
-            "'extract_hidden_states' drafts one token", (*SPECULATIVE, "tokens"), "write 1"
+            "'extract_hidden_states' drafts exactly one token", (*SPECULATIVE, "tokens"), "write 1"
         )
     return None
 
@@ -199,11 +202,13 @@ def _hidden_states(start: Start) -> Refusal | None:
         return None
     if start.draft_setting("draft_sample_method") not in (None, "greedy"):
         return _refuse(
-            "draft_sample_method", "'extract_hidden_states' samples greedily", "write greedy"
+            "draft_sample_method",
+            "'extract_hidden_states' needs greedy draft sampling",
+            "write greedy",
         )
     if start.draft_setting("disable_padded_drafter_batch") is True:
         key = "disable_padded_drafter_batch"
-        return _refuse(key, f"'{key}' does not go with 'extract_hidden_states'")
+        return _refuse(key, f"'{key}' can't be combined with 'extract_hidden_states'")
     return None
 
 
@@ -213,7 +218,7 @@ def _reduced_samples(start: Start) -> Refusal | None:
         start.draft_setting(key) is True
         and start.draft_setting("draft_sample_method") == "probabilistic"
     ):
-        return _refuse(key, f"'{key}' is for drafts that are sampled greedily")
+        return _refuse(key, f"'{key}' needs greedy draft sampling")
     return None
 
 
@@ -230,12 +235,14 @@ def _accepted_on_the_fly(start: Start) -> Refusal | None:
     if start.draft_setting("rejection_sample_method") != "fly" or not start.drafted:
         return None
     if start.drafted < 2:
-        return Refusal("'fly' needs two drafted tokens", (*SPECULATIVE, "tokens"), "write 2")
+        return Refusal(
+            "'fly' needs at least two drafted tokens", (*SPECULATIVE, "tokens"), "write 2"
+        )
     window = start.draft_setting("fly_window_size")
     if isinstance(window, int) and window >= start.drafted:
         return _refuse(
             "fly_window_size",
-            f"a window of {window} tokens is not below the {start.drafted} drafted ones",
+            f"a window of {window} tokens must be smaller than the {start.drafted} drafted tokens",
             f"write {start.drafted - 1} or less",
         )
     return None
@@ -248,7 +255,7 @@ def _synthetic_acceptance(start: Start) -> Refusal | None:
         return None
     return _refuse(
         "rejection_sample_method",
-        f"'synthetic' takes one of '{keys[0]}' and '{keys[1]}'",
+        f"'synthetic' needs exactly one of '{keys[0]}' and '{keys[1]}'",
         "take one of the two out" if given else f"write '{keys[1]}' beside it",
     )
 
@@ -258,7 +265,9 @@ def _synthetic_length(start: Start) -> Refusal | None:
     length = start.draft_setting(key)
     if isinstance(length, int | float) and start.drafted and not 1 <= length <= most:
         return _refuse(
-            key, f"{start.drafted} drafted tokens are taken by 1 to {most}", f"write 1 to {most}"
+            key,
+            f"with {start.drafted} drafted tokens, the length must be from 1 to {most}",
+            f"write 1 to {most}",
         )
     return None
 
@@ -268,7 +277,7 @@ def _adaptive_verification(start: Start) -> Refusal | None:
     found = "adapters" if start.is_on("enable-lora") else ""
     found = found or ("pipeline stages" if start.sizes.pipeline > 1 else "")
     if start.draft_setting(key) is True and found:
-        return _refuse(key, f"'{key}' does not go with {found}")
+        return _refuse(key, f"'{key}' can't be combined with {found}")
     return None
 
 
@@ -277,7 +286,7 @@ def _verification_without_graphs(start: Start) -> Refusal | None:
     mode = start.word("compilation-config", "cudagraph_mode").upper()
     is_partial = start.is_on("enforce-eager") or mode in ("NONE", "PIECEWISE")
     if start.draft_setting(key) is True and is_partial:
-        return _refuse(key, f"'{key}' does not go with anything but full CUDA graphs")
+        return _refuse(key, f"'{key}' needs full CUDA graphs")
     return None
 
 
@@ -285,7 +294,7 @@ def _blocks_with_b12x(start: Start) -> Refusal | None:
     if start.method not in _BLOCKS:
         return None
     if str(start.draft_setting("attention_backend")).upper() == "B12X":
-        return _refuse("attention_backend", f"B12X has no attention for drafts by '{start.method}'")
+        return _refuse("attention_backend", f"B12X does not support the method '{start.method}'")
     return None
 
 

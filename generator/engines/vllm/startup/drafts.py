@@ -15,7 +15,7 @@ _WITH_EAGLE3 = (
 def _other_prediction(start: Start) -> Refusal | None:
     if start.method == "mtp" and start.model_type == "deepseek_v41":
         return Refusal(
-            "the model's own drafts are of the method 'dspark', not 'mtp'",
+            "the method of the model's own draft layers is 'dspark', not 'mtp'",
             METHOD,
             "take 'speculative' out",
         )
@@ -37,8 +37,8 @@ def _eagle_of_another_kind(start: Start) -> Refusal | None:
 def _draft_over_stages(start: Start) -> Refusal | None:
     if start.method == "draft" and start.sizes.pipeline > 1:
         return Refusal(
-            "a draft model does not run over pipeline stages: the last stage loads it, and it "
-            "waits for the others",
+            "a draft model can't be combined with pipeline stages: only the last one loads it, "
+            "and waits for the others",
             METHOD,
             "split the model by 'tensor' alone, or take 'speculative' out",
         )
@@ -57,7 +57,7 @@ def _draft_of_shorter_contexts(start: Start) -> Refusal | None:
     if start.method != "draft" or not most or not context or context <= most:
         return None
     return Refusal(
-        f"the draft model was made for {most} tokens, and the context is cut to that",
+        f"the draft model supports {most} tokens, and the context is cut to that",
         ("model", "context_length"),
         f"write {most} or less",
     )
@@ -68,7 +68,7 @@ def _no_room_beside_drafts(start: Start) -> Refusal | None:
     if step is not None and start.drafted and step <= start.drafted:
         return start.refuse(
             name,
-            f"a step of {step:.0f} tokens has no room beside {start.drafted} drafted ones",
+            f"a step of {step:.0f} tokens has no room beside {start.drafted} drafted tokens",
             f"write {start.drafted + 1} or more",
         )
     return None
@@ -85,7 +85,7 @@ def _graphs_of_drafts(start: Start) -> Refusal | None:
     keys = () if flag else ("cudagraph_capture_sizes",)
     return start.refuse(
         "cudagraph-capture-sizes" if flag else "compilation-config",
-        f"a sequence has {width} tokens in a step with drafts, and the largest graph "
+        f"with drafts, a sequence has {width} tokens per step, and the largest CUDA graph only "
         f"{max(sizes):.0f}",
         f"write a size of {width} or more",
         *keys,
@@ -103,8 +103,8 @@ def _too_few_tokens_for_adapters(start: Start) -> Refusal | None:
     wanted = sequences * (start.drafted + 1)
     if start.drafted and start.is_on("enable-lora") and tokens < wanted:
         return Refusal(
-            f"with adapters {sequences} sequences of {start.drafted} drafted tokens need a step of "
-            f"{wanted} tokens, and it has {tokens}",
+            f"with adapters, {sequences} sequences of {start.drafted} drafted tokens need a step "
+            f"of {wanted} tokens, and it has {tokens}",
             SPECULATIVE,
             f"write 'max-num-batched-tokens: {wanted}' under engine.args, or fewer 'max_sequences'",
         )
@@ -115,7 +115,7 @@ def _shared_caches(start: Start) -> Refusal | None:
     if start.is_on("kv-sharing-fast-prefill") and start.method in ("eagle", "eagle3", "mtp"):
         return start.refuse(
             "kv-sharing-fast-prefill",
-            f"'kv-sharing-fast-prefill' does not go with drafts by '{start.method}'",
+            f"'kv-sharing-fast-prefill' can't be combined with drafts by '{start.method}'",
             "take one of the two out",
         )
     return None
@@ -126,7 +126,7 @@ def _counted_without_drafts(start: Start) -> Refusal | None:
     if mode not in ("", "none") and not start.method:
         return start.refuse(
             "per-request-spec-decode-metrics",
-            "'per-request-spec-decode-metrics' counts drafts, and none are made",
+            "'per-request-spec-decode-metrics' counts drafts, and speculative decoding is off",
             "take it out",
         )
     return None

@@ -91,10 +91,10 @@ def _without_prediction(start: Start) -> Refusal | None:
     if known.prediction <= _version(start):
         return None
     if known.prediction != _NEVER:
-        message = f"{_title(start)} does not load the model's layers that predict tokens"
+        message = f"{_title(start)} does not load the model's MTP layers"
         return Refusal(message, METHOD, _later(start, known.prediction))
     return Refusal(
-        "the model has no layers that predict tokens, which 'mtp' drafts with",
+        "the model has no MTP layers, which the method 'mtp' needs",
         METHOD,
         "write 'method: eagle3' or 'method: draft' with a 'source', or take 'speculative' out",
     )
@@ -107,7 +107,7 @@ def _without_eagle3(start: Start) -> Refusal | None:
     later = f"{_later(start, known.eagle3)}, or" if known.eagle3 != _NEVER else ""
     other = " 'mtp'" if known.prediction <= _version(start) else " 'draft'"
     return Refusal(
-        f"{_title(start)} has no EAGLE-3 for models of the kind {start.model_type}",
+        f"{_title(start)} does not support EAGLE-3 for {start.model_type} models",
         METHOD,
         f"{later} write 'method:{other}', or take 'speculative' out".strip(),
     )
@@ -132,7 +132,8 @@ def _prediction_by_transformers(start: Start) -> Refusal | None:
         return (
             start.refuse(
                 "model-impl",
-                "the implementation by Transformers has no 'mtp' for models that take images",
+                "the Transformers implementation does not support 'mtp' for models that take "
+                "images",
                 "take it out",
             )
             if known.images
@@ -147,7 +148,7 @@ def _without_adapters(start: Start) -> Refusal | None:
         return None
     return start.refuse(
         "enable-lora",
-        f"{_title(start)} has no adapters for models of the kind {start.model_type}",
+        f"{_title(start)} does not support LoRA adapters for {start.model_type} models",
         _later(start, known.adapters),
     )
 
@@ -162,7 +163,9 @@ def _adapters_of_images(start: Start) -> Refusal | None:
 def _limits_of_images(start: Start) -> Refusal | None:
     known, name = kind(start), "limit-mm-per-prompt"
     if name in start.flags and known and not known.images:
-        return start.refuse(name, "the model takes no images: nothing is limited", "take it out")
+        return start.refuse(
+            name, "the model takes no images, so the limit has no effect", "take it out"
+        )
     return None
 
 

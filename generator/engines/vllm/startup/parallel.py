@@ -21,8 +21,8 @@ def _prefill_context(start: Start) -> Refusal | None:
     if start.count(_PCP) > 1:
         return start.refuse(
             _PCP,
-            "prefill context parallel ranks need GPUs of their own, and all nodes have a rank",
-            "take it out: tensor, pipeline and data alone make the number of nodes",
+            "prefill context parallelism needs more GPUs, and every node already has a rank",
+            "take it out: the tensor, pipeline and data sizes already use all nodes",
         )
     return None
 
@@ -46,15 +46,15 @@ def _context_of_heads(start: Start) -> Refusal | None:
     if tensor <= kv_heads or size > tensor // kv_heads:
         return start.refuse(
             _DCP,
-            f"decode context parallelism shares copies of KV heads, and with tensor size {tensor} "
+            f"decode context parallelism needs copies of KV heads, and with tensor size {tensor} "
             f"each of the {kv_heads} has {max(1, tensor // kv_heads)}",
             "take it out: the tensor size must be larger than the number of KV heads",
         )
     if heads // kv_heads % size:
         return start.refuse(
             _DCP,
-            f"{heads // kv_heads} query heads for each KV head do not divide by "
-            f"decode context parallel size {size}",
+            f"decode context parallel size {size} does not divide the {heads // kv_heads} query "
+            "heads of each KV head",
             "write a divisor of the first number",
         )
     return None
@@ -66,7 +66,7 @@ def _context_without_backend(start: Start) -> Refusal | None:
         flag = "attention-backend" in start.flags
         return start.refuse(
             "attention-backend" if flag else "attention-config",
-            f"{backend} has no decode context parallelism",
+            f"{backend} does not support decode context parallelism",
             "write FLASHINFER, or TRITON_MLA for latent attention",
             *(() if flag else ("backend",)),
         )
@@ -100,7 +100,7 @@ def _balancing_mode(start: Start) -> Refusal | None:
     if mode:
         return start.refuse(
             mode,
-            f"'{mode}' is for API servers that are started one by one",
+            f"'{mode}' is only for API servers that are started one by one",
             "take it out: the bundle has one API for all replicas",
         )
     return None
@@ -110,7 +110,7 @@ def _balance_without_experts(start: Start) -> Refusal | None:
     if start.is_on("enable-eplb") and not start.sizes.expert:
         return start.refuse(
             "enable-eplb",
-            "'enable-eplb' balances experts that are spread over the ranks",
+            "'enable-eplb' needs expert parallelism",
             "write 'expert: true' under engine.parallel, or take it out",
         )
     return None
@@ -147,7 +147,7 @@ def _uneven_experts(start: Start) -> Refusal | None:
     if (experts + redundant) % ranks:
         return start.refuse(
             "enable-eplb",
-            f"{experts + redundant} experts do not divide by {ranks} ranks",
+            f"{experts + redundant} experts can't be divided evenly among {ranks} ranks",
             f"write 'eplb-config: {{num_redundant_experts: {-experts % ranks}}}'",
         )
     return None
@@ -163,7 +163,7 @@ def _asynchronous_balance(start: Start) -> Refusal | None:
     ):
         return start.refuse(
             "eplb-config",
-            "asynchronous balancing has the policy 'default' and no communicator over NCCL",
+            "asynchronous balancing needs the policy 'default' and no communicator over NCCL",
             "write 'use_async: false' in it, or take 'policy' and 'communicator' out",
         )
     return None
@@ -183,7 +183,7 @@ def _elastic_experts(start: Start) -> Refusal | None:
     ):
         return start.refuse(
             "enable-elastic-ep",
-            "'enable-elastic-ep' needs 'enable-eplb' and has no pipeline stages",
+            "'enable-elastic-ep' needs 'enable-eplb' and a single pipeline stage",
             "take it out",
         )
     return None
@@ -194,7 +194,7 @@ def _exchange_over_nvlink(start: Start) -> Refusal | None:
     if backend.startswith(("flashinfer_nvlink", "flashinfer_all2allv")) and start.sizes.ranks > 1:
         return start.refuse(
             "all2all-backend",
-            f"'{backend}' exchanges over NVLink, and none joins two nodes",
+            f"'{backend}' needs NVLink between the nodes, and Sparks have none",
             "write allgather_reducescatter",
         )
     return None
@@ -207,7 +207,7 @@ def _microbatches(start: Start) -> Refusal | None:
     if several and backend not in _MICROBATCHED:
         return start.refuse(
             several,
-            f"microbatches do not go with the exchange '{backend}'",
+            f"microbatches can't be combined with the backend '{backend}'",
             "take it out: what it needs (DeepEP) is made for InfiniBand clusters",
         )
     return None
@@ -226,7 +226,7 @@ def _profiled_by_ray(start: Start) -> Refusal | None:
     if start.is_on("ray-workers-use-nsight") and start.engine.launcher != "ray":
         return start.refuse(
             "ray-workers-use-nsight",
-            "'ray-workers-use-nsight' is for the launcher ray",
+            "'ray-workers-use-nsight' is only for the launcher ray",
             "take it out",
         )
     return None
@@ -235,7 +235,9 @@ def _profiled_by_ray(start: Start) -> Refusal | None:
 def _sequence_parallel_stages(start: Start) -> Refusal | None:
     # With a single tensor rank the switch has no effect.
     if start.is_on("enable-hc-sp") and start.sizes.tensor > 1 and start.sizes.pipeline > 1:
-        return start.refuse("enable-hc-sp", "'enable-hc-sp' has no pipeline stages", "take it out")
+        return start.refuse(
+            "enable-hc-sp", "'enable-hc-sp' does not support pipeline stages", "take it out"
+        )
     return None
 
 
@@ -243,7 +245,7 @@ def _sequence_parallel_kind(start: Start) -> Refusal | None:
     known = start.model_type and not start.model_type.startswith("qwen4")
     if start.is_on("enable-hc-sp") and start.sizes.tensor > 1 and known:
         return start.refuse(
-            "enable-hc-sp", f"models of the kind {start.model_type} have no such way", "take it out"
+            "enable-hc-sp", f"{start.model_type} models do not support it", "take it out"
         )
     return None
 
@@ -259,7 +261,7 @@ def _tolerated_faults(start: Start) -> Refusal | None:
     if start.is_on("enable-fault-tolerance"):
         return start.refuse(
             "enable-fault-tolerance",
-            "'enable-fault-tolerance' is for API servers that are started one by one",
+            "'enable-fault-tolerance' is only for API servers that are started one by one",
             "take it out",
         )
     return None
@@ -281,7 +283,7 @@ def _exchange_with_an_extra(start: Start) -> Refusal | None:
 def _exchange_of_other_gpus(start: Start) -> Refusal | None:
     backend = start.word("all2all-backend")
     if backend.startswith("mori"):
-        return start.refuse("all2all-backend", f"'{backend}' is for GPUs of AMD", "take it out")
+        return start.refuse("all2all-backend", f"'{backend}' is only for AMD GPUs", "take it out")
     return None
 
 
@@ -295,18 +297,18 @@ def _exchange_of_plain_weights(start: Start) -> Refusal | None:
     placed = start.word("expert-placement-strategy")
     found = found or (f"experts that are placed '{placed}'" if placed not in ("", "linear") else "")
     if found:
-        return start.refuse(name, f"'moonep' does not go with {found}", "take it out")
+        return start.refuse(name, f"'moonep' can't be combined with {found}", "take it out")
     return None
 
 
 def _lists_of_processors(start: Start) -> Refusal | None:
     nodes, cores = start.value("numa-bind-nodes"), start.value("numa-bind-cpus")
     if nodes == [] or any(number < 0 for number in start.numbers("numa-bind-nodes")):
-        return start.refuse("numa-bind-nodes", "a Spark has one memory node, 0", "write [0]")
+        return start.refuse("numa-bind-nodes", "a Spark has one NUMA node, number 0", "write [0]")
     sets = [str(text) for text in (cores if isinstance(cores, list) else ())]
     wrong = [text for text in sets if not _ascends(text)]
     if cores == [] or wrong:
-        message = f"'{wrong[0]}' is not a list of processors" if wrong else "no processors"
+        message = f"'{wrong[0]}' is not a list of CPUs" if wrong else "the list of CPUs is empty"
         return start.refuse("numa-bind-cpus", message, "write numbers in order, as 0-9,15")
     return None
 
@@ -321,15 +323,17 @@ def _packed_by_ray(start: Start) -> Refusal | None:
     value = start.engine.env.get(name, "span")
     if value not in ("strict", "fill", "span"):
         return Refusal(
-            f"{name} has no '{value}'", ("engine", "env", name), "write strict, fill or span"
+            f"{name} does not accept '{value}'",
+            ("engine", "env", name),
+            "write strict, fill or span",
         )
     if name in start.engine.env and value == "span" and start.sizes.data == start.sizes.ranks > 1:
         return start.refuse_variable(
-            name, "a replica of one rank spans no nodes", "write strict, or take it out"
+            name, "a replica of one rank can't span nodes", "write strict, or take it out"
         )
     if value == "fill" and start.word("all2all-backend").startswith("deepep_"):
         return start.refuse_variable(
-            name, "DeepEP does not go with ranks that fill the nodes", "write strict"
+            name, "DeepEP can't be combined with ranks that fill the nodes", "write strict"
         )
     return None
 
@@ -339,7 +343,9 @@ def _partial_microbatches(start: Start) -> Refusal | None:
         least = start.count("ubatch-size", 2)
         if start.is_on("enable-dbo") and start.count(name, least) < least:
             return start.refuse(
-                name, f"'{name}' is below the number of microbatches", f"write {least} or more"
+                name,
+                f"'{name}' must be at least the number of microbatches",
+                f"write {least} or more",
             )
     return None
 

@@ -46,7 +46,7 @@ def _other_method(start: Start) -> Refusal | None:
     method, known = start.model.quantization, _METHODS.get(start.form)
     if method and known and method not in known and not is_of_modelopt(start.model):
         return Refusal(
-            f"the checkpoint is packed in {start.form}, and not for '{method}'",
+            f"the checkpoint is quantized in {start.form}, not for '{method}'",
             _QUANTIZATION,
             "take it out: the checkpoint says itself how it is quantized",
         )
@@ -68,9 +68,9 @@ def _half_floats(start: Start) -> Refusal | None:
     if start.word("dtype") not in ("float16", "half"):
         return None
     if start.form.startswith("mxfp4"):
-        message = "weights in MXFP4 are computed in bfloat16"
+        message = "weights in MXFP4 need bfloat16"
     elif start.model_type in _WIDE:
-        message = "the model's numbers leave the range of float16"
+        message = "the model's numbers exceed the range of float16"
     else:
         return None
     return start.refuse("dtype", message, "write bfloat16, or take it out")
@@ -79,9 +79,7 @@ def _half_floats(start: Start) -> Refusal | None:
 def _half_floats_of_the_method(start: Start) -> Refusal | None:
     method, dtype = start.model.quantization or "", start.word("dtype")
     if method in _BFLOAT16_ALONE and dtype in ("float16", "half", "float32"):
-        return start.refuse(
-            "dtype", f"'{method}' is computed in bfloat16", "write bfloat16, or take it out"
-        )
+        return start.refuse("dtype", f"'{method}' needs bfloat16", "write bfloat16, or take it out")
     return None
 
 
@@ -94,7 +92,7 @@ def _full_floats(start: Start, *, by_the_method: bool) -> Refusal | None:
     certain = named or is_of_modelopt(start.model) or start.form == "mxfp4"
     if certain is not by_the_method or not (certain or start.form in _METHODS):
         return None
-    message = f"weights in {method or start.form} are computed in 16 bits"
+    message = f"weights in {method or start.form} need a 16-bit dtype"
     return start.refuse("dtype", message, "write bfloat16, or take it out")
 
 
@@ -111,7 +109,7 @@ def _backend_with_an_extra(start: Start) -> Refusal | None:
         if start.word(name) == "b12x" and start.is_stock:
             return start.refuse(
                 name,
-                "b12x is a package of its own, which images of vLLM come without",
+                "b12x is a separate package, which vLLM's images lack",
                 "take it out, or name an image of your own with 'vllm[b12x]'",
             )
     return None
@@ -121,7 +119,7 @@ def _deep_gemm_switched_off(start: Start) -> Refusal | None:
     if start.word(_EXPERTS) == "deep_gemm" and start.variable("VLLM_USE_DEEP_GEMM") is False:
         return start.refuse_variable(
             "VLLM_USE_DEEP_GEMM",
-            "it switches off the backend that the site asks for",
+            "it disables the backend that the site asks for",
             "take it out",
         )
     return None
@@ -130,7 +128,7 @@ def _deep_gemm_switched_off(start: Start) -> Refusal | None:
 def _mega_kernel_of_another_kind(start: Start) -> Refusal | None:
     name, kind = start.word(_EXPERTS), start.model_type
     if name == f"{_SPREAD}mega_deep_gemm" and kind and not kind.startswith("deepseek_v4"):
-        return start.refuse(_EXPERTS, f"{name} is for DeepSeek V4 alone", "take it out")
+        return start.refuse(_EXPERTS, f"{name} is only for DeepSeek V4", "take it out")
     return None
 
 
@@ -139,7 +137,7 @@ def _linear_backend(start: Start) -> Refusal | None:
     if start.form.startswith("nvfp4") and name in ("flashinfer_cutedsl", "torch"):
         return start.refuse(
             "linear-backend",
-            f"{name} computes no NVFP4 on a GB10, and vLLM chooses another",
+            f"{name} does not support NVFP4 on a GB10, so vLLM chooses another",
             "take it out",
         )
     return None
@@ -172,7 +170,7 @@ def _backend_of_another_form(start: Start) -> Refusal | None:
         and not name.startswith(_SPREAD)
         and not start.model.quantization
     ):
-        message = f"{name} computes no experts in {start.form}"
+        message = f"{name} does not support experts in {start.form}"
     else:
         return None
     usual = [other for other in known or () if other in ("flashinfer_cutlass", "marlin", "triton")]
@@ -186,7 +184,7 @@ def _spread_backend(start: Start) -> Refusal | None:
     if not name.startswith(_SPREAD):
         return None
     if not start.sizes.expert:
-        return start.refuse(_EXPERTS, f"{name} is for experts that are spread", "take it out")
+        return start.refuse(_EXPERTS, f"{name} needs expert parallelism", "take it out")
     if "all2all-backend" in start.flags:
         return start.refuse("all2all-backend", f"{name} exchanges by itself", "take it out")
     return None
@@ -195,7 +193,7 @@ def _spread_backend(start: Start) -> Refusal | None:
 def _adapters_of_experts(start: Start) -> Refusal | None:
     name = start.word(_EXPERTS)
     if "mega" in name and start.is_on("enable-lora"):
-        return start.refuse(_EXPERTS, f"{name} has no adapters", "take it out")
+        return start.refuse(_EXPERTS, f"{name} does not support LoRA adapters", "take it out")
     return None
 
 

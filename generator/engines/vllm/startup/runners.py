@@ -15,7 +15,7 @@ def _servers_of_followers(start: Start) -> Refusal | None:
     if start.count(name, 0) > 0 and start.sizes.ranks > 1 and start.engine.launcher != "ray":
         return start.refuse(
             name,
-            "all ranks get the flags of the head, and those that serve no API refuse this one",
+            "all ranks get the head's flags, and those without an API reject this one",
             "take it out",
         )
     return None
@@ -38,7 +38,7 @@ def _stages_in_step(start: Start) -> Refusal | None:
     if start.is_on("async-scheduling") and start.sizes.pipeline > 1 and not _runs_second(start):
         return start.refuse_variable(
             _SECOND,
-            "the first model runner does not schedule pipeline stages asynchronously",
+            "the V1 model runner does not support asynchronous scheduling of pipeline stages",
             "take it out, or 'async-scheduling'",
         )
     return None
@@ -56,7 +56,9 @@ def _microbatches_of_the_second(start: Start) -> Refusal | None:
     found = found or ("adapters" if start.is_on("enable-lora") else "")
     if found or start.count("decode-context-parallel-size") > 1:
         found = found or "context parallelism"
-        return start.refuse("enable-dbo", f"microbatches do not go with {found}", "take it out")
+        return start.refuse(
+            "enable-dbo", f"microbatches can't be combined with {found}", "take it out"
+        )
     return None
 
 
@@ -64,7 +66,7 @@ def _pooling_of_nothing(start: Start) -> Refusal | None:
     if start.word("runner") == "pooling" and start.word("convert") == "none" and start.known:
         return start.refuse(
             "convert",
-            "the model writes text: nothing pools what it computes",
+            "the model generates text and has nothing to pool with",
             "write embed or classify",
         )
     return None
@@ -75,23 +77,21 @@ def _pooled_without_text(start: Start) -> Refusal | None:
         return None
     if start.method:
         return Refusal(
-            "a model that pools writes no text: nothing is drafted",
+            "a pooling model generates no text: nothing is drafted",
             ("model", "speculative"),
             "take it out",
         )
     for name in ("tool-call-parser", "reasoning-parser", "structured-outputs-config"):
         if start.is_given(name):
             return start.refuse(
-                name, "a model that pools writes no text: nothing is parsed", "take it out"
+                name, "a pooling model generates no text: nothing is parsed", "take it out"
             )
     return None
 
 
 def _divided_by_nothing(start: Start) -> Refusal | None:
     if start.number(_POOLER, "logit_sigma") == 0:
-        return start.refuse(
-            _POOLER, "'logit_sigma' divides, and is 0", "take it out", "logit_sigma"
-        )
+        return start.refuse(_POOLER, "'logit_sigma' must not be 0", "take it out", "logit_sigma")
     return None
 
 
@@ -99,7 +99,7 @@ def _pooled_twice(start: Start) -> Refusal | None:
     for key in ("seq_pooling_type", "tok_pooling_type"):
         if start.word(_POOLER, "pooling_type") and start.word(_POOLER, key):
             return start.refuse(
-                _POOLER, f"'pooling_type' and '{key}' say the same", "keep one of the two", key
+                _POOLER, f"'pooling_type' and '{key}' mean the same", "keep one of the two", key
             )
     return None
 
@@ -120,11 +120,11 @@ def _marked_drafts(start: Start) -> Refusal | None:
     if start.value(_WATERMARK) is None or drafts is None:
         return None
     if drafts.method not in _MARKED:
-        message = f"watermarks do not go with drafts by '{drafts.method}'"
+        message = f"watermarks can't be combined with drafts by '{drafts.method}'"
     elif drafts.config.get("draft_sample_method") != "probabilistic":
-        message = "watermarks need drafts that are sampled ('draft_sample_method: probabilistic')"
+        message = "watermarks need 'draft_sample_method: probabilistic'"
     elif drafts.config.get("rejection_sample_method", "standard") != "standard":
-        message = "watermarks need drafts that are judged by 'rejection_sample_method: standard'"
+        message = "watermarks need 'rejection_sample_method: standard'"
     else:
         return None
     return start.refuse(_WATERMARK, message, "take one of the two out")
@@ -136,9 +136,9 @@ def _profiled_graphs(start: Start) -> Refusal | None:
     if start.word("compilation-config", "cudagraph_mode").upper() == "NONE":
         return None
     if start.word(_PROFILER, "proton_mode").split(":")[0].lower() == "pcsampling":
-        message, key = "samples of the program counter are taken without CUDA graphs", "proton_mode"
+        message, key = "sampling the program counter does not work with CUDA graphs", "proton_mode"
     elif not start.is_on(_PROFILER, "proton_graph_attribution"):
-        message, key = "Proton sees CUDA graphs by 'proton_graph_attribution' alone", "profiler"
+        message, key = "Proton sees CUDA graphs only with 'proton_graph_attribution'", "profiler"
     else:
         return None
     remedy = "write 'enforce-eager: true' beside it"
@@ -158,7 +158,7 @@ def _graphs_of_no_encoder(start: Start) -> Refusal | None:
 def _same_port(start: Start) -> Refusal | None:
     port = start.number("grpc-port")
     if port and port == (start.engine.port or 8000):
-        return start.refuse("grpc-port", "it is the port of the API", "write another one")
+        return start.refuse("grpc-port", "the API already has this port", "write another one")
     return None
 
 

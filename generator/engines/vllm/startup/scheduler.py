@@ -12,8 +12,9 @@ def _step_below_context(start: Start) -> Refusal | None:
     if step and context and step < context and start.is_off("enable-chunked-prefill"):
         return start.refuse(
             _STEP,
-            f"a prompt is read in one step, which has {step:.0f} tokens, and may be {context} long",
-            f"write {context}, or let prompts be read in parts: take 'enable-chunked-prefill' out",
+            f"without chunked prefill a step must hold a whole prompt: it has {step:.0f} tokens, "
+            f"and the context {context}",
+            f"write {context}, or take 'enable-chunked-prefill' out",
         )
     return None
 
@@ -39,7 +40,7 @@ def _active_above_all(start: Start) -> Refusal | None:
     if active is not None and active > start.sequences:
         return start.refuse(
             "max-num-active-seqs",
-            f"{active:.0f} active sequences of {start.sequences} in all",
+            f"{active:.0f} active sequences exceed the limit of {start.sequences}",
             f"write {start.sequences} or less",
         )
     return None
@@ -50,7 +51,7 @@ def _threshold_above_context(start: Start) -> Refusal | None:
     if threshold and context and threshold > context:
         return start.refuse(
             "long-prefill-token-threshold",
-            f"prompts are called long from {threshold:.0f} tokens on, and have {context} at most",
+            f"a prompt counts as long from {threshold:.0f} tokens on, and has at most {context}",
             f"write {context} or less",
         )
     return None
@@ -59,11 +60,11 @@ def _threshold_above_context(start: Start) -> Refusal | None:
 def _partial_prefills(start: Start) -> Refusal | None:
     most, name = start.count("max-num-partial-prefills"), "max-num-partial-prefills"
     if most > 1 and start.is_off("enable-chunked-prefill"):
-        return start.refuse(name, f"'{name}' needs prompts that are read in parts", "take it out")
+        return start.refuse(name, f"'{name}' needs chunked prefill", "take it out")
     if start.count("max-long-partial-prefills") > most:
         return start.refuse(
             "max-long-partial-prefills",
-            f"more long prompts at once than prompts ({most})",
+            f"there are more long prompts at once than prompts ({most})",
             f"write {most} or less",
         )
     return None
@@ -76,14 +77,14 @@ def _aligned_blocks(start: Start) -> Refusal | None:
     if block and block > step:
         return start.refuse(
             "block-size",
-            f"'mamba-cache-mode: align' needs steps of a block, and they have {step} tokens",
+            f"'mamba-cache-mode: align' needs a block to fit into a step of {step} tokens",
             f"write {step} or less",
         )
     threshold = start.number("long-prefill-token-threshold")
     if block and threshold and threshold < block:
         return start.refuse(
             "long-prefill-token-threshold",
-            "'mamba-cache-mode: align' needs a threshold of a block at least",
+            "'mamba-cache-mode: align' needs a threshold of at least one block",
             f"write {block:.0f} or more",
         )
     return None
@@ -93,7 +94,7 @@ def _mamba_blocks(start: Start) -> Refusal | None:
     if "mamba-block-size" in start.flags and start.is_off("enable-prefix-caching"):
         return start.refuse(
             "mamba-block-size",
-            "'mamba-block-size' is the size of cached prefixes, and none are cached",
+            "'mamba-block-size' needs prefix caching",
             "take it out, or 'enable-prefix-caching: false'",
         )
     return None
@@ -109,7 +110,7 @@ def _given_twice(start: Start) -> Refusal | None:
     for flag, config, key in pairs:
         if flag in start.flags and start.value(config, key) is not None:
             return start.refuse(
-                flag, f"'{flag}' and '{key}' of '{config}' are the same", "keep one"
+                flag, f"'{flag}' and '{key}' of '{config}' set the same thing", "keep one"
             )
     return None
 
@@ -120,14 +121,14 @@ def _largest_graph(start: Start) -> Refusal | None:
         start.number("max-cudagraph-capture-size"),
     )
     if sizes == []:
-        return start.refuse("cudagraph-capture-sizes", "no size of a graph", "take it out")
+        return start.refuse("cudagraph-capture-sizes", "the list of sizes is empty", "take it out")
     numbers = start.numbers("cudagraph-capture-sizes")
     most = int(max(numbers, default=0))
     if most and largest is not None and largest != most:
         return start.refuse(
             "max-cudagraph-capture-size",
-            f"the largest graph is one of {largest:.0f} tokens, and of {most} by its list",
-            "take it out: the list says it",
+            f"the largest graph has {largest:.0f} tokens here, and {most} in the list of sizes",
+            "take it out: the list sets it",
         )
     return None
 
@@ -141,7 +142,7 @@ def _pieces_without_compiling(start: Start) -> Refusal | None:
     if "PIECEWISE" in mode and uncompiled:
         return start.refuse(
             _GRAPHS,
-            f"'cudagraph_mode: {mode}' needs the model compiled, and it isn't",
+            f"'cudagraph_mode: {mode}' needs compilation, which is off",
             "write FULL_DECODE_ONLY or NONE",
             "cudagraph_mode",
         )
@@ -158,7 +159,7 @@ def _custom_operators(start: Start) -> Refusal | None:
     }
     if {"all", "none"} <= set(words) or both:
         return start.refuse(
-            _GRAPHS, "an operator is switched on and off", "keep one of the two", "custom_ops"
+            _GRAPHS, "an operator is both enabled and disabled", "keep one of the two", "custom_ops"
         )
     return None
 
@@ -173,7 +174,7 @@ def _syntax_of_operators(start: Start) -> Refusal | None:
     if wrong:
         return start.refuse(
             _GRAPHS,
-            f"'{wrong[0]}' is not the word for an operator",
+            f"'{wrong[0]}' must begin with '+' or '-'",
             f"write '+{wrong[0]}' or '-{wrong[0]}'",
             "custom_ops",
         )
@@ -187,7 +188,7 @@ def _compiler(start: Start) -> Refusal | None:
     if name and in_pieces and name not in ("eager", "inductor") and not _is_uncompiled(start):
         return start.refuse(
             _GRAPHS,
-            f"pieces are not compiled by '{name}'",
+            f"'{name}' can't compile pieces",
             "write inductor or eager, or take it out",
             "backend",
         )

@@ -15,7 +15,7 @@ def _adapters_without_switch(start: Start) -> Refusal | None:
     if "lora-modules" in start.flags and not start.is_on("enable-lora"):
         return start.refuse(
             "lora-modules",
-            "adapters are loaded, and not switched on",
+            "adapters are listed, but not enabled",
             "write 'enable-lora: true' beside it",
         )
     return None
@@ -28,7 +28,7 @@ def _named_adapters(start: Start) -> Refusal | None:
     wrong = [word for word in words if isinstance(word, str) and word and not _is_adapter(word)]
     if wrong:
         return start.refuse(
-            name, f"'{wrong[0]}' names no adapter", "write 'NAME=PATH', or JSON with both"
+            name, f"'{wrong[0]}' does not name an adapter", "write 'NAME=PATH', or JSON with both"
         )
     return None
 
@@ -48,7 +48,7 @@ def _fewer_adapters_in_memory(start: Start) -> Refusal | None:
     if kept is not None and kept < most:
         return start.refuse(
             "max-cpu-loras",
-            f"{kept:.0f} adapters are kept, and {most} run at once",
+            f"only {kept:.0f} adapters are kept, and {most} may run at once",
             f"write {most} or more",
         )
     return None
@@ -59,7 +59,7 @@ def _adapters_at_run_time(start: Start) -> Refusal | None:
     allowed = start.engine.env.get(name, "").lower() in ("1", "true")
     if allowed and start.count("api-server-count") > 1:
         return start.refuse(
-            "api-server-count", f"with {name} there is one API server", "write 1, or take it out"
+            "api-server-count", f"{name} allows only one API server", "write 1, or take it out"
         )
     return None
 
@@ -68,7 +68,7 @@ def _outputs_without_requests(start: Start) -> Refusal | None:
     if start.is_on("enable-log-outputs") and not start.is_on("enable-log-requests"):
         return start.refuse(
             "enable-log-outputs",
-            "outputs are logged beside requests alone",
+            "outputs are only logged together with requests",
             "write 'enable-log-requests: true' beside it",
         )
     return None
@@ -78,7 +78,7 @@ def _metrics_without_statistics(start: Start) -> Refusal | None:
     name = "enable-per-request-metrics"
     if start.is_on(name) and start.is_on("disable-log-stats"):
         return start.refuse(
-            name, f"'{name}' needs statistics, and they are off", "keep one of the two"
+            name, f"'{name}' needs statistics, which are off", "keep one of the two"
         )
     return None
 
@@ -88,7 +88,7 @@ def _half_a_certificate(start: Start) -> Refusal | None:
     if len(given) == 1:
         other = "ssl-certfile" if given == ["ssl-keyfile"] else "ssl-keyfile"
         return start.refuse(
-            given[0], f"'{given[0]}' without '{other}'", f"write '{other}: PATH' beside it"
+            given[0], f"'{given[0]}' needs '{other}'", f"write '{other}: PATH' beside it"
         )
     return None
 
@@ -98,12 +98,12 @@ def _port_of_grpc(start: Start) -> Refusal | None:
         return None
     if start.is_on("grpc"):
         return start.refuse(
-            "grpc-port", "'grpc' alone and 'grpc-port' beside HTTP are two modes", "keep one"
+            "grpc-port", "'grpc' serves instead of HTTP, and 'grpc-port' beside it", "keep one"
         )
     if start.engine.env.get("VLLM_USE_RUST_FRONTEND") != "1":
         return start.refuse(
             "grpc-port",
-            "'grpc-port' is of the frontend in Rust",
+            "'grpc-port' needs the Rust frontend",
             "write 'VLLM_USE_RUST_FRONTEND: 1' under engine.env",
         )
     return None
@@ -129,7 +129,7 @@ def _shared_images(start: Start) -> Refusal | None:
     if _IMAGES_OF_ONE_ITEM in start.flags and start.word("mm-processor-cache-type") != "shm":
         return start.refuse(
             _IMAGES_OF_ONE_ITEM,
-            f"'{_IMAGES_OF_ONE_ITEM}' is of a cache in shared memory",
+            f"'{_IMAGES_OF_ONE_ITEM}' needs a cache in shared memory",
             "write 'mm-processor-cache-type: shm' beside it",
         )
     return None
@@ -141,7 +141,7 @@ def _scaled_encoder(start: Start) -> Refusal | None:
     if name and start.word("mm-encoder-attn-dtype") != "fp8":
         return start.refuse(
             name,
-            f"'{name}' is for an encoder in fp8",
+            f"'{name}' needs an encoder in fp8",
             "write 'mm-encoder-attn-dtype: fp8' beside it",
         )
     return None
@@ -171,7 +171,10 @@ def _images_on_the_gpu(start: Start) -> Refusal | None:
     producer = start.word("ec-transfer-config", "ec_role") == "ec_producer"
     if start.word(name, "device").startswith("cuda") and not producer:
         return start.refuse(
-            name, "images are prepared on the GPU where nothing else runs", "take it out", "device"
+            name,
+            "images can't be processed on a GPU that serves the model",
+            "take it out",
+            "device",
         )
     return None
 
@@ -182,7 +185,7 @@ def _renderers(start: Start) -> Refusal | None:
     if start.count(name) > 1 and (cache is None or cache > 0):
         return start.refuse(
             name,
-            "several renderers do not share the cache of images",
+            "several renderers can't share the image cache",
             "write 'mm-processor-cache-gb: 0' beside it, or take it out",
         )
     return None
@@ -212,7 +215,7 @@ def _unknown_variables(start: Start) -> Refusal | None:
 def _port_that_is_no_number(start: Start) -> Refusal | None:
     value = start.engine.env.get("VLLM_PORT")
     if value is not None and not value.isdigit():
-        return Refusal("VLLM_PORT is a number", ("engine", "env", "VLLM_PORT"), "take it out")
+        return Refusal("VLLM_PORT must be a number", ("engine", "env", "VLLM_PORT"), "take it out")
     return None
 
 

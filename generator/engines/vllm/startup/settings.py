@@ -71,7 +71,7 @@ def _faults(
     elif _is_wrong(known, value) and not (is_word and known.type in ("text", "list", "keys")):
         wanted = listed(known.words) if known.words else _WANTED[known.type]
         near = did_you_mean(str(value), known.words) if known.words else ""
-        message = f"'{keys[-1]}' takes {wanted}, and not {scalar(value)}"
+        message = f"'{keys[-1]}' takes {wanted}, not {scalar(value)}"
         yield start.refuse(flag, message, near or f"write {wanted}", *keys)
 
 
@@ -112,16 +112,14 @@ def _no_connector(start: Start) -> Refusal | None:
         return None
     if start.word(_TRANSFER, "kv_connector") or f"{_TRANSFER}.kv_connector" in start.flags:
         return None
-    return start.refuse(
-        _TRANSFER, "nothing is named that hands the KV cache over", "write 'kv_connector: NAME'"
-    )
+    return start.refuse(_TRANSFER, "no KV connector is named", "write 'kv_connector: NAME'")
 
 
 def _no_key(start: Start) -> Refusal | None:
     given = start.value(_WATERMARK)
     if not isinstance(given, Mapping) or start.value(_WATERMARK, "key") is not None:
         return None
-    return start.refuse(_WATERMARK, "a watermark has a key", "write 'key: NUMBER' in it")
+    return start.refuse(_WATERMARK, "a watermark needs a key", "write 'key: NUMBER' in it")
 
 
 CONDITIONS = (

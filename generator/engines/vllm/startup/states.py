@@ -34,7 +34,7 @@ def _rounded_states(start: Start) -> Refusal | None:
     if of_mamba and start.word(_KERNELS).lower() in ("", "triton"):
         return start.refuse(
             name,
-            f"on a GB10 '{name}' is FlashInfer's alone",
+            f"on a GB10, '{name}' needs FlashInfer's kernels",
             "write 'mamba-backend: flashinfer' beside it",
         )
     return None
@@ -45,7 +45,7 @@ def _algorithm_of_states(start: Start) -> Refusal | None:
     if name in start.flags and start.word(_KERNELS).lower() != "flashinfer":
         return start.refuse(
             name,
-            f"'{name}' is for FlashInfer's kernels",
+            f"'{name}' needs FlashInfer's kernels",
             "write 'mamba-backend: flashinfer' beside it",
         )
     return None
@@ -56,7 +56,7 @@ def _whole_images(start: Start) -> Refusal | None:
     has_states = start.known is not None and start.known.recurrent is not None
     if has_states and start.is_on(name) and start.word("mamba-cache-mode") == "align":
         return start.refuse(
-            name, "'mamba-cache-mode: align' needs images that are read in parts", "take it out"
+            name, "'mamba-cache-mode: align' needs chunked multimodal input", "take it out"
         )
     return None
 
@@ -64,7 +64,7 @@ def _whole_images(start: Start) -> Refusal | None:
 def _replayed_by_another_kind(start: Start) -> Refusal | None:
     if start.is_on(_REPLAY) and start.model_type and start.model_type not in _REPLAYED:
         return start.refuse(
-            _REPLAY, f"models of the kind {start.model_type} replay no states", "take it out"
+            _REPLAY, f"{start.model_type} models do not support the replay of states", "take it out"
         )
     return None
 
@@ -76,7 +76,7 @@ def _replayed_by_triton(start: Start) -> Refusal | None:
             return None
         return start.refuse(
             _REPLAY,
-            "Triton's kernels replay no states in the second model runner",
+            "Triton's kernels do not support the replay of states in the V2 model runner",
             "write 'mamba-backend: flashinfer' beside it",
         )
     return None
@@ -88,7 +88,7 @@ def _replayed_drafts(start: Start) -> Refusal | None:
     if start.word(_KERNELS).lower() != "flashinfer":
         return start.refuse(
             _REPLAY,
-            "with drafts states are replayed by FlashInfer alone",
+            "with drafts, only FlashInfer supports the replay of states",
             "write 'mamba-backend: flashinfer' beside it",
         )
     length = start.number(_BUFFER)

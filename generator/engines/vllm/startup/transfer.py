@@ -40,7 +40,7 @@ def _role(start: Start) -> Refusal | None:
     if start.word(_TRANSFER, "kv_connector") and not role:
         return start.refuse(
             _TRANSFER,
-            "a connector has a role",
+            "a connector needs a role",
             "write 'kv_role: kv_both' beside it",
             "kv_connector",
         )
@@ -51,7 +51,7 @@ def _encoder_role(start: Start) -> Refusal | None:
     name = "ec-transfer-config"
     if start.word(name, "ec_connector") and not start.word(name, "ec_role"):
         return start.refuse(
-            name, "a connector has a role", "write 'ec_role: ROLE' beside it", "ec_connector"
+            name, "a connector needs a role", "write 'ec_role: ROLE' beside it", "ec_connector"
         )
     return None
 
@@ -60,7 +60,10 @@ def _encoder_without_images(start: Start) -> Refusal | None:
     name, known = "ec-transfer-config", kind(start)
     if start.word(name, "ec_role") == "ec_producer" and known and not known.images:
         return start.refuse(
-            name, "an encoder alone is of models that take images", "take it out", "ec_role"
+            name,
+            "the model takes no images, so it has no encoder to run alone",
+            "take it out",
+            "ec_role",
         )
     return None
 
@@ -95,7 +98,7 @@ def _several_caches(start: Start) -> Refusal | None:
     if name in _ONE_CACHE and start.is_off(flag):
         return start.refuse(
             flag,
-            f"{name} has no caches of several kinds",
+            f"{name} does not support hybrid KV caches",
             f"take it out, or write '{flag}: true'",
         )
     return None
@@ -106,10 +109,10 @@ def _contexts_over_ranks(start: Start) -> Refusal | None:
     if name != "NixlConnector" or size == 1:
         return None
     if size != start.sizes.tensor:
-        message = f"NixlConnector takes caches on one rank or on all {start.sizes.tensor}"
+        message = f"NixlConnector supports caches on one rank or on all {start.sizes.tensor}"
         return start.refuse(_CONTEXT, message, f"write {start.sizes.tensor}, or take it out")
     if start.known and not start.known.latent:
-        message = "NixlConnector hands over spread caches of latent attention (MLA) alone"
+        message = "NixlConnector supports distributed caches only for latent attention (MLA)"
         return start.refuse(_CONTEXT, message, "take it out")
     return None
 
@@ -121,14 +124,14 @@ def _sparse_cache_in_memory(start: Start) -> Refusal | None:
     if size is None or size <= 0:
         return start.refuse(
             _TRANSFER,
-            "HiSparseConnector has a pool in host memory",
+            "HiSparseConnector needs a pool in host memory",
             "write 'kv_connector_extra_config: {host_pool_gib: GIB}' beside it",
             "kv_connector",
         )
     if start.known and start.known.indexer is None:
-        message = "HiSparseConnector is for sparse attention, which the model has not"
+        message = "HiSparseConnector is only for sparse attention, which the model does not use"
     elif start.sizes.pipeline > 1 or start.count(_CONTEXT) > 1:
-        message = "HiSparseConnector has neither stages nor context ranks"
+        message = "HiSparseConnector supports neither pipeline stages nor context parallelism"
     else:
         return None
     return start.refuse(_TRANSFER, message, "take it out", "kv_connector")
@@ -138,11 +141,13 @@ def _experts_without_prefixes(start: Start) -> Refusal | None:
     if not start.is_on(_EXPERTS):
         return None
     if start.is_off("enable-prefix-caching"):
-        message = f"'{_EXPERTS}' keeps them with the cached prefixes"
+        message = f"'{_EXPERTS}' needs prefix caching"
         return start.refuse("enable-prefix-caching", message, "take one of the two out")
     connector = start.word(_TRANSFER, "kv_connector")
     if connector.startswith(("Nixl", "MoRIIO")) or connector == "MooncakeConnector":
-        return start.refuse(_EXPERTS, f"'{_EXPERTS}' does not go with {connector}", "take it out")
+        return start.refuse(
+            _EXPERTS, f"'{_EXPERTS}' can't be combined with {connector}", "take it out"
+        )
     return None
 
 
@@ -150,7 +155,7 @@ def _unsized_offload(start: Start) -> Refusal | None:
     name = "kv-offloading-backend"
     if name in start.flags and "kv-offloading-size" not in start.flags:
         return start.refuse(
-            name, "nothing is offloaded without a size", "write 'kv-offloading-size: GIB' beside it"
+            name, "offloading needs a size", "write 'kv-offloading-size: GIB' beside it"
         )
     return None
 
@@ -160,7 +165,9 @@ def _experts_returned(start: Start) -> Refusal | None:
         return None
     if start.sizes.pipeline > 1 or start.count("decode-context-parallel-size") > 1:
         return start.refuse(
-            _EXPERTS, f"'{_EXPERTS}' has neither stages nor context ranks", "take it out"
+            _EXPERTS,
+            f"'{_EXPERTS}' supports neither pipeline stages nor context parallelism",
+            "take it out",
         )
     if start.known and start.known.experts == 0:
         return start.refuse(_EXPERTS, "the model has no experts", "take it out")
@@ -174,17 +181,17 @@ def _offload_group(start: Start) -> Refusal | None:
     if not group:
         return start.refuse(
             "offload-backend",
-            "'prefetch' offloads layers by groups, and none has a size",
+            "'prefetch' needs a group size",
             "write 'offload-group-size: LAYERS' beside it",
         )
     if inside > group:
         return start.refuse(
             "offload-num-in-group",
-            f"{inside} layers of a group of {group}",
+            f"a group of {group} layers does not have {inside} to offload",
             f"write {group} or less",
         )
     if start.count("offload-prefetch-step") < 1:
-        return start.refuse("offload-prefetch-step", "a step is 1 at least", "write 1 or more")
+        return start.refuse("offload-prefetch-step", "a step must be at least 1", "write 1 or more")
     return None
 
 
