@@ -1,13 +1,13 @@
 #!/bin/sh
 # Records what a DGX Spark runs, as plain text, in NODE.tar.gz in the current directory.
-#   sh capture.sh [NODE]     NODE is the name of the host unless it is given
-# It changes nothing, asks no other machine, and waits for no answer longer than ten seconds. As root it can
+#   sh capture.sh [NODE]     NODE defaults to the host's name
+# It changes nothing, contacts no other machine, and waits at most ten seconds for each answer. As root it can
 # read more: netplan's files, and the processes of containers. CAPTURE_ROOT is where the system is mounted, if
 # not at /.
 #
-# What is kept of a value is decided here, before anything is written, by the lists of names below: of any
-# other name, and of what looks like a key, the record has [removed]. Of network files it has wired interfaces
-# alone; of texts no serial number and no hardware address.
+# The lists of names below decide which values are kept, before anything is written: the values of all other
+# names, and whatever looks like a key, become [removed]. Of network files, only wired interfaces are kept;
+# serial numbers and hardware addresses never are.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 mkdir "$work/$node"
 
-# Flags of the engines whose values say nothing that anybody could use against the node.
+# The engines' flags whose values reveal nothing that could be used against the node.
 flags='
 model model-path served-model-name alias revision tokenizer tokenizer-mode tokenizer-revision skip-tokenizer-init
 config load-format dtype quantization kv-cache-dtype kv-cache-memory-bytes max-model-len context-length max-num-seqs
@@ -63,10 +63,10 @@ hf-repo hf-file n-predict temp top-p top-k min-p repeat-penalty presence-penalty
 keep slots chat-template-file lora-modules max-loras max-lora-rank enable-prefix-caching disable-log-requests
 num-cpus num-gpus object-store-memory node-ip-address dashboard-host dashboard-port include-dashboard block head
 address num-prestart-python-workers'
-# Flags of these that take several words; of all others the first one alone is kept.
+# Those of them that take several words; of all others only the first word is kept.
 lists='served-model-name cuda-graph-bs cuda-graph-sizes cudagraph-capture-sizes lora-modules mm-encoder-tp-mode'
 
-# Options of docker run, before its image, and those of them that take nothing.
+# Options of docker run before the image, and those of them that take no value.
 options='
 name network net ipc gpus runtime shm-size memory memory-swap ulimit device restart env-file volume mount publish
 cap-add cap-drop security-opt user pids-limit cpus cpuset-cpus entrypoint workdir pull
@@ -80,7 +80,7 @@ switches='-q -sc -cc'
 options_short='-v -p -w -u'
 options_bare='-d -i -t -it -ti -dit -itd -q'
 
-# Variables. NCCL's own, and those that begin as below, unless the name speaks of a key.
+# Variables: NCCL's own, and those with the prefixes below, unless the name suggests a key.
 families='NCCL_ UCX_ OMPI_MCA_ PMIX_MCA_ TORCH_NCCL_ OMP_ VLLM_USE_ VLLM_ENABLE_ VLLM_DISABLE_ VLLM_FLASHINFER_
 VLLM_MARLIN_ VLLM_NVFP4_ VLLM_MXFP4_ VLLM_MOE_ VLLM_ATTENTION_ VLLM_CPU_ VLLM_TORCH_ VLLM_RPC_ VLLM_ALLREDUCE_
 VLLM_SKIP_ VLLM_PP_ VLLM_DP_ VLLM_LOG_STATS_ VLLM_V1_ VLLM_EXECUTE_ VLLM_ALLOW_ VLLM_NCCL_ VLLM_WORKER_
@@ -147,12 +147,12 @@ BEGIN {
   list("python python3 -m start bash sh -c -lc -ec env exec nohup sudo docker run compose up down stop restart sleep " \
     "infinity true -- \\ engine", PROGRAMS)
 }
-# Whether a text has the shape of a key: a prefix that makers of keys use.
+# Whether a text looks like a key: it has a prefix that issuers of keys use.
 function is_shaped(text) {
   if (match(text, /hf_[A-Za-z0-9]+/) && RLENGTH > 22) return 1
   return text ~ /(^|[^A-Za-z0-9])(hf_|nvapi-|sk-|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|dckr_pat_|npm_|pypi-|ya29\.|SG\.|AGE-SECRET|tskey-|hvs\.|[rs]k_live_|[rs]k_test_|whsec_|dop_v1_|glsa_|shpat_|xapp-|gsk_|r8_|pplx-|tvly-|lin_api_)[A-Za-z0-9]/
 }
-# Whether a text speaks of no key either, has no login in an address, and none of what a query may say.
+# Whether a text does not mention a key either, and has no URL with a login or a query.
 function harmless(text, small) {
   small = tolower(text)
   if (length(text) > 400 || text ~ /[^ -~]/ || text ~ /:\/\/[^ ]*[@?#]/ || is_shaped(text)) return 0
@@ -161,7 +161,7 @@ function harmless(text, small) {
   if (small ~ /passw|passphrase|bearer|basic |cookie|api[-_]?key|authorization|token[=:]|secret[=:]|begin [a-z ]*private/) return 0
   return 1
 }
-# Whether a part of a text is long, and neither a word nor a number: keys without a prefix are.
+# Whether part of a text is long, and neither a word nor a number, as keys without a prefix are.
 function is_random(text, parts, count, i) {
   count = split(text, parts, /[^A-Za-z0-9]+/)
   for (i = 1; i <= count; i++) {
@@ -187,11 +187,11 @@ function variable(text, name, known, prefix, plain) {
   if (text !~ /=/) return name
   known = name in VARIABLES
   plain = substr(text, length(name) + 2)
-  # Of a name that only begins like a known one, what is kept is one word, and none that looks made up.
+  # If only the prefix of a name is known, its value is kept if it is one word that does not look random.
   if (!known && !has_key(name) && plain !~ / / && !is_random(plain)) for (prefix in FAMILIES) if (index(name, prefix) == 1) known = 1
   return name "=" (known && harmless(plain) && (plain !~ /[{]/ || json(plain)) ? plain : REMOVED)
 }
-# Of what a shell puts in, that it does: a key is read from elsewhere then.
+# If a shell expands a value, that fact is kept: the key is then read from elsewhere.
 function value(flag, text, kept) {
   kept = plain_value(flag, text)
   return kept == REMOVED && EXPANDS && text ~ /^[$][({A-Za-z_]/ ? "$" REMOVED : kept
@@ -199,7 +199,7 @@ function value(flag, text, kept) {
 function plain_value(flag, text) {
   sub(/^--/, "", flag); gsub(/_/, "-", flag)
   if (!(flag in FLAGS || flag in SHORT) || !harmless(text) || (text ~ /[{]/ && !json(text))) return REMOVED
-  # What has spaces and is no JSON is a text of its owner.
+  # Text with spaces that is not JSON was written by its owner.
   if (text ~ / / && text !~ /^[ ]*[[{]/) return REMOVED
   return flag !~ /model|revision|tokenizer|hf-repo|^-m/ && is_random(text) ? REMOVED : text
 }
@@ -209,7 +209,7 @@ function option(name, text) {
   return (name in OPTIONS || name in OPTIONS_SHORT) && harmless(text) ? text : REMOVED
 }
 function fresh() { taking = ""; last = ""; is_docker = 0; image = 0; serving = 0; named = 0 }
-# One word of a command line as it may be kept; behind a program that nobody knows no value is.
+# A word of a command line as it may be kept; after an unknown program no value is.
 function word(text, kept) {
   if (text ~ /^(;|&&|\|\||\||&)$/) { fresh(); return text }
   kept = is_docker && !image ? docker_word(text) : engine_word(text)
@@ -251,7 +251,7 @@ function engine_word(text, name, base) {
   }
   if (serving && text in SHORT) { taking = text; return text }
   if (serving && text in SWITCHES) { taking = ""; return text }
-  # What is said to docker of a container that is there already is its name.
+  # Commands of docker for an existing container name it.
   if (named && (text == "-a" || text ~ /^[A-Za-z0-9][A-Za-z0-9_.-]*$/) && !is_random(text)) return text
   if (text ~ /^-[A-Za-z]/) { taking = REMOVED; return REMOVED }
   if (taking != "") {
@@ -294,7 +294,7 @@ function decoded(text) {
   gsub(/\\"/, "\"", text); gsub(/\\\\/, "\\", text)
   return text
 }
-# A word that is a script of its own comes out word by word.
+# A word that is a script itself is handled word by word.
 function script(text, label, words, count, i, held, was) {
   was = taking; count = split_words(text, words); fresh()
   for (i = 1; i <= count; i++) print label " " encoded(word(words[i]))
@@ -309,7 +309,7 @@ scrub() {
     sed -E -e 's/"ifalias": ?"([^"\\]|\\.)*"/"ifalias":"[removed]"/g' -e 's/([0-9A-Fa-f]{2}:){5,}[0-9A-Fa-f]{2}/[removed]/g' -e 's/fe80:[0-9a-f:]+/[removed]/g'
 }
 
-# take FILE: keeps what comes on standard input, unless there is nothing.
+# take FILE: keeps standard input, unless it is empty.
 take() {
   place=$work/$node/$1
   mkdir -p "${place%/*}"
@@ -331,7 +331,7 @@ readable() {
   [ -r "$1" ] || { echo "can't be read without root: ${1#"$root"}" && return 1; }
 }
 
-# Lines stay where they are, so that a finding has its place in the file.
+# Lines keep their numbers, so that findings have their place in the file.
 yaml_file() {
   awk "$redact"'
   BEGIN { list(ENVIRON["netplan"], NAMES); cut = -1 }
@@ -376,7 +376,7 @@ env_file() {
     name = text; sub(/[ \t]*=.*/, "", name)
     plain = name "=" substr(text, index(text, "=") + 1); sub(/^[^=]*=[ \t]*/, name "=", plain)
     if (text !~ /=/) { print "# " REMOVED; next }
-    # What stands behind a space is a comment to people, and a part of the value to NCCL.
+    # What follows a space is a comment to people, and part of the value to NCCL.
     sub(/[ \t]+$/, "", plain)
     kept = plain ~ /[ \t#]/ ? name "=" REMOVED : variable(plain)
     print (kept ~ /\[removed\]$/) ? lead kept : $0
@@ -597,7 +597,7 @@ echo "# sparkgen capture 1" >"$work/$node/capture.txt"
 } | tee "$work/took"
 sort -u "$work/took" >>"$work/$node/capture.txt"
 
-# Whoever reads the archive finds the same bytes for the same node.
+# The same node always has the same archive, byte for byte.
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=ustar --mode=u=rwX,go=rX -C "$work" -cf "$work/tar" "$node" &&
   gzip -n <"$work/tar" >"$work/gz" && cp "$work/gz" "$node.tar.gz" || exit 1
 echo "$node.tar.gz is written. Read it before you send it on: tar -xzOf $node.tar.gz | less"

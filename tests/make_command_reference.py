@@ -13,34 +13,34 @@ import click
 from generator.cli import COMMANDS, main
 
 COMMON: Mapping[int, str] = {
-    2: "wrong usage",
+    2: "usage error",
     3: "a site is not valid",
     4: "a file or folder can't be read or written",
 }
 _NOTHING_ELSE: Mapping[int, str] = {}
-# Besides 0, and 2 for wrong usage: which common statuses a command has, and what 1 means.
+# Besides 0 and the common ones: what 1 means, and which differ; an empty text removes one.
 EXITS: Mapping[str, Mapping[int, str]] = {
-    "build": {1: "files were edited by hand, or a later sparkgen made them: nothing is written"},
+    "build": {1: "files were edited by hand or written by a later sparkgen, so nothing is written"},
     "validate": _NOTHING_ELSE,
     "check": {1: "a bundle, or with `--live` a node, is not what its site says"},
-    "diff": {1: "anything differs, with `--exit-code`"},
+    "diff": {1: "with `--exit-code`, anything differs"},
     "show": _NOTHING_ELSE,
-    "fit": {1: "a figure of `--measured` is more than a tenth off"},
+    "fit": {1: "a figure of `--measured` is off by more than a tenth"},
     "model": _NOTHING_ELSE,
     "models": _NOTHING_ELSE,
     "diagram": _NOTHING_ELSE,
-    "fix": {1: "there is something to write"},
+    "fix": {1: "there are changes to write"},
     "schema": {3: "", 4: ""},
     "explain": {3: "", 4: ""},
-    "init": {3: "what would be written is not valid, such as a model that does not fit"},
+    "init": {3: "the new site would not be valid, as when the model does not fit"},
     "verify": {1: "a check fails, or with `--strict` a program is missing", 3: ""},
     "capture": {3: "", 4: ""},
-    "import": {3: "a file says nothing of a cluster, or what was written has errors"},
+    "import": {3: "a file does not describe a cluster, or the site that was written has errors"},
     "audit": {
-        1: "there is an error, with `--strict` a warning",
-        3: "a file says nothing of a cluster",
+        1: "there are errors, or with `--strict` warnings",
+        3: "a file does not describe a cluster",
     },
-    "lock": {1: "nodes have different images or commits: nothing is written"},
+    "lock": {1: "nodes have different images or commits, so nothing is written"},
     "lsp": {3: "", 4: "pygls is not installed"},
 }
 
@@ -56,8 +56,8 @@ and `diagram` write nothing beside a site, and read standard input for `-`.
 | exit status | means |
 |---|---|
 | 0 | success |
-| 1 | the answer is no: drift, something to write, or a failed check |
-| 2 | wrong usage |
+| 1 | the answer is no: drift, changes to write, or a failed check |
+| 2 | usage error |
 | 3 | a site is not valid, or a model can't be read |
 | 4 | a file or folder can't be read or written; or a fault in sparkgen itself (SG901) |
 
