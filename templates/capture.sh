@@ -304,16 +304,13 @@ function script(text, label, words, count, i, held, was) {
 
 export flags lists short switches options bare options_short options_bare variables families keys netplan unit ini
 
-scrub() {
-  tr -cd '\011\012\040-\176' |
-    sed -E -e 's/"ifalias": ?"([^"\\]|\\.)*"/"ifalias":"[removed]"/g' -e 's/([0-9A-Fa-f]{2}:){5,}[0-9A-Fa-f]{2}/[removed]/g' -e 's/fe80:[0-9a-f:]+/[removed]/g'
-}
-
 # take FILE: keeps standard input, unless it is empty.
 take() {
   place=$work/$node/$1
-  mkdir -p "${place%/*}"
-  scrub | head -c 1000000 >"$place"
+  [ -d "${place%/*}" ] || mkdir -p "${place%/*}"
+  tr -cd '\011\012\040-\176' |
+    sed -E -e 's/"ifalias": ?"([^"\\]|\\.)*"/"ifalias":"[removed]"/g' -e 's/([0-9A-Fa-f]{2}:){5,}[0-9A-Fa-f]{2}/[removed]/g' -e 's/fe80:[0-9a-f:]+/[removed]/g' |
+    head -c 1000000 >"$place"
   if [ -s "$place" ]; then echo "took $1"; else rm -f "$place"; fi
 }
 
