@@ -2,48 +2,35 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from programs import require, require_root
 from test_install import BACKUPS, LAB_MESH, done, fresh, install, refused, small_bundle, snapshot
 
+# Folders in one another, the last of which is the root.
 NAMES = (
-    "two words",
-    " blank at both ends ",
-    "it's",
-    'quo"ted',
-    "$HOME",
-    "$(touch made)",
-    "`touch made`",
-    "back\\slash",
-    "glob*[a-z]?",
-    "-e",
-    "--root",
-    "semi;colon&and|pipe",
-    "per%cent %s",
-    "tab\tstop",
-    "Größe",
-    "#hash",
-    "~",
-    "x" * 200,
-    "a/b/../c",
+    ("two words", "it's", 'quo"ted', "$HOME", " blank at both ends "),
+    ("$(touch made)", "`touch made`", "glob*[a-z]?", "back\\slash"),
+    ("-e", "semi;colon&and|pipe", "per%cent %s", "--root"),
+    ("#hash", "tab\tstop", "Größe", "~"),
+    ("x" * 200, "a", "b", "..", "c"),
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_root_with_an_awkward_name(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", NAMES)
+def test_root_with_an_awkward_name(names: Sequence[str], tmp_path: Path) -> None:
     base = tmp_path / "base"
-    (base / "a/b").mkdir(parents=True)
-    root = fresh(base / name, "spark1")
-    before, around = snapshot(root), sorted(path.name for path in base.iterdir())
+    base.joinpath(*names[:-2]).mkdir(parents=True)
+    root = fresh(base.joinpath(*names), "spark1")
+    before, around = snapshot(root), sorted(base.rglob("*"))
     done(install(small_bundle(), root, "--apply"))
     assert snapshot(root) != before
     assert install(small_bundle(), root).returncode == 0
     done(install(small_bundle(), root, "--uninstall"))
     assert snapshot(root) == before
-    assert sorted(path.name for path in base.iterdir()) == around
+    assert [path for path in sorted(base.rglob("*")) if "var" not in path.parts] == around
 
 
 @pytest.mark.parametrize("way", ["relative", "link", "slash"])
@@ -95,13 +82,15 @@ def fifo(path: str) -> Callable[[Path], None]:
     return make
 
 
-TAKEN: dict[str, Callable[[Path], None]] = {
+HOSTS: dict[str, Callable[[Path], None]] = {
     "hosts-without-its-last-newline": text("etc/hosts", b"127.0.0.1 localhost"),
     "hosts-of-windows": text("etc/hosts", b"127.0.0.1 localhost\r\n10.0.0.9 other\r\n"),
     "hosts-that-are-empty": text("etc/hosts", b""),
     "no-hosts": lambda root: (root / "etc/hosts").unlink(),
     "hosts-in-latin-1": text("etc/hosts", b"10.0.0.9 gr\xfcn\n"),
     "hosts-that-nobody-may-write": text("etc/hosts", b"127.0.0.1 localhost\n", 0o444),
+}
+OTHERS: dict[str, Callable[[Path], None]] = {
     "link-within-the-root": link("opt", "srv"),
     "dangling-link-in-the-place-of-a-file": link("etc/nccl.conf", "nowhere"),
     "file-that-nobody-may-read": text("etc/nccl.conf", b"NCCL_DEBUG=INFO\n", 0),
@@ -122,11 +111,12 @@ REFUSED: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("state", TAKEN)
-def test_awkward_state_is_restored(state: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("hosts", "other"), list(zip(HOSTS, OTHERS, strict=True)))
+def test_awkward_states_are_restored(hosts: str, other: str, tmp_path: Path) -> None:
     root = fresh(tmp_path / "root", "spark1")
     (root / "srv").mkdir()
-    TAKEN[state](root)
+    HOSTS[hosts](root)
+    OTHERS[other](root)
     before = snapshot(root)
     done(install(LAB_MESH, root, "--apply"))
     assert snapshot(root) != before

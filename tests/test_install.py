@@ -419,66 +419,13 @@ NETPLAN = "network:\n  ethernets:\n    {}:\n      dhcp4: true\n"
 ANY = "network: {{ethernets: {{any: {{{}, dhcp4: true}}}}}}\n"
 
 
-def place_owner(root: Path, path: str, content: str) -> None:
-    """A node with ports, and a file about one of them that belongs to somebody else."""
+def place_owners(root: Path, files: Mapping[str, str]) -> None:
+    """A node with ports, and files about one of them that belong to somebody else."""
     require("netplan")
     place_ports(root)
-    file = root / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(content)
-
-
-@pytest.mark.parametrize(
-    ("path", "content"),
-    [
-        ("etc/netplan/99-nvidia-sync-cluster.yaml", NETPLAN.format("enp1s0f0np0")),
-        ("etc/netplan/98-spark-vllm-docker.yaml", NETPLAN.format('"enP2p1s0f1np1"')),
-        ("usr/lib/netplan/99-rdma.yaml", "network: {ethernets: {enp1s0f1np1: {mtu: 9000}}}\n"),
-        ("etc/netplan/90-NM-1.yaml", "network: {ethernets: {a: {match: {name: 'enp1s0f?np?'}}}}\n"),
-        ("run/netplan/a.yaml", "network: {ethernets: {a: {match: {driver: mlx5_core}}}}\n"),
-        ("etc/systemd/network/a.network", "[Match]\nName=enp1s0f0np0 enp1s0f1np1\n"),
-        (
-            "etc/NetworkManager/system-connections/a.nmconnection",
-            "[connection]\ninterface-name=enp1s0f0np0\n",
-        ),
-        ("run/netplan/40-cx7.yaml", NETPLAN.format("enp1s0f0np0")),
-        ("etc/netplan/90-NM-2.yaml", ANY.format("match: {macaddress: '4c:bb:47:2e:00:01'}")),
-        ("etc/netplan/90-NM-3.yaml", ANY.format("renderer: NetworkManager, match: {}")),
-        (
-            "etc/netplan/b.yaml",
-            "network: {ethernets: {enp1s0f0np0: {}}, bonds: {b: {interfaces: [enp1s0f0np0]}}}\n",
-        ),
-        ("etc/netplan/c.yaml", "network: {vlans: {v: {id: 7, link: enp1s0f0np0}}}\n"),
-        ("etc/netplan/d.yaml", "not netplan: [enp1s0f0np0\n"),
-        ("etc/systemd/network/20-wired.network", "[Match]\nType=ether\n\n[Network]\nDHCP=yes\n"),
-        ("etc/systemd/network/20-mac.network", "[Match]\nMACAddress=4CBB.472E.0001\n"),
-        ("etc/systemd/network/20-all.network", "[Network]\nDHCP=yes\n"),
-        ("run/systemd/network/20-not.network", "[Match]\nName=!enP7s7 wl*\n"),
-        ("etc/systemd/network/20-driver.network", "[Match]\nDriver=r8127 mlx5_*\n"),
-        ("etc/systemd/network/20-path.network", "[Match]\nPath=pci-0000:01:00.*\n"),
-        (
-            "etc/NetworkManager/system-connections/b.nmconnection",
-            "[connection]\ntype=ethernet\n\n[ethernet]\nmac-address=4C:BB:47:2E:00:01\n",
-        ),
-        (
-            "etc/NetworkManager/system-connections/any",
-            "[connection]\ntype=802-3-ethernet\n",
-        ),
-        (
-            "etc/NetworkManager/system-connections/pattern",
-            "[connection]\ntype=ethernet\n\n[match]\ninterface-name=enp1*;!enp1s0f1*;\n",
-        ),
-        (
-            "usr/lib/NetworkManager/system-connections/vlan",
-            "[connection]\ntype=vlan\ninterface-name=v\n\n[vlan]\nid=7\nparent=enp1s0f0np0\n",
-        ),
-    ],
-)
-def test_other_owner_of_an_interface(path: str, content: str, root: Path) -> None:
-    place_owner(root, path, content)
-    before = snapshot(root)
-    assert f"refused: /{path} is about " in refused(install(small_bundle(), root, "--apply"))
-    assert snapshot(root) == before
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content)
 
 
 def place_ports(root: Path) -> None:
@@ -493,46 +440,101 @@ def place_ports(root: Path) -> None:
     (folder / "device").symlink_to("../../../devices/pci0000:00/0000:01:00.0")
 
 
+# netplan's files are read together, those of networkd and NetworkManager each by itself.
+CLAIMING_OF_NETPLAN = [
+    ("etc/netplan/99-nvidia-sync-cluster.yaml", NETPLAN.format("enp1s0f0np0")),
+    ("etc/netplan/98-spark-vllm-docker.yaml", NETPLAN.format('"enP2p1s0f1np1"')),
+    ("usr/lib/netplan/99-rdma.yaml", "network: {ethernets: {enp1s0f1np1: {mtu: 9000}}}\n"),
+    ("etc/netplan/90-NM-1.yaml", "network: {ethernets: {a: {match: {name: 'enp1s0f?np?'}}}}\n"),
+    ("run/netplan/a.yaml", "network: {ethernets: {a: {match: {driver: mlx5_core}}}}\n"),
+    ("run/netplan/40-cx7.yaml", NETPLAN.format("enp1s0f0np0")),
+    ("etc/netplan/90-NM-2.yaml", ANY.format("match: {macaddress: '4c:bb:47:2e:00:01'}")),
+    ("etc/netplan/90-NM-3.yaml", ANY.format("renderer: NetworkManager, match: {}")),
+    (
+        "etc/netplan/b.yaml",
+        "network: {ethernets: {enp1s0f0np0: {}}, bonds: {b: {interfaces: [enp1s0f0np0]}}}\n",
+    ),
+    ("etc/netplan/c.yaml", "network: {vlans: {v: {id: 7, link: enp1s0f0np0}}}\n"),
+    ("etc/netplan/d.yaml", "not netplan: [enp1s0f0np0\n"),
+]
+CLAIMING = {
+    "etc/systemd/network/a.network": "[Match]\nName=enp1s0f0np0 enp1s0f1np1\n",
+    "etc/systemd/network/20-wired.network": "[Match]\nType=ether\n\n[Network]\nDHCP=yes\n",
+    "etc/systemd/network/20-mac.network": "[Match]\nMACAddress=4CBB.472E.0001\n",
+    "etc/systemd/network/20-all.network": "[Network]\nDHCP=yes\n",
+    "run/systemd/network/20-not.network": "[Match]\nName=!enP7s7 wl*\n",
+    "etc/systemd/network/20-driver.network": "[Match]\nDriver=r8127 mlx5_*\n",
+    "etc/systemd/network/20-path.network": "[Match]\nPath=pci-0000:01:00.*\n",
+    "etc/NetworkManager/system-connections/a.nmconnection": (
+        "[connection]\ninterface-name=enp1s0f0np0\n"
+    ),
+    "etc/NetworkManager/system-connections/b.nmconnection": (
+        "[connection]\ntype=ethernet\n\n[ethernet]\nmac-address=4C:BB:47:2E:00:01\n"
+    ),
+    "etc/NetworkManager/system-connections/any": "[connection]\ntype=802-3-ethernet\n",
+    "etc/NetworkManager/system-connections/pattern": (
+        "[connection]\ntype=ethernet\n\n[match]\ninterface-name=enp1*;!enp1s0f1*;\n"
+    ),
+    "usr/lib/NetworkManager/system-connections/vlan": (
+        "[connection]\ntype=vlan\ninterface-name=v\n\n[vlan]\nid=7\nparent=enp1s0f0np0\n"
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("path", "content"),
-    [
-        ("etc/netplan/50-other.yaml", "# enp1s0f0np0\nnetwork: {version: 2}\n"),
-        ("etc/netplan/50-other.yaml", NETPLAN.format("enp1s0f0np01")),
-        ("etc/netplan/50-other.yaml", NETPLAN.format("enP7*")),
-        ("etc/netplan/50-other.yaml", ANY.format("match: {macaddress: '4c:bb:47:2e:00:02'}")),
-        ("etc/netplan/50-other.yaml", ANY.format("match: {driver: r8127}")),
-        ("etc/netplan/50-other.yaml", "network: {bridges: {enp: {addresses: [10.1.0.1/24]}}}\n"),
-        ("etc/systemd/network/20-no.network", "[Match]\nType=ether\nName=enP7s7\n"),
-        ("etc/systemd/network/20-no.network", "[Match]\nType=wlan\n"),
-        ("etc/systemd/network/20-no.network", "[Match]\nName=!en*\n"),
-        ("etc/systemd/network/20-no.network", "[Match]\nKind=bridge\n"),
-        ("etc/systemd/network/20-no.network", "[Match]\nName=en*\nName=\nName=wl*\n"),
-        ("etc/systemd/network/20-masked.network", ""),
-        (
-            "etc/NetworkManager/system-connections/wifi",
-            "[connection]\ntype=wifi\n\n[wifi]\nssid=enp1s0f0np0\n",
-        ),
-        (
-            "etc/NetworkManager/system-connections/other",
-            "[connection]\ntype=ethernet\n\n[ethernet]\nmac-address=4C:BB:47:2E:00:02\n",
-        ),
-        (
-            "etc/NetworkManager/system-connections/denied",
-            "[connection]\ntype=ethernet\ninterface-name=enP7s7\n",
-        ),
-        (
-            "etc/NetworkManager/system-connections/pattern",
-            "[connection]\ntype=ethernet\n\n[match]\ninterface-name=en*;!*np0;!*np1;\n",
-        ),
-        # What NetworkManager creates on its own for a port that is cabled but not configured.
-        (
-            "run/NetworkManager/system-connections/Wired connection 2.nmconnection",
-            "[connection]\ntype=ethernet\ninterface-name=enp1s0f0np0\n",
-        ),
-    ],
+    "files",
+    [CLAIMING, *({path: content} for path, content in CLAIMING_OF_NETPLAN)],
+    ids=lambda files: next(iter(files)),
 )
-def test_interfaces_without_another_owner(path: str, content: str, root: Path) -> None:
-    place_owner(root, path, content)
+def test_other_owner_of_an_interface(files: Mapping[str, str], root: Path) -> None:
+    place_owners(root, files)
+    before = snapshot(root)
+    said = refused(install(small_bundle(), root, "--apply"))
+    assert [path for path in files if f"refused: /{path} is about " not in said] == []
+    assert snapshot(root) == before
+
+
+OTHERS_OF_NETPLAN = [
+    "# enp1s0f0np0\nnetwork: {version: 2}\n",
+    NETPLAN.format("enp1s0f0np01"),
+    NETPLAN.format("enP7*"),
+    ANY.format("match: {macaddress: '4c:bb:47:2e:00:02'}"),
+    ANY.format("match: {driver: r8127}"),
+    "network: {bridges: {enp: {addresses: [10.1.0.1/24]}}}\n",
+]
+OTHERS = {
+    "etc/systemd/network/20-name.network": "[Match]\nType=ether\nName=enP7s7\n",
+    "etc/systemd/network/20-type.network": "[Match]\nType=wlan\n",
+    "etc/systemd/network/20-not.network": "[Match]\nName=!en*\n",
+    "etc/systemd/network/20-kind.network": "[Match]\nKind=bridge\n",
+    "etc/systemd/network/20-reset.network": "[Match]\nName=en*\nName=\nName=wl*\n",
+    "etc/systemd/network/20-masked.network": "",
+    "etc/NetworkManager/system-connections/wifi": (
+        "[connection]\ntype=wifi\n\n[wifi]\nssid=enp1s0f0np0\n"
+    ),
+    "etc/NetworkManager/system-connections/other": (
+        "[connection]\ntype=ethernet\n\n[ethernet]\nmac-address=4C:BB:47:2E:00:02\n"
+    ),
+    "etc/NetworkManager/system-connections/denied": (
+        "[connection]\ntype=ethernet\ninterface-name=enP7s7\n"
+    ),
+    "etc/NetworkManager/system-connections/pattern": (
+        "[connection]\ntype=ethernet\n\n[match]\ninterface-name=en*;!*np0;!*np1;\n"
+    ),
+    # What NetworkManager creates on its own for a port that is cabled but not configured.
+    "run/NetworkManager/system-connections/Wired connection 2.nmconnection": (
+        "[connection]\ntype=ethernet\ninterface-name=enp1s0f0np0\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [OTHERS, *({"etc/netplan/50-other.yaml": content} for content in OTHERS_OF_NETPLAN)],
+    ids=lambda files: next(iter(files)),
+)
+def test_interfaces_without_another_owner(files: Mapping[str, str], root: Path) -> None:
+    place_owners(root, files)
     done(install(small_bundle(), root, "--apply"))
 
 
