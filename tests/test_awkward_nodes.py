@@ -38,11 +38,11 @@ def test_root_given_as_relative_path_or_link(way: str, tmp_path: Path) -> None:
     root = fresh(tmp_path / "root", "spark1")
     before = snapshot(root)
     (tmp_path / "link").symlink_to("root")
-    given = {"relative": "../root", "link": str(tmp_path / "link"), "slash": f"{root}//"}[way]
+    spelled = {"relative": "../root", "link": str(tmp_path / "link"), "slash": f"{root}//"}[way]
     (tmp_path / "elsewhere").mkdir()
     script = str(small_bundle() / "install.sh")
     for action in ("--apply", "--uninstall"):
-        argv = [script, "--root", given, action]
+        argv = [script, "--root", spelled, action]
         subprocess.run(argv, cwd=tmp_path / "elsewhere", check=True, capture_output=True)
         assert (snapshot(root) == before) == (action == "--uninstall")
 
@@ -131,8 +131,8 @@ def test_awkward_state_is_refused(state: str, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     before = snapshot(root)
-    said = refused(install(LAB_MESH, root, "--apply"))
-    assert "nothing was changed" in said or "refused: " in said, said
+    message = refused(install(LAB_MESH, root, "--apply"))
+    assert "nothing was changed" in message or "refused: " in message, message
     assert snapshot(root) == before
     assert not list(outside.iterdir())
     assert not list(root.glob(f"{BACKUPS}/0*"))
@@ -153,16 +153,17 @@ def test_immutable_file_is_refused(immutable: Path) -> None:
     file = immutable / "etc/nccl.conf"
     try:
         before = snapshot(immutable)
-        said = refused(install(LAB_MESH, immutable, "--apply"))
+        message = refused(install(LAB_MESH, immutable, "--apply"))
         assert (
-            "refused: /etc/nccl.conf or its folder is immutable: chattr -i /etc/nccl.conf" in said
+            "refused: /etc/nccl.conf or its folder is immutable: chattr -i /etc/nccl.conf"
+            in message
         )
         assert snapshot(immutable) == before
         subprocess.run(["chattr", "-i", file], check=True)
         done(install(LAB_MESH, immutable, "--apply"))
         subprocess.run(["chattr", "+i", file], check=True)
-        said = refused(install(LAB_MESH, immutable, "--rollback"))
-        assert "/etc/nccl.conf could not be replaced" in said
+        message = refused(install(LAB_MESH, immutable, "--rollback"))
+        assert "/etc/nccl.conf could not be replaced" in message
         assert {
             path for path in snapshot(immutable) if snapshot(immutable)[path] != before.get(path)
         }

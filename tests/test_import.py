@@ -44,27 +44,27 @@ def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
     if node.management:
         route = {"dst": "default", "dev": node.management.interface, "metric": 100}
         printed["ip -j route"] = json.dumps([route])
-    own = {p: text for p, text in files.items() if p.endswith("/compose.yaml")}
+    compose_files = {p: text for p, text in files.items() if p.endswith("/compose.yaml")}
     running: list[Container] = []
     processes: dict[int, tuple[list[str], list[str]]] = {}
     for engine in (part for part in site.parts if part.is_active):
-        given = [f"{name}=a-key-of-ours" for name in engine.engine.secrets]
-        if compose := own.get(place("opt/sparkgen/compose.yaml", engine.group)):
-            running += containers(yaml.safe_load(compose), files, given)
+        secrets = [f"{name}=a-key-of-ours" for name in engine.engine.secrets]
+        if compose := compose_files.get(place("opt/sparkgen/compose.yaml", engine.group)):
+            running += containers(yaml.safe_load(compose), files, secrets)
             continue
-        rank = next((one for one in engine.nodes if one.name == node.name), None)
+        rank = next((member for member in engine.nodes if member.name == node.name), None)
         if rank and engine.engine.venv:
-            processes[4711 + len(processes)] = own_process(engine, rank, given)
+            processes[4711 + len(processes)] = venv_process(engine, rank, secrets)
         elif rank:
             processes[4711 + len(processes)] = job(site, rank)
     programs = [program(site)] if processes else []
     return Machine(node.name, files, printed, running, processes, programs)
 
 
-def own_process(site: Site, node: Node, given: list[str]) -> tuple[list[str], list[str]]:
+def venv_process(site: Site, node: Node, secrets: list[str]) -> tuple[list[str], list[str]]:
     """A process that a unit runs from a virtual environment."""
     words, env = job(site, node)
-    return [f"{site.engine.venv}/bin/python3", *words], [*env[1:], *given]
+    return [f"{site.engine.venv}/bin/python3", *words], [*env[1:], *secrets]
 
 
 def job(site: Site, node: Node) -> tuple[list[str], list[str]]:
@@ -83,7 +83,7 @@ def program(site: Site) -> str:
 
 
 def containers(
-    compose: dict[str, Any], files: dict[str, str], given: list[str]
+    compose: dict[str, Any], files: dict[str, str], secrets: list[str]
 ) -> Iterator[Container]:
     for service in compose["services"].values():
         env = [
@@ -97,7 +97,7 @@ def containers(
             image=service["image"],
             command=service.get("command", ()),
             entrypoint=service.get("entrypoint", ()),
-            env=[*env, *given],
+            env=[*env, *secrets],
             mounts=[(mount["source"], mount["target"]) for mount in service.get("volumes", ())],
             shm=int(service.get("shm_size", "16gb").removesuffix("gb")) << 30,
         )
@@ -109,8 +109,8 @@ def captured(path: Path, folder: Path) -> tuple[Site, Adoption]:
     tree = {p: file.text for p, file in render(site, "0" * 64).items()}
     inputs = []
     for node in site.nodes:
-        own = {p.partition("/")[2]: t for p, t in tree.items() if p.startswith(f"{node.name}/")}
-        archive = machine(site, node, own).capture(folder)
+        files = {p.partition("/")[2]: t for p, t in tree.items() if p.startswith(f"{node.name}/")}
+        archive = machine(site, node, files).capture(folder)
         inputs.append(Input("", str(archive), archive.read_bytes()))
     return site, adopt(read(inputs), site.name, path.name)
 
@@ -153,13 +153,13 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     for engine, adopted_engine in zip(parts, again.parts, strict=True):
         versions = (f"version: {e.engine.version}\n" for e in (engine, adopted_engine))
         guessed = guessed.replace(*versions)
-    told = {
+    reported = {
         finding.rule
         for text_of_site in (path.read_text("utf-8"), guessed)
         for finding in read_site(path.name, text_of_site.encode(), beside(path)).findings
     }
     found = {remark.rule for remark in audit(adopted)}
-    assert {rule for rule in found if rule not in path.read_text()} <= told
+    assert {rule for rule in found if rule not in path.read_text()} <= reported
 
 
 # A node without a cable has no simulated network from which to read its addresses.
@@ -181,23 +181,26 @@ INSTALLED = {
 def test_round_trip_of_installed_nodes(bundle: Bundle, tmp_path: Path) -> None:
     """With the files that install.sh leaves on a node, and the interfaces from the kernel."""
     trees = bundle.copy(tmp_path / "bundle")
-    asked = {}
+    interfaces = {}
     with running(bundle, trees, tmp_path) as nodes:
         for node in bundle.site.nodes:
-            asked[node.name] = json.loads(nodes.run(node.name, "ip", "-j", "address").stdout)
-    given = []
+            interfaces[node.name] = json.loads(nodes.run(node.name, "ip", "-j", "address").stdout)
+    inputs = []
     for number, node in enumerate(bundle.site.nodes):
         root = trees[node.name]
         if number < INSTALLED.get(bundle.name, 0):
             root = fresh(tmp_path / f"{node.name}.root", node.name)
             done(install(trees[node.name], root, "--apply"))
-        tree = dict(own_files(root))
-        made = machine(bundle.site, node, tree)
-        managed = json.loads(made.printed["ip -j address"])[len(node.interfaces) :]
-        printed = {**made.printed, "ip -j address": json.dumps([*asked[node.name], *managed])}
-        archive = replace(made, files={}, printed=printed).capture(tmp_path)
-        given.append(Input("", archive.name, archive.read_bytes()))
-    again = adopt(read(given), bundle.name, f"{bundle.name}.yaml").reading.site
+        tree = dict(texts_in(root))
+        described = machine(bundle.site, node, tree)
+        managed = json.loads(described.printed["ip -j address"])[len(node.interfaces) :]
+        printed = {
+            **described.printed,
+            "ip -j address": json.dumps([*interfaces[node.name], *managed]),
+        }
+        archive = replace(described, files={}, printed=printed).capture(tmp_path)
+        inputs.append(Input("", archive.name, archive.read_bytes()))
+    again = adopt(read(inputs), bundle.name, f"{bundle.name}.yaml").reading.site
     assert again
     assert_alike(bundle.site.nodes, again.nodes)
 
@@ -209,7 +212,7 @@ def assert_alike(before: Sequence[Node], after: Sequence[Node]) -> None:
         assert variables(new) == variables(old)
 
 
-def own_files(root: Path) -> Iterator[tuple[str, str]]:
+def texts_in(root: Path) -> Iterator[tuple[str, str]]:
     """The files in a tree, with their paths."""
     for path in sorted(root.rglob("*")):
         if path.is_file() and not path.is_symlink():
@@ -803,10 +806,10 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("form", NETWORKS)
 def test_networks(form: str) -> None:
     text, expected = NETWORKS[form]
-    given = [
+    inputs = [
         Input(f"spark{n}", f"spark{n}.txt", text.replace("{}", f"{n}/24").encode()) for n in (1, 2)
     ]
-    adopted = adopt(read(given), "mine", "mine.yaml")
+    adopted = adopt(read(inputs), "mine", "mine.yaml")
     data = yaml.safe_load(adopted.text)
     assert {path: value(data, path) for path in expected} == expected
     if "{}" in text:
@@ -837,8 +840,8 @@ def test_cables_from_lldp(tmp_path: Path) -> None:
         for n in (1, 2, 3)
     ]
     archives = [machine.capture(tmp_path) for machine in machines]
-    given = [Input("", str(archive), archive.read_bytes()) for archive in archives]
-    data = yaml.safe_load(adopt(read(given), "mine", "mine.yaml").text)
+    inputs = [Input("", str(archive), archive.read_bytes()) for archive in archives]
+    data = yaml.safe_load(adopt(read(inputs), "mine", "mine.yaml").text)
     assert data["topology"]["kind"] == "ring"
     assert [" ".join(cable["endpoints"]) for cable in data["cabling"]] == RING
 
@@ -847,9 +850,9 @@ def test_cables_from_options(sparkgen: Command, tmp_path: Path) -> None:
     text = NETWORKS["ibdev2netdev"][0].replace("Down", "Up")
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text(text)
-    told = [word for cable in RING for word in ("--cable", cable.replace(" ", "="))]
+    options = [word for cable in RING for word in ("--cable", cable.replace(" ", "="))]
     files = ["spark1=a", "spark2=b", "spark3=c"]
-    outcome = sparkgen("import", *files, *told, "--format", "json", cwd=tmp_path)
+    outcome = sparkgen("import", *files, *options, "--format", "json", cwd=tmp_path)
     data = yaml.safe_load(json.loads(outcome.out)["text"])
     assert [" ".join(cable["endpoints"]) for cable in data["cabling"]] == RING
     assert sparkgen("import", *files, "--cable", "spark1:2=x", cwd=tmp_path).code == 2
@@ -859,8 +862,8 @@ def test_other_models_are_reported() -> None:
     serve = "docker run vllm/vllm-openai:v0.33.0 {} --port 8000\n"
     text = serve.format("openai/gpt-oss-120b") + serve.format("Qwen/Qwen3-Embedding-8B")
     adopted = adopt(read([Input("", "run.sh", text.encode())]), "mine", "mine.yaml")
-    said = "Qwen/Qwen3-Embedding-8B, which is served too: a group of its own ('groups')"
-    assert [(loss.text, loss.place.span.line) for loss in adopted.losses] == [(said, 1)]
+    message = "Qwen/Qwen3-Embedding-8B, which is served too: a group of its own ('groups')"
+    assert [(loss.text, loss.place.span.line) for loss in adopted.losses] == [(message, 1)]
     assert adopted.draft.get("model", "name") == "gpt-oss-120b"
 
 
@@ -961,26 +964,26 @@ GROUPS: dict[str, tuple[list[tuple[str, str]], dict[str, str], str, list[Any]]] 
 @pytest.mark.parametrize("case", GROUPS)
 def test_groups(case: str) -> None:
     nodes, scripts, kind, expected = GROUPS[case]
-    given = [Input(name, f"{name}.sh", text.encode()) for name, text in scripts.items()]
+    inputs = [Input(name, f"{name}.sh", text.encode()) for name, text in scripts.items()]
     for number, (name, fabric) in enumerate(nodes, start=1):
         printed = f"enP7s7 UP 10.0.0.1{number}/24\n"
         if fabric:
             second = fabric.replace("192.168.", "192.168.10")
             printed += f"enp1s0f0np0 UP {fabric}\nenP2p1s0f0np0 UP {second}\n"
-        given.append(Input(name, f"{name}.txt", printed.encode()))
-    adopted = adopt(read(given), "mine", "mine.yaml")
+        inputs.append(Input(name, f"{name}.txt", printed.encode()))
+    adopted = adopt(read(inputs), "mine", "mine.yaml")
     site = adopted.reading.site
     assert site, adopted.text + text(adopted.reading.document, adopted.reading.findings)
     data = yaml.safe_load(adopted.text)
     assert data["topology"]["kind"] == kind
     groups = {group["name"]: group for group in data["groups"]}
-    models = {name: groups[own.get("like", name)]["model"] for name, own in groups.items()}
-    said = [
-        (name, own["nodes"], models[name].get("name", models[name].get("source")))
-        for name, own in groups.items()
+    models = {name: groups[entry.get("like", name)]["model"] for name, entry in groups.items()}
+    found = [
+        (name, entry["nodes"], models[name].get("name", models[name].get("source")))
+        for name, entry in groups.items()
     ]
-    assert said == expected
-    assert any("like" in own for own in groups.values()) == ("replicas" in case)
+    assert found == expected
+    assert any("like" in entry for entry in groups.values()) == ("replicas" in case)
     assert not adopted.losses
     assert not [remark for remark in audit(adopted) if remark.severity == "error"]
 

@@ -199,12 +199,12 @@ def test_apply_names_the_units_to_restart(bundle: str, path: str, last: str, roo
     folder = next(folder for folder in NODES if str(folder) == f"{bundle}/spark1")
     page = " sparkgen-web-ui" if "web_ui" in folder.site.services else ""
     unit = f"{RESTART} sparkgen-engine{page}"
-    said = done(install(folder, root, "--apply"))
+    output = done(install(folder, root, "--apply"))
     first = last if folder.site.engine.is_slurm_job else unit
-    assert said.endswith(f"\ndone; once all nodes are: {first}\n")
+    assert output.endswith(f"\ndone; once all nodes are: {first}\n")
     (root / path).write_text("tampered\n")
-    said = done(install(folder, root, "--apply"))
-    assert said == f"/{path}\ndone; once all nodes are: {last}\n"
+    output = done(install(folder, root, "--apply"))
+    assert output == f"/{path}\ndone; once all nodes are: {last}\n"
 
 
 def files_of(folder: NodeFolder) -> set[str]:
@@ -214,18 +214,18 @@ def files_of(folder: NodeFolder) -> set[str]:
 
 def expected_modes(folder: NodeFolder) -> dict[str, int]:
     """The modes in the manifest, and those of files that install.sh creates itself."""
-    own = {path: folder.modes[path] for path in files_of(folder)}
+    of_files = {path: folder.modes[path] for path in files_of(folder)}
     secrets = {"etc/sparkgen/secrets.env": 0o600} if folder.site.secrets(folder.node) else {}
-    units = [Path(path) for path in own if Path(path).parent == Path(UNIT).parent]
+    units = [Path(path) for path in of_files if Path(path).parent == Path(UNIT).parent]
     # Units without [Install] are started by a timer.
     wanted = [unit.name for unit in units if "[Install]" in (folder.path / unit).read_text()]
     links = {str(Path(LINK).with_name(unit)): 0o777 for unit in wanted}
-    return own | secrets | links | {INSTALLED: 0o644}
+    return of_files | secrets | links | {INSTALLED: 0o644}
 
 
 def modes(root: Path, files: Snapshot) -> dict[str, int]:
-    given = snapshot(fresh(root.with_name("given"), "any")).keys() - {"etc/nccl.conf"}
-    return {path: mode & 0o777 for path, (mode, _) in files.items() if path not in given}
+    existing = snapshot(fresh(root.with_name("existing"), "any")).keys() - {"etc/nccl.conf"}
+    return {path: mode & 0o777 for path, (mode, _) in files.items() if path not in existing}
 
 
 def marked(folder: NodeFolder) -> str:
@@ -330,8 +330,8 @@ def test_link_of_what_was_switched_to_goes_with_its_unit(action: str, root: Path
 
 
 def test_first_state_comes_back(root: Path) -> None:
-    own = root / "etc/netplan/40-cx7.yaml"
-    own.write_text("network: {ethernets: {enp1s0f0np0: {dhcp4: true}}}\n")
+    netplan = root / "etc/netplan/40-cx7.yaml"
+    netplan.write_text("network: {ethernets: {enp1s0f0np0: {dhcp4: true}}}\n")
     (root / "etc/nccl.conf").unlink()
     (root / "etc/nccl.conf").symlink_to("/usr/share/nccl.conf")
     before = snapshot(root)
@@ -408,9 +408,9 @@ def test_tampered_bundle(action: str, tmp_path: Path, root: Path) -> None:
     with (tree / "opt/sparkgen/launch.sh").open("a") as file:
         file.write("true\n")
     before = snapshot(root)
-    said = install(tree, root, action)
-    assert said.stdout == "opt/sparkgen/launch.sh: FAILED\n"
-    assert "this is not what was generated: copy it again" in refused(said)
+    result = install(tree, root, action)
+    assert result.stdout == "opt/sparkgen/launch.sh: FAILED\n"
+    assert "this is not what was generated: copy it again" in refused(result)
     assert snapshot(root) == before
     assert not list((root / BACKUPS).glob("*"))
 
@@ -489,8 +489,8 @@ CLAIMING = {
 def test_other_owner_of_an_interface(files: Mapping[str, str], root: Path) -> None:
     place_owners(root, files)
     before = snapshot(root)
-    said = refused(install(small_bundle(), root, "--apply"))
-    assert [path for path in files if f"refused: /{path} is about " not in said] == []
+    message = refused(install(small_bundle(), root, "--apply"))
+    assert [path for path in files if f"refused: /{path} is about " not in message] == []
     assert snapshot(root) == before
 
 
@@ -548,9 +548,9 @@ def test_owner_that_only_root_can_read(root: Path) -> None:
         argv = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", *argv]
     for path in (connections, root / "etc/netplan/90-NM-0a1b.yaml"):
         path.chmod(0)
-    told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert "/etc/NetworkManager/system-connections\t\t" in told
-    assert "/etc/netplan/90-NM-0a1b.yaml\t\t" in told
+    lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "/etc/NetworkManager/system-connections\t\t" in lines
+    assert "/etc/netplan/90-NM-0a1b.yaml\t\t" in lines
 
 
 @pytest.mark.parametrize(
@@ -593,8 +593,8 @@ class Saboteur:
     ) -> subprocess.CompletedProcess[str]:
         self.count.write_text("0\n")
         path = f"{self.programs}:{os.environ['PATH']}"
-        given = {"PATH": path, "COUNT": str(self.count), **env}
-        return install(folder, root, action, env=given)
+        variables = {"PATH": path, "COUNT": str(self.count), **env}
+        return install(folder, root, action, env=variables)
 
     def fail(self, step: int, folder: Path, root: Path, action: str) -> int | None:
         """Let a step fail; returns the exit status, None if there is no such step."""
@@ -702,9 +702,9 @@ def test_folder_in_the_place_of_a_file(root: Path) -> None:
     (root / "etc/nccl.conf").unlink()
     (root / "etc/nccl.conf").mkdir()
     before = snapshot(root)
-    said = refused(install(LAB_MESH, root, "--apply"))
-    assert "refused: /etc/nccl.conf is a folder" in said
-    assert said.endswith("install.sh: nothing was changed\n")
+    message = refused(install(LAB_MESH, root, "--apply"))
+    assert "refused: /etc/nccl.conf is a folder" in message
+    assert message.endswith("install.sh: nothing was changed\n")
     assert snapshot(root) == before
     assert not (root / BACKUPS).exists()
 
@@ -738,8 +738,8 @@ def test_uninstall_says_what_it_could_not_remove(root: Path, tmp_path: Path) -> 
     )
     (tmp_path / "rm").chmod(0o755)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    said = refused(install(LAB_MESH, root, "--uninstall", env=env))
-    assert "install.sh: not everything could be removed\n" in said
+    message = refused(install(LAB_MESH, root, "--uninstall", env=env))
+    assert "install.sh: not everything could be removed\n" in message
     done(install(LAB_MESH, root, "--uninstall"))
     assert snapshot(root) == before
 
@@ -748,8 +748,8 @@ def test_link_that_leads_out_of_the_root(root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (root / "opt").symlink_to(outside)
-    said = refused(install(LAB_MESH, root, "--apply"))
-    assert f"/opt/sparkgen/launch.sh would lead out of {root}, to {outside}/sparkgen" in said
+    message = refused(install(LAB_MESH, root, "--apply"))
+    assert f"/opt/sparkgen/launch.sh would lead out of {root}, to {outside}/sparkgen" in message
     assert not list(outside.iterdir())
 
 
@@ -800,8 +800,8 @@ def test_backups_are_pruned(root: Path) -> None:
         done(install(small_bundle(), root, "--rollback"))
         assert snapshot(root) == states[number]
     done(install(small_bundle(), root, "--rollback"))
-    own = "etc/netplan/40-cx7.yaml"
-    assert snapshot(root) == before | {own: states[0][own]}
+    netplan = "etc/netplan/40-cx7.yaml"
+    assert snapshot(root) == before | {netplan: states[0][netplan]}
 
 
 # On a live machine
@@ -995,8 +995,10 @@ def test_links_do_not_drop_under_a_running_engine(machine: Path) -> None:
 
 def test_missing_interface(machine: Path) -> None:
     done = live(machine, "$I --apply", without="enP2p1s0f0np0")
-    said, nothing = done.err.splitlines()
-    assert said.startswith("refused: there is no interface enP2p1s0f0np0: DGX OS turns the NIC off")
+    reason, nothing = done.err.splitlines()
+    assert reason.startswith(
+        "refused: there is no interface enP2p1s0f0np0: DGX OS turns the NIC off"
+    )
     assert (done.status, nothing, done.out) == (2, "install.sh: nothing was changed", "")
 
 

@@ -45,7 +45,7 @@ def test_start_and_clean_stop(tree: Path) -> None:
         machine.systemctl("stop", ENGINE)
         assert (machine.state(), machine.result()) == ("inactive", "success")
         assert machine.calls == [*START, "docker stop", *END]
-        assert machine.run("ls", "/run/told").stdout == "calls\n"
+        assert machine.run("ls", "/run/stand-in").stdout == "calls\n"
         assert "docker" not in machine.run("ps", "-e", "-o", "args=").stdout
 
 
@@ -53,10 +53,10 @@ def test_start_and_clean_stop(tree: Path) -> None:
 def test_dying_rank_is_seen_and_started_again(status: int, tree: Path) -> None:
     """Whatever its exit status, a rank that ends by itself has failed."""
     with booted(tree) as machine:
-        machine.tell("status", str(status))
+        machine.set_file("status", str(status))
         machine.systemctl("start", ENGINE)
         until(lambda: machine.calls == START)
-        machine.forget("container")
+        machine.remove_file("container")
         until(lambda: machine.calls.count("docker start") == 2)
         stop = ["docker stop"] if status == 0 else []
         assert machine.calls == [*START, *stop, "docker down", *START[1:]]
@@ -66,11 +66,11 @@ def test_dying_rank_is_seen_and_started_again(status: int, tree: Path) -> None:
 
 def test_restarts_are_bounded(tree: Path) -> None:
     with booted(tree) as machine:
-        machine.tell("fault", "1")
+        machine.set_file("fault", "1")
         machine.systemctl("start", ENGINE)
         machine.wait("failed")
         assert machine.calls.count("docker up") == SINGLE.site.times.burst
-        machine.forget("fault")
+        machine.remove_file("fault")
         machine.systemctl("start", ENGINE)
         assert machine.calls.count("docker up") == SINGLE.site.times.burst
         machine.systemctl("reset-failed", ENGINE)
@@ -165,7 +165,7 @@ def test_dead_rank_shows_within_a_minute(folder: NodeFolder) -> None:
 @contextmanager
 def docker(path: Path) -> Iterator[list[str]]:
     """A stand-in for Docker's socket; records the requests."""
-    asked: list[str] = []
+    requests: list[str] = []
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen()
@@ -177,11 +177,11 @@ def docker(path: Path) -> Iterator[list[str]]:
                 except OSError:
                     return
                 with connection:
-                    asked.append(connection.recv(4096).decode())
+                    requests.append(connection.recv(4096).decode())
                     connection.sendall(b"HTTP/1.0 204 No Content\r\n\r\n")
 
         threading.Thread(target=serve, daemon=True).start()
-        yield asked
+        yield requests
         server.shutdown(socket.SHUT_RDWR)
 
 
@@ -218,25 +218,25 @@ def test_guard(answers: bool, tmp_path: Path) -> None:
     file, calls = tmp_path / "meminfo", tmp_path / "calls"
     meminfo(file, floor)
     (tmp_path / "run").mkdir()
-    with docker(tmp_path / "run/docker.sock") as asked, guard(tmp_path, file, floor) as process:
+    with docker(tmp_path / "run/docker.sock") as requests, guard(tmp_path, file, floor) as process:
         try:
             assert process.stdout
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(1)
-            assert (asked, calls.exists()) == ([], False)
+            assert (requests, calls.exists()) == ([], False)
             if not answers:
                 (tmp_path / "run/docker.sock").unlink()
             meminfo(file, floor - 1)
             until(lambda: calls.exists() and calls.read_text() != "")
             assert process.stdout.readline().endswith("killing an engine\n")
-            said = process.stdout.readline()
+            line = process.stdout.readline()
             if answers:
-                assert said == "<3>Docker's answer about sparkgen-engine: HTTP/1.0 204 No Content\n"
-                assert [text.splitlines()[0] for text in asked] == [
+                assert line == "<3>Docker's answer about sparkgen-engine: HTTP/1.0 204 No Content\n"
+                assert [text.splitlines()[0] for text in requests] == [
                     "POST /containers/sparkgen-engine/kill HTTP/1.0"
                 ]
             else:
-                assert said.startswith("<3>Docker does not answer: ")
+                assert line.startswith("<3>Docker does not answer: ")
             assert calls.read_text() == "stop --no-block sparkgen-engine.service\n"
         finally:
             process.kill()
@@ -249,12 +249,12 @@ def test_guard_stops_the_unit(tmp_path: Path) -> None:
     tree = prepared(GUARDED.copy(tmp_path))
     (tree / "opt/sparkgen/wait-fabric.sh").write_text("#!/bin/sh\n")
     script = tree / "opt/sparkgen/guard.py"
-    script.write_text(script.read_text().replace("/proc/meminfo", "/run/told/meminfo"))
+    script.write_text(script.read_text().replace("/proc/meminfo", "/run/stand-in/meminfo"))
     with booted(tree) as machine:
-        machine.tell("meminfo", "MemAvailable: 67108864 kB")
+        machine.set_file("meminfo", "MemAvailable: 67108864 kB")
         machine.systemctl("start", ENGINE, "sparkgen-guard")
         until(lambda: machine.calls == START)
-        machine.tell("meminfo", "MemAvailable: 1048576 kB")
+        machine.set_file("meminfo", "MemAvailable: 1048576 kB")
         machine.wait("inactive")
         assert machine.calls == [*START, "docker stop", *END]
         assert machine.state("sparkgen-guard") == "active"

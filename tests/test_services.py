@@ -21,7 +21,7 @@ from generator.services.firewall import rules
 from generator.services.proxy import Proxy
 
 
-def asking(service: str) -> list[NodeFolder]:
+def nodes_with(service: str) -> list[NodeFolder]:
     return [folder for folder in NODES if service in folder.site.services]
 
 
@@ -50,7 +50,7 @@ def daemon(folder: NodeFolder, tmp_path: Path, interactive: str) -> list[str]:
 
 
 @pytest.mark.parametrize("interactive", ["yes", "no"])
-@pytest.mark.parametrize("folder", asking("ssh"), ids=str)
+@pytest.mark.parametrize("folder", nodes_with("ssh"), ids=str)
 def test_sshd(folder: NodeFolder, interactive: str, tmp_path: Path) -> None:
     """Passwords only from nearby networks; what PAM requires stays as the machine has it."""
     require_root()
@@ -61,28 +61,28 @@ def test_sshd(folder: NodeFolder, interactive: str, tmp_path: Path) -> None:
     if folder.node.management:
         near.append(str(folder.node.management.address.ip))
     for address in (*near, "203.0.113.9", "100.101.102.103", "fe80::1", "fd7a:115c:a1e0::1"):
-        said = ran(*sshd, "-T", "-C", f"addr={address},user=nvidia,host=h,laddr=h,lport=22")
+        config = ran(*sshd, "-T", "-C", f"addr={address},user=nvidia,host=h,laddr=h,lport=22")
         allowed = "yes" if address in near else "no"
-        assert f"\npasswordauthentication {allowed}\n" in said
-        assert f"\nkbdinteractiveauthentication {interactive}\n" in said
-        assert "\npermitrootlogin without-password\n" in said
+        assert f"\npasswordauthentication {allowed}\n" in config
+        assert f"\nkbdinteractiveauthentication {interactive}\n" in config
+        assert "\npermitrootlogin without-password\n" in config
 
 
-@pytest.mark.parametrize("folder", asking("ssh"), ids=str)
+@pytest.mark.parametrize("folder", nodes_with("ssh"), ids=str)
 def test_ssh_knows_a_node_by_all_its_names(folder: NodeFolder) -> None:
     require("ssh")
     config = str(folder.path / "etc/ssh/ssh_config.d/40-sparkgen.conf")
     for address, name in folder.node.hosts:
         node = name.partition(".")[0]
         for target in (address, name):
-            asked = subprocess.run(["ssh", "-G", "-F", config, target], capture_output=True)
-            said = asked.stdout.decode().splitlines()
-            known = f"hostkeyalias {node}" in said and f"user {folder.node.user}" in said
+            done = subprocess.run(["ssh", "-G", "-F", config, target], capture_output=True)
+            lines = done.stdout.decode().splitlines()
+            known = f"hostkeyalias {node}" in lines and f"user {folder.node.user}" in lines
             assert known is (node != folder.name)
 
 
 @pytest.mark.parametrize(
-    "bundle", {f.bundle.name: f.bundle for f in asking("ssh")}.values(), ids=str
+    "bundle", {f.bundle.name: f.bundle for f in nodes_with("ssh")}.values(), ids=str
 )
 def test_fail2ban(bundle: Bundle, tmp_path: Path) -> None:
     """All nodes have the same jail."""
@@ -97,18 +97,18 @@ def test_fail2ban(bundle: Bundle, tmp_path: Path) -> None:
         0,
         ["OK: configuration test is successful"],
     )
-    said = subprocess.run([*client, "-d"], capture_output=True, text=True).stdout
-    assert "['set', 'sshd', 'maxretry', 5]" in said
-    assert "'addignoreip'" in said
+    output = subprocess.run([*client, "-d"], capture_output=True, text=True).stdout
+    assert "['set', 'sshd', 'maxretry', 5]" in output
+    assert "'addignoreip'" in output
     for node in bundle.site.nodes:
         if node.management:
-            assert f"'{node.management.address.ip}'" in said
-    assert ("'addaction', 'ufw'" in said) is ("firewall" in bundle.site.services)
+            assert f"'{node.management.address.ip}'" in output
+    assert ("'addaction', 'ufw'" in output) is ("firewall" in bundle.site.services)
 
 
 def test_keys_are_copied_once(tmp_path: Path) -> None:
     require("ssh-keygen")
-    folder = next(f for f in asking("ssh") if (f.path / "opt/sparkgen/ssh-keys.sh").exists())
+    folder = next(f for f in nodes_with("ssh") if (f.path / "opt/sparkgen/ssh-keys.sh").exists())
     stand_ins = StandIns(tmp_path)
     stand_ins.add("ssh", '#!/bin/sh\n[ -e "$HOME/copied" ]\n')
     stand_ins.add("ssh-copy-id", '#!/bin/sh\necho "$@" >>"$HOME/copied"\n')
@@ -123,7 +123,7 @@ def test_keys_are_copied_once(tmp_path: Path) -> None:
     assert key.stat().st_mode & 0o777 == 0o600
 
 
-# The firewall, for real: ufw in a namespace, with /etc/ufw and what it runs on to itself
+# The real firewall: ufw in a namespace, with its own /etc/ufw and /run
 
 _FIREWALL = """\
 set -e
@@ -155,8 +155,8 @@ def added(text: str) -> set[str]:
     return {line.removeprefix("ufw ") for line in lines if line.startswith("ufw ")}
 
 
-# Of each bundle a head and a worker: the rules of workers are alike.
-WALLED = [f for f in asking("firewall") if f.node.rank < 2]
+# A head and a worker of each bundle: the rules of all workers are alike.
+WALLED = [f for f in nodes_with("firewall") if f.node.rank < 2]
 
 
 RULES = {str(folder): set(rules(folder.site, folder.node)) for folder in WALLED}
@@ -172,24 +172,24 @@ def test_rules_of_the_firewall(folder: NodeFolder, tmp_path: Path) -> None:
         stand_ins.add(name, "#!/bin/sh\n")
     done = stand_ins.run(str(folder.path / "opt/sparkgen/firewall.sh"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    show, *told, default, status, enable = (stand_ins.calls / "ufw").read_text().splitlines()
-    assert set(told) == {f"{rule} comment sparkgen" for rule in RULES[str(folder)]}
+    show, *allowed, default, status, enable = (stand_ins.calls / "ufw").read_text().splitlines()
+    assert set(allowed) == {f"{rule} comment sparkgen" for rule in RULES[str(folder)]}
     assert (show, status) == ("show added", "status")
     assert (default, enable) == ("default deny incoming", "--force enable")
 
 
-def test_ufw_shows_each_rule_as_it_was_told(tmp_path: Path) -> None:
+def test_ufw_shows_each_rule_as_it_was_added(tmp_path: Path) -> None:
     """The script recognizes its rules by their text; those of the fullest node follow below."""
     others = set().union(*RULES.values()) - RULES[str(FULLEST)]
-    told = "".join(f"ufw {rule} comment sparkgen >/dev/null\n" for rule in sorted(others))
-    assert added(with_ufw(tmp_path, f"{told}ufw show added")) == others
+    commands = "".join(f"ufw {rule} comment sparkgen >/dev/null\n" for rule in sorted(others))
+    assert added(with_ufw(tmp_path, f"{commands}ufw show added")) == others
 
 
 @pytest.mark.long
 def test_firewall(tmp_path: Path) -> None:
     script = FULLEST.path / "opt/sparkgen/firewall.sh"
     wanted = RULES[str(FULLEST)]
-    said = with_ufw(
+    output = with_ufw(
         tmp_path,
         f"""
         ufw allow 4444/tcp >/dev/null
@@ -200,7 +200,7 @@ def test_firewall(tmp_path: Path) -> None:
         {script} --remove; echo ==; ufw show added
         """,
     )
-    dry, untouched, _, first, again, second, _, last = said.split("==\n")
+    dry, untouched, _, first, again, second, _, last = output.split("==\n")
     assert {
         line.removeprefix("ufw ").removesuffix(" comment sparkgen") for line in dry.splitlines()
     } == {
@@ -217,7 +217,7 @@ def test_firewall(tmp_path: Path) -> None:
     assert added(last) == {"allow 4444/tcp"}
 
 
-# What answers on three ports, to every line with the same.
+# Echoes what it receives on three ports.
 _SERVER = """\
 import selectors, socket
 waiting = selectors.DefaultSelector()
@@ -275,7 +275,7 @@ kill "$server"
 
 def test_firewall_lets_in_only_what_it_should(tmp_path: Path) -> None:
     """Everything from the fabric; SSH and the API from management; and the open session."""
-    folder = asking("firewall")[0]
+    folder = nodes_with("firewall")[0]
     node, half = folder.node, folder.node.interfaces[0]
     assert node.management
     env = {
@@ -297,7 +297,7 @@ def test_firewall_lets_in_only_what_it_should(tmp_path: Path) -> None:
     }
 
 
-# llama.cpp's workers, whose rule is the engine's own unit's
+# llama.cpp's workers, whose rule is in the engine's unit
 
 WORKERS = [f for f in NODES if f.site.engine.name == "llama.cpp" and not f.node.is_head]
 # Those with one link and port, whose rules are the same.
@@ -306,7 +306,7 @@ for worker in WORKERS:
     ALIKE.setdefault((worker.node.link, worker.site.engine.ports["rpc"]), []).append(worker)
 
 
-def told_to_iptables(folder: NodeFolder) -> list[tuple[str, str, str]]:
+def iptables_commands(folder: NodeFolder) -> list[tuple[str, str, str]]:
     """The lines of the engine's unit: when, whether it may fail, and the command."""
     unit = (folder.path / "etc/systemd/system/sparkgen-engine.service").read_text()
     return re.findall(r"^(ExecSt\w+)=(-?)\+(/usr/sbin/iptables .*)$", unit, re.MULTILINE)
@@ -327,7 +327,7 @@ while True: server.accept()' &
 server=$!
 reach() { timeout 1 bash -c ": </dev/tcp/$WORKER/$PORT" 2>/dev/null && echo "$1"; }
 export -f reach
-asked() {
+reached() {
   echo "$1:"
   reach node || true
   for who in head stranger; do ip netns exec "$who" bash -c "reach $who" || true; done
@@ -337,9 +337,9 @@ ufw allow in on lan >/dev/null
 for firewall in disable enable; do
   ufw --force "$firewall" >/dev/null
   eval "$START" && eval "$START"
-  asked "$firewall started"
+  reached "$firewall started"
   eval "$STOP"
-  asked "$firewall stopped"
+  reached "$firewall stopped"
 done
 kill "$server"
 """
@@ -352,8 +352,8 @@ def test_only_the_head_reaches_a_worker(folders: list[NodeFolder], tmp_path: Pat
     folder = folders[0]
     link = folder.node.link
     assert link
-    lines = told_to_iptables(folder)
-    assert all(told_to_iptables(other) == lines for other in folders)
+    lines = iptables_commands(folder)
+    assert all(iptables_commands(other) == lines for other in folders)
     start, stop = (
         "; ".join(
             f"{line} 2>/dev/null || true" if may else line for at, may, line in lines if at == kind
@@ -368,8 +368,8 @@ def test_only_the_head_reaches_a_worker(folders: list[NodeFolder], tmp_path: Pat
         "STRANGER": str(link.worker + 100),
         "PORT": str(folder.site.engine.ports["rpc"]),
     }
-    said = with_ufw(tmp_path, _RPC, env).split()
-    assert said == [
+    output = with_ufw(tmp_path, _RPC, env).split()
+    assert output == [
         *("disable", "started:", "node", "head"),
         *("disable", "stopped:", "node", "head", "stranger"),
         *("enable", "started:", "node", "head"),
@@ -393,7 +393,7 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
     }
     proxy = Proxy.of(bundle.site)
     addresses = [node.address for node in bundle.site.nodes]
-    # What takes turns at a port is one target.
+    # Alternatives that share a port are one target.
     apis = dict.fromkeys(part.engine.api.url.split("//")[1] for part in bundle.site.parts)
     engines = [f"{proxy.listen}:{proxy.port}"] * len(apis) if proxy else list(apis)
     assert jobs == {
@@ -419,7 +419,7 @@ def test_dashboard(bundle: Bundle, tmp_path: Path) -> None:
 
 
 def test_group_is_up_if_one_of_its_alternatives_is(tmp_path: Path) -> None:
-    """Those waiting on their own ports are down, and that is no fault."""
+    """Alternatives that wait have ports of their own and are down, which is no fault."""
     require("promtool")
     folder = SITES["golden-groups-alternatives"].folder / "operator"
     board = json.loads((folder / "dashboard.json").read_text())
@@ -438,15 +438,15 @@ def test_group_is_up_if_one_of_its_alternatives_is(tmp_path: Path) -> None:
         {"labels": '{job="engine", node="spark1", group="chat"}', "value": 1},
         {"labels": '{job="engine", node="spark3", group="embed"}', "value": 0},
     ]
-    asked = {"expr": query, "eval_time": "0m", "exp_samples": samples}
-    tests = {"tests": [{"input_series": series, "promql_expr_test": [asked]}]}
+    expectation = {"expr": query, "eval_time": "0m", "exp_samples": samples}
+    tests = {"tests": [{"input_series": series, "promql_expr_test": [expectation]}]}
     file = tmp_path / "tests.yml"
     file.write_text(yaml.safe_dump(tests))
     assert len(series) == 3
     assert "SUCCESS" in ran("promtool", "test", "rules", str(file))
 
 
-@pytest.mark.parametrize("folder", asking("monitoring"), ids=str)
+@pytest.mark.parametrize("folder", nodes_with("monitoring"), ids=str)
 def test_exporters(folder: NodeFolder, tmp_path: Path) -> None:
     tree = folder.copy(tmp_path)
     address = folder.node.address
@@ -463,7 +463,7 @@ def test_exporters(folder: NodeFolder, tmp_path: Path) -> None:
         assert service["pids_limit"]
 
 
-@pytest.mark.parametrize("folder", asking("monitoring"), ids=str)
+@pytest.mark.parametrize("folder", nodes_with("monitoring"), ids=str)
 def test_node_compares_itself_with_its_bundle(folder: NodeFolder, tmp_path: Path) -> None:
     tree = folder.copy(tmp_path)
     assert (tree / "opt/sparkgen/verify.sh").read_bytes() == (tree / "verify.sh").read_bytes()
@@ -473,9 +473,9 @@ def test_node_compares_itself_with_its_bundle(folder: NodeFolder, tmp_path: Path
     (written,) = re.findall(r"--metrics (/var/lib/[a-z-]+)/", service)
     assert f"--collector.textfile.directory=/host{written}" in exporter["node"]["command"]
     assert f"StateDirectory={written.removeprefix('/var/lib/')}\n" in service
-    # ufw makes its lock there even when it is only asked.
+    # ufw creates its lock there even for a query.
     assert "ReadWritePaths=/run\n" in service
-    # Its timer alone starts it, and that with the exporters.
+    # Only its timer starts it, and the timer starts with the exporters.
     assert "[Install]" not in service + (units / "sparkgen-verify.timer").read_text()
     wants = (units / "sparkgen-monitoring.service").read_text()
     assert " sparkgen-verify.timer\n" in wants
@@ -484,12 +484,12 @@ def test_node_compares_itself_with_its_bundle(folder: NodeFolder, tmp_path: Path
 # Priority flow control
 
 
-@pytest.mark.parametrize("folder", asking("qos"), ids=str)
+@pytest.mark.parametrize("folder", nodes_with("qos"), ids=str)
 def test_dcb_accepts_its_commands(folder: NodeFolder) -> None:
     """No simulated interface has priorities: dcb takes the command, and the kernel declines.
 
-    Before it replaces anything dcb asks the kernel, and so is not held to the mapping; before it
-    adds it is.
+    Before dcb replaces a mapping it asks the kernel, and fails without looking at the new one; so
+    the commands are run as additions, too.
     """
     require("dcb", "ip", "unshare")
     require_root()
@@ -497,8 +497,8 @@ def test_dcb_accepts_its_commands(folder: NodeFolder) -> None:
     commands = re.findall(r"^Exec(?:Start|Stop)=-?(.*)$", unit, re.MULTILINE)
     assert len(commands) == 4 * len(folder.node.interfaces)
     links = [f"ip link add {i.name} type veth" for i in folder.node.interfaces]
-    told = [*commands, *(command.replace(" replace ", " add ") for command in commands)]
-    lines = [*links, *(f"{command} || true" for command in told)]
+    accepted = [*commands, *(command.replace(" replace ", " add ") for command in commands)]
+    lines = [*links, *(f"{command} || true" for command in accepted)]
     done = subprocess.run(
         ["unshare", "--net", "bash", "-ec", "\n".join(lines)], capture_output=True, text=True
     )
@@ -515,8 +515,8 @@ def test_nccl_marks_packets_of_the_paused_priority(bundle: Bundle) -> None:
 
 # Models
 
-# As huggingface_hub lays a cache out: until 1.31, and since 1.32, where a file of weights is a link
-# out of the repository into one store for all of them.
+# The layouts of huggingface_hub's cache: until 1.31, and since 1.32, where a file of weights is a
+# link to a store that all repositories share.
 _HF = """\
 #!/bin/bash
 echo "$@" >>"$CALLS/hf"
@@ -552,7 +552,7 @@ exec unshare --mount bash -c "$lay" "${1#*@}" "${*:2}"
 def fetching(tmp_path: Path) -> tuple[StandIns, NodeFolder, tuple[str, ...]]:
     """Stand-ins for the programs of models.sh, the node that runs it, and the command."""
     require("rsync", "unshare")
-    heads = [f for f in asking("models") if f.node.is_head]
+    heads = [f for f in nodes_with("models") if f.node.is_head]
     folder = next(f for f in heads if f.bundle.name == "golden-switch-services")
     stand_ins = StandIns(tmp_path)
     stand_ins.add("hf", _HF)
@@ -564,7 +564,7 @@ def fetching(tmp_path: Path) -> tuple[StandIns, NodeFolder, tuple[str, ...]]:
     return stand_ins, folder, ("unshare", "--mount", "bash", "-c", home, str(script))
 
 
-# What curl is told to fetch has its own address in it.
+# A file that curl downloads contains its address.
 _CURL = """\
 #!/bin/bash
 while (($#)); do
@@ -636,7 +636,7 @@ def test_models_are_fetched_once_and_copied(
         assert link.read_text() == "weights\n"
         assert not (model / "blobs/x.incomplete").exists()
 
-    # Of the same size and time, which rsync takes for the same file.
+    # With the same size and time, by which rsync takes it for the same file.
     broken = peers / near[others[1].name] / HUB / "blobs/w"
     times = broken.stat().st_mtime_ns
     broken.write_text("weighty\n")
@@ -692,7 +692,7 @@ def test_incomplete_models_are_not_copied(
     assert stand_ins.run(*run).returncode == 0
     shutil.rmtree(tmp_path / "peers")
     hub = next(tmp_path.rglob(f"home/{HUB}"))
-    said = {
+    messages = {
         "blob": "snapshots/0a/model.safetensors is a dangling link",
         "store": "blobs/w is a dangling link",
         "bytes": "snapshots/0a/model.safetensors.index.json lists 1 files with 8 bytes, "
@@ -704,6 +704,6 @@ def test_incomplete_models_are_not_copied(
         (hub / ("blobs/w" if fault == "blob" else "../blobs/ab/abcd")).unlink()
     done = stand_ins.run(*run, "--offline")
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"{hub.name}: {said[fault]}\n" in done.stderr
+    assert f"{hub.name}: {messages[fault]}\n" in done.stderr
     assert done.stderr.endswith(f"nothing was copied; fetch {MODEL} again with models.sh\n")
     assert not (tmp_path / "peers").exists()

@@ -30,7 +30,7 @@ from generator.verify.namespaces import PROGRAMS, Fabric, Link, fabric
 BUNDLE = "home/nvidia/sparkgen-bundle"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 IMAGE_ID = "sha256:1a2b3c"
-# Of '["sha256:1"]', as the stand-in of Docker prints its layers.
+# Of '["sha256:1"]', the layers that the stand-in for Docker prints.
 LAYERS = "3a9ad0fab1ed"
 CONTAINER = "c0ffee"
 
@@ -124,9 +124,9 @@ class Machine:
 SOUND: dict[NodeFolder, dict[str, str]] = {}
 
 
-def sound(made: Machine) -> dict[str, str]:
+def sound(host: Machine) -> dict[str, str]:
     """The results on a node to which nothing has been done, which are the same each time."""
-    return SOUND.get(made.folder) or SOUND.setdefault(made.folder, made.lines())
+    return SOUND.get(host.folder) or SOUND.setdefault(host.folder, host.lines())
 
 
 def parsed(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -169,35 +169,35 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     work.chmod(0o755)
     node = folder.node
     tree = folder.copy(work / "tree")
-    made = Machine(folder, tree)
-    # On a node the folder is of the user who has copied it, and readable as git leaves it.
+    host = Machine(folder, tree)
+    # On a node the folder belongs to the user who copied it, with the modes that git gives.
     shutil.copytree(folder.path, tree / BUNDLE)
     for copied in (tree / BUNDLE / "etc/netplan").glob("*.yaml"):
         copied.chmod(0o644)
     for name in ("verify.sh", "SHA256SUMS"):
         (tree / name).unlink()
-    made.write("etc/dgx-release", DGX_RELEASE)
-    own = f"127.0.0.1 localhost\n127.0.1.1 {node.name}\n"
-    given = tree / "etc/sparkgen/hosts"
-    made.write("etc/hosts", own + (given.read_text() if given.exists() else ""))
+    host.write("etc/dgx-release", DGX_RELEASE)
+    loopback = f"127.0.0.1 localhost\n127.0.1.1 {node.name}\n"
+    fabric_hosts = tree / "etc/sparkgen/hosts"
+    host.write("etc/hosts", loopback + (fabric_hosts.read_text() if fabric_hosts.exists() else ""))
     (tree / "etc/netplan").mkdir(exist_ok=True)
-    made.write("meminfo", "MemTotal: 127000000 kB\nMemAvailable: 120000000 kB\n")
+    host.write("meminfo", "MemTotal: 127000000 kB\nMemAvailable: 120000000 kB\n")
     if folder.secrets:
         (tree / "etc/sparkgen/secrets.env").chmod(0o600)
-    place_model(made)
-    place_vocabularies(made)
+    place_model(host)
+    place_vocabularies(host)
     for key in node.container.keys:
-        made.write(key[1:], "a key\n", 0o600)
+        host.write(key[1:], "a key\n", 0o600)
     if folder.site.engine.is_slurm_job:
-        made.write(str(folder.site.engine.squashfs)[1:], "an image\n")
-        made.write("etc/enroot/hooks.d/50-slurm-pmi.sh", "#!/usr/bin/env bash\n", 0o755)
+        host.write(str(folder.site.engine.squashfs)[1:], "an image\n")
+        host.write("etc/enroot/hooks.d/50-slurm-pmi.sh", "#!/usr/bin/env bash\n", 0o755)
     (tree / "sys-class/net").mkdir(parents=True)
     (tree / "sys-class/infiniband").mkdir()
     (tree / "proc-conf").mkdir()
     for index, interface in enumerate(node.interfaces):
-        place_half(made, interface, index)
+        place_half(host, interface, index)
     built = folder.site.image_build.inputs if folder.site.image_build else ""
-    made.answers = {
+    host.answers = {
         "docker": {
             "'info --format {{.ServerVersion}}'": "28.3.3\\n",
             "'info --format {{.DockerRootDir}}'": "/var\\n",
@@ -218,7 +218,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         },
         "ufw": {"status": "Status: active\\n", "'show added'": UFW},
         "fail2ban-client": {"'status sshd'": "Status for the jail: sshd\\n"},
-        "lldpcli": {"'-f keyvalue show neighbors'": neighbours(made)},
+        "lldpcli": {"'-f keyvalue show neighbors'": neighbours(host)},
         "journalctl": {"*": KERNEL_LOG},
         "df": {"*": "Avail\\n 900G\\n"},
         "ss": {"*": ""},
@@ -226,24 +226,24 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         "prlimit": {"*": "unlimited\\n"},
         "uname": {"-n": f"{node.name}\\n", "-r": "6.17.0-1014-nvidia\\n"},
         "ethtool": {"*": "Settings for it:\\n\\tSpeed: 200000Mb/s\\n"},
-        "ip": {"*": addresses(made)},
+        "ip": {"*": addresses(host)},
     }
-    made.write("etc/ufw/ufw.conf", "ENABLED=yes\nLOGLEVEL=low\n")
-    place_sshd(made)
-    made.write("run/cdi/nvidia.yaml", CDI)
-    return made
+    host.write("etc/ufw/ufw.conf", "ENABLED=yes\nLOGLEVEL=low\n")
+    place_sshd(host)
+    host.write("run/cdi/nvidia.yaml", CDI)
+    return host
 
 
 UFW = "Added user rules:\\nufw allow from 10.0.0.0/24 comment 'sparkgen'\\n"
 
 
-def addresses(made: Machine) -> str:
+def addresses(host: Machine) -> str:
     """The addresses of the fabric, and that of the network that sparkgen does not configure."""
-    node = made.folder.node
-    own = {interface.name: str(interface.address) for interface in node.interfaces}
+    node = host.folder.node
+    assigned = {interface.name: str(interface.address) for interface in node.interfaces}
     if node.management:
-        own["enP7s7"] = str(node.management.address)
-    return "".join(f"2: {name}    inet {own[name]} brd x scope global\\n" for name in own)
+        assigned["enP7s7"] = str(node.management.address)
+    return "".join(f"2: {name}    inet {assigned[name]} brd x scope global\\n" for name in assigned)
 
 
 def moves(old: str, new: str) -> Callable[[Machine], object]:
@@ -257,17 +257,17 @@ def moves(old: str, new: str) -> Callable[[Machine], object]:
     return move
 
 
-def neighbours(made: Machine, moved: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> str:
+def neighbours(host: Machine, moved: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> str:
     """The output of lldpcli for nodes cabled right, or for other nodes where cables were moved."""
     lines = []
-    for interface in made.folder.node.interfaces:
+    for interface in host.folder.node.interfaces:
         known = {
             str(i.address.ip): (other.name, i.name)
-            for other in made.folder.site.nodes
+            for other in host.folder.site.nodes
             for i in other.interfaces
         }
         peer = next(iter(interface.peers), None)
-        seen = known[str(peer.address)] if peer and not made.folder.site.switches else ("rack", "7")
+        seen = known[str(peer.address)] if peer and not host.folder.site.switches else ("rack", "7")
         name, port = moved.get(interface.name, seen)
         lines += [
             f"lldp.{interface.name}.{key}"
@@ -285,21 +285,21 @@ def neighbours(made: Machine, moved: Mapping[str, tuple[str, str]] = MappingProx
     return "".join(f"{line}\\n" for line in lines)
 
 
-def place_sshd(made: Machine) -> None:
+def place_sshd(host: Machine) -> None:
     """The daemon's configuration as Ubuntu has it, where the bundle has settings of it."""
-    if not (made.tree / SSHD).exists():
+    if not (host.tree / SSHD).exists():
         return
     require("sshd", "ssh-keygen")
-    made.write("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n")
-    made.write("run/sshd/empty", "")
-    (made.tree / "run/sshd/empty").unlink()
-    key = made.tree / "etc/ssh/ssh_host_ed25519_key"
+    host.write("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n")
+    host.write("run/sshd/empty", "")
+    (host.tree / "run/sshd/empty").unlink()
+    key = host.tree / "etc/ssh/ssh_host_ed25519_key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
 
 
 SSHD = "etc/ssh/sshd_config.d/40-sparkgen.conf"
 
-# What is read of it.
+# The part of it that verify.sh reads.
 CDI = """\
 kind: nvidia.com/gpu
 containerEdits:
@@ -341,67 +341,67 @@ def unit(
     )
 
 
-def place_half(made: Machine, interface: FabricInterface, index: int) -> None:
+def place_half(host: Machine, interface: FabricInterface, index: int) -> None:
     net = f"sys-class/net/{interface.name}"
-    made.write(f"{net}/carrier", "1\n")
-    made.write(f"{net}/mtu", f"{interface.mtu}\n")
-    hca = made.hca(interface)
+    host.write(f"{net}/carrier", "1\n")
+    host.write(f"{net}/mtu", f"{interface.mtu}\n")
+    hca = host.hca(interface)
     device = f"sys-class/pci/0000:01:00.{index}"
-    made.write(f"{device}/current_link_speed", "32.0 GT/s PCIe\n")
-    made.write(f"{device}/current_link_width", "4\n")
-    made.write(f"{device}/net/{interface.name}/carrier", "1\n")
-    made.write(f"{hca}/fw_ver", "28.45.4028\n")
-    made.write(f"{hca}/ports/1/state", "4: ACTIVE\n")
-    (made.tree / hca / "device").symlink_to(f"../../pci/0000:01:00.{index}")
+    host.write(f"{device}/current_link_speed", "32.0 GT/s PCIe\n")
+    host.write(f"{device}/current_link_width", "4\n")
+    host.write(f"{device}/net/{interface.name}/carrier", "1\n")
+    host.write(f"{hca}/fw_ver", "28.45.4028\n")
+    host.write(f"{hca}/ports/1/state", "4: ACTIVE\n")
+    (host.tree / hca / "device").symlink_to(f"../../pci/0000:01:00.{index}")
     octets = interface.address.ip.packed
     mapped = f"0000:0000:0000:0000:0000:ffff:{octets[:2].hex()}:{octets[2:].hex()}\n"
     for number, kind in ((2, "IB/RoCE v1"), (3, "RoCE v2")):
-        made.write(f"{hca}/ports/1/gids/{number}", mapped)
-        made.write(f"{hca}/ports/1/gid_attrs/types/{number}", f"{kind}\n")
-    made.write(f"proc-conf/{interface.name}/arp_ignore", "1\n")
-    made.write(f"proc-conf/{interface.name}/forwarding", "1\n")
-    made.write(f"proc-conf/{interface.name}/arp_announce", "2\n")
-    made.write(f"proc-conf/{interface.name}/forwarding", "1\n")
+        host.write(f"{hca}/ports/1/gids/{number}", mapped)
+        host.write(f"{hca}/ports/1/gid_attrs/types/{number}", f"{kind}\n")
+    host.write(f"proc-conf/{interface.name}/arp_ignore", "1\n")
+    host.write(f"proc-conf/{interface.name}/forwarding", "1\n")
+    host.write(f"proc-conf/{interface.name}/arp_announce", "2\n")
+    host.write(f"proc-conf/{interface.name}/forwarding", "1\n")
 
 
-def place_model(made: Machine) -> None:
+def place_model(host: Machine) -> None:
     """Two shards as huggingface_hub keeps them, and folders of the site's own."""
-    model = made.folder.site.model
-    for file in model.files if made.folder.node.is_head else ():
-        made.write(file[1:], "weights\n")
+    model = host.folder.site.model
+    for file in model.files if host.folder.node.is_head else ():
+        host.write(file[1:], "weights\n")
     for folder in model.folders:
-        made.write(f"{folder[1:]}/config.json", "{}\n")
-        made.write(f"{folder[1:]}/model.safetensors", "weights\n")
+        host.write(f"{folder[1:]}/config.json", "{}\n")
+        host.write(f"{folder[1:]}/model.safetensors", "weights\n")
     for source in model.downloads:
         revision = model.revision if source == model.source else None
-        cache = f"{made.folder.node.env['HF_HUB_CACHE'][1:]}/models--{source.replace('/', '--')}"
-        made.write(f"{cache}/refs/{revision or 'main'}", COMMIT)
-        snapshot = made.tree / cache / "snapshots" / COMMIT
+        cache = f"{host.folder.node.env['HF_HUB_CACHE'][1:]}/models--{source.replace('/', '--')}"
+        host.write(f"{cache}/refs/{revision or 'main'}", COMMIT)
+        snapshot = host.tree / cache / "snapshots" / COMMIT
         snapshot.mkdir(parents=True)
         for name, text in MODEL_FILES.items():
-            made.write(f"{cache}/blobs/{name}.blob", text)
+            host.write(f"{cache}/blobs/{name}.blob", text)
             (snapshot / name).symlink_to(f"../../blobs/{name}.blob")
 
 
-def place_vocabularies(made: Machine) -> None:
+def place_vocabularies(host: Machine) -> None:
     """Short files, and their checksums in the facts of the node."""
-    facts = made.tree / BUNDLE / "etc/sparkgen/node.env"
-    given, text = facts.read_bytes(), facts.read_text()
-    for known in made.folder.site.model.vocabularies:
-        path = f"{made.folder.node.env[VARIABLE][1:]}/{known.file}"
-        made.write(path, f"{known.file}\n")
+    facts = host.tree / BUNDLE / "etc/sparkgen/node.env"
+    original, text = facts.read_bytes(), facts.read_text()
+    for known in host.folder.site.model.vocabularies:
+        path = f"{host.folder.node.env[VARIABLE][1:]}/{known.file}"
+        host.write(path, f"{known.file}\n")
         text = text.replace(known.sha256, sha256(f"{known.file}\n".encode()).hexdigest())
-    # So it is with the files that the site wants on its nodes.
+    # Likewise the files that the site expects on its nodes.
     for line in re.findall(r"^FILE=.*$", text, re.MULTILINE):
         checksum, path = line.removeprefix("FILE=").split()
         if checksum == "-":
-            made.write(f"{path[1:]}/one", "1\n")
+            host.write(f"{path[1:]}/one", "1\n")
             continue
-        made.write(path[1:], "a file\n")
+        host.write(path[1:], "a file\n")
         text = text.replace(line, f"FILE={sha256(b'a file' + bytes([10])).hexdigest()} {path}")
-    sums = made.tree / BUNDLE / "SHA256SUMS"
-    was, new = (sha256(raw).hexdigest() for raw in (given, text.encode()))
-    for copied in (facts, made.tree / "etc/sparkgen/node.env"):
+    sums = host.tree / BUNDLE / "SHA256SUMS"
+    was, new = (sha256(raw).hexdigest() for raw in (original, text.encode()))
+    for copied in (facts, host.tree / "etc/sparkgen/node.env"):
         copied.write_text(text)
     sums.write_text(sums.read_text().replace(was, new))
 
@@ -438,25 +438,25 @@ SNAPSHOT = (
 
 
 def test_files_of_the_site_on_the_node(memory: Path) -> None:
-    made = machine(folder_of("golden-direct-files", "spark2"), memory)
-    library, tables = (file.path[1:] for file in made.folder.node.placed)
-    (made.tree / library).unlink()
-    shutil.rmtree(made.tree / tables)
-    missing = made.lines()["files-of-site"]
+    host = machine(folder_of("golden-direct-files", "spark2"), memory)
+    library, tables = (file.path[1:] for file in host.folder.node.placed)
+    (host.tree / library).unlink()
+    shutil.rmtree(host.tree / tables)
+    missing = host.lines()["files-of-site"]
     assert missing.startswith(f"FAIL /{library} is missing, /{tables} is missing. To do: ")
-    made.write(library, "a file\n")
-    made.write(f"{tables}/one", "1\n")
-    assert made.lines()["files-of-site"] == "OK 2 in place"
-    made.write(library, "another build\n")
-    assert f"/{library} does not have the checksum" in made.lines()["files-of-site"]
+    host.write(library, "a file\n")
+    host.write(f"{tables}/one", "1\n")
+    assert host.lines()["files-of-site"] == "OK 2 in place"
+    host.write(library, "another build\n")
+    assert f"/{library} does not have the checksum" in host.lines()["files-of-site"]
 
 
 def test_vocabularies_of_harmony(memory: Path) -> None:
-    made = machine(folder_of("single", "spark"), memory)
-    folder = made.folder.node.env[VARIABLE]
-    assert sound(made)["vocabularies"] == f"OK 2 in {folder}"
-    made.write(f"{folder[1:]}/o200k_base.tiktoken", "half\n")
-    assert "not right: o200k_base.tiktoken" in made.lines()["vocabularies"]
+    host = machine(folder_of("single", "spark"), memory)
+    folder = host.folder.node.env[VARIABLE]
+    assert sound(host)["vocabularies"] == f"OK 2 in {folder}"
+    host.write(f"{folder[1:]}/o200k_base.tiktoken", "half\n")
+    assert "not right: o200k_base.tiktoken" in host.lines()["vocabularies"]
 
 
 @pytest.fixture
@@ -464,13 +464,13 @@ def mesh(memory: Path) -> Machine:
     return machine(MESH, memory)
 
 
-def running(made: Machine, health: str = "healthy") -> None:
+def running(host: Machine, health: str = "healthy") -> None:
     """Let the engine be running."""
-    made.answers["systemctl"]["*"] = unit("active", "enabled")
-    made.answers["docker"]["'inspect --format {{if .State.Running}}'*"] = f"{CONTAINER}\\n"
-    made.answers["docker"]["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{CONTAINER}\\n"
-    made.answers["docker"]["'inspect --format {{if .State.Health}}'*"] = f"{health}\\n"
-    made.answers["curl"] = {"*": ""}
+    host.answers["systemctl"]["*"] = unit("active", "enabled")
+    host.answers["docker"]["'inspect --format {{if .State.Running}}'*"] = f"{CONTAINER}\\n"
+    host.answers["docker"]["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{CONTAINER}\\n"
+    host.answers["docker"]["'inspect --format {{if .State.Health}}'*"] = f"{health}\\n"
+    host.answers["curl"] = {"*": ""}
 
 
 # All is well
@@ -487,7 +487,7 @@ def test_healthy_node(folder: NodeFolder, memory: Path) -> None:
     lines = sound(machine(folder, memory))
     skipped = {check for check, text in lines.items() if not text.startswith("OK ")}
     units = (folder.path / "etc/systemd/system").glob("*.service")
-    # What names no target is for a timer to start.
+    # A unit without a target is started by a timer.
     wanted = {unit.stem for unit in units if "[Install]" in unit.read_text()}
     expected = {f"unit {unit.removeprefix('sparkgen-')}" for unit in wanted}
     assert ("unit engine" in expected) != folder.site.engine.is_slurm_job
@@ -513,8 +513,8 @@ def test_running_engine(mesh: Machine) -> None:
     running(mesh)
     mesh.answers["ss"]["*:8000"] = 'LISTEN 0 4096 *:8000 *:* users:(("vllm",pid=1,fd=5))\\n'
     # What the kernel would say of the container's process; other questions are for the real grep.
-    asked = f"-qsF {CONTAINER} /proc/1/cgroup"
-    grep = f'#!/bin/bash\n[[ $* == "{asked}" ]] || exec {shutil.which("grep")} "$@"\n'
+    query = f"-qsF {CONTAINER} /proc/1/cgroup"
+    grep = f'#!/bin/bash\n[[ $* == "{query}" ]] || exec {shutil.which("grep")} "$@"\n'
     mesh.write("stand-ins/grep", grep, 0o755)
     lines = mesh.lines()
     assert lines["unit engine"] == "OK active, enabled, 2 restarts"
@@ -586,7 +586,7 @@ def test_advisory_that_the_command_line_mends(mesh: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "result"),
+    ("reading", "result"),
     [
         ("2100", "OK 2100 MHz, at most 2100"),
         ("208", "OK 208 MHz, at most 2100"),
@@ -594,10 +594,10 @@ def test_advisory_that_the_command_line_mends(mesh: Machine) -> None:
         ("[N/A]", "SKIP nvidia-smi does not say how fast the GPU runs"),
     ],
 )
-def test_clock_limit(said: str, result: str, memory: Path) -> None:
-    made = machine(folder_of("golden-direct-proxy", "spark2"), memory)
-    made.answers["nvidia-smi"][CLOCK] = f"{said}\n"
-    assert made.lines()["clock"].startswith(result)
+def test_clock_limit(reading: str, result: str, memory: Path) -> None:
+    host = machine(folder_of("golden-direct-proxy", "spark2"), memory)
+    host.answers["nvidia-smi"][CLOCK] = f"{reading}\n"
+    assert host.lines()["clock"].startswith(result)
 
 
 def test_pinned_image(memory: Path) -> None:
@@ -1406,7 +1406,7 @@ FAULTS = (
 )
 
 
-# As many faults of one node as are told in lines of their own.
+# Faults of one node that are reported in separate lines.
 Faults = tuple[Fault, ...]
 
 
@@ -1426,11 +1426,11 @@ def together(faults: Sequence[Fault], most: int = 8) -> Iterator[Faults]:
     "faults", [*together(FAULTS)], ids=lambda faults: " and ".join(fault.check for fault in faults)
 )
 def test_faults(faults: Faults, memory: Path) -> None:
-    made = machine(faults[0].folder, memory)
-    before = sound(made)
+    host = machine(faults[0].folder, memory)
+    before = sound(host)
     for fault in faults:
-        fault.make(made)
-    after = made.lines()
+        fault.make(host)
+    after = host.lines()
     for fault in faults:
         text = after[fault.check]
         assert text.startswith(f"{fault.status} {fault.found}")
@@ -1448,7 +1448,7 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
 def test_api(mesh: Machine) -> None:
     running(mesh)
     before = mesh.lines()
-    for health, answers, said in (
+    for health, answers, expected in (
         ("starting", {"*": ""}, "SKIP the engine is loading the model"),
         ("unhealthy", {"*": ""}, "FAIL the container is unhealthy. To do: docker inspect"),
         ("", {"*": ""}, "FAIL the container is without a health check"),
@@ -1457,7 +1457,7 @@ def test_api(mesh: Machine) -> None:
         running(mesh, health)
         mesh.answers["curl"] = answers
         after = mesh.lines()
-        assert after["api"].startswith(said)
+        assert after["api"].startswith(expected)
         assert changed(before, after) == {"api"}
 
 
@@ -1465,11 +1465,11 @@ HUNG = "96, 12.34\\n"
 METRICS = """\
 #!/bin/bash
 [[ $* == */metrics ]] || exit 0
-read -r made <"$COUNT"
-echo $((made + STEP)) >"$COUNT"
+read -r tokens <"$COUNT"
+echo $((tokens + STEP)) >"$COUNT"
 echo '# TYPE vllm:generation_tokens_total counter'
 echo "vllm:prompt_tokens_total{engine=\\"0\\"} 7.0"
-echo "vllm:generation_tokens_total{engine=\\"0\\"} $made.0"
+echo "vllm:generation_tokens_total{engine=\\"0\\"} $tokens.0"
 """
 
 
@@ -1507,18 +1507,18 @@ def test_engine_that_runs(
     del mesh.answers["curl"]
     mesh.write("stand-ins/curl", METRICS, 0o755)
     lines = mesh.lines()
-    for check, said in (("progress", progress), ("nccl-version", nccl)):
+    for check, expected in (("progress", progress), ("nccl-version", nccl)):
         found = lines.get(check, "")
-        assert found.startswith(said)
-        assert bool(found) == bool(said)
+        assert found.startswith(expected)
+        assert bool(found) == bool(expected)
 
 
 def test_worker_that_may_hang(memory: Path) -> None:
-    made = machine(folder_of("lab-mesh", "spark2"), memory)
-    running(made)
-    made.env["SPARKGEN_SAMPLE_SECONDS"] = "0"
-    made.answers["nvidia-smi"]["'--query-gpu=utilization.gpu,power.draw '*"] = HUNG
-    assert made.lines()["progress"].endswith("see progress in ./verify.sh on spark1")
+    host = machine(folder_of("lab-mesh", "spark2"), memory)
+    running(host)
+    host.env["SPARKGEN_SAMPLE_SECONDS"] = "0"
+    host.answers["nvidia-smi"]["'--query-gpu=utilization.gpu,power.draw '*"] = HUNG
+    assert host.lines()["progress"].endswith("see progress in ./verify.sh on spark1")
 
 
 # Without root
@@ -1570,13 +1570,13 @@ def test_peers_run_the_same_commands(mesh: Machine) -> None:
 def test_json(mesh: Machine) -> None:
     lines = sound(mesh)
     done = mesh.run("--json")
-    said = json.loads(done.stdout)
-    assert (done.returncode, said["site"], said["node"]) == (0, "lab-mesh", "spark1")
-    told = {check["check"]: f"{check['status']} {check['found']}" for check in said["checks"]}
-    assert told == lines
-    assert {check["do"] for check in said["checks"]} == {""}
-    assert said["fail"] == 0
-    assert said["ok"] + said["skip"] == len(lines)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["site"], report["node"]) == (0, "lab-mesh", "spark1")
+    results = {check["check"]: f"{check['status']} {check['found']}" for check in report["checks"]}
+    assert results == lines
+    assert {check["do"] for check in report["checks"]} == {""}
+    assert report["fail"] == 0
+    assert report["ok"] + report["skip"] == len(lines)
 
 
 def test_metrics(mesh: Machine) -> None:
@@ -1586,10 +1586,10 @@ def test_metrics(mesh: Machine) -> None:
     done = mesh.run("--metrics", str(file))
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == len(lines) + 1
-    said = file.read_text().splitlines()
-    assert said[1] == "# TYPE sparkgen_check_failed gauge"
-    told = {name for name, line in lines.items() if line.startswith("OK")}
-    assert said[2:] == sorted(f'sparkgen_check_failed{{check="{name}"}} 0' for name in told)
+    output = file.read_text().splitlines()
+    assert output[1] == "# TYPE sparkgen_check_failed gauge"
+    passed = {name for name, line in lines.items() if line.startswith("OK")}
+    assert output[2:] == sorted(f'sparkgen_check_failed{{check="{name}"}} 0' for name in passed)
     assert file.stat().st_mode & 0o777 == 0o644
     mesh.answers["nvidia-smi"]["*"] = "nothing"
     assert mesh.run("--metrics", str(file)).returncode == 1
@@ -1599,18 +1599,18 @@ def test_metrics(mesh: Machine) -> None:
 
 def test_installed_script(memory: Path) -> None:
     """The timer's run needs no folder, and does not check other services' units."""
-    made = machine(next(f for f in NODES if "monitoring" in f.site.services), memory)
-    made.write("etc/systemd/system/other.service", "[Install]\nWantedBy=multi-user.target\n")
-    of_folder = sound(made)
-    made.answers["prlimit"]["*"] = "8388608\n"
-    shutil.rmtree(made.tree / BUNDLE)
+    host = machine(next(f for f in NODES if "monitoring" in f.site.services), memory)
+    host.write("etc/systemd/system/other.service", "[Install]\nWantedBy=multi-user.target\n")
+    of_folder = sound(host)
+    host.answers["prlimit"]["*"] = "8388608\n"
+    shutil.rmtree(host.tree / BUNDLE)
     for name in ("install.sh", "owners.py"):
-        (made.tree / name).unlink()
-    installed = made.lines(folder="opt/sparkgen")
+        (host.tree / name).unlink()
+    installed = host.lines(folder="opt/sparkgen")
     assert of_folder.keys() - installed.keys() == {"bundle", "files", "memlock", "owner"}
     assert installed.items() <= of_folder.items()
-    made.answers["systemctl"]["*"] = unit("inactive", "", load="not-found")
-    unknown = made.lines(folder="opt/sparkgen")["unit monitoring"]
+    host.answers["systemctl"]["*"] = unit("inactive", "", load="not-found")
+    unknown = host.lines(folder="opt/sparkgen")["unit monitoring"]
     assert unknown.endswith("To do: sudo ./install.sh --apply")
 
 
@@ -1652,14 +1652,14 @@ def test_options_of_several_nodes_on_one(memory: Path) -> None:
 # In a network
 
 
-def in_network(made: Machine) -> Machine:
+def in_network(host: Machine) -> Machine:
     """Interfaces, addresses and pings are the namespace's own; only ethtool's speed is not."""
-    shutil.rmtree(made.tree / "sys-class/net")
-    (made.tree / "sys-class/net").mkdir()
-    made.write("sys-net", "the kernel's own\n")
+    shutil.rmtree(host.tree / "sys-class/net")
+    (host.tree / "sys-class/net").mkdir()
+    host.write("sys-net", "the kernel's own\n")
     for program in ("ip", "ping"):
-        del made.answers[program]
-    return made
+        del host.answers[program]
+    return host
 
 
 @dataclass(frozen=True)
@@ -1713,9 +1713,9 @@ def test_cables_of_a_ring(ring: Network) -> None:
     ring.fabric.unplug("spark1", NEAR)
     ring.fabric.set_mtu("spark3", FAR, 1500)
     ring.fabric.run("spark1", "ip", "address", "flush", "dev", FAR)
-    own = ring.faults("spark1")
-    assert own.pop("link p0.h0").startswith(f"FAIL cable 1: no carrier on {NEAR}. To do: ")
-    assert own == {
+    found = ring.faults("spark1")
+    assert found.pop("link p0.h0").startswith(f"FAIL cable 1: no carrier on {NEAR}. To do: ")
+    assert found == {
         "link p1.h0": f"FAIL cable 3: {FAR} does not have the address 192.168.187.11/24. "
         "To do: sudo netplan apply",
         **behind("p0.h0"),
@@ -1744,7 +1744,7 @@ def behind(half: str) -> dict[str, str]:
 
 @pytest.mark.long
 def test_lossy_half(ring: Network) -> None:
-    # Each end knows the other's address before: else its questions for that may all be lost.
+    # Each end already knows the other's address: otherwise all its ARP requests may be lost.
     assert ring.faults("spark1") == {}
     with cables.bad(ring.fabric, "spark1", [NEAR], cables.Fault(loss=0.1)):
         faults = ring.faults("spark1")
@@ -1839,8 +1839,8 @@ def measuring(mesh: Machine, memory: Path) -> Machine:
     return mesh
 
 
-def bandwidth(made: Machine, user: str = "") -> dict[str, str]:
-    lines = made.lines("--bandwidth", user=user)
+def bandwidth(host: Machine, user: str = "") -> dict[str, str]:
+    lines = host.lines("--bandwidth", user=user)
     return {check: text for check, text in lines.items() if check.startswith("bandwidth")}
 
 
@@ -1889,10 +1889,10 @@ def test_perftest_knows_the_options(measuring: Machine) -> None:
     calls = (Path(measuring.env["CALLS"]) / "ib_write_bw").read_text().splitlines()
     assert len(calls) == 8
     done = subprocess.run(["ib_write_bw", *calls[0].split()], capture_output=True, text=True)
-    said = done.stdout + done.stderr
-    # There is no HCA here, which is found out after the options have been understood.
-    assert "Infiniband/RoCE device" in said
-    assert "Invalid" not in said
+    output = done.stdout + done.stderr
+    # There is no HCA here, which the program notices after it has parsed the options.
+    assert "Infiniband/RoCE device" in output
+    assert "Invalid" not in output
 
 
 def test_bandwidth_beside_the_engine(measuring: Machine) -> None:
@@ -1909,18 +1909,18 @@ def test_bandwidth_without_perftest(mesh: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "last", "said"),
+    ("status", "last", "expected"),
     [
         (0, "OK: 10.4 GB/s of bus bandwidth", "OK 10.4 GB/s of bus bandwidth"),
         (1, "FAIL: 2.8 GB/s of bus bandwidth", "FAIL 2.8 GB/s of bus bandwidth. To do: run /opt"),
         (2, "there is no all_reduce_perf", "SKIP there is no all_reduce_perf"),
     ],
 )
-def test_nccl(status: int, last: str, said: str, mesh: Machine) -> None:
+def test_nccl(status: int, last: str, expected: str, mesh: Machine) -> None:
     mesh.write("stand-ins/ib_write_bw", "#!/bin/sh\nexit 1\n", 0o755)
     test = f"#!/bin/sh\necho NET/IB\necho '{last}'\nexit {status}\n"
     mesh.write("opt/sparkgen/nccl-test.sh", test, 0o755)
-    assert bandwidth(mesh, user="nobody")["bandwidth nccl"].startswith(said)
+    assert bandwidth(mesh, user="nobody")["bandwidth nccl"].startswith(expected)
 
 
 def test_bandwidth_server(measuring: Machine) -> None:
@@ -1930,8 +1930,8 @@ def test_bandwidth_server(measuring: Machine) -> None:
         measuring.command("--bandwidth-server"), stdout=subprocess.PIPE, text=True
     ) as server:
         assert server.stdout
-        said = server.stdout.readline()
-        assert said == "spark1 answers ./verify.sh --bandwidth of its peers until Ctrl-C\n"
+        line = server.stdout.readline()
+        assert line == "spark1 answers ./verify.sh --bandwidth of its peers until Ctrl-C\n"
         until(lambda: served.exists() and len(served.read_text().split()) == 8)
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         server.terminate()
@@ -1947,31 +1947,31 @@ def test_bandwidth_server(measuring: Machine) -> None:
 
 
 def test_key_of_a_worker_is_missing(memory: Path) -> None:
-    made = machine(folder_of("golden-trtllm-mpi-direct", "spark2"), memory)
-    (made.tree / "etc/sparkgen/mpi/key").unlink()
-    assert made.lines()["keys"].startswith("FAIL there is no /etc/sparkgen/mpi/key. To do:")
+    host = machine(folder_of("golden-trtllm-mpi-direct", "spark2"), memory)
+    (host.tree / "etc/sparkgen/mpi/key").unlink()
+    assert host.lines()["keys"].startswith("FAIL there is no /etc/sparkgen/mpi/key. To do:")
 
 
 def test_job_runs(memory: Path) -> None:
     """Its port is ours, its health is checked, and no bandwidth is measured meanwhile."""
-    made = machine(folder_of("slurm-trtllm", "spark1"), memory)
-    made.answers["squeue"] = {"'--noheader --states=RUNNING --name=slurm-trtllm'": "7 batch\\n"}
-    assert made.lines()["api"].startswith("SKIP the job is loading the model: port 8000 is not ")
-    made.answers["ss"]["*:8000"] = 'LISTEN 0 9 *:8000 *:* users:(("trtllm-serve",pid=1,fd=5))\\n'
-    made.answers["curl"] = {"*": ""}
-    lines = made.lines("--bandwidth")
+    host = machine(folder_of("slurm-trtllm", "spark1"), memory)
+    host.answers["squeue"] = {"'--noheader --states=RUNNING --name=slurm-trtllm'": "7 batch\\n"}
+    assert host.lines()["api"].startswith("SKIP the job is loading the model: port 8000 is not ")
+    host.answers["ss"]["*:8000"] = 'LISTEN 0 9 *:8000 *:* users:(("trtllm-serve",pid=1,fd=5))\\n'
+    host.answers["curl"] = {"*": ""}
+    lines = host.lines("--bandwidth")
     assert lines["ports"] == "OK free: none; in use here: 8000"
     assert lines["api"] == "OK http://10.0.0.11:8000/health answers"
     assert lines["bandwidth"].startswith("SKIP the job slurm-trtllm is running, ")
     assert lines["bandwidth"].endswith("scancel --name=slurm-trtllm")
     assert "bandwidth nccl" not in lines
-    made.answers["curl"] = {}
-    assert made.lines()["api"].startswith("FAIL http://10.0.0.11:8000/health does not answer, ")
+    host.answers["curl"] = {}
+    assert host.lines()["api"].startswith("FAIL http://10.0.0.11:8000/health does not answer, ")
 
 
 def test_nccl_is_measured_on_the_head_of_a_job(memory: Path) -> None:
-    made = machine(folder_of("slurm-trtllm", "spark1"), memory)
-    assert "bandwidth nccl" in made.lines("--bandwidth")
+    host = machine(folder_of("slurm-trtllm", "spark1"), memory)
+    assert "bandwidth nccl" in host.lines("--bandwidth")
 
 
 def test_gateway(mesh: Machine) -> None:
@@ -1991,5 +1991,5 @@ def test_gateway(mesh: Machine) -> None:
     mesh.write("var/lib/made", "sk-made\n", 0o600)
     assert mesh.lines()["gateway"] == "OK http://10.0.0.11:8088 has a route for each of 3 models"
     mesh.answers["curl"] = {"*": listed[1]}
-    said = "FAIL http://10.0.0.11:8088 has no route for assistant, code"
-    assert mesh.lines()["gateway"].startswith(said)
+    message = "FAIL http://10.0.0.11:8088 has no route for assistant, code"
+    assert mesh.lines()["gateway"].startswith(message)

@@ -25,7 +25,7 @@ for folder in etc opt usr/bin; do
 done
 {BIND}mount -t proc proc /proc
 mount -t tmpfs tmpfs /run
-mkdir /run/told
+mkdir /run/stand-in
 touch /run/drop_caches
 export container=test SYSTEMD_UNIT_PATH=/opt/units
 exec /lib/systemd/systemd --system --unit=boot.target --log-target=null --show-status=no
@@ -37,23 +37,23 @@ _DOCKER = """\
 verb=$1
 if [[ $1 == compose ]]; then verb=$4; fi
 if [[ $verb == info ]]; then exit; fi
-[[ $verb != start || -e /run/told/fault ]] || touch /run/told/container
-echo "docker $verb" >>/run/told/calls
+[[ $verb != start || -e /run/stand-in/fault ]] || touch /run/stand-in/container
+echo "docker $verb" >>/run/stand-in/calls
 case $verb in
   start)
-    if [[ -e /run/told/fault ]]; then exit "$(cat /run/told/fault)"; fi
+    if [[ -e /run/stand-in/fault ]]; then exit "$(cat /run/stand-in/fault)"; fi
     trap 'exit 130' TERM INT
-    while [[ -e /run/told/container ]]; do sleep 0.05; done
-    exit "$(cat /run/told/status 2>/dev/null || echo 0)"
+    while [[ -e /run/stand-in/container ]]; do sleep 0.05; done
+    exit "$(cat /run/stand-in/status 2>/dev/null || echo 0)"
     ;;
-  stop | down) rm -f /run/told/container ;;
+  stop | down) rm -f /run/stand-in/container ;;
 esac
 """
 
 _UNITS = {
     "boot.target": "[Unit]\nWants=multi-user.target\nAfter=multi-user.target\n",
     "docker.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-    "ExecStart=/bin/sh -c 'echo docker.service >>/run/told/calls'\n",
+    "ExecStart=/bin/sh -c 'echo docker.service >>/run/stand-in/calls'\n",
 } | dict.fromkeys(
     (
         "basic.target",
@@ -70,7 +70,7 @@ _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 # A unit that drops the node's caches would drop those of this whole machine.
 KEEP_CACHES = "BindPaths=/run/drop_caches:/proc/sys/vm/drop_caches\n"
 _TEST = (
-    "[Service]\nReadWritePaths=/run/told\nRestartSec=100ms\n"
+    "[Service]\nReadWritePaths=/run/stand-in\nRestartSec=100ms\n"
     f"Environment=PATH={_PATH}\n{KEEP_CACHES}"
 )
 
@@ -98,18 +98,18 @@ class Machine:
         """Why a unit is in its state."""
         return self.systemctl("show", "--property=Result", "--value", unit)
 
-    def tell(self, name: str, text: str = "") -> None:
+    def set_file(self, name: str, text: str = "") -> None:
         """Write a file that a stand-in reads."""
-        self.run("sh", "-c", f"echo '{text}' >/run/told/{name}")
+        self.run("sh", "-c", f"echo '{text}' >/run/stand-in/{name}")
 
-    def forget(self, name: str) -> None:
+    def remove_file(self, name: str) -> None:
         """Remove a file."""
-        self.run("rm", "-f", f"/run/told/{name}")
+        self.run("rm", "-f", f"/run/stand-in/{name}")
 
     @property
     def calls(self) -> list[str]:
         """The calls, in order."""
-        return self.run("cat", "/run/told/calls").stdout.splitlines()
+        return self.run("cat", "/run/stand-in/calls").stdout.splitlines()
 
     def wait(self, state: str, unit: str = "sparkgen-engine", patience: float = PATIENCE) -> None:
         """Wait until a unit is in a state."""

@@ -35,7 +35,7 @@ mount -t sysfs sysfs /sys
 mount --rbind /mnt/cgroup /sys/fs/cgroup
 {BIND}mount -o remount,bind,ro /sys
 mount -t tmpfs tmpfs /run
-mkdir /run/lock /run/told
+mkdir /run/lock /run/stand-in
 ip link set lo up
 export container=test
 export SYSTEMD_UNIT_PATH=/etc/systemd/system:/run/systemd/transient:/run/systemd/system:/opt/units

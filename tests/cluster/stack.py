@@ -44,7 +44,7 @@ mount -t tmpfs tmpfs /dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts
 ln -s pts/ptmx /dev/ptmx
 mount -t tmpfs tmpfs /run
-mkdir /run/lock /run/told /mnt/docker
+mkdir /run/lock /run/stand-in /mnt/docker
 touch /run/drop_caches
 mount --bind "$0.docker" /mnt/docker
 ip link set lo up
