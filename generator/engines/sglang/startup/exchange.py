@@ -65,7 +65,9 @@ def _static_experts(start: Start) -> Refusal | None:
     size = start.count(_STATIC)
     if size > 1 and size != start.sizes.tensor:
         return start.refuse(
-            _STATIC, f"'{_STATIC}' {size} must equal tensor size {start.sizes.tensor}", "write it"
+            _STATIC,
+            f"'{_STATIC}' {size} must equal tensor size {start.sizes.tensor}",
+            f"write {start.sizes.tensor}",
         )
     if size > 1 and start.is_on("enable-eplb"):
         return start.refuse(

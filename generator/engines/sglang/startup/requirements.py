@@ -74,7 +74,9 @@ def _initial_ranks(start: Start) -> Refusal | None:
 def _shared_port(start: Start) -> Refusal | None:
     name, count = "enable-http-worker-reuseport", "tokenizer-worker-num"
     if start.is_on(name) and start.count(count) < 2:
-        return start.refuse(name, f"'{name}' needs several workers", f"write '{count}: 2' beside")
+        return start.refuse(
+            name, f"'{name}' needs several workers", f"write '{count}: 2' beside it"
+        )
     return None
 
 

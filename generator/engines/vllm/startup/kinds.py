@@ -105,11 +105,11 @@ def _without_eagle3(start: Start) -> Refusal | None:
     if start.method != "eagle3" or known is None or not lacks_eagle3(start):
         return None
     later = f"{_later(start, known.eagle3)}, or" if known.eagle3 != _NEVER else ""
-    other = " 'mtp'" if known.prediction <= _version(start) else " 'draft'"
+    other = "mtp" if known.prediction <= _version(start) else "draft"
     return Refusal(
         f"{_title(start)} does not support EAGLE-3 for {start.model_type} models",
         METHOD,
-        f"{later} write 'method:{other}', or take 'speculative' out".strip(),
+        f"{later} write 'method: {other}', or take 'speculative' out".strip(),
     )
 
 

@@ -55,7 +55,7 @@ def _context_of_heads(start: Start) -> Refusal | None:
             _DCP,
             f"decode context parallel size {size} does not divide the {heads // kv_heads} query "
             "heads of each KV head",
-            "write a divisor of the first number",
+            f"write a divisor of {heads // kv_heads}",
         )
     return None
 
