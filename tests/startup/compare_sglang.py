@@ -13,10 +13,7 @@ Known differences: files, devices and packages that the machine lacks, what kern
 would reject later, and `enable-nvidia-megakernel`, whose kernels are in another package.
 """
 
-import argparse
-import json
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,7 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from compare_vllm_classes import CONFIGS, NUMBERS, OTHERS, write_configs
+from compare_vllm_classes import (
+    CONFIGS,
+    NUMBERS,
+    OTHERS,
+    Ours,
+    arguments_of_comparison,
+    differences,
+    readings,
+    theirs,
+    write_configs,
+)
 
 HERE = Path(__file__).parent
 VERSION = "0.5.23"
@@ -84,28 +91,6 @@ def _together(pieces: list[dict[str, Any]], draw: random.Random) -> dict[str, An
     return {"model": model, "parallel": sizes, "args": args, "env": env}
 
 
-def site(settings: dict[str, Any]) -> dict[str, Any]:
-    """A site of as many nodes as there are ranks."""
-    sizes = settings["parallel"]
-    count = sizes.get("tensor", 1) * sizes.get("pipeline", 1)
-    nodes = [
-        {"name": f"spark{n}", "management": {"interface": "enP7s7", "address": f"10.0.0.{n}/24"}}
-        for n in range(11, 11 + count)
-    ]
-    cables = [{"endpoints": [f"{node['name']}:p0", f"switch:{node['name']}"]} for node in nodes]
-    engine = {"name": "sglang", "version": VERSION, "image": "example.org/sglang:1"}
-    return {
-        "version": 1,
-        "name": "lab",
-        "nodes": nodes,
-        **({"cabling": cables} if count > 1 else {}),
-        "topology": {"kind": "switch" if count > 1 else "single"},
-        "model": settings["model"],
-        "engine": {**engine, "nccl": "2.30.7"}
-        | {key: settings[key] for key in ("parallel", "args", "env")},
-    }
-
-
 def command(declared: Any, folder: Path) -> list[str]:
     """The arguments of `sglang serve` on the head; a site with errors has no bundle to read."""
     from generator.engines import sglang
@@ -130,7 +115,7 @@ def command(declared: Any, folder: Path) -> list[str]:
     return [*words, *(word for group in groups for word in group)]
 
 
-def ours(read: Any) -> tuple[list[str], bool]:
+def ours(read: Any) -> Ours:
     """What sparkgen refuses, and whether these steps would."""
     from generator.diagnostics import Severity
     from generator.engines.sglang import conditions
@@ -148,56 +133,25 @@ def ours(read: Any) -> tuple[list[str], bool]:
         if condition.effect is Effect.FAILS and verdicts((condition,), start)
     ]
     at_steps = any(source.startswith(STEPS) for source in refused)
-    return errors, at_steps or not all(error.startswith("SG671") for error in errors)
+    return Ours(errors, at_steps or not all(error.startswith("SG671") for error in errors))
 
 
 def main() -> int:
     """Compare, and print the differences."""
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--python", required=True)
+    reader = arguments_of_comparison(__doc__)
     reader.add_argument("--source", action="append", required=True)
-    reader.add_argument("--count", type=int, default=500)
-    reader.add_argument("--seed", type=int, default=1)
     options = reader.parse_args()
     sys.path.insert(0, str(HERE.parents[1]))
-    from generator.pipeline import read_site
-
-    settings = list(drawn(options.count, options.seed))
-    reads = [read_site("lab.yaml", yaml.safe_dump(site(each)).encode()) for each in settings]
-    pairs = [
-        (each, read)
-        for each, read in zip(settings, reads, strict=True)
-        if read.declaration and read.declaration.engine and read.declaration.model
-    ]
+    pairs = readings(drawn(options.count, options.seed), "sglang", VERSION)
     with tempfile.TemporaryDirectory() as name:
         write_configs(Path(name))
         starts = [
             {"words": command(read.declaration, Path(name)), "env": each["env"]}
             for each, read in pairs
         ]
-        text = "".join(json.dumps(each) + "\n" for each in starts)
         argv = [options.python, str(HERE / "sglang_on_a_spark.py"), *options.source]
-        done = subprocess.run(argv, input=text, stdout=subprocess.PIPE, text=True, check=True)
-    marked = [line for line in done.stdout.splitlines() if line.startswith("VERDICT ")]
-    real = [json.loads(line.removeprefix("VERDICT ")) for line in marked]
-    assert len(real) == len(pairs)
-    differing = later = 0
-    for (each, read), refusal in zip(pairs, real, strict=True):
-        errors, at_steps = ours(read)
-        if bool(errors) == bool(refusal):
-            continue
-        if errors and not at_steps:
-            later += 1
-            continue
-        differing += 1
-        print(json.dumps(each), "\n  sparkgen:", errors or "takes it")
-        print("  SGLang:", refusal or "takes it")
-    refused = sum(bool(refusal) for refusal in real)
-    print(
-        f"{len(pairs)} sets, {refused} refused by SGLang; {later} are refused after this; "
-        f"sparkgen differs in {differing}"
-    )
-    return 1 if differing else 0
+        real = theirs(argv, starts)
+    return differences("SGLang", pairs, real, ours)
 
 
 if __name__ == "__main__":

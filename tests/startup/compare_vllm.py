@@ -9,14 +9,14 @@ keys within JSON are in no catalog, so none are drawn. Prints every set on which
 exit status is then 1.
 """
 
-import argparse
 import json
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from compare_vllm_classes import arguments_of_comparison, theirs
 
 VERSION = "0.32.0"
 # Reads all flags of a set as JSON on one line; writes whether the parser accepts them.
@@ -96,23 +96,9 @@ def ours(args: dict[str, Any]) -> list[str]:
     ]
 
 
-def theirs(python: str, lines: list[list[str]]) -> list[str]:
-    """The error of vLLM's parser for each list of arguments; empty if it accepts them."""
-    text = "".join(json.dumps(words) + "\n" for words in lines)
-    done = subprocess.run(
-        [python, "-c", THEIRS], input=text, capture_output=True, text=True, check=True
-    )
-    marked = [line for line in done.stdout.splitlines() if line.startswith("VERDICT ")]
-    return [json.loads(line.removeprefix("VERDICT ")) for line in marked]
-
-
 def main() -> int:
     """Compare, and print the differences."""
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--python", required=True)
-    reader.add_argument("--count", type=int, default=500)
-    reader.add_argument("--seed", type=int, default=1)
-    options = reader.parse_args()
+    options = arguments_of_comparison(__doc__).parse_args()
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from generator.engines.arguments import arguments
 
@@ -121,7 +107,7 @@ def main() -> int:
     words = [
         ["a/model", *(w for g in arguments("vllm", VERSION, args) for w in g)] for args in drawn
     ]
-    real = theirs(options.python, words)
+    real = theirs([options.python, "-c", THEIRS], words)
     assert len(real) == len(drawn)
     differing = 0
     for args, errors, refusal in zip(drawn, reported, real, strict=True):

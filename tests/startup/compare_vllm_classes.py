@@ -18,7 +18,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,10 +45,10 @@ LATER = ("vllm/config/vllm.py:3405", "vllm/config/compilation.py:1556", "vllm/co
 
 
 class Ours(NamedTuple):
-    """What sparkgen refuses, and whether a class would."""
+    """What sparkgen refuses, and whether the engine's code that is compared would."""
 
     errors: list[str]
-    of_classes: bool
+    is_compared: bool
 
 
 def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -144,7 +144,7 @@ def _drafts(section: dict[str, Any], draw: random.Random) -> dict[str, Any]:
     return {"method": method, "tokens": tokens, **source, **rest}
 
 
-def site(settings: dict[str, Any]) -> dict[str, Any]:
+def site(settings: dict[str, Any], engine: str, version: str) -> dict[str, Any]:
     """A site of as many nodes as there are ranks."""
     sizes = settings["parallel"]
     count = sizes.get("tensor", 1) * sizes.get("pipeline", 1) * sizes.get("data", 1)
@@ -153,7 +153,7 @@ def site(settings: dict[str, Any]) -> dict[str, Any]:
         for n in range(11, 11 + count)
     ]
     cables = [{"endpoints": [f"{node['name']}:p0", f"switch:{node['name']}"]} for node in nodes]
-    engine = {"name": "vllm", "version": VERSION, "image": "example.org/vllm:1", "nccl": "2.30.7"}
+    names = {"name": engine, "version": version, "image": f"example.org/{engine}:1"}
     return {
         "version": 1,
         "name": "lab",
@@ -161,7 +161,8 @@ def site(settings: dict[str, Any]) -> dict[str, Any]:
         **({"cabling": cables} if count > 1 else {}),
         "topology": {"kind": "switch" if count > 1 else "single"},
         "model": settings["model"],
-        "engine": engine | {key: settings[key] for key in ("parallel", "args", "env")},
+        "engine": {**names, "nccl": "2.30.7"}
+        | {key: settings[key] for key in ("parallel", "args", "env")},
     }
 
 
@@ -214,11 +215,25 @@ def ours(read: Any) -> Ours:
     return Ours(errors, not is_later)
 
 
-def theirs(python: str, starts: list[dict[str, Any]]) -> list[str]:
-    """The error of vLLM's classes for each; empty if they accept it."""
+def readings(
+    settings: Iterable[dict[str, Any]], engine: str, version: str
+) -> list[tuple[dict[str, Any], Any]]:
+    """The settings of which a site can be read, each with its reading."""
+    from generator.pipeline import read_site
+
+    pairs = []
+    for each in settings:
+        text = yaml.safe_dump(site(each, engine, version))
+        read = read_site("lab.yaml", text.encode())
+        if read.declaration and read.declaration.engine and read.declaration.model:
+            pairs.append((each, read))
+    return pairs
+
+
+def theirs(argv: list[str], starts: Iterable[Any]) -> list[str]:
+    """The engine's error for each start; empty if it accepts that."""
     text = "".join(json.dumps(each) + "\n" for each in starts)
-    argv = [python, str(HERE / "on_a_spark.py")]
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, input=text, stdout=subprocess.PIPE, text=True, check=True)
     marked = [line for line in done.stdout.splitlines() if line.startswith("VERDICT ")]
     return [json.loads(line.removeprefix("VERDICT ")) for line in marked]
 
@@ -246,48 +261,55 @@ def _write(folder: Path, config: dict[str, Any]) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
 
 
-def main() -> int:
-    """Compare, and print the differences."""
-    reader = argparse.ArgumentParser(description=__doc__)
+def differences(
+    title: str,
+    pairs: list[tuple[dict[str, Any], Any]],
+    real: list[str],
+    ours: Callable[[Any], Ours],
+) -> int:
+    """Print the settings on which sparkgen and the engine differ; returns the exit status."""
+    assert len(real) == len(pairs)
+    differing = later = 0
+    for (each, read), error in zip(pairs, real, strict=True):
+        own = ours(read)
+        if bool(own.errors) == bool(error):
+            continue
+        if own.errors and not own.is_compared:
+            later += 1
+            continue
+        differing += 1
+        print(json.dumps(each), "\n  sparkgen:", own.errors or "takes it")
+        print(f"  {title}:", error or "takes it")
+    refused = sum(bool(error) for error in real)
+    print(
+        f"{len(pairs)} sets, {refused} refused by {title}; {later} are refused after this; "
+        f"sparkgen differs in {differing}"
+    )
+    return 1 if differing else 0
+
+
+def arguments_of_comparison(description: str | None) -> argparse.ArgumentParser:
+    """The arguments of every comparison: the other Python, and which settings are drawn."""
+    reader = argparse.ArgumentParser(description=description)
     reader.add_argument("--python", required=True)
     reader.add_argument("--count", type=int, default=500)
     reader.add_argument("--seed", type=int, default=1)
-    options = reader.parse_args()
-    sys.path.insert(0, str(ROOT))
-    from generator.pipeline import read_site
+    return reader
 
-    settings = list(drawn(options.count, options.seed))
-    reads = [read_site("lab.yaml", yaml.safe_dump(site(each)).encode()) for each in settings]
-    pairs = [
-        (each, read)
-        for each, read in zip(settings, reads, strict=True)
-        if read.declaration and read.declaration.engine and read.declaration.model
-    ]
+
+def main() -> int:
+    """Compare, and print the differences."""
+    options = arguments_of_comparison(__doc__).parse_args()
+    sys.path.insert(0, str(ROOT))
+    pairs = readings(drawn(options.count, options.seed), "vllm", VERSION)
     with tempfile.TemporaryDirectory() as name:
         write_configs(Path(name))
         starts = [
             {"words": command(read.declaration, Path(name)), "env": each["env"]}
             for each, read in pairs
         ]
-        real = theirs(options.python, starts)
-    assert len(real) == len(pairs)
-    differing = later = 0
-    for (each, read), refusal in zip(pairs, real, strict=True):
-        result = ours(read)
-        if bool(result.errors) == bool(refusal):
-            continue
-        if result.errors and not result.of_classes:
-            later += 1
-            continue
-        differing += 1
-        print(json.dumps(each), "\n  sparkgen:", result.errors or "takes it")
-        print("  vLLM:", refusal or "takes it")
-    refused = sum(bool(refusal) for refusal in real)
-    print(
-        f"{len(pairs)} sets, {refused} refused by vLLM's classes; {later} are refused after them; "
-        f"sparkgen differs in {differing}"
-    )
-    return 1 if differing else 0
+        real = theirs([options.python, str(HERE / "on_a_spark.py")], starts)
+    return differences("vLLM", pairs, real, ours)
 
 
 if __name__ == "__main__":
