@@ -7,7 +7,7 @@ tools/rpc/rpc-server.cpp, ggml/src/ggml-rpc). Its parsers expect a flag and its 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from generator.catalogs.engines.llama_cpp import NAME
 from generator.catalogs.speculation import method_of
@@ -17,16 +17,17 @@ from generator.engines.command_line import option_names as option_names
 from generator.engines.command_line import options as options
 from generator.engines.llama_cpp.metrics import PANELS as PANELS
 from generator.engines.llama_cpp.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
-from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
+from generator.engines.without_offload import OFFLOAD as OFFLOAD
+from generator.engines.without_offload import offload_variables as offload_variables
+from generator.engines.without_offload import stated_offload as stated_offload
 from generator.origin import Origin
 from generator.site import MODEL_PART, Engine, Model, Rank, Words
-from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
+from generator.sitefile.declaration import Argument, Parallel, Speculative
 from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, llama_cpp
-    from generator.engines.stated_offload import StatedOffload
     from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
@@ -76,7 +77,6 @@ OWNED_FLAGS: Mapping[str, str] = {
 # A failed attempt at such a name: too many or too few digits, another word.
 _NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"
 _MIB = 1024
-OFFLOAD: Connectors = {}
 
 
 def conditions() -> tuple[Condition, ...]:
@@ -150,16 +150,6 @@ def flags(
 def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
     """None are known."""
     return ()
-
-
-def offload_variables(offload: KvOffload) -> Mapping[str, str]:
-    """llama.cpp has none."""
-    return {}
-
-
-def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
-    """llama.cpp has none."""
-    return None
 
 
 def logged_memory(log: str) -> "Logged":

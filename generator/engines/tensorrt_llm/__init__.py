@@ -17,18 +17,19 @@ from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
 from generator.engines.arguments import arguments
 from generator.engines.draft_settings import DraftSettings
-from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
+from generator.engines.without_offload import OFFLOAD as OFFLOAD
+from generator.engines.without_offload import offload_variables as offload_variables
+from generator.engines.without_offload import stated_offload as stated_offload
 from generator.fit.assessment import Fit
 from generator.origin import Origin
 from generator.site import SECRETS_SCRIPT, Engine, Model, Rank, Words
 from generator.site.panel import Panel
-from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
+from generator.sitefile.declaration import Argument, Parallel, Speculative
 from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, tensorrt_llm
-    from generator.engines.stated_offload import StatedOffload
     from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
@@ -95,7 +96,6 @@ _WITHOUT_BACKENDS = "1.3.0rc0"
 # If too little is known about a model: the part of the engine's share that is not KV cache.
 _UNKNOWN = 0.75
 _LEAST_FRACTION, _MOST_FRACTION = 0.01, 0.95
-OFFLOAD: Connectors = {}
 
 
 def conditions() -> tuple[Condition, ...]:
@@ -163,16 +163,6 @@ def flags(
 def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
     """None are known."""
     return ()
-
-
-def offload_variables(offload: KvOffload) -> Mapping[str, str]:
-    """TensorRT-LLM has none."""
-    return {}
-
-
-def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
-    """TensorRT-LLM has none."""
-    return None
 
 
 def options(
