@@ -1,15 +1,18 @@
 """`import`: a site file from a running deployment, or from single files that people deploy with."""
 
 import json
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from bundles import BUNDLES, Bundle
-from captured_nodes import Container, Machine, address
+from bundles import BUILT, BUNDLES, Bundle
+from captured_nodes import DESCRIBING, Container, Machine, address
 from conftest import Command
 from test_install import done, fresh, install
 from test_network import running
@@ -58,7 +61,18 @@ def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
         elif rank:
             processes[4711 + len(processes)] = job(site, rank)
     programs = [program(site)] if processes else []
-    return Machine(node.name, files, printed, running, processes, programs)
+    return Machine(node.name, files, printed, running, processes, programs, other_programs())
+
+
+@cache
+def other_programs() -> Path:
+    """A folder of this machine's programs, without those that describe a node."""
+    folder = Path(tempfile.mkdtemp(dir=os.environ[BUILT]))
+    for source in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"):
+        for path in Path(source).iterdir():
+            if path.name not in DESCRIBING and not (folder / path.name).is_symlink():
+                (folder / path.name).symlink_to(path)
+    return folder
 
 
 def venv_process(site: Site, node: Node, secrets: list[str]) -> tuple[list[str], list[str]]:
