@@ -44,7 +44,7 @@ BY_HAND = {
     "SG208-ring-of-nine": "a switch has other cables than a ring",
     "SG204-cable-written-twice": "the ring is open then, and where a cable goes is for a person",
     "SG103-json-of-a-variable": "no engine reads the variable, whose value was just written",
-    "SG604-alias": "the size that is asked for is for two nodes, and stays",
+    "SG604-alias": "the requested size is for two nodes, and stays",
 }
 
 # No image of the catalog states its NCCL version; this one does, so that the rule has a case.

@@ -1,9 +1,9 @@
 """Example sites of earlier releases stay valid, and keep their meaning.
 
-`released/VERSION` holds the sites as released and, for each bundle built from them, what its nodes
-are told: the fabric, NCCL, the environment, the image and the command, by file and by the nodes
-that share it. It is never regenerated: any difference is a change for everybody who has such a
-site.
+`released/VERSION` holds the sites as released and the settings that each bundle built from them
+gives its nodes: the fabric, NCCL, the environment, the image and the command, by file and by the
+nodes that share it. It is never regenerated: any difference is a change for everybody who has such
+a site.
 """
 
 import json
@@ -21,7 +21,7 @@ LINES = ("etc/nccl.conf", "etc/sparkgen/engine.env", "etc/sparkgen/engine.raw.en
 JOB = "opt/sparkgen/serve.sbatch"
 NETPLAN = "etc/netplan/40-cx7.yaml"
 COMPOSE = "opt/sparkgen/compose.yaml"
-# Scripts that start what stands behind them, as it stands there.
+# Scripts that run their arguments as a command.
 WRAPPERS = ("bash", "/opt/sparkgen/secrets.sh")
 
 # Lines of a file by the nodes that have them so.
@@ -29,7 +29,7 @@ Meaning = dict[str, dict[str, list[str]]]
 
 
 def meaning(tree: Mapping[str, str]) -> Meaning:
-    """What the nodes of a bundle are told."""
+    """The settings that a bundle gives its nodes."""
     found: dict[str, dict[str, list[str]]] = {}
     for path, content in sorted(tree.items()):
         node, _, file = path.partition("/")

@@ -73,7 +73,7 @@ RIGHT = [
 ]
 
 
-# Whole sites, by what once was said of them.
+# Whole sites, by what once caused a false finding.
 SITES = {
     "a context that YaRN makes": """\
 version: 1

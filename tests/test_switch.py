@@ -27,7 +27,7 @@ def site_of(text: str = GOLDEN.read_text()) -> Site:
     return site
 
 
-# A node is a folder of states, a file for each unit; FAULTS has lines of what is to go wrong.
+# A node is a folder of states, one file per unit; each line of FAULTS is something that fails.
 SSH = """\
 #!/bin/bash
 while [[ $1 == -* ]]; do [[ $1 != -F ]] || shift; shift; done
@@ -63,7 +63,7 @@ for unit in "${units[@]}"; do
   esac
 done
 """
-# Wants a password where there is one, each time, as sudo does without a terminal.
+# Asks for the password, if there is one, each time, as sudo does without a terminal.
 SUDO = """\
 #!/bin/bash
 password=
@@ -89,7 +89,7 @@ HEAD = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1
 
 @cache
 def operator_files() -> dict[str, str]:
-    """What the operator has of the site, where no engine of a stand-in takes long."""
+    """The operator's files of the site, which wait only briefly: stand-ins start at once."""
     tree = render(site_of(), "")
     names = ("switch.sh", "site.env", "ssh_config")
     return {name: tree[f"operator/{name}"].text.replace(" 2100\n", " 15\n") for name in names}
@@ -198,7 +198,7 @@ def test_list(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["cdoer"], "there is no alternative cdoer; choose one of: chat coder tiny"),
         (["--now"], "usage: operator/switch.sh"),
@@ -206,24 +206,24 @@ def test_list(cluster: Cluster) -> None:
         (["embed"], "there is no alternative embed"),
     ],
 )
-def test_wrong_name(cluster: Cluster, words: list[str], said: str) -> None:
+def test_wrong_name(cluster: Cluster, words: list[str], message: str) -> None:
     done = cluster.switch(*words)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert not (cluster.calls / "log").read_text()
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         ("without coder on spark1", "not on spark1; nothing was changed"),
         ("unreachable spark2", "spark2 does not answer; nothing was changed"),
     ],
 )
-def test_nothing_stops_unless_all_is_present(cluster: Cluster, fault: str, said: str) -> None:
+def test_nothing_stops_unless_all_is_present(cluster: Cluster, fault: str, message: str) -> None:
     done = cluster.switch("coder", faults=[fault])
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
     assert not cluster.done()
     assert cluster.has_run("chat")
 
@@ -276,7 +276,7 @@ def test_wrong_password_changes_nothing(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("step", ["stop", "start"])
 def test_node_that_refuses(cluster: Cluster, step: str) -> None:
-    """It refuses the way back too: the script says so, and another call repairs it."""
+    """It refuses to switch back, too: the script says so, and another call repairs it."""
     done = cluster.switch("coder", faults=[f"refused {step} on spark1"])
     assert done.returncode == 1
     assert "neither coder nor chat serves" in done.stderr
@@ -326,7 +326,7 @@ def test_first_installation_enables_the_active_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("active", "enabled", "said"),
+    ("active", "enabled", "states"),
     [
         ("chat", "chat", {"chat": "OK", "coder": "OK", "tiny": "OK"}),
         ("coder", "coder", {"chat": "SKIP", "coder": "OK", "tiny": "OK"}),
@@ -335,26 +335,26 @@ def test_first_installation_enables_the_active_one(tmp_path: Path) -> None:
     ],
 )
 def test_verify_reports_alternatives(
-    active: str, enabled: str, said: dict[str, str], memory: Path
+    active: str, enabled: str, states: dict[str, str], memory: Path
 ) -> None:
     on = machine(HEAD, memory)
     on.answers["systemctl"] = {"*": unit("inactive", "disabled")}
     for name in NAMES:
-        own = f"sparkgen-engine-{name}"
+        service = f"sparkgen-engine-{name}"
         is_enabled = "enabled" if name == enabled else "disabled"
         state = "active" if name == active else "inactive"
         on.answers["systemctl"] |= {
-            f"'show --property=ActiveState --value {own}'": f"{state}\\n",
-            f"'show --property='*' {own}'": unit(state, is_enabled),
-            f"'is-enabled {own}'": f"{is_enabled}\\n",
+            f"'show --property=ActiveState --value {service}'": f"{state}\\n",
+            f"'show --property='*' {service}'": unit(state, is_enabled),
+            f"'is-enabled {service}'": f"{is_enabled}\\n",
         }
     found = on.lines()
     units = {name: text.split()[0] for name, text in found.items() if "unit engine" in name}
-    assert units == {f"unit engine-{name}": word for name, word in said.items()}
+    assert units == {f"unit engine-{name}": word for name, word in states.items()}
 
 
 @pytest.mark.parametrize(
-    ("active", "enabled", "said"),
+    ("active", "enabled", "expected"),
     [
         ("chat", "chat", []),
         ("coder", "coder", ["sparkgen-engine-coder.service runs in place of"]),
@@ -370,7 +370,7 @@ def test_verify_reports_alternatives(
         ("none", "chat", ["sparkgen-engine-chat.service is inactive"]),
     ],
 )
-def test_capture_records_alternatives(active: str, enabled: str, said: list[str]) -> None:
+def test_capture_records_alternatives(active: str, enabled: str, expected: list[str]) -> None:
     blocks = [
         f"Id=sparkgen-engine-{name}.service\n"
         f"ActiveState={'active' if name == active else 'inactive'}\n"
@@ -381,8 +381,8 @@ def test_capture_records_alternatives(active: str, enabled: str, said: list[str]
     found = [remark for remark in drift(site_of(), [capture], None) if remark.rule == "SG866"]
     assert [
         remark.message.partition(": ")[2][: len(text)]
-        for remark, text in zip(found, said, strict=True)
-    ] == said
+        for remark, text in zip(found, expected, strict=True)
+    ] == expected
 
 
 def test_verify_checks_whether_an_alternative_could_start(memory: Path) -> None:
@@ -390,7 +390,7 @@ def test_verify_checks_whether_an_alternative_could_start(memory: Path) -> None:
     assert on.run("--ready", "nobody").returncode == 2
     there = on.run("--ready", "chat")
     faults = [line for line in there.stdout.splitlines() if line.startswith("FAIL")]
-    # Whose files lie where a site with one engine has them.
+    # Its other files are where a site with one engine has them.
     assert all("vocabularies" in fault for fault in faults)
     lacking = on.run("--ready", "coder").stdout
     assert "FAIL  model coder" in lacking
