@@ -598,8 +598,11 @@ class Saboteur:
 
     def fail(self, step: int, folder: Path, root: Path, action: str) -> int | None:
         """Let a step fail; returns the exit status, None if there is no such step."""
-        status = self._run(folder, root, action, FAULT=str(step)).returncode
-        return status if int(self.count.read_text()) >= step else None
+        result = self._run(folder, root, action, FAULT=str(step))
+        if int(self.count.read_text()) >= step:
+            return result.returncode
+        done(result)
+        return None
 
     def states(self, folder: Path, root: Path, action: str) -> list[Path]:
         """Run it to its end; returns the node as it was before each step."""

@@ -79,7 +79,7 @@ check_paths() { # PATH...
   local path file folder all=() folders=() resolved=()
   for path in "$@"; do all+=("$root/$path" "$root/${path%/*}/.") folders+=("$root/${path%/*}"); done
   immutable=$(lsattr -d "${all[@]}" 2>/dev/null | sed -n 's/^[^ ]*i[^ ]* *//p') || true
-  mapfile -d '' -t resolved < <(realpath --zero --canonicalize-missing "${folders[@]}") && wait "$!"
+  mapfile -d '' -t resolved < <(realpath --zero --canonicalize-missing "${folders[@]}")
   for path in "$@"; do
     file=$root/$path folder=${resolved[0]} resolved=("${resolved[@]:1}")
     if ! live && [[ $folder/ != "$root"/* ]]; then
