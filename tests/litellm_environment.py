@@ -20,7 +20,7 @@ from package_index import index_of_pip
 
 REQUIREMENTS = Path(__file__).parent / "litellm.txt"
 # The hashes are those of the wheels for this version.
-_PYTHON, _MACHINE = "python3.11", "x86_64"
+_PYTHON, _VERSION, _MACHINE = "python3.11", (3, 11), "x86_64"
 
 
 def place() -> Path:
@@ -28,7 +28,23 @@ def place() -> Path:
     if folder := os.environ.get("SPARKGEN_LITELLM"):
         return Path(folder)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "sparkgen" / f"litellm-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()}"
+    requirements = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
+    python = platform.python_version() if _is_this_python() else "3.11"
+    return cache / "sparkgen" / f"litellm-{python}-{requirements}"
+
+
+def _is_this_python() -> bool:
+    """Whether LiteLLM runs with the Python that runs the tests.
+
+    Debian's own 3.11.2 crashes now and then while it frees what LiteLLM's failed requests leave.
+    """
+    return sys.version_info[:2] == _VERSION
+
+
+def _python() -> str | None:
+    if _is_this_python():
+        return sys.executable
+    return shutil.which(_PYTHON, path=f"/usr/bin:{os.environ['PATH']}")
 
 
 def make() -> None:
@@ -46,7 +62,7 @@ def make() -> None:
 
 
 def _install(folder: Path) -> None:
-    python = shutil.which(_PYTHON, path=f"/usr/bin:{os.environ['PATH']}")
+    python = _python()
     if python is None or platform.machine() != _MACHINE:
         sys.exit(f"LiteLLM of {REQUIREMENTS.name} needs {_PYTHON} on {_MACHINE}")
     subprocess.run((python, "-m", "venv", "--without-pip", folder), check=True)

@@ -76,6 +76,7 @@ class Node:
     stack: ExitStack
     folder: Path
     engines: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    litellm: subprocess.Popen[bytes] | None = None
     key: str = ""
 
     def run(self, *argv: str) -> str:
@@ -304,21 +305,32 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     with ExitStack() as stack:
         node = started(folder, stack, LITELLM)
         env = {**service["environment"], "PATH": give_litellm(node.holder)}
-        litellm = node.start("gateway", [*service["entrypoint"], *service["command"]], env=env)
+        # If it crashes, its log says where.
+        env["PYTHONFAULTHANDLER"] = "1"
+        command = [*service["entrypoint"], *service["command"]]
+        node.litellm = node.start("gateway", command, env=env)
 
         def answers() -> bool:
-            assert litellm.poll() is None, (node.folder / "gateway").read_text()
+            check_litellm(node)
             return node.tried(f"{node.url}/health")
 
         until(answers, interval=0.5)
         yield node
 
 
+def check_litellm(node: Node) -> None:
+    """Check that it still runs; otherwise show how it ended."""
+    assert node.litellm
+    status = node.litellm.poll()
+    assert status is None, f"{status}: {(node.folder / 'gateway').read_text()[-5000:]}"
+
+
 @pytest.fixture
-def running(whole: Node) -> Node:
-    """The node with all engines running."""
+def running(whole: Node) -> Iterator[Node]:
+    """The node with all engines running; LiteLLM must outlive the test."""
     whole.engines_all()
-    return whole
+    yield whole
+    check_litellm(whole)
 
 
 @pytest.fixture
