@@ -64,7 +64,8 @@ def test_address(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: C
     assert order(found) == [
         "copy the folder (operator/deploy.sh --run): spark2 spark1",
         "stop the engine, the head first: spark1 spark2",
-        "install.sh --apply: spark2 spark1",
+        "install.sh --apply, then install.sh --confirm in a new session within 120 s: "
+        "spark2 spark1",
         "check the fabric: wait-fabric.sh 10: spark1 spark2",
         "start the engine, the head last: spark2 spark1",
     ]
@@ -151,7 +152,8 @@ def test_node_added(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen
         "copy the folder (operator/deploy.sh --run): spark2 spark3 spark1",
         "stop the engine, the head first: spark1 spark2",
         "plug cable 3 in: spark3:p0 to rack:3.0",
-        "install.sh --apply: spark2 spark3 spark1",
+        "install.sh --apply: spark2 spark1",
+        "install.sh --apply, then install.sh --confirm in a new session within 120 s: spark3",
         "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
         "start the engine, the head last: spark2 spark3 spark1",
     ]

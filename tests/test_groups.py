@@ -287,7 +287,9 @@ def test_one_group_restarts_alone(is_known: bool) -> None:
 
 def test_a_name_answers_while_its_replicas_restart() -> None:
     change = reviewed(SWITCH, SWITCH.replace(*SMALLER))
-    assert change.downtime.endswith("another group answers to the same name meanwhile")
+    assert change.downtime.endswith(
+        "another group answers to the same name meanwhile, at its own address"
+    )
     assert change.seconds is None
     steps = [str(step).partition(":")[0] for step in change.order]
     assert steps[1:] == [
@@ -401,13 +403,13 @@ CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
         {"a": ((1, 2), MODEL, "chat"), "b": ((3, 4, 5), MODEL, "chat")},
         {"a": ((1, 2, 5), MODEL, "chat"), "b": ((3, 4), MODEL, "chat")},
         ["stop b", "start b", "wait", "stop a", "start a"],
-        "a and b restart; another group answers to the same name meanwhile",
+        "a and b restart; another group answers to the same name meanwhile, at its own address",
     ),
     "and back": (
         {"a": ((1, 2, 5), MODEL, "chat"), "b": ((3, 4), MODEL, "chat")},
         {"a": ((1, 2), MODEL, "chat"), "b": ((3, 4, 5), MODEL, "chat")},
         ["stop a", "start a", "wait", "stop b", "start b"],
-        "a and b restart; another group answers to the same name meanwhile",
+        "a and b restart; another group answers to the same name meanwhile, at its own address",
     ),
     "a node moves from another name": (
         PAIRS,
@@ -432,13 +434,13 @@ CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
         PAIRS,
         PAIRS | {"a": ((1, 2), OTHER_MODEL, "chat"), "b": ((3, 4), OTHER_MODEL, "chat")},
         ["stop a", "start a", "wait", "stop b", "start b"],
-        "a and b restart; another group answers to the same name meanwhile",
+        "a and b restart; another group answers to the same name meanwhile, at its own address",
     ),
     "another model behind one of two": (
         PAIRS,
         PAIRS | {"b": ((3, 4), OTHER_MODEL, "chat")},
         ["stop b", "start b"],
-        "b restarts; another group answers to the same name meanwhile",
+        "b restarts; another group answers to the same name meanwhile, at its own address",
     ),
     "another model where there is one": (
         PAIRS,
@@ -472,6 +474,17 @@ def test_order_that_keeps_names_answering(name: str) -> None:
     before, after, order, downtime = CHANGES[name]
     change = reviewed(rack(before), rack(after))
     assert (waves(change), change.downtime) == (order, downtime)
+
+
+def test_a_gateway_answers_while_a_replica_restarts() -> None:
+    before, after, _, _ = CHANGES["another model behind one of two"]
+    gateway = '{"services": {"gateway": true, "proxy": true}, '
+    texts = [rack(groups).replace("{", gateway, 1) for groups in (before, after)]
+    change = reviewed(*texts)
+    assert change.downtime == "b restarts; another group answers to the same name meanwhile"
+    # A gateway that is new with this change is not yet what clients use.
+    change = reviewed(rack(before), texts[1])
+    assert change.downtime.endswith("answers to the same name meanwhile, at its own address")
 
 
 def some_groups(rng: random.Random) -> Groups:

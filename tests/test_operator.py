@@ -190,6 +190,19 @@ def test_deploy_says_what_is_not_installed_yet(recording: Laptop) -> None:
     ]
 
 
+def test_deploy_renames_machines(recording: Laptop) -> None:
+    """A machine with another name refuses its node's folder unless it may take the new name."""
+    recording.add("ssh", RECORD + "case $* in *--check*) exit 1 ;; esac\n")
+    done = recording.run("deploy.sh", "--apply", "--set-hostname", "spark3")
+    assert [call for call in recording.recorded() if "install.sh" in call][:2] == [
+        f"{SSH} spark3 sparkgen-bundle/install.sh --check --set-hostname",
+        f"{SSH} -t spark3 sudo sparkgen-bundle/install.sh --apply --set-hostname",
+    ]
+    assert done.returncode == 0
+    done = recording.run("deploy.sh", "--run", "--set-hostname", "spark3")
+    assert done.stdout.endswith("spark3 sudo sparkgen-bundle/install.sh --apply --set-hostname\n")
+
+
 @pytest.mark.parametrize(("program", "status", "calls"), [("rsync", 12, 3), ("ssh", 255, 4)])
 def test_deploy_stops_at_the_first_failure(
     program: str, status: int, calls: int, recording: Laptop

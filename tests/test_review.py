@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 from conftest import Command
+from hypothesis import given
+from hypothesis import strategies as st
 from racks import site_text
 from repositories import commit, data, git, lab, order, todo
 
 from generator.resources import ROOT
+from generator.review.cables import Plugged, moves
 
 COPY = "copy the folder (operator/deploy.sh --run)"
+CONFIRMED = "install.sh --apply, then install.sh --confirm in a new session within 120 s"
 STOP = "stop the engine, the head first: spark1 spark2"
 START = "start the engine, the head last: spark2 spark1"
 
@@ -140,7 +144,8 @@ def test_renamed_node(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert (renamed["node"], renamed["was"]) == ("anna", "spark2")
     assert renamed["todo"].startswith("called spark2 until now: ")
     steps = order(found)
-    assert f"{COPY}: anna spark1" in steps
+    assert "copy the folder (operator/deploy.sh --set-hostname --run): anna" in steps
+    assert f"{COPY}: spark1" in steps
     assert "install.sh --set-hostname --apply: anna" in steps
     assert "install.sh --apply: spark1" in steps
     assert not [step for step in steps if "fetch" in step or "uninstall" in step or "cable" in step]
@@ -182,6 +187,46 @@ def test_moved_cable(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert found["downtimeSeconds"] is not None
 
 
+ENDS = [f"spark{node}:p{port}" for node in range(1, 6) for port in (0, 1)]
+
+
+@given(st.permutations(ENDS), st.permutations(ENDS), st.integers(0, 5), st.integers(0, 5))
+def test_no_cable_is_plugged_into_a_port_that_is_taken(
+    old: list[str], new: list[str], first: int, second: int
+) -> None:
+    before = [Plugged(n + 1, None, (old[2 * n], old[2 * n + 1])) for n in range(first)]
+    after = [Plugged(n + 1, None, (new[2 * n], new[2 * n + 1])) for n in range(second)]
+    plugged = {frozenset(cable.ends) for cable in before}
+    for text, _ in moves(before, after):
+        step = re.fullmatch(r"(plug|unplug|move) cable \d(?: in)?: (\S+ to \S+)(?: -> (.*))?", text)
+        assert step, text
+        word, place, target = step.groups()
+        if word in ("unplug", "move"):
+            plugged.remove(frozenset(place.split(" to ")))
+        if word in ("plug", "move"):
+            ends = frozenset((target or place).split(" to "))
+            assert all(ends.isdisjoint(other) for other in plugged), text
+            plugged.add(ends)
+    assert plugged == {frozenset(cable.ends) for cable in after}
+
+
+def test_secrets_of_a_new_node_come_between_its_installation_and_its_services(
+    site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    services = "services: {web_ui: true, guard: true}\nengine:\n  secrets: [HF_TOKEN]\n"
+    rewrite(site, ("engine:\n", services))
+    sparkgen("build", site, cwd=tmp_path)
+    commit(tmp_path)
+    site.write_text(site_text(nodes=3).replace("engine:\n", services))
+    steps = order(data(sparkgen, tmp_path, "--against", "HEAD"))
+    places = [
+        steps.index(f"{CONFIRMED}: spark3"),
+        steps.index("write HF_TOKEN into /etc/sparkgen/secrets.env: spark3"),
+        next(i for i, step in enumerate(steps) if "start sparkgen-guard" in step),
+    ]
+    assert places == sorted(places)
+
+
 def test_labelled_cables_that_were_swapped(tmp_path: Path, sparkgen: Command) -> None:
     text = (ROOT / "sites/lab-mesh.yaml").read_text()
     file = tmp_path / "sites/lab-mesh.yaml"
@@ -205,7 +250,7 @@ def test_mtu_of_a_switch(site: Path, tmp_path: Path, sparkgen: Command) -> None:
         f"{COPY}: spark2 spark1",
         "set the MTU of every switch port to 9000",
         STOP,
-        "install.sh --apply: spark2 spark1",
+        f"{CONFIRMED}: spark2 spark1",
         "check the fabric: wait-fabric.sh 10: spark1 spark2",
         START,
     ]
@@ -217,7 +262,7 @@ def test_added_and_removed_service(site: Path, tmp_path: Path, sparkgen: Command
     start = "systemctl start sparkgen-guard; /opt/sparkgen/firewall.sh; systemctl restart fail2ban"
     assert order(found) == [
         f"{COPY}: spark2 spark1",
-        f"install.sh --apply; {start}: spark2 spark1",
+        f"{CONFIRMED}; {start}: spark2 spark1",
         "/opt/sparkgen/ssh-keys.sh: spark1",
     ]
     sparkgen("build", site, cwd=tmp_path)
@@ -226,7 +271,7 @@ def test_added_and_removed_service(site: Path, tmp_path: Path, sparkgen: Command
     assert order(data(sparkgen, tmp_path, "--against", "HEAD")) == [
         f"{COPY}: spark2 spark1",
         "/opt/sparkgen/firewall.sh --remove: spark2 spark1",
-        "install.sh --apply; systemctl restart fail2ban: spark2 spark1",
+        f"{CONFIRMED}; systemctl restart fail2ban: spark2 spark1",
     ]
 
 
@@ -234,7 +279,11 @@ def test_image_of_a_service(site: Path, tmp_path: Path, sparkgen: Command) -> No
     rewrite(site, ("engine:", "services: {web_ui: true}\nengine:"))
     steps = order(data(sparkgen, tmp_path, "--against", "HEAD"))
     assert re.fullmatch(r"fetch the image first: docker pull \S*open-webui\S*: spark1", steps[0])
-    assert "install.sh --apply; systemctl start sparkgen-web-ui: spark1" in steps
+    assert steps[2:] == [
+        "install.sh --apply: spark1",
+        "write WEBUI_ADMIN_EMAIL, WEBUI_ADMIN_PASSWORD into /etc/sparkgen/secrets.env: spark1",
+        "systemctl start sparkgen-web-ui: spark1",
+    ]
 
 
 @pytest.mark.parametrize(

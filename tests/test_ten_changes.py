@@ -16,6 +16,7 @@ COPY = "copy the folder (operator/deploy.sh --run): "
 PAIR = "spark2 spark1"
 STOP = "stop the engine, the head first: spark1 spark2"
 APPLY = f"install.sh --apply: {PAIR}"
+CONFIRMED = "install.sh --apply, then install.sh --confirm in a new session within 120 s: "
 START = f"start the engine, the head last: {PAIR}"
 FABRIC = "check the fabric: wait-fabric.sh 10: spark1 spark2"
 RESTART = [f"{COPY}{PAIR}", STOP, APPLY, START]
@@ -118,7 +119,8 @@ CHANGES = {
             f"{COPY}spark2 spark3 spark1",
             STOP,
             "plug cable 3 in: spark3:p0 to rack:3.0",
-            "install.sh --apply: spark2 spark3 spark1",
+            APPLY,
+            f"{CONFIRMED}spark3",
             "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
             "start the engine, the head last: spark2 spark3 spark1",
         ],
@@ -148,8 +150,9 @@ CHANGES = {
         both("another cable (links drop), engine restart"),
         [
             STOP,
-            "move cable 1: spark1:p0 to rack:1.0 -> spark1:p0 to rack:2.0",
+            "unplug cable 1: spark1:p0 to rack:1.0",
             "move cable 2: spark2:p0 to rack:2.0 -> spark2:p0 to rack:1.0",
+            "plug cable 1 in: spark1:p0 to rack:2.0",
             FABRIC,
             START,
         ],
@@ -158,7 +161,7 @@ CHANGES = {
         replaced("{kind: switch}", "{kind: switch, subnet_pool: 10.77.0.0/16}"),
         ["topology.subnet_pool: 10.77.0.0/16 is new"],
         both("netplan apply (links drop), engine restart"),
-        [f"{COPY}{PAIR}", STOP, APPLY, FABRIC, START],
+        [f"{COPY}{PAIR}", STOP, f"{CONFIRMED}{PAIR}", FABRIC, START],
     ),
     "service": Change(
         replaced("engine:\n", "services: {guard: true}\nengine:\n"),
@@ -172,7 +175,8 @@ CHANGES = {
         ["nodes.spark2: called anna now"],
         {"spark1": "engine restart", "anna": "called spark2 until now: engine restart"},
         [
-            f"{COPY}anna spark1",
+            "copy the folder (operator/deploy.sh --set-hostname --run): anna",
+            f"{COPY}spark1",
             "stop the engine, the head first: spark1 anna",
             "install.sh --set-hostname --apply: anna",
             "install.sh --apply: spark1",

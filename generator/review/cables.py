@@ -48,20 +48,41 @@ def under_new_names(cables: Sequence[Plugged], names: Mapping[str, str]) -> tupl
 
 
 def moves(before: Sequence[Plugged], after: Sequence[Plugged]) -> Iterator[tuple[str, Plugged]]:
-    """What is done with each cable that is new, removed or moved, and the cable."""
+    """What is done with each cable that is new, removed or moved, and the cable.
+
+    Nothing is plugged into a port before the cable that is there has been unplugged.
+    """
     stay = {frozenset(cable.ends) for cable in before} & {frozenset(cable.ends) for cable in after}
     gone = [cable for cable in before if frozenset(cable.ends) not in stay]
+    due: list[tuple[Plugged | None, Plugged]] = []
     for cable in after:
-        if frozenset(cable.ends) in stay:
-            continue
-        old = next((one for one in gone if _is_same(one, cable)), None)
-        if old is None:
-            yield f"plug {cable} in: {cable.place}", cable
-        else:
-            gone.remove(old)
-            yield f"move {cable}: {old.place} -> {cable.place}", cable
+        if frozenset(cable.ends) not in stay:
+            old = next((one for one in gone if _is_same(one, cable)), None)
+            due.append((old, cable))
+            if old:
+                gone.remove(old)
     for cable in gone:
         yield f"unplug {cable}: {cable.place}", cable
+    while due:
+        taken = {end: old for old, _ in due if old for end in old.ends}
+        free = [move for move in due if _is_free(*move, taken)]
+        # If each waits for another, one is unplugged until its place is free.
+        old, cable = (free or [move for move in due if move[0]])[0]
+        place = due.index((old, cable))
+        if free:
+            del due[place]
+            yield (
+                (f"move {cable}: {old.place} -> " if old else f"plug {cable} in: ") + cable.place,
+                cable,
+            )
+        elif old:
+            due[place] = (None, cable)
+            yield f"unplug {cable}: {old.place}", cable
+
+
+def _is_free(old: Plugged | None, new: Plugged, taken: Mapping[str, Plugged]) -> bool:
+    """Whether no other cable is still at an end where this one is plugged in."""
+    return all(taken.get(end, old) is old for end in new.ends)
 
 
 def pulled(before: Sequence[Plugged], after: Sequence[Plugged]) -> frozenset[str]:

@@ -240,7 +240,8 @@ def _notice(parts: Serving, time: str) -> str:
     if parts.is_down:
         clauses.append(f"nobody answers to {listed(parts.is_down, 'and')} for up to {time}")
     elif stopped and not parts.lost:
-        clauses.append("another group answers to the same name meanwhile")
+        where = "" if parts.has_one_address else ", at its own address"
+        clauses.append(f"another group answers to the same name meanwhile{where}")
     return "; ".join(clauses)
 
 

@@ -28,6 +28,7 @@ class Serving:
     `before` has the nodes of each running group, the head first. Of alternatives, only the running
     ones count; `switched` are those that replace another one, with the name of that. `is_down` are
     the names that are not served for a while, and `lost` those that are no longer served.
+    `has_one_address` means that a gateway forwards requests to whatever serves a name.
     """
 
     before: Mapping[str, tuple[str, ...]]
@@ -37,6 +38,7 @@ class Serving:
     switched: tuple[tuple[Site, str], ...]
     is_down: tuple[str, ...]
     lost: tuple[str, ...]
+    has_one_address: bool
 
     @property
     def stopping(self) -> tuple[str, ...]:
@@ -92,6 +94,7 @@ def serving(
         switched=tuple(switched),
         is_down=is_down,
         lost=tuple(name for name in [*interrupted, *_aliases(old)] if name and name not in every),
+        has_one_address=all("gateway" in one.services for one in (site, old or site)),
     )
 
 

@@ -87,8 +87,7 @@ def order(change: Change) -> Iterator[Step]:
     moved = list(moves(change.cables, cables_of(change.site)))
     yield from _by_hand(change)
     yield from _fetches(change)
-    if touched:
-        yield Step("copy the folder (operator/deploy.sh --run)", tuple(n.name for n in touched))
+    yield from _copies(change)
     yield from (Step(text) for text in _preparations(change))
     later: set[str] = set()
     if change.serving:
@@ -100,7 +99,7 @@ def order(change: Change) -> Iterator[Step]:
     if gone := tuple(name for name in change.named("removed") if name not in later):
         yield Step("install.sh --uninstall", gone)
     yield from (Step(text) for text, _ in moved)
-    yield from _grouped((node, node.steps) for node in touched if node.name not in later)
+    yield from _installed(change, [node for node in touched if node.name not in later])
     yield from _keys(change)
     if moved or any(n.effect is Effect.LINKS and n.state != "removed" for n in change.nodes):
         all_nodes = tuple(node.name for node in change.site.nodes)
@@ -129,8 +128,8 @@ def _starts(change: Change, serving: Serving) -> Iterator[Step]:
             yield from _stopped(serving, [wave])
             if gone := tuple(name for name in change.named("removed") if name in serving.later):
                 yield Step("install.sh --uninstall", gone)
-            nodes = (node for node in change.touched if node.name in serving.later)
-            yield from _grouped((node, node.steps) for node in nodes)
+            later = [node for node in change.touched if node.name in serving.later]
+            yield from _installed(change, later)
         yield from _started(wave.starts)
         heads = tuple(group.head.name for group in wave.starts)
 
@@ -170,16 +169,50 @@ def _by_hand(change: Change) -> Iterator[Step]:
             yield Step(f"change the management address to {now.address} by hand", (node.name,))
 
 
+def _copies(change: Change) -> Iterator[Step]:
+    """The copies of folders; a renamed node accepts its own only if it may take the new name."""
+    renamed = change.named("renamed")
+    for option in ("--set-hostname ", ""):
+        names = [node.name for node in change.touched if (node.name in renamed) is bool(option)]
+        if names:
+            yield Step(f"copy the folder (operator/deploy.sh {option}--run)", tuple(names))
+
+
+def _installed(change: Change, nodes: Sequence[NodeReview]) -> Iterator[Step]:
+    """The installations, then the secrets that units need, then the starts of services.
+
+    A new node has no file for secrets before its installation.
+    """
+    names = {node.name for node in nodes}
+    lacking = ((step.text, tuple(n for n in step.nodes if n in names)) for step in _secrets(change))
+    secrets = [Step(text, found) for text, found in lacking if found]
+    if not secrets:
+        yield from _grouped((node, node.steps) for node in nodes)
+        return
+    yield from _grouped((node, node.steps[:1]) for node in nodes)
+    yield from secrets
+    yield from _grouped((node, node.steps[1:]) for node in nodes)
+
+
 def node_steps(files: Sequence[FileChange], renamed: bool) -> Iterator[str]:
-    """What is done on a node once its folder has been copied."""
+    """What is done on a node once its folder has been copied: the first installs it."""
     if files:
-        yield f"install.sh {'--set-hostname ' if renamed else ''}--apply"
+        apply = f"install.sh {'--set-hostname ' if renamed else ''}--apply"
+        yield f"{apply}{_CONFIRM if any(_is_reverted(file) for file in files) else ''}"
     kinds: dict[Activation, set[str]] = {}
     for file in files:
         kinds.setdefault(file.activation, set()).add(file.kind)
     for activation in activations().values():
         if activation in kinds and (step := _step(activation, kinds[activation])):
             yield step
+
+
+# What install.sh reverts unless it is confirmed: whatever can cut the connection.
+_CONFIRM = ", then install.sh --confirm in a new session within 120 s"
+
+
+def _is_reverted(file: FileChange) -> bool:
+    return file.activation.effect is Effect.LINKS or "/etc/ssh/sshd_config.d/" in file.path
 
 
 def _step(activation: Activation, kinds: set[str]) -> str:
@@ -281,11 +314,9 @@ def _without(
     )
 
 
-def _keys(change: Change) -> Iterator[Step]:
-    """Keys and secrets that people create."""
+def _secrets(change: Change) -> Iterator[Step]:
+    """Secrets that people write, on the nodes that do not have them yet."""
     site, new = change.site, change.named("new")
-    joined = bool(new or change.named("renamed"))
-    is_led_by_another = bool(change.members) and change.members[0] != site.head.name
     if secrets := site.engine_secrets:
         known = change.old.engine_secrets if change.old else secrets
         added = [name for name in secrets if name not in known]
@@ -298,6 +329,13 @@ def _keys(change: Change) -> Iterator[Step]:
     for name, beside in _of_services(site).items():
         if added := [secret for secret in beside if secret not in known_beside.get(name, ())]:
             yield Step(f"write {', '.join(added)} into /etc/sparkgen/secrets.env", (name,))
+
+
+def _keys(change: Change) -> Iterator[Step]:
+    """Keys that people create, with which nodes log in to each other."""
+    site = change.site
+    joined = bool(change.named("new") or change.named("renamed"))
+    is_led_by_another = bool(change.members) and change.members[0] != site.head.name
     all_nodes = tuple(node.name for node in site.nodes)
     keys = [key for node in site.nodes for key in node.container.keys]
     if keys and (joined or is_led_by_another or _without(site.nodes, change.given, keys[0])):

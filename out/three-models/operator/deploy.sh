@@ -5,6 +5,7 @@
 #   operator/deploy.sh [NODE...]            prints the commands, and runs none
 #   operator/deploy.sh --run [NODE...]      runs them; nothing is installed
 #   operator/deploy.sh --apply [NODE...]    also installs, one node after the other, as long as verify.sh finds no fault
+# With --set-hostname, machines take the names of their nodes.
 # Exit status: 0 if the nodes match the bundle, 1 if install.sh would change some or verify.sh finds a fault,
 # else the status of what failed. It runs with the bash of macOS, too.
 set -u
@@ -37,10 +38,10 @@ perform() {
 
 copy() { perform rsync --archive --checksum --delete --rsh="ssh -F operator/ssh_config" "$1/" "$1:sparkgen-bundle/"; }
 
-compare() { perform ssh -F operator/ssh_config "$1" sparkgen-bundle/install.sh --check; }
+compare() { perform ssh -F operator/ssh_config "$1" sparkgen-bundle/install.sh --check ${rename:+"$rename"}; }
 
 # With a terminal, because sudo may ask for a password.
-as_root() { ssh -F operator/ssh_config -t "$1" sudo sparkgen-bundle/install.sh "$2"; }
+as_root() { ssh -F operator/ssh_config -t "$1" sudo sparkgen-bundle/install.sh "${@:2}"; }
 
 # The node reverts a change of links or of sshd unless a new connection confirms it.
 confirm() {
@@ -76,18 +77,19 @@ apply() {
   for node; do
     left=${left# "$node"}
     echo "== $node: install"
-    as_root "$node" --apply || stop "$?" "$node" "install.sh failed"
+    as_root "$node" --apply ${rename:+"$rename"} || stop "$?" "$node" "install.sh failed"
     confirm "$node" || stop 1 "$node" "the change was not confirmed, and is reverted automatically"
     echo "== $node: verify"
     verified "$node" '^FAIL +(peers|routes)( |:)' || stop "$?" "$node" "verify.sh finds a fault"
   done
 }
 
-run=0 install=0 nodes=()
+run=0 install=0 rename='' nodes=()
 for word; do
   case $word in
     --run) run=1 ;;
     --apply) run=1 install=1 ;;
+    --set-hostname) rename=$word ;;
     -*) usage ;;
     *)
       if ! all_nodes | grep -qxF -e "$word"; then
@@ -129,7 +131,7 @@ if ((install)); then
 elif [[ $different ]]; then
   echo "== do not match the bundle yet:$different. To install, workers first: operator/deploy.sh --apply, or by hand"
   for node in $different; do
-    echo "ssh -F operator/ssh_config -t $node sudo sparkgen-bundle/install.sh --apply"
+    echo "ssh -F operator/ssh_config -t $node sudo sparkgen-bundle/install.sh --apply${rename:+ $rename}"
   done
   exit 1
 fi
