@@ -167,15 +167,13 @@ FULLEST = max(WALLED, key=lambda folder: len(RULES[str(folder)]))
 def test_rules_of_the_firewall(folder: NodeFolder, tmp_path: Path) -> None:
     """Those that ufw is told on each node; the tests below give them to the real one."""
     stand_ins = StandIns(tmp_path)
-    stand_ins.add("ufw", '#!/bin/sh\necho "$*" >>"$CALLS/ufw"\n')
-    for name in ("ss", "sshd"):
+    for name in ("ss", "sshd", "ufw"):
         stand_ins.add(name, "#!/bin/sh\n")
-    done = stand_ins.run(str(folder.path / "opt/sparkgen/firewall.sh"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    show, *allowed, default, status, enable = (stand_ins.calls / "ufw").read_text().splitlines()
-    assert set(allowed) == {f"{rule} comment sparkgen" for rule in RULES[str(folder)]}
-    assert (show, status) == ("show added", "status")
-    assert (default, enable) == ("default deny incoming", "--force enable")
+    done = stand_ins.run(str(folder.path / "opt/sparkgen/firewall.sh"), "--dry-run")
+    assert (done.returncode, done.stderr) == (0, "")
+    *allowed, default, enable = done.stdout.splitlines()
+    assert set(allowed) == {f"ufw {rule} comment sparkgen" for rule in RULES[str(folder)]}
+    assert (default, enable) == ("ufw default deny incoming", "ufw --force enable")
 
 
 def test_ufw_shows_each_rule_as_it_was_added(tmp_path: Path) -> None:
@@ -215,6 +213,48 @@ def test_firewall(tmp_path: Path) -> None:
     assert "Default: deny (incoming), allow (outgoing)" in first
     assert "Rule" not in again
     assert added(last) == {"allow 4444/tcp"}
+
+
+SSH = "from 10.0.0.0/24 to any port 22 proto tcp"
+# What people have done with ufw before: an equal rule, with a comment, or with another action or
+# logging, and other default policies.
+SET_UPS = {
+    "on, equal rule": f"ufw allow {SSH} comment admin; ufw --force enable",
+    "on, limited and logged": f"ufw limit log {SSH}; ufw --force enable",
+    "on, all rejected": f"ufw default reject incoming; ufw allow {SSH}; ufw --force enable",
+    "on, all allowed": "ufw default allow incoming; ufw --force enable",
+    "off, equal rule": f"ufw default allow incoming; ufw allow {SSH}",
+}
+_AS_BEFORE = """\
+state() { ufw show added; ufw status verbose; cat /etc/default/ufw; ls /etc/ufw; }
+cp -r /etc/ufw "$T/kept"; cp /etc/default/ufw "$T/policy"
+while IFS=$'\t' read -r name commands; do
+  eval "$commands" >/dev/null
+  state >"$T/before"
+  "$T/opt/sparkgen/firewall.sh" >/dev/null
+  during=$(ufw status verbose)
+  "$T/opt/sparkgen/firewall.sh" --remove >/dev/null
+  state >"$T/after"
+  echo "$name: $(grep -cE '^(Status: active|Default: deny .incoming)' <<<"$during")"
+  diff "$T/before" "$T/after" || true
+  ufw --force disable >/dev/null
+  cp -r "$T/kept/." /etc/ufw; cp "$T/policy" /etc/default/ufw
+done <"$T/set-ups"
+"""
+
+
+@pytest.mark.long
+def test_ufw_is_as_before_without_the_firewall(tmp_path: Path) -> None:
+    """Rules that were there keep their action, logging and comment, and defaults come back."""
+    script, listed = tmp_path / "opt/sparkgen/firewall.sh", tmp_path / "etc/sparkgen/firewall.rules"
+    for path in (script, listed):
+        path.parent.mkdir(parents=True)
+    shutil.copy(FULLEST.path / "opt/sparkgen/firewall.sh", script)
+    listed.write_text(f"# rules\nallow {SSH}\nallow in on enp1s0f0np0 from 10.100.0.0/24\n")
+    set_ups = "".join(f"{name}\t{commands}\n" for name, commands in SET_UPS.items())
+    (tmp_path / "set-ups").write_text(set_ups)
+    output = with_ufw(tmp_path, _AS_BEFORE, {"T": str(tmp_path)})
+    assert output.splitlines() == [f"{name}: 2" for name in SET_UPS]
 
 
 # Echoes what it receives on three ports.

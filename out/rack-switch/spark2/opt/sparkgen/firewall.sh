@@ -5,11 +5,12 @@
 # the host's network, so ufw applies to them.
 #   firewall.sh            sets the rules, and turns ufw on
 #   firewall.sh --dry-run  prints which rules it would add and remove
-#   firewall.sh --remove   removes the rules, and turns ufw off if this script has turned it on
-# Current SSH sessions stay open, and their addresses may log in again.
+#   firewall.sh --remove   removes the rules, and restores ufw's status and default policy as they were before
+# Current SSH sessions stay open, and their addresses may log in again. A rule that was there before, whatever
+# its action and comment, is left alone.
 set -euo pipefail
 
-was_off=/etc/ufw/off-before-sparkgen
+before=/etc/ufw/before-sparkgen was_off=/etc/ufw/off-before-sparkgen # the second one was written until 0.2.0
 
 rules() { sed '/^#/d' "$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen/firewall.rules"; }
 
@@ -25,14 +26,57 @@ sessions() {
 }
 
 # The rules of an earlier run, which a comment tells from other people's.
-added() {
-  timeout 60 ufw show added | sed -n "s/^ufw \(.*\) comment 'sparkgen'$/\1/p"
+added() { sed -n "s/^ufw \(.*\) comment 'sparkgen'$/\1/p"; }
+foreign() { sed -n "/ comment 'sparkgen'$/d; s/^ufw //p"; }
+
+# What ufw compares: it replaces the action, logging and comment of a rule that is otherwise the same
+# (ufw 0.36, common.py, UFWRule.match).
+compared() { sed -E "s/ comment '.*'$//; s/^(route )?(allow|deny|reject|limit) /\1/; s/(^| )log(-all)?( |$)/\1/"; }
+
+# The lines of $1 that are not the same rule as a line of $2.
+without() {
+  local theirs rule same
+  theirs=$'\n'$(compared <<<"$2")$'\n'
+  while IFS=$'\t' read -r rule same; do
+    [[ $theirs == *$'\n'"$same"$'\n'* ]] || echo "$rule"
+  done < <(paste <(cat <<<"$1") <(compared <<<"$1"))
+}
+
+# Records ufw's status and default policy, unless an earlier run has done so.
+record() {
+  local policy
+  if [[ -e $before || -n ${run[*]} ]]; then return; fi
+  if [[ -e $was_off || $(timeout 60 ufw status) == *inactive* ]]; then echo status inactive; fi >"$before.new"
+  # An earlier release has set the policy without recording it.
+  if [[ ! -e $was_off && -z $(added <<<"$present") ]]; then
+    policy=$(sed -nE 's/^DEFAULT_INPUT_POLICY="?([A-Z]+)"?$/\1/p' /etc/default/ufw | tail -n 1)
+    case $policy in
+      ACCEPT) echo incoming allow ;;
+      REJECT) echo incoming reject ;;
+      *) echo incoming deny ;;
+    esac >>"$before.new"
+  fi
+  mv "$before.new" "$before"
+}
+
+# Restores what was recorded, before the rules go.
+restore() {
+  local name value
+  if [[ ! -e $before && -e $was_off ]]; then echo status inactive >"$before"; fi
+  if [[ ! -e $before ]]; then return; fi
+  while read -r name value; do
+    case $name in
+      status) timeout 60 ufw disable ;;
+      incoming) timeout 60 ufw default "$value" incoming ;;
+      *) ;;
+    esac
+  done <"$before"
 }
 
 # Adds and removes what differs. A rule is split into words.
 change() {
-  local wanted=$1 present rule words
-  present=$(added | sort) || true
+  local wanted present rule words
+  wanted=$(without "$1" "$(foreign <<<"$2")") present=$(added <<<"$2" | sort)
   while read -r rule; do
     read -ra words <<<"$rule"
     "${run[@]}" ufw "${words[@]}" comment sparkgen
@@ -52,16 +96,17 @@ run=()
 case ${1:-} in
   '' | --dry-run)
     if [[ ${1:-} == --dry-run ]]; then run=(echo); fi
-    wanted=$(rules && sessions)
-    change "$wanted"
+    wanted=$(rules && sessions) present=$(timeout 60 ufw show added)
+    record
+    change "$wanted" "$present"
     "${run[@]}" ufw default deny incoming
-    # For --remove, record that it was off.
-    if [[ -z ${run[*]} && $(timeout 60 ufw status) == *inactive* ]]; then touch "$was_off"; fi
     "${run[@]}" ufw --force enable
     ;;
   --remove)
-    change ''
-    if [[ -e $was_off ]]; then timeout 60 ufw disable && rm "$was_off"; fi
+    present=$(timeout 60 ufw show added)
+    restore
+    change '' "$present"
+    rm -f "$before" "$was_off"
     ;;
   *)
     echo "usage: firewall.sh [--dry-run | --remove]" >&2
