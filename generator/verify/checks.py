@@ -98,14 +98,14 @@ def documents(bundle: BundleFolder, work: Path) -> Complaints:
 def shell(bundle: BundleFolder, work: Path) -> Complaints:
     """Each script can be parsed by its shell."""
     program = found("bash")
-    for path in some([*scripts(bundle), *logins(bundle)]):
+    for path in some([*scripts(bundle), *sourced(bundle)]):
         yield from output_of(path, run(program, "-n", path, cwd=bundle.path))
 
 
 def shellcheck(bundle: BundleFolder, work: Path) -> Complaints:
     """Shellcheck at its strictest; scripts that nodes have in common are checked once."""
     program = found("shellcheck")
-    paths = some([*scripts(bundle), *logins(bundle)])
+    paths = some([*scripts(bundle), *sourced(bundle)])
     once = {bundle.read(path): path for path in reversed(paths)}.values()
     options = ("--severity=style", "-f", "gcc")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -282,9 +282,9 @@ def scripts(bundle: BundleFolder) -> list[str]:
     return [path for path in paths if b"sh" in bundle.read(path).split(b"\n", 1)[0]]
 
 
-def logins(bundle: BundleFolder) -> list[str]:
-    """Files that a login shell reads."""
-    return bundle.files("*/etc/profile.d/*.sh")
+def sourced(bundle: BundleFolder) -> list[str]:
+    """Shell text that a login shell or another script reads, and so without a first line."""
+    return [path for path in bundle.files("*.sh") if not bundle.read(path).startswith(b"#!")]
 
 
 def some(items: Sequence[str]) -> list[str]:

@@ -31,12 +31,12 @@ options=(
   --ulimit stack=67108864:67108864
   --ulimit nofile=1048576:1048576
   --env-file /etc/sparkgen/engine.env
-  --mount type=bind,source=/srv/models/qwen3-235b,target=/srv/models/qwen3-235b,readonly
+  --mount 'type=bind,source=/srv/models/qwen3-235b,target=/srv/models/qwen3-235b,readonly'
   --volume /var/cache/sparkgen:/var/cache/sparkgen
-  --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
-  --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
-  --mount type=bind,source=/opt/sparkgen/llama.sh,target=/opt/sparkgen/llama.sh,readonly
-  --mount type=bind,source=/opt/sparkgen/health.sh,target=/opt/sparkgen/health.sh,readonly
+  --mount 'type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/llama.sh,target=/opt/sparkgen/llama.sh,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/health.sh,target=/opt/sparkgen/health.sh,readonly'
   --log-opt max-size=50m
   --log-opt max-file=5
 )

@@ -18,10 +18,10 @@ options=(
   --ulimit nofile=1048576:1048576
   --env-file /etc/sparkgen/engine.env
   --volume /var/cache/sparkgen:/var/cache/sparkgen
-  --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
-  --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
-  --mount type=bind,source=/opt/sparkgen/follow.sh,target=/opt/sparkgen/follow.sh,readonly
-  --mount type=bind,source=/opt/sparkgen/llama.sh,target=/opt/sparkgen/llama.sh,readonly
+  --mount 'type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/follow.sh,target=/opt/sparkgen/follow.sh,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/llama.sh,target=/opt/sparkgen/llama.sh,readonly'
   --log-opt max-size=50m
   --log-opt max-file=5
 )

@@ -15,16 +15,16 @@ options=(
   --ulimit stack=67108864:67108864
   --ulimit nofile=1048576:1048576
   --env-file /etc/sparkgen/engine.env
-  --mount type=bind,source=/home/nvidia/.cache/huggingface,target=/home/nvidia/.cache/huggingface,readonly
+  --mount 'type=bind,source=/home/nvidia/.cache/huggingface,target=/home/nvidia/.cache/huggingface,readonly'
   --volume /var/cache/sparkgen:/var/cache/sparkgen
-  --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
-  --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
-  --mount type=bind,source=/opt/sparkgen/mpi.sh,target=/opt/sparkgen/mpi.sh,readonly
-  --mount type=bind,source=/opt/sparkgen/rank.sh,target=/opt/sparkgen/rank.sh,readonly
-  --mount type=bind,source=/etc/sparkgen/engine.env,target=/etc/sparkgen/engine.env,readonly
-  --mount type=bind,source=/opt/sparkgen/sshd_config,target=/opt/sparkgen/sshd_config,readonly
-  --mount type=bind,source=/opt/sparkgen/session.sh,target=/opt/sparkgen/session.sh,readonly
-  --mount type=bind,source=/etc/sparkgen/mpi,target=/etc/sparkgen/mpi,readonly
+  --mount 'type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/mpi.sh,target=/opt/sparkgen/mpi.sh,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/rank.sh,target=/opt/sparkgen/rank.sh,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/engine.env,target=/etc/sparkgen/engine.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/sshd_config,target=/opt/sparkgen/sshd_config,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/session.sh,target=/opt/sparkgen/session.sh,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/mpi,target=/etc/sparkgen/mpi,readonly'
   --log-opt max-size=50m
   --log-opt max-file=5
 )

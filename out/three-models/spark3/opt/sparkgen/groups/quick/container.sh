@@ -22,10 +22,10 @@ options=(
   --ulimit stack=67108864:67108864
   --ulimit nofile=1048576:1048576
   --env-file /etc/sparkgen/groups/quick.env
-  --mount type=bind,source=/home/nvidia/.cache/huggingface,target=/home/nvidia/.cache/huggingface,readonly
+  --mount 'type=bind,source=/home/nvidia/.cache/huggingface,target=/home/nvidia/.cache/huggingface,readonly'
   --volume /var/cache/sparkgen:/var/cache/sparkgen
-  --mount type=bind,source=/etc/sparkgen/groups/quick.container.env,target=/etc/sparkgen/container.env,readonly
-  --mount type=bind,source=/opt/sparkgen/health.py,target=/opt/sparkgen/health.py,readonly
+  --mount 'type=bind,source=/etc/sparkgen/groups/quick.container.env,target=/etc/sparkgen/container.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/health.py,target=/opt/sparkgen/health.py,readonly'
   --log-opt max-size=50m
   --log-opt max-file=5
 )

@@ -23,7 +23,7 @@ arguments=(
 options=(
   --shm-size 32g
   --memory 112g
-  --cpuset-cpus 5-9,15-19
+  --cpuset-cpus '5-9,15-19'
   --cap-drop ALL
   --cap-add IPC_LOCK
   --security-opt no-new-privileges:true
@@ -36,12 +36,12 @@ options=(
   --env-file /etc/sparkgen/engine.env
   --env-file /etc/sparkgen/engine.raw.env
   --volume /home/nvidia/.cache/huggingface:/home/nvidia/.cache/huggingface:ro
-  --mount type=bind,source=/srv/models/House-30B,target=/srv/models/House-30B,readonly
+  --mount 'type=bind,source=/srv/models/House-30B,target=/srv/models/House-30B,readonly'
   --volume /var/cache/sparkgen:/var/cache/sparkgen
-  --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
-  --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
-  --mount type=bind,source=/opt/sparkgen/health.py,target=/opt/sparkgen/health.py,readonly
-  --mount type=bind,source=/srv/verify-cap,target=/opt/verify-cap
+  --mount 'type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/health.py,target=/opt/sparkgen/health.py,readonly'
+  --mount 'type=bind,source=/srv/verify-cap,target=/opt/verify-cap'
   --log-opt max-size=50m
   --log-opt max-file=5
 )

@@ -30,15 +30,15 @@ options=(
   --ulimit stack=67108864:67108864
   --ulimit nofile=1048576:1048576
   --env-file /etc/sparkgen/engine.env
-  --mount type=bind,source=/srv/models/llama-3.1-405b,target=/srv/models/llama-3.1-405b,readonly
-  --mount type=bind,source=/srv/models/llama-3.1-8b,target=/srv/models/llama-3.1-8b,readonly
+  --mount 'type=bind,source=/srv/models/llama-3.1-405b,target=/srv/models/llama-3.1-405b,readonly'
+  --mount 'type=bind,source=/srv/models/llama-3.1-8b,target=/srv/models/llama-3.1-8b,readonly'
   --volume /var/cache/sparkgen:/var/cache/sparkgen
-  --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
-  --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
-  --mount type=bind,source=/opt/sparkgen/llama.sh,target=/opt/sparkgen/llama.sh,readonly
-  --mount type=bind,source=/opt/sparkgen/secrets.sh,target=/opt/sparkgen/secrets.sh,readonly
+  --mount 'type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/llama.sh,target=/opt/sparkgen/llama.sh,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/secrets.sh,target=/opt/sparkgen/secrets.sh,readonly'
   --mount "type=bind,source=$given/secrets,target=/run/sparkgen-engine/secrets,readonly"
-  --mount type=bind,source=/opt/sparkgen/health.sh,target=/opt/sparkgen/health.sh,readonly
+  --mount 'type=bind,source=/opt/sparkgen/health.sh,target=/opt/sparkgen/health.sh,readonly'
   --log-opt max-size=50m
   --log-opt max-file=5
 )

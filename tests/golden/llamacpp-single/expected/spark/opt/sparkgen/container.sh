@@ -26,12 +26,12 @@ options=(
   --env-file /etc/sparkgen/engine.env
   --volume /home/nvidia/.cache/huggingface:/home/nvidia/.cache/huggingface:ro
   --volume /var/cache/sparkgen:/var/cache/sparkgen
-  --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
-  --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
-  --mount type=bind,source=/opt/sparkgen/llama.sh,target=/opt/sparkgen/llama.sh,readonly
-  --mount type=bind,source=/opt/sparkgen/secrets.sh,target=/opt/sparkgen/secrets.sh,readonly
+  --mount 'type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/llama.sh,target=/opt/sparkgen/llama.sh,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/secrets.sh,target=/opt/sparkgen/secrets.sh,readonly'
   --mount "type=bind,source=$given/secrets,target=/run/sparkgen-engine/secrets,readonly"
-  --mount type=bind,source=/opt/sparkgen/health.sh,target=/opt/sparkgen/health.sh,readonly
+  --mount 'type=bind,source=/opt/sparkgen/health.sh,target=/opt/sparkgen/health.sh,readonly'
   --log-opt max-size=50m
   --log-opt max-file=5
 )

@@ -22,11 +22,11 @@ options=(
   --ulimit nofile=1048576:1048576
   --env-file /etc/sparkgen/engine.env
   --volume /home/ops/.cache/huggingface:/home/ops/.cache/huggingface:ro
-  --mount type=bind,source=/srv/models/House-32B,target=/srv/models/House-32B,readonly
+  --mount 'type=bind,source=/srv/models/House-32B,target=/srv/models/House-32B,readonly'
   --volume /var/cache/sparkgen:/var/cache/sparkgen
-  --mount type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly
-  --mount type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly
-  --mount type=bind,source=/opt/sparkgen/health.py,target=/opt/sparkgen/health.py,readonly
+  --mount 'type=bind,source=/etc/nccl.conf,target=/etc/nccl.conf,readonly'
+  --mount 'type=bind,source=/etc/sparkgen/container.env,target=/etc/sparkgen/container.env,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/health.py,target=/opt/sparkgen/health.py,readonly'
   --log-opt max-size=50m
   --log-opt max-file=5
 )
