@@ -563,12 +563,15 @@ echo "$@" >>"$CALLS/hf"
 cd "$HF_HUB_CACHE" && mkdir -p "models--${2/\\//--}"/{blobs,refs,snapshots/0a}
 cd "models--${2/\\//--}" || exit
 printf 0a >"refs/${4:-main}"
+# A safetensors file: the size of its header, the header, and 8 bytes of data.
+header='{"a": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8]}}'
+weights() { printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%sweights\\n" "$header"; }
 if [[ $SHARED ]]; then
   mkdir -p ../blobs/ab
-  echo weights >../blobs/ab/abcd
+  weights >../blobs/ab/abcd
   ln -sf ../../blobs/ab/abcd blobs/w
 else
-  echo weights >blobs/w
+  weights >blobs/w
 fi
 echo half >blobs/x.incomplete
 echo '{"metadata": {"total_size": 8}, "weight_map": {"a": "model.safetensors"}}' >blobs/i
@@ -673,17 +676,28 @@ def test_models_are_fetched_once_and_copied(
         assert not (model / "blobs/w").is_symlink()
         link = model / "snapshots/0a/model.safetensors"
         assert link.is_symlink()
-        assert link.read_text() == "weights\n"
+        assert link.read_bytes().endswith(b"}weights\n")
         assert not (model / "blobs/x.incomplete").exists()
 
     # With the same size and time, by which rsync takes it for the same file.
     broken = peers / near[others[1].name] / HUB / "blobs/w"
     times = broken.stat().st_mtime_ns
-    broken.write_text("weighty\n")
-    os.utime(broken, ns=(times, times))
+    whole = broken.read_bytes()
+
+    def damage() -> None:
+        broken.write_bytes(whole.replace(b"weights", b"weighty"))
+        os.utime(broken, ns=(times, times))
+
+    damage()
+    done = stand_ins.run(*run, "--offline")
+    assert (done.returncode, done.stdout.count(": OK\n")) == (0, len(others))
+    assert broken.read_bytes() == whole
+    # Where copying changes nothing, it does not go on forever.
+    damage()
+    stand_ins.add("rsync", "#!/bin/sh\n")
     done = stand_ins.run(*run, "--offline")
     assert done.returncode == 1
-    assert f"{near[others[1].name]}: {MODEL}: differs" in done.stderr
+    assert f"{near[others[1].name]}: {MODEL}: differs although it was copied twice" in done.stderr
     assert done.stdout.count(": OK\n") == len(others) - 1
 
 
@@ -721,7 +735,7 @@ def test_models_of_each_group_are_fetched_on_its_head(tmp_path: Path, sparkgen: 
     assert (done.returncode, done.stderr) == (2, "models.sh: there is no group chat here\n")
 
 
-@pytest.mark.parametrize("fault", ["blob", "store", "bytes"])
+@pytest.mark.parametrize("fault", ["blob", "store", "bytes", "cut", "no index", "refs"])
 def test_incomplete_models_are_not_copied(
     fault: str,
     fetching: tuple[StandIns, NodeFolder, tuple[str, ...]],
@@ -737,8 +751,17 @@ def test_incomplete_models_are_not_copied(
         "store": "blobs/w is a dangling link",
         "bytes": "snapshots/0a/model.safetensors.index.json lists 1 files with 8 bytes, "
         "which are not all here",
+        "cut": "snapshots/0a/model.safetensors is damaged or not complete, by its own header",
+        "no index": "snapshots/0a/model.safetensors is damaged or not complete, by its own header",
+        "refs": "there is no snapshots/0b, which refs names",
     }
-    if fault == "bytes":
+    if fault in ("cut", "no index"):
+        (hub / "blobs/w").write_bytes((hub / "blobs/w").read_bytes()[:-1])
+        if fault == "no index":
+            (hub / "snapshots/0a/model.safetensors.index.json").unlink()
+    elif fault == "refs":
+        next((hub / "refs").iterdir()).write_text("0b")
+    elif fault == "bytes":
         (hub / "blobs/w").write_text("weight\n")
     else:
         (hub / ("blobs/w" if fault == "blob" else "../blobs/ab/abcd")).unlink()

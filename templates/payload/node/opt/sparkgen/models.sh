@@ -87,10 +87,26 @@ payload() {
   done < <(find . -type l -print0)
 }
 
-# What is incomplete: dangling links, and files that the index of a snapshot's weights lists but that are missing.
+# Whether a safetensors file has all bytes: the size of its header comes first, in 8 bytes, and the header says
+# where the data of each tensor end.
+is_complete() {
+  local size header end
+  size=$(stat -L -c %s -- "$1")
+  header=$(od -A n -t u8 -N 8 -- "$1" | tr -d ' ')
+  ((size > 8 && ${#header} < 12 && size >= 8 + header)) || return 1
+  end=$(head -c $((8 + header)) -- "$1" | tail -c +9 | tr -d ' \n' | grep -o '"data_offsets":\[[0-9]*,[0-9]*' | sed 's/.*,//' | sort -n | tail -n 1) || true
+  ((size == 8 + header + ${end:-0}))
+}
+
+# What is incomplete: a snapshot that is not there, dangling links, files that end too early, and files that the
+# index of a snapshot's weights lists but that are missing.
 faults() {
-  local index=$1/model.safetensors.index.json files want have
+  local index=$1/model.safetensors.index.json file files want have
+  [[ -d $1 ]] || echo "there is no $1, which refs names"
   find -L . -type l -printf '%P is a dangling link\n'
+  while IFS= read -r -d '' file; do
+    is_complete "$file" || echo "${file#./} is damaged or not complete, by its own header"
+  done < <(find -L "$1" -type f -name '*.safetensors' -print0 2>/dev/null)
   [[ -e $index ]] || return 0
   mapfile -t files < <(grep -o '"[^"]*\.safetensors"' "$index" | tr -d '"' | sort -u)
   want=$(sed -n 's/.*"total_size": *\([0-9]*\).*/\1/p' "$index" | head -n 1)
@@ -140,19 +156,22 @@ while read -r sum file _; do
   fi
 done < <(fact VOCABULARY)
 
+copy() { # OPTION...; what is there with the right size and time is not read again, unless with --checksum
+  rsync --archive --copy-unsafe-links --mkpath --partial --exclude '*.incomplete' "$@" "$here/" "$login:$target/" </dev/null
+}
+compare() { ssh -- "$login" "cd '$target' && sha256sum --check --strict --quiet -" <"$work/$index"; }
+
 failed=0
 while read -r login there; do
   # Next to the hub, as here.
   [[ ! $vocabularies ]] || rsync --archive --mkpath "$vocabularies/" "$login:${there%/*}/tiktoken/" </dev/null
   for index in "${!sources[@]}"; do
     here=$(place "$hub" "${sources[index]}") target=$(place "$there" "${sources[index]}")
-    rsync --archive --copy-unsafe-links --mkpath --partial \
-      --exclude '*.incomplete' "$here/" \
-      "$login:$target/" </dev/null
-    if ssh -- "$login" "cd '$target' && sha256sum --check --strict --quiet -" <"$work/$index"; then
+    copy
+    if compare 2>/dev/null >&2 || { copy --checksum && compare; }; then
       echo "$login: ${sources[index]}: OK"
     else
-      echo "$login: ${sources[index]}: differs; run models.sh again" >&2
+      echo "$login: ${sources[index]}: differs although it was copied twice; see that node's disk and kernel log" >&2
       failed=1
     fi
     sed 's/^[0-9a-f]*  //' "$work/$index" | ssh -- "$login" "cd '$target' && $forget" || true
