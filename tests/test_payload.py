@@ -117,7 +117,7 @@ COMMAND = re.compile(
 MEANT = {
     "node/opt/sparkgen/health.sh": ["curl"],
     "node/opt/sparkgen/launch.sh": ["docker"],
-    "node/opt/sparkgen/models.sh": ["curl", "rsync", "rsync", "ssh", "ssh"],
+    "node/opt/sparkgen/models.sh": ["curl", "rsync", "ssh", "rsync", "ssh"],
     "node/opt/sparkgen/mpi.sh": ["mpirun"],
     "node/opt/sparkgen/nccl-test.sh": ["mpirun"],
     "node/opt/sparkgen/ray.sh": ["python3"],
