@@ -233,6 +233,14 @@ def test_fault_of_the_first_node_stops_it(operator: Operator) -> None:
     assert done.returncode != 0
     assert operator.calls("install", "verify")[2:] == APPLIED[:3]
     assert '\\"check\\": \\"driver\\"' in done.stdout or "driver" in done.stdout
+    # It has its files now, and still its fault: the next node waits.
+    assert operator.run().returncode != 0
+    assert operator.calls("install", "verify")[2:] == ["spark2 verify --json"]
+    # What people bring later is none.
+    operator.fault("spark2", "model")
+    done = operator.run()
+    assert done.returncode == 0, done.stdout
+    assert "spark1 install --apply" in operator.calls("install")
 
 
 def test_silent_peer_is_a_fault_once_all_are_installed(operator: Operator) -> None:

@@ -142,7 +142,7 @@ COMMANDS = [
     for node in ("spark2", "spark3", "spark1")
     for command in (
         f"rsync --archive --checksum --delete --rsh={SSH} {node}/ {node}:sparkgen-bundle/",
-        f"{SSH} {node} sparkgen-bundle/install.sh --check",
+        f"{SSH} -t {node} sudo sparkgen-bundle/install.sh --check",
     )
 ]
 
@@ -177,7 +177,7 @@ def test_deploy_of_some_nodes(recording: Laptop) -> None:
 
 
 def test_deploy_says_what_is_not_installed_yet(recording: Laptop) -> None:
-    check = 'case $* in *"spark2 sparkgen"*) ;; *--check) exit 1 ;; esac\n'
+    check = 'case $* in *"spark2 sudo"*) ;; *--check) exit 1 ;; esac\n'
     recording.add("ssh", RECORD + check)
     done = recording.run("deploy.sh", "--run")
     assert done.returncode == 1
@@ -195,7 +195,7 @@ def test_deploy_renames_machines(recording: Laptop) -> None:
     recording.add("ssh", RECORD + "case $* in *--check*) exit 1 ;; esac\n")
     done = recording.run("deploy.sh", "--apply", "--set-hostname", "spark3")
     assert [call for call in recording.recorded() if "install.sh" in call][:2] == [
-        f"{SSH} spark3 sparkgen-bundle/install.sh --check --set-hostname",
+        f"{SSH} -t spark3 sudo sparkgen-bundle/install.sh --check --set-hostname",
         f"{SSH} -t spark3 sudo sparkgen-bundle/install.sh --apply --set-hostname",
     ]
     assert done.returncode == 0
@@ -226,7 +226,8 @@ def test_deploy_refuses_what_it_does_not_know(recording: Laptop) -> None:
 def test_deploy_with_rsync(laptop: Laptop) -> None:
     """A node is a folder here: it gets what was generated, and loses what was there before."""
     require("rsync")
-    laptop.add("ssh", 'shift 2; cd "$CALLS/$1" && shift && exec bash -c "$*"\n')
+    words = "shift 2; if [[ $1 == -t ]]; then shift; fi"
+    laptop.add("ssh", f'{words}; cd "$CALLS/$1" && shift && exec bash -c "${{*#sudo}}"\n')
     for node in LAB_MESH.site.nodes:
         (laptop.bundle / node.name / "install.sh").write_text('#!/bin/sh\necho "checked $*"\n')
         (laptop.calls / node.name / "sparkgen-bundle").mkdir(parents=True)
@@ -290,7 +291,8 @@ def test_deploy_installs_node_by_node(nodes: Laptop) -> None:
     # The second time there is nothing to install.
     again = nodes.run("deploy.sh", "--apply")
     assert again.returncode == 0
-    assert nodes.recorded()[len([*COMMANDS, *steps, *VERIFIED]) :] == [*COMMANDS, *VERIFIED]
+    later = nodes.recorded()[len([*COMMANDS, *steps, *VERIFIED]) :]
+    assert later == [*COMMANDS, *VERIFIED, *VERIFIED]
 
 
 def test_deploy_stops_where_verify_finds_a_fault(nodes: Laptop) -> None:
@@ -303,6 +305,36 @@ def test_deploy_stops_where_verify_finds_a_fault(nodes: Laptop) -> None:
         "== stopped: verify.sh finds a fault on spark3; nothing was done on: spark1",
         "Fix what is reported above and run this again, or roll spark3 back:",
         "ssh -F operator/ssh_config -t spark3 sudo sparkgen-bundle/install.sh --rollback",
+    ]
+    # Again: spark3 has its files now, and still its fault. What was there before this run is no
+    # longer one rollback away.
+    before = len(nodes.recorded())
+    done = nodes.run("deploy.sh", "--apply")
+    assert done.returncode == 1
+    assert nodes.recorded()[before:] == [*COMMANDS, *VERIFIED[:2]]
+    assert done.stderr.splitlines() == [
+        "== stopped: verify.sh finds a fault on spark3; nothing was done on: spark1",
+        "Fix what is reported above and run this again, or name the nodes to go on with: spark1",
+    ]
+
+
+def test_deploy_goes_on_without_what_people_bring_later(nodes: Laptop) -> None:
+    for node in ("spark1", "spark2"):
+        faults = "FAIL  model             there is none\nFAIL  secrets           no value\n"
+        (nodes.calls / f"verify-{node}").write_text(faults)
+    done = nodes.run("deploy.sh", "--apply")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("FAIL  model") == 4
+
+
+def test_deploy_advises_no_rollback_of_what_was_not_installed(nodes: Laptop) -> None:
+    """install.sh restores what was there when it fails, and sudo may not even start it."""
+    nodes.add("ssh", _NODES.replace("*--apply) ", "*--apply) exit 1; "))
+    done = nodes.run("deploy.sh", "--apply")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "== stopped: install.sh failed on spark2; nothing was done on: spark3 spark1",
+        "Fix what is reported above and run this again",
     ]
 
 
@@ -437,12 +469,27 @@ def test_airgap_takes_nothing_that_is_not_whole(connected: Laptop, tmp_path: Pat
     assert not (disk / "SHA256SUMS").exists()
     connected.env |= {"LOST": ""}
     assert connected.run("airgap.sh", "save", str(disk)).returncode == 0
-    model = next(disk.glob("models/*.tar"))
-    model.write_bytes(model.read_bytes()[:-1])
-    done = loaded(connected, disk, "spark1")
-    assert done.returncode == 1
-    assert "nothing was loaded" in done.stderr
-    assert not (connected.home / "node").exists()
+    recorded = len(connected.recorded())
+    for file in (next(disk.glob("models/*.tar")), next(disk.glob("images/*.tar"))):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1])
+        done = loaded(connected, disk, "spark1")
+        assert done.returncode == 1
+        assert "nothing was loaded" in done.stderr
+        assert not (connected.home / "node").exists()
+        # Saving again replaces what is damaged, and only that.
+        done = connected.run("airgap.sh", "save", str(disk))
+        assert done.returncode == 0
+        assert done.stderr.splitlines() == [
+            f"{file.relative_to(disk)} is damaged, or was not finished: it is written again"
+        ]
+        assert file.stat().st_size == len(whole)
+    writing = [call.split()[:2] for call in connected.recorded()[recorded:]]
+    assert [call for call in writing if call[1] in ("download", "save")] == [
+        ["hf", "download"],
+        ["docker", "save"],
+    ]
+    assert loaded(connected, disk, "spark1").returncode == 0
 
 
 def test_airgap_refuses_an_image_of_another_machine(connected: Laptop, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@
 # With any of them, --root DIR works below DIR, for tests and images, and runs no program of the machine.
 # --set-hostname also renames the machine to the node's name; --force-host continues although it has another.
 # --no-confirm keeps all changes at once; --force-links lets links drop although the engine is running.
-# Exit status: 0 nothing to change, or done; 1 something would change; 2 refused or failed.
+# Exit status: 0 nothing to change, or done; 1 something would change, or could not be compared; 2 refused or failed.
 set -euo pipefail
 shopt -s nullglob && umask 022
 
@@ -470,10 +470,10 @@ for path in "${paths[@]}"; do
   fi
 done
 if ((${#suspects[@]})); then check_paths "${suspects[@]}"; fi
-if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}" >&2; fi
+if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}; run this as root" >&2; fi
 if live && [[ $action == apply ]]; then check_machine "${changed[@]}"; fi
 ((refused == 0)) || exit 2
-if ((${#changed[@]} == 0)); then
+if ((${#changed[@]} == 0 && ${#unread[@]} == 0)); then
   echo "there is nothing to change" && exit 0
 elif [[ $action == check ]]; then
   different=1 && exit 1

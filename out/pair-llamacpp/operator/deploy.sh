@@ -5,6 +5,7 @@
 #   operator/deploy.sh [NODE...]            prints the commands, and runs none
 #   operator/deploy.sh --run [NODE...]      runs them; nothing is installed
 #   operator/deploy.sh --apply [NODE...]    also installs, one node after the other, as long as verify.sh finds no fault
+# What people bring later, such as images, models and secrets, may be missing then.
 # With --set-hostname, machines take the names of their nodes.
 # Exit status: 0 if the nodes match the bundle, 1 if install.sh would change some or verify.sh finds a fault,
 # else the status of what failed. It runs with the bash of macOS, too.
@@ -38,10 +39,11 @@ perform() {
 
 copy() { perform rsync --archive --checksum --delete --rsh="ssh -F operator/ssh_config" "$1/" "$1:sparkgen-bundle/"; }
 
-compare() { perform ssh -F operator/ssh_config "$1" sparkgen-bundle/install.sh --check ${rename:+"$rename"}; }
-
 # With a terminal, because sudo may ask for a password.
-as_root() { ssh -F operator/ssh_config -t "$1" sudo sparkgen-bundle/install.sh "${@:2}"; }
+as_root() { perform ssh -F operator/ssh_config -t "$1" sudo sparkgen-bundle/install.sh "${@:2}"; }
+
+# As root, who alone can read netplan's files.
+compare() { as_root "$1" --check ${rename:+"$rename"}; }
 
 # The node reverts a change of links or of sshd unless a new connection confirms it.
 confirm() {
@@ -54,37 +56,50 @@ confirm() {
   return 1
 }
 
-# Returns 1 if verify.sh finds a fault; peers that are not installed yet do not count.
-verified() { # NODE [PATTERN of the faults to ignore]
+later='(secrets|image|venv|slurm|keys|model|draft-model|vocabularies|files-of-site)' peers='(peers|routes)'
+
+# Returns 1 if verify.sh finds a fault other than those of some checks.
+verified() { # NODE CHECKS
   local said status
   said=$(ssh -F operator/ssh_config "$1" sparkgen-bundle/verify.sh </dev/null)
   status=$?
   echo "$said"
-  if ((status == 1)) && [[ ${2:-} ]] && ! grep '^FAIL' <<<"$said" | grep -qvE -e "$2"; then return 0; fi
+  if ((status == 1)) && ! grep '^FAIL' <<<"$said" | grep -qvE -e "^FAIL +($2)( |:)"; then return 0; fi
   return "$status"
 }
 
+# What was installed before this run is good as it was, so a rollback is for what this run has installed.
 stop() { # STATUS NODE WHAT
   echo "== stopped: $3 on $2; nothing was done on:${left:- no other node}" >&2
-  echo "Fix what is reported above and run this again, or roll $2 back:" >&2
-  echo "ssh -F operator/ssh_config -t $2 sudo sparkgen-bundle/install.sh --rollback" >&2
+  if [[ " $fresh " == *" $2 "* ]]; then
+    echo "Fix what is reported above and run this again, or roll $2 back:" >&2
+    echo "ssh -F operator/ssh_config -t $2 sudo sparkgen-bundle/install.sh --rollback" >&2
+  else
+    echo "Fix what is reported above and run this again${4:+, or name the nodes to go on with:$4}" >&2
+  fi
   exit "$1"
 }
 
-# Installs on the nodes that differ, in this order; faults about peers count only once all are done.
+# Goes through all nodes in this order, and installs on those that differ. Faults about peers count only once all
+# are done; a node that an earlier run has installed must be without faults, too.
 apply() {
-  local node left=" $*" status
+  local node
+  left=" $*"
   for node; do
     left=${left# "$node"}
-    echo "== $node: install"
-    as_root "$node" --apply ${rename:+"$rename"} || stop "$?" "$node" "install.sh failed"
-    confirm "$node" || stop 1 "$node" "the change was not confirmed, and is reverted automatically"
+    if [[ " $different " == *" $node "* ]]; then
+      echo "== $node: install"
+      # If it fails, it has restored what was there, or says what to do.
+      as_root "$node" --apply ${rename:+"$rename"} || stop "$?" "$node" "install.sh failed"
+      confirm "$node" || stop 1 "$node" "the change was not confirmed, and is reverted automatically"
+      fresh+=" $node"
+    fi
     echo "== $node: verify"
-    verified "$node" '^FAIL +(peers|routes)( |:)' || stop "$?" "$node" "verify.sh finds a fault"
+    verified "$node" "$peers|$later" || stop "$?" "$node" "verify.sh finds a fault" "$left"
   done
 }
 
-run=0 install=0 rename='' nodes=()
+run=0 install=0 rename='' nodes=() fresh='' left=''
 for word; do
   case $word in
     --run) run=1 ;;
@@ -111,7 +126,7 @@ for node in $(all_nodes); do
   ((!run)) || echo "== $node"
   all+=" $node"
   copy "$node" </dev/null || exit
-  compare "$node" </dev/null
+  compare "$node"
   status=$?
   case $status in
     0) ;;
@@ -121,13 +136,12 @@ for node in $(all_nodes); do
 done
 if ((install)); then
   # shellcheck disable=SC2086 # Names have no spaces.
-  apply $different
-  left=''
+  apply $all
   for node in $all; do
     echo "== $node: verify"
-    verified "$node" || stop "$?" "$node" "verify.sh finds a fault"
+    verified "$node" "$later" || stop "$?" "$node" "verify.sh finds a fault"
   done
-  echo "== all match the bundle:$all. What to restart is listed above, node by node"
+  echo "== all match the bundle:$all. What to bring or to restart is listed above, node by node"
 elif [[ $different ]]; then
   echo "== do not match the bundle yet:$different. To install, workers first: operator/deploy.sh --apply, or by hand"
   for node in $different; do

@@ -3,7 +3,7 @@
 # Brings images and models to nodes without Internet access, as files on a disk with their checksums.
 #   operator/airgap.sh save FOLDER  on a machine with Internet access, docker and hf: writes all of the site into FOLDER
 #   FOLDER/airgap.sh load NODE      on that node, as its user: checks the files, loads and unpacks them
-# Existing files are not written again. Saving works with the bash of macOS, too.
+# Files that are there and whole are not written again. Saving works with the bash of macOS, too.
 set -u
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -16,6 +16,27 @@ usage() {
   exit 2
 }
 
+# While saving, the checksums of what is whole; without SHA256SUMS nothing can be loaded.
+part=SHA256SUMS.part
+
+# An image or a model is kept if it has the checksum that it had when it was written.
+is_kept() {
+  [[ -e $1 ]] || return
+  if grep -xE "[0-9a-f]{64}  \./$1" "$part" | sums -c >/dev/null 2>&1; then return 0; fi
+  echo "$1 is damaged, or was not finished: it is written again" >&2
+  return 1
+}
+
+# Keeps a file that was written beside its place, and its checksum.
+keep() {
+  local sum
+  sum=$(sums <"$1.new") || die "$1 can't be read back: see the disk"
+  mv "$1.new" "$1"
+  grep -vxE "[0-9a-f]{64}  \./$1" "$part" >"$part.new"
+  echo "${sum%% *}  ./$1" >>"$part.new"
+  mv "$part.new" "$part"
+}
+
 sums() { if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi; }
 file_of() { echo "$1" | tr '/:@' '___'; }
 
@@ -23,13 +44,13 @@ file_of() { echo "$1" | tr '/:@' '___'; }
 save_image() {
   local file architecture
   file=images/$(file_of "$1").tar
-  [[ ! -e $file ]] || return 0
+  ! is_kept "$file" || return 0
   docker image inspect "$1" >/dev/null 2>&1 || docker pull --platform linux/arm64 "$1" ||
     die "docker pull $1 fails: build or fetch it here first"
   architecture=$(docker image inspect --format '{{.Architecture}}' "$1") || die "docker does not show $1"
   [[ $architecture == arm64 ]] || die "$1 here is for $architecture: docker image rm $1, and try again"
   docker save --output "$file.new" "$1" || die "docker save $1 fails: make sure that FOLDER has enough space"
-  mv "$file.new" "$file"
+  keep "$file"
 }
 
 # A model as the cache has it, without links: portable disks may not support them. A dangling link is an error.
@@ -37,7 +58,7 @@ save_model() { # SOURCE REVISION [COMMIT]
   local file name cache snapshot
   name=models--${1//\//--}
   file=models/$name.tar
-  [[ ! -e $file ]] || return 0
+  ! is_kept "$file" || return 0
   cache=${HF_HUB_CACHE:-$HOME/.cache/huggingface/hub}
   HF_HUB_CACHE=$cache hf download "$1" --revision "${3:-$2}" --exclude 'original/*' --exclude 'metal/*' </dev/null ||
     die "hf download $1 fails"
@@ -46,24 +67,25 @@ save_model() { # SOURCE REVISION [COMMIT]
   set -- "$name/snapshots/$snapshot"
   [[ ! -d $cache/$name/refs ]] || set -- "$@" "$name/refs"
   tar -c -h -f "$file.new" -C "$cache" "$@" || die "$cache/$name is incomplete: fetch it again"
-  mv "$file.new" "$file"
+  keep "$file"
 }
 
 save() {
   local image source revision commit sum file url
   mkdir -p "$1/images" "$1/models" "$1/vocabularies" || die "$1 can't be created: see who owns the disk"
   cp "$here/airgap.sh" "$here/site.env" "$1/" && cd "$1" || exit
+  if [[ -e SHA256SUMS ]]; then mv SHA256SUMS "$part"; else touch "$part"; fi
   while read -r image; do save_image "$image" </dev/null || exit; done < <(fact IMAGE)
   while read -r source revision commit; do save_model "$source" "$revision" "$commit" || exit; done < <(fact MODEL)
   while read -r sum file url; do
     echo "$sum  vocabularies/$file" | sums -c >/dev/null 2>&1 ||
       curl --fail --location --silent --show-error --output "vocabularies/$file" "$url" </dev/null || die "curl $url fails"
   done < <(fact VOCABULARY)
-  rm -f SHA256SUMS
-  find . -type f ! -name '*.new' ! -name SHA256SUMS | sort | while IFS= read -r file; do
-    sums "$file" || exit
-  done >SHA256SUMS.new || die "$1 can't be read back: see the disk"
-  mv SHA256SUMS.new SHA256SUMS
+  for file in airgap.sh site.env vocabularies/*; do
+    if [[ -e $file ]]; then cp "$file" "$file.new" && keep "$file"; fi
+  done
+  sums -c "$part" >/dev/null || die "$1 can't be read back: see the disk, and save again"
+  mv "$part" SHA256SUMS
   echo "$1 is complete. On each node: $1/airgap.sh load NODE"
 }
 
