@@ -19,7 +19,7 @@ class Origin:
     how: str = "as it is written"
 
 
-def origins(**by_field: Origin) -> Mapping[str, Origin]:
+def origins(**by_field: Origin) -> dict[str, Origin]:
     """Origins by the name of a field, property or variable."""
     return by_field
 

@@ -81,18 +81,26 @@ def _compile_init(cls: type[Record]) -> None:
 def record(cls: type[_T]) -> type[_T]:
     """Turn a class into an immutable record with slots, keeping everything that it defines itself.
 
-    A record can't extend another record; base classes without fields are kept.
+    A record may extend another one, whose fields come first; base classes without fields are kept.
     """
-    names = tuple(cls.__annotations__)
+    own = tuple(vars(cls).get("__annotations__", ()))
+    bases = tuple(base for base in cls.__bases__ if base is not object)
+    extended = next((base for base in bases if issubclass(base, Record)), Record)
+    is_first = extended is Record
+    inherited: tuple[str, ...] = () if is_first else extended.__match_args__
+    names = (*inherited, *(name for name in own if name not in inherited))
     body = {name: value for name, value in vars(cls).items() if name not in _NOT_COPIED}
-    body["_defaults"] = {name: body.pop(name) for name in names if name in body}
+    given = {name: body.pop(name) for name in own if name in body}
+    body["_defaults"] = {**({} if is_first else extended._defaults), **given}
     is_cached = any(isinstance(value, cached_property) for value in body.values())
-    body["__slots__"] = (*names, "__dict__") if is_cached else names
+    more = ("__dict__",) if is_cached and not extended.__dictoffset__ else ()
+    body["__slots__"] = (*names[len(inherited) :], *more)
     body["__match_args__"] = names
     body["_values"] = attrgetter(*names) if names else _no_values
     body["_made"] = [0]
-    bases = (base for base in cls.__bases__ if base is not object)
-    made: Any = type(cls.__name__, (Record, *bases), body)
+    # That of the extended record may be compiled for its own fields.
+    body["__init__"] = Record.__init__
+    made: Any = type(cls.__name__, (Record, *bases) if is_first else bases, body)
     made._setters = tuple(getattr(made, name).__set__ for name in names)
     return cast(type[_T], made)
 

@@ -28,7 +28,7 @@ from generator.bundle.render import render
 from generator.bundle.writing import write
 from generator.fabric.addressing import Cable, Port
 from generator.pipeline import ValidReading
-from generator.site import Node, Site
+from generator.site import Member, Node, Part, Site
 from generator.verify.namespaces import Link
 
 TESTS = Path(__file__).parent
@@ -81,6 +81,11 @@ class Bundle:
         """The site that the bundle is built from."""
         return self._valid.site
 
+    @property
+    def part(self) -> Part:
+        """What serves its only model, or its first one."""
+        return self.site.parts[0]
+
     @cached_property
     def modes(self) -> dict[str, int]:
         """The mode of each file on a node, of which git keeps only the executable bit."""
@@ -119,6 +124,16 @@ class NodeFolder:
         return next(node for node in self.site.nodes if node.name == self.name)
 
     @property
+    def part(self) -> Part:
+        """What serves a model on the node, or the first that does."""
+        return self.site.parts_of(self.name)[0][0]
+
+    @property
+    def member(self) -> Member:
+        """The node as it serves there."""
+        return self.site.parts_of(self.name)[0][1]
+
+    @property
     def modes(self) -> dict[str, int]:
         """The mode of each of its files on the node, by path relative to the folder."""
         parts = ((path.partition("/"), mode) for path, mode in self.bundle.modes.items())
@@ -139,7 +154,7 @@ class NodeFolder:
     @property
     def command(self) -> list[str]:
         """The container's command, word by word."""
-        return [word for words in self.node.container.command for word in words]
+        return [word for words in self.member.container.command for word in words]
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -226,7 +241,7 @@ NODES, IN_GROUPS = (
     tuple(
         NodeFolder(bundle, name)
         for bundle in BUNDLES
-        if bool(bundle.site.groups) is has_groups
+        if bundle.site.parts and bool(bundle.site.groups) is has_groups
         for name in sorted(node.name for node in bundle.site.nodes)
     )
     for has_groups in (False, True)
@@ -235,5 +250,5 @@ NODES, IN_GROUPS = (
 COMPOSED = tuple(
     folder
     for folder in NODES
-    if folder.node.container.image and not folder.site.engine.is_slurm_job
+    if folder.member.container.image and not folder.part.engine.is_slurm_job
 )

@@ -237,7 +237,7 @@ def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
         r"^ExecStartPre=\S+ compose --file (.*) up --no-start$", unit, re.MULTILINE
     )
     service = composed_service(tree, "sparkgen-web-ui", "web-ui", *options.split())
-    page, health = WebUi.of(folder.site), folder.node.container.health
+    page, health = WebUi.of(folder.site), folder.member.container.health
     assert page
     assert health
     assert service["image"] == page.image
@@ -246,7 +246,7 @@ def test_web_ui(folder: NodeFolder, tmp_path: Path) -> None:
     assert service["restart"] == "no"
     environment = service["environment"]
     assert environment["OPENAI_API_BASE_URL"] == f"{health.url}/v1"
-    key = folder.site.engine.key
+    key = folder.part.engine.key
     # Secrets are not in the container's own environment, which `docker inspect` would show.
     assert environment.get("OPENAI_API_KEY") == (None if key else "none")
     assert not environment.keys() & {"VLLM_API_KEY", "HF_TOKEN"}
@@ -286,7 +286,7 @@ def test_web_ui_gets_its_secrets(folder: NodeFolder, tmp_path: Path) -> None:
     assert mode == "600"
     assert env["WEBUI_ADMIN_PASSWORD"] == "a $word=`of` \\ many"
     assert env["WEBUI_ADMIN_EMAIL"] == folder.secrets["WEBUI_ADMIN_EMAIL"]
-    key = folder.site.engine.key
+    key = folder.part.engine.key
     assert env.get("OPENAI_API_KEY") == (folder.secrets[key] if key else None)
     assert not env.keys() & {"HF_TOKEN", "VLLM_API_KEY"}
     (tree / "etc/sparkgen/secrets.env").write_text("WEBUI_ADMIN_EMAIL=a@example.org\n")

@@ -14,7 +14,6 @@ from tables import of_each
 
 from generator.diagnostics import Severity
 from generator.pipeline import Reading, read_site
-from generator.site import Node, Site
 from generator.sitefile.disk import beside
 
 FOLDER = Path(__file__).parent / "deployments"
@@ -56,10 +55,11 @@ def test_deployment_starts_what_it_ran(name: str) -> None:
     run, site = RUNS[name], reading(name).site
     assert site
     node = site.nodes[run.get("node", 0)]
-    container = in_group(site, node).container
+    part, member = site.parts_of(node.name)[0]
+    container = member.container
     command = " ".join(word for words in container.command for word in words)
     assert [word for word in run.get("words", ()) if word not in command] == []
-    env = in_group(site, node).env
+    env = member.env
     assert {key: env.get(key) for key in run.get("env", {})} == run.get("env", {})
     mounts = {f"{mount.path}:{mount.inside}" for mount in container.mounts}
     assert set(run.get("mounts", ())) <= mounts
@@ -68,16 +68,7 @@ def test_deployment_starts_what_it_ran(name: str) -> None:
     assert container.cpus == run.get("cpus")
     assert container.memory_gib == run.get("memory")
     assert container.shm_size_gib == run.get("shm", container.shm_size_gib)
-    build = site.image_build
+    build = part.image_build
     assert list(build.mods if build else ()) == run.get("mods", [])
     addresses = {n.name: {i.name: str(i.address) for i in n.interfaces} for n in site.nodes}
     assert {name: addresses[name] for name in run.get("addresses", {})} == run.get("addresses", {})
-
-
-def in_group(site: Site, node: Node) -> Node:
-    """The node as seen by its group, if there are groups."""
-    for group in site.groups:
-        for member in group.nodes:
-            if member.name == node.name:
-                return member
-    return node

@@ -47,7 +47,7 @@ def beside(addresses: object, *argv: str) -> list[str]:
 
 def contained(folder: NodeFolder, tree: Path, *before: str) -> list[str]:
     """The command of the node's container, after another program, where it can reach its head."""
-    program = folder.node.container.entrypoint, *folder.command
+    program = folder.member.container.entrypoint, *folder.command
     for before_it, word in pairwise(program):
         # The site's own script changes only the image; how the script must end is a rule.
         if before_it == "bash" and word.startswith("/opt/sparkgen/files/"):
@@ -57,7 +57,7 @@ def contained(folder: NodeFolder, tree: Path, *before: str) -> list[str]:
 
 def head_address(folder: NodeFolder) -> str:
     """The address at which a node expects its head: on the control plane or on their cable."""
-    link = folder.node.link if "rpc" in folder.site.engine.ports else None
+    link = folder.member.link if "rpc" in folder.part.engine.ports else None
     return str(link.head if link else folder.site.head.control.address)
 
 
@@ -111,7 +111,7 @@ def add_ray(stand_ins: StandIns, limit: int, ends: str = "never") -> None:
 
 @pytest.mark.parametrize("folder", RAY_HEADS, ids=str)
 def test_ray_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
-    site, address, ports = folder.site, folder.node.control.address, folder.site.engine.ports
+    site, address, ports = folder.site, folder.node.control.address, folder.part.engine.ports
     add_ray(stand_ins, limit=len(site.nodes))
     stand_ins.add("sleep")
     stand_ins.add("vllm", stand_ins.add("vllm").read_text() + "exit 7\n")
@@ -184,7 +184,7 @@ if os.fork() == 0:
 
 @pytest.mark.parametrize("folder", RAY_WORKERS, ids=str)
 def test_ray_worker(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
-    head, port = str(folder.site.head.control.address), folder.site.engine.ports["ray"]
+    head, port = str(folder.site.head.control.address), folder.part.engine.ports["ray"]
     stand_ins.add("ray")
     stand_ins.add("sleep", COME_UP.format(address=head, port=port))
     assert stand_ins.replaced("ray", *contained(folder, folder.copy(tmp_path))) == [
@@ -265,8 +265,8 @@ touch "$CALLS/outlived"
 
 def one_of_each(folders: list[NodeFolder]) -> list[NodeFolder]:
     """The first folder for each engine."""
-    follow = (folder for folder in reversed(folders) if not folder.site.engine.replicas)
-    return list({folder.site.engine.name: folder for folder in follow}.values())
+    follow = (folder for folder in reversed(folders) if not folder.part.engine.replicas)
+    return list({folder.part.engine.name: folder for folder in follow}.values())
 
 
 # A machine that refuses a connection, and then loses power.
@@ -295,11 +295,11 @@ listen()
 """
 
 
-@pytest.mark.parametrize("folder", [f for f in FOLLOWERS if f.site.engine.replicas], ids=str)
+@pytest.mark.parametrize("folder", [f for f in FOLLOWERS if f.part.engine.replicas], ids=str)
 def test_replica_ends_when_the_head_is_a_new_one(
     folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
 ) -> None:
-    address, port = head_address(folder), folder.site.engine.replicas
+    address, port = head_address(folder), folder.part.engine.replicas
     stand_ins.add(engine_words(folder)[0], ENGINE)
     stand_ins.add("sleep", BLINK)
     before = stand_ins.add("head", AGAIN.format(address=address, port=port))
@@ -325,7 +325,7 @@ def test_follower_ends_with_its_engine(
 def test_follower_ends_when_the_head_is_gone(
     folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
 ) -> None:
-    address, port = head_address(folder), folder.site.engine.rendezvous
+    address, port = head_address(folder), folder.part.engine.rendezvous
     stand_ins.add(engine_words(folder)[0], ENGINE)
     stand_ins.add("sleep", BLINK)
     head = HEAD.format(address=address, port=port) if port else POWER.format(address=address)
@@ -372,7 +372,7 @@ if os.fork() == 0:
 
 def llama_head(folder: NodeFolder, tree: Path) -> list[str]:
     """The command of the head's container, where it can reach its workers."""
-    program = folder.node.container.entrypoint, *folder.command
+    program = folder.member.container.entrypoint, *folder.command
     return beside(worker_addresses(folder), *on_node(tree, *program))
 
 
@@ -383,7 +383,7 @@ def worker_addresses(folder: NodeFolder) -> str:
 @pytest.mark.parametrize("folder", LLAMA_HEADS, ids=str)
 def test_llama_head(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     stand_ins.env |= folder.secrets
-    port = folder.site.engine.ports.get("rpc", 0)
+    port = folder.part.engine.ports.get("rpc", 0)
     addresses = worker_addresses(folder)
     stand_ins.add("sleep", WORKERS.format(port=port, addresses=addresses))
     stand_ins.add("llama-server")
@@ -409,7 +409,7 @@ def test_llama_head_gives_up(tmp_path: Path, stand_ins: StandIns) -> None:
 
 
 def test_llama_head_needs_its_key(tmp_path: Path, stand_ins: StandIns) -> None:
-    folder = next(folder for folder in LLAMA_HEADS if folder.site.engine.key)
+    folder = next(folder for folder in LLAMA_HEADS if folder.part.engine.key)
     stand_ins.env["LLAMA_API_KEY"] = ""
     stand_ins.add("llama-server")
     # As if secrets.sh had handed nothing over.
@@ -544,7 +544,7 @@ while os.getppid() == caller:
     server.handle_request()
 """
 
-HEALTHY = [folder for folder in NODES if folder.node.container.health]
+HEALTHY = [folder for folder in NODES if folder.member.container.health]
 
 
 def check_health(
@@ -558,14 +558,14 @@ def check_health_in(
     folder: NodeFolder, tree: Path, stand_ins: StandIns
 ) -> subprocess.CompletedProcess[str]:
     """Run it on the node with this tree."""
-    health, api = folder.node.container.health, folder.site.engine.api
+    health, api = folder.member.container.health, folder.part.engine.api
     assert health
     require("curl")
     kind, *test = health.test
     assert kind == "CMD"
     address = "127.0.0.1" if api.listen == "0.0.0.0" else api.listen
     server = stand_ins.add("server", API.format(address=address, port=api.port))
-    stand_ins.env |= folder.node.env | folder.secrets
+    stand_ins.env |= folder.member.env | folder.secrets
     # Libraries that only the container has.
     stand_ins.env.pop("LD_PRELOAD", None)
     return stand_ins.run(*beside(address, str(server), *on_node(tree, *test)))
@@ -577,13 +577,13 @@ def test_health(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None
     done = check_health(folder, tmp_path, stand_ins)
     assert (done.returncode, done.stderr) == (0, "")
     path, authorization, question = json.loads((stand_ins.calls / "request").read_text())
-    if folder.site.engine.name == "sglang":
+    if folder.part.engine.name == "sglang":
         assert [path, authorization, question] == ["/health_generate", None, None]
         return
-    key = folder.secrets.get(folder.site.engine.key or "")
+    key = folder.secrets.get(folder.part.engine.key or "")
     assert path == "/v1/completions"
     assert authorization == (f"Bearer {key}" if key else None)
-    assert question["model"] == folder.site.model.served_name
+    assert question["model"] == folder.part.model.served_name
 
 
 @pytest.mark.parametrize("folder", one_of_each(HEALTHY), ids=str)
@@ -600,7 +600,7 @@ def test_health_of_a_model_without_completions(
     folder: NodeFolder, status: str, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     """Models for embedding and ranking."""
-    if folder.node.container.health and folder.node.container.health.generates:
+    if folder.member.container.health and folder.member.container.health.generates:
         pytest.skip("its own endpoint asks for an embedding")
     stand_ins.env["STATUS"] = status
     assert check_health(folder, tmp_path, stand_ins).returncode == 0
@@ -608,7 +608,7 @@ def test_health_of_a_model_without_completions(
 
 def test_health_of_a_busy_llama_cpp(tmp_path: Path, stand_ins: StandIns) -> None:
     """A request would have to queue behind others, so none is sent."""
-    folder = next(each for each in HEALTHY if each.site.engine.name == "llama.cpp")
+    folder = next(each for each in HEALTHY if each.part.engine.name == "llama.cpp")
     stand_ins.env |= {"STATUS": "500", "STEP": "5"}
     assert check_health(folder, tmp_path, stand_ins).returncode == 0
     assert not (stand_ins.calls / "request").exists()
@@ -619,7 +619,7 @@ def test_health_of_a_llama_cpp_that_does_not_answer_in_time(
     step: str, status: int, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     """If it is reading one long prompt, it has decoded something by the end of the request."""
-    folder = next(each for each in HEALTHY if each.site.engine.name == "llama.cpp")
+    folder = next(each for each in HEALTHY if each.part.engine.name == "llama.cpp")
     stand_ins.env |= {"STATUS": "500", "IDLE": "1", "STEP": step}
     done = check_health(folder, tmp_path, stand_ins)
     assert done.returncode == status
@@ -658,7 +658,7 @@ def test_health_over_tls(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
     assert (done.returncode, done.stderr) == (0, "")
 
 
-OF_VLLM = [folder for folder in HEALTHY if folder.site.engine.name == "vllm"]
+OF_VLLM = [folder for folder in HEALTHY if folder.part.engine.name == "vllm"]
 
 
 @pytest.mark.parametrize("metric", ["vllm:generation_tokens_total", "vllm:kv_cache_usage_perc"])
@@ -673,7 +673,7 @@ def test_health_of_a_slow_engine(
     stand_ins.add("nvidia-smi", "#!/bin/sh\necho '96 %, 12.34 W'\n")
     tree = folder.copy(tmp_path)
     facts = tree / "etc/sparkgen/container.env"
-    patience = f"ANSWER_SECONDS={folder.node.container.health.answer_seconds}\n"
+    patience = f"ANSWER_SECONDS={folder.member.container.health.answer_seconds}\n"
     assert patience in facts.read_text()
     facts.write_text(facts.read_text().replace(patience, "ANSWER_SECONDS=1\n"))
     done = check_health_in(folder, tree, stand_ins)

@@ -17,7 +17,7 @@ from generator.resources import TEMPLATES
 from generator.rules.flags import variable_faults
 from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import value_fault
-from generator.site import Node, Site, Words
+from generator.site import Member, Part, Site, Words
 from generator.sitefile.declaration import Argument
 
 # The programs with a catalog, by the command that starts them.
@@ -56,9 +56,9 @@ def as_written(values: Sequence[str], known: FlagCatalog, many: str) -> Argument
     return values[0] if len(values) == 1 and not many.isdigit() else [*values]
 
 
-def commands(site: Site, node: Node) -> Iterator[tuple[str, Words]]:
+def commands(part: Part, node: Member) -> Iterator[tuple[str, Words]]:
     """The flags with which a node's container is started, each with its program."""
-    program = PROGRAMS.get(node.container.entrypoint, site.engine.name)
+    program = PROGRAMS.get(node.container.entrypoint, part.engine.name)
     for words in node.container.command:
         if words and words[0].startswith("-"):
             yield program, words
@@ -68,28 +68,30 @@ def commands(site: Site, node: Node) -> Iterator[tuple[str, Words]]:
 
 def faults(site: Site) -> list[str]:
     refusals = (
-        refused(program, site.engine.version, words)
-        for node in site.nodes
-        for program, words in commands(site, node)
+        refused(program, part.engine.version, words)
+        for part in site.parts
+        for node in part.nodes
+        for program, words in commands(part, node)
     )
     return [fault for fault in refusals if fault]
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 def test_generated_command_is_accepted(bundle: Bundle) -> None:
-    checked = [words for node in bundle.site.nodes for _, words in commands(bundle.site, node)]
-    assert checked or bundle.site.engine.launcher in ("mpi", "slurm")
+    for part in bundle.site.parts:
+        checked = [words for node in part.nodes for _, words in commands(part, node)]
+        assert checked or part.engine.launcher in ("mpi", "slurm")
     assert faults(bundle.site) == []
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 def test_generated_command_is_accepted_by_every_version(bundle: Bundle) -> None:
-    raw, engine = bundle.file.read_bytes(), bundle.site.engine
+    raw, engine = bundle.file.read_bytes(), bundle.part.engine
     for version in versions(engine.name):
         old, new = (f"version: {number}".encode() for number in (engine.version, version))
         reading = read_site("site.yaml", raw.replace(old, new))
         if reading.site:
-            assert reading.site.engine.version == version
+            assert reading.site.parts[0].engine.version == version
             assert faults(reading.site) == []
 
 
@@ -122,7 +124,7 @@ def unfolded(script: str) -> str:
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)
 def test_engine_reads_all_variables(bundle: Bundle) -> None:
     """Variables in the environment, and those that any file of the bundle names."""
-    engine = bundle.site.engine
+    engine = bundle.part.engine
     known = catalog(engine.name, engine.version)
     assert known
     texts = [
@@ -132,7 +134,7 @@ def test_engine_reads_all_variables(bundle: Bundle) -> None:
     ]
     named = {name: "" for text in texts for name in re.findall(rf"\b{known.prefix}\w+", text)}
     env = dict.fromkeys(named if known.prefix else ())
-    for node in bundle.site.nodes:
+    for node in bundle.part.nodes:
         env |= dict.fromkeys(node.env)
     # Placeholders for variables whose names users choose.
     env = {name: "" for name in env if name not in engine.secrets}
@@ -157,9 +159,9 @@ def test_engine_reads_all_variables(bundle: Bundle) -> None:
 )
 def test_wrong_flag_is_detected(words: Words) -> None:
     bundle = next(bundle for bundle in BUNDLES if bundle.name == "single")
-    node = bundle.site.nodes[0]
+    node = bundle.part.nodes[0]
     wrong = replace(node.container, command=(*node.container.command, words))
-    site = replace(bundle.site, nodes=(replace(node, container=wrong),))
+    site = replace(bundle.part, nodes=(replace(node, container=wrong),))
     assert len(faults(site)) == 1
 
 

@@ -13,7 +13,7 @@ from generator.pipeline import read_site
 from generator.sitefile.beside import Source, SourceFile, nothing_beside
 
 BUNDLE = next(bundle for bundle in BUNDLES if bundle.name == "golden-direct-image")
-BUILD = BUNDLE.site.image_build
+BUILD = BUNDLE.part.image_build
 HEAD = NodeFolder(BUNDLE, "spark1")
 
 # It remembers the label and the layers of the image that it built.

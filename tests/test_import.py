@@ -78,7 +78,7 @@ def other_programs() -> Path:
 def venv_process(site: Site, node: Node, secrets: list[str]) -> tuple[list[str], list[str]]:
     """A process that a unit runs from a virtual environment."""
     words, env = job(site, node)
-    return [f"{site.engine.venv}/bin/python3", *words], [*env[1:], *secrets]
+    return [f"{site.parts[0].engine.venv}/bin/python3", *words], [*env[1:], *secrets]
 
 
 def job(site: Site, node: Node) -> tuple[list[str], list[str]]:
@@ -93,7 +93,8 @@ def job(site: Site, node: Node) -> tuple[list[str], list[str]]:
 
 def program(site: Site) -> str:
     """The folder that an engine's Python package leaves."""
-    return f"{site.engine.name.replace('-', '_')}-{site.engine.version}.dist-info"
+    engine = site.parts[0].engine
+    return f"{engine.name.replace('-', '_')}-{engine.version}.dist-info"
 
 
 def containers(

@@ -20,19 +20,19 @@ from waiting import PATIENCE
 
 LAB_MESH = next(folder for folder in NODES if str(folder) == "lab-mesh/spark1")
 SINGLE = next(folder for folder in NODES if str(folder) == "single/spark")
-WITH_SECRETS = next(folder for folder in NODES if folder.site.engine.secrets)
+WITH_SECRETS = next(folder for folder in NODES if folder.part.engine.secrets)
 ALTERNATIVES = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1")
 
 
 def shape(folder: NodeFolder) -> set[object]:
     """What matters to install.sh: paths, modes, and whether there are secrets and a Slurm job."""
-    engine = folder.site.engine
+    engine = folder.part.engine
     secrets = bool(folder.site.secrets(folder.node))
     return {*folder.modes.items(), ("secrets", secrets), ("job", engine.is_slurm_job)}
 
 
 SHAPES = covering(NODES, shape)
-UNIT_AND_JOB = covering(NODES, lambda folder: {folder.site.engine.is_slurm_job})
+UNIT_AND_JOB = covering(NODES, lambda folder: {folder.part.engine.is_slurm_job})
 
 HOSTS = "127.0.0.1 localhost\n127.0.1.1 spark-1a2b\n\n::1 ip6-localhost\n"
 BACKUPS = "var/backups/sparkgen"
@@ -200,7 +200,7 @@ def test_apply_names_the_units_to_restart(bundle: str, path: str, last: str, roo
     page = " sparkgen-web-ui" if "web_ui" in folder.site.services else ""
     unit = f"{RESTART} sparkgen-engine{page}"
     output = done(install(folder, root, "--apply"))
-    first = last if folder.site.engine.is_slurm_job else unit
+    first = last if folder.part.engine.is_slurm_job else unit
     assert output.endswith(f"\ndone; once all nodes are: {first}\n")
     (root / path).write_text("tampered\n")
     output = done(install(folder, root, "--apply"))

@@ -51,14 +51,14 @@ def test_launch_starts_the_container_of_compose(
 
 def derived(folder: NodeFolder) -> dict[str, Any]:
     """The engine's service, as Compose defines it."""
-    container, image = folder.node.container, folder.site.image_build
+    container, image = folder.member.container, folder.part.image_build
     return {
         "container_name": "sparkgen-engine",
         "image": container.image,
         **({"labels": {"sparkgen.build": image.inputs}} if image else {}),
         "entrypoint": [container.entrypoint],
         "command": folder.command,
-        "environment": folder.node.env,
+        "environment": folder.member.env,
         "volumes": [
             {"type": "bind", "source": mount.path, "target": mount.inside}
             | ({"read_only": True} if mount.read_only else {})
@@ -249,7 +249,7 @@ def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
 
 # launch.sh and the secrets
 
-SECRETIVE = {folder.site.engine.title: folder for folder in COMPOSED if folder.site.engine.secrets}
+SECRETIVE = {folder.part.engine.title: folder for folder in COMPOSED if folder.part.engine.secrets}
 NO_VALUE = ("", "NAME=", "NAME= ", 'NAME=""', "NAME=''", "NAME=$", "NAME=#", "NAME=\r")
 WITHOUT_VALUE = (*NO_VALUE, "#NAME=secret", "name=secret", "NAMES=secret", "NAME=secret\nNAME=")
 
@@ -260,13 +260,13 @@ WITHOUT_VALUE = (*NO_VALUE, "#NAME=secret", "name=secret", "NAMES=secret", "NAME
 def test_secret_without_value(
     folder: NodeFolder, line: str, option: tuple[str, ...], tmp_path: Path, stand_ins: StandIns
 ) -> None:
-    tree, name = folder.copy(tmp_path), folder.site.engine.secrets[-1]
+    tree, name = folder.copy(tmp_path), folder.part.engine.secrets[-1]
     secrets = tree / "etc/sparkgen/secrets.env"
     assignment = f"{name}=secret-{name.lower()}\n"
     assert assignment in secrets.read_text()
     secrets.write_text(secrets.read_text().replace(assignment, line.replace("NAME", name) + "\n"))
     stand_ins.add("docker")
-    stand_ins.add(folder.node.container.entrypoint)
+    stand_ins.add(folder.member.container.entrypoint)
     done = stand_ins.run(*launch(tree, *option))
     assert (done.returncode, done.stdout) == (1, "")
     assert f"secrets.env has no value for {name}: sudoedit" in done.stderr
@@ -281,11 +281,11 @@ def test_missing_secrets_file(
 ) -> None:
     tree = folder.copy(tmp_path)
     stand_ins.add("docker")
-    stand_ins.add(folder.node.container.entrypoint)
+    stand_ins.add(folder.member.container.entrypoint)
     (tree / "etc/sparkgen/secrets.env").write_text("")
     done = stand_ins.run(*launch(tree, *option))
     assert done.returncode == 1
-    assert f"has no value for {' '.join(folder.site.engine.secrets)}: " in done.stderr
+    assert f"has no value for {' '.join(folder.part.engine.secrets)}: " in done.stderr
     (tree / "etc/sparkgen/secrets.env").unlink()
     done = stand_ins.run(*launch(tree, *option))
     assert done.returncode == 1
@@ -301,7 +301,7 @@ def test_unit_asks_for_the_secrets_first(
     unit = (tree / "etc/systemd/system/sparkgen-engine.service").read_text()
     first = next(line for line in unit.splitlines() if line.startswith("ExecStartPre="))
     check = "ExecStartPre=/opt/sparkgen/launch.sh --check"
-    assert (first == check) == bool(folder.site.engine.secrets)
+    assert (first == check) == bool(folder.part.engine.secrets)
     if first == check:
         done = stand_ins.run(*launch(tree, "--check"))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -320,7 +320,7 @@ exec env -i PATH="$PATH" names=own file=own ./secrets.sh env
 @pytest.mark.parametrize("folder", SECRETIVE.values(), ids=SECRETIVE.keys())
 def test_engine_gets_only_its_own_secrets(folder: NodeFolder, tmp_path: Path) -> None:
     """It gets no other service's secrets, and loses no variable, whatever its name."""
-    tree, names = folder.copy(tmp_path), folder.site.engine.secrets
+    tree, names = folder.copy(tmp_path), folder.part.engine.secrets
     with (tree / "etc/sparkgen/secrets.env").open("a") as file:
         file.write(f"{names[0]}=a $word=`of` \\ many \nWEBUI_ADMIN_PASSWORD=another\n")
     done = subprocess.run(on_node(tree, "sh", "-c", _HANDED), capture_output=True, text=True)
@@ -379,7 +379,7 @@ GPU = {"driver": "nvidia", "device_ids": ["all"]}
 def test_engine_without_a_container(
     folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
 ) -> None:
-    node, container = folder.node, folder.node.container
+    node, container = folder.node, folder.member.container
     program = container.entrypoint
     stand_ins.add(program)
     arguments = stand_ins.replaced(program, *launch(folder.copy(tmp_path), "--bare"))

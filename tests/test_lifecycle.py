@@ -154,7 +154,7 @@ def test_late_cable(tmp_path: Path) -> None:
 
 @of_each(NODES)
 def test_dead_rank_shows_within_a_minute(folder: NodeFolder) -> None:
-    if health := folder.node.container.health:
+    if health := folder.member.container.health:
         assert health.retries * (health.interval_seconds + health.timeout_seconds) <= 60
         assert health.answer_seconds < health.timeout_seconds
 

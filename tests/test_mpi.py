@@ -17,7 +17,7 @@ from generator.site import Node
 from generator.verify import namespaces
 from generator.verify.namespaces import Fabric, fabric
 
-WORLDS = {b.name: b for b in BUNDLES if b.site.engine.launcher == "mpi" and b.site.workers}
+WORLDS = {b.name: b for b in BUNDLES if b.part.engine.launcher == "mpi" and b.site.workers}
 PAIR, RING = WORLDS["golden-trtllm-mpi-direct"], WORLDS["golden-trtllm-mpi-ring"]
 WORKERS = [n for n in NODES if n.bundle.name in WORLDS and not n.node.is_head]
 PROGRAMS = (*namespaces.PROGRAMS, "mount", "mpirun", "ssh", "sshd", "ssh-keygen", "unshare")
@@ -344,7 +344,7 @@ def test_sshd_takes_its_configuration(folder: NodeFolder, tmp_path: Path) -> Non
     done = subprocess.run(argv, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     settings = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    address, port = folder.node.control.address, folder.site.engine.ports["ssh"]
+    address, port = folder.node.control.address, folder.part.engine.ports["ssh"]
     assert settings["listenaddress"] == f"{address}:{port}"
     assert settings["allowusers"] == "root"
     assert settings["authenticationmethods"] == "publickey"

@@ -83,9 +83,9 @@ def test_forwards(bundle: Bundle) -> None:
     assert len(set(ports)) == len(ports)
     assert min(ports) >= 1024
     proxy = Proxy.of(site) if site.address else None
-    first = (proxy.node, proxy.port) if proxy else (site.head.name, site.engine.api.port)
+    first = (proxy.node, proxy.port) if proxy else (site.head.name, bundle.part.engine.api.port)
     assert (forwarded[0].node, forwarded[0].port) == first
-    listens = proxy.listen if proxy else site.engine.api.listen
+    listens = proxy.listen if proxy else bundle.part.engine.api.listen
     assert forwarded[0].address in ("127.0.0.1", listens)
     assert {forward.node for forward in forwarded} == {node.name for node in site.nodes}
     listed = (bundle.folder / "operator/site.env").read_text()

@@ -150,7 +150,7 @@ def head(tmp_path: Path) -> Iterator[Head]:
     with subprocess.Popen(command) as holder:
         until(lambda: is_up(holder.pid))
         enter = entering(holder.pid)
-        port = str(FOLDER.site.engine.api.port)
+        port = str(FOLDER.part.engine.api.port)
         program = (tmp_path / "engine.py").read_text()
         with subprocess.Popen([*enter, "python3", "-c", program, port]) as engine:
             nginx = None
@@ -383,5 +383,5 @@ def test_container(folder: NodeFolder, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", HEADS, ids=str)
 def test_engine_listens_only_for_the_head(folder: NodeFolder) -> None:
-    assert folder.site.engine.api.is_local
+    assert folder.part.engine.api.is_local
     assert "--host=127.0.0.1" in folder.command

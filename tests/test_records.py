@@ -106,6 +106,34 @@ def test_a_base_without_fields_is_kept() -> None:
 
 
 @record
+class Duct(Vent):
+    """A record that extends one without fields."""
+
+    width: int = 1
+
+
+@record
+class Cage(Plug):
+    """A record with more fields, and another type for one of them."""
+
+    label: str
+    lanes: int = 4
+
+
+def test_a_record_may_extend_another_one() -> None:
+    plugs = [Plug(number) for number in range(1000)]
+    cage = Cage(1, "left")
+    assert values(cage) == {"port": 1, "label": "left", "lanes": 4}
+    assert cage.title == ["p1 left"]
+    assert cage != Plug(1, "left")
+    assert isinstance(cage, Plug)
+    assert replace(cage, lanes=8) == Cage(label="left", port=1, lanes=8)
+    assert (plugs[999].port, Duct(2).width, Duct().title()) == (999, 2, "Duct")
+    with pytest.raises(AttributeError):
+        cage.lanes = 2  # type: ignore[misc]
+
+
+@record
 class Pin:
     number: int
     label: str = "none"

@@ -339,11 +339,11 @@ def test_firewall_lets_in_only_what_it_should(tmp_path: Path) -> None:
 
 # llama.cpp's workers, whose rule is in the engine's unit
 
-WORKERS = [f for f in NODES if f.site.engine.name == "llama.cpp" and not f.node.is_head]
+WORKERS = [f for f in NODES if f.part.engine.name == "llama.cpp" and not f.node.is_head]
 # Those with one link and port, whose rules are the same.
 ALIKE: dict[tuple[object, int], list[NodeFolder]] = {}
 for worker in WORKERS:
-    ALIKE.setdefault((worker.node.link, worker.site.engine.ports["rpc"]), []).append(worker)
+    ALIKE.setdefault((worker.member.link, worker.part.engine.ports["rpc"]), []).append(worker)
 
 
 def iptables_commands(folder: NodeFolder) -> list[tuple[str, str, str]]:
@@ -390,7 +390,7 @@ def test_only_the_head_reaches_a_worker(folders: list[NodeFolder], tmp_path: Pat
     """With ufw and without, while the engine runs, however often it was started."""
     require("iptables")
     folder = folders[0]
-    link = folder.node.link
+    link = folder.member.link
     assert link
     lines = iptables_commands(folder)
     assert all(iptables_commands(other) == lines for other in folders)
@@ -406,7 +406,7 @@ def test_only_the_head_reaches_a_worker(folders: list[NodeFolder], tmp_path: Pat
         "WORKER": str(link.worker),
         "HEAD": str(link.head),
         "STRANGER": str(link.worker + 100),
-        "PORT": str(folder.site.engine.ports["rpc"]),
+        "PORT": str(folder.part.engine.ports["rpc"]),
     }
     output = with_ufw(tmp_path, _RPC, env).split()
     assert output == [
@@ -657,7 +657,7 @@ def test_models_are_fetched_once_and_copied(
     others = [node for node in folder.site.nodes if not node.is_head]
     near = {peer.node: peer.address for peer in folder.node.interfaces[0].peers}
     assert done.stdout.splitlines() == [f"nvidia@{near[o.name]}: {MODEL}: OK" for o in others]
-    revision = folder.site.model.revision
+    revision = folder.part.model.revision
     called = (stand_ins.calls / "hf").read_text()
     unread = "--exclude original/* --exclude metal/*"
     assert called == f"download openai/gpt-oss-120b --revision {revision} {unread}\n"

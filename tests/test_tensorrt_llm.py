@@ -12,7 +12,7 @@ from generator.engines import tensorrt_llm
 from generator.fit.assessment import Fit
 from generator.sitefile.declaration import Speculative
 
-SERVED = [bundle for bundle in BUNDLES if bundle.site.engine.name == "tensorrt-llm"]
+SERVED = [bundle for bundle in BUNDLES if bundle.part.engine.name == "tensorrt-llm"]
 HEADS = [folder for folder in NODES if folder.bundle in SERVED and folder.node.is_head]
 
 each_head = pytest.mark.parametrize("folder", HEADS, ids=str)
@@ -25,7 +25,7 @@ def settings(folder: NodeFolder) -> dict[str, Any]:
 
 def names(bundle: Bundle, words: list[str]) -> Iterator[str]:
     """The full names of flags, whatever a command calls them."""
-    known = catalog("tensorrt-llm", bundle.site.engine.version)
+    known = catalog("tensorrt-llm", bundle.part.engine.version)
     assert known
     for word in words:
         found = known.find(word.partition("=")[0].removeprefix("--"))
@@ -34,7 +34,7 @@ def names(bundle: Bundle, words: list[str]) -> Iterator[str]:
 
 @each_head
 def test_settings_are_those_of_the_site(folder: NodeFolder) -> None:
-    assert settings(folder) == folder.node.container.options
+    assert settings(folder) == folder.member.container.options
 
 
 @each_head
@@ -54,7 +54,7 @@ def test_arguments_have_no_space_for_the_launcher_to_split(folder: NodeFolder) -
 @pytest.mark.parametrize("bundle", SERVED, ids=str)
 def test_engine_takes_its_share(bundle: Bundle) -> None:
     """Weights, activations and the KV cache together, on the node with the least room."""
-    memory, utilization = bundle.site.memory, bundle.site.engine.memory_utilization
+    memory, utilization = bundle.part.memory, bundle.part.engine.memory_utilization
     fraction = bundle.site.head.container.options["kv_cache_config"]["free_gpu_memory_fraction"]
     parts = [
         (n.weights_gib + n.draft_gib + n.reserve_gib, n.visible_gib)

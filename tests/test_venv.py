@@ -13,7 +13,7 @@ from generator.pipeline import read_site
 from generator.verify.checks import on_a_machine
 from generator.verify.programs import run
 
-FOLDERS = [folder for folder in NODES if folder.site.engine.venv]
+FOLDERS = [folder for folder in NODES if folder.part.engine.venv]
 UNIT = "etc/systemd/system/sparkgen-engine.service"
 SITE = """\
 version: 1
@@ -50,7 +50,7 @@ def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
     """As systemd starts it: credentials in their own folder, and caches that persist."""
     folder = next(folder for folder in FOLDERS if folder.node.is_head)
     stand_ins = StandIns(tmp_path)
-    program = folder.node.container.entrypoint
+    program = folder.member.container.entrypoint
     first, *rest = stand_ins.add(program).read_text().splitlines()
     # The real secrets.sh hands over the secrets.
     handed = '[[ $1 != */secrets.sh ]] || exec /bin/bash "$@"'
@@ -67,7 +67,7 @@ def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
     arguments = stand_ins.replaced(program, *on_node(tree, "/bin/bash", "/opt/sparkgen/launch.sh"))
     assert ["/opt/sparkgen/secrets.sh", program, *arguments] == folder.command
     seen = stand_ins.environment(program)
-    venv = folder.site.engine.venv
+    venv = folder.part.engine.venv
     assert seen["PATH"] == f"{venv}/bin:{stand_ins.env['PATH']}"
     assert seen["VIRTUAL_ENV"] == venv
     assert folder.secrets.items() <= seen.items()

@@ -186,17 +186,17 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         (tree / "etc/sparkgen/secrets.env").chmod(0o600)
     place_model(host)
     place_vocabularies(host)
-    for key in node.container.keys:
+    for key in folder.member.container.keys:
         host.write(key[1:], "a key\n", 0o600)
-    if folder.site.engine.is_slurm_job:
-        host.write(str(folder.site.engine.squashfs)[1:], "an image\n")
+    if folder.part.engine.is_slurm_job:
+        host.write(str(folder.part.engine.squashfs)[1:], "an image\n")
         host.write("etc/enroot/hooks.d/50-slurm-pmi.sh", "#!/usr/bin/env bash\n", 0o755)
     (tree / "sys-class/net").mkdir(parents=True)
     (tree / "sys-class/infiniband").mkdir()
     (tree / "proc-conf").mkdir()
     for index, interface in enumerate(node.interfaces):
         place_half(host, interface, index)
-    built = folder.site.image_build.inputs if folder.site.image_build else ""
+    built = folder.part.image_build.inputs if folder.part.image_build else ""
     host.answers = {
         "docker": {
             "'info --format {{.ServerVersion}}'": "28.3.3\\n",
@@ -366,7 +366,7 @@ def place_half(host: Machine, interface: FabricInterface, index: int) -> None:
 
 def place_model(host: Machine) -> None:
     """Two shards as huggingface_hub keeps them, and folders of the site's own."""
-    model = host.folder.site.model
+    model = host.folder.site.parts[0].model
     for file in model.files if host.folder.node.is_head else ():
         host.write(file[1:], "weights\n")
     for folder in model.folders:
@@ -374,7 +374,7 @@ def place_model(host: Machine) -> None:
         host.write(f"{folder[1:]}/model.safetensors", "weights\n")
     for source in model.downloads:
         revision = model.revision if source == model.source else None
-        cache = f"{host.folder.node.env['HF_HUB_CACHE'][1:]}/models--{source.replace('/', '--')}"
+        cache = f"{host.folder.member.env['HF_HUB_CACHE'][1:]}/models--{source.replace('/', '--')}"
         host.write(f"{cache}/refs/{revision or 'main'}", COMMIT)
         snapshot = host.tree / cache / "snapshots" / COMMIT
         snapshot.mkdir(parents=True)
@@ -387,8 +387,8 @@ def place_vocabularies(host: Machine) -> None:
     """Short files, and their checksums in the facts of the node."""
     facts = host.tree / BUNDLE / "etc/sparkgen/node.env"
     original, text = facts.read_bytes(), facts.read_text()
-    for known in host.folder.site.model.vocabularies:
-        path = f"{host.folder.node.env[VARIABLE][1:]}/{known.file}"
+    for known in host.folder.part.model.vocabularies:
+        path = f"{host.folder.member.env[VARIABLE][1:]}/{known.file}"
         host.write(path, f"{known.file}\n")
         text = text.replace(known.sha256, sha256(f"{known.file}\n".encode()).hexdigest())
     # Likewise the files that the site expects on its nodes.
@@ -426,20 +426,20 @@ def folder_of(bundle: str, node: str) -> NodeFolder:
 MESH = folder_of("lab-mesh", "spark1")
 FIRST = MESH.node.interfaces[0]
 PINNED = folder_of("golden-single-model-folder", "spark")
-OWN_MODEL = PINNED.site.model.source
+OWN_MODEL = PINNED.part.model.source
 GGUF = folder_of("pair-llamacpp", "spark1")
 SERVICES = folder_of("golden-switch-services", "spark1")
 MPI, SLURM = folder_of("golden-trtllm-mpi-direct", "spark1"), folder_of("slurm-trtllm", "spark1")
 (SECRET,) = MPI.secrets
 SNAPSHOT = (
-    f"{MESH.node.env['HF_HUB_CACHE'][1:]}/models--{MESH.site.model.source.replace('/', '--')}"
+    f"{MESH.member.env['HF_HUB_CACHE'][1:]}/models--{MESH.part.model.source.replace('/', '--')}"
     f"/snapshots/{COMMIT}"
 )
 
 
 def test_files_of_the_site_on_the_node(memory: Path) -> None:
     host = machine(folder_of("golden-direct-files", "spark2"), memory)
-    library, tables = (file.path[1:] for file in host.folder.node.placed)
+    library, tables = (file.path[1:] for file in host.folder.member.placed)
     (host.tree / library).unlink()
     shutil.rmtree(host.tree / tables)
     missing = host.lines()["files-of-site"]
@@ -453,7 +453,7 @@ def test_files_of_the_site_on_the_node(memory: Path) -> None:
 
 def test_vocabularies_of_harmony(memory: Path) -> None:
     host = machine(folder_of("single", "spark"), memory)
-    folder = host.folder.node.env[VARIABLE]
+    folder = host.folder.member.env[VARIABLE]
     assert sound(host)["vocabularies"] == f"OK 2 in {folder}"
     host.write(f"{folder[1:]}/o200k_base.tiktoken", "half\n")
     assert "not right: o200k_base.tiktoken" in host.lines()["vocabularies"]
@@ -490,7 +490,7 @@ def test_healthy_node(folder: NodeFolder, memory: Path) -> None:
     # A unit without a target is started by a timer.
     wanted = {unit.stem for unit in units if "[Install]" in unit.read_text()}
     expected = {f"unit {unit.removeprefix('sparkgen-')}" for unit in wanted}
-    assert ("unit engine" in expected) != folder.site.engine.is_slurm_job
+    assert ("unit engine" in expected) != folder.part.engine.is_slurm_job
     expected |= {"api"} if folder.node.is_head else set()
     assert ("ports" in lines) == bool(folder.site.listeners(folder.node))
     assert skipped == expected | ({"alike"} if folder.site.workers else set()), lines
@@ -966,13 +966,13 @@ FAULTS = (
     ),
     Fault(
         "image",
-        f"{MESH.site.engine.image} is not here",
-        f"docker pull {MESH.site.engine.image}",
+        f"{MESH.part.engine.image} is not here",
+        f"docker pull {MESH.part.engine.image}",
         silence(DOCKER, "'image inspect --format {{.Architecture}} {{.Id}} '*"),
     ),
     Fault(
         "image",
-        f"{MESH.site.engine.image} is for amd64, not for arm64",
+        f"{MESH.part.engine.image} is for amd64, not for arm64",
         "docker pull --platform linux/arm64",
         answer(
             DOCKER, f"amd64 {IMAGE_ID}\\n", "'image inspect --format {{.Architecture}} {{.Id}} '*"
@@ -980,8 +980,8 @@ FAULTS = (
     ),
     Fault(
         "model",
-        f"{MESH.site.model.source}, revision main, is not in ",
-        f"hf download {MESH.site.model.source}",
+        f"{MESH.part.model.source}, revision main, is not in ",
+        f"hf download {MESH.part.model.source}",
         removes(SNAPSHOT),
     ),
     Fault(
@@ -1024,9 +1024,9 @@ FAULTS = (
     ),
     Fault(
         "model",
-        f"not here, or empty: {GGUF.site.model.files[1]}. To do",
+        f"not here, or empty: {GGUF.part.model.files[1]}. To do",
         "as README.md says",
-        removes(GGUF.site.model.files[1][1:]),
+        removes(GGUF.part.model.files[1][1:]),
         GGUF,
     ),
     Fault(
@@ -1037,7 +1037,7 @@ FAULTS = (
     ),
     Fault(
         "memory",
-        f"76.3 GiB available, {MESH.site.engine.memory_utilization} of 119.7 GiB planned",
+        f"76.3 GiB available, {MESH.part.engine.memory_utilization} of 119.7 GiB planned",
         "stop what uses memory",
         writes("meminfo", "MemAvailable: 80000000 kB\n"),
     ),
@@ -1351,9 +1351,9 @@ FAULTS = (
     ),
     Fault(
         "slurm",
-        f"there is no {SLURM.site.engine.squashfs}",
+        f"there is no {SLURM.part.engine.squashfs}",
         "import the image as README.md says",
-        removes(str(SLURM.site.engine.squashfs)[1:]),
+        removes(str(SLURM.part.engine.squashfs)[1:]),
         SLURM,
     ),
     Fault(
@@ -1498,7 +1498,7 @@ def test_engine_that_runs(
 ) -> None:
     """Whether it hangs, and the NCCL that it has loaded."""
     running(mesh)
-    assert MESH.site.engine.nccl == "2.30.7"
+    assert MESH.part.engine.nccl == "2.30.7"
     count = memory / "count"
     count.write_text("100\n")
     mesh.env |= {"SPARKGEN_SAMPLE_SECONDS": "0", "COUNT": str(count), "STEP": str(step)}

@@ -9,7 +9,7 @@ from itertools import chain
 from generator.origin import Origin
 from generator.records import record
 from generator.services import GATEWAY, PROXY
-from generator.site import Node, Site
+from generator.site import Node, Part, Site
 from generator.site.control_plane import LOOPBACK
 
 # DGX OS serves its dashboard only to the node itself.
@@ -96,15 +96,15 @@ def fetched(site: Site) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fact for part in site.parts for fact in _fetched(part)))
 
 
-def _fetched(site: Site) -> Iterator[str]:
-    model = site.model
+def _fetched(part: Part) -> Iterator[str]:
+    model = part.model
     for source in model.downloads:
         own = model.revision if source == model.source else None
         commit = f" {model.commits[source]}" if source in model.commits else ""
         yield f"MODEL={source} {own or 'main'}{commit}"
     for each in model.vocabularies:
         yield f"VOCABULARY={each.sha256} {each.file} {each.url}"
-    for node in site.start_order if model.downloads else ():
+    for node in part.start_order if model.downloads else ():
         yield f"HUB={node.name} {node.env['HF_HUB_CACHE']}"
         if model.vocabularies:
             yield f"VOCABULARIES={node.name} {node.env['TIKTOKEN_ENCODINGS_BASE']}"

@@ -22,8 +22,8 @@ from generator.activation import (
 from generator.bundle.cable_sheet import cable_sheet
 from generator.bundle.payload import original
 from generator.services import SERVICES
-from generator.site import FILES, RAW_ENV, Node, Site
-from generator.site.entry import Entry, OperatorEntry, everywhere, several
+from generator.site import FILES, RAW_ENV, Member, Node, Part, Site
+from generator.site.entry import Entry, OperatorEntry, everywhere, of_engine, several
 from generator.site.places import is_context as is_context
 from generator.site.switch_setup import SwitchSetup
 
@@ -44,11 +44,11 @@ def _has_routes(site: Site, node: Node) -> bool:
     return bool(node.routes)
 
 
-def _has_unit(site: Site, node: Node) -> bool:
+def _has_unit(site: Part, node: Member) -> bool:
     return not site.engine.is_slurm_job
 
 
-def _runs_in_container(site: Site, node: Node) -> bool:
+def _runs_in_container(site: Part, node: Member) -> bool:
     return not site.engine.is_slurm_job and not site.engine.venv
 
 
@@ -64,11 +64,11 @@ def _starts_in_order(site: Site, node: Node) -> bool:
     return any(member.starts_after for _, member in site.parts_of(node.name))
 
 
-def _is_of_group(site: Site, node: Node) -> bool:
+def _is_of_group(site: Part, node: Member) -> bool:
     return bool(site.group)
 
 
-def _has_raw_values(site: Site, node: Node) -> bool:
+def _has_raw_values(site: Part, node: Member) -> bool:
     return site.place(RAW_ENV) in node.container.env_files
 
 
@@ -76,7 +76,7 @@ def _has_kv_offload(site: Site, node: Node) -> bool:
     return bool(site.kv_offloads(node))
 
 
-def _has_job(site: Site, node: Node) -> bool:
+def _has_job(site: Part, node: Member) -> bool:
     return several(site, node) or site.engine.is_slurm_job
 
 
@@ -102,7 +102,7 @@ def _mounts(name: str) -> Callable[[Site, Node], bool]:
     inside = f"/opt/sparkgen/{name}"
     return lambda site, node: any(
         mount.inside == inside
-        for _, member in site.parts_of(node.name) or ((site, node),)
+        for _, member in site.parts_of(node.name)
         for mount in member.container.mounts
     )
 
@@ -112,37 +112,37 @@ _OF_EVERY_SITE = (
     Entry("etc/netplan/40-cx7.yaml", NETPLAN, 0o600, _has_fabric),
     Entry("etc/nccl.conf", RESTART, alike=_nccl),
     Entry("etc/profile.d/sparkgen.sh", LOGIN),
-    Entry("etc/sparkgen/container.env", RESTART, of_engine=True),
-    Entry("etc/sparkgen/engine.env", RESTART, of_engine=True),
-    Entry("etc/sparkgen/engine.raw.env", RESTART, wanted=_has_raw_values, of_engine=True),
+    of_engine("etc/sparkgen/container.env", RESTART),
+    of_engine("etc/sparkgen/engine.env", RESTART),
+    of_engine("etc/sparkgen/engine.raw.env", RESTART, wanted=_has_raw_values),
     Entry("etc/sparkgen/hosts", HOSTS, wanted=several, alike=_reachable),
     Entry("etc/sparkgen/node.env", NOTHING),
-    Entry("etc/sparkgen/node.env", NOTHING, wanted=_is_of_group, of_engine=True),
+    of_engine("etc/sparkgen/node.env", NOTHING, wanted=_is_of_group),
     Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
     Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_has_fabric, alike=_forwarded),
-    Entry("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_has_unit, of_engine=True),
+    of_engine("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_has_unit),
     Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_has_kv_offload),
     Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_has_routes),
-    Entry("opt/sparkgen/compose.yaml", RESTART, wanted=_runs_in_container, of_engine=True),
-    Entry("opt/sparkgen/container.sh", NOTHING, wanted=_has_unit, of_engine=True),
+    of_engine("opt/sparkgen/compose.yaml", RESTART, wanted=_runs_in_container),
+    of_engine("opt/sparkgen/container.sh", NOTHING, wanted=_has_unit),
     Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _mounts("follow.sh"), payload=True),
     Entry("opt/sparkgen/health.py", RESTART, 0o644, _mounts("health.py"), payload=True),
     Entry("opt/sparkgen/health.sh", RESTART, 0o755, _mounts("health.sh"), payload=True),
-    Entry("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere, of_engine=True),
+    of_engine("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere),
     Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _has_kv_offload, payload=True),
     Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _has_any_unit, payload=True),
     Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _mounts("llama.sh"), payload=True),
     Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _mounts("mpi.sh"), payload=True),
     Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _has_several_ranks, payload=True),
-    Entry("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml"), of_engine=True),
+    of_engine("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml")),
     Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _mounts("rank.sh"), payload=True),
     Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _mounts("ray.sh"), payload=True),
     Entry("opt/sparkgen/secrets.sh", RESTART, 0o755, _has_secrets, payload=True),
     Entry("opt/sparkgen/serve.py", RESTART, 0o644, _mounts("serve.py"), payload=True),
-    Entry("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _has_job, alike=everywhere, of_engine=True),
+    of_engine("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _has_job, alike=everywhere),
     Entry("opt/sparkgen/session.sh", RESTART, 0o755, _mounts("session.sh"), payload=True),
-    Entry("opt/sparkgen/ssh_config", RESTART, 0o644, _mounts("ssh_config"), of_engine=True),
-    Entry("opt/sparkgen/sshd_config", RESTART, 0o644, _mounts("sshd_config"), of_engine=True),
+    of_engine("opt/sparkgen/ssh_config", RESTART, 0o644, _mounts("ssh_config")),
+    of_engine("opt/sparkgen/sshd_config", RESTART, 0o644, _mounts("sshd_config")),
     Entry("opt/sparkgen/wait-engines.sh", NOTHING, 0o755, _starts_in_order, payload=True),
     Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _has_fabric, payload=True),
     # These remain in the copied folder: only etc and opt are installed.

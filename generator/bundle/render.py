@@ -29,7 +29,7 @@ from generator.bundle.plan import (
 from generator.bundle.runbook import runbook
 from generator.bundle.templates import printed
 from generator.bundle.tree import File, Tree, decoded, tree
-from generator.site import CarriedFile, Node, Site
+from generator.site import CarriedFile, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.switch_setup import SwitchSetup
 
@@ -60,7 +60,7 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
     files += (file for part in site.parts for file in _image(site, part))
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, NOTHING))
-    if site.memory and site.memory.nodes:
+    if site.serving and site.serving.memory and site.serving.memory.nodes:
         files.append(File(MEMORY, printed(MEMORY, **_values(site, MEMORY)), 0o644, NOTHING))
     files += _node_folders(site, nodes or site.nodes)
     bundle = tree(files)
@@ -68,7 +68,7 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
     return tree([*files, File(MANIFEST, text, 0o644, NOTHING)])
 
 
-def _image(site: Site, part: Site) -> Iterator[File]:
+def _image(site: Site, part: Part) -> Iterator[File]:
     """The build files of a part's image, and its context."""
     if build := part.image_build:
         folder = part.image_folder
@@ -109,7 +109,7 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def _part_image(site: Site, part: Site) -> dict[str, Any]:
+def _part_image(site: Site, part: Part) -> dict[str, Any]:
     """Other nodes of a part are reached at their addresses in the site, as in nodes.env."""
     names = {node.name for node in part.workers}
     return {"site": part, "others": [node for node in site.nodes if node.name in names]}
@@ -139,8 +139,8 @@ def _values(site: Site, path: str) -> dict[str, Any]:
     """The values of the template of a file that belongs to no node."""
     if path == CABLING:
         return {"site": site, "drawing": layout(site), "light": LIGHT, "dark": DARK}
-    if path == MEMORY and site.memory:
-        drawing = picture(site.title, site.memory)
+    if path == MEMORY and site.serving and site.serving.memory:
+        drawing = picture(site.serving.title, site.serving.memory)
         return {"site": site, "drawing": drawing, "light": LIGHT, "dark": DARK}
     own = {value.__name__: value(site) for value in _ACCESS.get(path, ())}
     return {"site": site, **own, **(runbook(site) if path == README else {})}

@@ -14,7 +14,7 @@ from generator.fit.table import page
 from generator.origin import Origin
 from generator.records import record
 from generator.services import models
-from generator.site import Node, Site
+from generator.site import Node, Part, Site
 
 _GIGABITS_A_SECOND = 1
 
@@ -36,14 +36,15 @@ def runbook(site: Site) -> dict[str, Any]:
     """The values for the runbook's templates besides the site; groups have their own pages."""
     # A group's page leaves the cabling to the page of the whole site.
     graph = {} if site.group else {"graph": readable_graph(site)}
-    if site.groups:
+    part = site.serving
+    if part is None:
         return {"owners": owners(site), **graph, "shared": tuple(shared_memory(site))}
     return {
         "owners": owners(site),
         **graph,
-        "memory": page(site.memory),
-        "download": download(site),
-        "copies": models.copies(site, site.head) if site.model.downloads else (),
+        "memory": page(part.memory),
+        "download": download(part),
+        "copies": models.copies(part, part.head) if part.model.downloads else (),
         "described_ports": _DESCRIBED_PORTS,
     }
 
@@ -69,12 +70,12 @@ def shared_memory(site: Site) -> Iterator[SharedMemory]:
             yield SharedMemory(node.name, ", ".join(engines), round(together, 3))
 
 
-def _held(part: Site, node: Node) -> float:
+def _held(part: Part, node: Node) -> float:
     engine = part.engine
     return round(held_share(engine.name, engine.memory_utilization, part.memory, node.name), 3)
 
 
-def _taken(part: Site, node: Node) -> str:
+def _taken(part: Part, node: Node) -> str:
     held = _held(part, node)
     more = " with its reserve" if held > part.engine.memory_utilization else ""
     return f"{part.group} ({held}{more})"
@@ -82,17 +83,17 @@ def _taken(part: Site, node: Node) -> str:
 
 def owners(site: Site) -> tuple[str, ...]:
     """The template folders of the site's parts, in the order in which they appear in a section."""
-    engine = (f"launchers/{site.engine.launcher}", f"engines/{site.engine.name}")
+    engine = site.serving.engine if site.serving else None
     return (
         f"topologies/{site.kind}",
-        *(() if site.groups else engine),
+        *((f"launchers/{engine.launcher}", f"engines/{engine.name}") if engine else ()),
         *(f"services/{name}" for name in site.services),
     )
 
 
-def download(site: Site) -> Download | None:
+def download(part: Part) -> Download | None:
     """The size of the files of the model and its draft model, None if not known."""
-    if not site.memory or not site.memory.files_gb:
+    if not part.memory or not part.memory.files_gb:
         return None
-    gigabytes = ceil(site.memory.files_gb)
+    gigabytes = ceil(part.memory.files_gb)
     return Download(gigabytes, ceil(gigabytes * 8 / _GIGABITS_A_SECOND / 60))

@@ -183,7 +183,8 @@ def _next(made: Scaffold, file: Path) -> str:
 
 
 def _data(made: Scaffold, file: Path | None, refused: bool) -> dict[str, Any]:
-    fit = made.reading.site.memory if made.reading.site else None
+    part = made.reading.site.serving if made.reading.site else None
+    fit = part.memory if part else None
     return {
         "written": bool(file) and not refused,
         "file": str(file) if file else None,

@@ -21,7 +21,7 @@ from generator.fabric.topologies import TOPOLOGIES
 from generator.fit.assessment import Fit, held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.hardware import HALVES
-from generator.records import record, replace
+from generator.records import record
 from generator.services import PROXY
 from generator.site import (
     Bandwidth,
@@ -30,8 +30,10 @@ from generator.site import (
     Engine,
     HostEntry,
     Link,
+    Member,
     Model,
     Node,
+    Part,
     Rank,
     Site,
     Variables,
@@ -59,14 +61,14 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
     """The site of a declaration without errors; `file` is the site file's name."""
     beside = services.requested(declared.services, declared.nodes, declared.pins)
     if not declared.groups:
-        return _site(declared, file, beside, beside, _Place())
+        return _part(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)
     # Of groups that take turns, only one at a time runs on a node.
     serving = Counter(n.name for group in declared.groups if group.is_active for n in group.nodes)
     # Services that each group has for itself.
     own = {name: service for name, service in beside.items() if service.IS_OF_GROUPS}
     groups = tuple(
-        _site(group, file, own, beside, _Place(group.group, earlier, configured, shares, held))
+        _part(group, file, own, beside, _Place(group.group, earlier, configured, shares, held))
         for group, earlier in _with_earlier(declared.groups)
         for shares in [any(serving[node.name] > 1 for node in group.nodes)]
         for held in [_held_by_others(group, declared.groups) if shares else 0.0]
@@ -169,7 +171,7 @@ def _with_earlier(
 
 
 def _whole(
-    declared: CompleteDeclaration, groups: Sequence[Site], beside: Mapping[str, Service]
+    declared: CompleteDeclaration, groups: Sequence[Part], beside: Mapping[str, Service]
 ) -> Site:
     """A site of groups: its machines, with all of their ports."""
     fabric, topology = declared.fabric, declared.topology
@@ -182,47 +184,54 @@ def _whole(
         member = members[node.name, configured[node.name]]
         interfaces, routes_of = fabric.interfaces[node.name], ways.get(node.name, ())
         nodes.append(
-            replace(
-                member,
+            Node(
+                name=node.name,
                 rank=rank,
+                host=node.host,
+                user=node.user,
+                memory_gb=node.memory_gb,
+                visible_gib=node.visible_gib,
+                management=node.management,
                 interfaces=interfaces,
                 control=on_management(node.management) if node.management else member.control,
-                link=None,
+                nccl=member.nccl,
+                login=member.login,
                 hosts=hosts(interfaces, routes_of),
                 routes=routes_of,
             )
         )
-    return replace(
-        groups[0],
+    first = groups[0]
+    return Site(
+        name=first.name,
+        file=first.file,
+        description=first.description,
         kind=topology.kind,
+        mtu=first.mtu,
+        renderer=topology.renderer,
         subnets=tuple(fabric.members),
         cables=fabric.cables,
-        switch_setups=switch_setups(topology, fabric, declared.services),
         uplinks=_uplinks(topology),
+        switch_setups=switch_setups(topology, fabric, declared.services),
         nodes=tuple(nodes),
         services=beside,
         bandwidth=_bandwidth(topology, len(declared.nodes)),
-        memory=None,
-        image_build=None,
-        group="",
-        slot="",
-        written=(),
-        alternatives=(),
-        is_active=True,
+        times=first.times,
+        test_nccl=first.test_nccl,
+        advisories=first.advisories,
         groups=tuple(groups),
     )
 
 
-def _site(
+def _part(
     declared: CompleteDeclaration,
     file: str,
     own: Mapping[str, Service],
     beside: Mapping[str, Service],
     place: _Place,
-) -> Site:
+) -> Part:
     """A site of one engine, or a group in that form; most services belong to the whole site."""
     identity, topology, fabric = declared.identity, declared.topology, declared.fabric
-    return Site(
+    return Part(
         name=identity.name,
         file=file,
         description=identity.description,
@@ -240,6 +249,7 @@ def _site(
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
         advisories=tuple(one for one in advisories() if one.kernel or one.driver),
+        groups=(),
         group=place.group,
         slot=declared.slot,
         written=declared.place,
@@ -272,7 +282,7 @@ def _bandwidth(topology: Topology, nodes: int) -> Bandwidth:
 
 
 class _Group(TypedDict):
-    nodes: tuple[Node, ...]
+    nodes: tuple[Member, ...]
     model: Model
     engine: Engine
     memory: Fit | None
@@ -322,13 +332,13 @@ class _Members:
     routes: Mapping[str, tuple[Route, ...]]
     hosts: Callable[[Sequence[FabricInterface], Sequence[Route]], tuple[HostEntry, ...]]
 
-    def node(self, index: int) -> Node:
+    def node(self, index: int) -> Member:
         """The node of a rank."""
         declared, node = self.declared, self.declared.nodes[index]
         interfaces = declared.fabric.interfaces[node.name]
         variables = self._variables(index)
         ways = self.routes.get(node.name, ())
-        return Node(
+        return Member(
             name=node.name,
             rank=index,
             host=node.host,

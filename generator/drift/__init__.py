@@ -10,11 +10,11 @@ from generator.capture import Capture
 from generator.diagnostics import listed
 from generator.fabric.addressing import FabricInterface
 from generator.locking import commit_on, image_on
-from generator.records import record, replace
+from generator.records import record
 from generator.reports.remarks import Place, Remark
 from generator.rules import live as _documented  # noqa: F401 (registers its rules)
 from generator.rules.registry import DOCUMENTED
-from generator.site import Node, Site
+from generator.site import Member, Node, Part, Site
 from generator.site.complete import DEFAULT_REVISION
 from generator.sitefile.lock import Lock
 
@@ -69,33 +69,32 @@ def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
     yield from _units(site, seen)
     containers = {c.name.lstrip("/"): c for c in seen.found.containers if c.words}
     for part, node in site.parts_of(seen.node.name):
-        member = replace(seen, node=node)
         if engine := containers.get(part.unit):
-            yield from _image(part, member, engine, lock)
-            yield from _variables(member, engine)
-            yield from _words(member, engine)
+            yield from _image(part, seen, engine, lock)
+            yield from _variables(seen, node, engine)
+            yield from _words(seen, node, engine)
         elif part.engine.venv:
             bare = (c for c in seen.found.containers if c.is_running and c.image is None)
-            for process in (c for c in bare if _is_of(member, c)):
-                yield from _variables(member, process)
+            for process in (c for c in bare if _is_of(node, c)):
+                yield from _variables(seen, node, process)
         elif part.is_active and _DOCKER in seen.capture.texts and _is_installed(seen, part):
             advice = f"journalctl -u {part.unit} says why it does not run"
             yield seen.remark("SG866", f"there is no container {part.unit}", advice, _DOCKER)
-        yield from _models(part, member, lock)
+        yield from _models(part, seen, lock)
 
 
 _DOCKER = "commands/docker-info.txt"
 
 
-def _is_installed(seen: _Seen, part: Site) -> bool:
+def _is_installed(seen: _Seen, part: Part) -> bool:
     """Whether a node has an engine's unit, not only another way to run it."""
     return f"files/etc/systemd/system/{part.unit}.service" in seen.capture.texts
 
 
-def _is_of(member: _Seen, process: Container) -> bool:
+def _is_of(member: Member, process: Container) -> bool:
     """Whether a process is the engine that a node should run, recognized by its port."""
     there = {word.text for word in process.words}
-    return {word for word in _command(member.node) if word.startswith("--port=")} <= there
+    return {word for word in _command(member) if word.startswith("--port=")} <= there
 
 
 def _interfaces(seen: _Seen) -> Iterator[Remark]:
@@ -152,9 +151,9 @@ def _settings(seen: _Seen) -> Iterator[Remark]:
     yield from _values(seen, dict(seen.node.nccl), there, "/etc/nccl.conf", path)
 
 
-def _variables(seen: _Seen, engine: Container) -> Iterator[Remark]:
+def _variables(seen: _Seen, member: Member, engine: Container) -> Iterator[Remark]:
     """Variables of the running process."""
-    wanted = {n: v for group in seen.node.environment for n, v in group.values.items()}
+    wanted = {n: v for group in member.environment for n, v in group.values.items()}
     there = {variable.name: variable.value.text for variable in engine.env}
     path = _path(seen, engine)
     yield from _values(seen, wanted, there, "the running engine", path)
@@ -179,9 +178,9 @@ def _values(
 _RESTART = "install the bundle and restart the engine, or take it over into engine.env"
 
 
-def _words(seen: _Seen, engine: Container) -> Iterator[Remark]:
+def _words(seen: _Seen, member: Member, engine: Container) -> Iterator[Remark]:
     """The running command; what the capture removed matches any word."""
-    wanted = [seen.node.container.entrypoint, *_command(seen.node)]
+    wanted = [member.container.entrypoint, *_command(member)]
     there = [word.text for word in engine.words]
     if _alike(wanted, there):
         return
@@ -194,9 +193,9 @@ def _words(seen: _Seen, engine: Container) -> Iterator[Remark]:
         yield seen.remark("SG868", message, _RESTART, _path(seen, engine))
 
 
-def _command(node: Node) -> list[str]:
+def _command(member: Member) -> list[str]:
     """The arguments of a node's entrypoint."""
-    items = ((item,) if isinstance(item, str) else item for item in node.container.command)
+    items = ((item,) if isinstance(item, str) else item for item in member.container.command)
     return [word for item in items for word in item]
 
 
@@ -212,8 +211,8 @@ def _path(seen: _Seen, engine: Container) -> str:
     return path if path in seen.capture.texts else ""
 
 
-def _image(site: Site, seen: _Seen, engine: Container, lock: Lock | None) -> Iterator[Remark]:
-    path, wanted = _path(seen, engine), site.engine.image
+def _image(part: Part, seen: _Seen, engine: Container, lock: Lock | None) -> Iterator[Remark]:
+    path, wanted = _path(seen, engine), part.engine.image
     has = engine.image.text if engine.image else ""
     if has != wanted:
         message = f"the engine runs {has}, and the bundle says {wanted}"
@@ -232,13 +231,13 @@ def _image(site: Site, seen: _Seen, engine: Container, lock: Lock | None) -> Ite
         yield seen.remark("SG863", message, "pull what is locked, or lock what is there", path)
 
 
-def _models(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
+def _models(part: Part, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
     path = "commands/models.txt"
-    if path not in seen.capture.texts or site.model.file:
+    if path not in seen.capture.texts or part.model.file:
         return
-    for source in site.model.downloads:
-        own = source == site.model.source
-        revision = (site.model.revision if own else None) or DEFAULT_REVISION
+    for source in part.model.downloads:
+        own = source == part.model.source
+        revision = (part.model.revision if own else None) or DEFAULT_REVISION
         there = commit_on(seen.capture, source, revision)
         locked = lock.commit(source, revision) if lock else ""
         if not there:
@@ -321,7 +320,7 @@ def _between(site: Site, seen: Sequence[_Seen]) -> Iterator[Remark]:
             yield Remark("SG867", DOCUMENTED["SG867"][0], message, advice, place)
 
 
-def _contents(part: Site, seen: _Seen) -> Iterator[tuple[str, str]]:
+def _contents(part: Part, seen: _Seen) -> Iterator[tuple[str, str]]:
     """What an engine's names refer to on a node: its image, its models and its libraries."""
     image = image_on(seen.capture, part.engine.image) if part.engine.image else None
     if image and (known := image.digest or image.layers):

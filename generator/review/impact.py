@@ -13,6 +13,7 @@ from generator.bundle.committed import Committed
 from generator.bundle.escaping import sh
 from generator.bundle.tree import Tree
 from generator.diagnostics import listed
+from generator.fit.assessment import Fit
 from generator.fit.table import bars
 from generator.records import record, replace
 from generator.review.addresses import left_behind, moved
@@ -289,12 +290,16 @@ def _left_over(before: Before) -> Iterable[str]:
 
 def _bars(old: Site | None, site: Site) -> tuple[str, ...]:
     """The nodes' memory as bars, if it is known and has changed."""
-    now = site.memory.nodes if site.memory else ()
-    was = old.memory.nodes if old and old.memory else ()
-    return bars(site.memory) if site.memory and now and now != was else ()
+    now, was = _memory(site), _memory(old)
+    return bars(now) if now and now.nodes != (was.nodes if was else ()) else ()
 
 
 def _headroom(old: Site | None, site: Site) -> tuple[float, float] | None:
-    if not (old and old.memory and old.memory.nodes and site.memory and site.memory.nodes):
-        return None
-    return old.memory.worst.headroom_gib, site.memory.worst.headroom_gib
+    now, was = _memory(site), _memory(old)
+    return (was.worst.headroom_gib, now.worst.headroom_gib) if now and was else None
+
+
+def _memory(site: Site | None) -> Fit | None:
+    """How the only model fits its nodes, as far as that is known."""
+    fit = site.serving.memory if site and site.serving else None
+    return fit if fit and fit.nodes else None

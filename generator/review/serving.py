@@ -10,7 +10,7 @@ from generator.activation import Effect
 from generator.bundle.tree import Tree
 from generator.records import record
 from generator.review.changes import FileChange
-from generator.site import Site
+from generator.site import Part, Site
 
 
 @record
@@ -18,7 +18,7 @@ class Wave:
     """Engines that stop, by the previous names of their groups, and those that start afterwards."""
 
     stops: tuple[str, ...]
-    starts: tuple[Site, ...]
+    starts: tuple[Part, ...]
 
 
 @record
@@ -35,7 +35,7 @@ class Serving:
     waves: tuple[Wave, ...]
     restarting: tuple[str, ...]
     gone: tuple[str, ...]
-    switched: tuple[tuple[Site, str], ...]
+    switched: tuple[tuple[Part, str], ...]
     is_down: tuple[str, ...]
     lost: tuple[str, ...]
     has_one_address: bool
@@ -106,8 +106,8 @@ class _Plan:
         before: Mapping[str, tuple[str, ...]],
         was: Mapping[str, str],
         gone: Sequence[str],
-        changed: Sequence[Site],
-        fresh: Sequence[Site],
+        changed: Sequence[Part],
+        fresh: Sequence[Part],
     ) -> None:
         self.before = before
         self.was = was
@@ -150,7 +150,7 @@ class _Plan:
         more = held | sharing | (taking & {*self.stopping})
         return held if more == held else self._closed(more)
 
-    def _starts(self, held: frozenset[str], is_first: bool) -> list[Site]:
+    def _starts(self, held: frozenset[str], is_first: bool) -> list[Part]:
         """What starts while the held groups run, or after them."""
         nodes = {node for name in held for node in self.before[name]}
         return [
@@ -160,11 +160,11 @@ class _Plan:
         ]
 
 
-def _nodes(part: Site) -> list[str]:
+def _nodes(part: Part) -> list[str]:
     return [node.name for node in part.nodes]
 
 
-def _replaced(part: Site, before: Mapping[str, Sequence[str]]) -> list[str]:
+def _replaced(part: Part, before: Mapping[str, Sequence[str]]) -> list[str]:
     """The alternative that ran on its nodes until now, if that was another one."""
     if part.group in before:
         return []
@@ -173,7 +173,7 @@ def _replaced(part: Site, before: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _names(
-    old: Site | None, before: Mapping[str, Sequence[str]], changed: Iterable[Site]
+    old: Site | None, before: Mapping[str, Sequence[str]], changed: Iterable[Part]
 ) -> dict[str, str]:
     """What each group served; if that is not known, what it serves now, or nothing."""
     known = dict.fromkeys(before, "")
@@ -216,7 +216,7 @@ def _waiting(facts: str) -> set[str]:
 
 
 def _restarts(
-    part: Site,
+    part: Part,
     before: Mapping[str, Sequence[str]],
     files: Mapping[str, Sequence[FileChange]],
     unplugged: Collection[str],

@@ -18,7 +18,7 @@ from generator.review.cables import Plugged, cables_of, moves
 from generator.review.changes import FileChange
 from generator.review.nodes import NodeReview
 from generator.review.serving import Serving, Wave
-from generator.site import Node, Site, first_part
+from generator.site import Node, Part, Site, first_part
 
 
 @record
@@ -146,7 +146,7 @@ def _switches(serving: Serving) -> Iterator[Step]:
         yield Step(f"operator/switch.sh {group.group}")
 
 
-def _started(groups: Iterable[Site]) -> Iterator[Step]:
+def _started(groups: Iterable[Part]) -> Iterator[Step]:
     for group in groups:
         names = tuple(node.name for node in group.start_order)
         last = ", the head last" if len(names) > 1 else ""
@@ -283,21 +283,21 @@ def _fetches(change: Change) -> Iterator[Step]:
         yield from _models(part, given)
 
 
-def _models(site: Site, given: Mapping[str, Sequence[str]]) -> Iterator[Step]:
-    model = site.model
+def _models(part: Part, given: Mapping[str, Sequence[str]]) -> Iterator[Step]:
+    model = part.model
     for source in model.downloads:
         revision = model.revision if source == model.source else None
         words = (source, *((revision,) if revision else ()))
         command = sh(("hf", "download", *" --revision ".join(words).split()))
-        for hub, names in site.hubs.items():
-            nodes = [node for node in site.nodes if node.name in names]
+        for hub, names in part.hubs.items():
+            nodes = [node for node in part.nodes if node.name in names]
             if new := _without(nodes, given, *words):
                 yield Step(f"fetch the model first: {command}", new)
             had = [node for node in nodes if node.name not in new]
             if moved := _without(had, given, hub):
                 yield Step(f"fetch or move the model first, into {sh(hub)}: {command}", moved)
     for path in (*model.folders, *model.files):
-        readers = site.nodes if path in model.folders else (site.head,)
+        readers = part.nodes if path in model.folders else (part.head,)
         if copying := _without(readers, given, first_part(path)):
             yield Step(f"copy the model first: {sh(path)}", copying)
 
@@ -337,7 +337,7 @@ def _keys(change: Change) -> Iterator[Step]:
     joined = bool(change.named("new") or change.named("renamed"))
     is_led_by_another = bool(change.members) and change.members[0] != site.head.name
     all_nodes = tuple(node.name for node in site.nodes)
-    keys = [key for node in site.nodes for key in node.container.keys]
+    keys = [key for part in site.parts for node in part.nodes for key in node.container.keys]
     if keys and (joined or is_led_by_another or _without(site.nodes, change.given, keys[0])):
         yield Step("make the keys of MPI, as README.md says", all_nodes)
     for service in site.services.values():

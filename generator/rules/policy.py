@@ -11,7 +11,7 @@ from generator.diagnostics import Finding, KeyPath, Severity, did_you_mean, has_
 from generator.engines import ENGINES
 from generator.records import record, replace
 from generator.rules.registry import ABOUT_SITES, DOCUMENTED, RULES
-from generator.site import Site
+from generator.site import Part, Site
 from generator.sitefile import source
 from generator.sitefile.source import Document
 
@@ -66,7 +66,7 @@ class Policy:
 Lack = tuple[str, KeyPath, str]
 
 
-def _parts(site: Site) -> Iterator[tuple[Site, KeyPath]]:
+def _parts(site: Site) -> Iterator[tuple[Part, KeyPath]]:
     """The parts of a site that serve a model each, with their places."""
     for place, part in {part.written: part for part in reversed(site.parts)}.items():
         yield part, place

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from generator.engines import ENGINES
 from generator.records import replace
-from generator.site import Site
+from generator.site import Part, Site
 from generator.site.panel import Panel
 
 COLUMNS = 3
@@ -21,14 +21,14 @@ def panels(site: Site) -> tuple[Panel, ...]:
     return (*dict.fromkeys(of_engines), *services)
 
 
-def _of_engine(site: Site) -> Iterator[Panel]:
+def _of_engine(part: Part) -> Iterator[Panel]:
     """The engine's panels; with several engines, each counts only its own group."""
-    for panel in ENGINES[site.engine.name].PANELS:
-        if not site.group:
+    for panel in ENGINES[part.engine.name].PANELS:
+        if not part.group:
             yield panel
             continue
-        queries = tuple((_of_group(query, site.slot), legend) for query, legend in panel.queries)
-        yield replace(panel, title=f"{site.slot}: {panel.title}", queries=queries)
+        queries = tuple((_of_group(query, part.slot), legend) for query, legend in panel.queries)
+        yield replace(panel, title=f"{part.slot}: {panel.title}", queries=queries)
 
 
 def _of_group(query: str, group: str) -> str:

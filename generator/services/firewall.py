@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from generator.activation import Activation, Effect
 from generator.records import record
-from generator.site import Node, Site
+from generator.site import Node, Part, Site
 from generator.site.entry import Entry
 from generator.site.service import Service
 
@@ -38,9 +38,9 @@ def _rules(site: Site, node: Node) -> Iterator[str]:
         yield from (_people(node, port) for port in service.opened(node))
 
 
-def _engine_pages(site: Site, node: Node) -> Iterator[int]:
+def _engine_pages(part: Part, node: Node) -> Iterator[int]:
     """The engine's ports that listen on the node's management address."""
-    api, management = site.engine.api, node.management
+    api, management = part.engine.api, node.management
     if not node.is_head or not management:
         return
     if api.listen == str(management.address.ip):

@@ -12,7 +12,7 @@ from generator.activation import NOTHING, service_restart
 from generator.catalogs.engines.traits import Task
 from generator.origin import Origin
 from generator.records import record
-from generator.site import Node, Site, Words
+from generator.site import Node, Part, Site, Words
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
 from generator.site.service import HostedService, Service, on_its_node
@@ -87,7 +87,7 @@ def routes(site: Site) -> tuple[Route, ...]:
     )
 
 
-def _url(site: Site, part: Site) -> str:
+def _url(site: Site, part: Part) -> str:
     """The engine's URL for the gateway's node: on loopback if the engine is on that node."""
     gateway = Gateway.of(site)
     is_here = gateway is not None and part.head.name == gateway.node

@@ -3,18 +3,18 @@
 from generator.activation import NOTHING
 from generator.origin import Origin
 from generator.records import record
-from generator.site import Node, Site
+from generator.site import Node, Part, Site
 from generator.site.entry import Entry
 from generator.site.service import Service
 
 
-def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
+def copies(part: Part, node: Node) -> tuple[tuple[str, str], ...]:
     """The login and hub of each other node, at its first fabric address that the node can reach."""
     near = {peer.node: peer.address for i in reversed(node.interfaces) for peer in i.peers}
     return tuple(
         (f"{other.user}@{near.get(other.name, other.address)}", other.env["HF_HUB_CACHE"])
-        for other in site.nodes
-        if other is not node
+        for other in part.nodes
+        if other.name != node.name
     )
 
 
@@ -36,7 +36,7 @@ class Models(Service):
     @staticmethod
     def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:
         """Where the node's models are copied to; empty for any node but the head."""
-        return copies(site, node) if not site.groups and _is_head(site, node) else ()
+        return copies(site.serving, node) if site.serving and _is_head(site, node) else ()
 
 
 SERVICE: type[Service] = Models

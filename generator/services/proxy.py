@@ -57,14 +57,14 @@ class Direct:
 
 
 def _values(site: Site, node: Node) -> dict[str, object]:
-    gateway = Gateway.of(site)
-    own_url = gateway.own_url if gateway else site.engine.api.own_url
+    gateway, part = Gateway.of(site), site.parts[0]
+    own_url = gateway.own_url if gateway else part.engine.api.own_url
     return {
         "proxy": Proxy.of(site),
         "read": READ,
         "public": () if gateway else PUBLIC,
         "direct": tuple(_direct(site, gateway)) if gateway else (),
-        "what": site.name if gateway else site.engine.title,
+        "what": site.name if gateway else part.engine.title,
         "upstream": own_url.replace("http://", ""),
     }
 

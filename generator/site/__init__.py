@@ -33,7 +33,7 @@ from generator.site.container import (
     Times,
     Words,
 )
-from generator.site.node import ControlPlane, HostEntry, Link, Node, Rank, Variables
+from generator.site.node import ControlPlane, HostEntry, Link, Member, Node, Rank, Variables
 from generator.site.places import image_folder, place, project, unit
 from generator.site.serving import MODEL_PART, Api, Engine, Model, first_part
 from generator.site.switch_setup import SwitchSetup
@@ -61,9 +61,11 @@ __all__ = (
     "HostEntry",
     "ImageBuild",
     "Link",
+    "Member",
     "Model",
     "Mount",
     "Node",
+    "Part",
     "PlacedFile",
     "Rank",
     "Site",
@@ -97,17 +99,13 @@ class Bandwidth:
 
 @record
 class Site:
-    """A whole site; nodes by rank, cables by number.
+    """A whole site; nodes in the order of the list, cables by number.
 
     `test_nccl` is the NCCL release, 2.30.7-1, that the bandwidth test is built with on the nodes.
     `advisories` are those that only a node itself can check.
 
-    A site of several engines has a site for each in its `groups`: its name as `group`, its nodes by
-    rank in the group, the cables between them, and its model and engine. The model and engine of
-    the whole site are those of its first group, and it has no `memory`. Groups that take turns on
-    the same nodes each list the others as `alternatives`, and one is active; the `slot` of all of
-    them is the name of the group that owns the nodes. `written` is the place of a group's model and
-    engine in the site file.
+    A site of several engines has a part for each in its `groups`. A site of one engine is a part
+    itself. A site without an engine has no parts: it is its network and services.
     """
 
     ORIGIN = Origin("")
@@ -117,21 +115,13 @@ class Site:
         cables=Origin("cabling"),
         description=Origin("description"),
         file=Origin("", "the name of the site file"),
-        alternatives=Origin("groups", "what takes turns on the same nodes"),
         group=Origin("groups"),
         groups=Origin("groups"),
-        is_active=Origin("groups", "the group itself unless it names an alternative"),
         engine_secrets=Origin("engine.secrets"),
-        job=Origin("name groups"),
         parts=Origin("groups|model"),
-        slot=Origin("groups"),
         slots=Origin("groups"),
-        project=Origin("groups", "one for each engine of a node"),
-        title=Origin("name groups"),
-        unit=Origin("groups", "one for each engine of a node"),
         has_fabric=Origin("cabling", "whether there are cables"),
         kv_offloads=Origin("model.kv_offload"),
-        hubs=Origin("model.cache|user", "the folder that each node's engine reads models from"),
         kind=Origin("topology.kind"),
         mtu=Origin("topology.mtu|topology.kind", "9000, but 1500 on a switch"),
         name=Origin("name"),
@@ -142,14 +132,15 @@ class Site:
         topology=Origin("topology.kind"),
         start_order=Origin("nodes", "workers before the head"),
         test_nccl=Origin("engine.nccl"),
-        image_build=Origin("engine.image", "what the image is built from"),
-        image_folder=Origin("engine.image", "where the image is built from"),
         address=Origin("services.gateway services.proxy nodes"),
         advisories=Origin("", "those that are about a kernel or a driver"),
         switch_setups=Origin("topology.switches"),
         uplinks=Origin("topology.uplinks"),
         workers=RANK,
     )
+
+    # The name of a part is that of its group, if the site has groups.
+    group = ""
 
     name: str
     file: str
@@ -162,108 +153,69 @@ class Site:
     uplinks: tuple[Port, ...]
     switch_setups: tuple[SwitchSetup, ...]
     nodes: tuple[Node, ...]
-    model: Model
-    engine: Engine
     services: Mapping[str, "Service"]
-    memory: Fit | None
     bandwidth: Bandwidth
     times: Times
     test_nccl: str
-    image_build: ImageBuild | None
     advisories: tuple[Advisory, ...]
-    group: str = ""
-    groups: "tuple[Site, ...]" = ()
-    slot: str = ""
-    written: KeyPath = ()
-    alternatives: Words = ()
-    is_active: bool = True
+    groups: "tuple[Part, ...]"
 
     @property
-    def parts(self) -> "tuple[Site, ...]":
-        """The sites that serve a model each: the groups, or else the site itself."""
-        return self.groups or (self,)
+    def serving(self) -> "Part | None":
+        """The site itself if one engine serves on all of it."""
+        return None
+
+    @property
+    def parts(self) -> "tuple[Part, ...]":
+        """What serves a model each: the groups, or else the site itself if it has an engine."""
+        return self.groups
 
     @cached_property
-    def slots(self) -> "tuple[tuple[Site, ...], ...]":
+    def slots(self) -> "tuple[tuple[Part, ...], ...]":
         """Its parts, grouped by those that take turns; the active one first."""
-        found: dict[str, list[Site]] = {}
+        found: dict[str, list[Part]] = {}
         for part in self.parts:
             found.setdefault(part.slot, []).append(part)
         return tuple(
             tuple(sorted(parts, key=lambda part: not part.is_active)) for parts in found.values()
         )
 
-    def parts_of(self, name: str) -> "tuple[tuple[Site, Node], ...]":
+    def parts_of(self, name: str) -> "tuple[tuple[Part, Member], ...]":
         """The parts that a node serves in, with the node as it is in each."""
         return self._places.get(name, ())
 
-    def slots_of(self, name: str) -> "tuple[tuple[Site, ...], ...]":
+    def slots_of(self, name: str) -> "tuple[tuple[Part, ...], ...]":
         """The parts that serve on a node, those that take turns together; the active one first."""
         return self._slots_by_node.get(name, ())
 
     @cached_property
-    def _slots_by_node(self) -> "Mapping[str, tuple[tuple[Site, ...], ...]]":
-        found: dict[str, tuple[tuple[Site, ...], ...]] = {}
+    def _slots_by_node(self) -> "Mapping[str, tuple[tuple[Part, ...], ...]]":
+        found: dict[str, tuple[tuple[Part, ...], ...]] = {}
         for slot in self.slots:
             for node in slot[0].nodes:
                 found[node.name] = (*found.get(node.name, ()), slot)
         return found
 
     @cached_property
-    def _places(self) -> "Mapping[str, tuple[tuple[Site, Node], ...]]":
-        found: dict[str, tuple[tuple[Site, Node], ...]] = {}
+    def _places(self) -> "Mapping[str, tuple[tuple[Part, Member], ...]]":
+        found: dict[str, tuple[tuple[Part, Member], ...]] = {}
         for part in self.parts:
             for node in part.nodes:
                 found[node.name] = (*found.get(node.name, ()), (part, node))
         return found
 
-    @property
-    def unit(self) -> str:
-        """The name of its engine's unit and container."""
-        return unit(self.group)
-
     @staticmethod
     def unit_of(group: str) -> str:
-        """The name of the unit of another group's engine."""
+        """The name of the unit of a group's engine."""
         return unit(group)
-
-    @property
-    def after(self) -> Words:
-        """The groups that it takes turns with whose units its own is ordered after.
-
-        One order for each pair is enough: stopping comes before starting, whichever way they are
-        ordered.
-        """
-        names = sorted((self.group, *self.alternatives))
-        return tuple(names[: names.index(self.group)])
 
     def units(self, node: Node) -> str:
         """The units of a node's engines, as systemd lists them."""
         return " ".join(f"{part.unit}.service" for part, _ in self.parts_of(node.name))
 
-    @property
-    def project(self) -> str:
-        """The Compose project of the container."""
-        return project(self.group)
-
     def place(self, path: str) -> str:
-        """The path of a file of its engine."""
+        """The path of a file, of which each group may have its own."""
         return place(path, self.group)
-
-    @property
-    def image_folder(self) -> str:
-        """The folder of its image's build files, if it is built here."""
-        return image_folder(self.group)
-
-    @property
-    def title(self) -> str:
-        """What its engine serves, for use in a sentence: the site, or a group of it."""
-        return f"{self.group} of {self.name}" if self.group else self.name
-
-    @property
-    def job(self) -> str:
-        """The name of the Slurm job."""
-        return f"{self.name}-{self.group}" if self.group else self.name
 
     @property
     def head(self) -> Node:
@@ -294,52 +246,17 @@ class Site:
         """Workers before the head, which then waits for them for the shortest time."""
         return (*self.workers, self.head)
 
-    @property
-    def image_is_built(self) -> bool:
-        """Whether the nodes build their image, because no registry has a suitable one."""
-        built = self.engine.traits.is_built_for_ranks and bool(self.workers)
-        return self.engine.is_built_here or built
-
-    @property
-    def hubs(self) -> dict[str, Words]:
-        """Names of nodes, in rank order, by the folder that their engine reads models from."""
-        folders = dict.fromkeys(node.env["HF_HUB_CACHE"] for node in self.nodes)
-        return {
-            folder: tuple(node.name for node in self.nodes if node.env["HF_HUB_CACHE"] == folder)
-            for folder in folders
-        }
-
-    @staticmethod
-    def is_roots(folder: str) -> bool:
-        """Whether root must create a folder for downloads: it is in nobody's home."""
-        return not folder.startswith(("/home/", "/root/"))
-
-    def watched(self, node: Node) -> tuple[Watched, ...]:
-        """What tells a worker that its head is gone; empty if it watches nothing."""
-        head, engine = self.head.control.address, self.engine
-        if port := engine.rendezvous:
-            return (("rank", head, port),)
-        if port := engine.replicas:
-            return (("replicas", head, port),)
-        if node.link and (port := engine.ports.get("rpc")):
-            return (("machine", node.link.head, port),)
-        return ()
-
     def listeners(self, node: Node) -> dict[str, int]:
-        """Ports that programs of the bundle use on a node, by name; a group's ports are its own.
-
-        llama.cpp's workers listen for the head, and so do MPI's; all other ports are the head's.
-        """
+        """Ports that programs of the bundle use on a node, by name; a group's ports are its own."""
         services = (service.listeners(node) for service in self.services.values())
-        beside = {name: port for ports in services for name, port in ports.items()}
-        return ({} if self.groups else self._engine_listeners(node)) | beside
+        return {name: port for ports in services for name, port in ports.items()}
 
     @property
     def engine_secrets(self) -> Words:
         """The names of its engines' secrets."""
         return tuple(dict.fromkeys(name for part in self.parts for name in part.engine.secrets))
 
-    def runs_containers(self, node: "Node") -> bool:
+    def runs_containers(self, node: Node) -> bool:
         """Whether a node runs containers, for the engine or for a service."""
         return any(not part.engine.venv for part, _ in self.parts_of(node.name)) or any(
             image for service in self.services.values() for image in service.images(node)
@@ -357,13 +274,6 @@ class Site:
             name for service in self.services.values() for name in service.secrets(self, node)
         )
         return tuple(dict.fromkeys([*engines, *beside]))
-
-    def _engine_listeners(self, node: Node) -> dict[str, int]:
-        ports = self.engine.ports.items()
-        if not node.is_head:
-            return {name: port for name, port in ports if name in PORTS_OF_WORKERS}
-        own = {name: port for name, port in ports if name not in PORTS_OF_WORKERS}
-        return {"api": self.engine.api.port} | own
 
     @property
     def placed(self) -> dict[PlacedFile, Words]:
@@ -393,3 +303,139 @@ class Site:
     def both_halves(self) -> bool:
         """Whether every cable uses both halves: one alone gives about 100 Gb/s."""
         return all(len(cable.subnets) == 2 for cable in self.cables)
+
+
+@record
+class Part(Site):
+    """Nodes that serve a model together, by rank: a group of a site, or all of a site.
+
+    A group's cables are those between its nodes. Groups that take turns on the same nodes each list
+    the others as `alternatives`, and one is active; the `slot` of all of them is the name of the
+    group that owns the nodes. `written` is the place of its model and engine in the site file.
+    """
+
+    ORIGINS = Site.ORIGINS | origins(
+        alternatives=Origin("groups", "what takes turns on the same nodes"),
+        hubs=Origin("model.cache|user", "the folder that each node's engine reads models from"),
+        image_build=Origin("engine.image", "what the image is built from"),
+        image_folder=Origin("engine.image", "where the image is built from"),
+        is_active=Origin("groups", "the group itself unless it names an alternative"),
+        job=Origin("name groups"),
+        project=Origin("groups", "one for each engine of a node"),
+        slot=Origin("groups"),
+        title=Origin("name groups"),
+        unit=Origin("groups", "one for each engine of a node"),
+    )
+
+    nodes: tuple[Member, ...]
+    model: Model
+    engine: Engine
+    memory: Fit | None
+    image_build: ImageBuild | None
+    group: str
+    slot: str
+    written: KeyPath
+    alternatives: Words
+    is_active: bool
+
+    @property
+    def serving(self) -> "Part":
+        """Itself."""
+        return self
+
+    @property
+    def parts(self) -> "tuple[Part, ...]":
+        """Itself."""
+        return (self,)
+
+    @property
+    def unit(self) -> str:
+        """The name of its engine's unit and container."""
+        return unit(self.group)
+
+    @property
+    def after(self) -> Words:
+        """The groups that it takes turns with whose units its own is ordered after.
+
+        One order for each pair is enough: stopping comes before starting, whichever way they are
+        ordered.
+        """
+        names = sorted((self.group, *self.alternatives))
+        return tuple(names[: names.index(self.group)])
+
+    @property
+    def project(self) -> str:
+        """The Compose project of the container."""
+        return project(self.group)
+
+    @property
+    def image_folder(self) -> str:
+        """The folder of its image's build files, if it is built here."""
+        return image_folder(self.group)
+
+    @property
+    def title(self) -> str:
+        """What its engine serves, for use in a sentence: the site, or a group of it."""
+        return f"{self.group} of {self.name}" if self.group else self.name
+
+    @property
+    def job(self) -> str:
+        """The name of the Slurm job."""
+        return f"{self.name}-{self.group}" if self.group else self.name
+
+    @property
+    def head(self) -> Member:
+        """Rank 0."""
+        return self.nodes[0]
+
+    @property
+    def workers(self) -> tuple[Member, ...]:
+        """All ranks above 0."""
+        return self.nodes[1:]
+
+    @property
+    def start_order(self) -> tuple[Member, ...]:
+        """Workers before the head, which then waits for them for the shortest time."""
+        return (*self.workers, self.head)
+
+    @property
+    def image_is_built(self) -> bool:
+        """Whether the nodes build their image, because no registry has a suitable one."""
+        built = self.engine.traits.is_built_for_ranks and bool(self.workers)
+        return self.engine.is_built_here or built
+
+    @property
+    def hubs(self) -> dict[str, Words]:
+        """Names of nodes, in rank order, by the folder that their engine reads models from."""
+        folders = dict.fromkeys(node.env["HF_HUB_CACHE"] for node in self.nodes)
+        return {
+            folder: tuple(node.name for node in self.nodes if node.env["HF_HUB_CACHE"] == folder)
+            for folder in folders
+        }
+
+    @staticmethod
+    def is_roots(folder: str) -> bool:
+        """Whether root must create a folder for downloads: it is in nobody's home."""
+        return not folder.startswith(("/home/", "/root/"))
+
+    def watched(self, node: Member) -> tuple[Watched, ...]:
+        """What tells a worker that its head is gone; empty if it watches nothing."""
+        head, engine = self.head.control.address, self.engine
+        if port := engine.rendezvous:
+            return (("rank", head, port),)
+        if port := engine.replicas:
+            return (("replicas", head, port),)
+        if node.link and (port := engine.ports.get("rpc")):
+            return (("machine", node.link.head, port),)
+        return ()
+
+    def listeners(self, node: Node) -> dict[str, int]:
+        """The ports of its engine and services on a node.
+
+        llama.cpp's workers listen for the head, and so do MPI's; all other ports are the head's.
+        """
+        ports = self.engine.ports.items()
+        own = {name: port for name, port in ports if (name in PORTS_OF_WORKERS) is not node.is_head}
+        api = {"api": self.engine.api.port} if node.is_head else {}
+        # Called by its name, since a record's class is made anew.
+        return api | own | Site.listeners(self, node)

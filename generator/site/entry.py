@@ -5,15 +5,14 @@ from typing import Any
 
 from generator.activation import Activation
 from generator.records import record
-from generator.site import Node, Site
+from generator.site import Member, Node, Part, Site
 
 
 @record
 class Entry:
     """A file in the nodes' folders; nodes with the same value of `alike` have the same text.
 
-    If it is `of_engine`, there is one for each engine of a node, and its functions get the group's
-    site and node; its path is that on a site without groups.
+    If it is `of_engine`, there is one for each engine of a node: see `of_engine`.
 
     `values` are passed to its template besides the site and the node. `payload` has no template: it
     is the same on every node of every site.
@@ -38,6 +37,19 @@ class Entry:
         """The values for the template."""
         more = self.values(site, node) if self.values else {}
         return {"site": site, "node": node, **more}
+
+
+def of_engine(
+    path: str,
+    activation: Activation,
+    mode: int = 0o644,
+    wanted: Callable[[Part, Member], bool] | None = None,
+    alike: Callable[[Part, Member], Hashable] | None = None,
+) -> Entry:
+    """A file that each engine of a node has; its `path` is that on a site without groups."""
+    # `instances` calls these with parts and their members alone.
+    own: Any = (wanted, alike)
+    return Entry(path, activation, mode, own[0], own[1], of_engine=True)
 
 
 @record

@@ -76,30 +76,21 @@ class Rank:
 
 @record
 class Node:
-    """One machine of the site, with everything that its folder of the bundle contains.
-
-    `starts_after` are the groups on it whose engines start before this one's.
-    """
+    """One machine of the site, with what its folder of the bundle contains besides engines."""
 
     ORIGIN = Origin("{node}")
     ORIGINS = origins(
-        carried=Origin("engine.files", "carried from beside the site file"),
-        placed=Origin("engine.files"),
-        environment=_SETTINGS,
-        raw_environment=Origin("engine.env", "values that Compose would read as syntax"),
         hosts=Origin("nodes cabling", "the names and addresses that the node reaches"),
         interfaces=Origin("{cable}.endpoints", "each port that a cable ends at has two halves"),
         is_head=RANK,
         login=_SETTINGS,
         memory_gb=Origin("{node}.memory_gb|defaults.memory_gb"),
-        model_path=Origin("{node}.model_path"),
         name=Origin("{node}.name"),
         nccl=_SETTINGS,
         rank=RANK,
         forwards=_ROUTES,
         routes=_ROUTES,
         ssh=Origin("{node}.user|defaults.user|user {node}.management"),
-        starts_after=Origin("groups", "engines of one node start one after the other"),
         user=Origin("{node}.user|defaults.user|user"),
         visible_gib=Origin(
             "{node}.visible_gib|defaults.visible_gib|{node}.memory_gb|defaults.memory_gb",
@@ -111,23 +102,15 @@ class Node:
     rank: int
     host: int
     user: str
-    model_path: str | None
     memory_gb: int
     visible_gib: float
     management: Management | None
     interfaces: tuple[FabricInterface, ...]
     control: ControlPlane
-    link: Link | None
     nccl: Mapping[str, str]
-    environment: tuple[Variables, ...]
-    raw_environment: Mapping[str, str]
     login: Mapping[str, str]
-    container: Container
     hosts: tuple[HostEntry, ...]
     routes: tuple[Route, ...]
-    carried: tuple[CarriedFile, ...]
-    placed: tuple[PlacedFile, ...]
-    starts_after: Words = ()
 
     @property
     def is_head(self) -> bool:
@@ -159,6 +142,33 @@ class Node:
             for other in self.interfaces
             if one.half.half == other.half.half and one.half.port != other.half.port
         )
+
+
+@record
+class Member(Node):
+    """A node as it serves in a part of the site: a rank of an engine, and what that reads.
+
+    `link` is the subnet that a worker shares with the head. `starts_after` are the groups on the
+    node whose engines start before this one's.
+    """
+
+    ORIGINS = Node.ORIGINS | origins(
+        carried=Origin("engine.files", "carried from beside the site file"),
+        placed=Origin("engine.files"),
+        environment=_SETTINGS,
+        raw_environment=Origin("engine.env", "values that Compose would read as syntax"),
+        model_path=Origin("{node}.model_path"),
+        starts_after=Origin("groups", "engines of one node start one after the other"),
+    )
+
+    model_path: str | None
+    link: Link | None
+    environment: tuple[Variables, ...]
+    raw_environment: Mapping[str, str]
+    container: Container
+    carried: tuple[CarriedFile, ...]
+    placed: tuple[PlacedFile, ...]
+    starts_after: Words = ()
 
     @cached_property
     def env(self) -> Mapping[str, str]:

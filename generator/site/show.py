@@ -8,7 +8,7 @@ from generator.fabric.addressing import Cable
 from generator.fit import table as fit_table
 from generator.fit.assessment import Fit
 from generator.records import Record, values
-from generator.site import Node, Site, Variables
+from generator.site import Member, Node, Part, Site, Variables
 
 
 def plain(site: Site, node: str | None = None) -> dict[str, Any]:
@@ -35,24 +35,24 @@ def as_data(value: Any) -> Any:
 def table(site: Site, node: str | None = None, width: int | None = None) -> str:
     """The nodes, addresses and cables of a site, or everything about one node."""
     if node:
-        return "\n".join(_node(member, width, part) for part, member in site.parts_of(node))
+        members = [_member(member, width, part) for part, member in site.parts_of(node)]
+        return "\n".join(members) if members else _idle(site.node(node), width)
     count = len(site.nodes)
     summary = f"{site.name}: {site.kind}, {_count(count, 'node')}"
-    parts = (
-        [
-            f"{summary}, {_count(len(site.slots), 'group')}{_address(site)}",
-            groups(site.groups, width),
-        ]
-        if site.groups
-        else [f"{summary}, {_served(site)}{_address(site)}"]
-    )
+    if site.serving:
+        parts = [f"{summary}, {_served(site.serving)}{_address(site)}"]
+    elif site.groups:
+        title = f"{summary}, {_count(len(site.slots), 'group')}{_address(site)}"
+        parts = [title, groups(site.groups, width)]
+    else:
+        parts = [f"{summary}, without an engine"]
     parts.append(_nodes(site.nodes, width))
     if site.has_fabric:
         parts += [_interfaces(site.nodes, width), cables(site.cables, width)]
     for part in site.parts:
         if part.memory:
-            title = [part.group] if part.group else []
-            parts.append("\n".join([*title, _memory(part.memory, width)]))
+            name = [part.group] if part.group else []
+            parts.append("\n".join([*name, _memory(part.memory, width)]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -60,10 +60,10 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number > 1 else ''}"
 
 
-def _served(site: Site) -> str:
+def _served(part: Part) -> str:
     return (
-        f"{site.engine.title} {site.engine.version} ({site.engine.launcher}), "
-        f"{site.model.served_name} at {site.engine.api.url}"
+        f"{part.engine.title} {part.engine.version} ({part.engine.launcher}), "
+        f"{part.model.served_name} at {part.engine.api.url}"
     )
 
 
@@ -72,7 +72,7 @@ def _address(site: Site) -> str:
     return f"; all at {site.address}" if site.address else ""
 
 
-def groups(found: Iterable[Site], width: int | None = None) -> str:
+def groups(found: Iterable[Part], width: int | None = None) -> str:
     """The table of groups."""
     rows = [
         (
@@ -87,7 +87,7 @@ def groups(found: Iterable[Site], width: int | None = None) -> str:
     return columns(("GROUP", "NODES", "SERVES", "WITH", "API"), rows, width)
 
 
-def _named(part: Site) -> str:
+def _named(part: Part) -> str:
     """Its name, and whether it is waiting for its turn."""
     return part.group if part.is_active else f"{part.group} (in turn)"
 
@@ -146,7 +146,21 @@ def _memory(fit: Fit, width: int | None) -> str:
     return "\n\n".join([*nodes, f"Memory in GiB: {fit_table.verdict(fit)[0]}"])
 
 
-def _node(node: Node, width: int | None, site: Site) -> str:
+def _node(node: Node, width: int | None, of_group: str = "") -> list[str]:
+    parts = [f"{node.name}, rank {node.rank}{of_group}", _nodes([node], width)]
+    if node.interfaces:
+        parts.append(_interfaces([node], width))
+    if node.hosts:
+        parts.append(columns(("ADDRESS", "HOST"), node.hosts, width))
+    return parts
+
+
+def _idle(node: Node, width: int | None) -> str:
+    environment = _environment((Variables("NCCL", node.nccl), Variables("logins", node.login)))
+    return "\n\n".join([*_node(node, width), *environment]) + "\n"
+
+
+def _member(node: Member, width: int | None, part: Part) -> str:
     container = node.container
     command = [container.entrypoint, *(" ".join(words) for words in container.command)]
     mounts = [
@@ -154,24 +168,20 @@ def _node(node: Node, width: int | None, site: Site) -> str:
         f"{' (read-only)' if mount.read_only else ''}"
         for mount in container.mounts
     ]
-    groups = [
-        f"# {group.title}\n" + "\n".join(f"{name}={value}" for name, value in group.values.items())
-        for group in (
-            *node.environment,
-            Variables("raw, as Docker reads them", node.raw_environment),
-        )
-        if group.values
-    ]
-    of_group = f" of {site.group}" if site.group else ""
-    parts = [f"{node.name}, rank {node.rank}{of_group}", _nodes([node], width)]
-    if node.interfaces:
-        parts.append(_interfaces([node], width))
-    if node.hosts:
-        parts.append(columns(("ADDRESS", "HOST"), node.hosts, width))
-    parts += groups
+    raw = Variables("raw, as Docker reads them", node.raw_environment)
+    parts = _node(node, width, f" of {part.group}" if part.group else "")
+    parts += _environment((*node.environment, raw))
     parts.append(
         "\n".join(("# container", f"image {container.image}", *map("mount {}".format, mounts)))
         if container.image
-        else f"# without a container\nvenv {site.engine.venv}"
+        else f"# without a container\nvenv {part.engine.venv}"
     )
     return "\n\n".join([*parts, "\n  ".join(command)]) + "\n"
+
+
+def _environment(groups: Iterable[Variables]) -> list[str]:
+    return [
+        f"# {group.title}\n" + "\n".join(f"{name}={value}" for name, value in group.values.items())
+        for group in groups
+        if group.values
+    ]

@@ -34,15 +34,15 @@ class View:
 
 def view(site: Site, part: Site, data: Mapping[str, Any]) -> View:
     """The file as a part of the site sees it."""
-    if not part.group:
+    if part.serving is None or not part.group:
         return View(data, (), ())
     ranks = {node.name: node.rank for node in site.nodes}
     nodes = tuple(ranks[node.name] for node in part.nodes)
-    written = value_at(data, part.written)
+    written = value_at(data, part.serving.written)
     seen = {
         **data,
         "nodes": [data["nodes"][index] for index in nodes],
         "model": written["model"],
         "engine": written["engine"],
     }
-    return View(seen, part.written, nodes)
+    return View(seen, part.serving.written, nodes)

@@ -13,12 +13,12 @@ from generator.engines import ENGINES
 from generator.fabric.addressing import Cable, FabricInterface, Peer
 from generator.fabric.topologies import TOPOLOGIES
 from generator.origin import Origin, origin_of
-from generator.site import Container, Model, Site
+from generator.site import Container, Member, Model, Site
 from generator.why.tracing import Field
 
 _VARIABLE = re.compile(r"(?:export )?([A-Za-z_][A-Za-z0-9_]*)=")
 _FLAG = re.compile(r"--(?:no-)?([A-Za-z][\w-]*)")
-_VARIABLES = ("Variables.values", "Node.raw_environment", "Node.nccl", "Node.login")
+_VARIABLES = ("Variables.values", "Member.raw_environment", "Node.nccl", "Node.login")
 _OWN_VARIABLE = "written in the site file, and so is its name"
 _OWN_FLAG = "written in the site file, spelled as the engine's parser takes it"
 
@@ -39,9 +39,11 @@ _PLACE = Origin("nodes", "the rank's own place in the group")
 def variable_origins(site: Site) -> dict[str, Origin]:
     """The origins of the site's variables by name, from its topology, services and all sites."""
     services = (service.NCCL_ORIGINS for service in site.services.values())
-    engine = ENGINES[site.engine.name].VARIABLE_ORIGINS
-    kept = environment.engine_origins(site.engine.name)
-    parts = (environment.ORIGINS, TOPOLOGIES[site.kind].nccl_origins, kept, engine, *services)
+    parts = [environment.ORIGINS, TOPOLOGIES[site.kind].nccl_origins]
+    if part := site.serving:
+        parts.append(environment.engine_origins(part.engine.name))
+        parts.append(ENGINES[part.engine.name].VARIABLE_ORIGINS)
+    parts += services
     return {name: origin for part in parts for name, origin in part.items()}
 
 
@@ -50,21 +52,22 @@ class Origins:
 
     def __init__(self, site: Site, data: Mapping[str, Any]) -> None:
         self._data = data
-        self._owned = ENGINES[site.engine.name].OWNED_FLAGS
+        part = site.serving
+        self._owned = ENGINES[part.engine.name].OWNED_FLAGS if part else {}
         self._variables = variable_origins(site)
         self._nodes: dict[int, int] = {}
         self._halves: dict[int, int] = {}
-        self._source = site.model.source
+        self._source = part.model.source if part else None
         self._ranks = {node.name: node.rank for node in site.nodes}
         self._cables = {
             node.rank: sorted({interface.cable - 1 for interface in node.interfaces})
             for node in site.nodes
         }
         for node in site.nodes:
-            container = node.container
-            parts = (node, node.management, node.control, container, *node.interfaces)
-            more = (*node.environment, *container.mounts)
-            self._nodes |= {id(part): node.rank for part in (*parts, *more)}
+            held: list[object] = [node, node.management, node.control, *node.interfaces]
+            if isinstance(node, Member):
+                held += [node.container, *node.environment, *node.container.mounts]
+            self._nodes |= {id(each): node.rank for each in held}
             self._halves |= {id(each.half): each.cable for each in node.interfaces}
 
     def of(self, field: Field, line: str) -> tuple[str, Origin, tuple[KeyPath, ...]]:
@@ -91,7 +94,7 @@ class Origins:
             return variable[1], self._variable(variable[1], self._nodes.get(id(field.owner)))
         if field.key == "Container.command" and (flag := _FLAG.search(line)):
             return f"--{flag[1]}", self._flag(flag[1])
-        if field.key == "Container.command" and self._source in line:
+        if field.key == "Container.command" and self._source and self._source in line:
             return "Model.source", _declared(Model, "source")
         return field.key, _declared(type(field.owner), field.name)
 

@@ -28,8 +28,9 @@ class Field:
 
     @property
     def key(self) -> str:
-        """`Node.rank`."""
-        return f"{type(self.owner).__name__}.{self.name}"
+        """`Node.rank`, with the class that defines the field."""
+        classes = (each for each in type(self.owner).__mro__ if self.name in vars(each))
+        return f"{next(classes, type(self.owner)).__name__}.{self.name}"
 
 
 @dataclass(eq=False)

@@ -157,7 +157,7 @@ def serving(
 
 
 def _set_up(bundle: Bundle, archive: Path, machine: Machine) -> None:
-    stack.load(machine, bundle.site.engine.image, archive)
+    stack.load(machine, bundle.part.engine.image, archive)
     stack.install(machine)
 
 

@@ -43,7 +43,7 @@ class Cluster:
 
     def complete(self, client: str = "spark2") -> str:
         """Request a chat completion from another node."""
-        return completion(self.within(client), self.url, self.bundle.site.model.served_name)
+        return completion(self.within(client), self.url, self.bundle.part.model.served_name)
 
     def launch(self, node: str) -> None:
         """Restart the engine of a node."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from generator.bundle.diagram.shapes import Box, Text, fitted
 from generator.origin import Origin
 from generator.records import record
-from generator.site import Node, Site
+from generator.site import Node, Part, Site
 
 # The margins of a frame: above its nodes, for its label; at both sides; and below, for the badges.
 STRIP, RIM, BADGES = 20, 6, 28
@@ -59,7 +59,7 @@ def frames(spans: Sequence[Span], nodes: Sequence[Box]) -> Iterator[tuple[Box, T
         yield box, Text(fitted(span.label, "small", room), x, box.y + STRIP - _BASELINE, "small")
 
 
-def label(parts: Sequence[Site]) -> str:
+def label(parts: Sequence[Part]) -> str:
     """The name of a group, and the models that it serves, one at a time."""
     names = dict.fromkeys(part.model.served_name for part in parts)
     return f"{parts[0].slot}: {' or '.join(names)}"

@@ -7,9 +7,9 @@ from generator.bundle.diagram.frames import label
 from generator.bundle.diagram.gateway import serving
 from generator.bundle.diagram.layout import cable_text, role
 from generator.fabric.addressing import Cable, Port, SwitchPort
-from generator.site import Site
+from generator.site import Part, Site
 
-Slot = tuple[Site, ...]
+Slot = tuple[Part, ...]
 
 # With more cables, an automatic layout is of no help.
 READABLE_CABLES = 32
