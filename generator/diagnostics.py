@@ -286,3 +286,10 @@ def listed(words: Iterable[str], last: str = "or") -> str:
     if len(items) < 2:
         return "".join(items)
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def visible(text: str) -> str:
+    """Text with escapes for what can't be seen, and for what could control the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -14,15 +14,20 @@ import yaml
 from bundles import BUILT, BUNDLES, Bundle
 from captured_nodes import DESCRIBING, Container, Machine, address
 from conftest import Command
+from hypothesis import given
+from hypothesis import strategies as st
 from test_install import done, fresh, install
 from test_network import running
 from valid_sites import valid_file
 
 from generator.adoption import Adoption, adopt
+from generator.adoption.draft import Draft
+from generator.adoption.found import Loss, Word
 from generator.adoption.reading import Input, read
 from generator.audit import audit
 from generator.bundle.render import render
 from generator.capture.archive import read as read_archive
+from generator.diagnostics import Span
 from generator.drift import drift
 from generator.pipeline import read_site
 from generator.reports.text import text
@@ -1007,3 +1012,43 @@ def test_a_site_file_is_never_overwritten(sparkgen: Command, tmp_path: Path) -> 
     (tmp_path / "mine.yaml").write_text("mine")
     outcome = sparkgen("import", FOLDER / "run.sh", "-o", "mine.yaml", cwd=tmp_path)
     assert (outcome.code, (tmp_path / "mine.yaml").read_text()) == (4, "mine")
+
+
+# What other people's files say never becomes a key of the site file.
+
+_CRAFTED = """\
+docker run --gpus all --network host --memory "3
+services: {{web_ui: {{image: 'evil.example/ui:1'}}}}{0}# " \\
+  vllm/vllm-openai:v0.33.0 openai/gpt-oss-120b --gpu-memory-utilization 0.8
+"""
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r", "\x85", "\u2028"])
+def test_text_of_others_stays_in_a_comment(
+    line_break: str, tmp_path: Path, sparkgen: Command
+) -> None:
+    (tmp_path / "start.sh").write_text(_CRAFTED.format(line_break), encoding="utf-8")
+    done = sparkgen("import", "start.sh", "-o", "mine.yaml", cwd=tmp_path)
+    assert done.code == 0
+    assert r"not in it: memory 3\nservices: {web_ui:" in done.err
+    written = (tmp_path / "mine.yaml").read_text()
+    assert r"memory 3\nservices: {web_ui: {image: 'evil.example/ui:1'}}" in written
+    assert "services" not in yaml.safe_load(written)
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+@given(TEXT, TEXT, TEXT, TEXT)
+def test_any_text_is_kept_as_what_it_is(value: str, comment: str, loss: str, file: str) -> None:
+    draft = Draft()
+    draft.put(("name",), value, guess=comment)
+    draft.put(("nodes", 0), {"name": value})
+    draft.put(("engine", "args"), {"flag": [value, value]})
+    draft.comments["engine", "args"] = comment
+    draft.losses.append(Loss(loss, Word(loss, file, Span(0, 0, 0, 0))))
+    assert yaml.safe_load(draft.text()) == {
+        "name": value,
+        "nodes": [{"name": value}],
+        "engine": {"args": {"flag": [value, value]}},
+    }

@@ -1,13 +1,12 @@
 """A site file under construction: its data, and where each part comes from."""
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import Any
 
 from generator.adoption.found import Loss, Word
-from generator.diagnostics import KeyPath
+from generator.diagnostics import KeyPath, visible
 from generator.sitefile.source import Plain
 
 _FLOW = ("management", "parallel", "container")
@@ -122,12 +121,12 @@ class Draft:
             yield "# What this file does not hold:"
         for loss in self.losses:
             place = loss.place
-            yield f"# - {place.file}:{place.span.line + 1}: {loss.text}"
+            yield _comment(f"- {place.file}:{place.span.line + 1}: {loss.text}")
 
     def _entry(self, key: str, value: Any, path: KeyPath, depth: int) -> Iterator[str]:
         indent = "  " * depth
         if comment := self.comments.get(path):
-            yield f"{indent}# {comment}"
+            yield f"{indent}{_comment(comment)}"
         if isinstance(value, dict) and value and key not in _FLOW:
             yield f"{indent}{_scalar(key)}:"
             for name, own in value.items():
@@ -142,13 +141,18 @@ class Draft:
     def _item(self, item: dict[str, Any], path: KeyPath, depth: int) -> Iterator[str]:
         lines: list[str] = []
         if comment := self.comments.get(path):
-            yield f"{'  ' * depth}# {comment}"
+            yield f"{'  ' * depth}{_comment(comment)}"
         for name, own in item.items():
             lines += self._entry(name, own, (*path, name), depth + 1)
         first = next(i for i, line in enumerate(lines) if not line.lstrip().startswith("#"))
         yield from (line[2:] for line in lines[:first])
         yield "  " * depth + "- " + lines[first].lstrip()
         yield from lines[first + 1 :]
+
+
+def _comment(text: str) -> str:
+    """A comment; what other people's files say stays within its one line."""
+    return f"# {visible(text)}"
 
 
 def _flow(value: Any) -> str:
@@ -174,4 +178,6 @@ def _scalar(value: Any) -> str:
     is_text = isinstance(Plain(text).meaning(), str)
     if is_text and re.fullmatch(_PLAIN, text) and not text.endswith(":"):
         return text
-    return json.dumps(text, ensure_ascii=False)
+    escaped = text.replace("\\", r"\\").replace('"', r"\"")
+    # Python's escapes of what is not printable are YAML's, too.
+    return f'"{visible(escaped)}"'

@@ -7,10 +7,10 @@ import click
 
 from generator.commands.options import DRIFT, INVALID, SITE
 from generator.commands.sites import content, fail
-from generator.diagnostics import Finding, has_errors, path_text
+from generator.diagnostics import Finding, has_errors, path_text, visible
 from generator.fixing.overwriting import OverwriteError, overwrite
 from generator.fixing.repair import Repair, repair
-from generator.reports.text import count, difference, visible
+from generator.reports.text import count, difference
 from generator.sitefile.disk import beside
 
 

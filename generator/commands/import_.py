@@ -13,7 +13,7 @@ from generator.commands import completion
 from generator.commands.adopting import INPUTS, found, site_name
 from generator.commands.options import DATA_FORM, INVALID, QUIET
 from generator.commands.sites import fail, publish, tell
-from generator.diagnostics import has_errors
+from generator.diagnostics import has_errors, visible
 from generator.sitefile.beside import nothing_beside
 from generator.sitefile.disk import beside
 
@@ -91,11 +91,10 @@ def _report(adopted: Adoption, file: Path | None, quiet: bool) -> None:
     if quiet:
         return
     for guess in adopted.guesses:
-        click.echo(f"guessed: {guess}", err=True)
+        click.echo(f"guessed: {visible(guess)}", err=True)
     for loss in adopted.losses:
-        click.echo(
-            f"not in it: {loss.text} ({loss.place.file}:{loss.place.span.line + 1})", err=True
-        )
+        place = f"{loss.place.file}:{loss.place.span.line + 1}"
+        click.echo(f"not in it: {visible(f'{loss.text} ({place})')}", err=True)
     if file is not None:
         click.echo(f"{file} is written")
 

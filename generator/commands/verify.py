@@ -13,8 +13,8 @@ from generator.commands import completion
 from generator.commands.bundles import refuse_interrupted
 from generator.commands.options import DATA_FORM, DRIFT
 from generator.commands.sites import fail
+from generator.diagnostics import visible
 from generator.records import record
-from generator.reports.text import visible
 from generator.verify.bundle import BundleError, BundleFolder, opened
 from generator.verify.checks import CHECKS, Check, Nothing
 from generator.verify.network import NETWORK, Forbidden

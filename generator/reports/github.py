@@ -6,9 +6,8 @@ toolkit does in packages/core/src/command.ts.
 
 from collections.abc import Iterable
 
-from generator.diagnostics import Severity, Span
+from generator.diagnostics import Severity, Span, visible
 from generator.reports.remarks import Remark
-from generator.reports.text import visible
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _TEXT = {"%": "%25", "\r": "%0D", "\n": "%0A"}

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from generator.diagnostics import Finding, KeyPath, Severity, Span, path_text, weight
+from generator.diagnostics import Finding, KeyPath, Severity, Span, path_text, visible, weight
 from generator.sitefile import redaction
 from generator.sitefile.source import Document
 
@@ -132,13 +132,6 @@ def _path(path: KeyPath) -> str:
 def plain(text: str) -> str:
     """Any text, made safe and short enough for a terminal."""
     return visible(text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "...")
-
-
-def visible(text: str) -> str:
-    """Text with escapes for what can't be seen, and for what could control the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def snippet(line: str, span: Span) -> Iterator[str]:

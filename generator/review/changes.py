@@ -9,8 +9,8 @@ from generator.activation import NOTHING, Activation
 from generator.bundle.output import same_but_origin
 from generator.bundle.plan import CABLING, CHECKSUMS, MANIFEST, MEMORY
 from generator.bundle.tree import File, Tree
+from generator.diagnostics import visible
 from generator.records import record
-from generator.reports.text import visible
 
 Kind = Literal["added", "removed", "changed"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from generator.reports.text import visible
+from generator.diagnostics import visible
 
 _LONGEST = 60
 # The keys that identify the items of lists.

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generator.diagnostics import path_text
-from generator.reports.text import visible
+from generator.diagnostics import path_text, visible
 from generator.sitefile import redaction
 from generator.sitefile.source import Document
 from generator.why import Because, Source
