@@ -20,6 +20,11 @@ UP = "ActiveState=active\nSubState=running\nUnitFileState=enabled"
 HUB = "home/nvidia/.cache/huggingface/hub/models--Qwen--Qwen3-235B-A22B-GPTQ-Int4"
 DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 COMMIT = "d4" * 20
+UNITS = (
+    "systemctl show --property=Id,ActiveState,SubState,UnitFileState,NRestarts"
+    " sparkgen-engine.service docker.service NetworkManager.service systemd-networkd.service"
+    " earlyoom.service"
+)
 
 
 def nodes() -> list[Machine]:
@@ -42,6 +47,7 @@ def running(site: Site, index: int, tree: dict[str, str]) -> Machine:
     }
     printed = {
         **installed.printed,
+        UNITS: f"Id=sparkgen-engine.service\n{UP}\n",
         DRIVER: "NVIDIA GB10, 580.95.05\n",
         "ethtool enp1s0f1np1": "\tSpeed: 200000Mb/s\n\tLink detected: yes\n",
         "uname -srm": "Linux 6.14.0-1010-nvidia aarch64\n",
@@ -107,17 +113,32 @@ def with_more(text: str) -> Callable[[Machine], Machine]:
 
 def unit(state: str) -> Callable[[Machine], Machine]:
     shown = f"Id=sparkgen-engine.service\n{state}\n"
-    words = (
-        "systemctl show --property=Id,ActiveState,SubState,UnitFileState,NRestarts"
-        " sparkgen-engine.service docker.service NetworkManager.service systemd-networkd.service"
-        " earlyoom.service"
-    )
-    return lambda node: replace(node, printed={**node.printed, words: shown})
+    return lambda node: replace(node, printed={**node.printed, UNITS: shown})
 
 
 DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
     "nothing": (lambda node: node, []),
-    "unit is up": (unit(UP), []),
+    "nothing of the bundle": (
+        lambda node: replace(
+            node,
+            files={p: t for p, t in node.files.items() if "sparkgen" not in p and "nccl" not in p},
+            printed={line: t for line, t in node.printed.items() if line != UNITS},
+            containers=(),
+        ),
+        [
+            "SG865: spark1: there is no /etc/nccl.conf; run install.sh",
+            "SG866: spark1: there is no unit sparkgen-engine.service; run install.sh",
+        ],
+    ),
+    "unit and container gone": (
+        lambda node: replace(
+            node,
+            files={p: t for p, t in node.files.items() if "systemd/system/sparkgen" not in p},
+            printed={line: t for line, t in node.printed.items() if line != UNITS},
+            containers=(),
+        ),
+        ["SG866: spark1: there is no unit sparkgen-engine.service; run install.sh"],
+    ),
     "no link": (
         with_links(
             lambda links: links.__setitem__(
@@ -251,6 +272,14 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
 }
 
 
+NO_UNITS = ["spark1: not captured: the state of its units"]
+# What a capture does not show.
+LACKING = {
+    "nothing of the bundle": NO_UNITS,
+    "unit and container gone": NO_UNITS,
+}
+
+
 @pytest.fixture(scope="module")
 def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The other node, without any difference."""
@@ -263,14 +292,24 @@ def test_drift_of_a_node(name: str, second: Path, sparkgen: Command, tmp_path: P
     first = change(nodes()[0]).capture(tmp_path)
     outcome = sparkgen("check", PATH, "--live", first, second, cwd=tmp_path)
     lines = outcome.out.splitlines()
-    assert outcome.err == ""
-    assert outcome.code == bool(expected)
+    # As long as something is not compared, nobody may rely on the status.
+    assert outcome.code == 1
+    *lacking, never = outcome.err.splitlines()
+    assert never.startswith("not compared on any node: files other than nccl.conf and units,")
+    assert lacking == LACKING.get(name, [])
     if not expected:
-        assert lines == ["pair-qwen3-235b: the nodes are what the site says"]
+        assert lines == ["pair-qwen3-235b: nothing that was compared differs"]
         return
     assert len(lines) == len(expected), outcome.out
     for line, start in zip(lines, expected, strict=True):
         assert line.startswith(start)
+
+
+def test_each_node_has_to_be_captured(second: Path, sparkgen: Command, tmp_path: Path) -> None:
+    outcome = sparkgen("check", PATH, "--live", second, cwd=tmp_path)
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[0] == "spark1 is not captured"
+    assert outcome.out == "pair-qwen3-235b: nothing that was compared differs\n"
 
 
 def test_what_is_locked(second: Path, sparkgen: Command, tmp_path: Path) -> None:

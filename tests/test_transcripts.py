@@ -293,7 +293,9 @@ def test_transcripts(name: str, tmp_path: Path) -> None:
     )
     if site:
         found = {remark.rule for remark in drift(site, [read_archive(archive.name, raw)], None)}
-        assert sorted(found) == case.drifted
+        # None of these nodes has a bundle: neither its nccl.conf nor its units.
+        assert found >= {"SG865", "SG866"}
+        assert sorted(found - {"SG865", "SG866"}) == case.drifted
 
 
 # What is known of a cluster without a capture.

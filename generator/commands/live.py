@@ -9,7 +9,7 @@ import click
 from generator.commands.adopting import captures_of
 from generator.commands.options import DRIFT, FOLDER
 from generator.commands.sites import TEXTUAL, publish, read_valid
-from generator.drift import drift, missing
+from generator.drift import drift, missing, unseen
 from generator.reports.remarks import Remark
 from generator.reports.text import plain
 
@@ -36,16 +36,17 @@ def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
     site, reading = valid.site, valid.reading
     captures = captures_of(archives, form)
     found = drift(site, captures, reading.lock)
-    absent = missing(site, captures)
+    absent, uncompared = missing(site, captures), unseen(site, captures)
     if form in TEXTUAL:
         for line in _lines(found):
             click.echo(line, err=form != "text")
-        for name in absent:
-            click.echo(f"{name} is not captured", err=True)
+        for line in (*(f"{name} is not captured" for name in absent), *uncompared):
+            click.echo(line, err=True)
     if form == "text" and not quiet and not found:
-        click.echo(f"{site.name}: the nodes are what the site says")
-    publish(form, [(reading, reading.findings)], found, {"missing": absent})
-    if found:
+        click.echo(f"{site.name}: nothing that was compared differs")
+    rest = {"missing": absent, "notCompared": uncompared}
+    publish(form, [(reading, reading.findings)], found, rest)
+    if found or absent or uncompared:
         sys.exit(DRIFT)
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from generator.adoption.captures import node_of
 from generator.adoption.found import REMOVED, Container, FoundNode
+from generator.bundle.plan import node_entries
 from generator.capture import Capture
 from generator.diagnostics import listed
+from generator.drift.uncaptured import NEVER, is_unreadable, uncaptured
 from generator.fabric.addressing import FabricInterface
 from generator.locking import commit_on, image_on
 from generator.records import record
@@ -54,6 +56,18 @@ def missing(site: Site, captures: Iterable[Capture]) -> list[str]:
     return [node.name for node in site.nodes if node.name not in names]
 
 
+def unseen(site: Site, captures: Iterable[Capture]) -> list[str]:
+    """What captures don't show of their nodes, so that it was not compared."""
+    by_name = {capture.node.lower(): capture for capture in captures}
+    there = [node for node in site.nodes if node.name in by_name]
+    found = [
+        f"{node.name}: not captured: {what}"
+        for node in there
+        for what in uncaptured(site, node, by_name[node.name])
+    ]
+    return [*found, f"not compared on any node: {NEVER}"]
+
+
 def _strangers(site: Site, captures: Iterable[Capture]) -> Iterator[Remark]:
     known = {node.name for node in site.nodes}
     for capture in captures:
@@ -74,9 +88,7 @@ def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
             yield from _variables(seen, node, engine)
             yield from _words(seen, node, engine)
         elif part.engine.venv:
-            bare = (c for c in seen.found.containers if c.is_running and c.image is None)
-            for process in (c for c in bare if _is_of(node, c)):
-                yield from _variables(seen, node, process)
+            yield from _process(part, seen, node)
         elif part.is_active and _DOCKER in seen.capture.texts and _is_installed(seen, part):
             advice = f"journalctl -u {part.unit} says why it does not run"
             yield seen.remark("SG866", f"there is no container {part.unit}", advice, _DOCKER)
@@ -86,15 +98,30 @@ def _node(site: Site, seen: _Seen, lock: Lock | None) -> Iterator[Remark]:
 _DOCKER = "commands/docker-info.txt"
 
 
+def _process(part: Part, seen: _Seen, node: Member) -> Iterator[Remark]:
+    """The process of an engine without a container."""
+    bare = (c for c in seen.found.containers if c.is_running and c.image is None)
+    own = [process for process in bare if _is_of(node, process)]
+    for process in own:
+        yield from _variables(seen, node, process)
+    if not own and _port(node) and part.is_active and _is_installed(seen, part):
+        advice = f"journalctl -u {part.unit} says why it does not run; capture it as root"
+        yield seen.remark("SG866", f"there is no process of {part.unit}", advice)
+
+
 def _is_installed(seen: _Seen, part: Part) -> bool:
     """Whether a node has an engine's unit, not only another way to run it."""
     return f"files/etc/systemd/system/{part.unit}.service" in seen.capture.texts
 
 
-def _is_of(member: Member, process: Container) -> bool:
-    """Whether a process is the engine that a node should run, recognized by its port."""
-    there = {word.text for word in process.words}
-    return {word for word in _command(member) if word.startswith("--port=")} <= there
+def _port(node: Member) -> set[str]:
+    """The word of an engine's command by which its process is recognized, if it has one."""
+    return {word for word in _command(node) if word.startswith("--port=")}
+
+
+def _is_of(node: Member, process: Container) -> bool:
+    """Whether a process is the engine that a node should run."""
+    return _port(node) <= {word.text for word in process.words}
 
 
 def _interfaces(seen: _Seen) -> Iterator[Remark]:
@@ -146,6 +173,8 @@ def _settings(seen: _Seen) -> Iterator[Remark]:
     """nccl.conf compared with the bundle's."""
     path = "files/etc/nccl.conf"
     if path not in seen.capture.texts:
+        if not is_unreadable(seen.capture, "etc/nccl.conf"):
+            yield seen.remark("SG865", "there is no /etc/nccl.conf", _INSTALL)
         return
     there = {variable.name: variable.value.text for variable in seen.found.settings}
     yield from _values(seen, dict(seen.node.nccl), there, "/etc/nccl.conf", path)
@@ -175,6 +204,7 @@ def _values(
             yield seen.remark("SG865", message, _RESTART, path)
 
 
+_INSTALL = "run install.sh of the node's bundle"
 _RESTART = "install the bundle and restart the engine, or take it over into engine.env"
 
 
@@ -255,10 +285,10 @@ def _units(site: Site, seen: _Seen) -> Iterator[Remark]:
         for block in seen.capture.texts.get(path, "").split("\n\n")
     )
     units = {properties.get("Id", ""): properties for properties in blocks}
-    for part, _ in site.parts_of(seen.node.name) if path in seen.capture.texts else ():
-        if f"{part.unit}.service" not in units and _is_installed(seen, part):
-            message = f"there is no unit {part.unit}.service"
-            yield seen.remark("SG866", message, "run install.sh of the node's bundle", path)
+    for name in _installed_units(site, seen.node):
+        is_known = name in units or path not in seen.capture.texts
+        if not is_known or f"files/{_UNITS}{name}" not in seen.capture.texts:
+            yield seen.remark("SG866", f"there is no unit {name}", _INSTALL, path)
     waiting = _waiting(site, seen, units)
     for unit, instead in waiting.items():
         part = next(p for p in site.groups if f"{p.unit}.service" == unit)
@@ -283,6 +313,18 @@ def _units(site: Site, seen: _Seen) -> Iterator[Remark]:
         if properties.get("UnitFileState") == "disabled":
             message = f"{name} is not started at boot"
             yield seen.remark("SG866", message, f"systemctl enable {name}", path)
+
+
+_UNITS = "etc/systemd/system/"
+
+
+def _installed_units(site: Site, node: Node) -> Iterator[str]:
+    """The services that the bundle installs on a node."""
+    for entry in node_entries(site):
+        for part, _ in entry.instances(site, node):
+            path = part.place(entry.path) if entry.of_engine else entry.path
+            if path.startswith(_UNITS) and path.endswith(".service"):
+                yield path.removeprefix(_UNITS)
 
 
 def _waiting(site: Site, seen: _Seen, units: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
